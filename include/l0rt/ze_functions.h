@@ -1,0 +1,88 @@
+/* ze_functions.h: every Level Zero entry point that l0rt calls, once: since which version of the specification,
+ * its name, its arguments. A REQUIRED one must be in the library; an OPTIONAL one may be NULL and has a fallback. */
+#ifndef L0RT_ZE_FUNCTIONS_H
+#define L0RT_ZE_FUNCTIONS_H
+
+#include "l0rt/ze.h"
+
+#define L0RT_ZE_FUNCTIONS(REQUIRED, OPTIONAL)                                                                         \
+  REQUIRED(1_0, zeInit, (ze_init_flags_t flags))                                                                      \
+  REQUIRED(1_0, zeDriverGet, (uint32_t *pCount, ze_driver_handle_t *phDrivers))                                       \
+  REQUIRED(1_0, zeDriverGetApiVersion, (ze_driver_handle_t hDriver, ze_api_version_t *version))                       \
+  REQUIRED(1_0, zeDriverGetProperties, (ze_driver_handle_t hDriver, ze_driver_properties_t *pDriverProperties))       \
+  REQUIRED(1_0, zeDriverGetExtensionProperties, (ze_driver_handle_t hDriver, uint32_t *pCount,                        \
+           ze_driver_extension_properties_t *pExtensionProperties))                                                   \
+  REQUIRED(1_0, zeDeviceGet, (ze_driver_handle_t hDriver, uint32_t *pCount, ze_device_handle_t *phDevices))           \
+  REQUIRED(1_0, zeDeviceGetProperties, (ze_device_handle_t hDevice, ze_device_properties_t *pDeviceProperties))       \
+  REQUIRED(1_0, zeDeviceGetComputeProperties, (ze_device_handle_t hDevice,                                            \
+           ze_device_compute_properties_t *pComputeProperties))                                                       \
+  REQUIRED(1_0, zeDeviceGetModuleProperties, (ze_device_handle_t hDevice,                                             \
+           ze_device_module_properties_t *pModuleProperties))                                                         \
+  REQUIRED(1_0, zeDeviceGetMemoryProperties, (ze_device_handle_t hDevice, uint32_t *pCount,                           \
+           ze_device_memory_properties_t *pMemProperties))                                                            \
+  REQUIRED(1_0, zeDeviceGetCacheProperties, (ze_device_handle_t hDevice, uint32_t *pCount,                            \
+           ze_device_cache_properties_t *pCacheProperties))                                                           \
+  REQUIRED(1_0, zeDeviceGetCommandQueueGroupProperties, (ze_device_handle_t hDevice, uint32_t *pCount,                \
+           ze_command_queue_group_properties_t *pCommandQueueGroupProperties))                                        \
+  REQUIRED(1_0, zeDeviceCanAccessPeer, (ze_device_handle_t hDevice, ze_device_handle_t hPeerDevice,                   \
+           ze_bool_t *value))                                                                                         \
+  REQUIRED(1_0, zeContextCreate, (ze_driver_handle_t hDriver, const ze_context_desc_t *desc,                          \
+           ze_context_handle_t *phContext))                                                                           \
+  REQUIRED(1_0, zeContextDestroy, (ze_context_handle_t hContext))                                                     \
+  REQUIRED(1_0, zeContextMakeMemoryResident, (ze_context_handle_t hContext, ze_device_handle_t hDevice,               \
+           void *ptr, size_t size))                                                                                   \
+  REQUIRED(1_0, zeCommandListCreateImmediate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,              \
+           const ze_command_queue_desc_t *altdesc, ze_command_list_handle_t *phCommandList))                          \
+  REQUIRED(1_0, zeCommandListDestroy, (ze_command_list_handle_t hCommandList))                                        \
+  REQUIRED(1_0, zeCommandListAppendBarrier, (ze_command_list_handle_t hCommandList,                                   \
+           ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))                  \
+  REQUIRED(1_0, zeCommandListAppendMemoryCopy, (ze_command_list_handle_t hCommandList, void *dstptr,                  \
+           const void *srcptr, size_t size, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,                   \
+           ze_event_handle_t *phWaitEvents))                                                                          \
+  REQUIRED(1_0, zeCommandListAppendMemoryFill, (ze_command_list_handle_t hCommandList, void *ptr,                     \
+           const void *pattern, size_t pattern_size, size_t size, ze_event_handle_t hSignalEvent,                     \
+           uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))                                                  \
+  REQUIRED(1_0, zeCommandListAppendSignalEvent, (ze_command_list_handle_t hCommandList, ze_event_handle_t hEvent))    \
+  REQUIRED(1_0, zeCommandListAppendWaitOnEvents, (ze_command_list_handle_t hCommandList, uint32_t numEvents,          \
+           ze_event_handle_t *phEvents))                                                                              \
+  REQUIRED(1_0, zeCommandListAppendWriteGlobalTimestamp, (ze_command_list_handle_t hCommandList,                      \
+           uint64_t *dstptr, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,                                  \
+           ze_event_handle_t *phWaitEvents))                                                                          \
+  REQUIRED(1_0, zeEventPoolCreate, (ze_context_handle_t hContext, const ze_event_pool_desc_t *desc,                   \
+           uint32_t numDevices, ze_device_handle_t *phDevices, ze_event_pool_handle_t *phEventPool))                  \
+  REQUIRED(1_0, zeEventPoolDestroy, (ze_event_pool_handle_t hEventPool))                                              \
+  REQUIRED(1_0, zeEventCreate, (ze_event_pool_handle_t hEventPool, const ze_event_desc_t *desc,                       \
+           ze_event_handle_t *phEvent))                                                                               \
+  REQUIRED(1_0, zeEventDestroy, (ze_event_handle_t hEvent))                                                           \
+  REQUIRED(1_0, zeEventHostReset, (ze_event_handle_t hEvent))                                                         \
+  REQUIRED(1_0, zeEventHostSynchronize, (ze_event_handle_t hEvent, uint64_t timeout))                                 \
+  REQUIRED(1_0, zeEventQueryStatus, (ze_event_handle_t hEvent))                                                       \
+  REQUIRED(1_0, zeMemAllocDevice, (ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,       \
+           size_t size, size_t alignment, ze_device_handle_t hDevice, void* *pptr))                                   \
+  REQUIRED(1_0, zeMemAllocHost, (ze_context_handle_t hContext, const ze_host_mem_alloc_desc_t *host_desc,             \
+           size_t size, size_t alignment, void* *pptr))                                                               \
+  REQUIRED(1_0, zeMemAllocShared, (ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,       \
+           const ze_host_mem_alloc_desc_t *host_desc, size_t size, size_t alignment, ze_device_handle_t hDevice,      \
+           void* *pptr))                                                                                              \
+  REQUIRED(1_0, zeMemFree, (ze_context_handle_t hContext, void *ptr))                                                 \
+  REQUIRED(1_0, zeMemGetAllocProperties, (ze_context_handle_t hContext, const void *ptr,                              \
+           ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice))                     \
+  OPTIONAL(1_0, zeDeviceGetStatus, (ze_device_handle_t hDevice))                                                      \
+  OPTIONAL(1_1, zeDriverGetExtensionFunctionAddress, (ze_driver_handle_t hDriver, const char *name,                   \
+           void* *ppFunctionAddress))                                                                                 \
+  OPTIONAL(1_1, zeDeviceGetGlobalTimestamps, (ze_device_handle_t hDevice, uint64_t *hostTimestamp,                    \
+           uint64_t *deviceTimestamp))                                                                                \
+  OPTIONAL(1_3, zeDevicePciGetPropertiesExt, (ze_device_handle_t hDevice, ze_pci_ext_properties_t *pPciProperties))   \
+  OPTIONAL(1_3, zeMemFreeExt, (ze_context_handle_t hContext, const ze_memory_free_ext_desc_t *pMemFreeDesc,           \
+           void *ptr))                                                                                                \
+  OPTIONAL(1_6, zeCommandListHostSynchronize, (ze_command_list_handle_t hCommandList, uint64_t timeout))              \
+  OPTIONAL(1_6, zeDriverGetLastErrorDescription, (ze_driver_handle_t hDriver, const char* *ppString))                 \
+  OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))
+
+#define L0RT_ZE_MEMBER(since, name, args) ze_result_t(*name) args;
+typedef struct {
+  L0RT_ZE_FUNCTIONS(L0RT_ZE_MEMBER, L0RT_ZE_MEMBER)
+} l0rt_ze_table;
+#undef L0RT_ZE_MEMBER
+
+#endif

@@ -1,0 +1,139 @@
+/* ze_memory.h: USM, virtual memory and residency.
+ * Names, values and layouts are those of the Level Zero specification (core, 1.0 to 1.17). */
+#ifndef L0RT_ZE_MEMORY_H
+#define L0RT_ZE_MEMORY_H
+
+#include "l0rt/ze_device.h"
+
+typedef enum {
+  ZE_DEVICE_MEM_ALLOC_FLAG_BIAS_CACHED = 1u << 0,
+  ZE_DEVICE_MEM_ALLOC_FLAG_BIAS_UNCACHED = 1u << 1,
+  ZE_DEVICE_MEM_ALLOC_FLAG_BIAS_INITIAL_PLACEMENT = 1u << 2,
+} ze_device_mem_alloc_flag_t;
+typedef uint32_t ze_device_mem_alloc_flags_t;
+
+typedef enum {
+  ZE_HOST_MEM_ALLOC_FLAG_BIAS_CACHED = 1u << 0,
+  ZE_HOST_MEM_ALLOC_FLAG_BIAS_UNCACHED = 1u << 1,
+  ZE_HOST_MEM_ALLOC_FLAG_BIAS_WRITE_COMBINED = 1u << 2,
+  ZE_HOST_MEM_ALLOC_FLAG_BIAS_INITIAL_PLACEMENT = 1u << 3,
+} ze_host_mem_alloc_flag_t;
+typedef uint32_t ze_host_mem_alloc_flags_t;
+
+typedef enum {
+  ZE_MEMORY_TYPE_UNKNOWN = 0,
+  ZE_MEMORY_TYPE_HOST = 1,
+  ZE_MEMORY_TYPE_DEVICE = 2,
+  ZE_MEMORY_TYPE_SHARED = 3,
+} ze_memory_type_t;
+
+typedef enum {
+  ZE_IPC_MEMORY_FLAG_BIAS_CACHED = 1u << 0,
+  ZE_IPC_MEMORY_FLAG_BIAS_UNCACHED = 1u << 1,
+} ze_ipc_memory_flag_t;
+typedef uint32_t ze_ipc_memory_flags_t;
+
+typedef enum {
+  ZE_MEMORY_ADVICE_SET_READ_MOSTLY = 0,
+  ZE_MEMORY_ADVICE_CLEAR_READ_MOSTLY = 1,
+  ZE_MEMORY_ADVICE_SET_PREFERRED_LOCATION = 2,
+  ZE_MEMORY_ADVICE_CLEAR_PREFERRED_LOCATION = 3,
+  ZE_MEMORY_ADVICE_SET_NON_ATOMIC_MOSTLY = 4,
+  ZE_MEMORY_ADVICE_CLEAR_NON_ATOMIC_MOSTLY = 5,
+  ZE_MEMORY_ADVICE_BIAS_CACHED = 6,
+  ZE_MEMORY_ADVICE_BIAS_UNCACHED = 7,
+} ze_memory_advice_t;
+
+typedef enum {
+  ZE_MEMORY_ACCESS_ATTRIBUTE_NONE = 0,
+  ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE = 1,
+  ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY = 2,
+} ze_memory_access_attribute_t;
+
+typedef enum {
+  ZE_PHYSICAL_MEM_FLAG_TBD = 1u << 0,
+} ze_physical_mem_flag_t;
+typedef uint32_t ze_physical_mem_flags_t;
+
+typedef enum {
+  ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE = 1u << 0,
+} ze_relaxed_allocation_limits_exp_flag_t;
+typedef uint32_t ze_relaxed_allocation_limits_exp_flags_t;
+
+typedef enum {
+  ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE = 1u << 0,
+  ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE = 1u << 1,
+} ze_driver_memory_free_policy_ext_flag_t;
+typedef uint32_t ze_driver_memory_free_policy_ext_flags_t;
+
+typedef struct {
+  char data[ZE_MAX_IPC_HANDLE_SIZE];
+} ze_ipc_mem_handle_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_device_mem_alloc_flags_t flags;
+  uint32_t ordinal;
+} ze_device_mem_alloc_desc_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_host_mem_alloc_flags_t flags;
+} ze_host_mem_alloc_desc_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  void *pNext;
+  ze_memory_type_t type;
+  uint64_t id;
+  uint64_t pageSize;
+} ze_memory_allocation_properties_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_external_memory_type_flags_t flags;
+} ze_external_memory_export_desc_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_external_memory_type_flags_t flags;
+  int fd;
+} ze_external_memory_import_fd_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_external_memory_type_flags_t flags;
+  int fd;
+} ze_external_memory_export_fd_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_physical_mem_flags_t flags;
+  size_t size;
+} ze_physical_mem_desc_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_relaxed_allocation_limits_exp_flags_t flags;
+} ze_relaxed_allocation_limits_exp_desc_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  void *pNext;
+  ze_driver_memory_free_policy_ext_flags_t freePolicies;
+} ze_driver_memory_free_ext_properties_t;
+
+typedef struct {
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_driver_memory_free_policy_ext_flags_t freePolicy;
+} ze_memory_free_ext_desc_t;
+
+#endif

@@ -1,0 +1,67 @@
+"""The error tree: one class for each thing a caller can do something about."""
+
+
+class L0Error(RuntimeError):
+    """A Level Zero call failed. ``code`` is ``(name, number)`` of the result, or None if no call was made."""
+
+    def __init__(self, message="", code=None):
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self):
+        return type(self), (str(self), self.code)
+
+
+class OutOfMemoryError(L0Error, MemoryError):
+    """Device or pinned memory ran out, or a limit was reached."""
+
+
+class DeviceLostError(L0Error):
+    """The device hung, was reset or was removed; nothing made on it works any more."""
+
+
+class InvalidArgumentError(L0Error, ValueError):
+    """An argument was refused."""
+
+
+class UnsupportedError(L0Error, NotImplementedError):
+    """This driver or device cannot do what was asked."""
+
+
+class ModuleBuildError(L0Error):
+    """A module did not build; ``log`` is the compiler's output."""
+
+    def __init__(self, message="", code=None, log=""):
+        super().__init__(message, code)
+        self.log = log
+
+    def __reduce__(self):
+        return type(self), (str(self), self.code, self.log)
+
+
+class DriverNotFoundError(L0Error):
+    """No usable Level Zero driver or device was found; the message says why and what to do."""
+
+
+# Result names, without ZE_RESULT_, that mean something more precise than L0Error.
+CLASS_OF_RESULT = {
+    "ERROR_DEVICE_LOST": DeviceLostError,
+    "ERROR_DEVICE_REQUIRES_RESET": DeviceLostError,
+    "ERROR_OUT_OF_HOST_MEMORY": OutOfMemoryError,
+    "ERROR_OUT_OF_DEVICE_MEMORY": OutOfMemoryError,
+    "ERROR_UNSUPPORTED_FEATURE": UnsupportedError,
+    "ERROR_UNSUPPORTED_VERSION": UnsupportedError,
+    "ERROR_MODULE_BUILD_FAILURE": ModuleBuildError,
+    "ERROR_MODULE_LINK_FAILURE": ModuleBuildError,
+    "ERROR_INVALID_ARGUMENT": InvalidArgumentError,
+    "ERROR_INVALID_NULL_HANDLE": InvalidArgumentError,
+    "ERROR_INVALID_NULL_POINTER": InvalidArgumentError,
+    "ERROR_INVALID_SIZE": InvalidArgumentError,
+    "ERROR_INVALID_ENUMERATION": InvalidArgumentError,
+    "ERROR_INVALID_SYNCHRONIZATION_OBJECT": InvalidArgumentError,
+    "ERROR_UNSUPPORTED_SIZE": InvalidArgumentError,
+    "ERROR_UNSUPPORTED_ALIGNMENT": InvalidArgumentError,
+    "ERROR_UNSUPPORTED_ENUMERATION": InvalidArgumentError,
+    "ERROR_OVERLAPPING_REGIONS": InvalidArgumentError,
+    "ERROR_UNINITIALIZED": DriverNotFoundError,
+}

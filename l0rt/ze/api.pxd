@@ -1,0 +1,402 @@
+"""Level Zero's types, constants and the function table, as include/l0rt declares them."""
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "l0rt/ze.h" nogil:
+    ctypedef struct _ze_driver_handle_t
+    ctypedef _ze_driver_handle_t* ze_driver_handle_t
+    ctypedef struct _ze_device_handle_t
+    ctypedef _ze_device_handle_t* ze_device_handle_t
+    ctypedef struct _ze_context_handle_t
+    ctypedef _ze_context_handle_t* ze_context_handle_t
+    ctypedef struct _ze_command_list_handle_t
+    ctypedef _ze_command_list_handle_t* ze_command_list_handle_t
+    ctypedef struct _ze_event_pool_handle_t
+    ctypedef _ze_event_pool_handle_t* ze_event_pool_handle_t
+    ctypedef struct _ze_event_handle_t
+    ctypedef _ze_event_handle_t* ze_event_handle_t
+
+    ctypedef enum ze_result_t:
+        ZE_RESULT_SUCCESS
+        ZE_RESULT_NOT_READY
+        ZE_RESULT_ERROR_DEVICE_LOST
+        ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
+        ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
+        ZE_RESULT_ERROR_MODULE_BUILD_FAILURE
+        ZE_RESULT_ERROR_MODULE_LINK_FAILURE
+        ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET
+        ZE_RESULT_ERROR_DEVICE_IN_LOW_POWER_STATE
+        ZE_RESULT_EXP_ERROR_DEVICE_IS_NOT_VERTEX
+        ZE_RESULT_EXP_ERROR_VERTEX_IS_NOT_DEVICE
+        ZE_RESULT_EXP_ERROR_REMOTE_DEVICE
+        ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS
+        ZE_RESULT_ERROR_NOT_AVAILABLE
+        ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE
+        ZE_RESULT_WARNING_DROPPED_DATA
+        ZE_RESULT_ERROR_UNINITIALIZED
+        ZE_RESULT_ERROR_UNSUPPORTED_VERSION
+        ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
+        ZE_RESULT_ERROR_INVALID_ARGUMENT
+        ZE_RESULT_ERROR_INVALID_NULL_HANDLE
+        ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE
+        ZE_RESULT_ERROR_INVALID_NULL_POINTER
+        ZE_RESULT_ERROR_INVALID_SIZE
+        ZE_RESULT_ERROR_UNSUPPORTED_SIZE
+        ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT
+        ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT
+        ZE_RESULT_ERROR_INVALID_ENUMERATION
+        ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION
+        ZE_RESULT_ERROR_UNSUPPORTED_IMAGE_FORMAT
+        ZE_RESULT_ERROR_INVALID_NATIVE_BINARY
+        ZE_RESULT_ERROR_INVALID_GLOBAL_NAME
+        ZE_RESULT_ERROR_INVALID_KERNEL_NAME
+        ZE_RESULT_ERROR_INVALID_FUNCTION_NAME
+        ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION
+        ZE_RESULT_ERROR_INVALID_GLOBAL_WIDTH_DIMENSION
+        ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX
+        ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE
+        ZE_RESULT_ERROR_INVALID_KERNEL_ATTRIBUTE_VALUE
+        ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED
+        ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE
+        ZE_RESULT_ERROR_OVERLAPPING_REGIONS
+        ZE_RESULT_WARNING_ACTION_REQUIRED
+        ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE
+        ZE_RESULT_ERROR_UNKNOWN
+
+    ctypedef enum ze_structure_type_t:
+        ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES
+        ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
+        ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES
+        ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES
+        ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES
+        ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES
+        ZE_STRUCTURE_TYPE_DEVICE_CACHE_PROPERTIES
+        ZE_STRUCTURE_TYPE_CONTEXT_DESC
+        ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC
+        ZE_STRUCTURE_TYPE_EVENT_POOL_DESC
+        ZE_STRUCTURE_TYPE_EVENT_DESC
+        ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
+        ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC
+        ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
+        ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES
+        ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC
+        ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC
+        ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
+        ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC
+        ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
+
+    ctypedef enum ze_device_type_t:
+        ZE_DEVICE_TYPE_GPU
+        ZE_DEVICE_TYPE_CPU
+        ZE_DEVICE_TYPE_FPGA
+        ZE_DEVICE_TYPE_MCA
+        ZE_DEVICE_TYPE_VPU
+
+    ctypedef enum ze_device_property_flag_t:
+        ZE_DEVICE_PROPERTY_FLAG_INTEGRATED
+        ZE_DEVICE_PROPERTY_FLAG_SUBDEVICE
+        ZE_DEVICE_PROPERTY_FLAG_ECC
+        ZE_DEVICE_PROPERTY_FLAG_ONDEMANDPAGING
+
+    ctypedef enum ze_device_module_flag_t:
+        ZE_DEVICE_MODULE_FLAG_FP16
+        ZE_DEVICE_MODULE_FLAG_FP64
+        ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS
+        ZE_DEVICE_MODULE_FLAG_DP4A
+
+    ctypedef enum ze_command_queue_group_property_flag_t:
+        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE
+        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY
+        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS
+        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_METRICS
+
+    ctypedef enum ze_memory_type_t:
+        ZE_MEMORY_TYPE_UNKNOWN
+        ZE_MEMORY_TYPE_HOST
+        ZE_MEMORY_TYPE_DEVICE
+        ZE_MEMORY_TYPE_SHARED
+
+    ctypedef enum ze_relaxed_allocation_limits_exp_flag_t:
+        ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE
+
+    ctypedef enum ze_driver_memory_free_policy_ext_flag_t:
+        ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
+        ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE
+
+    ctypedef enum ze_command_queue_flag_t:
+        ZE_COMMAND_QUEUE_FLAG_EXPLICIT_ONLY
+        ZE_COMMAND_QUEUE_FLAG_IN_ORDER
+        ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT
+
+    ctypedef enum ze_command_queue_mode_t:
+        ZE_COMMAND_QUEUE_MODE_DEFAULT
+        ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS
+        ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
+
+    ctypedef enum ze_command_queue_priority_t:
+        ZE_COMMAND_QUEUE_PRIORITY_NORMAL
+        ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_LOW
+        ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH
+
+    ctypedef enum ze_event_pool_flag_t:
+        ZE_EVENT_POOL_FLAG_HOST_VISIBLE
+        ZE_EVENT_POOL_FLAG_IPC
+        ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP
+        ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP
+
+    ctypedef enum ze_event_scope_flag_t:
+        ZE_EVENT_SCOPE_FLAG_SUBDEVICE
+        ZE_EVENT_SCOPE_FLAG_DEVICE
+        ZE_EVENT_SCOPE_FLAG_HOST
+
+    enum:
+        ZE_INIT_FLAG_GPU_ONLY
+        ZE_INIT_DRIVER_TYPE_FLAG_GPU
+
+    ctypedef struct ze_init_driver_type_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+
+    ctypedef struct ze_driver_uuid_t:
+        uint8_t id[16]
+
+    ctypedef struct ze_driver_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        ze_driver_uuid_t uuid
+        uint32_t driverVersion
+
+    ctypedef struct ze_driver_extension_properties_t:
+        char name[256]
+        uint32_t version
+
+    ctypedef struct ze_device_uuid_t:
+        uint8_t id[16]
+
+    ctypedef struct ze_device_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        ze_device_type_t type
+        uint32_t vendorId
+        uint32_t deviceId
+        uint32_t flags
+        uint32_t subdeviceId
+        uint32_t coreClockRate
+        uint64_t maxMemAllocSize
+        uint32_t maxHardwareContexts
+        uint32_t maxCommandQueuePriority
+        uint32_t numThreadsPerEU
+        uint32_t physicalEUSimdWidth
+        uint32_t numEUsPerSubslice
+        uint32_t numSubslicesPerSlice
+        uint32_t numSlices
+        uint64_t timerResolution
+        uint32_t timestampValidBits
+        uint32_t kernelTimestampValidBits
+        ze_device_uuid_t uuid
+        char name[256]
+
+    ctypedef struct ze_device_compute_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t maxTotalGroupSize
+        uint32_t maxGroupSizeX
+        uint32_t maxGroupSizeY
+        uint32_t maxGroupSizeZ
+        uint32_t maxGroupCountX
+        uint32_t maxGroupCountY
+        uint32_t maxGroupCountZ
+        uint32_t maxSharedLocalMemory
+        uint32_t numSubGroupSizes
+        uint32_t subGroupSizes[8]
+
+    ctypedef struct ze_device_module_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t spirvVersionSupported
+        uint32_t flags
+        uint32_t fp16flags
+        uint32_t fp32flags
+        uint32_t fp64flags
+        uint32_t maxArgumentsSize
+        uint32_t printfBufferSize
+        uint8_t nativeKernelSupported[16]
+
+    ctypedef struct ze_command_queue_group_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t flags
+        size_t maxMemoryFillPatternSize
+        uint32_t numQueues
+
+    ctypedef struct ze_device_memory_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t flags
+        uint32_t maxClockRate
+        uint32_t maxBusWidth
+        uint64_t totalSize
+        char name[256]
+
+    ctypedef struct ze_device_cache_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t flags
+        size_t cacheSize
+
+    ctypedef struct ze_pci_address_ext_t:
+        uint32_t domain
+        uint32_t bus
+        uint32_t device
+        uint32_t function
+
+    ctypedef struct ze_pci_speed_ext_t:
+        int32_t genVersion
+        int32_t width
+        int64_t maxBandwidth
+
+    ctypedef struct ze_pci_ext_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        ze_pci_address_ext_t address
+        ze_pci_speed_ext_t maxSpeed
+
+    ctypedef struct ze_device_usablemem_size_ext_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint64_t currUsableMemSize
+
+    ctypedef struct ze_device_mem_alloc_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+        uint32_t ordinal
+
+    ctypedef struct ze_host_mem_alloc_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+
+    ctypedef struct ze_memory_allocation_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        ze_memory_type_t type
+        uint64_t id
+        uint64_t pageSize
+
+    ctypedef struct ze_relaxed_allocation_limits_exp_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+
+    ctypedef struct ze_memory_free_ext_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t freePolicy
+
+    ctypedef struct ze_context_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+
+    ctypedef struct ze_command_queue_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t ordinal
+        uint32_t index
+        uint32_t flags
+        ze_command_queue_mode_t mode
+        ze_command_queue_priority_t priority
+
+    ctypedef struct ze_event_pool_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+        uint32_t count
+
+    ctypedef struct ze_event_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t index
+        uint32_t signal
+        uint32_t wait
+
+
+cdef extern from "l0rt/ze_functions.h" nogil:
+    ctypedef struct l0rt_ze_table:
+        ze_result_t (*zeInit)(uint32_t flags)
+        ze_result_t (*zeDriverGet)(uint32_t *pCount, ze_driver_handle_t *phDrivers)
+        ze_result_t (*zeDriverGetApiVersion)(ze_driver_handle_t hDriver, uint32_t *version)
+        ze_result_t (*zeDriverGetProperties)(ze_driver_handle_t hDriver, ze_driver_properties_t *pDriverProperties)
+        ze_result_t (*zeDriverGetExtensionProperties)(ze_driver_handle_t hDriver, uint32_t *pCount,
+            ze_driver_extension_properties_t *pExtensionProperties)
+        ze_result_t (*zeDeviceGet)(ze_driver_handle_t hDriver, uint32_t *pCount, ze_device_handle_t *phDevices)
+        ze_result_t (*zeDeviceGetProperties)(ze_device_handle_t hDevice, ze_device_properties_t *pDeviceProperties)
+        ze_result_t (*zeDeviceGetComputeProperties)(ze_device_handle_t hDevice,
+            ze_device_compute_properties_t *pComputeProperties)
+        ze_result_t (*zeDeviceGetModuleProperties)(ze_device_handle_t hDevice,
+            ze_device_module_properties_t *pModuleProperties)
+        ze_result_t (*zeDeviceGetMemoryProperties)(ze_device_handle_t hDevice, uint32_t *pCount,
+            ze_device_memory_properties_t *pMemProperties)
+        ze_result_t (*zeDeviceGetCacheProperties)(ze_device_handle_t hDevice, uint32_t *pCount,
+            ze_device_cache_properties_t *pCacheProperties)
+        ze_result_t (*zeDeviceGetCommandQueueGroupProperties)(ze_device_handle_t hDevice, uint32_t *pCount,
+            ze_command_queue_group_properties_t *pCommandQueueGroupProperties)
+        ze_result_t (*zeDeviceCanAccessPeer)(ze_device_handle_t hDevice, ze_device_handle_t hPeerDevice,
+            uint8_t *value)
+        ze_result_t (*zeContextCreate)(ze_driver_handle_t hDriver, const ze_context_desc_t *desc,
+            ze_context_handle_t *phContext)
+        ze_result_t (*zeContextDestroy)(ze_context_handle_t hContext)
+        ze_result_t (*zeContextMakeMemoryResident)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            void *ptr, size_t size)
+        ze_result_t (*zeCommandListCreateImmediate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            const ze_command_queue_desc_t *altdesc, ze_command_list_handle_t *phCommandList)
+        ze_result_t (*zeCommandListDestroy)(ze_command_list_handle_t hCommandList)
+        ze_result_t (*zeCommandListAppendBarrier)(ze_command_list_handle_t hCommandList,
+            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+        ze_result_t (*zeCommandListAppendMemoryCopy)(ze_command_list_handle_t hCommandList, void *dstptr,
+            const void *srcptr, size_t size, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+            ze_event_handle_t *phWaitEvents)
+        ze_result_t (*zeCommandListAppendMemoryFill)(ze_command_list_handle_t hCommandList, void *ptr,
+            const void *pattern, size_t pattern_size, size_t size, ze_event_handle_t hSignalEvent,
+            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+        ze_result_t (*zeCommandListAppendSignalEvent)(ze_command_list_handle_t hCommandList, ze_event_handle_t hEvent)
+        ze_result_t (*zeCommandListAppendWaitOnEvents)(ze_command_list_handle_t hCommandList, uint32_t numEvents,
+            ze_event_handle_t *phEvents)
+        ze_result_t (*zeCommandListAppendWriteGlobalTimestamp)(ze_command_list_handle_t hCommandList,
+            uint64_t *dstptr, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+            ze_event_handle_t *phWaitEvents)
+        ze_result_t (*zeEventPoolCreate)(ze_context_handle_t hContext, const ze_event_pool_desc_t *desc,
+            uint32_t numDevices, ze_device_handle_t *phDevices, ze_event_pool_handle_t *phEventPool)
+        ze_result_t (*zeEventPoolDestroy)(ze_event_pool_handle_t hEventPool)
+        ze_result_t (*zeEventCreate)(ze_event_pool_handle_t hEventPool, const ze_event_desc_t *desc,
+            ze_event_handle_t *phEvent)
+        ze_result_t (*zeEventDestroy)(ze_event_handle_t hEvent)
+        ze_result_t (*zeEventHostReset)(ze_event_handle_t hEvent)
+        ze_result_t (*zeEventHostSynchronize)(ze_event_handle_t hEvent, uint64_t timeout)
+        ze_result_t (*zeEventQueryStatus)(ze_event_handle_t hEvent)
+        ze_result_t (*zeMemAllocDevice)(ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,
+            size_t size, size_t alignment, ze_device_handle_t hDevice, void* *pptr)
+        ze_result_t (*zeMemAllocHost)(ze_context_handle_t hContext, const ze_host_mem_alloc_desc_t *host_desc,
+            size_t size, size_t alignment, void* *pptr)
+        ze_result_t (*zeMemAllocShared)(ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,
+            const ze_host_mem_alloc_desc_t *host_desc, size_t size, size_t alignment, ze_device_handle_t hDevice,
+            void* *pptr)
+        ze_result_t (*zeMemFree)(ze_context_handle_t hContext, void *ptr)
+        ze_result_t (*zeMemGetAllocProperties)(ze_context_handle_t hContext, const void *ptr,
+            ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice)
+        ze_result_t (*zeDeviceGetStatus)(ze_device_handle_t hDevice)
+        ze_result_t (*zeDriverGetExtensionFunctionAddress)(ze_driver_handle_t hDriver, const char *name,
+            void* *ppFunctionAddress)
+        ze_result_t (*zeDeviceGetGlobalTimestamps)(ze_device_handle_t hDevice, uint64_t *hostTimestamp,
+            uint64_t *deviceTimestamp)
+        ze_result_t (*zeDevicePciGetPropertiesExt)(ze_device_handle_t hDevice,
+            ze_pci_ext_properties_t *pPciProperties)
+        ze_result_t (*zeMemFreeExt)(ze_context_handle_t hContext, const ze_memory_free_ext_desc_t *pMemFreeDesc,
+            void *ptr)
+        ze_result_t (*zeCommandListHostSynchronize)(ze_command_list_handle_t hCommandList, uint64_t timeout)
+        ze_result_t (*zeDriverGetLastErrorDescription)(ze_driver_handle_t hDriver, const char* *ppString)
+        ze_result_t (*zeInitDrivers)(uint32_t *pCount, ze_driver_handle_t *phDrivers,
+            ze_init_driver_type_desc_t *desc)

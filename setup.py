@@ -1,0 +1,101 @@
+"""Builds the Cython modules and, beside them, the CPU driver: a plain shared library."""
+
+import hashlib
+import os
+import shutil
+from glob import glob
+
+import Cython
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+# Every compiled module of the package, once, floor by floor (docs/house.md has the ranks).
+MODULES = """
+ze.table ze.status ze.caps
+core.driver core.device core.context core.memory core.event core.cmdlist
+""".split()
+
+DIRECTIVES = {
+    "language_level": 3,
+    "embedsignature": True,
+    "always_allow_keywords": True,
+    "allow_none_for_extension_args": False,
+    "auto_pickle": False,
+    "binding": True,
+    "boundscheck": False,
+    "wraparound": False,
+    "cdivision": True,
+    "freethreading_compatible": False,
+}
+DEBUG = os.environ.get("L0RT_BUILD") == "debug"
+if DEBUG:
+    DIRECTIVES["linetrace"] = True
+C_FLAGS = ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
+C_FLAGS += ["-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
+CPU_DRIVER = "libze_l0rt_cpu.so"
+
+
+class BuildExt(build_ext):
+    """build_ext that compiles the CPU driver too: C11 and pthreads, no Python in it."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def run(self):
+        super().run()
+        self.build_cpu_driver()
+
+    def build_cpu_driver(self):
+        sources = sorted(glob("l0rt/cpu_driver/*.c"))
+        if not sources:
+            return
+        target = os.path.join("l0rt/cpu_driver" if self.inplace else f"{self.build_lib}/l0rt/cpu_driver", CPU_DRIVER)
+        newest = max(os.path.getmtime(f) for f in sources + glob("l0rt/cpu_driver/*.h") + glob("include/l0rt/*.h"))
+        if os.path.exists(target) and os.path.getmtime(target) > newest:
+            return
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        objects = self.compiler.compile(
+            sources,
+            output_dir=self.build_temp,
+            include_dirs=["include", "l0rt/cpu_driver"],
+            extra_preargs=[*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE"],
+        )
+        # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
+        self.compiler.link_shared_object(objects, target, extra_postargs=["-pthread", "-Wl,-Bsymbolic"])
+
+
+def extensions():
+    return [
+        Extension(
+            f"l0rt.{name}",
+            [f"l0rt/{name.replace('.', '/')}.pyx"],
+            include_dirs=["include"],
+            extra_compile_args=C_FLAGS,
+            depends=glob("include/l0rt/*.h") + glob("l0rt/*/*.h"),
+        )
+        for name in MODULES
+    ]
+
+
+def cythonized():
+    # A changed directive does not make cythonize rebuild; a build folder of its own does.
+    key = repr((sorted(DIRECTIVES.items()), C_FLAGS, Cython.__version__))
+    build_dir = os.path.join("build", "cython-" + hashlib.sha1(key.encode()).hexdigest()[:12])
+    return cythonize(extensions(), build_dir=build_dir, compiler_directives=DIRECTIVES, nthreads=os.cpu_count() or 1)
+
+
+if __name__ == "__main__":
+    if shutil.which("cc") is None and shutil.which("gcc") is None:
+        raise SystemExit("l0rt needs a C compiler to build: on Debian or Ubuntu, apt install gcc")
+    setup(
+        packages=[os.path.dirname(f).replace("/", ".") for f in glob("l0rt/**/__init__.py", recursive=True)]
+        + ["l0rt.include.l0rt"],
+        package_dir={"l0rt": "l0rt", "l0rt.include.l0rt": "include/l0rt"},
+        package_data={"": ["*.pxd", "*.h", "py.typed", "*.pyi", "*.npz"]},
+        exclude_package_data={"": ["*.c", "*.pyx"]},
+        ext_modules=cythonized(),
+        cmdclass={"build_ext": BuildExt},
+        zip_safe=False,
+    )
