@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.core.driver cimport Driver
-from l0rt.ze.api cimport ze_device_handle_t
+from l0rt.ze.api cimport ze_device_handle_t, ze_result_t
 
 ctypedef struct l0rt_device_info:
     char name[256]
@@ -38,3 +38,8 @@ cdef class Device:
     cdef ze_device_handle_t _h
     cdef readonly Driver driver
     cdef l0rt_device_info info
+
+
+# SUCCESS also where the driver cannot tell: unknown is not lost.
+cdef ze_result_t device_status(ze_device_handle_t device) noexcept nogil
+cdef ze_result_t device_clocks(ze_device_handle_t device, uint64_t* host_ns, uint64_t* ticks) noexcept nogil

@@ -214,6 +214,17 @@ cdef dict _compute_values(Device self):
     }
 
 
+cdef ze_result_t device_status(ze_device_handle_t device) noexcept nogil:
+    """What the driver says about the device's health."""
+    cdef ze_result_t r = ze.zeDeviceGetStatus(device)
+    return ZE_RESULT_SUCCESS if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE else r
+
+
+cdef ze_result_t device_clocks(ze_device_handle_t device, uint64_t* host_ns, uint64_t* ticks) noexcept nogil:
+    """Read both clocks at one moment. Only where the capability record says ``global_ts``."""
+    return ze.zeDeviceGetGlobalTimestamps(device, host_ns, ticks)
+
+
 def open_devices(Driver driver):
     """Return the GPUs of ``driver`` in the driver's order."""
     cdef uint32_t count = 0
