@@ -36,7 +36,7 @@ def _driver(text):
 
 def _disable(text):
     names = frozenset(name.strip() for name in text.split(",") if name.strip())
-    if not names <= set(CAPABILITIES):
+    if not names.issubset(CAPABILITIES):
         raise ValueError("a comma-separated list of " + ", ".join(CAPABILITIES))
     return names
 
