@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = (".py", ".pyx", ".pxd")
-DRIVER_CALL = r"ze[sx]?[A-Z]\w*"
+DRIVER_CALL = r"ze[lstx]?[A-Z]\w*"
 FUNCTION = re.compile(r"(async\s+)?(def|cpdef|cdef)\b(?!\s+(extern|class|struct|enum|union|packed)\b)[^=]*\(")
 
 _TOKEN = re.compile(
@@ -86,9 +86,19 @@ def _joined(text):
 
 
 def calls(text, name):
-    """Yield (what stands before the call, the function's name) for each call in ``text`` that matches ``name``."""
+    """Yield (what stands before, the function's name, what stands after) for each call of a function ``name``."""
     for match in re.finditer(rf"(?:[\w.\[\]]*\.)?\b({name})\s*\(", text):
-        yield text[: match.start()].rstrip(), match.group(1)
+        yield text[: match.start()].rstrip(), match.group(1), text[closing(text, match.end() - 1) + 1 :].lstrip()
+
+
+def closing(text, opening):
+    """Return where the round bracket that opens at ``opening`` closes."""
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    return len(text)
 
 
 def module_of(path, root):

@@ -24,7 +24,10 @@ def named(root):
 
 
 def violations(root):
-    return [f"{path}: {name} is not in docs/environment.md" for name, path in named(root).items() if name not in documented(root)]
+    known = documented(root)
+    return [
+        f"{path}: {name} is not in docs/environment.md" for name, path in named(root).items() if name not in known
+    ]
 
 
 def test_every_variable_is_documented():

@@ -25,7 +25,7 @@ def violations(root):
         f"{path.relative_to(root)}:{line.number}: {name} is called with the GIL held"
         for path in files(root, ".pyx", ".pxd")
         for line in lines(path.read_text())
-        for _, name in calls(line.text, DRIVER_CALL)
+        for _, name, _ in calls(line.text, DRIVER_CALL)
         if holds_the_gil(line)
     ]
 

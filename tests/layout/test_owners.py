@@ -6,8 +6,10 @@ import pytest
 from helpers.source import ROOT, files, lines, plant
 
 CLASS = re.compile(r"cdef\s+class\s+(\w+)")
-FIELD = re.compile(r"cdef\s+(?:(?:public|readonly|const|unsigned|signed|struct)\s+)*([\w.]+)[\s*\[\]\w]*?\s[*\s]*(\w+)(?:\[\w*\])?$")
-PYTHON_TYPES = {"object", "list", "dict", "str", "tuple", "set", "frozenset", "bytes", "bytearray", "type", "memoryview"}
+FIELD = re.compile(
+    r"cdef\s+(?:(?:public|readonly|const|unsigned|signed|struct)\s+)*([\w.]+)[\s*\[\]\w]*?\s[*\s]*(\w+)(?:\[\w*\])?$"
+)
+PYTHON_TYPES = set("object list dict str tuple set frozenset bytes bytearray type memoryview".split())
 
 
 def classes(path):
@@ -41,7 +43,7 @@ def explicit_constructor(header, body):
 
 
 def violations(root):
-    pxd = [path for path in files(root, ".pxd", under=("l0rt/core",))]
+    pxd = files(root, ".pxd", under=("l0rt/core",))
     owners = {name for path in pxd for name in classes(path)}
     complaints = []
     for path in pxd:

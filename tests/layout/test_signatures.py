@@ -3,10 +3,14 @@
 import re
 
 import pytest
-from helpers.source import ROOT, files, lines, plant
+from helpers.source import ROOT, closing, files, lines, plant
 
-DECLARED = re.compile(r"(?:cdef|cpdef)\s+(?:inline\s+|public\s+|api\s+)*(?P<type>\([^)]*\)|[\w.\s*\[\]]*?)\s*\b(?P<name>\w+)\s*\(")
-POINTER = re.compile(r"(?:cdef\s+|ctypedef\s+)?(?P<type>[\w.\s*]*?)\s*\(\s*\*\s*(?P<name>\w*)\s*(?:\[\d*\]\s*)?\)\s*\(")
+DECLARED = re.compile(
+    r"(?:cdef|cpdef)\s+(?:(?:inline|public|api)\s+)*(?P<type>\([^)]*\)|[\w.\s*\[\]]*?)\s*\b(?P<name>\w+)\s*\("
+)
+POINTER = re.compile(
+    r"(?:cdef\s+|ctypedef\s+)?(?P<type>[\w.\s*]*?)\s*\(\s*\*\s*(?P<name>\w*)\s*(?:\[\d*\]\s*)?\)\s*\("
+)
 CLAUSES = re.compile(r"(?P<fails>noexcept|except\??\s*[-\w.]+|except\s*[*+])?\s*(?P<gil>nogil|with gil)?$")
 NOT_FUNCTIONS = {"class", "struct", "enum", "union", "extern", "packed"}
 OBJECTS = {"", "object", "type", "list", "dict", "tuple", "set", "frozenset", "str", "bytes", "bytearray"}
@@ -18,26 +22,17 @@ def is_object(kind):
     return last in OBJECTS or (last[:1].isupper() and last.isidentifier())
 
 
-def tail(text, opening):
-    """Return what stands after the bracket that opens at ``opening`` is closed, up to the body."""
-    depth = 0
-    for at in range(opening, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
-        if depth == 0:
-            return re.split(r"[:=,;)]", text[at + 1 :], maxsplit=1)[0].strip()
-    return ""
-
-
 def signatures(text):
     """Yield (line, return type, name, clauses) for every C-level function and function pointer outside `extern`."""
     for line in lines(text):
         if any(re.match(r"cdef extern\b", p.text) for p in line.parents):
             continue
         member = any(re.match(r"(cdef|ctypedef) (packed )?(struct|union)\b", p.text) for p in line.parents)
-        pattern = POINTER if "(*" in line.text.replace(" ", "") and (member or line.text.startswith(("cdef", "ctypedef"))) else DECLARED
-        found = pattern.match(line.text)
+        declared = member or line.text.startswith(("cdef", "ctypedef"))
+        found = (declared and POINTER.match(line.text)) or DECLARED.match(line.text)
         if found and not NOT_FUNCTIONS & set(found["type"].split()):
-            yield line, found["type"].strip(), found["name"], tail(line.text, found.end() - 1)
+            after = line.text[closing(line.text, found.end() - 1) + 1 :]
+            yield line, found["type"].strip(), found["name"], re.split(r"[:=,;)]", after, maxsplit=1)[0].strip()
 
 
 def violations(root):
