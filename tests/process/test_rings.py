@@ -1,0 +1,53 @@
+"""The tests on the interface, again on every other driver that is installed."""
+
+import os
+
+import pytest
+from helpers.ci import skip_unless_ci
+from helpers.rings import FOLDERS, OUTCOMES, RINGS, TESTS, Ring, verdict
+
+HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
+
+
+@pytest.mark.parametrize("ring", RINGS, ids=lambda ring: ring.name)
+def test_the_same_tests_pass_on_ring(ring, tmp_path, request):
+    import l0rt
+
+    outcomes = request.config.stash[OUTCOMES]
+    if missing := ring.missing():
+        outcomes[ring.name] = f"NOT RUN: {', '.join(missing)} is not installed"
+        skip_unless_ci(outcomes[ring.name])
+    result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / folder for folder in FOLDERS], HANG_LIMIT)
+    outcomes[ring.name] = verdict(result) or "failed"
+    assert verdict(result), f"ring {ring.name}: {result}"
+
+
+@pytest.mark.parametrize(
+    ("body", "sign"),
+    [
+        ("def test_planted(): assert 1 == 2", "1 failed"),
+        ("", "no tests ran"),
+        ("import pytest\ndef test_planted(): pytest.skip()", "1 skipped"),
+        ("import time\ndef test_planted(): time.sleep(1000)", "was killed"),
+        ("import os\ndef test_planted(): assert 'ZE_PLANTED' in os.environ", "1 failed"),
+        ("import os\ndef test_planted(): os._exit(0)", "exit status 0"),
+    ],
+)
+def test_a_ring_that_does_not_pass_is_seen(body, sign, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZE_PLANTED", "1")
+    (tmp_path / "test_planted.py").write_text(body)
+    result = Ring("planted", (), {}).run("nowhere", tmp_path, [tmp_path / "test_planted.py"], timeout=5)
+    assert verdict(result) is None
+    assert sign in str(result)
+
+
+def test_a_ring_that_passes_is_seen(tmp_path):
+    (tmp_path / "test_planted.py").write_text(
+        "import os\ndef test_it(): assert os.environ['L0RT_TEST_RING'] == 'x'\n"
+    )
+    result = Ring("x", (), {}).run("nowhere", tmp_path, [tmp_path / "test_planted.py"], timeout=30)
+    assert "1 passed" in verdict(result), str(result)
+
+
+def test_a_missing_library_is_named():
+    assert Ring("planted", ("libc.so.6", "libl0rt_planted.so.1"), {}).missing() == ["libl0rt_planted.so.1"]
