@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from helpers import rings
 from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm  # noqa: F401
 

@@ -11,6 +11,7 @@ import os
 import sys
 
 import pytest
+
 from helpers.rings import runs_on_a_driver
 
 POOL_STREAMS = 32

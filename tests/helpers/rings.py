@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
 from helpers.process import run, run_python
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -88,7 +89,7 @@ def summary(stats, outcomes):
     if not any(here.values()) and not outcomes:
         return []
     own = os.environ.get("L0RT_DRIVER") or "gpu"
-    told = ", ".join(f"{n} {kind}" for kind, n in here.items() if n) or "NOT RUN"
+    told = ", ".join(f"{n} {kind}" for kind, n in here.items() if n) or "NOT RUN: not selected"
     return [f"ring {own}: {told}"] + [
         f"ring {r.name}: {outcomes.get(r.name, 'NOT RUN: not selected')}" for r in RINGS
     ]

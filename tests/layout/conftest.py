@@ -1,4 +1,5 @@
 import pytest
+
 from helpers.source import copy_of_house
 
 

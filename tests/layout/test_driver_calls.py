@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from helpers.source import DRIVER_CALL, PYTHON, ROOT, calls, files, lines, plant
 
 STATUS = re.compile(r"cdef\s+(?:inline\s+)?ze_result_t\s+(\w+)\s*\(")

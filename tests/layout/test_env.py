@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from helpers.source import PYTHON, ROOT, files, not_yet, plant, strings_and_comments
 
 # As a string of its own, or as NAME= in a text that tells the user what to set.

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from helpers.source import DRIVER_CALL, FUNCTION, ROOT, calls, files, lines, plant
 
 

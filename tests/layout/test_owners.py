@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from helpers.source import ROOT, files, lines, plant
 
 CLASS = re.compile(r"cdef\s+class\s+(\w+)")

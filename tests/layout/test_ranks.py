@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from helpers.source import PYTHON, ROOT, files, imports, lines, module_of, not_yet, plant
 
 FREE = ("l0rt.cpu_driver",)  # next door: no module of the package

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from helpers.source import ROOT, closing, files, lines, plant
 
 DECLARED = re.compile(

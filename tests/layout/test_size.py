@@ -1,6 +1,7 @@
 """A file that passes 400 lines holds two nouns."""
 
 import pytest
+
 from helpers.source import PYTHON, ROOT, files, plant
 
 LIMIT = 400

@@ -7,7 +7,6 @@ from helpers.rings import TESTS, Ring
 PLANTED = '''
 import ctypes, struct
 import l0rt
-from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm
 
 P = ctypes.c_void_p
 ze = ctypes.CDLL(l0rt.cpu_driver_path())
@@ -43,9 +42,7 @@ def test_host_memory(): made("zeMemAllocHost", context, desc(0x16, 0), ctypes.c_
 def test_nothing(): pass
 '''
 KEPT = """
-import pytest
-import l0rt
-from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm
+import l0rt, pytest
 
 kept = []
 @pytest.mark.parametrize("kind", ["device", "host", "shared"])
@@ -62,6 +59,7 @@ def test_streams(): [l0rt.Stream(priority=-1).synchronize() for _ in range(100)]
 def run_planted(tmp_path, text):
     folder = tmp_path / "core"
     folder.mkdir()
+    (folder / "conftest.py").write_text("from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm")
     (folder / "test_planted.py").write_text(text)
     ring = Ring("planted", (), {"L0RT_DRIVER": "cpu"})
     return ring.run(None, tmp_path, ["-rA", folder / "test_planted.py"], timeout=60)

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from helpers.ci import skip_unless_ci
 from helpers.rings import FOLDERS, OUTCOMES, RINGS, TESTS, Ring, verdict
 
