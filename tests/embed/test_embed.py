@@ -6,6 +6,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
 from helpers.process import run, run_python
 
 PACKAGE = Path(__file__).parent / "package"
