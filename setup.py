@@ -34,7 +34,7 @@ if DEBUG:
 C_FLAGS = ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
 C_FLAGS += ["-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
 CPU_DRIVER = "libze_l0rt_cpu.so"
-# Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: such a build has its own folder.
+# Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.
 SETTINGS = repr((sorted(DIRECTIVES.items()), C_FLAGS, Cython.__version__))
 BUILD = os.path.join("build", hashlib.sha1(SETTINGS.encode()).hexdigest()[:12])
 

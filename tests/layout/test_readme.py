@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from helpers.source import ROOT
 
 COMMAND = re.compile(r"^    (python3 -m venv .*)$", re.MULTILINE)
