@@ -5,7 +5,7 @@ import os
 import pytest
 
 from helpers.ci import skip_unless_ci
-from helpers.rings import FOLDERS, OUTCOMES, RINGS, TESTS, Ring, verdict
+from helpers.rings import FOLDERS, OUTCOMES, RINGS, TESTS, Ring, summary, verdict
 
 HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
@@ -52,3 +52,20 @@ def test_a_ring_that_passes_is_seen(tmp_path):
 
 def test_a_missing_library_is_named():
     assert Ring("planted", ("libc.so.6", "libl0rt_planted.so.1"), {}).missing() == ["libl0rt_planted.so.1"]
+
+
+def test_a_ring_that_cannot_run_fails_in_ci_only(monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="planted"):
+        skip_unless_ci("planted")
+    monkeypatch.delenv("CI")
+    with pytest.raises(pytest.skip.Exception, match="planted"):
+        skip_unless_ci("planted")
+
+
+def test_the_summary_names_every_ring():
+    lines = summary({}, {"loader": "3 passed", "intel": "NOT RUN: libx.so is not installed"})
+    assert [line.partition(":")[0] for line in lines[1:]] == [f"ring {ring.name}" for ring in RINGS]
+    assert "ring loader: 3 passed" in lines
+    assert "ring intel: NOT RUN: libx.so is not installed" in lines
+    assert summary({}, {}) == []
