@@ -4,6 +4,7 @@ import sysconfig
 from pathlib import Path
 
 import l0rt
+
 from helpers.source import ROOT
 
 INSTALLED = Path(l0rt.__file__).parent

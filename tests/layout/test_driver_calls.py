@@ -8,18 +8,19 @@ from helpers.source import DRIVER_CALL, PYTHON, ROOT, calls, files, lines, plant
 
 STATUS = re.compile(r"cdef\s+(?:inline\s+)?ze_result_t\s+(\w+)\s*\(")
 TAKES_STATUS = re.compile(r"cdef\s+(?:inline\s+)?[\w ]+?\b(\w+)\s*\((?:[^()]*,)?\s*ze_result_t\s+\w+")
+HANDS_ON = re.compile(r"cdef\s+(inline\s+)?(ze_result_t|int)\s+\w+\s*\(.*\)\s*noexcept\b")  # an int that is a code
 CHECKS = {"CHECK", "CHECK_READY", "CHECK_ON", "DROP"}
 
 
 def is_looked_at(line, before, after, later, checks):
-    """Is a status checked, compared, cast away aloud, handed on by a function that returns it, or kept and read?"""
+    """Is a status checked, compared, cast away aloud, handed on by a function that returns codes, or kept and read?"""
     if re.search(rf"\b({'|'.join(checks)})\s*\((\s*[\w.]+\s*,)*$|<\s*void\s*>$", before):
         return True
     if re.match(r"[!=]= ?(0\b|(api\.)?ZE_RESULT_)", after):
         return True
     function = line.function()
     if before.startswith("return") and before.count("(") == before.count(")"):
-        return function is not None and bool(STATUS.match(function.text))
+        return function is not None and bool(HANDS_ON.match(function.text))
     if kept := re.search(r"(?:^|;|:|ze_result_t)\s*(\w+)\s*=$", before):
         word, again = rf"\b{kept.group(1)}\b", rf"(cdef ze_result_t )?{kept.group(1)} = "
         uses = (other for other in later if other.function() == function and re.search(word, other.text))
@@ -90,6 +91,7 @@ def test_it_bites(house, path, text, complaint):
         'DROP(ze.zeEventDestroy(h), b"zeEventDestroy")',
         "<void>ze.zeInit(0)",
         "cdef ze_result_t f() noexcept nogil:\n    return ze.zeInit(0)\ndef g():\n    CHECK(f())",
+        "cdef int f(void* self) noexcept nogil:\n    return ze.zeInit(0) if a else 0",
         "cdef ze_result_t f() noexcept nogil:\n    return 0 if a else ze.zeInit(0)",
         "if ze.zeInit(g(0)) != ZE_RESULT_SUCCESS: pass",
         "cdef bint ok(ze_result_t r) noexcept\nx = ok(ze.zeInit(0))",
