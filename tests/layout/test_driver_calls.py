@@ -13,7 +13,7 @@ CHECKS = {"CHECK", "CHECK_READY", "CHECK_ON", "DROP"}
 
 
 def is_looked_at(line, before, after, later, checks):
-    """Is a status checked, compared, cast away aloud, handed on by a function that returns codes, or kept and read?"""
+    """Is a status checked, compared, cast away aloud, handed on as a code, or kept and read?"""
     if re.search(rf"\b({'|'.join(checks)})\s*\((\s*[\w.]+\s*,)*$|<\s*void\s*>$", before):
         return True
     if re.match(r"[!=]= ?(0\b|(api\.)?ZE_RESULT_)", after):
