@@ -14,6 +14,8 @@ from setuptools.command.build_ext import build_ext
 MODULES = """
 ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.event core.cmdlist
+runtime.lazy runtime.devices runtime.naming runtime.eventcache runtime.lane runtime.streampool runtime.current
+runtime.event runtime.stream runtime.guard
 """.split()
 
 DIRECTIVES = {
@@ -23,9 +25,6 @@ DIRECTIVES = {
     "allow_none_for_extension_args": False,
     "auto_pickle": False,
     "binding": True,
-    "boundscheck": False,
-    "wraparound": False,
-    "cdivision": True,
     "freethreading_compatible": False,
 }
 DEBUG = os.environ.get("L0RT_BUILD") == "debug"

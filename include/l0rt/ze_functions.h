@@ -76,8 +76,9 @@
   OPTIONAL(1_3, zeMemFreeExt, (ze_context_handle_t hContext, const ze_memory_free_ext_desc_t *pMemFreeDesc,           \
            void *ptr))                                                                                                \
   OPTIONAL(1_6, zeCommandListHostSynchronize, (ze_command_list_handle_t hCommandList, uint64_t timeout))              \
-  OPTIONAL(1_6, zeDriverGetLastErrorDescription, (ze_driver_handle_t hDriver, const char* *ppString))                 \
-  OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))
+  OPTIONAL(1_6, zeDriverGetLastErrorDescription, (ze_driver_handle_t hDriver, const char **ppString))                 \
+  OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))  \
+  OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))
 
 #define L0RT_ZE_MEMBER(since, name, args) ze_result_t(*name) args;
 typedef struct {

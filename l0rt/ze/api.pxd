@@ -1,6 +1,6 @@
 """Level Zero's types, constants and the function table, as include/l0rt declares them."""
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 
 cdef extern from "l0rt/ze.h" nogil:
@@ -88,28 +88,18 @@ cdef extern from "l0rt/ze.h" nogil:
 
     ctypedef enum ze_device_type_t:
         ZE_DEVICE_TYPE_GPU
-        ZE_DEVICE_TYPE_CPU
-        ZE_DEVICE_TYPE_FPGA
-        ZE_DEVICE_TYPE_MCA
-        ZE_DEVICE_TYPE_VPU
 
     ctypedef enum ze_device_property_flag_t:
         ZE_DEVICE_PROPERTY_FLAG_INTEGRATED
-        ZE_DEVICE_PROPERTY_FLAG_SUBDEVICE
-        ZE_DEVICE_PROPERTY_FLAG_ECC
-        ZE_DEVICE_PROPERTY_FLAG_ONDEMANDPAGING
 
     ctypedef enum ze_device_module_flag_t:
         ZE_DEVICE_MODULE_FLAG_FP16
         ZE_DEVICE_MODULE_FLAG_FP64
         ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS
-        ZE_DEVICE_MODULE_FLAG_DP4A
 
     ctypedef enum ze_command_queue_group_property_flag_t:
         ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE
         ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY
-        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS
-        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_METRICS
 
     ctypedef enum ze_memory_type_t:
         ZE_MEMORY_TYPE_UNKNOWN
@@ -125,13 +115,9 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE
 
     ctypedef enum ze_command_queue_flag_t:
-        ZE_COMMAND_QUEUE_FLAG_EXPLICIT_ONLY
         ZE_COMMAND_QUEUE_FLAG_IN_ORDER
-        ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT
 
     ctypedef enum ze_command_queue_mode_t:
-        ZE_COMMAND_QUEUE_MODE_DEFAULT
-        ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS
         ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
 
     ctypedef enum ze_command_queue_priority_t:
@@ -141,12 +127,8 @@ cdef extern from "l0rt/ze.h" nogil:
 
     ctypedef enum ze_event_pool_flag_t:
         ZE_EVENT_POOL_FLAG_HOST_VISIBLE
-        ZE_EVENT_POOL_FLAG_IPC
-        ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP
-        ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP
 
     ctypedef enum ze_event_scope_flag_t:
-        ZE_EVENT_SCOPE_FLAG_SUBDEVICE
         ZE_EVENT_SCOPE_FLAG_DEVICE
         ZE_EVENT_SCOPE_FLAG_HOST
 
@@ -326,77 +308,84 @@ cdef extern from "l0rt/ze.h" nogil:
 
 cdef extern from "l0rt/ze_functions.h" nogil:
     ctypedef struct l0rt_ze_table:
-        ze_result_t (*zeInit)(uint32_t flags)
-        ze_result_t (*zeDriverGet)(uint32_t *pCount, ze_driver_handle_t *phDrivers)
-        ze_result_t (*zeDriverGetApiVersion)(ze_driver_handle_t hDriver, uint32_t *version)
-        ze_result_t (*zeDriverGetProperties)(ze_driver_handle_t hDriver, ze_driver_properties_t *pDriverProperties)
+        ze_result_t (*zeInit)(uint32_t flags) noexcept nogil
+        ze_result_t (*zeDriverGet)(uint32_t *pCount, ze_driver_handle_t *phDrivers) noexcept nogil
+        ze_result_t (*zeDriverGetApiVersion)(ze_driver_handle_t hDriver, uint32_t *version) noexcept nogil
+        ze_result_t (*zeDriverGetProperties)(ze_driver_handle_t hDriver,
+            ze_driver_properties_t *pDriverProperties) noexcept nogil
         ze_result_t (*zeDriverGetExtensionProperties)(ze_driver_handle_t hDriver, uint32_t *pCount,
-            ze_driver_extension_properties_t *pExtensionProperties)
-        ze_result_t (*zeDeviceGet)(ze_driver_handle_t hDriver, uint32_t *pCount, ze_device_handle_t *phDevices)
-        ze_result_t (*zeDeviceGetProperties)(ze_device_handle_t hDevice, ze_device_properties_t *pDeviceProperties)
+            ze_driver_extension_properties_t *pExtensionProperties) noexcept nogil
+        ze_result_t (*zeDeviceGet)(ze_driver_handle_t hDriver, uint32_t *pCount,
+            ze_device_handle_t *phDevices) noexcept nogil
+        ze_result_t (*zeDeviceGetProperties)(ze_device_handle_t hDevice,
+            ze_device_properties_t *pDeviceProperties) noexcept nogil
         ze_result_t (*zeDeviceGetComputeProperties)(ze_device_handle_t hDevice,
-            ze_device_compute_properties_t *pComputeProperties)
+            ze_device_compute_properties_t *pComputeProperties) noexcept nogil
         ze_result_t (*zeDeviceGetModuleProperties)(ze_device_handle_t hDevice,
-            ze_device_module_properties_t *pModuleProperties)
+            ze_device_module_properties_t *pModuleProperties) noexcept nogil
         ze_result_t (*zeDeviceGetMemoryProperties)(ze_device_handle_t hDevice, uint32_t *pCount,
-            ze_device_memory_properties_t *pMemProperties)
+            ze_device_memory_properties_t *pMemProperties) noexcept nogil
         ze_result_t (*zeDeviceGetCacheProperties)(ze_device_handle_t hDevice, uint32_t *pCount,
-            ze_device_cache_properties_t *pCacheProperties)
+            ze_device_cache_properties_t *pCacheProperties) noexcept nogil
         ze_result_t (*zeDeviceGetCommandQueueGroupProperties)(ze_device_handle_t hDevice, uint32_t *pCount,
-            ze_command_queue_group_properties_t *pCommandQueueGroupProperties)
+            ze_command_queue_group_properties_t *pCommandQueueGroupProperties) noexcept nogil
         ze_result_t (*zeDeviceCanAccessPeer)(ze_device_handle_t hDevice, ze_device_handle_t hPeerDevice,
-            uint8_t *value)
+            uint8_t *value) noexcept nogil
         ze_result_t (*zeContextCreate)(ze_driver_handle_t hDriver, const ze_context_desc_t *desc,
-            ze_context_handle_t *phContext)
-        ze_result_t (*zeContextDestroy)(ze_context_handle_t hContext)
+            ze_context_handle_t *phContext) noexcept nogil
+        ze_result_t (*zeContextDestroy)(ze_context_handle_t hContext) noexcept nogil
         ze_result_t (*zeContextMakeMemoryResident)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
-            void *ptr, size_t size)
+            void *ptr, size_t size) noexcept nogil
         ze_result_t (*zeCommandListCreateImmediate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
-            const ze_command_queue_desc_t *altdesc, ze_command_list_handle_t *phCommandList)
-        ze_result_t (*zeCommandListDestroy)(ze_command_list_handle_t hCommandList)
+            const ze_command_queue_desc_t *altdesc, ze_command_list_handle_t *phCommandList) noexcept nogil
+        ze_result_t (*zeCommandListDestroy)(ze_command_list_handle_t hCommandList) noexcept nogil
         ze_result_t (*zeCommandListAppendBarrier)(ze_command_list_handle_t hCommandList,
-            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
         ze_result_t (*zeCommandListAppendMemoryCopy)(ze_command_list_handle_t hCommandList, void *dstptr,
             const void *srcptr, size_t size, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
-            ze_event_handle_t *phWaitEvents)
+            ze_event_handle_t *phWaitEvents) noexcept nogil
         ze_result_t (*zeCommandListAppendMemoryFill)(ze_command_list_handle_t hCommandList, void *ptr,
             const void *pattern, size_t pattern_size, size_t size, ze_event_handle_t hSignalEvent,
-            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
-        ze_result_t (*zeCommandListAppendSignalEvent)(ze_command_list_handle_t hCommandList, ze_event_handle_t hEvent)
+            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
+        ze_result_t (*zeCommandListAppendSignalEvent)(ze_command_list_handle_t hCommandList,
+            ze_event_handle_t hEvent) noexcept nogil
         ze_result_t (*zeCommandListAppendWaitOnEvents)(ze_command_list_handle_t hCommandList, uint32_t numEvents,
-            ze_event_handle_t *phEvents)
+            ze_event_handle_t *phEvents) noexcept nogil
         ze_result_t (*zeCommandListAppendWriteGlobalTimestamp)(ze_command_list_handle_t hCommandList,
             uint64_t *dstptr, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
-            ze_event_handle_t *phWaitEvents)
+            ze_event_handle_t *phWaitEvents) noexcept nogil
         ze_result_t (*zeEventPoolCreate)(ze_context_handle_t hContext, const ze_event_pool_desc_t *desc,
-            uint32_t numDevices, ze_device_handle_t *phDevices, ze_event_pool_handle_t *phEventPool)
-        ze_result_t (*zeEventPoolDestroy)(ze_event_pool_handle_t hEventPool)
+            uint32_t numDevices, ze_device_handle_t *phDevices, ze_event_pool_handle_t *phEventPool) noexcept nogil
+        ze_result_t (*zeEventPoolDestroy)(ze_event_pool_handle_t hEventPool) noexcept nogil
         ze_result_t (*zeEventCreate)(ze_event_pool_handle_t hEventPool, const ze_event_desc_t *desc,
-            ze_event_handle_t *phEvent)
-        ze_result_t (*zeEventDestroy)(ze_event_handle_t hEvent)
-        ze_result_t (*zeEventHostReset)(ze_event_handle_t hEvent)
-        ze_result_t (*zeEventHostSynchronize)(ze_event_handle_t hEvent, uint64_t timeout)
-        ze_result_t (*zeEventQueryStatus)(ze_event_handle_t hEvent)
+            ze_event_handle_t *phEvent) noexcept nogil
+        ze_result_t (*zeEventDestroy)(ze_event_handle_t hEvent) noexcept nogil
+        ze_result_t (*zeEventHostReset)(ze_event_handle_t hEvent) noexcept nogil
+        ze_result_t (*zeEventHostSynchronize)(ze_event_handle_t hEvent, uint64_t timeout) noexcept nogil
+        ze_result_t (*zeEventQueryStatus)(ze_event_handle_t hEvent) noexcept nogil
         ze_result_t (*zeMemAllocDevice)(ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,
-            size_t size, size_t alignment, ze_device_handle_t hDevice, void* *pptr)
+            size_t size, size_t alignment, ze_device_handle_t hDevice, void* *pptr) noexcept nogil
         ze_result_t (*zeMemAllocHost)(ze_context_handle_t hContext, const ze_host_mem_alloc_desc_t *host_desc,
-            size_t size, size_t alignment, void* *pptr)
+            size_t size, size_t alignment, void* *pptr) noexcept nogil
         ze_result_t (*zeMemAllocShared)(ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,
             const ze_host_mem_alloc_desc_t *host_desc, size_t size, size_t alignment, ze_device_handle_t hDevice,
-            void* *pptr)
-        ze_result_t (*zeMemFree)(ze_context_handle_t hContext, void *ptr)
+            void* *pptr) noexcept nogil
+        ze_result_t (*zeMemFree)(ze_context_handle_t hContext, void *ptr) noexcept nogil
         ze_result_t (*zeMemGetAllocProperties)(ze_context_handle_t hContext, const void *ptr,
-            ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice)
-        ze_result_t (*zeDeviceGetStatus)(ze_device_handle_t hDevice)
+            ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice) noexcept nogil
+        ze_result_t (*zeDeviceGetStatus)(ze_device_handle_t hDevice) noexcept nogil
         ze_result_t (*zeDriverGetExtensionFunctionAddress)(ze_driver_handle_t hDriver, const char *name,
-            void* *ppFunctionAddress)
+            void* *ppFunctionAddress) noexcept nogil
         ze_result_t (*zeDeviceGetGlobalTimestamps)(ze_device_handle_t hDevice, uint64_t *hostTimestamp,
-            uint64_t *deviceTimestamp)
+            uint64_t *deviceTimestamp) noexcept nogil
         ze_result_t (*zeDevicePciGetPropertiesExt)(ze_device_handle_t hDevice,
-            ze_pci_ext_properties_t *pPciProperties)
+            ze_pci_ext_properties_t *pPciProperties) noexcept nogil
         ze_result_t (*zeMemFreeExt)(ze_context_handle_t hContext, const ze_memory_free_ext_desc_t *pMemFreeDesc,
-            void *ptr)
-        ze_result_t (*zeCommandListHostSynchronize)(ze_command_list_handle_t hCommandList, uint64_t timeout)
-        ze_result_t (*zeDriverGetLastErrorDescription)(ze_driver_handle_t hDriver, const char* *ppString)
+            void *ptr) noexcept nogil
+        ze_result_t (*zeCommandListHostSynchronize)(ze_command_list_handle_t hCommandList,
+            uint64_t timeout) noexcept nogil
+        ze_result_t (*zeDriverGetLastErrorDescription)(ze_driver_handle_t hDriver,
+            const char **ppString) noexcept nogil
         ze_result_t (*zeInitDrivers)(uint32_t *pCount, ze_driver_handle_t *phDrivers,
-            ze_init_driver_type_desc_t *desc)
+            ze_init_driver_type_desc_t *desc) noexcept nogil
+        ze_result_t (*zelLoaderTranslateHandle)(uint32_t handleType, void *handleIn, void **handleOut) noexcept nogil

@@ -1,0 +1,99 @@
+/* guard_impl.h: what a device type gives so that guards, and whoever else is device-agnostic, work on it.
+ *
+ * Every function runs without the GIL and may be called from any thread. -1 (NULL for a pointer) means failure, with a
+ * Python exception set where the type's functions can set one; device_count answers 0 instead. A stream, an event, a
+ * table of a type mean nothing to another type. l0rt's own table, for "xpu", is the first client. */
+#ifndef L0RT_GUARD_IMPL_H
+#define L0RT_GUARD_IMPL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define L0RT_GUARD_IMPL_VERSION 1
+
+typedef struct l0rt_guard_impl {
+  uint32_t version; /* L0RT_GUARD_IMPL_VERSION */
+  uint32_t size;    /* sizeof(l0rt_guard_impl): a newer table is longer, never different */
+  const char *type; /* "xpu" */
+
+  int (*device_count)(void);
+  int (*get_device)(void);
+  int (*exchange_device)(int device); /* returns the previous one; negative: no change */
+  int (*set_device)(int device);
+  int (*unchecked_set_device)(int device); /* for restoring: never fails */
+
+  void *(*get_stream)(int device); /* the calling thread's, device -1: on its current device */
+  void *(*get_default_stream)(int device);
+  void *(*get_stream_from_pool)(int device, int priority);
+  void *(*exchange_stream)(void *stream); /* sets its device too; returns that device's previous stream */
+  int (*stream_device)(void *stream);
+  void *(*stream_native_handle)(void *stream);
+  int (*query_stream)(void *stream); /* 1 idle, 0 not yet */
+  int (*synchronize_stream)(void *stream);
+  int (*synchronize_device)(int device);
+
+  int (*record)(void **event, void *stream); /* *event NULL: made; else recorded anew */
+  int (*block)(void *event, void *stream);   /* the stream waits for the event */
+  int (*query_event)(void *event);           /* 1 complete, 0 not yet */
+  int (*synchronize_event)(void *event);
+  void (*destroy_event)(void *event); /* never fails */
+} l0rt_guard_impl;
+
+/* A device guard: set_index as often as needed, then reset_device brings back the device of its making. */
+typedef struct {
+  const l0rt_guard_impl *impl;
+  int original_device;
+  int current_device;
+} l0rt_device_guard;
+
+static inline int l0rt_device_guard_enter(l0rt_device_guard *guard, const l0rt_guard_impl *impl, int device) {
+  int previous = impl->exchange_device(device);
+  guard->impl = impl;
+  guard->original_device = previous;
+  guard->current_device = device < 0 ? previous : device;
+  return previous < 0 ? -1 : 0;
+}
+
+static inline int l0rt_device_guard_set_index(l0rt_device_guard *guard, int device) {
+  int previous = guard->impl->exchange_device(device);
+  if (previous < 0) return -1;
+  if (device >= 0) guard->current_device = device;
+  return 0;
+}
+
+static inline void l0rt_device_guard_reset_device(l0rt_device_guard *guard) {
+  guard->impl->unchecked_set_device(guard->original_device);
+  guard->current_device = guard->original_device;
+}
+
+/* A stream guard: the stream and its device are current; leaving restores the device, and that device's stream. */
+typedef struct {
+  const l0rt_guard_impl *impl;
+  int original_device;
+  void *original_stream; /* of the new stream's device */
+  void *current_stream;
+} l0rt_stream_guard;
+
+static inline int l0rt_stream_guard_enter(l0rt_stream_guard *guard, const l0rt_guard_impl *impl, void *stream) {
+  guard->impl = impl;
+  guard->original_device = impl->get_device();
+  guard->original_stream = impl->exchange_stream(stream);
+  guard->current_stream = stream;
+  return guard->original_stream == NULL ? -1 : 0;
+}
+
+static inline void l0rt_stream_guard_reset(l0rt_stream_guard *guard) {
+  guard->impl->exchange_stream(guard->original_stream);
+  guard->impl->unchecked_set_device(guard->original_device);
+  guard->current_stream = guard->original_stream;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

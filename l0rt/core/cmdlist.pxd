@@ -1,0 +1,33 @@
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from l0rt.core.context cimport Context
+from l0rt.core.device cimport Device
+from l0rt.ze.api cimport ze_command_list_handle_t, ze_event_handle_t, ze_result_t
+
+
+# Verbs on handles, for code without the GIL; the caller holds the list's lock and turns a status into an error.
+cdef ze_result_t list_barrier(ze_command_list_handle_t list, ze_event_handle_t signal) noexcept nogil
+cdef ze_result_t list_signal(ze_command_list_handle_t list, ze_event_handle_t event) noexcept nogil
+cdef ze_result_t list_wait(
+    ze_command_list_handle_t list, uint32_t count, ze_event_handle_t* events) noexcept nogil
+cdef ze_result_t list_copy(
+    ze_command_list_handle_t list, void* dst, const void* src, size_t nbytes) noexcept nogil
+cdef ze_result_t list_fill(
+    ze_command_list_handle_t list, void* dst, const void* pattern, size_t pattern_size,
+    size_t nbytes) noexcept nogil
+cdef ze_result_t list_timestamp(
+    ze_command_list_handle_t list, uint64_t* ticks, ze_event_handle_t signal) noexcept nogil
+cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil
+
+
+@cython.final
+cdef class CommandList:
+    cdef ze_command_list_handle_t _h
+    cdef readonly Context context
+    cdef readonly Device device
+    cdef readonly bint in_order
+
+    @staticmethod
+    cdef CommandList immediate(
+        Context context, Device device, uint32_t ordinal, uint32_t index, int priority, bint in_order)

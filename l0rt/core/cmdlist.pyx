@@ -1,0 +1,106 @@
+"""Command lists: asynchronous immediate lists, and the commands that are appended to them."""
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memset
+
+from l0rt.core.context cimport Context
+from l0rt.core.device cimport Device
+from l0rt.ze cimport table
+from l0rt.ze.api cimport *
+from l0rt.ze.status cimport CHECK, DROP
+from l0rt.ze.table cimport ze
+
+
+cdef ze_result_t list_barrier(ze_command_list_handle_t list, ze_event_handle_t signal) noexcept nogil:
+    """Hold back every later command until all earlier ones are done; then signal, if ``signal`` is not NULL."""
+    return ze.zeCommandListAppendBarrier(list, signal, 0, NULL)
+
+
+cdef ze_result_t list_signal(ze_command_list_handle_t list, ze_event_handle_t event) noexcept nogil:
+    """Signal ``event`` when its turn comes: on an in-order list, once everything earlier is done."""
+    return ze.zeCommandListAppendSignalEvent(list, event)
+
+
+cdef ze_result_t list_wait(
+    ze_command_list_handle_t list, uint32_t count, ze_event_handle_t* events) noexcept nogil:
+    """Hold back every later command of the list until all ``events`` are signalled."""
+    return ze.zeCommandListAppendWaitOnEvents(list, count, events)
+
+
+cdef ze_result_t list_copy(
+    ze_command_list_handle_t list, void* dst, const void* src, size_t nbytes) noexcept nogil:
+    """Copy ``nbytes``; the ranges must not overlap."""
+    return ze.zeCommandListAppendMemoryCopy(list, dst, src, nbytes, NULL, 0, NULL)
+
+
+cdef ze_result_t list_fill(
+    ze_command_list_handle_t list, void* dst, const void* pattern, size_t pattern_size,
+    size_t nbytes) noexcept nogil:
+    """Repeat ``pattern`` over ``nbytes``; its size is a power of two. The pattern is read now."""
+    return ze.zeCommandListAppendMemoryFill(list, dst, pattern, pattern_size, nbytes, NULL, 0, NULL)
+
+
+cdef ze_result_t list_timestamp(
+    ze_command_list_handle_t list, uint64_t* ticks, ze_event_handle_t signal) noexcept nogil:
+    """Write the device's clock to ``ticks`` (USM, 8-byte aligned), then signal."""
+    return ze.zeCommandListAppendWriteGlobalTimestamp(list, ticks, signal, 0, NULL)
+
+
+cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil:
+    """Wait for everything appended. Only where the capability record says ``list_sync``."""
+    return ze.zeCommandListHostSynchronize(list, timeout_ns)
+
+
+cdef ze_command_queue_priority_t queue_priority(int priority) noexcept nogil:
+    if priority < 0:
+        return ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH
+    return ZE_COMMAND_QUEUE_PRIORITY_NORMAL if priority == 0 else ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_LOW
+
+
+@cython.final
+@cython.no_gc
+cdef class CommandList:
+    """An asynchronous immediate list. Made by ``CommandList.immediate(...)``."""
+
+    def __init__(self):
+        raise TypeError("core.CommandList is made by CommandList.immediate()")
+
+    @staticmethod
+    cdef CommandList immediate(
+            Context context, Device device, uint32_t ordinal, uint32_t index, int priority, bint in_order):
+        cdef CommandList self = CommandList.__new__(CommandList)
+        cdef ze_command_queue_desc_t desc
+        memset(&desc, 0, sizeof(desc))
+        desc.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC
+        desc.ordinal = ordinal
+        desc.index = index
+        desc.flags = ZE_COMMAND_QUEUE_FLAG_IN_ORDER if in_order else 0
+        desc.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
+        desc.priority = queue_priority(priority)
+        self.context = context
+        self.device = device
+        self.in_order = in_order
+        with nogil:
+            CHECK(ze.zeCommandListCreateImmediate(context._h, device._h, &desc, &self._h))
+        return self
+
+    @property
+    def handle(self):
+        """The native ``ze_command_list_handle_t`` as an integer, 0 once closed."""
+        return <size_t>self._h
+
+    def close(self):
+        """Destroy the list, which must be idle; closing twice is harmless."""
+        CommandList_release(self)
+
+    def __dealloc__(self):
+        CommandList_release(self)
+
+
+cdef void CommandList_release(CommandList self) noexcept:
+    cdef ze_command_list_handle_t h = self._h
+    self._h = NULL
+    if h != NULL and table.alive:
+        with nogil:
+            DROP(ze.zeCommandListDestroy(h), b"zeCommandListDestroy")

@@ -1,0 +1,15 @@
+cimport cython
+
+from l0rt.ze.api cimport ze_driver_handle_t
+from l0rt.ze.caps cimport l0rt_caps
+
+
+@cython.final
+cdef class Driver:
+    cdef ze_driver_handle_t _h
+    cdef readonly int index
+    cdef l0rt_caps caps
+    cdef void* extension(self, str name) except? NULL
+
+
+cdef ze_driver_handle_t Driver_own_handle(Driver self) except? NULL

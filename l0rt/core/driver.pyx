@@ -1,0 +1,126 @@
+"""Drivers: what the loaded library offers, each with its capability record."""
+
+cimport cython
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from l0rt.ze.api cimport *
+from l0rt.ze.caps cimport caps_probe
+from l0rt.ze.status cimport CHECK, describe_with
+from l0rt.ze.table cimport ze
+
+from l0rt import config
+
+cdef uint32_t ZEL_HANDLE_DRIVER = 0  # the handle's exact type: newer loaders accept a wrong one and translate nothing
+
+ctypedef ze_result_t (*version_string_fn)(ze_driver_handle_t, char*, size_t*) noexcept nogil
+
+
+@cython.final
+@cython.no_gc
+cdef class Driver:
+    """One driver of the loaded library. Made by ``open_drivers()``; never destroyed, as the specification says."""
+
+    def __init__(self):
+        raise TypeError("core.Driver is made by open_drivers()")
+
+    @property
+    def api_version(self):
+        """The specification that the driver reports, as ``(major, minor)``."""
+        return self.caps.api_version >> 16, self.caps.api_version & 0xFFFF
+
+    @property
+    def capabilities(self):
+        """What this driver does, name to bool, after `L0RT_DISABLE`."""
+        record = dict(self.caps)
+        return {name: bool(record[name]) for name in config.CAPABILITIES if name in record}
+
+    @property
+    def version(self):
+        """The driver's own version text, or its number where it has no text."""
+        cdef void* address = self.extension("zeIntelGetDriverVersionString")
+        cdef char text[256]
+        cdef size_t size = sizeof(text)
+        cdef ze_driver_handle_t own
+        if address != NULL:
+            own = Driver_own_handle(self)
+            with nogil:
+                CHECK((<version_string_fn>address)(own, text, &size))
+            return text[:size].rstrip(b"\0").decode("utf-8", "replace")
+        return hex(self.caps.driver_version)
+
+    cdef void* extension(self, str name) except? NULL:
+        """Return the address of an extension function, NULL if the driver has none.
+
+        Such a function bypasses the loader: pass it ``Driver_own_handle``, not ``_h``.
+        """
+        cdef bytes text = name.encode()
+        cdef const char* c_name = text
+        cdef void* address = NULL
+        cdef ze_result_t r
+        if ze.zeDriverGetExtensionFunctionAddress == NULL:
+            return NULL
+        with nogil:
+            r = ze.zeDriverGetExtensionFunctionAddress(self._h, c_name, &address)
+        return address if r == ZE_RESULT_SUCCESS else NULL
+
+
+cdef ze_driver_handle_t Driver_own_handle(Driver self) except? NULL:
+    """With several drivers the loader hands out wrapped handles; this is the driver's own."""
+    cdef void* own = NULL
+    if ze.zelLoaderTranslateHandle == NULL:
+        return self._h
+    with nogil:
+        CHECK(ze.zelLoaderTranslateHandle(ZEL_HANDLE_DRIVER, self._h, &own))
+    return <ze_driver_handle_t>own
+
+
+cdef ze_result_t _list_drivers(uint32_t* count, ze_driver_handle_t* found) noexcept nogil:
+    """zeInitDrivers for GPUs where it works, else zeInit and zeDriverGet; the two families must not be mixed."""
+    cdef ze_init_driver_type_desc_t desc
+    cdef ze_result_t r
+    memset(&desc, 0, sizeof(desc))
+    desc.stype = ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC
+    desc.flags = ZE_INIT_DRIVER_TYPE_FLAG_GPU
+    if _use_init_drivers and ze.zeInitDrivers != NULL:
+        r = ze.zeInitDrivers(count, found, &desc)
+        if r == ZE_RESULT_SUCCESS:
+            return r
+    r = ze.zeInit(ZE_INIT_FLAG_GPU_ONLY)
+    # After a failed zeInit an old loader has unloaded its driver: the next call of any kind would crash.
+    if r != ZE_RESULT_SUCCESS:
+        return r
+    return ze.zeDriverGet(count, found)
+
+
+cdef bint _use_init_drivers = True
+
+
+def open_drivers():
+    """Initialise Level Zero and return its drivers; L0Error if there is none."""
+    global _use_init_drivers
+    cdef uint32_t count = 0
+    cdef ze_driver_handle_t* found
+    cdef Driver driver
+    _use_init_drivers = "init_drivers" not in config.get("disable")
+    with nogil:
+        CHECK(_list_drivers(&count, NULL))
+    found = <ze_driver_handle_t*>calloc(count + 1, sizeof(ze_driver_handle_t))
+    if found == NULL:
+        raise MemoryError()
+    try:
+        with nogil:
+            CHECK(_list_drivers(&count, found))
+        drivers = []
+        for i in range(count):
+            driver = Driver.__new__(Driver)
+            driver._h = found[i]
+            driver.index = i
+            caps_probe(driver._h, &driver.caps)
+            drivers.append(driver)
+        if drivers:
+            describe_with((<Driver>drivers[0])._h)
+        return drivers
+    finally:
+        free(found)

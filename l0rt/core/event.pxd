@@ -1,0 +1,22 @@
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from l0rt.core.context cimport Context
+from l0rt.ze.api cimport ze_device_handle_t, ze_event_handle_t, ze_event_pool_handle_t, ze_result_t
+
+
+# Verbs on handles, for code without the GIL. A wait answers; the caller decides what an answer means.
+cdef ze_result_t event_wait(ze_event_handle_t event, uint64_t timeout_ns) noexcept nogil
+cdef ze_result_t event_query(ze_event_handle_t event) noexcept nogil
+cdef ze_result_t event_reset(ze_event_handle_t event) noexcept nogil
+
+
+@cython.final
+cdef class EventPool:
+    cdef ze_event_pool_handle_t _h
+    cdef ze_event_handle_t* events
+    cdef readonly uint32_t count
+    cdef readonly Context context
+
+    @staticmethod
+    cdef EventPool create(Context context, ze_device_handle_t device, uint32_t count)

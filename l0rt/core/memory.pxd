@@ -1,0 +1,25 @@
+cimport cython
+from libc.stdint cimport uint64_t
+
+from l0rt.core.context cimport Context
+from l0rt.ze.api cimport ze_context_handle_t, ze_device_handle_t, ze_memory_type_t, ze_result_t
+
+
+# Status in, status out: the allocators decide what a refusal means. `device` NULL: host memory.
+cdef ze_result_t memory_reserve(
+    ze_context_handle_t context, ze_device_handle_t device, uint64_t max_alloc, bint relaxed, size_t nbytes,
+    void** out) noexcept nogil
+cdef ze_result_t memory_release(ze_context_handle_t context, bint blocking, void* ptr) noexcept nogil
+cdef ze_result_t memory_shared(
+    ze_context_handle_t context, ze_device_handle_t device, size_t nbytes, void** out) noexcept nogil
+cdef ze_memory_type_t memory_kind(ze_context_handle_t context, const void* ptr) noexcept nogil
+
+
+@cython.final
+cdef class Allocation:
+    cdef void* _h
+    cdef readonly size_t nbytes
+    cdef readonly Context context
+
+    @staticmethod
+    cdef Allocation host(Context context, size_t nbytes)

@@ -1,0 +1,129 @@
+"""Memory: USM allocations of every kind, their residency and release."""
+
+cimport cython
+from libc.stdint cimport uint64_t
+from libc.string cimport memset
+
+from l0rt.core.context cimport Context
+from l0rt.ze cimport table
+from l0rt.ze.api cimport *
+from l0rt.ze.status cimport CHECK, DROP, is_device_lost
+from l0rt.ze.table cimport ze
+
+# What a host cache line and the widest vector want; device segments are aligned to the largest page.
+cdef size_t HOST_ALIGNMENT = 64
+cdef size_t DEVICE_ALIGNMENT = 1 << 16
+
+
+cdef ze_result_t memory_reserve(
+    ze_context_handle_t context, ze_device_handle_t device, uint64_t max_alloc, bint relaxed, size_t nbytes,
+    void** out) noexcept nogil:
+    """Allocate device memory (host memory if ``device`` is NULL), physically backed when it returns.
+
+    Device memory is made resident on its owner at once, never on peers: running out is then this call's answer and
+    not a lost device at first use. A driver that cannot do so (it refuses the call as such) is trusted.
+    """
+    cdef ze_device_mem_alloc_desc_t device_desc
+    cdef ze_host_mem_alloc_desc_t host_desc
+    cdef ze_relaxed_allocation_limits_exp_desc_t relaxed_desc
+    cdef ze_result_t r
+    memset(&relaxed_desc, 0, sizeof(relaxed_desc))
+    relaxed_desc.stype = ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC
+    relaxed_desc.flags = ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE
+    cdef const void* extra = <const void*>&relaxed_desc if relaxed and max_alloc and nbytes > max_alloc else NULL
+    out[0] = NULL
+    if device == NULL:
+        memset(&host_desc, 0, sizeof(host_desc))
+        host_desc.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC
+        host_desc.pNext = extra
+        return ze.zeMemAllocHost(context, &host_desc, nbytes, HOST_ALIGNMENT, out)  # CHECK: the caller's
+    memset(&device_desc, 0, sizeof(device_desc))
+    device_desc.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
+    device_desc.pNext = extra
+    r = ze.zeMemAllocDevice(context, &device_desc, nbytes, DEVICE_ALIGNMENT, device, out)
+    if r != ZE_RESULT_SUCCESS:
+        return r
+    r = ze.zeContextMakeMemoryResident(context, device, out[0], nbytes)
+    if r == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY or r == ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY or is_device_lost(r):
+        DROP(ze.zeMemFree(context, out[0]), b"zeMemFree")
+        out[0] = NULL
+        return r
+    return ZE_RESULT_SUCCESS
+
+
+cdef ze_result_t memory_shared(
+    ze_context_handle_t context, ze_device_handle_t device, size_t nbytes, void** out) noexcept nogil:
+    """Allocate memory that migrates between host and ``device``."""
+    cdef ze_device_mem_alloc_desc_t device_desc
+    cdef ze_host_mem_alloc_desc_t host_desc
+    memset(&device_desc, 0, sizeof(device_desc))
+    device_desc.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
+    memset(&host_desc, 0, sizeof(host_desc))
+    host_desc.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC
+    out[0] = NULL
+    return ze.zeMemAllocShared(context, &device_desc, &host_desc, nbytes, HOST_ALIGNMENT, device, out)
+
+
+cdef ze_result_t memory_release(ze_context_handle_t context, bint blocking, void* ptr) noexcept nogil:
+    """Free an allocation; ``blocking`` lets the driver wait for work that still uses it."""
+    cdef ze_memory_free_ext_desc_t desc
+    if blocking and ze.zeMemFreeExt != NULL:
+        memset(&desc, 0, sizeof(desc))
+        desc.stype = ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC
+        desc.freePolicy = ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
+        return ze.zeMemFreeExt(context, &desc, ptr)
+    return ze.zeMemFree(context, ptr)
+
+
+cdef ze_memory_type_t memory_kind(ze_context_handle_t context, const void* ptr) noexcept nogil:
+    """Return what the driver knows ``ptr`` to be; UNKNOWN for memory that is not this context's."""
+    cdef ze_memory_allocation_properties_t properties
+    memset(&properties, 0, sizeof(properties))
+    properties.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
+    if ze.zeMemGetAllocProperties(context, ptr, &properties, NULL) != ZE_RESULT_SUCCESS:
+        return ZE_MEMORY_TYPE_UNKNOWN
+    return properties.type
+
+
+@cython.final
+@cython.no_gc
+cdef class Allocation:
+    """Memory that this object owns. Made by ``Allocation.host(context, nbytes)``."""
+
+    def __init__(self):
+        raise TypeError("core.Allocation is made by Allocation.host()")
+
+    @staticmethod
+    cdef Allocation host(Context context, size_t nbytes):
+        cdef Allocation self = Allocation.__new__(Allocation)
+        self.context = context
+        with nogil:
+            CHECK(memory_reserve(context._h, NULL, 0, False, nbytes, &self._h))
+        self.nbytes = nbytes
+        memset(self._h, 0, nbytes)
+        return self
+
+    @property
+    def ptr(self):
+        """The address, 0 once closed."""
+        return <size_t>self._h
+
+    def close(self):
+        """Free the memory; closing twice is harmless."""
+        Allocation_release(self)
+
+    def __dealloc__(self):
+        Allocation_release(self)
+
+
+cdef void Allocation_release(Allocation self) noexcept:
+    cdef void* h = self._h
+    self._h = NULL
+    if h != NULL and table.alive:
+        with nogil:
+            DROP(memory_release(self.context._h, False, h), b"zeMemFree")
+
+
+def host_allocation(Context context, size_t nbytes):
+    """Return ``nbytes`` of zeroed host memory that the devices of ``context`` can reach."""
+    return Allocation.host(context, nbytes)

@@ -1,0 +1,16 @@
+from l0rt.runtime.records cimport l0rt_stream, l0rt_thread
+
+
+# The calling thread's record; NULL until it first asks for anything current.
+cdef l0rt_thread* thread_peek() noexcept nogil
+cdef l0rt_thread* thread_record() except NULL nogil
+
+cdef int current_device() noexcept nogil
+cdef int exchange_device(int device) except -1 nogil
+cdef l0rt_stream* current_stream(int device) except NULL nogil
+cdef l0rt_stream* exchange_stream(l0rt_stream* stream) except NULL nogil
+cdef int restore(int device, l0rt_stream* stream) noexcept nogil
+
+# A guard's memory: what to restore, found again by the guard's object even if blocks end out of turn.
+cdef int save(void* owner, int device, l0rt_stream* stream) except -1 nogil
+cdef int restore_saved(void* owner) noexcept nogil

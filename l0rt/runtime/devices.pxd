@@ -1,0 +1,10 @@
+from l0rt.core.context cimport Context
+from l0rt.core.device cimport Device
+from l0rt.runtime.records cimport l0rt_device
+
+
+cdef int ensure() except -1 nogil
+cdef int device_total() noexcept nogil
+cdef l0rt_device* device_at(int index) except NULL nogil
+cdef Device core_device(int index)
+cdef Context core_context(int index)

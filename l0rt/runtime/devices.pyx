@@ -1,0 +1,253 @@
+"""Devices: opened once, in a stable order, and kept as plain records."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+from libc.stdlib cimport calloc
+from libc.stdint cimport uint64_t
+
+from l0rt.core.context cimport Context
+from l0rt.core.device cimport Device
+from l0rt.core.driver cimport Driver
+from l0rt.runtime.lazy cimport LazyInit, on_fork_child
+from l0rt.runtime.records cimport *
+
+from l0rt import config
+from l0rt.core.context import make_context
+from l0rt.core.device import open_devices
+from l0rt.core.driver import open_drivers
+from l0rt.errors import DriverNotFoundError, L0Error
+from l0rt.runtime.lazy import CONTEXTS, on_exit
+from l0rt.ze import loader
+from l0rt.ze import table as ze_table
+
+cdef l0rt_device* _records = NULL
+cdef int _count = 0
+cdef int _ready = 0
+
+_devices = []    # core.Device, in l0rt's order
+_contexts = []   # core.Context, one a driver
+_context_of = []  # by device
+library = None   # the opened ze.loader.Library
+cdef LazyInit xpu
+
+
+cdef int ensure() except -1 nogil:
+    if _ready:
+        return 0
+    with gil:
+        return xpu.ensure()
+
+
+cdef int device_total() noexcept nogil:
+    """Number of devices, 0 before initialisation."""
+    return _count
+
+
+cdef l0rt_device* device_at(int index) except NULL nogil:
+    if not _ready:
+        ensure()
+    if 0 <= index < _count:
+        return &_records[index]
+    with gil:
+        raise IndexError(
+            f"The device index is out of range. It must be in [0, {_count}), but got {index}.")
+
+
+cdef Device core_device(int index):
+    return <Device>_devices[index]
+
+
+cdef Context core_context(int index):
+    return <Context>_context_of[index]
+
+
+cdef void _forget() noexcept nogil:
+    global _ready
+    _ready = 0
+
+
+def _close():
+    """Destroy the contexts; what was made in them is gone by now."""
+    global _ready
+    _ready = 0
+    for context in _contexts:
+        context.close()
+
+
+def not_found(why):
+    """Return the error for "there is no device", which says what to do."""
+    return DriverNotFoundError(
+        f"no Level Zero device: {why}. L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU; "
+        "`l0rt doctor` shows what was looked for and where")
+
+
+def _open_library(driver):
+    """Open the library that ``driver`` names and initialise it; return its GPUs."""
+    global library
+    try:
+        opened = loader.open_library(driver)
+    except OSError as e:
+        why = loader.why_no_gpu() if driver == "gpu" else f"{loader.library_name(driver)} cannot be opened ({e})"
+        raise not_found(why) from None
+    missing = ze_table.fill(opened.address)
+    if missing:
+        raise not_found(f"{opened.path} is no Level Zero library: it lacks {', '.join(missing)}")
+    try:
+        found = [d for each in open_drivers() for d in open_devices(each)]
+    except L0Error as e:
+        raise not_found(f"{loader.why_no_gpu() if driver == 'gpu' else opened.path} ({e})") from e
+    if not found:
+        raise not_found(f"the driver in {opened.path} has no GPU")
+    library = opened
+    return found
+
+
+def _place(indexed):
+    """Sort key: discrete GPUs first, then by PCI address; the driver's order where it tells none."""
+    position, device = indexed
+    info = device.values()
+    return info["integrated"], not info["has_pci"], info["pci"] or "", position
+
+
+def _choose():
+    """Return the devices for the setting ``driver``."""
+    driver = config.get("driver")
+    if driver != "auto":
+        return _open_library(driver)
+    if count_without_opening("gpu"):
+        return _open_library("gpu")
+    warnings.warn(f"no GPU ({loader.why_no_gpu()}): using the bundled CPU driver, which is not a GPU",
+                  UserWarning, stacklevel=2)
+    return _open_library("cpu")
+
+
+def _open():
+    global _records, _count, _ready
+    cdef Device device
+    cdef Context context
+    found = _choose()
+    config.freeze("driver", "disable", "stream_pool_size")
+    if len(found) > L0RT_MAX_DEVICES:
+        warnings.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used", RuntimeWarning, stacklevel=2)
+    _devices[:] = [device for _, device in sorted(enumerate(found), key=_place)][:L0RT_MAX_DEVICES]
+    by_driver = {}
+    for device in _devices:
+        if device.driver.index not in by_driver:
+            by_driver[device.driver.index] = make_context(device.driver)
+            _contexts.append(by_driver[device.driver.index])
+        _context_of.append(by_driver[device.driver.index])
+    _records = <l0rt_device*>calloc(len(_devices), sizeof(l0rt_device))
+    if _records == NULL:
+        raise MemoryError()
+    for i in range(len(_devices)):
+        device = _devices[i]
+        context = _context_of[i]
+        _fill(&_records[i], i, device, context)
+    _count = <int>len(_devices)
+    _ready = 1
+
+
+cdef void _fill(l0rt_device* record, int index, Device device, Context context) noexcept:
+    record.index = index
+    record.handle = device._h
+    record.context = context._h
+    record.caps = &device.driver.caps
+    record.info = &device.info
+    record.is_software = device.info.name.startswith(b"l0rt CPU device")
+    _fill_stream(&record.default_stream, record, 0, 0)
+    for p in range(3):
+        for i in range(L0RT_POOL_STREAMS):
+            _fill_stream(&record.pool[p][i], record, 1 + p * L0RT_POOL_STREAMS + i, p - 1)
+    for timing in range(2):
+        pthread_mutex_init(&record.slots[timing].lock, NULL)
+        record.slots[timing].timing = timing
+
+
+cdef void _fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority) noexcept:
+    stream.device = device
+    stream.id = id
+    stream.priority = priority
+    stream.in_order = device.caps.inorder
+    pthread_mutex_init(&stream.lock, NULL)
+
+
+# Level Zero cannot be asked for a count without initialising it, which a forked child would not survive: another
+# process asks. It uses nothing of l0rt, so that it starts quickly.
+_COUNT = """
+import ctypes, sys
+ze = ctypes.CDLL(sys.argv[1])
+u32, p = ctypes.c_uint32, ctypes.c_void_p
+total = 0
+if ze.zeInit(1) == 0:
+    n = u32(0); ze.zeDriverGet(ctypes.byref(n), None); drivers = (p * n.value)(); ze.zeDriverGet(ctypes.byref(n), drivers)
+    for driver in drivers:
+        m = u32(0); ze.zeDeviceGet(p(driver), ctypes.byref(m), None)
+        devices = (p * m.value)(); ze.zeDeviceGet(p(driver), ctypes.byref(m), devices)
+        for device in devices:
+            properties = ctypes.create_string_buffer(1024); properties[0:4] = (3).to_bytes(4, "little")
+            ze.zeDeviceGetProperties(p(device), properties)
+            total += int.from_bytes(properties[16:20], "little") == 1
+print(total, flush=True)
+"""
+_counted = {}
+
+
+def count_without_opening(driver):
+    """Return how many GPUs the driver ``gpu``, ``cpu`` or a path would give, leaving this process free to fork."""
+    name = loader.library_name(driver)
+    if name not in _counted:
+        try:
+            answer = subprocess.run([sys.executable, "-I", "-S", "-c", _COUNT, name], stdin=subprocess.DEVNULL,
+                                    capture_output=True, text=True, timeout=60)
+            _counted[name] = int(answer.stdout.split()[-1]) if answer.returncode == 0 else 0
+        except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+            _counted[name] = 0
+    return _counted[name]
+
+
+def device_count():
+    """Return the number of devices; 0 if there is none. Opens no driver in this process, never raises."""
+    if _count:
+        return _count
+    try:
+        driver = config.get("driver")
+    except ValueError:
+        return 0
+    if driver == "auto":
+        return count_without_opening("gpu") or count_without_opening("cpu")
+    return count_without_opening(driver)
+
+
+def properties(int index):
+    """Return what is known about device ``index`` as a dict."""
+    device_at(index)
+    values = core_device(index).values()
+    values["is_software"] = bool(_records[index].is_software)
+    values["index"] = index
+    values["driver_version"] = core_device(index).driver.version
+    values["api_version"] = core_device(index).driver.api_version
+    return values
+
+
+def capabilities(int index):
+    """Return the capability record of device ``index``'s driver, name to bool."""
+    device_at(index)
+    return core_device(index).driver.capabilities
+
+
+def can_access_peer(int index, int peer):
+    """Whether device ``index`` reaches memory of device ``peer``; devices of two drivers never do."""
+    device_at(index)
+    device_at(peer)
+    if _context_of[index] is not _context_of[peer]:
+        return False
+    return index == peer or core_device(index).can_access_peer(core_device(peer))
+
+
+xpu = LazyInit("xpu", _open)
+lazy = xpu  # for Python: a cdef name is not a module attribute
+on_fork_child(_forget)
+on_exit(CONTEXTS, _close)

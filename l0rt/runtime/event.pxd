@@ -1,0 +1,19 @@
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.lane cimport Lane
+from l0rt.runtime.records cimport l0rt_slot, l0rt_stream
+
+
+cdef class Event:
+    cdef l0rt_slot* slot        # what was recorded last; NULL: nothing yet
+    cdef int index              # the device of the first record; -1: not bound yet
+    cdef readonly bint enable_timing
+    cdef readonly bint blocking
+    cdef readonly bint interprocess
+    cdef object __weakref__
+
+
+cdef int Event_record(Event self, l0rt_stream* stream) except -1
+cdef int Event_wait(Event self, l0rt_stream* stream) except -1
+cdef l0rt_stream* stream_of(Lane lane) except NULL
+cdef uint64_t timeout_ns(timeout) except? 0

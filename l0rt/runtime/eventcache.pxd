@@ -1,0 +1,17 @@
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.records cimport l0rt_device, l0rt_slot, l0rt_stream
+
+
+# A slot with one reference, ready to be recorded.
+cdef l0rt_slot* slot_acquire(l0rt_device* device, bint timing) except NULL nogil
+cdef void slot_retain(l0rt_slot* slot) noexcept nogil
+cdef void slot_release(l0rt_slot* slot) noexcept nogil
+cdef int slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) except -1 nogil
+# 1: complete, 0: not yet.
+cdef int slot_query(l0rt_slot* slot) except -1 nogil
+# 1: complete, 0: the time is up. Interruptible by signals; a lost device raises.
+cdef int slot_wait(l0rt_slot* slot, uint64_t timeout_ns) except -1 nogil
+cdef uint64_t host_clock_ns() noexcept nogil
+cdef int device_fails(l0rt_device* device, int result) except -1 nogil
+cdef int refuse(l0rt_device* device) except -1 nogil

@@ -1,0 +1,44 @@
+from libc.stdint cimport uint32_t
+
+cdef extern from "l0rt/guard_impl.h" nogil:
+    ctypedef struct l0rt_guard_impl:
+        uint32_t version
+        uint32_t size
+        const char* type
+        int (*device_count)() noexcept nogil
+        int (*get_device)() noexcept nogil
+        int (*exchange_device)(int) noexcept nogil
+        int (*set_device)(int) noexcept nogil
+        int (*unchecked_set_device)(int) noexcept nogil
+        void* (*get_stream)(int) noexcept nogil
+        void* (*get_default_stream)(int) noexcept nogil
+        void* (*get_stream_from_pool)(int, int) noexcept nogil
+        void* (*exchange_stream)(void*) noexcept nogil
+        int (*stream_device)(void*) noexcept nogil
+        void* (*stream_native_handle)(void*) noexcept nogil
+        int (*query_stream)(void*) noexcept nogil
+        int (*synchronize_stream)(void*) noexcept nogil
+        int (*synchronize_device)(int) noexcept nogil
+        int (*record)(void**, void*) noexcept nogil
+        int (*block)(void*, void*) noexcept nogil
+        int (*query_event)(void*) noexcept nogil
+        int (*synchronize_event)(void*) noexcept nogil
+        void (*destroy_event)(void*) noexcept nogil
+    ctypedef struct l0rt_device_guard:
+        const l0rt_guard_impl* impl
+        int original_device
+        int current_device
+    int l0rt_device_guard_enter(l0rt_device_guard*, const l0rt_guard_impl*, int)
+    int l0rt_device_guard_set_index(l0rt_device_guard*, int)
+    void l0rt_device_guard_reset_device(l0rt_device_guard*)
+    ctypedef struct l0rt_stream_guard:
+        const l0rt_guard_impl* impl
+        int original_device
+        void* original_stream
+        void* current_stream
+    int l0rt_stream_guard_enter(l0rt_stream_guard*, const l0rt_guard_impl*, void*)
+    void l0rt_stream_guard_reset(l0rt_stream_guard*)
+    int L0RT_GUARD_IMPL_VERSION
+
+# The table of the built-in device type.
+cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil

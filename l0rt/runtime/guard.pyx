@@ -1,0 +1,210 @@
+"""Guards: change what is current for a while, and restore the original on any exit."""
+
+import functools
+
+from libc.stdint cimport UINT64_MAX
+
+from l0rt.runtime.current cimport (
+    current_device,
+    current_stream,
+    exchange_device,
+    exchange_stream,
+    restore,
+    restore_saved,
+    save,
+)
+from l0rt.runtime.devices cimport device_at, device_total
+from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_wait
+from l0rt.runtime.lane cimport lane_open, lane_query, lane_record, lane_synchronize, lane_wait
+from l0rt.runtime.naming cimport index_of
+from l0rt.runtime.records cimport *
+from l0rt.runtime.streampool cimport device_synchronize, pool_stream
+
+from l0rt.runtime.devices import lazy
+
+cdef l0rt_guard_impl _xpu
+
+
+cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil:
+    return &_xpu
+
+
+cdef int impl_device_count() noexcept nogil:
+    return device_total()
+
+
+cdef int impl_exchange_device(int device) except -1 nogil:
+    return exchange_device(device)
+
+
+cdef int impl_set_device(int device) except -1 nogil:
+    exchange_device(device)
+    return 0
+
+
+cdef int impl_unchecked_set_device(int device) noexcept nogil:
+    return restore(device, NULL)
+
+
+cdef void* impl_get_stream(int device) except NULL nogil:
+    return current_stream(device)
+
+
+cdef void* impl_get_default_stream(int device) except NULL nogil:
+    return &device_at(current_device() if device == -1 else device).default_stream
+
+
+cdef void* impl_get_stream_from_pool(int device, int priority) except NULL nogil:
+    return pool_stream(device_at(current_device() if device == -1 else device), priority)
+
+
+cdef void* impl_exchange_stream(void* stream) except NULL nogil:
+    return exchange_stream(<l0rt_stream*>stream)
+
+
+cdef int impl_stream_device(void* stream) noexcept nogil:
+    return (<l0rt_stream*>stream).device.index
+
+
+cdef void* impl_stream_native_handle(void* stream) except NULL nogil:
+    lane_open(<l0rt_stream*>stream)
+    return (<l0rt_stream*>stream).list
+
+
+cdef int impl_query_stream(void* stream) except -1 nogil:
+    return lane_query(<l0rt_stream*>stream)
+
+
+cdef int impl_synchronize_stream(void* stream) except -1 nogil:
+    lane_synchronize(<l0rt_stream*>stream, UINT64_MAX)
+    return 0
+
+
+cdef int impl_synchronize_device(int device) except -1 nogil:
+    device_synchronize(device_at(device), UINT64_MAX)
+    return 0
+
+
+cdef int impl_record(void** event, void* stream) except -1 nogil:
+    cdef l0rt_slot* slot = slot_acquire((<l0rt_stream*>stream).device, False)
+    cdef bint recorded = False
+    try:
+        lane_record(<l0rt_stream*>stream, slot)
+        recorded = True
+    finally:
+        if not recorded:
+            slot_release(slot)
+    slot_release(<l0rt_slot*>event[0])
+    event[0] = slot
+    return 0
+
+
+cdef int impl_block(void* event, void* stream) except -1 nogil:
+    return lane_wait(<l0rt_stream*>stream, <l0rt_slot*>event) if event != NULL else 0
+
+
+cdef int impl_query_event(void* event) except -1 nogil:
+    return slot_query(<l0rt_slot*>event) if event != NULL else 1
+
+
+cdef int impl_synchronize_event(void* event) except -1 nogil:
+    if event != NULL:
+        slot_wait(<l0rt_slot*>event, UINT64_MAX)
+    return 0
+
+
+cdef void impl_destroy_event(void* event) noexcept nogil:
+    slot_release(<l0rt_slot*>event)
+
+
+# What a function may leave as a Python exception is, for a C caller, its return value.
+ctypedef int (*int_int)(int) noexcept nogil
+ctypedef int (*int_ptr)(void*) noexcept nogil
+ctypedef void* (*ptr_int)(int) noexcept nogil
+ctypedef void* (*ptr_ptr)(void*) noexcept nogil
+
+_xpu.version = L0RT_GUARD_IMPL_VERSION
+_xpu.size = sizeof(l0rt_guard_impl)
+_xpu.type = b"xpu"
+_xpu.device_count = impl_device_count
+_xpu.get_device = current_device
+_xpu.exchange_device = <int_int>impl_exchange_device
+_xpu.set_device = <int_int>impl_set_device
+_xpu.unchecked_set_device = impl_unchecked_set_device
+_xpu.get_stream = <ptr_int>impl_get_stream
+_xpu.get_default_stream = <ptr_int>impl_get_default_stream
+_xpu.get_stream_from_pool = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
+_xpu.exchange_stream = <ptr_ptr>impl_exchange_stream
+_xpu.stream_device = impl_stream_device
+_xpu.stream_native_handle = <ptr_ptr>impl_stream_native_handle
+_xpu.query_stream = <int_ptr>impl_query_stream
+_xpu.synchronize_stream = <int_ptr>impl_synchronize_stream
+_xpu.synchronize_device = <int_int>impl_synchronize_device
+_xpu.record = <int (*)(void**, void*) noexcept nogil>impl_record
+_xpu.block = <int (*)(void*, void*) noexcept nogil>impl_block
+_xpu.query_event = <int_ptr>impl_query_event
+_xpu.synchronize_event = <int_ptr>impl_synchronize_event
+_xpu.destroy_event = impl_destroy_event
+
+
+cdef class device_index:
+    """Make a device current for the length of a with block, or of the calls of a decorated function.
+
+    ``device_index(device, /)``: an index, a name, anything with a device; None or a negative index: no change. The
+    original device comes back on any exit. Blocks nest, and one object serves any number of them, on any thread.
+    """
+    cdef object device
+
+    def __cinit__(self, device, /):
+        self.device = device
+
+    @property
+    def idx(self):
+        """What was asked for."""
+        return self.device
+
+    def __enter__(self):
+        cdef int before
+        if self.device is None:
+            return
+        before = exchange_device(index_of(self.device, -1, lazy.device_type))
+        save(<void*>self, before, NULL)
+
+    def __exit__(self, kind, value, trace):
+        if self.device is not None and restore_saved(<void*>self) < 0:
+            raise RuntimeError("this thread has not entered the guard: a with block begins and ends on one thread")
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def guarded(*args, **kwargs):
+            with device_index(self.device):
+                return function(*args, **kwargs)
+        return guarded
+
+    def __repr__(self):
+        return f"device_index({self.device!r})"
+
+
+def current_device_index():
+    """Return the index of the calling thread's current device."""
+    cdef int index = current_device()
+    if device_total() == 0:
+        lazy.init()
+    return index
+
+
+def set_device_index(device, /):
+    """Make ``device`` the calling thread's current device: an index, a name such as ``xpu:1``; negative: no change."""
+    cdef int index
+    if not isinstance(device, (int, str)) and getattr(device, "index", None) is None:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+    index = index_of(device, -2, lazy.device_type)
+    if index == -2 and isinstance(device, str):
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+    if index >= 0:
+        exchange_device(index)
+
+
+def exchange_device_index(int device):
+    """Make ``device`` current unless it is negative; return the previous index."""
+    return exchange_device(device)

@@ -1,0 +1,14 @@
+cdef class LazyInit:
+    cdef readonly str device_type
+    cdef object opener
+    cdef object lock
+    cdef object failure         # what the opener raised, for every later attempt
+    cdef object origin          # where the process was initialised
+    cdef list queued
+    cdef int state
+    cdef bint opening
+    cdef int ensure(self) except -1
+
+
+# Called in a forked child of an initialised parent, before anything else runs there.
+cdef void on_fork_child(void (*forget)() noexcept nogil) noexcept

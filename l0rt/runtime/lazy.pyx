@@ -1,0 +1,140 @@
+"""Lazy initialisation: once, on first use, under a lock, aware of fork; one mechanism for every device type."""
+
+import atexit
+import os
+import threading
+import traceback
+
+from l0rt.ze cimport table
+
+cdef extern from "<pthread.h>" nogil:
+    int pthread_atfork(void (*prepare)() noexcept nogil, void (*parent)() noexcept nogil,
+                       void (*child)() noexcept nogil)
+
+cdef enum:
+    UNOPENED = 0
+    READY = 1
+    FORKED = 2
+    CLOSED = 3
+
+cdef void (*_forgetters[16])() noexcept nogil
+cdef int _forgetter_count = 0
+cdef bint _forked = False
+cdef bint _watching = False
+
+_everybody = []   # every LazyInit that was ever opened
+_closers = []     # (phase, closer)
+
+
+cdef void on_fork_child(void (*forget)() noexcept nogil) noexcept:
+    global _forgetter_count
+    if _forgetter_count < 16:
+        _forgetters[_forgetter_count] = forget
+        _forgetter_count += 1
+
+
+cdef void _in_child() noexcept nogil:
+    """The driver's handles and threads stayed in the parent: nothing may call it again here."""
+    global _forked
+    _forked = True
+    table.alive = 0
+    for i in range(_forgetter_count):
+        _forgetters[i]()
+
+
+# The order of leaving: what still runs ends first, then what uses something goes before what it uses.
+DRAIN, LISTS, EVENTS, MEMORY, CONTEXTS = range(5)
+
+
+def on_exit(phase, closer):
+    """Run ``closer`` once at interpreter exit, in the order of the phases, if anything was initialised."""
+    _closers.append((phase, closer))
+
+
+def _at_exit():
+    if not _forked:
+        for _, closer in sorted(_closers, key=lambda entry: entry[0]):
+            closer()
+    for lazy in _everybody:
+        (<LazyInit>lazy).state = CLOSED
+    table.alive = 0
+
+
+cdef class LazyInit:
+    """The state of one device type: unopened until somebody needs it."""
+
+    def __cinit__(self, str device_type, opener):
+        self.device_type = device_type
+        self.opener = opener
+        self.lock = threading.RLock()
+        self.queued = []
+        self.state = UNOPENED
+
+    @property
+    def initialized(self):
+        """Whether this process opened the device type and may use it."""
+        return self.state == READY and not _forked
+
+    cdef int ensure(self) except -1:
+        if self.state == READY and not _forked:
+            return 0
+        self._open()
+        return 0
+
+    def init(self):
+        """Initialise now, unless that has been done; raise what the first attempt raised."""
+        self.ensure()
+
+    def call(self, function, *args):
+        """Run ``function`` now if initialised, else right after initialisation."""
+        if self.initialized or self.opening:
+            function(*args)
+            return
+        with self.lock:
+            if self.initialized:
+                function(*args)
+            else:
+                self.queued.append((function, args, traceback.format_stack()[:-1]))
+
+    def _open(self):
+        name = self.device_type.upper()
+        if _forked and self.state != UNOPENED:
+            raise RuntimeError(
+                f"Cannot re-initialize {name} in forked subprocess. To use {name} with multiprocessing, "
+                f"you must use the 'spawn' start method (the parent initialised it at {self.origin})")
+        if self.state == CLOSED:
+            raise RuntimeError(f"{name} was shut down: the interpreter is exiting")
+        with self.lock:
+            if self.state == READY or self.opening:
+                return
+            if self.failure is not None:
+                raise type(self.failure)(*self.failure.args)
+            self.opening = True
+            try:
+                self._open_locked()
+            finally:
+                self.opening = False
+
+    def _open_locked(self):
+        global _watching
+        try:
+            self.opener()
+        except Exception as failure:
+            self.failure = failure
+            raise
+        frame = traceback.extract_stack()[-1]
+        self.origin = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+        if not _watching:
+            _watching = True
+            pthread_atfork(NULL, NULL, _in_child)
+            atexit.register(_at_exit)
+        _everybody.append(self)
+        self.state = READY
+        queued, self.queued = self.queued, []
+        for function, args, origin in queued:
+            try:
+                function(*args)
+            except Exception as e:
+                raise Exception(
+                    f"{self.device_type.upper()} call failed lazily at initialization with error: {e}\n\n"
+                    f"{self.device_type.upper()} call was originally invoked at:\n\n{''.join(origin)}") from e

@@ -1,0 +1,111 @@
+"""What a device is called: a type and an index; how the many ways to name one are understood."""
+
+cimport cython
+
+from l0rt.runtime.devices import lazy
+
+
+cdef set _types = {"cpu", lazy.device_type}
+cdef str _accelerator = lazy.device_type
+
+
+def register_type(str name):
+    """Let ``device("name:0")`` name this type."""
+    _types.add(name)
+
+
+def accelerator_type():
+    """Return the device type that an index alone means."""
+    return _accelerator
+
+
+@cython.final
+@cython.freelist(32)
+cdef class device:
+    """A device's name: ``device("xpu", 1)``, ``device("xpu:1")``, or ``device(1)`` for the current accelerator.
+
+    ``index`` is None where the name has none. RuntimeError for a malformed or unknown name.
+    """
+
+    def __cinit__(self, type, index=None):
+        if isinstance(type, device):
+            if index is not None:
+                raise TypeError("device() takes an index only beside a type's name")
+            self.type, self.index = (<device>type).type, (<device>type).index
+        elif isinstance(type, str):
+            self.type, self.index = _parse(type, index)
+        elif isinstance(type, int) and not isinstance(type, bool) and index is None:
+            self.type, self.index = _accelerator, _checked_index(type)
+        else:
+            raise TypeError(
+                f"device() takes a name such as 'xpu:0', an index, or a name and an index; got {type!r}, {index!r}")
+
+    def __eq__(self, other):
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.type == (<device>other).type and self.index == (<device>other).index
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self):
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __reduce__(self):
+        return device, (self.type, self.index)
+
+
+cdef object _checked_index(index):
+    if index < 0:
+        raise RuntimeError(f"Device index must not be negative, got {index}")
+    if index > 0x7FFF:
+        raise RuntimeError(f"Device index {index} is out of range: it must be below 32768")
+    return int(index)
+
+
+cdef tuple _parse(str text, index):
+    name, colon, digits = text.partition(":")
+    if name not in _types and (name.isalnum() and not name.isdigit()):
+        raise RuntimeError(
+            f"Expected one of {', '.join(sorted(_types))} device type at start of device string: {text}")
+    if not name.isalnum() or name.isdigit() or (colon and not (
+            digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0"))):
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    if colon and index is not None:
+        raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {text}")
+    if colon:
+        return name, _checked_index(int(digits))
+    if index is None:
+        return name, None
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise TypeError(f"a device index is an int, not {type(index).__name__}")
+    return name, _checked_index(index)
+
+
+cdef int index_of(object what, int otherwise, str type) except? -1:
+    """Return the index that ``what`` names on device type ``type``, ``otherwise`` where it names none.
+
+    An int is returned as it is, in range or not: the callee checks, and a negative one has its own meaning there.
+    """
+    cdef device named
+    if what is None:
+        return otherwise
+    if isinstance(what, int):
+        if not -0x80000000 <= what <= 0x7FFFFFFF:
+            raise IndexError(f"The device index is out of range: {what}")
+        return what
+    if isinstance(what, str):
+        named = device(what)
+    elif isinstance(what, device):
+        named = what
+    else:
+        other = getattr(what, "device", what)   # a Stream, an Event, a Buffer
+        if not isinstance(other, device):
+            raise TypeError(f"expected a device, a str, an int or None, got {what!r}")
+        named = other
+    if named.type != type:
+        raise ValueError(f"{named.type} doesn't match the current accelerator {type}.")
+    return otherwise if named.index is None else named.index

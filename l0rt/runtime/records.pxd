@@ -1,0 +1,119 @@
+# The map: what the runtime keeps in C for a device, a stream, a native event and a thread. Records live until the
+# process exits, so a borrowed pointer to one never dangles; only an adopted stream's record dies with its owner.
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+from posix.types cimport pid_t
+
+from l0rt.core.device cimport l0rt_device_info
+from l0rt.ze.api cimport ze_command_list_handle_t, ze_context_handle_t, ze_device_handle_t, ze_event_handle_t
+from l0rt.ze.caps cimport l0rt_caps
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_init(pthread_mutex_t*, void*)
+    int pthread_mutex_lock(pthread_mutex_t*)
+    int pthread_mutex_trylock(pthread_mutex_t*)
+    int pthread_mutex_unlock(pthread_mutex_t*)
+
+cdef extern from *:
+    """
+    #ifndef L0RT_RECORDS_ATOMICS
+    #define L0RT_RECORDS_ATOMICS
+    #define l0rt_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+    #define l0rt_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+    #define l0rt_add(p, v) __atomic_add_fetch((p), (v), __ATOMIC_ACQ_REL)
+    #define L0RT_MAX_DEVICES 64
+    #define L0RT_POOL_STREAMS 32
+    #endif
+    """
+    uint64_t l0rt_load64 "l0rt_load"(const uint64_t*) noexcept nogil
+    void l0rt_store64 "l0rt_store"(uint64_t*, uint64_t) noexcept nogil
+    int l0rt_load_int "l0rt_load"(const int*) noexcept nogil
+    void l0rt_store_int "l0rt_store"(int*, int) noexcept nogil
+    int l0rt_add_int "l0rt_add"(int*, int) noexcept nogil
+    void l0rt_store_list "l0rt_store"(ze_command_list_handle_t*, ze_command_list_handle_t) noexcept nogil
+    ze_command_list_handle_t l0rt_load_list "l0rt_load"(const ze_command_list_handle_t*) noexcept nogil
+    const int L0RT_MAX_DEVICES
+    const int L0RT_POOL_STREAMS
+
+
+# A stream that was told to wait for a slot, and how far it must have come before the slot may be used anew.
+cdef struct l0rt_waiter:
+    l0rt_stream* stream
+    uint64_t seq
+
+
+# One native event with a life cycle: free, recorded (refs > 0), retired (refs 0, perhaps still in flight), free.
+# A slot in flight is never reset: neither before its signal, nor while a stream may still have to pass it.
+cdef struct l0rt_slot:
+    ze_event_handle_t event
+    l0rt_slot* next             # in the free list or the queue of the retired
+    l0rt_device* device
+    uint64_t* ticks             # where the device writes its clock; NULL: no timing
+    l0rt_stream* stream         # recorded on this stream,
+    uint64_t seq                # after this many of its commands,
+    uint64_t host_ns            # at this time of the host's clock (with timing only)
+    int refs
+    int complete                # sticky: once seen complete, the driver is not asked again
+    int waiter_count
+    int waiter_capacity
+    l0rt_waiter* waiters        # under the cache's lock
+
+
+cdef struct l0rt_slotcache:
+    pthread_mutex_t lock
+    l0rt_slot* free
+    l0rt_slot* retired          # oldest first
+    l0rt_slot* retired_last
+    bint timing
+    uint64_t made               # native events made so far
+    uint64_t retired_count
+
+
+cdef struct l0rt_stream:
+    ze_command_list_handle_t list   # NULL until first use
+    l0rt_device* device
+    void* arena                     # its memory, NULL until the first allocation
+    PyObject* object                # its canonical l0rt.Stream, immortal; NULL until somebody asks
+    int64_t id
+    int priority                    # -1 high, 0 normal, 1 low
+    bint in_order                   # the list keeps the order; else l0rt puts barriers between commands
+    bint dirty                      # not in order, and something was appended since the last barrier
+    int waits                       # waits appended since the last record
+    uint64_t issued                 # commands appended so far
+    uint64_t done                   # of these, at least so many are known to be complete
+    pthread_mutex_t lock            # around every append; taken without the GIL
+
+
+cdef struct l0rt_device:
+    int index
+    ze_device_handle_t handle
+    ze_context_handle_t context
+    l0rt_caps* caps
+    l0rt_device_info* info
+    int lost                        # sticky: every later call raises DeviceLostError
+    bint is_software
+    uint64_t next_stream[3]         # round robin, by priority
+    l0rt_stream default_stream
+    l0rt_stream pool[3][32]         # by priority: high, normal, low
+    l0rt_slotcache slots[2]         # without and with timing
+    void* heap                      # its cached memory, NULL until the first allocation
+    void* host_heap                 # pinned memory of its context, shared by the context's devices
+
+
+# What a with block found and has to restore.
+cdef struct l0rt_saved:
+    void* owner                 # the guard's object
+    l0rt_stream* stream         # NULL: no stream was changed
+    int device
+
+
+# What a thread calls current, and the guards it is inside of.
+cdef struct l0rt_thread:
+    int device
+    l0rt_stream* streams[64]
+    l0rt_saved* saved
+    int depth
+    int capacity

@@ -1,0 +1,9 @@
+from l0rt.runtime.lane cimport Lane
+from l0rt.runtime.records cimport l0rt_stream
+
+
+cdef class Stream(Lane):
+    cdef object __weakref__
+
+
+cdef object stream_object(l0rt_stream* stream)

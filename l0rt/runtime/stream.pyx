@@ -1,0 +1,236 @@
+"""Streams as Python sees them, and the calling thread's current one."""
+
+import ctypes
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t, uint64_t
+
+from l0rt.runtime.current cimport (
+    current_device,
+    current_stream as c_current_stream,
+    exchange_stream,
+    restore_saved,
+    save,
+    thread_peek,
+)
+from l0rt.runtime.devices cimport device_at
+from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
+from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
+from l0rt.runtime.naming cimport device, index_of
+from l0rt.runtime.records cimport *
+from l0rt.runtime.streampool cimport device_synchronize, pool_stream, stream_by_id
+
+from l0rt.runtime.devices import device_count, lazy
+
+
+cdef class Stream(Lane):
+    """A queue of device work that runs in order, next to that of other streams.
+
+    ``Stream(device=None, priority=0)`` takes the next of the device's pool; ``priority`` is clamped to -1 (high),
+    0 or 1 (low). ``Stream(stream_id=…, device_index=…, device_type=…)`` finds one again; ValueError if there is none.
+    Streams are equal if they are the same queue. In a with block the stream and its device are current.
+    """
+
+    def __cinit__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
+        cdef int64_t id
+        cdef int level
+        cdef int index
+        if stream_id is None:
+            if device_index is not None or device_type is not None:
+                raise TypeError("device_index and device_type go with stream_id")
+            if not isinstance(priority, int):
+                raise TypeError(f"priority is an int, not {type(priority).__name__}")
+            level = -1 if priority < 0 else 1 if priority > 0 else 0
+            lazy.init()
+            index = index_of(device, current_device(), lazy.device_type)
+            self.ptr = pool_stream(device_at(index), level)
+        else:
+            if device_type not in (None, lazy.device_type):
+                raise ValueError(f"{device_type} doesn't match the current accelerator {lazy.device_type}.")
+            lazy.init()
+            id = stream_id
+            index = index_of(device_index if device is None else device, current_device(), lazy.device_type)
+            self.ptr = stream_by_id(device_at(index), id)
+
+    @staticmethod
+    def priority_range():
+        """Return the (lowest, highest) priority that makes a difference."""
+        return 1, -1
+
+    def query(self):
+        """Return whether all work given to the stream so far is done."""
+        cdef bint idle
+        with nogil:
+            idle = lane_query(self.ptr)
+        return idle
+
+    def synchronize(self, timeout=None):
+        """Block until all work given to the stream so far is done.
+
+        With ``timeout`` in seconds, return whether it was done in that time. Ctrl-C interrupts.
+        """
+        cdef uint64_t limit = timeout_ns(timeout)
+        cdef bint idle
+        with nogil:
+            idle = lane_synchronize(self.ptr, limit)
+        return None if timeout is None else idle
+
+    def wait_event(self, Event event not None):
+        """Make later work of this stream wait for ``event``; the host goes on at once."""
+        Event_wait(event, self.ptr)
+
+    def wait_stream(self, Lane stream not None):
+        """Make later work of this stream wait for everything given to ``stream`` so far."""
+        with nogil:
+            lane_wait_lane(self.ptr, stream.ptr)
+
+    def record_event(self, Event event=None):
+        """Record ``event``, a new one by default, on this stream; return it."""
+        if event is None:
+            event = Event()
+        Event_record(event, self.ptr)
+        return event
+
+    def is_capturing(self):
+        """Return whether a graph is being captured from this stream."""
+        return False
+
+    @property
+    def stream_id(self):
+        """The number that, with the device, finds the stream again."""
+        return self.ptr.id
+
+    @property
+    def device_index(self):
+        """The index of the stream's device."""
+        return self.ptr.device.index
+
+    @property
+    def device_type(self):
+        """The type of the stream's device."""
+        return lazy.device_type
+
+    @property
+    def device(self):
+        """The stream's device."""
+        return device(lazy.device_type, self.ptr.device.index)
+
+    @property
+    def priority(self):
+        """-1 high, 0 normal, 1 low."""
+        return self.ptr.priority
+
+    @property
+    def native_handle(self):
+        """The ``ze_command_list_handle_t`` as an integer; makes the list if need be."""
+        with nogil:
+            lane_open(self.ptr)
+        return <size_t>self.ptr.list
+
+    @property
+    def _as_parameter_(self):
+        return ctypes.c_void_p(self.native_handle)
+
+    @property
+    def hw_queue(self):
+        """The ``(ordinal, index)`` of the hardware queue behind the stream; streams that share one take turns."""
+        return self.ptr.device.info.compute_ordinal, self.ptr.id % max(self.ptr.device.info.compute_queues, 1)
+
+    def __l0_stream__(self):
+        """Return ``(0, "cmdlist_immediate", handle)``: the protocol's version, the kind, the native handle."""
+        return 0, "cmdlist_immediate", self.native_handle
+
+    def __enter__(self):
+        cdef int before = current_device()
+        cdef l0rt_stream* previous = exchange_stream(self.ptr)
+        save(<void*>self, before, previous)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if restore_saved(<void*>self) < 0:
+            raise RuntimeError("this thread has not entered the stream: a with block begins and ends on one thread")
+
+    def __eq__(self, other):
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return self.ptr == (<Stream>other).ptr
+
+    def __hash__(self):
+        return hash((self.ptr.device.index, self.ptr.id))
+
+    def __repr__(self):
+        return f"<l0rt.Stream device={self.device} stream_id={self.ptr.id} priority={self.ptr.priority}>"
+
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it again")
+
+
+cdef object stream_object(l0rt_stream* stream):
+    """The stream's canonical object, made once and kept for the life of the process."""
+    cdef Stream made
+    if stream.object == NULL:
+        made = Stream.__new__(Stream, stream_id=stream.id, device_index=stream.device.index)
+        Py_INCREF(made)
+        stream.object = <PyObject*>made
+    return <object>stream.object
+
+
+def current_stream(device=None, /):
+    """Return the calling thread's current stream on ``device`` (the current one by default)."""
+    cdef l0rt_thread* thread
+    cdef l0rt_stream* stream
+    if device is None:
+        thread = thread_peek()
+        if thread != NULL:
+            stream = thread.streams[thread.device]
+            if stream.object != NULL:
+                return <object>stream.object
+    lazy.init()
+    return stream_object(c_current_stream(checked_index(device)))
+
+
+def default_stream(device=None, /):
+    """Return the default stream of ``device`` (the current one by default): one that the pool never hands out."""
+    lazy.init()
+    return stream_object(&device_at(checked_index(device)).default_stream)
+
+
+def set_stream(Lane stream not None):
+    """Make ``stream`` the calling thread's current stream, and its device the current device."""
+    exchange_stream(stream.ptr)
+
+
+def current_raw_stream(device=None):
+    """Return the native handle of the current stream on ``device`` as an integer; no Stream object is made."""
+    cdef l0rt_stream* stream
+    lazy.init()
+    stream = c_current_stream(checked_index(device))
+    with nogil:
+        lane_open(stream)
+    return <size_t>stream.list
+
+
+def synchronize(device=None, /, *, timeout=None):
+    """Wait for all work of ``device`` (the current one by default), on all streams.
+
+    With ``timeout`` in seconds, return whether it was done in that time. Nothing to do before initialisation.
+    """
+    cdef uint64_t limit = timeout_ns(timeout)
+    cdef l0rt_device* record
+    cdef bint idle = True
+    if lazy.initialized or not device_count():
+        record = device_at(checked_index(device))
+        with nogil:
+            idle = device_synchronize(record, limit)
+    return None if timeout is None else idle
+
+
+cdef int checked_index(what) except -1:
+    """The index of an existing device that ``what`` names."""
+    cdef int index = index_of(what, current_device(), lazy.device_type)
+    device_at(index)
+    return index

@@ -1,0 +1,21 @@
+from libc.stdint cimport uint32_t
+
+from l0rt.ze.api cimport ze_driver_handle_t
+
+# What one driver can do, from three separate facts: the pointer is there, the extension is advertised, the build is
+# trusted. A capability that is a flag counts only after one probing creation succeeded.
+ctypedef struct l0rt_caps:
+    bint inorder
+    bint list_sync
+    bint relaxed
+    bint free_ext
+    bint usable_mem
+    bint global_ts
+    bint device_status
+    bint init_drivers
+    uint32_t api_version      # major << 16 | minor
+    uint32_t driver_version   # as zeDriverGetProperties gives it
+    uint32_t build            # Intel's build number, 0 for another driver
+
+
+cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1

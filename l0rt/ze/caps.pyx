@@ -1,0 +1,91 @@
+"""Capabilities: one record a driver of what it really does, each of which `L0RT_DISABLE` can force off."""
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset, strncmp
+
+from l0rt.ze.api cimport *
+from l0rt.ze.status cimport CHECK
+from l0rt.ze.table cimport ze
+
+from l0rt import config
+
+# The first build of Intel's driver whose in-order lists its own clients trust; older ones ignore the flag (22.43) or
+# are not relied on by anyone.
+cdef uint32_t IN_ORDER_BUILD = 32149
+cdef uint32_t INTEL = 0x8086
+
+
+cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
+    cdef ze_driver_properties_t driver_properties
+    cdef ze_device_properties_t device_properties
+    cdef ze_device_handle_t device = NULL
+    cdef uint32_t count = 1
+    memset(caps, 0, sizeof(l0rt_caps))
+    memset(&driver_properties, 0, sizeof(driver_properties))
+    driver_properties.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES
+    memset(&device_properties, 0, sizeof(device_properties))
+    device_properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
+    with nogil:
+        CHECK(ze.zeDriverGetApiVersion(driver, &caps.api_version))
+        CHECK(ze.zeDriverGetProperties(driver, &driver_properties))
+        CHECK(ze.zeDeviceGet(driver, &count, &device))
+        if device != NULL:
+            CHECK(ze.zeDeviceGetProperties(device, &device_properties))
+    caps.driver_version = driver_properties.driverVersion
+    intel = device_properties.vendorId == INTEL
+    caps.build = caps.driver_version & 0xFFFF if intel else 0
+
+    off = config.get("disable")
+    caps.list_sync = ze.zeCommandListHostSynchronize != NULL and "list_sync" not in off
+    caps.free_ext = ze.zeMemFreeExt != NULL and "free_ext" not in off
+    caps.global_ts = ze.zeDeviceGetGlobalTimestamps != NULL and "global_ts" not in off
+    caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off
+    caps.init_drivers = ze.zeInitDrivers != NULL and "init_drivers" not in off
+    extensions = _extensions(driver)
+    caps.relaxed = "relaxed" not in off and (
+        "ZE_experimental_relaxed_allocation_limits" in extensions or "ZE_extension_relaxed_allocation_limits" in extensions)
+    caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
+    ours = strncmp(device_properties.name, b"l0rt CPU device", 15) == 0
+    trusted = caps.build >= IN_ORDER_BUILD if intel else ours or caps.api_version >= 0x10007
+    caps.inorder = trusted and device != NULL and "inorder" not in off and _in_order_probe(driver, device)
+    return 0
+
+
+cdef set _extensions(ze_driver_handle_t driver):
+    cdef uint32_t count = 0
+    with nogil:
+        CHECK(ze.zeDriverGetExtensionProperties(driver, &count, NULL))
+    cdef ze_driver_extension_properties_t* found = <ze_driver_extension_properties_t*>calloc(
+        count + 1, sizeof(ze_driver_extension_properties_t))
+    if found == NULL:
+        raise MemoryError()
+    try:
+        with nogil:
+            CHECK(ze.zeDriverGetExtensionProperties(driver, &count, found))
+        return {found[i].name.decode("utf-8", "replace") for i in range(count)}
+    finally:
+        free(found)
+
+
+cdef bint _in_order_probe(ze_driver_handle_t driver, ze_device_handle_t device) except -1:
+    """Can an in-order immediate list be made? A layer older than the flag refuses it before any driver is asked."""
+    cdef ze_context_desc_t context_desc
+    cdef ze_context_handle_t context = NULL
+    cdef ze_command_queue_desc_t desc
+    cdef ze_command_list_handle_t made = NULL
+    cdef ze_result_t r
+    memset(&context_desc, 0, sizeof(context_desc))
+    context_desc.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC
+    memset(&desc, 0, sizeof(desc))
+    desc.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC
+    desc.flags = ZE_COMMAND_QUEUE_FLAG_IN_ORDER
+    desc.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
+    with nogil:
+        CHECK(ze.zeContextCreate(driver, &context_desc, &context))
+        r = ze.zeCommandListCreateImmediate(context, device, &desc, &made)
+        if r == ZE_RESULT_SUCCESS:
+            CHECK(ze.zeCommandListDestroy(made))
+        CHECK(ze.zeContextDestroy(context))
+    return r == ZE_RESULT_SUCCESS
+

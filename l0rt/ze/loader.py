@@ -1,0 +1,102 @@
+"""Find the Level Zero library and resolve its entry points, through ctypes; say why no GPU is seen."""
+
+import ctypes
+import os
+from glob import glob
+from pathlib import Path
+
+LOADER = "libze_loader.so.1"
+CPU_DRIVER = str(Path(__file__).parent.parent / "cpu_driver" / "libze_l0rt_cpu.so")
+
+
+class Library:
+    """An opened library: ``path`` as given, and the addresses of its functions."""
+
+    def __init__(self, path):
+        self.path = path
+        # RTLD_LOCAL: a driver that was linked without -Bsymbolic must not find the loader's functions by name.
+        self._dll = ctypes.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
+
+    def address(self, name):
+        """Return the address of the function ``name``, 0 if the library has none."""
+        try:
+            return ctypes.cast(getattr(self._dll, name), ctypes.c_void_p).value
+        except AttributeError:
+            return 0
+
+    def real_path(self):
+        """Return the file that the dynamic linker chose, as far as /proc tells."""
+        name = os.path.basename(self.path).split(".so")[0]
+        try:
+            maps = Path("/proc/self/maps").read_text()
+        except OSError:
+            return self.path
+        return next((line.split(maxsplit=5)[5] for line in maps.splitlines() if name in line), self.path)
+
+    def loader_version(self):
+        """Return the loader's version as text, None if this library is no loader or too old to say."""
+
+        class Component(ctypes.Structure):  # zel_component_version_t
+            _fields_ = [
+                ("component_name", ctypes.c_char * 64),
+                ("spec_version", ctypes.c_uint32),
+                ("major", ctypes.c_int),
+                ("minor", ctypes.c_int),
+                ("patch", ctypes.c_int),
+            ]
+
+        if not self.address("zelLoaderGetVersions"):
+            return None
+        count = ctypes.c_size_t(0)
+        if self._dll.zelLoaderGetVersions(ctypes.byref(count), None) != 0 or count.value == 0:
+            return None
+        found = (Component * count.value)()
+        self._dll.zelLoaderGetVersions(ctypes.byref(count), found)
+        loader = next((c for c in found if c.component_name == b"loader"), found[0])
+        return f"{loader.major}.{loader.minor}.{loader.patch}"
+
+
+def library_name(driver):
+    """Return what to open for a value of ``L0RT_DRIVER`` other than ``auto``."""
+    return {"gpu": LOADER, "cpu": CPU_DRIVER}.get(driver, driver)
+
+
+def open_library(driver):
+    """Open the library for ``gpu``, ``cpu`` or a path; OSError says why it cannot be opened."""
+    return Library(library_name(driver))
+
+
+def gpu_nodes():
+    """Return the render nodes of this machine's Intel GPUs, whether or not they may be opened."""
+    nodes = []
+    for node in sorted(glob("/sys/class/drm/renderD*")):
+        try:
+            vendor = Path(node, "device/vendor").read_text().strip()
+        except OSError:
+            continue
+        if vendor == "0x8086":
+            nodes.append("/dev/dri/" + os.path.basename(node))
+    return nodes
+
+
+def why_no_gpu():
+    """Return one sentence that names the first thing missing between this process and an Intel GPU, and the mend."""
+    try:
+        ctypes.CDLL(LOADER)
+    except OSError:
+        return f"the Level Zero loader ({LOADER}) is not installed: on Debian or Ubuntu, apt install libze1"
+    try:
+        ctypes.CDLL("libze_intel_gpu.so.1")
+    except OSError:
+        return (
+            "the loader is there, but Intel's Level Zero driver (libze_intel_gpu.so.1) is not: "
+            "on Debian, apt install intel-opencl-icd; on newer systems, libze-intel-gpu1"
+        )
+    nodes = gpu_nodes()
+    if not nodes:
+        if os.path.exists("/dev/dxg"):
+            return "this is WSL: the Windows host offers no Intel GPU to it (update the Windows graphics driver)"
+        return "there is no Intel GPU with a render node (/dev/dri/renderD*) on this machine or in this container"
+    if not any(os.access(node, os.R_OK | os.W_OK) for node in nodes):
+        return f"no permission for {nodes[0]}: add the user to the group render (usermod -aG render $USER), log in anew"
+    return f"{nodes[0]} is there, but the driver did not start on it (for a discrete GPU: is resizable BAR enabled?)"

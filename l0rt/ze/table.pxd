@@ -1,0 +1,7 @@
+from l0rt.ze.api cimport l0rt_ze_table
+
+# One table for the whole process; modules that cimport it share the variable itself.
+cdef l0rt_ze_table* ze
+
+# 0 before the library is loaded, after the exit hook, and in a forked child: destructors then leave handles alone.
+cdef int alive
