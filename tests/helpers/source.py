@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from helpers.ci import skip_unless_ci
@@ -57,6 +58,7 @@ def strings_and_comments(text, c=False):
     return "\n".join(m.group() for m in (_C_TOKEN if c else _TOKEN).finditer(text))
 
 
+@cache
 def lines(text):
     """Return the logical lines of Python or Cython source."""
     found, parents = [], []
@@ -67,7 +69,7 @@ def lines(text):
         line = Line(number, indent, " ".join(joined.split()), tuple(parents))
         found.append(line)
         parents.append(line)
-    return found
+    return tuple(found)
 
 
 def _joined(text):
