@@ -88,6 +88,7 @@ def nothing_leaks(request):
     # A failed test's traceback keeps its objects; and the test that loaded the driver has nothing to compare with.
     if before is None or not request.node.stash.get(PASSED, False):
         return
+    request.node.funcargs.clear()  # fixtures are torn down by now; their values are still held here
     if grown := leaks(before, live()):
         pytest.fail("the test leaked\n  " + "\n  ".join(grown), pytrace=False)
 

@@ -6,7 +6,7 @@ from helpers.rings import TESTS, Ring
 # Handles made behind l0rt's back, by the plain entry points of the CPU driver.
 PLANTED = '''
 import ctypes, struct
-import l0rt
+import l0rt, pytest
 
 P = ctypes.c_void_p
 ze = ctypes.CDLL(l0rt.cpu_driver_path())
@@ -40,6 +40,15 @@ def test_device_memory():
     made("zeMemAllocDevice", context, desc(0x15, 0, 0), ctypes.c_size_t(64), ctypes.c_size_t(0), device)
 def test_host_memory(): made("zeMemAllocHost", context, desc(0x16, 0), ctypes.c_size_t(64), ctypes.c_size_t(0))
 def test_nothing(): pass
+
+class Owner:
+    def __init__(self): self.context = made("zeContextCreate", driver, desc(0xD, 0))
+    def __del__(self): assert ze.zeContextDestroy(self.context) == 0
+
+@pytest.fixture
+def owner(): return Owner()
+def test_fixture(owner): assert owner.context
+def test_cycle(owner): owner.me = owner
 '''
 KEPT = """
 import l0rt, pytest
@@ -47,6 +56,9 @@ import l0rt, pytest
 kept = []
 @pytest.mark.parametrize("kind", ["device", "host", "shared"])
 def test_buffer(kind): kept.append(l0rt.empty(1 << 20, kind=kind))
+@pytest.fixture
+def buffer(): return l0rt.empty(1 << 20)
+def test_fixture(buffer): assert buffer.nbytes == 1 << 20
 def test_dropped(): l0rt.empty(1 << 20)
 def test_many_events():
     events = [l0rt.Event() for _ in range(1000)]
@@ -78,12 +90,13 @@ def test_every_kind_of_leak_fails_the_test_that_made_it(tmp_path):
     assert leaking(result) == {
         "test_context", "test_list", "test_pool", "test_event", "test_device_memory", "test_host_memory"
     }, str(result)  # fmt: skip
-    assert "8 passed" in result.stdout, str(result)
+    assert "10 passed" in result.stdout, str(result)
 
 
 def test_what_l0rt_holds_is_counted_and_its_caches_are_not(tmp_path):
     result = run_planted(tmp_path, KEPT)
     assert leaking(result) == {"test_buffer[device]", "test_buffer[host]", "test_buffer[shared]"}, str(result)
+    assert "7 passed" in result.stdout, str(result)
 
 
 def test_without_the_driver_there_is_nothing_to_count():
