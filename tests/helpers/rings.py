@@ -31,11 +31,14 @@ class Ring:
     env: dict = field(hash=False)
     hosts_cpu_driver: bool = False
 
+    def __str__(self):
+        return self.name
+
     def environment(self, cpu_driver):
         """Return the changes to the environment that make l0rt use this ring's driver."""
         inherited = [n for n in os.environ if n.startswith(("ZE_", "L0RT_")) and not n.startswith("L0RT_TEST_")]
         hosted = {"L0RT_DRIVER": "gpu", "ZE_ENABLE_ALT_DRIVERS": cpu_driver} if self.hosts_cpu_driver else {}
-        return {**dict.fromkeys(inherited), **hosted, **self.env, "L0RT_TEST_RING": self.name}
+        return {**dict.fromkeys([*inherited, *NO_HARDWARE]), **hosted, **self.env, "L0RT_TEST_RING": self.name}
 
     def missing(self):
         """Return the libraries of this ring that are not installed."""

@@ -5,12 +5,28 @@ import os
 import pytest
 
 from helpers.ci import skip_unless_ci
+from helpers.process import run_python
 from helpers.rings import FOLDERS, OUTCOMES, RINGS, TESTS, Ring, summary, verdict
 
+WHO = """
+import ctypes
+P, ze = ctypes.c_void_p, ctypes.CDLL("libze_loader.so.1")
+assert ze.zeInit(0) == 0
+n, driver, devices = ctypes.c_uint32(1), P(), (P * 8)()
+assert ze.zeDriverGet(ctypes.byref(n), ctypes.byref(driver)) == 0
+n.value = 0
+assert ze.zeDeviceGet(driver, ctypes.byref(n), None) == 0
+assert ze.zeDeviceGet(driver, ctypes.byref(n), devices) == 0
+properties = ctypes.create_string_buffer(bytes([3]), 1024)  # ze_device_properties_t
+assert ze.zeDeviceGetProperties(P(devices[0]), properties) == 0
+ours = properties[112:].startswith(b"l0rt CPU device")
+print(n.value, "ours" if ours else hex(int.from_bytes(properties[20:24], "little")))
+"""
+ANSWERS = ["2 ours", "1 ours", "1 0x8086", "2 0x8086"]
 HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
 
-@pytest.mark.parametrize("ring", RINGS, ids=lambda ring: ring.name)
+@pytest.mark.parametrize("ring", RINGS, ids=str)
 def test_the_same_tests_pass_on_ring(ring, tmp_path, request):
     import l0rt
 
@@ -21,6 +37,16 @@ def test_the_same_tests_pass_on_ring(ring, tmp_path, request):
     result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / folder for folder in FOLDERS], HANG_LIMIT)
     outcomes[ring.name] = verdict(result) or "failed"
     assert verdict(result), f"ring {ring.name}: {result}"
+
+
+@pytest.mark.parametrize(("ring", "answer"), list(zip(RINGS, ANSWERS, strict=True)), ids=str)
+def test_each_ring_has_the_driver_it_says(ring, answer, tmp_path):
+    import l0rt
+
+    if missing := ring.missing():
+        skip_unless_ci(f"{', '.join(missing)} is not installed")
+    result = run_python(WHO, ring.environment(l0rt.cpu_driver_path()), tmp_path)
+    assert result.stdout.strip() == answer, str(result)
 
 
 @pytest.mark.parametrize(
