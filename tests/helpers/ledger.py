@@ -68,9 +68,7 @@ def warm_up():
 
 def leaks(before, after):
     """Return one line for each kind that has grown."""
-    return [
-        f"{kind}: {before.get(kind, 0)} before, {n} after" for kind, n in after.items() if n > before.get(kind, 0)
-    ]
+    return [f"{kind}: {before.get(kind, 0)} before, {n} after" for kind, n in after.items() if n > before.get(kind, 0)]
 
 
 @pytest.fixture(scope="session")

@@ -93,6 +93,4 @@ def summary(stats, outcomes):
         return []
     own = os.environ.get("L0RT_DRIVER") or "gpu"
     told = ", ".join(f"{n} {kind}" for kind, n in here.items() if n) or "NOT RUN: not selected"
-    return [f"ring {own}: {told}"] + [
-        f"ring {r.name}: {outcomes.get(r.name, 'NOT RUN: not selected')}" for r in RINGS
-    ]
+    return [f"ring {own}: {told}"] + [f"ring {r.name}: {outcomes.get(r.name, 'NOT RUN: not selected')}" for r in RINGS]

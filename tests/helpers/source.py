@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from helpers.ci import skip_unless_ci
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,6 +142,12 @@ def plant(house, path, text):
     file = house / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
+
+
+def none_of(complaints):
+    """Fail with every complaint on a line of its own, if there is one."""
+    if complaints:
+        pytest.fail("\n".join(complaints), pytrace=False)
 
 
 def not_yet(what, names):

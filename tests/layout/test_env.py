@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from helpers.source import PYTHON, ROOT, files, not_yet, plant, strings_and_comments
+from helpers.source import PYTHON, ROOT, files, none_of, not_yet, plant, strings_and_comments
 
 # As a string of its own, or as NAME= in a text that tells the user what to set.
 NAME = re.compile(r"""["'`](L0RT_[A-Z0-9_]*[A-Z0-9])(?=["'`])|\b(L0RT_[A-Z0-9_]*[A-Z0-9])(?==)""")
@@ -26,13 +26,11 @@ def named(root):
 
 def violations(root):
     known = documented(root)
-    return [
-        f"{path}: {name} is not in docs/environment.md" for name, path in named(root).items() if name not in known
-    ]
+    return [f"{path}: {name} is not in docs/environment.md" for name, path in named(root).items() if name not in known]
 
 
 def test_every_variable_is_documented():
-    assert violations(ROOT) == []
+    none_of(violations(ROOT))
 
 
 def test_every_documented_variable_is_read():

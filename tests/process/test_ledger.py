@@ -80,9 +80,7 @@ def run_planted(tmp_path, text):
 def leaking(result):
     """Return the tests that the ledger found leaking."""
     lines = result.stdout.splitlines()
-    return {
-        line.rpartition("::")[2].partition(" ")[0] for line in lines if line.startswith("ERROR ") and "::" in line
-    }
+    return {line.rpartition("::")[2].partition(" ")[0] for line in lines if line.startswith("ERROR ") and "::" in line}
 
 
 def test_every_kind_of_leak_fails_the_test_that_made_it(tmp_path):

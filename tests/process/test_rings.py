@@ -69,9 +69,7 @@ def test_a_ring_that_does_not_pass_is_seen(body, sign, tmp_path, monkeypatch):
 
 
 def test_a_ring_that_passes_is_seen(tmp_path):
-    (tmp_path / "test_planted.py").write_text(
-        "import os\ndef test_it(): assert os.environ['L0RT_TEST_RING'] == 'x'\n"
-    )
+    (tmp_path / "test_planted.py").write_text("import os\ndef test_it(): assert os.environ['L0RT_TEST_RING'] == 'x'\n")
     result = Ring("x", (), {}).run("nowhere", tmp_path, [tmp_path / "test_planted.py"], timeout=30)
     assert "1 passed" in verdict(result), str(result)
 
