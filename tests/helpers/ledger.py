@@ -15,6 +15,7 @@ import pytest
 from helpers.rings import runs_on_a_driver
 
 POOL_STREAMS = 32
+EVENTS = 1024  # more than a test holds at a time
 PASSED = pytest.StashKey[bool]()
 
 
@@ -56,13 +57,15 @@ def warm_up():
         return
     for device in range(acc.device_count()):
         with acc.device_index(device):
+            acc.Event().record()
+            if library() is None:
+                return
             for priority in (-1, 0, 1):
                 for _ in range(POOL_STREAMS):
-                    stream = acc.Stream(priority=priority)
-                    acc.Event(enable_timing=priority == 0).record(stream)
-                    if library() is None:
-                        return
-            acc.Event().record(acc.current_stream())
+                    acc.Event().record(acc.Stream(priority=priority))
+            events = [acc.Event(enable_timing=timing) for timing in (False, True) for _ in range(EVENTS)]
+            for event in events:
+                event.record()
             acc.synchronize()
 
 
