@@ -18,7 +18,7 @@ from l0rt.runtime.current cimport (
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
 from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
-from l0rt.runtime.naming cimport device, index_of
+from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream, stream_by_id
 
@@ -115,7 +115,7 @@ cdef class Stream(Lane):
     @property
     def device(self):
         """The stream's device."""
-        return device(lazy.device_type, self.ptr.device.index)
+        return device_named(lazy.device_type, self.ptr.device.index)
 
     @property
     def priority(self):
