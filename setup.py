@@ -14,7 +14,7 @@ from setuptools.command.build_ext import build_ext
 MODULES = """
 ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.event core.cmdlist
-runtime.blockmap runtime.blocks runtime.arena runtime.census runtime.pending runtime.segments runtime.heap
+runtime.blockmap runtime.blocks runtime.accounts runtime.arena runtime.census runtime.pending runtime.segments runtime.heap
 runtime.allocator runtime.plainmemory
 """.split()
 

@@ -60,7 +60,6 @@ from l0rt.runtime.structs cimport (
     SMALL_LIMIT,
     SMALL_SEGMENT,
     SPARE,
-    l0rt_account,
 )
 
 cdef extern from "stdlib.h" nogil:
@@ -153,7 +152,7 @@ cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out)
     if not census_lock(arena.heap):
         return code_when_closed(arena)
     status = arena_take(arena, size, nbytes, True, out)
-    census_take(arena.heap, &arena.accounts[SMALL if size <= SMALL_LIMIT else LARGE])
+    census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
     census_unlock(arena.heap)
     return status
 
@@ -261,7 +260,6 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_heap* heap
     cdef int status = L0RT_OK
-    cdef l0rt_account* account
     cdef bint done = False
     if arena == NULL:
         return L0RT_INVALID_POINTER
@@ -278,10 +276,9 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     spin_unlock(&arena.lock)
     if done or status != L0RT_OK or not census_lock(heap):
         return status
-    account = &arena.accounts[block.segment.pool]
     if block.state == LIVE or block.state == LIVE_LARGE:
         arena_give(block, True)
-        census_take(heap, account)
+        census_take(heap, arena, block.segment.pool)
     else:
         status = L0RT_DOUBLE_FREE   # another thread's, in between
     census_unlock(heap)

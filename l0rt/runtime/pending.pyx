@@ -82,7 +82,7 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
         status = L0RT_DOUBLE_FREE
     else:
         block.state = PENDING       # from here on nobody else touches it
-        account_park(&block.arena.accounts[block.segment.pool], block.size, 1)
+        account_park(block.arena, block.segment.pool, block.size, 1)
     spin_unlock(&block.arena.lock)
     if status != L0RT_OK:
         return status
@@ -99,7 +99,7 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     tickets_drop(heap, tickets)
     if spin_lock(&block.arena.lock):
         block.state = USED
-        account_park(&block.arena.accounts[block.segment.pool], block.size, -1)
+        account_park(block.arena, block.segment.pool, block.size, -1)
         spin_unlock(&block.arena.lock)
     return status
 
@@ -198,7 +198,7 @@ cdef void finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     spin_unlock(&block.arena.lock)
     if not done and census_lock(heap):
         arena_give(block, True)
-        census_take(heap, &block.arena.accounts[block.segment.pool])
+        census_take(heap, block.arena, block.segment.pool)
         census_unlock(heap)
 
 
