@@ -15,7 +15,7 @@ MODULES = """
 ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.event core.cmdlist
 runtime.blockmap runtime.blocks runtime.accounts runtime.arena runtime.census runtime.pending runtime.segments runtime.heap
-runtime.allocator runtime.plainmemory
+runtime.snapshot runtime.allocator runtime.plainmemory
 """.split()
 
 DIRECTIVES = {

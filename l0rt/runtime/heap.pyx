@@ -231,7 +231,7 @@ cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
 cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
                      uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """Memory is out: other streams' cached segments, least first; then wait for work; then everything."""
-    cdef int status, tries
+    cdef int status
     unstack_all(heap)
     segments_settle(heap, NULL, False)
     if segments_release(heap, NULL, missing(heap, wanted + heap.padding)) != 0:
@@ -245,12 +245,14 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     if status != MISS:
         return status
     segments_settle(heap, NULL, True)
-    for tries in range(2):
-        segments_release(heap, NULL, missing(heap, wanted + heap.padding) if tries == 0 else UINT64_MAX)
-        census_count(heap, &heap.stats.num_alloc_retries)
+    census_count(heap, &heap.stats.num_alloc_retries)
+    segments_release(heap, NULL, missing(heap, wanted + heap.padding))
+    status = segment_new(heap, arena, pool, wanted)
+    # as much as is missing can be too little where the backend's memory is in pieces
+    if status == L0RT_OUT_OF_MEMORY and segments_release(heap, NULL, UINT64_MAX) != 0:
         status = segment_new(heap, arena, pool, wanted)
-        if status != L0RT_OUT_OF_MEMORY:
-            return status
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
     census_count(heap, &heap.stats.num_ooms)
     return L0RT_OUT_OF_MEMORY
 
