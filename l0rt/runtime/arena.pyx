@@ -53,10 +53,10 @@ cdef struct l0rt_join:              # what giving a block to the bins would come
     bint is_split
 
 
-cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes) noexcept nogil:
-    """The hit path's second half: stacks and bins, without waiting for the lock."""
+cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil:
+    """The hit path's other half: stacks and bins, without waiting for the lock."""
     cdef l0rt_block* block = NULL
-    if nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock):
+    if not locked and (nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock)):
         return NULL
     arena_take(arena, (nbytes + GRAIN - 1) & ~<size_t>(GRAIN - 1), nbytes, False, &block)
     spin_unlock(&arena.lock)
@@ -64,11 +64,10 @@ cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes) noexcept nogil:
 
 
 cdef bint block_try(l0rt_block* block) noexcept nogil:
-    cdef bint done
-    if not spin_try(&block.arena.lock):
-        return False
-    done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
-    spin_unlock(&block.arena.lock)
+    """The fast free's other half: whatever needs no memory operation and no census."""
+    cdef l0rt_arena* arena = block.arena
+    cdef bint done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
+    spin_unlock(&arena.lock)
     return done
 
 
