@@ -4,7 +4,7 @@
 #include "engine.h"
 #include "knobs.h"
 
-enum { SPINS = 200, CHUNK = 64 };
+enum { SPINS = 30, CHUNK = 64 };
 
 void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order) {
   static _Atomic uint64_t serial;
