@@ -61,7 +61,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendWriteGlobalTimestamp(ze_command_list_h
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (target == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  ze_result_t result = cpu_memory_check(target, sizeof(*target));
+  ze_result_t result = cpu_memory_check(target, sizeof(*target), true);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_CLOCK};
   command.clock.target = target;
@@ -81,7 +81,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_
   for (uint32_t i = 0; i < count; i++) {
     cpu_event *event = cpu_event_cast(events[i]);
     if (event == NULL || !event->timed) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-    ze_result_t result = cpu_memory_check((char *)target + (offsets ? offsets[i] : (size_t)i * RESULT), RESULT);
+    ze_result_t result = cpu_memory_check((char *)target + (offsets ? offsets[i] : (size_t)i * RESULT), RESULT, true);
     if (result != ZE_RESULT_SUCCESS) return result;
   }
   cpu_command begin = {.op = CPU_OP_NONE};

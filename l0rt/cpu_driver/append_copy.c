@@ -10,8 +10,8 @@ static ze_result_t append_copy(ze_command_list_handle_t handle, void *target, co
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (target == NULL || source == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  ze_result_t result = cpu_memory_check(target, size);
-  if (result == ZE_RESULT_SUCCESS) result = cpu_memory_check(source, size);
+  ze_result_t result = cpu_memory_check(target, size, true);
+  if (result == ZE_RESULT_SUCCESS) result = cpu_memory_check(source, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_COPY};
   command.copy.target = target;
@@ -48,7 +48,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t ha
   if (target == NULL || pattern == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (pattern_size == 0 || (pattern_size & (pattern_size - 1)) != 0 || pattern_size > cpu_group_pattern(list->ordinal))
     return ZE_RESULT_ERROR_INVALID_SIZE;
-  ze_result_t result = cpu_memory_check(target, size);
+  ze_result_t result = cpu_memory_check(target, size, true);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_FILL};
   command.fill.target = target;
@@ -107,8 +107,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyRegion(
   side to = side_of(target, target_region, target_pitch, target_slice);
   side from = side_of(source, source_region, source_pitch, source_slice);
   if (regions_meet(&to, &from, r->width, r->height, (int64_t)depth)) return ZE_RESULT_ERROR_OVERLAPPING_REGIONS;
-  ze_result_t result = cpu_memory_check((void *)to.start, to.extent);
-  if (result == ZE_RESULT_SUCCESS) result = cpu_memory_check((void *)from.start, from.extent);
+  ze_result_t result = cpu_memory_check((void *)to.start, to.extent, true);
+  if (result == ZE_RESULT_SUCCESS) result = cpu_memory_check((void *)from.start, from.extent, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   command.op = CPU_OP_REGION;
   command.region.target = (char *)to.start;
@@ -130,7 +130,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryPrefetch(ze_command_list_handle_
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  ze_result_t result = cpu_memory_check(pointer, size);
+  ze_result_t result = cpu_memory_check(pointer, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_NONE};
   return cpu_list_append(list, &command, NULL, 0, NULL);
@@ -143,7 +143,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemAdvise(ze_command_list_handle_t han
   if (list == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if ((uint32_t)advice > ZE_MEMORY_ADVICE_BIAS_UNCACHED) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  ze_result_t result = cpu_memory_check(pointer, size);
+  ze_result_t result = cpu_memory_check(pointer, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_NONE};
   return cpu_list_append(list, &command, NULL, 0, NULL);

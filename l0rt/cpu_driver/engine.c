@@ -11,7 +11,7 @@
 #include "gate.h"
 #include "knobs.h"
 
-enum { SPINS = 500 }; /* about as long as a sleep and its wake-up cost */
+enum { SPINS = 30 }; /* a microsecond; where cores are few, longer only keeps the host from its work */
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static cpu_engine *_Atomic engines;

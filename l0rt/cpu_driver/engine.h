@@ -28,6 +28,7 @@ typedef struct cpu_engine {
   pthread_mutex_t lock; /* guards everything of its lanes that is not atomic */
   cpu_lane *lanes;      /* any one of the ring */
   cpu_command *spare;
+  struct cpu_chunk *chunks;
   _Atomic uint32_t bell; /* counts up when there may be something to do */
   _Atomic uint32_t asleep;
   _Atomic bool started;

@@ -4,7 +4,12 @@
 #include "engine.h"
 #include "knobs.h"
 
-enum { SPINS = 200, CHUNK = 64 };
+enum { SPINS = 30, CHUNK = 64 };
+
+struct cpu_chunk {
+  struct cpu_chunk *next; /* kept so that a leak checker sees who has them */
+  cpu_command commands[CHUNK];
+};
 
 void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order) {
   static _Atomic uint64_t serial;
@@ -16,10 +21,12 @@ void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order) {
 /* A spare command, with the engine's lock held. Commands are made in chunks and reused for ever. */
 static cpu_command *spare(cpu_engine *engine) {
   if (engine->spare == NULL) {
-    cpu_command *chunk = calloc(CHUNK, sizeof(*chunk));
+    struct cpu_chunk *chunk = calloc(1, sizeof(*chunk));
     if (chunk == NULL) return NULL;
-    for (int i = 0; i < CHUNK - 1; i++) chunk[i].next = &chunk[i + 1];
-    engine->spare = chunk;
+    for (int i = 0; i < CHUNK - 1; i++) chunk->commands[i].next = &chunk->commands[i + 1];
+    engine->spare = chunk->commands;
+    chunk->next = engine->chunks;
+    engine->chunks = chunk;
   }
   cpu_command *command = engine->spare;
   engine->spare = command->next;

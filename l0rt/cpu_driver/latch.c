@@ -1,7 +1,7 @@
 /* latch.c: waiting for a latch. */
 #include "latch.h"
 
-enum { SPINS = 200 }; /* a few microseconds: shorter than a sleep and its wake-up */
+enum { SPINS = 30 }; /* a microsecond; where cores are few, longer only keeps the engine from its work */
 
 ze_result_t cpu_latch_wait(cpu_latch *latch, uint64_t timeout) {
   if (cpu_latch_is_set(latch)) return ZE_RESULT_SUCCESS;

@@ -56,7 +56,7 @@ bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_m
   return p != NULL;
 }
 
-ze_result_t cpu_reservation_check(const void *pointer, size_t size) {
+ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written) {
   if (CPU_LIKELY(atomic_load_explicit(&count, memory_order_acquire) == 0)) return ZE_RESULT_SUCCESS;
   pthread_rwlock_rdlock(&lock);
   uintptr_t at = (uintptr_t)pointer, end = at + size;
@@ -64,7 +64,8 @@ ze_result_t cpu_reservation_check(const void *pointer, size_t size) {
   bool good = r == NULL || end <= r->base + r->size;
   while (r != NULL && good && at < end) {
     const page *p = page_at(r, at);
-    good = p->piece != NULL && p->access != ZE_MEMORY_ACCESS_ATTRIBUTE_NONE;
+    good = p->piece != NULL && (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE ||
+                                (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY && !written));
     at += CPU_VIRTUAL_SMALL - at % CPU_VIRTUAL_SMALL;
   }
   pthread_rwlock_unlock(&lock);

@@ -37,7 +37,7 @@ typedef struct {
 bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping);
 
 /* May a command use these bytes? Of reserved addresses every byte must be mapped; others are none of ours. */
-ze_result_t cpu_reservation_check(const void *pointer, size_t size);
+ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written);
 
 /* Where an engine finds what a pointer points to, when device memory is hidden from the host. */
 char *cpu_reservation_view(const void *pointer);

@@ -41,10 +41,10 @@ static cpu_found find_in_state(const void *pointer, uint32_t state) {
 
 cpu_found cpu_usm_find(const void *pointer) { return find_in_state(pointer, CPU_BLOCK_LIVE); }
 
-ze_result_t cpu_memory_check(const void *pointer, size_t size) {
+ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written) {
   cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);
   if (found.block == NULL) found = cpu_heap_find(&cpu_host_heap, pointer);
-  if (found.block == NULL) return cpu_reservation_check(pointer, size);
+  if (found.block == NULL) return cpu_reservation_check(pointer, size, written);
   size_t offset = (uintptr_t)pointer - found.base;
   if (atomic_load_explicit(&found.block->state, memory_order_acquire) != CPU_BLOCK_LIVE ||
       offset > found.block->size || size > found.block->size - offset)

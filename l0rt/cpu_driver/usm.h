@@ -11,8 +11,9 @@ extern cpu_heap cpu_host_heap;   /* host and shared memory */
 /* The live allocation that a pointer falls into; block NULL for a stranger. */
 cpu_found cpu_usm_find(const void *pointer);
 
-/* May a command use these bytes? Plain host memory may always be used; of an allocation every byte must be there. */
-ze_result_t cpu_memory_check(const void *pointer, size_t size);
+/* May a command read or write these bytes? Plain host memory may always be used; of an allocation every byte must be
+ * there. */
+ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written);
 
 /* Frees all that is left of a context. */
 void cpu_usm_free_all(cpu_context *context);

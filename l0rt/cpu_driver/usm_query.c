@@ -57,7 +57,7 @@ static ze_result_t check_residency(ze_context_handle_t context_handle, ze_device
   cpu_mapping mapping;
   if (cpu_usm_find(pointer).block == NULL && !cpu_reservation_find(context, pointer, &mapping))
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  return cpu_memory_check(pointer, size);
+  return cpu_memory_check(pointer, size, false);
 }
 
 /* Memory is committed at first touch and never moves, so residency is true of all of it; only the arguments count,
