@@ -18,7 +18,7 @@ runtime.blockmap runtime.blocks runtime.arena runtime.census runtime.pending run
 runtime.allocator runtime.plainmemory
 runtime.lazy runtime.devices runtime.naming runtime.eventcache runtime.lane runtime.streampool runtime.current
 runtime.event runtime.device_allocator runtime.host_allocator runtime.staging runtime.stream runtime.guard
-buffer
+buffer capi
 """.split()
 
 DIRECTIVES = {

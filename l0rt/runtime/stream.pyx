@@ -1,6 +1,7 @@
 """Streams as Python sees them, and the calling thread's current one."""
 
 import ctypes
+from contextlib import nullcontext
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -227,6 +228,17 @@ def synchronize(device=None, /, *, timeout=None):
         with nogil:
             idle = device_synchronize(record, limit)
     return None if timeout is None else idle
+
+
+def stream(Lane stream=None, /):
+    """Return ``stream``, for ``with stream(s):``; None is a block that changes nothing."""
+    return nullcontext() if stream is None else stream
+
+
+def index_or_current(what):
+    """Return the index of an existing device that ``what`` names, the current one's for None."""
+    lazy.init()
+    return checked_index(what)
 
 
 cdef int checked_index(what) except -1:
