@@ -1,8 +1,8 @@
 """The CPU driver's ledger: a test that leaves more live objects behind than it found has leaked them.
 
 Caches that live as long as the process are no leaks. What they can give back they give back before each count
-(`settle`); what grows once and stays (pool streams' lists, the first event pools) is made by
-a warm-up before the first count.
+(`settle`); what grows once and stays (pool streams' lists, the first event pools) is made by a warm-up before the
+first count.
 """
 
 import ctypes
