@@ -1,8 +1,8 @@
 """The CPU driver's ledger: a test that leaves more live objects behind than it found has leaked them.
 
 Caches that live as long as the process are no leaks. What they can give back they give back before each count
-(`settle`); what grows once and stays (pool streams' lists, the first event pools) is made by a warm-up before the
-first count.
+(`settle`); what grows once and stays (pool streams' lists, the first event pools) is made by
+a warm-up before the first count.
 """
 
 import ctypes
@@ -48,16 +48,16 @@ def live():
 
 
 def settle():
-    """Have every cache give back what it can: by l0rt's own hook, or by what users have for it."""
-    hook = getattr(sys.modules.get("l0rt.runtime.devices"), "_settle", None)
-    if hook is not None:
-        hook()
-    elif "l0rt.accelerator" in sys.modules:
-        from l0rt import accelerator, memory
+    """Let the caches give back what nothing uses any more."""
+    devices = sys.modules.get("l0rt.runtime.devices")
+    if devices is None or not devices.lazy.initialized:
+        return
+    import l0rt.accelerator as acc
 
-        accelerator.synchronize()
-        memory.empty_cache()
-        memory.empty_host_cache()
+    for device in range(acc.device_count()):
+        acc.synchronize(device)
+    acc.empty_cache()
+    acc.empty_host_cache()
 
 
 def warm_up():
