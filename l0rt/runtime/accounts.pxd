@@ -13,9 +13,11 @@ The share below the peaks of both pools together is the arena's, and its two acc
 
 from libc.stdint cimport int64_t
 
-from l0rt.runtime.structs cimport l0rt_account, l0rt_arena
+from l0rt.runtime.atomics cimport unlikely
+from l0rt.runtime.structs cimport l0rt_account, l0rt_arena, l0rt_sum
 
-cdef void accounts_balance(l0rt_arena* arena, int pool, bint greedy) noexcept nogil
+cdef void accounts_balance(l0rt_arena* arena, int pool) noexcept nogil
+cdef bint accounts_fit(l0rt_arena* arena, int pool, l0rt_sum need, int64_t quiet, int64_t quiet_bytes) noexcept nogil
 
 
 cdef inline int64_t quiet_count(l0rt_account* account) noexcept nogil:
@@ -26,22 +28,25 @@ cdef inline int64_t quiet_bytes(l0rt_account* account) noexcept nogil:
     return account.quiet_limit.bytes + account.room.bytes - account.ceiling.bytes
 
 
-cdef inline bint account_is_tight(l0rt_account* account, int64_t bytes, int64_t requested,
+cdef inline bint account_is_tight(l0rt_account* account, l0rt_sum need,
                                   int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    """Could this allocation, with this change of inactive split, pass a peak?"""
+    """Could taking ``need``, with this change of inactive split, pass a peak? A free needs nothing."""
     return (
-        (account.room.count - 1) | (account.room.bytes - bytes) | (account.room.requested - requested)
+        (account.room.count - need.count) | (account.room.bytes - need.bytes)
+        | (account.room.requested - need.requested)
         | (account.ceiling.count - account.room.count - quiet)
         | (account.ceiling.bytes - account.room.bytes - quiet_bytes)
     ) < 0
 
 
-cdef inline bint account_is_loud(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    """Could a free with this change of inactive split pass a peak?"""
-    return (
-        (account.ceiling.count - account.room.count - quiet)
-        | (account.ceiling.bytes - account.room.bytes - quiet_bytes)
-    ) < 0
+cdef inline bint account_has_room(l0rt_arena* arena, int pool, int64_t count, int64_t bytes, int64_t requested,
+                                  int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """Does it fit, if need be with the other account's room? False: it takes a census."""
+    cdef l0rt_sum need
+    need.count, need.bytes, need.requested = count, bytes, requested
+    if unlikely(account_is_tight(&arena.accounts[pool], need, quiet, quiet_bytes)):
+        return accounts_fit(arena, pool, need, quiet, quiet_bytes)
+    return True
 
 
 cdef inline void account_take(l0rt_account* account, int64_t bytes, int64_t requested,

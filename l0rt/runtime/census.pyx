@@ -214,7 +214,7 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexce
             account_own(&arena.accounts[pool], slack, pool, busy[pool], is_eager and pool == eager_pool)
         for pool in range(POOLS):
             arena.accounts[pool].seen = moves(&arena.accounts[pool])
-        accounts_balance(arena, eager_pool, False)
+        accounts_balance(arena, eager_pool)
         arena = arena.next
 
 
