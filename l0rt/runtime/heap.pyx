@@ -106,7 +106,8 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
     free(heap)
 
 
-cdef l0rt_arena* arena_of(l0rt_heap* heap, void* stream) noexcept nogil:
+cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream) noexcept nogil:
+    """The stream's arena or NULL, without a lock."""
     cdef l0rt_arena* arena = heap.arenas
     while arena != NULL and arena.stream != stream:
         arena = arena.next
@@ -115,11 +116,11 @@ cdef l0rt_arena* arena_of(l0rt_heap* heap, void* stream) noexcept nogil:
 
 cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream) noexcept nogil:
     """The stream's arena, found or made; NULL without host memory, or if a closed heap has none."""
-    cdef l0rt_arena* arena = arena_of(heap, stream)
+    cdef l0rt_arena* arena = heap_find_arena(heap, stream)
     if arena != NULL or load_int(&heap.closed) != 0:
         return arena
     mutex_lock(&heap.census)
-    arena = arena_of(heap, stream)
+    arena = heap_find_arena(heap, stream)
     if arena == NULL:
         arena = <l0rt_arena*>aligned_alloc(64, ARENA_BYTES)
         if arena != NULL:
