@@ -14,8 +14,8 @@ from setuptools.command.build_ext import build_ext
 MODULES = """
 ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.event core.cmdlist
-runtime.blockmap runtime.blocks runtime.accounts runtime.arena runtime.census runtime.pending runtime.segments runtime.heap
-runtime.snapshot runtime.allocator runtime.plainmemory
+runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
+runtime.segments runtime.heap runtime.allocator runtime.plainmemory
 """.split()
 
 DIRECTIVES = {

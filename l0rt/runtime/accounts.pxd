@@ -1,12 +1,14 @@
 """An account: what an arena has allocated of one pool, counted so that the heap's peaks are exact and a hit is cheap.
 
-A peak of the heap is a peak of the sum over its arenas, so no arena can see it alone. Instead each account knows how much
-it may still grow before the sum could possibly pass any peak: its `room`, a share of what is left below the peak of
-allocated, active and requested memory, of the pool and of both pools. Growing is one subtraction and one sign test;
-an account without room is tight, and then the caller locks all arenas, grows, takes the census and hands out new room.
+A peak of the heap is a peak of the sum over its arenas, so no arena can see it alone. Instead each account knows
+how much it may still grow before the sum could possibly pass any peak: its `room`, a share of what is left below
+the peak of allocated, active and requested memory, of the pool and of both pools. Growing is one subtraction and
+one sign test; an account without room is tight, and then the caller locks all arenas, grows, takes the census and
+hands out new room.
 
-What is free but part of a split segment ("inactive split") grows when memory is freed. On a hit it changes by exactly
-the opposite of what is allocated, so it has no field of its own: it is at a possible peak when `room` passes `ceiling`.
+What is free but part of a split segment ("inactive split") grows when memory is freed. On a hit it changes by
+exactly the opposite of what is allocated, so it has no field of its own: it is at a possible peak when `room`
+passes `ceiling`.
 
 The share below the peaks of both pools together is the arena's, and its two accounts move it between them.
 """

@@ -42,7 +42,7 @@ cdef enum:
     RELIEF_BLOCKS = 8               # what an overfull stack gives to the bins at once, so that no free takes long
     RELIEF_CLASSES = 64
     STACK_FLOOR = 1 << 20           # the stacks may hold this and
-    STACK_SHARE = 6                 # 1/64 of what is reserved: more makes real traces fat, less makes random sizes slow
+    STACK_SHARE = 6                 # 1/64 of what is reserved: more costs real traces memory, less costs time
 
 
 cdef struct l0rt_join:              # what giving a block to the bins would come to

@@ -10,8 +10,8 @@ cdef extern from *:
     int trailing_zeros "__builtin_ctzll" (unsigned long long x) noexcept nogil
 
 cdef enum:
-    # How far to look along one list. Taking the next larger class at once costs 7 % of memory on real traces; looking at
-    # this many blocks of the own class is as good as an exact best fit.
+    # How far to look along one list. Taking the next larger class at once costs 7 % of memory on real traces;
+    # looking at this many blocks of the own class is as good as an exact best fit.
     LOOKS = 8
     # Among so many a freed block is put in the order of addresses. More costs time and saves no memory.
     SORTED = 2

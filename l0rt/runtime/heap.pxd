@@ -1,8 +1,7 @@
 """A heap: one memory, cached. Made over a table of operations; everything here runs without the GIL.
 
-The fast half is in arena.pxd: arena_hit, then arena_malloc if that gave NULL; block_drop, then block_free if that gave
-False. Blocks are borrowed: a block's record may be reused once it is freed.
-"""
+The fast half is in arena.pxd: arena_hit, then arena_malloc if that gave NULL; block_drop, then block_free if that
+gave False. Blocks are borrowed: a block's record may be reused once it is freed."""
 
 from libc.stdint cimport uint64_t
 

@@ -6,7 +6,6 @@ from libc.string cimport memset
 
 from l0rt.runtime.arena cimport (
     MISS,
-    TAKEN,
     TIGHT,
     arena_give,
     arena_resize,
@@ -51,7 +50,6 @@ from l0rt.runtime.structs cimport (
     L0RT_DOUBLE_FREE,
     L0RT_INVALID_POINTER,
     L0RT_INVALID_SIZE,
-    L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
     LARGE,
@@ -289,7 +287,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
 
 
 cdef int pointer_free(const void* ptr) noexcept nogil:
-    """Free an allocation by its start. NULL is fine. Call without the GIL; block_drop by map_find is what may keep it."""
+    """Free an allocation by its start, without the GIL (which map_find and block_drop may keep). NULL is fine."""
     cdef l0rt_block* block
     if ptr == NULL:
         return L0RT_OK

@@ -285,7 +285,7 @@ def test_pending_blocks_come_back_in_any_order(make):
     allocator = make()
     memory = allocator.memory
     memory.hold()
-    live, allocated = {}, 0
+    live = {}
     for step in range(4000):
         action = rng.random()
         if action < 0.5 or not live:
