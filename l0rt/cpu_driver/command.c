@@ -50,7 +50,7 @@ void cpu_command_run(cpu_command *c) {
       memcpy(cpu_usm_engine_view(c->query.target), &result, sizeof(result));
       break;
     }
-    case CPU_OP_RESET: cpu_latch_clear(&c->reset.event->latch); break;
+    case CPU_OP_RESET: cpu_latch_clear(&c->reset.event->state->latch); break;
   }
 }
 

@@ -107,7 +107,7 @@ CPU_EXPORT ze_result_t zeDriverGetIpcProperties(ze_driver_handle_t handle, ze_dr
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  properties->flags = 0;
+  properties->flags = ZE_IPC_PROPERTY_FLAG_MEMORY | ZE_IPC_PROPERTY_FLAG_EVENT_POOL;
   return ZE_RESULT_SUCCESS;
 }
 

@@ -5,22 +5,31 @@
 #include "context.h"
 #include "latch.h"
 
+/* What there is to know of an event; in memory that processes share, if its pool is for that. */
+typedef struct {
+  cpu_latch latch;
+  _Atomic uint64_t start; /* host time of the command that signalled it; for timestamp events only */
+  _Atomic uint64_t end;
+} cpu_event_state;
+
 typedef struct {
   cpu_object base;
   cpu_context *context; /* borrowed: a context with pools can't be destroyed */
   ze_event_pool_flags_t flags;
   uint32_t count;
   _Atomic uint32_t events; /* alive: the pool can't be destroyed before them */
+  cpu_event_state *shared; /* one for each index, in a file, or NULL */
+  int file;
+  bool imported; /* another process has made it */
 } cpu_event_pool;
 
 typedef struct {
   cpu_object base;
   cpu_event_pool *pool; /* borrowed: see `events` */
-  cpu_latch latch;
+  cpu_event_state *state; /* `own`, or its place in the pool's shared memory */
+  cpu_event_state own;
   _Atomic uint32_t watched; /* an engine has found it unset and sleeps: whoever sets it rings */
   _Atomic uint32_t users;   /* commands submitted and not complete that name it */
-  _Atomic uint64_t start;   /* host time of the command that signalled it; for timestamp events only */
-  _Atomic uint64_t end;
   ze_event_scope_flags_t signal_scope;
   ze_event_scope_flags_t wait_scope;
   bool timed;
