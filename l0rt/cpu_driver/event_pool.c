@@ -4,6 +4,7 @@
 
 #include "engine.h"
 #include "gate.h"
+#include "knobs.h"
 #include "share.h"
 
 static cpu_event_pool *pool_cast(ze_event_pool_handle_t handle) { return cpu_cast(handle, CPU_EVENT_POOL); }
@@ -50,8 +51,15 @@ CPU_EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t context_handle, con
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->flags > 0xf) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if (desc->count == 0 || (devices == NULL && device_count > 0)) return ZE_RESULT_ERROR_INVALID_SIZE;
-  for (const ze_base_desc_t *d = desc->pNext; d != NULL; d = d->pNext)
-    if (d->stype == ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  bool counter_based = false;
+  for (const ze_base_desc_t *d = desc->pNext; d != NULL; d = d->pNext) {
+    if (d->stype != ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC || cpu_knobs.neo_22_43) continue;
+    uint32_t flags = ((const ze_event_pool_counter_based_exp_desc_t *)d)->flags;
+    if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+    if (flags == ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_NON_IMMEDIATE || (desc->flags & ZE_EVENT_POOL_FLAG_IPC))
+      return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE; /* for immediate lists of this process only */
+    counter_based = true;
+  }
   for (uint32_t i = 0; i < device_count; i++) {
     cpu_device *device = cpu_device_cast(devices[i]);
     if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
@@ -59,6 +67,7 @@ CPU_EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t context_handle, con
   }
   cpu_event_pool *pool = make(context, desc->flags, desc->count);
   if (pool == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  pool->counter_based = counter_based;
   if ((desc->flags & ZE_EVENT_POOL_FLAG_IPC) &&
       !map_states(pool, cpu_share_make(desc->count * sizeof(cpu_event_state)))) {
     end(pool);
