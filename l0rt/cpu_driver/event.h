@@ -41,7 +41,7 @@ typedef struct cpu_event {
 
 static inline cpu_event *cpu_event_cast(ze_event_handle_t handle) { return cpu_cast(handle, CPU_EVENT); }
 
-static inline bool cpu_event_is_point(const cpu_event *event) { return event->pool == NULL; }
+static inline bool cpu_event_is_point(const cpu_event *event) { return cpu_cast(event, CPU_POINT) != NULL; }
 static inline bool cpu_event_is_counter_based(const cpu_event *event) {
   return event->pool != NULL && event->pool->counter_based;
 }
