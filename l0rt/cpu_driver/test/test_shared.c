@@ -1,4 +1,4 @@
-/* shared.c: memory and events between two processes. */
+/* test_shared.c: memory and events between two processes. */
 #include "children.h"
 
 enum { SIZE = 300000 };

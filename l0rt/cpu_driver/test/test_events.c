@@ -1,4 +1,4 @@
-/* events.c: what events order, and how hosts wait for them. */
+/* test_events.c: what events order, and how hosts wait for them. */
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* threads.c: many threads, lists and events at once. */
+/* test_threads.c: many threads, lists and events at once. */
 #include <pthread.h>
 
 #include "harness.h"

@@ -1,4 +1,4 @@
-/* knobs.c: what the environment asks for is done, or refused in one line that says what there is. */
+/* test_knobs.c: what the environment asks for is done, or refused in one line that says what there is. */
 #include "children.h"
 
 static void is_refused(void) {

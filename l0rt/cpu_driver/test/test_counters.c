@@ -1,4 +1,4 @@
-/* counters.c: counter-based events: signalled again and again, each wait bound to the signal before it. */
+/* test_counters.c: counter-based events: signalled again and again, each wait bound to the signal before it. */
 #include "harness.h"
 
 static ze_event_pool_handle_t counter_pool(uint32_t count, uint32_t flags) {
