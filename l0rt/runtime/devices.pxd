@@ -6,5 +6,7 @@ from l0rt.runtime.records cimport l0rt_device
 cdef int ensure() except -1 nogil
 cdef int device_total() noexcept nogil
 cdef l0rt_device* device_at(int index) except NULL nogil
+# Unchecked: the index is below device_total().
+cdef l0rt_device* device_record(int index) noexcept nogil
 cdef Device core_device(int index)
 cdef Context core_context(int index)

@@ -56,6 +56,10 @@ cdef l0rt_device* device_at(int index) except NULL nogil:
             f"The device index is out of range. It must be in [0, {_count}), but got {index}.")
 
 
+cdef l0rt_device* device_record(int index) noexcept nogil:
+    return &_records[index]
+
+
 cdef Device core_device(int index):
     return <Device>_devices[index]
 

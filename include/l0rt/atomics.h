@@ -1,0 +1,77 @@
+/* atomics.h: C11 atomics in the few shapes the allocator needs, and a spin lock that can be closed for good. */
+#ifndef L0RT_ATOMICS_H
+#define L0RT_ATOMICS_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+static inline void *l0rt_load(void *const *where) {
+  return __atomic_load_n(where, __ATOMIC_ACQUIRE);
+}
+static inline void l0rt_store(void **where, void *value) {
+  __atomic_store_n(where, value, __ATOMIC_RELEASE);
+}
+static inline int64_t l0rt_load_i64(const int64_t *where) {
+  return __atomic_load_n(where, __ATOMIC_RELAXED);
+}
+static inline void l0rt_store_i64(int64_t *where, int64_t value) {
+  __atomic_store_n(where, value, __ATOMIC_RELAXED);
+}
+static inline int l0rt_load_int(const int *where) {
+  return __atomic_load_n(where, __ATOMIC_ACQUIRE);
+}
+static inline void l0rt_store_int(int *where, int value) {
+  __atomic_store_n(where, value, __ATOMIC_RELEASE);
+}
+static inline void l0rt_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+enum { L0RT_SPIN_FREE = 0, L0RT_SPIN_HELD = 1, L0RT_SPIN_CLOSED = 2, L0RT_SPIN_PATIENCE = 100 };
+
+/* FREE, HELD, or CLOSED: a word that nobody can take any more. Taking compares against FREE, so the third state costs
+ * nothing. */
+typedef struct {
+  uint32_t word;
+} l0rt_spin;
+
+static inline int l0rt_spin_try(l0rt_spin *lock) {
+  uint32_t expected = L0RT_SPIN_FREE;
+  return __atomic_compare_exchange_n(&lock->word, &expected, L0RT_SPIN_HELD, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static inline void l0rt_spin_unlock(l0rt_spin *lock) {
+  __atomic_store_n(&lock->word, L0RT_SPIN_FREE, __ATOMIC_RELEASE);
+}
+
+/* 1 when taken, 0 when the lock is closed. Yields to the scheduler after a while: the holder may have been preempted. */
+static inline int l0rt_spin_lock(l0rt_spin *lock) {
+  for (int spins = 0; !l0rt_spin_try(lock); spins++) {
+    if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == L0RT_SPIN_CLOSED) return 0;
+    if (spins < L0RT_SPIN_PATIENCE)
+      l0rt_pause();
+    else
+      sched_yield();
+  }
+  return 1;
+}
+
+/* Nobody takes this lock again. A live holder gets a moment to leave, for its unlock would reopen the lock; the holder
+ * may also be a thread that a fork did not copy, so the moment is bounded. */
+static inline void l0rt_spin_close(l0rt_spin *lock) {
+  for (int spins = 0; spins < 10 * L0RT_SPIN_PATIENCE; spins++) {
+    uint32_t expected = L0RT_SPIN_FREE;
+    if (__atomic_compare_exchange_n(&lock->word, &expected, L0RT_SPIN_CLOSED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      return;
+    if (expected == L0RT_SPIN_CLOSED) return;
+    sched_yield();
+  }
+  __atomic_store_n(&lock->word, L0RT_SPIN_CLOSED, __ATOMIC_RELEASE);
+}
+
+#endif

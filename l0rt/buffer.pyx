@@ -1,0 +1,353 @@
+"""Buffers: what an allocation is in Python. Device memory in a stream's order, pinned host memory, shared memory."""
+
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS,
+    PyBUF_WRITABLE,
+    PyBuffer_FillInfo,
+    PyBuffer_Release,
+    PyObject_CheckBuffer,
+    PyObject_GetBuffer,
+)
+from libc.stdint cimport UINT64_MAX
+from libc.string cimport memcpy
+
+from l0rt.core.memory cimport memory_release, memory_shared
+from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.current cimport current_stream, thread_peek
+from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
+from l0rt.runtime.devices cimport device_at
+from l0rt.runtime.event cimport stream_of
+from l0rt.runtime.heap cimport block_free, block_use
+from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
+from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize, lane_wait_lane
+from l0rt.runtime.naming cimport device as device_name, index_of
+from l0rt.runtime.records cimport *
+from l0rt.runtime.staging cimport copy_in, copy_out
+from l0rt.runtime.streampool cimport device_synchronize
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
+from l0rt.ze cimport table
+from l0rt.ze.status cimport CHECK, DROP
+
+from l0rt.runtime.devices import lazy
+
+cdef enum:
+    DEVICE = 0
+    HOST = 1
+    SHARED = 2
+
+cdef tuple KINDS = ("device", "host", "shared")
+
+
+@cython.freelist(256)
+cdef class Buffer:
+    """An allocation. Made by `l0rt.empty`; freed by `free`, or when it is dropped.
+
+    Device memory may be used on the stream that it was allocated for, in that stream's order, without further ado;
+    other streams' use is announced by `record_stream`.
+    """
+
+    def __init__(self):
+        raise TypeError("a Buffer is made by l0rt.empty(nbytes)")
+
+    @property
+    def ptr(self):
+        """The address as an integer, 0 if the buffer is empty."""
+        Buffer_check_open(self)
+        return <size_t>self.pointer
+
+    @property
+    def kind(self):
+        """``device``, ``host`` or ``shared``."""
+        return KINDS[self.memory]
+
+    @property
+    def device(self):
+        """The device that owns the memory; for host memory, the one that it was allocated for."""
+        return device_name(lazy.device_type, self.owner.index)
+
+    def copy_from(self, source, *, bint non_blocking=False, Lane stream=None):
+        """Copy ``source`` into the buffer, in the order of ``stream`` (the current one by default); return the buffer.
+
+        ``source`` is a Buffer, or anything with the buffer protocol; it has as many bytes as this buffer. Between
+        device buffers the call returns at once; from host memory it returns when the source may be reused, or, with
+        ``non_blocking=True`` and pinned memory, at once.
+        """
+        cdef l0rt_stream* on = stream_of(stream)
+        cdef l0rt_block* pinned = NULL
+        cdef Py_buffer view
+        Buffer_check_open(self)
+        if isinstance(source, Buffer):
+            Buffer_copy(self, <Buffer>source, on, non_blocking)
+            return self
+        get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
+        try:
+            check_sizes(view.len, self.nbytes)
+            if is_pinned(view.buf, &pinned):
+                copy_and_hold(self.pointer, view.buf, view.len, on, pinned, non_blocking)
+            elif non_blocking:
+                raise ValueError("non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host')")
+            else:
+                with nogil:
+                    copy_in(on, self.pointer, view.buf, view.len)
+            Buffer_use(self, on)
+        finally:
+            PyBuffer_Release(&view)
+        return self
+
+    def copy_to(self, target, *, bint non_blocking=False, Lane stream=None):
+        """Copy the buffer into ``target``, in the order of ``stream`` (the current one by default); return ``target``.
+
+        ``target`` is a Buffer, or anything with a writable buffer protocol, of the same size. Into host memory the
+        call returns when the data is there; with ``non_blocking=True`` and pinned memory, at once.
+        """
+        cdef l0rt_stream* on = stream_of(stream)
+        cdef l0rt_block* pinned = NULL
+        cdef Py_buffer view
+        Buffer_check_open(self)
+        if isinstance(target, Buffer):
+            Buffer_copy(<Buffer>target, self, on, non_blocking)
+            return target
+        get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
+        try:
+            check_sizes(self.nbytes, view.len)
+            Buffer_use(self, on)
+            if is_pinned(view.buf, &pinned):
+                copy_and_hold(view.buf, self.pointer, view.len, on, pinned, non_blocking)
+            elif non_blocking:
+                raise ValueError("non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host')")
+            else:
+                with nogil:
+                    copy_out(on, view.buf, self.pointer, view.len)
+        finally:
+            PyBuffer_Release(&view)
+        return target
+
+    def fill(self, value=None, *, pattern=None, Lane stream=None):
+        """Fill with the byte ``value`` (0 to 255), or with ``pattern``: bytes of length 1, 2, 4, 8 or 16; return self."""
+        cdef l0rt_stream* on = stream_of(stream)
+        cdef const unsigned char* c_pattern
+        cdef size_t size
+        Buffer_check_open(self)
+        if (value is None) == (pattern is None):
+            raise TypeError("fill() takes a byte value or a pattern=, one of the two")
+        if pattern is None:
+            if not isinstance(value, int):
+                raise TypeError(f"fill() takes an int from 0 to 255, not {type(value).__name__}")
+            if not 0 <= value <= 255:
+                raise ValueError(f"fill() takes a byte, 0 to 255, got {value}")
+            pattern = bytes((value,))
+        else:
+            pattern = bytes(memoryview(pattern).cast("B"))
+            if len(pattern) not in (1, 2, 4, 8, 16):
+                raise ValueError(f"a pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}")
+            if self.nbytes % len(pattern):
+                raise ValueError(f"{self.nbytes} bytes are no multiple of the pattern's {len(pattern)}")
+        c_pattern = pattern
+        size = len(pattern)
+        Buffer_use(self, on)
+        with nogil:
+            lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
+        return self
+
+    def record_stream(self, Lane stream not None):
+        """Let freed memory not be reused before what ``stream`` has been given by then is done."""
+        Buffer_check_open(self)
+        Buffer_use(self, stream.ptr)
+
+    def free(self, Lane stream=None):
+        """Give the memory back; later use raises ValueError. Freeing twice is an error.
+
+        It is reused in the order of the stream that it was allocated for. With ``stream``, everything given to that
+        stream so far comes first.
+        """
+        Buffer_check_open(self)
+        if self.exports:
+            raise BufferError("the buffer is in use by a memoryview or an array: release that first")
+        if stream is not None and stream.ptr != self.stream:
+            if self.block != NULL:
+                Buffer_use(self, stream.ptr)
+        Buffer_release(self)
+
+    def __len__(self):
+        return self.nbytes
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        Buffer_check_open(self)
+        if self.memory == DEVICE:
+            raise BufferError("device memory is not the host's to read: copy_to() copies it")
+        PyBuffer_FillInfo(view, self, self.pointer, self.nbytes, 0, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer* view):
+        self.exports -= 1
+
+    def __copy__(self):
+        raise TypeError("a Buffer is not copied by copy.copy: allocate another and copy_from() this one")
+
+    def __reduce__(self):
+        raise TypeError("a Buffer cannot be pickled: copy_to() a host array")
+
+    def __repr__(self):
+        if self.freed:
+            return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
+        return f"<l0rt.Buffer {self.kind} {<size_t>self.pointer:#x} {self.nbytes} bytes on {self.device}>"
+
+    def __dealloc__(self):
+        if not self.freed:
+            Buffer_release(self)
+
+
+cdef int Buffer_check_open(Buffer self) except -1:
+    if self.freed:
+        raise ValueError("the buffer was freed")
+    if self.owner == NULL:
+        raise ValueError("the buffer was never allocated: a Buffer is made by l0rt.empty(nbytes)")
+    return 0
+
+
+cdef void Buffer_release(Buffer self) noexcept:
+    cdef l0rt_block* block = self.block
+    cdef void* pointer = self.pointer
+    self.freed = True
+    self.block = NULL
+    self.pointer = NULL
+    if block != NULL:
+        if not block_drop(block):
+            with nogil:
+                block_free(block)
+    elif pointer != NULL and table.alive:   # shared memory is not cached; the driver waits for who uses it
+        with nogil:
+            DROP(memory_release(self.owner.context, True, pointer), b"zeMemFree")
+
+
+cdef int Buffer_use(Buffer self, l0rt_stream* stream) except -1:
+    """Remember that ``stream`` uses the memory, unless its order covers that already."""
+    cdef int status
+    if self.block != NULL and (stream != self.stream or self.memory != DEVICE):
+        with nogil:
+            status = block_use(self.block, stream)
+        if status != 0:
+            raise_status(status, self.pointer)
+    return 0
+
+
+cdef int Buffer_copy(Buffer target, Buffer source, l0rt_stream* on, bint non_blocking) except -1:
+    cdef bint wait = not non_blocking and (target.memory != DEVICE or source.memory != DEVICE)
+    Buffer_check_open(source)
+    Buffer_check_open(target)
+    check_sizes(source.nbytes, target.nbytes)
+    Buffer_use(source, on)
+    Buffer_use(target, on)
+    with nogil:
+        lane_copy(on, target.pointer, source.pointer, source.nbytes)
+        if wait:
+            lane_synchronize(on, UINT64_MAX)
+    return 0
+
+
+cdef int copy_and_hold(void* dst, const void* src, size_t nbytes, l0rt_stream* on, l0rt_block* pinned,
+                       bint non_blocking) except -1:
+    """Copy from or to pinned memory that somebody else's object holds: it is not reused before the copy is done."""
+    cdef int status = block_use(pinned, on)
+    if status != 0:
+        raise_status(status, pinned.ptr)
+    with nogil:
+        lane_copy(on, dst, src, nbytes)
+        if not non_blocking:
+            lane_synchronize(on, UINT64_MAX)
+    return 0
+
+
+cdef int check_sizes(size_t source, size_t target) except -1:
+    if source != target:
+        raise ValueError(f"sizes differ: the source has {source} bytes, the target {target}")
+    return 0
+
+
+cdef int get_view(what, Py_buffer* view, int flags, str where) except -1:
+    if not PyObject_CheckBuffer(what):
+        raise TypeError(f"{where}() takes a Buffer or an object with the buffer protocol, not {type(what).__name__}")
+    PyObject_GetBuffer(what, view, flags)
+    return 0
+
+
+cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, int memory, l0rt_block* block):
+    cdef Buffer made = Buffer.__new__(Buffer)
+    made.nbytes = nbytes
+    made.stream = stream
+    made.owner = owner
+    made.memory = memory
+    made.block = block
+    if block != NULL:
+        made.pointer = block.ptr
+    return made
+
+
+cdef size_t checked_size(nbytes) except? 0:
+    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
+        raise TypeError(f"a size is an int of bytes, not {type(nbytes).__name__}")
+    size = nbytes.__index__()
+    if size < 0:
+        raise ValueError(f"a size must not be negative, got {size}")
+    if size >= 1 << 62:
+        raise ValueError(f"a size must be below 2**62, got {size}")
+    return size
+
+
+def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
+    """Return a Buffer of ``nbytes`` uninitialised bytes.
+
+    ``kind`` is ``device``, ``host`` (pinned, cached) or ``shared``. Device memory is ordered by ``stream``: the
+    current one of ``device`` (the current device by default). OutOfMemoryError says what is held by whom.
+    """
+    cdef l0rt_thread* thread
+    cdef l0rt_stream* on
+    cdef l0rt_block* block
+    cdef size_t size
+    if type(nbytes) is int and 0 < nbytes < 1 << 62:
+        size = nbytes
+    else:
+        size = checked_size(nbytes)
+    if device is None and stream is None and kind == "device" and size != 0:
+        thread = thread_peek()
+        if thread != NULL:
+            on = thread.streams[thread.device]
+            if on.arena != NULL:
+                block = arena_hit(<l0rt_arena*>on.arena, size)
+                if block != NULL:
+                    return new_buffer(size, on, on.device, DEVICE, block)
+    return empty_slow(size, device, stream, kind)
+
+
+cdef Buffer empty_slow(size_t size, device, Lane stream, str kind):
+    cdef l0rt_block* block = NULL
+    cdef l0rt_stream* on
+    cdef Buffer made
+    cdef int index
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    lazy.init()
+    index = index_of(device, -1, lazy.device_type)
+    if stream is not None:
+        on = stream.ptr
+        if index >= 0 and index != on.device.index:
+            raise ValueError(f"device {index} is not the stream's device, {on.device.index}")
+    else:
+        if index < -1:
+            device_at(index)    # raises
+        on = current_stream(index)
+    if size == 0:
+        return new_buffer(0, on, on.device, KINDS.index(kind), NULL)
+    if kind == "device":
+        with nogil:
+            block = malloc_slow(on, size)
+        return new_buffer(size, on, on.device, DEVICE, block)
+    if kind == "host":
+        with nogil:
+            block = host_malloc(on.device, size)
+        return new_buffer(size, on, on.device, HOST, block)
+    made = new_buffer(size, on, on.device, SHARED, NULL)
+    with nogil:
+        CHECK(memory_shared(on.device.context, on.device.handle, size, &made.pointer))
+    return made

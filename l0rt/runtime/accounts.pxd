@@ -1,0 +1,98 @@
+"""An account: what an arena has allocated of one pool, counted so that the heap's peaks are exact and a hit is cheap.
+
+A peak of the heap is a peak of the sum over its arenas, so no arena can see it alone. Instead each account knows how much
+it may still grow before the sum could possibly pass any peak: its `room`, a share of what is left below the peak of
+allocated, active and requested memory, of the pool and of both pools. Growing is one subtraction and one sign test;
+an account without room is tight, and then the caller locks all arenas, grows, takes the census and hands out new room.
+
+What is free but part of a split segment ("inactive split") grows when memory is freed. On a hit it changes by exactly
+the opposite of what is allocated, so it has no field of its own: it is at a possible peak when `room` passes `ceiling`.
+"""
+
+from libc.stdint cimport int64_t
+
+from l0rt.runtime.structs cimport l0rt_account
+
+
+cdef inline bint account_is_tight(l0rt_account* account, int64_t bytes, int64_t requested,
+                                  int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """Could this allocation, with this change of inactive split, pass a peak?"""
+    return (
+        (account.room.count - 1) | (account.room.bytes - bytes) | (account.room.requested - requested)
+        | (account.ceiling.count - account.room.count - quiet)
+        | (account.ceiling.bytes - account.room.bytes - quiet_bytes)
+    ) < 0
+
+
+cdef inline bint account_is_loud(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """Could a free with this change of inactive split pass a peak?"""
+    return (
+        (account.ceiling.count - account.room.count - quiet)
+        | (account.ceiling.bytes - account.room.bytes - quiet_bytes)
+    ) < 0
+
+
+cdef inline void account_take(l0rt_account* account, int64_t bytes, int64_t requested,
+                              int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    account.room.count -= 1
+    account.room.bytes -= bytes
+    account.room.requested -= requested
+    account.ceiling.count -= 1 + quiet
+    account.ceiling.bytes -= bytes + quiet_bytes
+    account_gain(account, quiet, quiet_bytes)
+
+
+cdef inline void account_give(l0rt_account* account, int64_t bytes, int64_t requested,
+                              int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    account.room.count += 1
+    account.room.bytes += bytes
+    account.room.requested += requested
+    account.freed.count += 1
+    account.freed.bytes += bytes
+    account.freed.requested += requested
+    account.ceiling.count += 1 - quiet
+    account.ceiling.bytes += bytes - quiet_bytes
+    account.quieted.count -= 1
+    account.quieted.bytes -= bytes
+    account_gain(account, quiet, quiet_bytes)
+
+
+cdef inline void account_park(l0rt_account* account, int64_t bytes, int sign) noexcept nogil:
+    """Freed but still active: allocated falls and room does not grow. With a sign of -1, taken back."""
+    account.limit.count -= sign
+    account.limit.bytes -= sign * bytes
+    account.freed.count += sign
+    account.freed.bytes += sign * bytes
+    account.pending.count += sign
+    account.pending.bytes += sign * bytes
+    account.quieted.count -= sign
+    account.quieted.bytes -= sign * bytes
+
+
+cdef inline void account_unpark(l0rt_account* account, int64_t bytes, int64_t requested,
+                                int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """The last use of a parked block is over: it is active no more."""
+    account.room.count += 1
+    account.room.bytes += bytes
+    account.room.requested += requested
+    account.freed.requested += requested
+    account.limit.count += 1
+    account.limit.bytes += bytes
+    account.pending.count -= 1
+    account.pending.bytes -= bytes
+    account.ceiling.count += 1 - quiet
+    account.ceiling.bytes += bytes - quiet_bytes
+    account_gain(account, quiet, quiet_bytes)
+
+
+cdef inline void account_gain(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    if quiet > 0:
+        account.quieted.count += quiet
+    if quiet_bytes > 0:
+        account.quieted.bytes += quiet_bytes
+
+
+cdef inline void account_calm(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """Inactive split falls by a merge."""
+    account.ceiling.count -= quiet
+    account.ceiling.bytes -= quiet_bytes

@@ -1,0 +1,13 @@
+"""The caching allocator in Python: one heap over any kind of memory."""
+
+from l0rt.runtime.structs cimport l0rt_heap, l0rt_memory_ops
+
+
+cdef class Memory:
+    cdef const l0rt_memory_ops* ops
+    cdef void* self
+
+
+cdef class Allocator:
+    cdef l0rt_heap* heap
+    cdef readonly Memory memory

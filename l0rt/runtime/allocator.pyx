@@ -1,0 +1,243 @@
+"""The caching allocator in Python: one heap over any kind of memory."""
+
+cimport cython
+from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
+
+from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.blockmap cimport map_find
+from l0rt.runtime.census cimport (
+    heap_allocated_bytes,
+    heap_reserved_bytes,
+    heap_reset_accumulated,
+    heap_reset_peak,
+    heap_stats,
+)
+from l0rt.runtime.heap cimport (
+    arena_malloc,
+    block_find,
+    heap_arena,
+    heap_close,
+    heap_create,
+    heap_destroy,
+    heap_empty_cache,
+    heap_set_limit,
+    pointer_free,
+)
+from l0rt.runtime.pending cimport block_use
+from l0rt.runtime.structs cimport (
+    L0RT_CLOSED,
+    L0RT_DOUBLE_FREE,
+    L0RT_INVALID_POINTER,
+    L0RT_INVALID_SIZE,
+    L0RT_NO_HOST_MEMORY,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_family,
+    l0rt_heap_options,
+    l0rt_stat,
+    l0rt_stats,
+)
+
+from l0rt.errors import L0Error, OutOfMemoryError
+
+
+@cython.no_gc
+cdef class Memory:
+    """A kind of memory: subclasses set ``ops`` and ``self`` in ``__cinit__`` (see plainmemory.pyx)."""
+
+
+@cython.final
+@cython.no_gc                       # the memory must outlive the heap, in __dealloc__ too
+cdef class Allocator:
+    """A caching allocator over ``memory``, at most ``limit`` bytes of it (None: no limit).
+
+    Pointers and streams are integers. Stream 0 means memory that no stream orders.
+    """
+
+    def __cinit__(self, Memory memory, limit=None):
+        cdef l0rt_heap_options options
+        if memory.ops == NULL:
+            raise TypeError(f"{type(memory).__name__} has no operations: make a subclass of Memory that sets them")
+        options.limit = limit_of(limit)
+        self.memory = memory
+        self.heap = heap_create(memory.ops, memory.self, &options)
+        if self.heap == NULL:
+            raise MemoryError("no host memory for a heap")
+
+    def __dealloc__(self):
+        if self.heap != NULL:
+            with nogil:
+                heap_destroy(self.heap)
+
+    def malloc(self, nbytes, stream=0):
+        """Allocate for use in the order of ``stream`` and return the address."""
+        cdef size_t size = size_of(nbytes)
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*><uintptr_t>stream)
+        cdef l0rt_block* block
+        cdef int status
+        if arena == NULL:
+            raise MemoryError("no host memory for an arena")
+        block = arena_hit(arena, size)
+        if block == NULL:
+            with nogil:
+                status = arena_malloc(arena, size, &block)
+            if status != L0RT_OK:
+                Allocator_raise(self, status, size)
+        return <uintptr_t>block.ptr
+
+    def free(self, ptr):
+        """Free an allocation by its address; 0 is fine."""
+        cdef const void* address = <const void*><uintptr_t>ptr
+        cdef l0rt_block* block = map_find(address)
+        cdef int status
+        if block != NULL and block.ptr == address and block_drop(block):
+            return
+        with nogil:
+            status = pointer_free(address)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, <uintptr_t>ptr)
+
+    def record_stream(self, ptr, stream):
+        """Another stream uses this allocation: once freed, it is not reused before that stream's work is done."""
+        cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
+        cdef int status = L0RT_INVALID_POINTER
+        if block != NULL:
+            status = block_use(block, <void*><uintptr_t>stream)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, <uintptr_t>ptr)
+
+    def find(self, ptr):
+        """``(address, size, requested)`` of the allocation that holds ``ptr``, or None."""
+        cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
+        return None if block == NULL else (<uintptr_t>block.ptr, block.size, block.requested)
+
+    def empty_cache(self):
+        """Give all cached memory back, waiting for work that may still use it."""
+        with nogil:
+            heap_empty_cache(self.heap)
+
+    def set_limit(self, limit):
+        """Reserve at most ``limit`` bytes from now on; None for no limit."""
+        heap_set_limit(self.heap, limit_of(limit))
+
+    def stats(self):
+        """All statistics in one dictionary, under torch's names."""
+        cdef l0rt_stats stats
+        with nogil:
+            heap_stats(self.heap, &stats)
+        return stats_dict(&stats)
+
+    def reset_peak_stats(self):
+        """Let every peak be the current value."""
+        with nogil:
+            heap_reset_peak(self.heap)
+
+    def reset_accumulated_stats(self):
+        """Let everything that only grows start at zero."""
+        with nogil:
+            heap_reset_accumulated(self.heap)
+
+    @property
+    def allocated_bytes(self):
+        """Bytes that are allocated now."""
+        return heap_allocated_bytes(self.heap)
+
+    @property
+    def reserved_bytes(self):
+        """Bytes that are taken from the memory now."""
+        return heap_reserved_bytes(self.heap)
+
+    def close(self, code=0):
+        """From now on malloc fails with ``code`` and free does nothing; cached memory is kept. Never blocks."""
+        heap_close(self.heap, code)
+
+
+cdef size_t size_of(nbytes) except? 0:
+    if not isinstance(nbytes, int):
+        raise TypeError(f"a size is an int, not {type(nbytes).__name__}")
+    if nbytes <= 0:
+        raise ValueError(f"a size is positive, not {nbytes}")
+    return SIZE_OF_HUGE if nbytes > SIZE_OF_HUGE else nbytes
+
+
+SIZE_OF_HUGE = (1 << 63) - 1        # no memory has so much: this is answered as out of memory
+
+
+cdef uint64_t limit_of(limit) except? 0:
+    if limit is None:
+        return UINT64_MAX
+    if not isinstance(limit, int):
+        raise TypeError(f"a limit is an int or None, not {type(limit).__name__}")
+    if limit <= 0:
+        raise ValueError(f"a limit is positive, not {limit}; None means no limit")
+    return min(limit, UINT64_MAX)
+
+
+cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
+    """The exception for a status; ``subject`` is the size or the address it is about."""
+    cdef l0rt_stats stats
+    if status == L0RT_OUT_OF_MEMORY:
+        with nogil:
+            heap_stats(self.heap, &stats)
+        allocated = stats.allocated_bytes.all.current
+        pending = stats.active_bytes.all.current - allocated
+        reserved = stats.reserved_bytes.all.current
+        limit = "none" if self.heap.limit == UINT64_MAX else size_text(self.heap.limit)
+        raise OutOfMemoryError(
+            f"out of memory: requested {size_text(subject)}; allocated {size_text(allocated)}, "
+            f"still in use after free {size_text(pending)}, cached {size_text(reserved - allocated - pending)}, "
+            f"limit {limit}"
+        )
+    if status == L0RT_INVALID_POINTER:
+        raise ValueError(f"{subject:#x} is not the address of an allocation")
+    if status == L0RT_DOUBLE_FREE:
+        raise ValueError(f"{subject:#x} was freed already")
+    if status == L0RT_INVALID_SIZE:
+        raise ValueError("a size is positive, not 0")
+    if status == L0RT_NO_HOST_MEMORY:
+        raise MemoryError("no host memory for the allocator's records")
+    if status == L0RT_CLOSED:
+        raise L0Error("the allocator is closed")
+    raise L0Error(f"the memory's operations answered {status}", ("BACKEND", status))
+
+
+cdef str size_text(nbytes):
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if nbytes >= 1 << power:
+            return f"{nbytes / (1 << power):.2f} {unit}"
+    return f"{nbytes} bytes"
+
+
+FAMILY_NAMES = (
+    "allocation", "segment", "active", "inactive_split",
+    "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes",
+)
+
+
+cdef dict stats_dict(l0rt_stats* stats):
+    cdef const l0rt_family* families = &stats.allocation
+    cdef int i
+    result = {}
+    for i, name in enumerate(FAMILY_NAMES):
+        stat_put(result, name + ".all", families[i].all)
+        stat_put(result, name + ".small_pool", families[i].small_pool)
+        stat_put(result, name + ".large_pool", families[i].large_pool)
+    stat_put(result, "oversize_allocations", stats.oversize_allocations)
+    stat_put(result, "oversize_segments", stats.oversize_segments)
+    result["num_alloc_retries"] = stats.num_alloc_retries
+    result["num_ooms"] = stats.num_ooms
+    result["num_sync_all_streams"] = stats.num_sync_all_streams
+    result["num_device_alloc"] = stats.num_device_alloc
+    result["num_device_free"] = stats.num_device_free
+    result["max_split_size"] = -1   # no limit
+    return result
+
+
+cdef int stat_put(dict result, str name, l0rt_stat stat) except -1:
+    result[name + ".current"] = stat.current
+    result[name + ".peak"] = stat.peak
+    result[name + ".allocated"] = stat.allocated
+    result[name + ".freed"] = stat.freed
+    return 0

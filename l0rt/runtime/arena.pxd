@@ -1,0 +1,95 @@
+"""An arena: what one stream has of a memory. Class stacks in front for up to 1 MiB, coalescing bins behind.
+
+The hit path is here. It may run with the GIL held: it only tries the lock, calls no memory operation, and costs the same
+however much is cached.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from l0rt.runtime.atomics cimport spin_try, spin_unlock, unlikely
+from l0rt.runtime.structs cimport (
+    CACHED,
+    CLASSES,
+    GRAIN_SHIFT,
+    LIVE,
+    SMALL,
+    l0rt_account,
+    l0rt_arena,
+    l0rt_block,
+)
+
+cdef enum:
+    # answers of arena_take, apart from all status codes
+    TAKEN = 0
+    MISS = -100                     # nothing fits
+    TIGHT = -101                    # the account needs a census first
+
+# The arena's lock is held. `settling`: all arenas' are, and the census follows.
+cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint settling,
+                    l0rt_block** out) noexcept nogil
+cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil
+cdef void arena_unstack(l0rt_arena* arena) noexcept nogil
+cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil
+
+cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes) noexcept nogil
+cdef bint block_try(l0rt_block* block) noexcept nogil
+
+
+cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nogil:
+    """A cached block, or NULL: nothing cached fits, the lock is contended, or the heap is closed; then arena_malloc."""
+    cdef size_t klass = (nbytes - 1) >> GRAIN_SHIFT
+    cdef l0rt_account* account = &arena.accounts[SMALL]
+    cdef l0rt_block* block
+    cdef int64_t size, count, bytes, requested
+    if unlikely(klass >= CLASSES):
+        return arena_try(arena, nbytes)
+    if unlikely(not spin_try(&arena.lock)):
+        return NULL
+    block = arena.stacks[klass]
+    size = (klass + 1) << GRAIN_SHIFT
+    count = account.room.count - 1
+    bytes = account.room.bytes - size
+    requested = account.room.requested - <int64_t>nbytes
+    if unlikely(block == NULL or (count | bytes | requested) < 0):
+        spin_unlock(&arena.lock)
+        return arena_try(arena, nbytes)
+    arena.stacks[klass] = block.next
+    arena.stack_room += size
+    account.room.count = count
+    account.room.bytes = bytes
+    account.room.requested = requested
+    block.requested = nbytes
+    block.state = LIVE
+    spin_unlock(&arena.lock)
+    return block
+
+
+cdef inline bint block_drop(l0rt_block* block) noexcept nogil:
+    """Free a block that only its own stream used. False: call block_free, without the GIL."""
+    cdef l0rt_arena* arena = block.arena
+    cdef l0rt_account* account = &arena.accounts[SMALL]
+    cdef int64_t size, count, bytes, stack_room
+    cdef size_t klass
+    if unlikely(not spin_try(&arena.lock)):
+        return False
+    size = block.size
+    count = account.room.count + 1
+    bytes = account.room.bytes + size
+    stack_room = arena.stack_room - size
+    if unlikely(block.state != LIVE
+                or ((account.ceiling.count - count) | (account.ceiling.bytes - bytes) | stack_room) < 0):
+        spin_unlock(&arena.lock)
+        return block_try(block)
+    klass = (<size_t>size >> GRAIN_SHIFT) - 1
+    arena.stack_room = stack_room
+    account.room.count = count
+    account.room.bytes = bytes
+    account.room.requested += block.requested
+    account.freed.count += 1
+    account.freed.bytes += size
+    account.freed.requested += block.requested
+    block.state = CACHED
+    block.next = arena.stacks[klass]
+    arena.stacks[klass] = block
+    spin_unlock(&arena.lock)
+    return True

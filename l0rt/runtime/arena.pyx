@@ -1,0 +1,214 @@
+"""An arena: taking and giving blocks behind the class stacks."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from l0rt.runtime.accounts cimport (
+    account_calm,
+    account_give,
+    account_is_loud,
+    account_is_tight,
+    account_take,
+    account_unpark,
+)
+from l0rt.runtime.atomics cimport spin_try, spin_unlock
+from l0rt.runtime.bins cimport bins_find
+from l0rt.runtime.blocks cimport (
+    block_bin,
+    block_is_split,
+    block_merge,
+    block_split,
+    block_unbin,
+    records_ready,
+)
+from l0rt.runtime.structs cimport (
+    BINNED,
+    CACHED,
+    CLASSES,
+    GRAIN,
+    GRAIN_SHIFT,
+    L0RT_NO_HOST_MEMORY,
+    LARGE,
+    LIVE,
+    LIVE_LARGE,
+    PAGE,
+    PENDING,
+    SMALL,
+    SMALL_LIMIT,
+    l0rt_account,
+    l0rt_arena,
+    l0rt_block,
+)
+
+cdef enum:
+    RELIEF_BLOCKS = 8               # what an overfull stack gives to the bins at once, so that no free takes long
+    RELIEF_CLASSES = 64
+    STACK_FLOOR = 1 << 20           # the stacks may hold this and
+    STACK_SHARE = 6                 # 1/64 of what is reserved: more makes real traces fat, less makes random sizes slow
+
+
+cdef struct l0rt_join:              # what giving a block to the bins would come to
+    int64_t neighbours
+    int64_t size
+    bint is_split
+
+
+cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes) noexcept nogil:
+    """The hit path's second half: stacks and bins, without waiting for the lock."""
+    cdef l0rt_block* block = NULL
+    if nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock):
+        return NULL
+    arena_take(arena, (nbytes + GRAIN - 1) & ~<size_t>(GRAIN - 1), nbytes, False, &block)
+    spin_unlock(&arena.lock)
+    return block
+
+
+cdef bint block_try(l0rt_block* block) noexcept nogil:
+    cdef bint done
+    if not spin_try(&block.arena.lock):
+        return False
+    done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
+    spin_unlock(&block.arena.lock)
+    return done
+
+
+cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint settling,
+                    l0rt_block** out) noexcept nogil:
+    cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
+    cdef l0rt_account* account = &arena.accounts[pool]
+    cdef l0rt_block* block
+    cdef uint64_t rest
+    cdef int64_t quiet = -1, quiet_bytes = -<int64_t>size
+    out[0] = NULL
+    if pool == SMALL:
+        block = arena.stacks[(size - 1) >> GRAIN_SHIFT]
+        if block != NULL:
+            if not settling and account_is_tight(account, size, requested, quiet, quiet_bytes):
+                return TIGHT
+            arena.stacks[(size - 1) >> GRAIN_SHIFT] = block.next
+            arena.stack_room += size
+            give_out(account, block, requested, quiet, quiet_bytes, out)
+            return TAKEN
+    block = bins_find(&arena.bins[pool], size)
+    if block == NULL:
+        return MISS
+    rest = block.size - size
+    if rest < (<uint64_t>GRAIN if pool == SMALL else <uint64_t>PAGE):
+        rest = 0
+    if block_is_split(block):
+        quiet_bytes = <int64_t>rest - <int64_t>block.size
+    else:
+        quiet_bytes = rest
+        quiet = 0
+    if rest != 0:
+        quiet += 1
+        if not records_ready(arena):
+            return L0RT_NO_HOST_MEMORY
+    if not settling and account_is_tight(account, block.size - rest, requested, quiet, quiet_bytes):
+        return TIGHT
+    block_unbin(block)
+    if rest != 0:
+        block_bin(block_split(block, size))
+    give_out(account, block, requested, quiet, quiet_bytes, out)
+    return TAKEN
+
+
+cdef inline void give_out(l0rt_account* account, l0rt_block* block, uint64_t requested,
+                          int64_t quiet, int64_t quiet_bytes, l0rt_block** out) noexcept nogil:
+    account_take(account, block.size, requested, quiet, quiet_bytes)
+    block.requested = requested
+    block.state = LIVE if block.segment.pool == SMALL else LIVE_LARGE
+    out[0] = block
+
+
+cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
+    """Take an allocated block back, or one whose last use is over; False if the account needs a census first."""
+    cdef l0rt_arena* arena = block.arena
+    cdef int pool = block.segment.pool
+    cdef l0rt_account* account = &arena.accounts[pool]
+    cdef l0rt_join join
+    cdef size_t klass = (block.size >> GRAIN_SHIFT) - 1
+    cdef bint parked = block.state == PENDING
+    cdef int64_t size = block.size
+    cdef int64_t quiet = 1, quiet_bytes = size
+    if pool == SMALL and arena.stack_room < size:
+        relieve(arena, size)
+    cdef bint stacked = pool == SMALL and arena.stack_room >= size
+    if not stacked:
+        join_preview(block, &join)
+        quiet = join.is_split - join.neighbours
+        quiet_bytes = size if join.is_split else size - join.size
+    if not settling and account_is_loud(account, quiet, quiet_bytes):
+        return False
+    if parked:
+        account_unpark(account, size, block.requested, quiet, quiet_bytes)
+    else:
+        account_give(account, size, block.requested, quiet, quiet_bytes)
+    if stacked:
+        block.state = CACHED
+        block.next = arena.stacks[klass]
+        arena.stacks[klass] = block
+        arena.stack_room -= size
+    else:
+        block_bin(block_merge(block))
+    return True
+
+
+cdef inline void join_preview(l0rt_block* block, l0rt_join* join) noexcept nogil:
+    cdef l0rt_block* before = block.before
+    cdef l0rt_block* after = block.after
+    join.neighbours = 0
+    join.size = block.size
+    if before != NULL and before.state == BINNED:
+        join.neighbours += 1
+        join.size += before.size
+        before = before.before
+    if after != NULL and after.state == BINNED:
+        join.neighbours += 1
+        join.size += after.size
+        after = after.after
+    join.is_split = before != NULL or after != NULL
+
+
+cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
+    """The top of a class stack goes to the bins. It was inactive split already, so that can only fall."""
+    cdef l0rt_block* block = arena.stacks[klass]
+    cdef l0rt_join join
+    join_preview(block, &join)
+    account_calm(
+        &arena.accounts[SMALL],
+        <int64_t>join.is_split - 1 - join.neighbours,
+        0 if join.is_split else -join.size,
+    )
+    arena.stacks[klass] = block.next
+    arena.stack_room += block.size
+    block_bin(block_merge(block))
+
+
+cdef void arena_unstack(l0rt_arena* arena) noexcept nogil:
+    """Everything on the class stacks goes to the bins and is merged there."""
+    cdef size_t klass
+    if arena.stack_room == arena.stack_cap:
+        return
+    for klass in range(CLASSES):
+        while arena.stacks[klass] != NULL:
+            unstack(arena, klass)
+
+
+cdef void relieve(l0rt_arena* arena, int64_t size) noexcept nogil:
+    cdef int blocks = RELIEF_BLOCKS, classes = RELIEF_CLASSES
+    while arena.stack_room < size and blocks > 0 and classes > 0:
+        if arena.stacks[arena.cursor] != NULL:
+            unstack(arena, arena.cursor)
+            blocks -= 1
+        else:
+            arena.cursor = (arena.cursor + 1) & (CLASSES - 1)
+            classes -= 1
+
+
+cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil:
+    """What the arena has reserved changed by this much, and with it the stacks' cap."""
+    cdef int64_t cap
+    arena.reserved += reserved
+    cap = STACK_FLOOR + (arena.reserved >> STACK_SHARE)
+    arena.stack_room += cap - arena.stack_cap
+    arena.stack_cap = cap

@@ -1,0 +1,76 @@
+"""The pointer map: from any address to the block that holds it, without a lock or a driver call.
+
+A leaf covers 2 GiB and has a word for each page of 64 KiB; a table of 65,536 roots finds the leaf, so all 64 bits of an
+address may be in use (some GPUs hand out addresses in the upper half). The word says
+    0               not ours
+    INSIDE          in a large segment, but no block starts here: look at the pages before
+    a block         in a large segment: the block that starts in this page (there is one at most, blocks are no smaller)
+    starts | TABLE  in a small segment: a block or NULL for each 512 bytes of this page
+Only the holder of the segment's arena lock writes. Readers may race with it: leaves, tables and block records are never
+unmapped, so a stale word still leads to memory, and an allocated block's words do not change.
+"""
+
+from libc.stdint cimport uint64_t, uintptr_t
+
+from l0rt.runtime.atomics cimport load, store, unlikely
+from l0rt.runtime.structs cimport GRAIN_SHIFT, PAGE, PAGE_SHIFT, l0rt_block, l0rt_segment
+
+cdef enum:
+    ROOTS = 1 << 16
+    LEAF_SHIFT = 31
+    LEAF_PAGES = 1 << 15
+    PAGE_GRAINS = 128
+    TABLE = 1
+    INSIDE = 2
+
+cdef struct l0rt_leaf:
+    uint64_t region                 # address >> LEAF_SHIFT
+    l0rt_leaf* next                 # another region with the same root
+    void* pages[LEAF_PAGES]
+
+cdef struct l0rt_map:
+    l0rt_leaf* roots[ROOTS]
+
+cdef l0rt_map blockmap
+
+cdef l0rt_block* map_search(const void* ptr) noexcept nogil
+cdef int map_segment(l0rt_segment* segment) noexcept nogil
+cdef void map_forget(l0rt_segment* segment) noexcept nogil
+
+
+cdef inline l0rt_leaf* map_leaf(uint64_t region) noexcept nogil:
+    cdef l0rt_leaf* leaf = <l0rt_leaf*>load(<void**>&blockmap.roots[(region ^ (region >> 16)) & (ROOTS - 1)])
+    while leaf != NULL and leaf.region != region:
+        leaf = leaf.next
+    return leaf
+
+
+cdef inline l0rt_block* map_find(const void* ptr) noexcept nogil:
+    """The block that holds ``ptr``, free or not; NULL for a foreign address. Fastest for a block's start."""
+    cdef uintptr_t address = <uintptr_t>ptr
+    cdef l0rt_leaf* leaf = map_leaf(address >> LEAF_SHIFT)
+    cdef uintptr_t word
+    cdef l0rt_block* block
+    if unlikely(leaf == NULL):
+        return NULL
+    word = <uintptr_t>load(&leaf.pages[(address >> PAGE_SHIFT) & (LEAF_PAGES - 1)])
+    if word & TABLE:
+        word = <uintptr_t>load(<void**>(word - TABLE) + ((address >> GRAIN_SHIFT) & (PAGE_GRAINS - 1)))
+    if unlikely(word <= INSIDE):
+        return map_search(ptr)
+    block = <l0rt_block*>word
+    if unlikely(block.ptr != ptr):
+        return map_search(ptr)
+    return block
+
+
+cdef inline void map_set(l0rt_segment* segment, void* ptr, l0rt_block* block) noexcept nogil:
+    """A block starts at ``ptr``; with NULL, none does any more."""
+    cdef uintptr_t address = <uintptr_t>ptr
+    cdef void* word = block
+    if segment.starts != NULL:
+        store(<void**>&segment.starts[(address - <uintptr_t>segment.base) >> GRAIN_SHIFT], word)
+        return
+    if word == NULL:
+        word = <void*>INSIDE
+    store(&map_leaf(address >> LEAF_SHIFT).pages[(address >> PAGE_SHIFT) & (LEAF_PAGES - 1)], word)

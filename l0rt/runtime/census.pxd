@@ -1,0 +1,17 @@
+"""The census of a heap: all arenas locked at once, exact peaks, and statistics."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from l0rt.runtime.structs cimport l0rt_account, l0rt_heap, l0rt_stats
+
+cdef bint census_lock(l0rt_heap* heap) noexcept nogil
+cdef void census_unlock(l0rt_heap* heap) noexcept nogil
+cdef void census_take(l0rt_heap* heap, l0rt_account* eager) noexcept nogil
+cdef void census_segment(l0rt_heap* heap, int pool, int64_t bytes, int sign) noexcept nogil
+cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil
+
+cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil
+cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil
+cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil
+cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil
+cdef int64_t heap_reserved_bytes(l0rt_heap* heap) noexcept nogil

@@ -1,0 +1,302 @@
+"""The census of a heap: all arenas locked at once, exact peaks, and statistics."""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from l0rt.runtime.atomics cimport (
+    load_i64,
+    load_int,
+    mutex_lock,
+    mutex_unlock,
+    spin_lock,
+    spin_unlock,
+    store_i64,
+)
+from l0rt.runtime.structs cimport (
+    LARGE,
+    POOLS,
+    SMALL,
+    l0rt_account,
+    l0rt_arena,
+    l0rt_family,
+    l0rt_heap,
+    l0rt_stat,
+    l0rt_stats,
+)
+
+cdef enum:
+    FAMILIES = 9                    # the first members of l0rt_stats, and
+    STATS_OF_FAMILY = 3             # what each consists of
+    ACCUMULATED = FAMILIES * STATS_OF_FAMILY + 2
+
+
+cdef struct l0rt_tally:             # sums of one pool over all arenas
+    int64_t allocated
+    int64_t allocated_bytes
+    int64_t requested
+    int64_t pending
+    int64_t pending_bytes
+    int64_t quiet
+    int64_t quiet_bytes
+    int64_t freed
+    int64_t freed_bytes
+    int64_t freed_requested
+    int64_t quieted
+    int64_t quieted_bytes
+
+
+cdef bint census_lock(l0rt_heap* heap) noexcept nogil:
+    """Lock all arenas; False when the heap is closed."""
+    cdef l0rt_arena* arena
+    cdef l0rt_arena* locked
+    if load_int(&heap.closed) != 0:
+        return False
+    mutex_lock(&heap.census)
+    arena = locked = heap.arenas
+    while arena != NULL and spin_lock(&arena.lock):
+        arena = arena.next
+    if arena == NULL:
+        return True
+    while locked != arena:
+        spin_unlock(&locked.lock)
+        locked = locked.next
+    mutex_unlock(&heap.census)
+    return False
+
+
+cdef void census_unlock(l0rt_heap* heap) noexcept nogil:
+    cdef l0rt_arena* arena = heap.arenas
+    while arena != NULL:
+        spin_unlock(&arena.lock)
+        arena = arena.next
+    mutex_unlock(&heap.census)
+
+
+cdef void tally(l0rt_heap* heap, l0rt_tally* sums) noexcept nogil:
+    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_account* account
+    cdef l0rt_tally* sum
+    cdef int pool
+    memset(sums, 0, POOLS * sizeof(l0rt_tally))
+    while arena != NULL:
+        for pool in range(POOLS):
+            account = &arena.accounts[pool]
+            sum = &sums[pool]
+            sum.allocated += account.limit.count - account.room.count
+            sum.allocated_bytes += account.limit.bytes - account.room.bytes
+            sum.requested += account.limit.requested - account.room.requested
+            sum.pending += account.pending.count
+            sum.pending_bytes += account.pending.bytes
+            sum.quiet += account.quiet_limit.count + account.room.count - account.ceiling.count
+            sum.quiet_bytes += account.quiet_limit.bytes + account.room.bytes - account.ceiling.bytes
+            sum.freed += account.freed.count
+            sum.freed_bytes += account.freed.bytes
+            sum.freed_requested += account.freed.requested
+            sum.quieted += account.quieted.count
+            sum.quieted_bytes += account.quieted.bytes
+        arena = arena.next
+
+
+cdef inline void level(l0rt_family* family, int64_t small, int64_t large, int64_t* slack) noexcept nogil:
+    """Set a family's current values, raise its peaks, and lower ``slack`` (small, large, all) to what is left below."""
+    cdef l0rt_stat* stat = &family.all
+    cdef int64_t now = small + large
+    cdef int i
+    for i in range(3):
+        if i == 0:
+            stat, now = &family.small_pool, small
+        elif i == 1:
+            stat, now = &family.large_pool, large
+        else:
+            stat, now = &family.all, small + large
+        stat.current = now
+        if stat.peak < now:
+            stat.peak = now
+        if slack[i] > stat.peak - now:
+            slack[i] = stat.peak - now
+
+
+cdef inline int64_t share(int64_t* slack, int pool, int64_t arenas, bint eager) noexcept nogil:
+    """An account's part of what is left: about half of it for the one that ran out, the rest evenly."""
+    cdef int64_t part = slack[pool] // (2 * arenas), part_of_all = slack[2] // (4 * arenas)
+    if eager:
+        part = slack[pool] - (arenas - 1) * part
+        part_of_all = slack[2] - (2 * arenas - 1) * part_of_all
+    return part if part < part_of_all else part_of_all
+
+
+cdef void census_take(l0rt_heap* heap, l0rt_account* eager) noexcept nogil:
+    """Raise the peaks to what is so, and hand out new room. All arenas are locked."""
+    cdef l0rt_tally sums[POOLS]
+    cdef l0rt_tally* a = &sums[SMALL]
+    cdef l0rt_tally* b = &sums[LARGE]
+    cdef l0rt_stats* stats = &heap.stats
+    cdef int64_t slack[5][3]        # count, bytes, requested, inactive split, its bytes; small, large, all
+    cdef l0rt_arena* arena
+    cdef l0rt_account* account
+    cdef int64_t arenas = 0, current, part
+    cdef int pool
+    cdef bint first
+    tally(heap, sums)
+    memset(slack, 0x3f, sizeof(slack))          # more than any memory has
+    level(&stats.allocation, a.allocated, b.allocated, slack[0])
+    level(&stats.active, a.allocated + a.pending, b.allocated + b.pending, slack[0])
+    level(&stats.allocated_bytes, a.allocated_bytes, b.allocated_bytes, slack[1])
+    level(&stats.active_bytes, a.allocated_bytes + a.pending_bytes, b.allocated_bytes + b.pending_bytes, slack[1])
+    level(&stats.requested_bytes, a.requested, b.requested, slack[2])
+    level(&stats.inactive_split, a.quiet, b.quiet, slack[3])
+    level(&stats.inactive_split_bytes, a.quiet_bytes, b.quiet_bytes, slack[4])
+    arena = heap.arenas
+    while arena != NULL:
+        arenas += 1
+        arena = arena.next
+    arena = heap.arenas
+    while arena != NULL:
+        for pool in range(POOLS):
+            account = &arena.accounts[pool]
+            first = account == eager
+            # inactive split first: it is told from the old room
+            current = account.quiet_limit.count + account.room.count - account.ceiling.count
+            part = share(slack[3], pool, arenas, first)
+            account.quiet_limit.count = current + part
+            account.ceiling.count = part
+            current = account.quiet_limit.bytes + account.room.bytes - account.ceiling.bytes
+            part = share(slack[4], pool, arenas, first)
+            account.quiet_limit.bytes = current + part
+            account.ceiling.bytes = part
+            part = share(slack[0], pool, arenas, first)
+            account.limit.count += part - account.room.count
+            account.room.count = part
+            account.ceiling.count += part
+            part = share(slack[1], pool, arenas, first)
+            account.limit.bytes += part - account.room.bytes
+            account.room.bytes = part
+            account.ceiling.bytes += part
+            part = share(slack[2], pool, arenas, first)
+            account.limit.requested += part - account.room.requested
+            account.room.requested = part
+        arena = arena.next
+
+
+cdef inline void bump(l0rt_stat* stat, int64_t change) noexcept nogil:
+    stat.current += change
+    if change > 0:
+        stat.allocated += change
+    else:
+        stat.freed -= change
+    if stat.peak < stat.current:
+        stat.peak = stat.current
+
+
+cdef void census_segment(l0rt_heap* heap, int pool, int64_t bytes, int sign) noexcept nogil:
+    """A segment came (1) or went (-1)."""
+    cdef l0rt_stats* stats = &heap.stats
+    mutex_lock(&heap.census)
+    bump(&stats.segment.all, sign)
+    bump(&stats.segment.small_pool if pool == SMALL else &stats.segment.large_pool, sign)
+    bump(&stats.reserved_bytes.all, sign * bytes)
+    bump(&stats.reserved_bytes.small_pool if pool == SMALL else &stats.reserved_bytes.large_pool, sign * bytes)
+    if sign > 0:
+        stats.num_device_alloc += 1
+    else:
+        stats.num_device_free += 1
+    store_i64(&heap.reserved, heap.reserved + sign * bytes)
+    mutex_unlock(&heap.census)
+
+
+cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil:
+    mutex_lock(&heap.census)
+    counter[0] += 1
+    mutex_unlock(&heap.census)
+
+
+cdef inline void flow(l0rt_family* family, int64_t small_freed, int64_t large_freed) noexcept nogil:
+    """What was ever freed, and from it what was ever allocated."""
+    family.small_pool.freed = small_freed
+    family.large_pool.freed = large_freed
+    family.all.freed = small_freed + large_freed
+    family.small_pool.allocated = family.small_pool.current + small_freed
+    family.large_pool.allocated = family.large_pool.current + large_freed
+    family.all.allocated = family.all.current + family.all.freed
+
+
+cdef void totals(l0rt_heap* heap) noexcept nogil:
+    """Bring heap.stats up to date, counted since the heap was made. All arenas are locked."""
+    cdef l0rt_tally sums[POOLS]
+    cdef l0rt_tally* a = &sums[SMALL]
+    cdef l0rt_tally* b = &sums[LARGE]
+    cdef l0rt_stats* stats = &heap.stats
+    census_take(heap, NULL)
+    tally(heap, sums)
+    flow(&stats.allocation, a.freed, b.freed)
+    flow(&stats.allocated_bytes, a.freed_bytes, b.freed_bytes)
+    flow(&stats.active, a.freed - a.pending, b.freed - b.pending)
+    flow(&stats.active_bytes, a.freed_bytes - a.pending_bytes, b.freed_bytes - b.pending_bytes)
+    flow(&stats.requested_bytes, a.freed_requested, b.freed_requested)
+    # inactive split is told from what it gained: freed memory, and what splits left over
+    flow(&stats.inactive_split, a.freed + a.quieted - a.quiet, b.freed + b.quieted - b.quiet)
+    flow(&stats.inactive_split_bytes, a.freed_bytes + a.quieted_bytes - a.quiet_bytes,
+         b.freed_bytes + b.quieted_bytes - b.quiet_bytes)
+
+
+cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil:
+    """A consistent copy of all statistics. Of a closed heap: as they were when last looked at."""
+    cdef l0rt_stat* stat = <l0rt_stat*>out
+    cdef l0rt_stat* base = <l0rt_stat*>&heap.base
+    cdef bint locked = census_lock(heap)
+    cdef int i
+    if locked:
+        totals(heap)
+    out[0] = heap.stats
+    for i in range(ACCUMULATED):
+        stat[i].allocated -= base[i].allocated
+        stat[i].freed -= base[i].freed
+    out.num_alloc_retries -= heap.base.num_alloc_retries
+    out.num_ooms -= heap.base.num_ooms
+    out.num_sync_all_streams -= heap.base.num_sync_all_streams
+    out.num_device_alloc -= heap.base.num_device_alloc
+    out.num_device_free -= heap.base.num_device_free
+    if locked:
+        census_unlock(heap)
+
+
+cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
+    """Let every peak be what is so now."""
+    cdef l0rt_stat* stat = <l0rt_stat*>&heap.stats
+    cdef int i
+    if not census_lock(heap):
+        return
+    totals(heap)
+    for i in range(ACCUMULATED):
+        stat[i].peak = stat[i].current
+    census_take(heap, NULL)         # less room is left below lower peaks
+    census_unlock(heap)
+
+
+cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
+    """Let everything that only grows start at zero."""
+    if not census_lock(heap):
+        return
+    totals(heap)
+    heap.base = heap.stats
+    census_unlock(heap)
+
+
+cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil:
+    """allocated_bytes.all.current, for a few ns: one arena at a time."""
+    cdef l0rt_arena* arena = heap.arenas
+    cdef int64_t bytes = 0
+    cdef bint locked
+    cdef int pool
+    while arena != NULL:
+        locked = spin_lock(&arena.lock)
+        for pool in range(POOLS):
+            bytes += arena.accounts[pool].limit.bytes - arena.accounts[pool].room.bytes
+        if locked:
+            spin_unlock(&arena.lock)
+        arena = arena.next
+    return bytes
+
+
+cdef int64_t heap_reserved_bytes(l0rt_heap* heap) noexcept nogil:
+    return load_i64(&heap.reserved)

@@ -1,0 +1,39 @@
+"""A heap: one memory, cached. Made over a table of operations; everything here runs without the GIL.
+
+The fast half is in arena.pxd: arena_hit, then arena_malloc if that gave NULL; block_drop, then block_free if that gave
+False. Blocks are borrowed: a block's record may be reused once it is freed.
+"""
+
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.blockmap cimport map_find
+from l0rt.runtime.structs cimport (
+    LIVE,
+    LIVE_LARGE,
+    USED,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_heap,
+    l0rt_heap_options,
+    l0rt_memory_ops,
+)
+
+cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
+                            const l0rt_heap_options* options) noexcept nogil
+cdef void heap_destroy(l0rt_heap* heap) noexcept nogil
+cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream) noexcept nogil
+cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil
+cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil
+cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil
+
+cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil
+cdef int block_free(l0rt_block* block) noexcept nogil
+cdef int pointer_free(const void* ptr) noexcept nogil
+
+
+cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:
+    """The allocation that holds ``ptr``, wherever in it; NULL for any other address."""
+    cdef l0rt_block* block = map_find(ptr)
+    if block != NULL and (block.state == LIVE or block.state == LIVE_LARGE or block.state == USED):
+        return block
+    return NULL

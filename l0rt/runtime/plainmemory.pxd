@@ -1,0 +1,34 @@
+"""Plain host memory as a device: the smallest example of a memory's operations."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from l0rt.runtime.allocator cimport Memory
+from l0rt.runtime.atomics cimport pthread_mutex_t
+
+
+cdef struct l0rt_plain_ticket:
+    void* stream
+    bint is_done
+    l0rt_plain_ticket* older
+
+
+cdef struct l0rt_plain:
+    pthread_mutex_t mutex
+    uint64_t capacity
+    uint64_t used
+    uint64_t skew
+    int64_t reserves
+    int64_t releases
+    int64_t records
+    int64_t waits
+    int64_t drops
+    bint is_held
+    int refusal
+    int refusals
+    int record_code
+    int wait_code
+    l0rt_plain_ticket* newest       # of those that are not complete
+
+
+cdef class PlainMemory(Memory):
+    cdef l0rt_plain plain

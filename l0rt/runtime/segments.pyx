@@ -1,0 +1,199 @@
+"""Segments: taken from the memory's operations, and given back.
+
+A free block may still be in use: its own stream's work is only queued when it is freed, and the stream's order is what
+makes reuse safe. Giving memory back needs more: the stream must have come past that point. An arena knows by one ticket
+at a time up to which epoch it has.
+"""
+
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+
+from l0rt.runtime.arena cimport arena_resize
+from l0rt.runtime.atomics cimport spin_lock, spin_unlock
+from l0rt.runtime.blockmap cimport map_find, map_forget, map_segment
+from l0rt.runtime.blocks cimport (
+    chain_drop,
+    records_ready,
+    segment_attach,
+    segment_detach,
+)
+from l0rt.runtime.census cimport census_segment
+from l0rt.runtime.structs cimport (
+    L0RT_CLOSED,
+    L0RT_NO_HOST_MEMORY,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    PAGE,
+    l0rt_arena,
+    l0rt_heap,
+    l0rt_segment,
+)
+
+
+cdef int reserve(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """Memory for ``segment.size`` bytes at a multiple of 64 KiB, within the limit."""
+    cdef int status
+    cdef uintptr_t raw
+    while True:
+        segment.raw_size = segment.size + heap.padding
+        if <uint64_t>heap.reserved > heap.limit or segment.raw_size > heap.limit - <uint64_t>heap.reserved:
+            return L0RT_OUT_OF_MEMORY
+        status = heap.ops.reserve(heap.self, segment.raw_size, &segment.raw)
+        if status != L0RT_OK:
+            return L0RT_OUT_OF_MEMORY if heap.ops.is_oom(status) else status
+        raw = <uintptr_t>segment.raw
+        segment.base = <void*>((raw + PAGE - 1) & ~<uintptr_t>(PAGE - 1))
+        if <uintptr_t>segment.base - raw <= heap.padding:
+            return L0RT_OK
+        heap.ops.release(heap.self, segment.raw, segment.raw_size)
+        heap.padding = PAGE         # from now on there is room to align
+
+
+cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
+    """Give the arena a new segment, one free block."""
+    cdef l0rt_segment* segment = <l0rt_segment*>calloc(1, sizeof(l0rt_segment))
+    cdef int status
+    if segment == NULL:
+        return L0RT_NO_HOST_MEMORY
+    segment.size = size
+    segment.pool = pool
+    status = reserve(heap, segment)
+    if status != L0RT_OK:
+        free(segment)
+        return status
+    status = map_segment(segment)
+    if status == L0RT_OK:
+        if not spin_lock(&arena.lock):
+            return L0RT_CLOSED      # the process ends or is a forked child: nothing is given back any more
+        if records_ready(arena):
+            segment_attach(arena, segment)
+            arena_resize(arena, segment.raw_size)
+        else:
+            status = L0RT_NO_HOST_MEMORY
+        spin_unlock(&arena.lock)
+        if status != L0RT_OK:
+            map_forget(segment)
+    if status != L0RT_OK:
+        heap.ops.release(heap.self, segment.raw, segment.raw_size)
+        free(segment)
+        return status
+    census_segment(heap, pool, segment.raw_size, 1)
+    return L0RT_OK
+
+
+cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    # A refusal changes nothing for us: the address is no longer ours, and the backend knows why.
+    heap.ops.release(heap.self, segment.raw, segment.raw_size)
+    census_segment(heap, segment.pool, segment.raw_size, -1)
+    free(segment)
+
+
+cdef l0rt_segment* fittest(l0rt_arena* arena, l0rt_segment* best, uint64_t wanted) noexcept nogil:
+    """The idle segment to give back: the smallest that is enough, or else the largest. The arena's lock is held."""
+    cdef l0rt_segment* segment = arena.idle
+    while segment != NULL:
+        if segment.idle_epoch <= arena.settled:
+            if best == NULL:
+                best = segment
+            elif best.raw_size < wanted:
+                if segment.raw_size > best.raw_size:
+                    best = segment
+            elif wanted <= segment.raw_size < best.raw_size:
+                best = segment
+        segment = segment.next_idle
+    return best
+
+
+cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil:
+    """Give back wholly free segments that no work uses, as few as make up ``wanted`` bytes; how many bytes that were."""
+    cdef l0rt_segment* best
+    cdef l0rt_arena* arena
+    cdef uint64_t released = 0
+    cdef bint found
+    while released < wanted:
+        best = NULL
+        arena = heap.arenas if only == NULL else only
+        while arena != NULL:
+            if spin_lock(&arena.lock):
+                best = fittest(arena, best, wanted - released)
+                spin_unlock(&arena.lock)
+            arena = arena.next if only == NULL else NULL
+        if best == NULL:
+            break
+        # nobody else frees segments, but this one may have been used meanwhile
+        arena = best.arena
+        if not spin_lock(&arena.lock):
+            break
+        found = best.block != NULL and best.idle_epoch <= arena.settled
+        if found:
+            segment_detach(best)
+            arena_resize(arena, -<int64_t>best.raw_size)
+            map_forget(best)
+        spin_unlock(&arena.lock)
+        if found:
+            released += best.raw_size
+            release(heap, best)
+    return released
+
+
+cdef bint is_unsettled(l0rt_arena* arena) noexcept nogil:
+    """Is a segment idle of which it isn't known that its stream is done with it? The arena's lock is held."""
+    cdef l0rt_segment* segment = arena.idle
+    while segment != NULL:
+        if segment.idle_epoch > arena.settled:
+            return True
+        segment = segment.next_idle
+    return False
+
+
+cdef void settle(l0rt_heap* heap, l0rt_arena* arena, bint wait) noexcept nogil:
+    cdef bint unsettled
+    cdef uint64_t epoch
+    cdef int status
+    if arena.stream == NULL:        # not ordered by a stream: what is free is not in use
+        arena.settled = UINT64_MAX
+        return
+    while True:
+        if not spin_lock(&arena.lock):
+            return
+        unsettled = is_unsettled(arena)
+        epoch = arena.epoch
+        if unsettled and arena.ticket == NULL:
+            arena.epoch += 1
+        spin_unlock(&arena.lock)
+        if not unsettled:
+            return
+        if arena.ticket == NULL:
+            if heap.ops.record(heap.self, arena.stream, &arena.ticket) != L0RT_OK:
+                arena.ticket = NULL
+                return
+            arena.ticket_epoch = epoch
+        status = heap.ops.wait(heap.self, arena.ticket) if wait else heap.ops.query(heap.self, arena.ticket)
+        if status != L0RT_OK:
+            return
+        heap.ops.drop(heap.self, arena.ticket)
+        arena.ticket = NULL
+        arena.settled = arena.ticket_epoch
+
+
+cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only, bint wait) noexcept nogil:
+    """Find out which idle segments no work uses any more: of one arena, or with NULL of all."""
+    cdef l0rt_arena* arena = heap.arenas if only == NULL else only
+    while arena != NULL:
+        settle(heap, arena, wait)
+        arena = arena.next if only == NULL else NULL
+
+
+cdef void segments_destroy(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """Give all of an arena back, allocated or not."""
+    cdef l0rt_segment* segment = arena.segments
+    cdef l0rt_segment* next
+    if arena.ticket != NULL:
+        heap.ops.drop(heap.self, arena.ticket)
+    while segment != NULL:
+        next = segment.next
+        chain_drop(map_find(segment.base))
+        map_forget(segment)
+        release(heap, segment)
+        segment = next
+    arena.segments = NULL

@@ -1,0 +1,194 @@
+"""The allocator's records, in one place because they point at each other.
+
+A heap is one memory. An arena is what one stream has of it; its lock guards the arena and all its blocks. A segment is
+what one reserve() gave to an arena: a chain of blocks without gaps, in the order of their addresses.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from l0rt.runtime.atomics cimport l0rt_spin, pthread_mutex_t
+
+
+cdef extern from "l0rt/memory_ops.h" nogil:
+    ctypedef struct l0rt_memory_ops:
+        int (*reserve)(void* self, size_t nbytes, void** out) noexcept nogil
+        int (*release)(void* self, void* ptr, size_t nbytes) noexcept nogil
+        int (*record)(void* self, void* stream, void** ticket) noexcept nogil
+        int (*query)(void* self, void* ticket) noexcept nogil
+        int (*wait)(void* self, void* ticket) noexcept nogil
+        void (*drop)(void* self, void* ticket) noexcept nogil
+        int (*is_oom)(int code) noexcept nogil
+    enum:
+        L0RT_OK
+        L0RT_OUT_OF_MEMORY
+        L0RT_CLOSED
+        L0RT_INVALID_POINTER
+        L0RT_DOUBLE_FREE
+        L0RT_NO_HOST_MEMORY
+        L0RT_INVALID_SIZE
+
+cdef enum:
+    GRAIN_SHIFT = 9
+    GRAIN = 512                     # every block size is a multiple
+    CLASSES = 2048                  # class stacks: one for each multiple up to SMALL_LIMIT
+    SMALL_LIMIT = 1 << 20           # requests up to here come from the small pool
+    SMALL_SEGMENT = 1 << 21
+    PAGE_SHIFT = 16
+    PAGE = 1 << 16                  # segments are multiples; blocks of the large pool are no smaller
+    SMALL = 0
+    LARGE = 1
+    POOLS = 2
+    ROWS = 56                       # bins: powers of two, each cut into
+    COLUMNS = 8
+
+# What a block is. LIVE alone takes the fast way out; everything unusual has another value.
+cdef enum:
+    SPARE = 0                       # a record without memory
+    BINNED = 1                      # free, may be split and merged
+    CACHED = 2                      # free, on a class stack
+    LIVE = 3                        # allocated from the small pool
+    LIVE_LARGE = 4                  # allocated from the large pool
+    USED = 5                        # allocated, and used by other streams too
+    PENDING = 6                     # freed, but other streams' work may still use it
+
+cdef struct l0rt_uses:              # the other streams that use a block
+    int count
+    int room
+    void* streams[1]
+
+cdef struct l0rt_block:
+    # the first line is all that a hit touches
+    void* ptr
+    l0rt_arena* arena
+    uint64_t size
+    uint64_t requested
+    l0rt_block* next                # on a class stack, in a bin, or among spare records
+    uint32_t state
+    int waits                       # tickets that are not complete yet
+    void* user                      # the owner's; cleared when the block is given out by arena_malloc
+    l0rt_uses* uses
+    l0rt_block* previous            # in a bin
+    l0rt_block* before              # neighbours in the segment
+    l0rt_block* after
+    l0rt_segment* segment
+    void* padding[4]                # two cache lines
+
+cdef struct l0rt_segment:
+    void* base
+    uint64_t size
+    void* raw                       # what reserve() gave: differs from base where that was not aligned
+    uint64_t raw_size
+    l0rt_arena* arena
+    int pool
+    l0rt_block** starts             # small pool: the map's table of block starts
+    l0rt_block* block               # while wholly free: its only block
+    uint64_t idle_epoch             # the arena's epoch when it became so
+    l0rt_segment* next              # among the arena's segments
+    l0rt_segment* previous
+    l0rt_segment* next_idle         # among the arena's wholly free segments
+    l0rt_segment* previous_idle
+
+cdef struct l0rt_bins:
+    uint64_t rows                   # bit: this row has a block
+    uint8_t columns[ROWS]           # bit: this bin has a block
+    l0rt_block* heads[ROWS * COLUMNS]
+
+cdef struct l0rt_sum:
+    int64_t count
+    int64_t bytes
+    int64_t requested
+
+# What one arena has allocated of one pool, kept as the distance to the nearest value that could be a new peak of the
+# heap (docs in accounts.pxd). In terms of these fields:
+#   allocated now  = limit - room          inactive split now = quiet_limit + room - ceiling
+cdef struct l0rt_account:
+    l0rt_sum room
+    l0rt_sum ceiling                # room above it: inactive split may be at a new peak
+    l0rt_sum freed                  # ever
+    l0rt_sum limit
+    l0rt_sum quiet_limit
+    l0rt_sum pending                # freed, but still active
+    l0rt_sum quieted                # inactive split ever gained = freed + quieted
+
+cdef struct l0rt_arena:
+    l0rt_spin lock
+    int64_t stack_room              # bytes that the stacks may still take
+    l0rt_account accounts[POOLS]
+    l0rt_block* stacks[CLASSES]
+    l0rt_bins bins[POOLS]
+    l0rt_heap* heap
+    void* stream
+    l0rt_arena* next                # in the heap; the list only grows
+    l0rt_block* spare               # records without memory
+    l0rt_segment* segments
+    l0rt_segment* idle
+    int64_t reserved
+    int64_t stack_cap
+    unsigned cursor                 # the class from which an overfull stack is relieved next
+    # what is known about the end of the stream's work: everything freed up to `settled` is no longer in use
+    uint64_t epoch
+    uint64_t settled
+    uint64_t ticket_epoch
+    void* ticket
+
+cdef struct l0rt_ticket:            # a block waits for a point in a stream's work
+    void* ticket
+    void* stream
+    l0rt_block* block
+    l0rt_ticket* next
+
+cdef struct l0rt_queue:             # what waits for one stream, oldest first
+    void* stream
+    l0rt_ticket* head
+    l0rt_ticket* tail
+    l0rt_queue* next
+
+cdef struct l0rt_stat:
+    int64_t current
+    int64_t peak
+    int64_t allocated
+    int64_t freed
+
+cdef struct l0rt_family:
+    l0rt_stat all
+    l0rt_stat small_pool
+    l0rt_stat large_pool
+
+cdef struct l0rt_stats:
+    l0rt_family allocation
+    l0rt_family segment
+    l0rt_family active
+    l0rt_family inactive_split
+    l0rt_family allocated_bytes
+    l0rt_family reserved_bytes
+    l0rt_family active_bytes
+    l0rt_family inactive_split_bytes
+    l0rt_family requested_bytes
+    l0rt_stat oversize_allocations
+    l0rt_stat oversize_segments
+    int64_t num_alloc_retries
+    int64_t num_ooms
+    int64_t num_sync_all_streams
+    int64_t num_device_alloc
+    int64_t num_device_free
+    int64_t max_split_size
+
+cdef struct l0rt_heap_options:
+    uint64_t limit                  # bytes that may be reserved; 0 or UINT64_MAX: no limit
+
+cdef struct l0rt_heap:
+    # Order of locks: growth, waiting, census, an arena's. No ops are called under the last two.
+    pthread_mutex_t growth          # taking and giving back segments
+    pthread_mutex_t waiting         # the queues; tickets are queried under it, but not waited for
+    pthread_mutex_t census          # whoever locks all arenas, and the statistics
+    const l0rt_memory_ops* ops
+    void* self
+    l0rt_arena* arenas
+    l0rt_queue* queues
+    int64_t pending                 # blocks in the queues
+    int64_t reserved
+    uint64_t limit
+    size_t padding                  # asked for on top, where reserve() does not align
+    int closed                      # the code that malloc answers from then on
+    l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked
+    l0rt_stats base                 # allocated and freed at the last reset
