@@ -18,7 +18,7 @@ runtime.blockmap runtime.blocks runtime.arena runtime.census runtime.pending run
 runtime.allocator runtime.plainmemory
 runtime.lazy runtime.devices runtime.naming runtime.eventcache runtime.lane runtime.streampool runtime.current
 runtime.event runtime.device_allocator runtime.host_allocator runtime.staging runtime.stream runtime.guard
-buffer
+buffer capi
 """.split()
 
 DIRECTIVES = {
@@ -36,6 +36,9 @@ if DEBUG:
 C_FLAGS = ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
 C_FLAGS += ["-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
 CPU_DRIVER = "libze_l0rt_cpu.so"
+# Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.
+SETTINGS = repr((sorted(DIRECTIVES.items()), C_FLAGS, Cython.__version__))
+BUILD = os.path.join("build", hashlib.sha1(SETTINGS.encode()).hexdigest()[:12])
 
 
 class BuildExt(build_ext):
@@ -82,10 +85,9 @@ def extensions():
 
 
 def cythonized():
-    # A changed directive does not make cythonize rebuild; a build folder of its own does.
-    key = repr((sorted(DIRECTIVES.items()), C_FLAGS, Cython.__version__))
-    build_dir = os.path.join("build", "cython-" + hashlib.sha1(key.encode()).hexdigest()[:12])
-    return cythonize(extensions(), build_dir=build_dir, compiler_directives=DIRECTIVES, nthreads=os.cpu_count() or 1)
+    return cythonize(
+        extensions(), build_dir=f"{BUILD}/c", compiler_directives=DIRECTIVES, nthreads=os.cpu_count() or 1, quiet=True
+    )
 
 
 if __name__ == "__main__":
@@ -99,5 +101,6 @@ if __name__ == "__main__":
         exclude_package_data={"": ["*.c", "*.pyx"]},
         ext_modules=cythonized(),
         cmdclass={"build_ext": BuildExt},
+        options={"build": {"build_base": BUILD}},
         zip_safe=False,
     )

@@ -18,10 +18,11 @@ from l0rt.runtime.current cimport current_stream, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport stream_of
-from l0rt.runtime.heap cimport block_free, block_use
+from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
 from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize, lane_wait_lane
 from l0rt.runtime.naming cimport device as device_name, index_of
+from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.streampool cimport device_synchronize

@@ -78,7 +78,7 @@ def _parsed(setting, text, name):
 
 
 def get(path):
-    """Return the value of the setting ``path``: what `set` gave it, else its environment variable, else its default."""
+    """Return the setting ``path``: what `set` gave it, else its environment variable, else its default."""
     setting = _find(path)
     if setting.text is not None:
         return _parsed(setting, setting.text, path)
@@ -86,7 +86,7 @@ def get(path):
 
 
 def set(path, value):
-    """Give the setting ``path`` a ``value`` (None: back to its environment variable). ValueError names what is allowed."""
+    """Give the setting ``path`` a ``value`` (None: its environment variable's); ValueError names what is allowed."""
     setting = _find(path)
     if value is not None and not isinstance(value, (str, int)):
         raise TypeError(f"{path} takes a str or an int, not {type(value).__name__}")

@@ -1,7 +1,7 @@
 """Devices: what they are, asked once and kept as plain values."""
 
 cimport cython
-from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 

@@ -30,6 +30,16 @@ cdef enum:
     ACCUMULATED = FAMILIES * STATS_OF_FAMILY + 2
 
 
+# What is handed out below the peaks.
+cdef enum:
+    COUNT = 0
+    BYTES = 1
+    REQUESTED = 2
+    QUIET = 3
+    QUIET_BYTES = 4
+    UNITS = 5
+
+
 cdef struct l0rt_tally:             # sums of one pool over all arenas
     int64_t allocated
     int64_t allocated_bytes
@@ -116,13 +126,34 @@ cdef inline void level(l0rt_family* family, int64_t small, int64_t large, int64_
             slack[i] = stat.peak - now
 
 
-cdef inline int64_t share(int64_t* slack, int pool, int64_t arenas, bint eager) noexcept nogil:
-    """An account's part of what is left: about half of it for the one that ran out, the rest evenly."""
-    cdef int64_t part = slack[pool] // (2 * arenas), part_of_all = slack[2] // (4 * arenas)
+cdef inline bint is_busy(l0rt_account* account) noexcept nogil:
+    """Has the account moved since the last census?"""
+    return account.seen != account.freed.count + account.limit.count - account.room.count
+
+
+cdef inline int64_t share(int64_t* slack, int pool, int64_t* busy, bint eager) noexcept nogil:
+    """A busy account's part of what is left below the peaks, of its pool and of all; an idle one finds out when it needs
+    some. What does not divide goes to the one that ran out."""
+    cdef int64_t part = slack[pool] // busy[pool], part_of_all = slack[2] // busy[2]
     if eager:
-        part = slack[pool] - (arenas - 1) * part
-        part_of_all = slack[2] - (2 * arenas - 1) * part_of_all
+        part += slack[pool] % busy[pool]
+        part_of_all += slack[2] % busy[2]
     return part if part < part_of_all else part_of_all
+
+
+cdef inline void hand_out(l0rt_account* account, int64_t* part) noexcept nogil:
+    # inactive split first: it is told from the old room
+    account.quiet_limit.count += account.room.count - account.ceiling.count + part[QUIET]
+    account.quiet_limit.bytes += account.room.bytes - account.ceiling.bytes + part[QUIET_BYTES]
+    account.ceiling.count = part[COUNT] + part[QUIET]
+    account.ceiling.bytes = part[BYTES] + part[QUIET_BYTES]
+    account.limit.count += part[COUNT] - account.room.count
+    account.limit.bytes += part[BYTES] - account.room.bytes
+    account.limit.requested += part[REQUESTED] - account.room.requested
+    account.room.count = part[COUNT]
+    account.room.bytes = part[BYTES]
+    account.room.requested = part[REQUESTED]
+    account.seen = account.freed.count + account.limit.count - account.room.count
 
 
 cdef void census_take(l0rt_heap* heap, l0rt_account* eager) noexcept nogil:
@@ -131,50 +162,39 @@ cdef void census_take(l0rt_heap* heap, l0rt_account* eager) noexcept nogil:
     cdef l0rt_tally* a = &sums[SMALL]
     cdef l0rt_tally* b = &sums[LARGE]
     cdef l0rt_stats* stats = &heap.stats
-    cdef int64_t slack[5][3]        # count, bytes, requested, inactive split, its bytes; small, large, all
+    cdef int64_t[UNITS][3] slack    # small, large, all
     cdef l0rt_arena* arena
     cdef l0rt_account* account
-    cdef int64_t arenas = 0, current, part
-    cdef int pool
-    cdef bint first
+    cdef int64_t[3] busy            # accounts; small, large, all
+    cdef int64_t[UNITS] part
+    cdef int pool, i
     tally(heap, sums)
     memset(slack, 0x3f, sizeof(slack))          # more than any memory has
-    level(&stats.allocation, a.allocated, b.allocated, slack[0])
-    level(&stats.active, a.allocated + a.pending, b.allocated + b.pending, slack[0])
-    level(&stats.allocated_bytes, a.allocated_bytes, b.allocated_bytes, slack[1])
-    level(&stats.active_bytes, a.allocated_bytes + a.pending_bytes, b.allocated_bytes + b.pending_bytes, slack[1])
-    level(&stats.requested_bytes, a.requested, b.requested, slack[2])
-    level(&stats.inactive_split, a.quiet, b.quiet, slack[3])
-    level(&stats.inactive_split_bytes, a.quiet_bytes, b.quiet_bytes, slack[4])
+    level(&stats.allocation, a.allocated, b.allocated, slack[COUNT])
+    level(&stats.active, a.allocated + a.pending, b.allocated + b.pending, slack[COUNT])
+    level(&stats.allocated_bytes, a.allocated_bytes, b.allocated_bytes, slack[BYTES])
+    level(&stats.active_bytes, a.allocated_bytes + a.pending_bytes, b.allocated_bytes + b.pending_bytes, slack[BYTES])
+    level(&stats.requested_bytes, a.requested, b.requested, slack[REQUESTED])
+    level(&stats.inactive_split, a.quiet, b.quiet, slack[QUIET])
+    level(&stats.inactive_split_bytes, a.quiet_bytes, b.quiet_bytes, slack[QUIET_BYTES])
+    memset(busy, 0, sizeof(busy))
     arena = heap.arenas
     while arena != NULL:
-        arenas += 1
+        for pool in range(POOLS):
+            account = &arena.accounts[pool]
+            if account == eager or is_busy(account):
+                busy[pool] += 1
+                busy[2] += 1
         arena = arena.next
     arena = heap.arenas
     while arena != NULL:
         for pool in range(POOLS):
             account = &arena.accounts[pool]
-            first = account == eager
-            # inactive split first: it is told from the old room
-            current = account.quiet_limit.count + account.room.count - account.ceiling.count
-            part = share(slack[3], pool, arenas, first)
-            account.quiet_limit.count = current + part
-            account.ceiling.count = part
-            current = account.quiet_limit.bytes + account.room.bytes - account.ceiling.bytes
-            part = share(slack[4], pool, arenas, first)
-            account.quiet_limit.bytes = current + part
-            account.ceiling.bytes = part
-            part = share(slack[0], pool, arenas, first)
-            account.limit.count += part - account.room.count
-            account.room.count = part
-            account.ceiling.count += part
-            part = share(slack[1], pool, arenas, first)
-            account.limit.bytes += part - account.room.bytes
-            account.room.bytes = part
-            account.ceiling.bytes += part
-            part = share(slack[2], pool, arenas, first)
-            account.limit.requested += part - account.room.requested
-            account.room.requested = part
+            memset(part, 0, sizeof(part))
+            if account == eager or is_busy(account):
+                for i in range(UNITS):
+                    part[i] = share(slack[i], pool, busy, account == eager)
+            hand_out(account, part)
         arena = arena.next
 
 

@@ -6,6 +6,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from cpython.exc cimport PyErr_Clear
 from l0rt.core.memory cimport memory_release, memory_reserve
+from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.eventcache cimport refuse, slot_acquire, slot_query, slot_release, slot_wait
@@ -15,10 +16,7 @@ from l0rt.runtime.heap cimport (
     heap_close,
     heap_create,
     heap_empty_cache,
-    heap_reset_accumulated,
-    heap_reset_peak,
     heap_set_limit,
-    heap_stats,
 )
 from l0rt.runtime.lane cimport lane_record
 from l0rt.runtime.lazy cimport on_fork_child
@@ -269,6 +267,35 @@ def stats_of(size_t heap):
     for i in range(len(_keys)):
         flat[_keys[i]] = values[_offsets[i]]
     return flat
+
+
+def memory_allocated(device=None, /):
+    """Return the bytes that allocations on ``device`` (the current one by default) hold, each rounded up to 512."""
+    cdef l0rt_heap* heap
+    cdef l0rt_arena* arena
+    cdef int64_t total = 0
+    cdef int pool
+    if not lazy.initialized:
+        return 0
+    heap = heap_of(device)
+    arena = heap.arenas if heap != NULL else NULL
+    while arena != NULL:
+        for pool in range(POOLS):
+            total += arena.accounts[pool].limit.bytes - arena.accounts[pool].room.bytes
+        arena = arena.next
+    return total
+
+
+def memory_reserved(device=None, /):
+    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+    cdef l0rt_heap* heap = heap_of(device) if lazy.initialized else NULL
+    return heap.reserved if heap != NULL else 0
+
+
+def memory_info(device=None):
+    """Return ``(free, total, source)`` in bytes of ``device``: the last says who tells what is free."""
+    lazy.init()
+    return free_memory(index_of(device, current_device(), lazy.device_type))
 
 
 def reset_peak_stats(device=None):

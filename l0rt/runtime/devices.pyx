@@ -1,16 +1,13 @@
 """Devices: opened once, in a stable order, and kept as plain records."""
 
-import os
 import subprocess
 import sys
 import warnings
 
 from libc.stdlib cimport calloc
-from libc.stdint cimport uint64_t
 
 from l0rt.core.context cimport Context
 from l0rt.core.device cimport Device
-from l0rt.core.driver cimport Driver
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.records cimport *
 
@@ -135,7 +132,8 @@ def _open():
     found = _choose()
     config.freeze("driver", "disable", "stream_pool_size")
     if len(found) > L0RT_MAX_DEVICES:
-        warnings.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used",
+                      RuntimeWarning, stacklevel=2)
     _devices[:] = [device for _, device in sorted(enumerate(found), key=_place)][:L0RT_MAX_DEVICES]
     by_driver = {}
     for device in _devices:
@@ -186,7 +184,8 @@ ze = ctypes.CDLL(sys.argv[1])
 u32, p = ctypes.c_uint32, ctypes.c_void_p
 total = 0
 if ze.zeInit(1) == 0:
-    n = u32(0); ze.zeDriverGet(ctypes.byref(n), None); drivers = (p * n.value)(); ze.zeDriverGet(ctypes.byref(n), drivers)
+    n = u32(0); ze.zeDriverGet(ctypes.byref(n), None)
+    drivers = (p * n.value)(); ze.zeDriverGet(ctypes.byref(n), drivers)
     for driver in drivers:
         m = u32(0); ze.zeDeviceGet(p(driver), ctypes.byref(m), None)
         devices = (p * m.value)(); ze.zeDeviceGet(p(driver), ctypes.byref(m), devices)

@@ -6,9 +6,8 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from l0rt.runtime.current cimport current_stream
 from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_retain, slot_wait
 from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
-from l0rt.runtime.naming cimport device, index_of
+from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
-from l0rt.ze cimport table
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
@@ -87,7 +86,7 @@ cdef class Event:
     @property
     def device(self):
         """The device that the event is bound to; without an index before the first record."""
-        return device(lazy.device_type) if self.index < 0 else device(lazy.device_type, self.index)
+        return device_named(lazy.device_type) if self.index < 0 else device_named(lazy.device_type, self.index)
 
     @property
     def event_id(self):
@@ -132,7 +131,7 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
     if self.index >= 0 and self.index != stream.device.index:
         raise RuntimeError(
             f"Event device {self.device} does not match recording stream's device "
-            f"{device(lazy.device_type, stream.device.index)}.")
+            f"{device_named(lazy.device_type, stream.device.index)}.")
     with nogil:
         slot = slot_acquire(stream.device, self.enable_timing)
     try:

@@ -194,7 +194,7 @@ def current_device_index():
 
 
 def set_device_index(device, /):
-    """Make ``device`` the calling thread's current device: an index, a name such as ``xpu:1``; negative: no change."""
+    """Make ``device`` the thread's current device: an index, or a name such as ``xpu:1``; negative: no change."""
     cdef int index
     if not isinstance(device, (int, str)) and getattr(device, "index", None) is None:
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")

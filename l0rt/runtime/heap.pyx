@@ -60,6 +60,7 @@ from l0rt.runtime.structs cimport (
     SMALL_LIMIT,
     SMALL_SEGMENT,
     SPARE,
+    l0rt_account,
 )
 
 cdef extern from "stdlib.h" nogil:
@@ -260,6 +261,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_heap* heap
     cdef int status = L0RT_OK
+    cdef l0rt_account* account
     cdef bint done = False
     if arena == NULL:
         return L0RT_INVALID_POINTER
@@ -276,9 +278,10 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     spin_unlock(&arena.lock)
     if done or status != L0RT_OK or not census_lock(heap):
         return status
+    account = &arena.accounts[block.segment.pool]
     if block.state == LIVE or block.state == LIVE_LARGE:
         arena_give(block, True)
-        census_take(heap, NULL)
+        census_take(heap, account)
     else:
         status = L0RT_DOUBLE_FREE   # another thread's, in between
     census_unlock(heap)

@@ -2,11 +2,12 @@
 
 cimport cython
 
-from l0rt.runtime.devices import lazy
+from l0rt.runtime.devices import lazy, properties
 
 
 cdef set _types = {"cpu", lazy.device_type}
 cdef str _accelerator = lazy.device_type
+cdef int ONEAPI = 14  # DLPack's device type
 
 
 def register_type(str name):
@@ -52,7 +53,8 @@ cdef class device:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __repr__(self):
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
 
     def __reduce__(self):
         return device, (self.type, self.index)
@@ -109,3 +111,30 @@ cdef int index_of(object what, int otherwise, str type) except? -1:
     if named.type != type:
         raise ValueError(f"{named.type} doesn't match the current accelerator {type}.")
     return otherwise if named.index is None else named.index
+
+
+def index_in(what):
+    """Return the index that ``what`` names, -1 where it names none."""
+    return index_of(what, -1, lazy.device_type)
+
+
+def index_of_object(obj):
+    """Return the index of the device that ``obj`` lives on, -1 if it does not say or lives elsewhere."""
+    named = getattr(obj, "device", None)
+    if isinstance(named, device):
+        return named.index if named.type == lazy.device_type and named.index is not None else -1
+    if hasattr(obj, "__dlpack_device__"):
+        kind, index = obj.__dlpack_device__()
+        return index if kind == ONEAPI else -1
+    return -1
+
+
+def supported_dtypes(int index):
+    """Return the names of the element types that device ``index`` computes with."""
+    known = properties(index)
+    names = {"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "complex64"}
+    if known["has_fp16"]:
+        names |= {"float16", "bfloat16"}
+    if known["has_fp64"]:
+        names |= {"float64", "complex128"}
+    return names

@@ -198,7 +198,7 @@ cdef void finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     spin_unlock(&block.arena.lock)
     if not done and census_lock(heap):
         arena_give(block, True)
-        census_take(heap, NULL)
+        census_take(heap, &block.arena.accounts[block.segment.pool])
         census_unlock(heap)
 
 

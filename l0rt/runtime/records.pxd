@@ -21,20 +21,20 @@ cdef extern from *:
     """
     #ifndef L0RT_RECORDS_ATOMICS
     #define L0RT_RECORDS_ATOMICS
-    #define l0rt_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-    #define l0rt_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-    #define l0rt_add(p, v) __atomic_add_fetch((p), (v), __ATOMIC_ACQ_REL)
+    #define l0rt_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+    #define l0rt_publish(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+    #define l0rt_bump(p, v) __atomic_add_fetch((p), (v), __ATOMIC_ACQ_REL)
     #define L0RT_MAX_DEVICES 64
     #define L0RT_POOL_STREAMS 32
     #endif
     """
-    uint64_t l0rt_load64 "l0rt_load"(const uint64_t*) noexcept nogil
-    void l0rt_store64 "l0rt_store"(uint64_t*, uint64_t) noexcept nogil
-    int l0rt_load_int "l0rt_load"(const int*) noexcept nogil
-    void l0rt_store_int "l0rt_store"(int*, int) noexcept nogil
-    int l0rt_add_int "l0rt_add"(int*, int) noexcept nogil
-    void l0rt_store_list "l0rt_store"(ze_command_list_handle_t*, ze_command_list_handle_t) noexcept nogil
-    ze_command_list_handle_t l0rt_load_list "l0rt_load"(const ze_command_list_handle_t*) noexcept nogil
+    uint64_t l0rt_load64 "l0rt_acquire"(const uint64_t*) noexcept nogil
+    void l0rt_store64 "l0rt_publish"(uint64_t*, uint64_t) noexcept nogil
+    int l0rt_load_int "l0rt_acquire"(const int*) noexcept nogil
+    void l0rt_store_int "l0rt_publish"(int*, int) noexcept nogil
+    int l0rt_add_int "l0rt_bump"(int*, int) noexcept nogil
+    void l0rt_store_list "l0rt_publish"(ze_command_list_handle_t*, ze_command_list_handle_t) noexcept nogil
+    ze_command_list_handle_t l0rt_load_list "l0rt_acquire"(const ze_command_list_handle_t*) noexcept nogil
     const int L0RT_MAX_DEVICES
     const int L0RT_POOL_STREAMS
 

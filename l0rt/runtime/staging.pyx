@@ -9,9 +9,10 @@ from libc.string cimport memcpy
 
 from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.eventcache cimport slot_acquire, slot_release, slot_wait
-from l0rt.runtime.heap cimport block_free, block_use
+from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc
 from l0rt.runtime.lane cimport lane_copy, lane_record
+from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport l0rt_block
 

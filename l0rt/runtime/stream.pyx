@@ -1,6 +1,7 @@
 """Streams as Python sees them, and the calling thread's current one."""
 
 import ctypes
+from contextlib import nullcontext
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -17,7 +18,7 @@ from l0rt.runtime.current cimport (
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
 from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
-from l0rt.runtime.naming cimport device, index_of
+from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream, stream_by_id
 
@@ -114,7 +115,7 @@ cdef class Stream(Lane):
     @property
     def device(self):
         """The stream's device."""
-        return device(lazy.device_type, self.ptr.device.index)
+        return device_named(lazy.device_type, self.ptr.device.index)
 
     @property
     def priority(self):
@@ -227,6 +228,17 @@ def synchronize(device=None, /, *, timeout=None):
         with nogil:
             idle = device_synchronize(record, limit)
     return None if timeout is None else idle
+
+
+def stream(Lane stream=None, /):
+    """Return ``stream``, for ``with stream(s):``; None is a block that changes nothing."""
+    return nullcontext() if stream is None else stream
+
+
+def index_or_current(what):
+    """Return the index of an existing device that ``what`` names, the current one's for None."""
+    lazy.init()
+    return checked_index(what)
 
 
 cdef int checked_index(what) except -1:

@@ -1,4 +1,4 @@
-"""The stream pool: 32 streams a device and priority, handed out in turn; and the device's default stream beside them."""
+"""The stream pool: 32 streams a device and priority, handed out in turn; the device's default stream beside them."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 

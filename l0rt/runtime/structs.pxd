@@ -109,6 +109,7 @@ cdef struct l0rt_account:
     l0rt_sum quiet_limit
     l0rt_sum pending                # freed, but still active
     l0rt_sum quieted                # inactive split ever gained = freed + quieted
+    int64_t seen                    # allocations and frees at the last census
 
 cdef struct l0rt_arena:
     l0rt_spin lock

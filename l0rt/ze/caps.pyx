@@ -44,7 +44,8 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     caps.init_drivers = ze.zeInitDrivers != NULL and "init_drivers" not in off
     extensions = _extensions(driver)
     caps.relaxed = "relaxed" not in off and (
-        "ZE_experimental_relaxed_allocation_limits" in extensions or "ZE_extension_relaxed_allocation_limits" in extensions)
+        "ZE_experimental_relaxed_allocation_limits" in extensions
+        or "ZE_extension_relaxed_allocation_limits" in extensions)
     caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
     ours = strncmp(device_properties.name, b"l0rt CPU device", 15) == 0
     trusted = caps.build >= IN_ORDER_BUILD if intel else ours or caps.api_version >= 0x10007
@@ -88,4 +89,3 @@ cdef bint _in_order_probe(ze_driver_handle_t driver, ze_device_handle_t device) 
             CHECK(ze.zeCommandListDestroy(made))
         CHECK(ze.zeContextDestroy(context))
     return r == ZE_RESULT_SUCCESS
-

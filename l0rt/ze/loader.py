@@ -51,7 +51,8 @@ class Library:
         if self._dll.zelLoaderGetVersions(ctypes.byref(count), None) != 0 or count.value == 0:
             return None
         found = (Component * count.value)()
-        self._dll.zelLoaderGetVersions(ctypes.byref(count), found)
+        if self._dll.zelLoaderGetVersions(ctypes.byref(count), found) != 0:
+            return None
         loader = next((c for c in found if c.component_name == b"loader"), found[0])
         return f"{loader.major}.{loader.minor}.{loader.patch}"
 
@@ -98,5 +99,5 @@ def why_no_gpu():
             return "this is WSL: the Windows host offers no Intel GPU to it (update the Windows graphics driver)"
         return "there is no Intel GPU with a render node (/dev/dri/renderD*) on this machine or in this container"
     if not any(os.access(node, os.R_OK | os.W_OK) for node in nodes):
-        return f"no permission for {nodes[0]}: add the user to the group render (usermod -aG render $USER), log in anew"
+        return f"no access to {nodes[0]}: add the user to the group render (usermod -aG render $USER), log in again"
     return f"{nodes[0]} is there, but the driver did not start on it (for a discrete GPU: is resizable BAR enabled?)"

@@ -1,0 +1,25 @@
+# The embedding door: `from l0rt.capi cimport *`. Every function may be called from any thread without the GIL. A return
+# of -1 or NULL means failure: a Python exception is set (the GIL is taken only then), and l0rt_last_error tells the
+# same without the GIL.
+
+cdef extern from "l0rt/l0rt.h" nogil:
+    ctypedef struct l0rt_stream:    # opaque; l0rt's own for the life of the process, or the Stream object's it came from
+        pass
+
+cdef int l0rt_init() except -1 nogil
+cdef int l0rt_device_count() except -1 nogil
+cdef int l0rt_current_device() noexcept nogil
+cdef int l0rt_exchange_device(int device) except -1 nogil
+cdef l0rt_stream* l0rt_current_stream(int device) except NULL nogil
+cdef l0rt_stream* l0rt_exchange_stream(l0rt_stream* stream) except NULL nogil
+cdef l0rt_stream* l0rt_pool_stream(int device, int priority) except NULL nogil
+cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil
+cdef int l0rt_stream_synchronize(l0rt_stream* stream) except -1 nogil
+cdef int l0rt_device_synchronize(int device) except -1 nogil
+cdef void* l0rt_malloc(size_t nbytes, int device, l0rt_stream* stream) except? NULL nogil
+cdef int l0rt_free(void* ptr) except -1 nogil
+cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil
+cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil
+cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_stream* stream) except -1 nogil
+cdef int l0rt_memset_async(void* dst, int value, size_t nbytes, l0rt_stream* stream) except -1 nogil
+cdef int l0rt_last_error(char* text, size_t size) noexcept nogil

@@ -1,0 +1,270 @@
+"""The embedding door: the runtime's verbs for Cython, C and C++, without the GIL."""
+
+from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_New
+from libc.stdint cimport UINT64_MAX, uint32_t
+from libc.string cimport strncpy
+
+from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream
+from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
+from l0rt.runtime.devices cimport device_at, device_total, ensure
+from l0rt.runtime.heap cimport block_find, pointer_free
+from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_open, lane_synchronize
+from l0rt.runtime.pending cimport block_use
+from l0rt.runtime.records cimport l0rt_stream as stream_t
+from l0rt.runtime.streampool cimport device_synchronize, pool_stream
+from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, l0rt_arena, l0rt_block
+
+cdef extern from *:
+    """
+    /* What the thread's last failure was, for callers without the GIL. */
+    static __thread struct { int code; char text[1024]; } l0rt_failure;
+    static int *l0rt_failure_code(void) { return &l0rt_failure.code; }
+    static char *l0rt_failure_text(void) { return l0rt_failure.text; }
+    """
+    int* l0rt_failure_code() noexcept nogil
+    char* l0rt_failure_text() noexcept nogil
+
+cdef extern from "l0rt/l0rt.h" nogil:
+    ctypedef struct l0rt_api:
+        uint32_t version
+        uint32_t size
+        void* init
+        void* device_count
+        void* current_device
+        void* exchange_device
+        void* current_stream
+        void* exchange_stream
+        void* pool_stream
+        void* stream_handle
+        void* stream_synchronize
+        void* device_synchronize
+        void* malloc
+        void* free
+        void* free_async
+        void* record_stream
+        void* memcpy_async
+        void* memset_async
+        void* last_error
+    int L0RT_API_VERSION
+
+
+cdef int failed() except -1 nogil:
+    """Note the exception that is set for `l0rt_last_error`, and let it pass on."""
+    cdef PyObject* kind = NULL
+    cdef PyObject* value = NULL
+    cdef PyObject* trace = NULL
+    with gil:
+        PyErr_Fetch(&kind, &value, &trace)
+        PyErr_NormalizeException(&kind, &value, &trace)
+        note(<object>value)
+        PyErr_Restore(kind, value, trace)
+    return -1
+
+
+cdef void note(object error) noexcept:
+    code = getattr(error, "code", None)
+    text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:1023]
+    l0rt_failure_code()[0] = code[1] if code else -1
+    strncpy(l0rt_failure_text(), <const char*>text, 1024)
+
+
+# Below, what raises is called through a type that doesn't: its -1 or NULL is looked at here, and the exception stays set.
+ctypedef int (*quiet_void)() noexcept nogil
+ctypedef int (*quiet_int)(int) noexcept nogil
+ctypedef stream_t* (*quiet_stream)(int) noexcept nogil
+
+
+cdef int l0rt_init() except -1 nogil:
+    return failed() if (<quiet_void>ensure)() < 0 else 0
+
+
+cdef int l0rt_device_count() except -1 nogil:
+    return failed() if (<quiet_void>ensure)() < 0 else device_total()
+
+
+cdef int l0rt_current_device() noexcept nogil:
+    return current_device()
+
+
+cdef int l0rt_exchange_device(int device) except -1 nogil:
+    cdef int previous = (<quiet_int>exchange_device)(device)
+    return failed() if previous < 0 else previous
+
+
+cdef l0rt_stream* l0rt_current_stream(int device) except NULL nogil:
+    cdef stream_t* stream = (<quiet_stream>current_stream)(device)
+    if stream == NULL:
+        failed()
+    return <l0rt_stream*>stream
+
+
+cdef l0rt_stream* l0rt_exchange_stream(l0rt_stream* stream) except NULL nogil:
+    cdef stream_t* previous
+    if stream == NULL:
+        refuse_null(b"a stream")
+    previous = (<stream_t* (*)(stream_t*) noexcept nogil>exchange_stream)(<stream_t*>stream)
+    if previous == NULL:
+        failed()
+    return <l0rt_stream*>previous
+
+
+cdef l0rt_stream* l0rt_pool_stream(int device, int priority) except NULL nogil:
+    cdef stream_t* stream = (<quiet_stream>current_stream)(device)  # checks the index, and means the current by -1
+    if stream != NULL:
+        stream = (<stream_t* (*)(void*, int) noexcept nogil>pool_stream)(stream.device, priority)
+    if stream == NULL:
+        failed()
+    return <l0rt_stream*>stream
+
+
+cdef int refuse_null(const char* what) except -1 nogil:
+    with gil:
+        error = ValueError(f"{what.decode()} is needed here, not NULL")
+        note(error)
+        raise error
+
+
+cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil:
+    if stream == NULL:
+        refuse_null(b"a stream")
+    if (<int (*)(stream_t*) noexcept nogil>lane_open)(<stream_t*>stream) < 0:
+        failed()
+    return (<stream_t*>stream).list
+
+
+cdef int l0rt_stream_synchronize(l0rt_stream* stream) except -1 nogil:
+    if stream == NULL:
+        refuse_null(b"a stream")
+    if (<int (*)(stream_t*, unsigned long) noexcept nogil>lane_synchronize)(<stream_t*>stream, UINT64_MAX) < 0:
+        return failed()
+    return 0
+
+
+cdef int l0rt_device_synchronize(int device) except -1 nogil:
+    cdef stream_t* stream = (<quiet_stream>current_stream)(device)
+    if stream == NULL or (<int (*)(void*, unsigned long) noexcept nogil>device_synchronize)(
+            stream.device, UINT64_MAX) < 0:
+        return failed()
+    return 0
+
+
+cdef void* l0rt_malloc(size_t nbytes, int device, l0rt_stream* stream) except? NULL nogil:
+    cdef stream_t* on = <stream_t*>stream
+    cdef l0rt_block* block
+    if nbytes == 0:
+        return NULL
+    if on == NULL:
+        on = (<quiet_stream>current_stream)(device)
+        if on == NULL:
+            failed()
+    elif device != -1 and device != on.device.index:
+        refuse_device(device, on.device.index)
+    if on.arena != NULL:
+        block = arena_hit(<l0rt_arena*>on.arena, nbytes)
+        if block != NULL:
+            return block.ptr
+    block = (<l0rt_block* (*)(stream_t*, size_t) noexcept nogil>malloc_slow)(on, nbytes)
+    if block == NULL:
+        failed()
+    return block.ptr
+
+
+cdef int refuse_device(int device, int streams) except -1 nogil:
+    with gil:
+        error = ValueError(f"device {device} is not the stream's device, {streams}")
+        note(error)
+        raise error
+
+
+cdef int answer(int status, const void* ptr) except -1 nogil:
+    if status == 0:
+        return 0
+    (<int (*)(int, const void*) noexcept nogil>raise_status)(status, ptr)
+    return failed()
+
+
+cdef int l0rt_free(void* ptr) except -1 nogil:
+    cdef l0rt_block* block
+    if ptr == NULL:
+        return 0
+    block = block_find(ptr)
+    if block != NULL and block.ptr == ptr and block_drop(block):
+        return 0
+    return answer(pointer_free(ptr), ptr)
+
+
+cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil:
+    if ptr == NULL:
+        return 0
+    l0rt_record_stream(ptr, stream)
+    return answer(pointer_free(ptr), ptr)
+
+
+cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil:
+    cdef l0rt_block* block
+    if ptr == NULL:
+        return 0
+    if stream == NULL:
+        refuse_null(b"a stream")
+    block = block_find(ptr)
+    if block == NULL:
+        return answer(L0RT_INVALID_POINTER, ptr)
+    return answer(block_use(block, stream), ptr)
+
+
+cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_stream* stream) except -1 nogil:
+    if stream == NULL:
+        stream = l0rt_current_stream(-1)
+    if nbytes != 0 and (dst == NULL or src == NULL):
+        refuse_null(b"an address to copy to and from")
+    if (<int (*)(stream_t*, void*, const void*, size_t) noexcept nogil>lane_copy)(
+            <stream_t*>stream, dst, src, nbytes) < 0:
+        return failed()
+    return 0
+
+
+cdef int l0rt_memset_async(void* dst, int value, size_t nbytes, l0rt_stream* stream) except -1 nogil:
+    cdef unsigned char byte = value & 0xFF
+    if stream == NULL:
+        stream = l0rt_current_stream(-1)
+    if nbytes != 0 and dst == NULL:
+        refuse_null(b"an address to fill")
+    if (<int (*)(stream_t*, void*, const void*, size_t, size_t) noexcept nogil>lane_fill)(
+            <stream_t*>stream, dst, &byte, 1, nbytes) < 0:
+        return failed()
+    return 0
+
+
+cdef int l0rt_last_error(char* text, size_t size) noexcept nogil:
+    """Copy the text of the calling thread's last failure; return its code: a result's number, -1 for others, 0: none."""
+    if text != NULL and size != 0:
+        strncpy(text, l0rt_failure_text(), size - 1)
+        text[size - 1] = 0
+    return l0rt_failure_code()[0]
+
+
+cdef l0rt_api _api
+_api.version = L0RT_API_VERSION
+_api.size = sizeof(l0rt_api)
+_api.init = <void*>l0rt_init
+_api.device_count = <void*>l0rt_device_count
+_api.current_device = <void*>l0rt_current_device
+_api.exchange_device = <void*>l0rt_exchange_device
+_api.current_stream = <void*>l0rt_current_stream
+_api.exchange_stream = <void*>l0rt_exchange_stream
+_api.pool_stream = <void*>l0rt_pool_stream
+_api.stream_handle = <void*>l0rt_stream_handle
+_api.stream_synchronize = <void*>l0rt_stream_synchronize
+_api.device_synchronize = <void*>l0rt_device_synchronize
+_api.malloc = <void*>l0rt_malloc
+_api.free = <void*>l0rt_free
+_api.free_async = <void*>l0rt_free_async
+_api.record_stream = <void*>l0rt_record_stream
+_api.memcpy_async = <void*>l0rt_memcpy_async
+_api.memset_async = <void*>l0rt_memset_async
+_api.last_error = <void*>l0rt_last_error
+
+_C_API = PyCapsule_New(&_api, b"l0rt.capi._C_API", NULL)

@@ -1,0 +1,143 @@
+"""Everything about memory: statistics, limits, caches; names as in torch where torch has one.
+
+A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.
+"""
+
+from collections import OrderedDict
+
+from l0rt.runtime import device_allocator as _device
+from l0rt.runtime import host_allocator as _host
+from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
+from l0rt.runtime.devices import device_count as _device_count
+from l0rt.runtime.devices import lazy as _lazy
+
+__all__ = [
+    "empty_cache",
+    "empty_host_cache",
+    "get_memory_info",
+    "get_memory_limit",
+    "get_per_process_memory_fraction",
+    "host_memory_stats",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_info",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+    "set_memory_limit",
+    "set_per_process_memory_fraction",
+]
+
+
+def _opened():
+    """Whether anything can be cached at all; raises if there is no device to cache for."""
+    if not _lazy.initialized and not _device_count():
+        _lazy.init()
+    return _lazy.initialized
+
+
+def empty_cache():
+    """Give cached device memory that no allocation uses back to the driver, on every device."""
+    if _opened():
+        _device.empty_cache()
+
+
+def empty_host_cache():
+    """Give cached pinned memory that no allocation uses back to the driver."""
+    if _opened():
+        _host.empty_cache()
+
+
+def memory_stats(device=None, /):
+    """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts.
+
+    Empty while nothing was allocated.
+    """
+    return OrderedDict(_device.flat_stats(device))
+
+
+def _nested(flat):
+    nested = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        place = nested
+        for name in path:
+            place = place.setdefault(name, {})
+        place[last] = value
+    return nested
+
+
+def memory_stats_as_nested_dict(device=None, /):
+    """Return `memory_stats` with a dict at every dot of the keys."""
+    return _nested(_device.flat_stats(device))
+
+
+def host_memory_stats(device=None, /):
+    """Return the statistics of the pinned memory that ``device`` reaches, under the keys of `memory_stats`."""
+    return OrderedDict(_host.flat_stats(device))
+
+
+def max_memory_allocated(device=None, /):
+    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`."""
+    return _device.flat_stats(device).get("allocated_bytes.all.peak", 0)
+
+
+def max_memory_reserved(device=None, /):
+    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`."""
+    return _device.flat_stats(device).get("reserved_bytes.all.peak", 0)
+
+
+def reset_peak_memory_stats(device=None, /):
+    """Make every peak the current value."""
+    if _opened():
+        _device.reset_peak_stats(device)
+
+
+def reset_accumulated_memory_stats(device=None, /):
+    """Make every total of what was allocated and freed, and every counter, 0."""
+    if _opened():
+        _device.reset_accumulated_stats(device)
+
+
+def memory_info(device=None, /):
+    """Return ``{"free", "total", "source"}``: bytes, and who says what is free."""
+    free, total, source = _device.memory_info(device)
+    return {"free": free, "total": total, "source": source}
+
+
+def get_memory_info(device=None, /):
+    """Return ``(free, total)`` bytes of device memory. `memory_info` says where the first number comes from."""
+    return _device.memory_info(device)[:2]
+
+
+mem_get_info = get_memory_info
+
+
+def set_memory_limit(limit, device=None):
+    """Let the allocator reserve at most ``limit`` bytes of ``device``; None for no limit."""
+    _device.set_limit(limit, device)
+
+
+def get_memory_limit(device=None):
+    """Return the limit of ``device`` in bytes, None if there is none."""
+    return _device.get_limit(device)
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory."""
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if not 0 < fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: (0, 1]")
+    total = _device.memory_info(device)[1]
+    _device.set_limit(max(1, int(total * fraction)), device)
+
+
+def get_per_process_memory_fraction(device=None):
+    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none."""
+    limit = _device.get_limit(device)
+    return 1.0 if limit is None else min(1.0, limit / _device.memory_info(device)[1])

@@ -1,0 +1,48 @@
+/* What a foreign C module does with l0rt: the same functions, from a thread that Python has never seen. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <pthread.h>
+
+#include <l0rt/l0rt.h>
+
+typedef struct {
+  const char *source;
+  char *target;
+  size_t n;
+  int failed;
+} work;
+
+static void *copy_through_device(void *argument) {
+  work *w = argument;
+  l0rt_stream *stream = l0rt_current_stream(-1);
+  void *block = stream == NULL ? NULL : l0rt_malloc(w->n, -1, stream);
+  w->failed = block == NULL || l0rt_memcpy_async(block, w->source, w->n, stream) != 0 ||
+              l0rt_memcpy_async(w->target, block, w->n, stream) != 0 || l0rt_stream_synchronize(stream) != 0;
+  if (block != NULL && l0rt_free(block) != 0) w->failed = 1;
+  return NULL;
+}
+
+static PyObject *round_trip(PyObject *self, PyObject *argument) {
+  char *source;
+  Py_ssize_t n;
+  pthread_t thread;
+  if (PyBytes_AsStringAndSize(argument, &source, &n) != 0) return NULL;
+  PyObject *result = PyBytes_FromStringAndSize(NULL, n);
+  if (result == NULL) return NULL;
+  work w = {source, PyBytes_AS_STRING(result), (size_t)n, 1};
+  Py_BEGIN_ALLOW_THREADS
+  if (pthread_create(&thread, NULL, copy_through_device, &w) == 0) pthread_join(thread, NULL);
+  Py_END_ALLOW_THREADS
+  if (!w.failed) return result;
+  Py_DECREF(result);
+  PyErr_SetString(PyExc_RuntimeError, "the thread failed");
+  return NULL;
+}
+
+static PyMethodDef methods[] = {{"round_trip", round_trip, METH_O, "Copy bytes to the device and back."}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "by_c", NULL, 0, methods};
+
+PyMODINIT_FUNC PyInit_by_c(void) {
+  if (l0rt_import() != 0) return NULL; /* an exception is set */
+  return PyModule_Create(&module);
+}

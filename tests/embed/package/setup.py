@@ -1,0 +1,10 @@
+"""A package outside l0rt that is built against the installed one, by Cython and by C."""
+
+import l0rt
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+include = [l0rt.get_include()]
+by_cython = Extension("foreign.by_cython", ["foreign/by_cython.pyx"], include_dirs=include)
+by_c = Extension("foreign.by_c", ["foreign/by_c.c"], include_dirs=include, extra_compile_args=["-Wall", "-Werror"])
+setup(name="foreign", packages=["foreign"], ext_modules=[*cythonize([by_cython], language_level=3), by_c])

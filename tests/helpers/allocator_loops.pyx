@@ -1,0 +1,300 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Compiled loops over the allocator's core: real threads, real traces, and what a call costs without Python around it.
+
+The memory behind them is a bump pointer that nobody may touch, so that the figures are the allocator's own. It is built
+as a foreign package would build: against the .pxd files and headers only.
+"""
+
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.math cimport exp, log
+from libc.stdlib cimport calloc, free
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.atomics cimport spin_lock, spin_unlock, l0rt_spin
+from l0rt.runtime.blockmap cimport map_find
+from l0rt.runtime.census cimport heap_reserved_bytes, heap_stats
+from l0rt.runtime.heap cimport (
+    arena_malloc,
+    block_free,
+    block_find,
+    heap_arena,
+    heap_create,
+    heap_destroy,
+    heap_empty_cache,
+    heap_set_limit,
+)
+from l0rt.runtime.structs cimport (
+    l0rt_arena,
+    l0rt_block,
+    l0rt_heap,
+    l0rt_heap_options,
+    l0rt_memory_ops,
+    l0rt_stats,
+)
+
+
+cdef struct bump:
+    l0rt_spin lock
+    uintptr_t next
+    int64_t calls
+
+
+cdef uintptr_t origin = <uintptr_t>1 << 40       # each memory has addresses of its own
+
+
+cdef int bump_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
+    cdef bump* memory = <bump*>self
+    spin_lock(&memory.lock)
+    out[0] = <void*>memory.next
+    memory.next += nbytes
+    memory.calls += 1
+    spin_unlock(&memory.lock)
+    return 0
+
+
+cdef int bump_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
+    (<bump*>self).calls += 1
+    return 0
+
+
+cdef int bump_record(void* self, void* stream, void** ticket) noexcept nogil:
+    ticket[0] = self
+    return 0
+
+
+cdef int bump_query(void* self, void* ticket) noexcept nogil:
+    return 0
+
+
+cdef void bump_drop(void* self, void* ticket) noexcept nogil:
+    pass
+
+
+cdef int bump_is_oom(int code) noexcept nogil:
+    return 0
+
+
+cdef l0rt_memory_ops bump_ops
+bump_ops.reserve = bump_reserve
+bump_ops.release = bump_release
+bump_ops.record = bump_record
+bump_ops.query = bump_query
+bump_ops.wait = bump_query
+bump_ops.drop = bump_drop
+bump_ops.is_oom = bump_is_oom
+
+
+cdef inline double now() noexcept nogil:
+    cdef timespec t
+    clock_gettime(CLOCK_MONOTONIC, &t)
+    return t.tv_sec * 1e9 + t.tv_nsec
+
+
+cdef inline uint64_t random_next(uint64_t* state) noexcept nogil:
+    state[0] ^= state[0] << 13
+    state[0] ^= state[0] >> 7
+    state[0] ^= state[0] << 17
+    return state[0]
+
+
+cdef inline void* malloc_(l0rt_arena* arena, size_t nbytes) noexcept nogil:
+    cdef l0rt_block* block = arena_hit(arena, nbytes)
+    if block == NULL and arena_malloc(arena, nbytes, &block) != 0:
+        return NULL
+    return block.ptr
+
+
+cdef inline int free_(void* ptr) noexcept nogil:
+    cdef l0rt_block* block = map_find(ptr)
+    return 0 if block_drop(block) else block_free(block)
+
+
+cdef class Loops:
+    """One heap over the bump pointer. Every loop returns nanoseconds for one of what it repeats."""
+
+    cdef l0rt_heap* heap
+    cdef bump memory
+
+    def __cinit__(self, uint64_t limit=0):
+        global origin
+        cdef l0rt_heap_options options
+        options.limit = limit
+        self.memory.next = origin
+        origin += <uintptr_t>1 << 42
+        self.heap = heap_create(&bump_ops, &self.memory, &options)
+
+    def __dealloc__(self):
+        heap_destroy(self.heap)
+
+    @property
+    def calls(self):
+        return self.memory.calls
+
+    @property
+    def reserved(self):
+        return heap_reserved_bytes(self.heap)
+
+    def peak(self):
+        """(peak of reserved, peak of requested bytes)"""
+        cdef l0rt_stats stats
+        heap_stats(self.heap, &stats)
+        return stats.reserved_bytes.all.peak, stats.requested_bytes.all.peak
+
+    def stats(self):
+        """(allocated, its peak, allocations ever, frees ever, active bytes, inactive split bytes, its peak)"""
+        cdef l0rt_stats s
+        heap_stats(self.heap, &s)
+        return (s.allocated_bytes.all.current, s.allocated_bytes.all.peak, s.allocation.all.allocated,
+                s.allocation.all.freed, s.active_bytes.all.current, s.inactive_split_bytes.all.current,
+                s.inactive_split_bytes.all.peak)
+
+    def empty(self):
+        heap_empty_cache(self.heap)
+
+    def pairs(self, size_t nbytes, int64_t count, uintptr_t stream=1):
+        """malloc and free at once, by pointer."""
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef int64_t i
+        cdef double start
+        with nogil:
+            free_(malloc_(arena, nbytes))
+            start = now()
+            for i in range(count):
+                free_(malloc_(arena, nbytes))
+        return (now() - start) / count
+
+    def harness(self, int64_t count):
+        """The loop of pairs() with nothing in it but the pointer."""
+        cdef int64_t i
+        cdef void* volatile_ = NULL
+        cdef double start = now()
+        cdef uintptr_t sum = 0
+        with nogil:
+            for i in range(count):
+                sum ^= <uintptr_t>i
+        return (now() - start) / count + <double>(sum & 0)
+
+    def shuffled(self, uint64_t low, uint64_t high, int live, int64_t count, uintptr_t stream=1, uint64_t seed=1):
+        """Replace one of ``live`` allocations by one of another size, log-uniform; also the mean of reserved / live."""
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef void** held = <void**>calloc(live, sizeof(void*))
+        cdef uint64_t* sizes = <uint64_t*>calloc(live, sizeof(uint64_t))
+        cdef uint64_t* table = <uint64_t*>calloc(4096, sizeof(uint64_t))
+        cdef uint64_t state = seed * <uint64_t>0x9E3779B97F4A7C15ULL, total = 0, r
+        cdef int64_t i
+        cdef double start, ratio = 0, samples = 0
+        cdef int k
+        for k in range(4096):
+            table[k] = <uint64_t>(low * exp(log(high / <double>low) * k / 4095.0))
+        with nogil:
+            for i in range(live):
+                sizes[i] = table[random_next(&state) & 4095]
+                held[i] = malloc_(arena, sizes[i])
+                total += sizes[i]
+            for i in range(count // 2 + count):
+                if i == count // 2:                  # the first part is warm-up
+                    start = now()
+                r = random_next(&state)
+                k = (r >> 20) % live
+                free_(held[k])
+                total -= sizes[k]
+                sizes[k] = table[r & 4095]
+                total += sizes[k]
+                held[k] = malloc_(arena, sizes[k])
+                if i & 1023 == 0:
+                    ratio += <double>heap_reserved_bytes(self.heap) / total
+                    samples += 1
+            start = now() - start
+            for i in range(live):
+                free_(held[i])
+        free(held)
+        free(sizes)
+        free(table)
+        return start / count, ratio / samples
+
+    def cached(self, int64_t cached, int64_t count, int sizes=64, uintptr_t stream=1):
+        """Pairs of ``sizes`` sizes in turn, with ``cached`` free blocks of them around."""
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef void** held = <void**>calloc(cached, sizeof(void*))
+        cdef int64_t i
+        cdef double start
+        with nogil:
+            for i in range(cached):
+                held[i] = malloc_(arena, 512 * (1 + i % sizes))
+            for i in range(0, cached, 2):
+                free_(held[i])
+            for i in range(1, cached, 2):
+                free_(held[i])
+            for i in range(10 * sizes):
+                free_(malloc_(arena, 512 * (1 + i % sizes)))
+            start = now()
+            for i in range(count):
+                free_(malloc_(arena, 512 * (1 + i % sizes)))
+            start = now() - start
+        free(held)
+        return start / count
+
+    def remote(self, size_t nbytes, uintptr_t[::1] ring, int64_t count, bint is_taker, uintptr_t stream=1):
+        """One side of a pipe through ``ring``: the giver allocates, the taker frees."""
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef int64_t i = 0, length = ring.shape[0]
+        cdef uintptr_t* slot
+        cdef double start = now()
+        cdef l0rt_block* block
+        with nogil:
+            while i < count:
+                slot = &ring[i % length]
+                if is_taker:
+                    while slot_load(slot) == 0:
+                        relax()
+                    free_(<void*>slot_take(slot))
+                else:
+                    while slot_load(slot) != 0:
+                        relax()
+                    slot_put(slot, <uintptr_t>malloc_(arena, nbytes))
+                i += 1
+        return (now() - start) / count
+
+    def replay(self, const signed char[::1] op, const int64_t[::1] ids, const int64_t[::1] sizes, int64_t scale=1,
+               uintptr_t stream=1):
+        """A trace; nanoseconds for one operation, or None if memory ran out. Whatever is left is freed afterwards."""
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef int64_t i, count = op.shape[0], highest = 0
+        cdef void** held
+        cdef double start
+        cdef bint failed = False
+        for i in range(count):
+            highest = max(highest, ids[i])
+        held = <void**>calloc(highest + 1, sizeof(void*))
+        with nogil:
+            start = now()
+            for i in range(count):
+                if op[i] == 0:
+                    held[ids[i]] = malloc_(arena, sizes[i] * scale)
+                    if held[ids[i]] == NULL:
+                        failed = True
+                        break
+                else:
+                    free_(held[ids[i]])
+                    held[ids[i]] = NULL
+            start = now() - start
+            for i in range(highest + 1):
+                if held[i] != NULL:
+                    free_(held[i])
+        free(held)
+        return None if failed else start / count
+
+
+cdef extern from *:
+    """
+    #define slot_load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+    #define slot_take(p) __atomic_exchange_n(p, 0, __ATOMIC_ACQ_REL)
+    #define slot_put(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+    #include <sched.h>
+    #define relax() sched_yield()
+    """
+    uintptr_t slot_load(uintptr_t* slot) noexcept nogil
+    uintptr_t slot_take(uintptr_t* slot) noexcept nogil
+    void slot_put(uintptr_t* slot, uintptr_t value) noexcept nogil
+    void relax() noexcept nogil

@@ -1,0 +1,102 @@
+"""The CPU driver's ledger: a test that leaves more live objects behind than it found has leaked them.
+
+Caches that live as long as the process are no leaks. What they can give back they give back before each count
+(`l0rt.runtime.devices._settle`); what grows once and stays (pool streams' lists, the first event pools) is made by
+a warm-up before the first count.
+"""
+
+import ctypes
+import gc
+import os
+import sys
+
+import pytest
+
+from helpers.rings import runs_on_a_driver
+
+POOL_STREAMS = 32
+EVENTS = 1024  # more than a test holds at a time
+PASSED = pytest.StashKey[bool]()
+
+
+def library():
+    """Return the CPU driver if this process has it, loaded by l0rt or by the loader; None otherwise."""
+    path = getattr(sys.modules.get("l0rt"), "cpu_driver_path", lambda: None)()
+    try:
+        found = path and ctypes.CDLL(os.fspath(path), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return None
+    if not found:
+        return None
+    found.l0rt_cpu_live.restype = ctypes.c_uint64
+    found.l0rt_cpu_kind_name.restype = ctypes.c_char_p
+    return found
+
+
+def live():
+    """Return the live objects, kind -> number; None without the CPU driver."""
+    driver = library()
+    if driver is None:
+        return None
+    gc.collect()
+    settle = getattr(sys.modules.get("l0rt.runtime.devices"), "_settle", None)
+    if settle is not None:
+        settle()
+    counts, kind = {}, 0
+    while name := driver.l0rt_cpu_kind_name(kind):
+        counts[name.decode()] = driver.l0rt_cpu_live(kind)
+        kind += 1
+    return counts
+
+
+def warm_up():
+    """Make what is made once: every pool stream's list, and event pools of both sorts."""
+    try:
+        import l0rt.accelerator as acc
+    except ModuleNotFoundError:
+        return
+    for device in range(acc.device_count()):
+        with acc.device_index(device):
+            acc.Event().record()
+            if library() is None:
+                return
+            for priority in (-1, 0, 1):
+                for _ in range(POOL_STREAMS):
+                    acc.Event().record(acc.Stream(priority=priority))
+            events = [acc.Event(enable_timing=timing) for timing in (False, True) for _ in range(EVENTS)]
+            for event in events:
+                event.record()
+            acc.synchronize()
+
+
+def leaks(before, after):
+    """Return one line for each kind that has grown."""
+    return [f"{kind}: {before.get(kind, 0)} before, {n} after" for kind, n in after.items() if n > before.get(kind, 0)]
+
+
+@pytest.fixture(scope="session")
+def warm():
+    warm_up()
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaks(request):
+    """Fail the test that leaves live Level Zero objects behind."""
+    if runs_on_a_driver(request.path):
+        request.getfixturevalue("warm")
+    before = live()
+    yield
+    # A failed test's traceback keeps its objects; and the test that loaded the driver has nothing to compare with.
+    if before is None or not request.node.stash.get(PASSED, False):
+        return
+    request.node.funcargs.clear()  # fixtures are torn down by now; their values are still held here
+    if grown := leaks(before, live()):
+        pytest.fail("the test leaked\n  " + "\n  ".join(grown), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    if report.when == "call":
+        item.stash[PASSED] = report.passed
+    return report

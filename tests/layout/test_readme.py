@@ -1,0 +1,47 @@
+"""CI runs what the README tells people to run, word for word; links lead somewhere."""
+
+import re
+
+import pytest
+
+from helpers.source import ROOT
+
+COMMAND = re.compile(r"^    (python3 -m venv .*)$", re.MULTILINE)
+
+
+def commands(readme):
+    return COMMAND.findall(readme)
+
+
+def obeys(readme, script):
+    """Is the README's second command a line of the CI script, which stops at the first failure and knows it is CI?"""
+    lines = script.splitlines()
+    found = commands(readme)
+    if len(found) != 2 or found[1] not in lines or "set -euo pipefail" not in lines:
+        return False
+    return "export CI=true" in lines[: lines.index(found[1])]
+
+
+def test_ci_runs_the_second_command():
+    assert obeys((ROOT / "README.md").read_text(), (ROOT / ".ci/run").read_text())
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111 == 0o111
+
+
+@pytest.mark.parametrize("change", ["/pytest", "export CI=true", "set -euo pipefail", "'.[test]'"])
+def test_it_bites(change):
+    script = (ROOT / ".ci/run").read_text()
+    assert change in script
+    assert not obeys((ROOT / "README.md").read_text(), script.replace(change, "true"))
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda path: path.name)
+def test_links_lead_to_files(page):
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_word_of_the_guide_is_in_the_makefile():
+    words = set(re.findall(r"`make (\w[\w-]*)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    rules = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert len(words) > 8
+    assert words <= rules
