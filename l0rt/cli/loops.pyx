@@ -4,7 +4,7 @@ Every loop runs its work ``n`` times and returns the nanoseconds that it took, t
 """
 
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free as c_free
 
 from l0rt.capi cimport *
 from l0rt.core.raw cimport now_ns
@@ -24,13 +24,14 @@ from l0rt.runtime.guard cimport (
 def malloc_free(const uint64_t[::1] sizes, uint64_t n):
     """l0rt_malloc and l0rt_free, going round the ``sizes``, whose number is a power of two."""
     cdef uint64_t i, start, spent, mask = sizes.shape[0] - 1
+    cdef const uint64_t* nbytes = &sizes[0]
     cdef l0rt_stream* stream
     cdef void* ptr
     with nogil:
         stream = l0rt_current_stream(-1)
         start = now_ns()
         for i in range(n):
-            ptr = l0rt_malloc(sizes[i & mask], -1, stream)
+            ptr = l0rt_malloc(nbytes[i & mask], -1, stream)
             l0rt_free(ptr)
         spent = now_ns() - start
     return spent
@@ -61,55 +62,62 @@ cdef class Blocks:
     def fill(self, const uint64_t[::1] sizes):
         """Allocate into every slot, going round the ``sizes``, whose number is a power of two."""
         cdef uint64_t i, start, spent, mask = sizes.shape[0] - 1
+        cdef const uint64_t* size = &sizes[0]
         cdef l0rt_stream* stream
         with nogil:
             stream = l0rt_current_stream(-1)
             start = now_ns()
             for i in range(self.count):
-                self.ptr[i] = l0rt_malloc(sizes[i & mask], -1, stream)
-                self.nbytes[i] = sizes[i & mask]
+                self.ptr[i] = l0rt_malloc(size[i & mask], -1, stream)
+                self.nbytes[i] = size[i & mask]
             spent = now_ns() - start
         return spent
 
     def free(self, size_t step=1):
         """Free every slot, or every ``step``-th."""
-        cdef uint64_t i, start, spent
+        cdef uint64_t start, spent, i = 0
         with nogil:
             start = now_ns()
-            for i in range(0, self.count, step):
+            while i < self.count:
                 l0rt_free(self.ptr[i])
                 self.ptr[i] = NULL
+                i += step
             spent = now_ns() - start
         return spent
 
     def swap(self, const uint64_t[::1] slots, const uint64_t[::1] sizes, uint64_t n):
         """Free a slot and allocate into it anew, going round ``slots`` and ``sizes``, both of one power of two."""
         cdef uint64_t i, k, start, spent, mask = sizes.shape[0] - 1
+        cdef const uint64_t* slot = &slots[0]
+        cdef const uint64_t* size = &sizes[0]
         cdef l0rt_stream* stream
         with nogil:
             stream = l0rt_current_stream(-1)
             start = now_ns()
             for i in range(n):
-                k = slots[i & mask]
+                k = slot[i & mask]
                 l0rt_free(self.ptr[k])
                 self.ptr[k] = NULL
-                self.ptr[k] = l0rt_malloc(sizes[i & mask], -1, stream)
-                self.nbytes[k] = sizes[i & mask]
+                self.ptr[k] = l0rt_malloc(size[i & mask], -1, stream)
+                self.nbytes[k] = size[i & mask]
             spent = now_ns() - start
         return spent
 
     def replay(self, const unsigned char[::1] ops, const uint64_t[::1] slots, const uint64_t[::1] sizes, uint64_t n):
         """The first ``n`` operations of a trace: 0 allocates into a slot, 1 frees it."""
         cdef uint64_t i, k, start, spent
+        cdef const unsigned char* op = &ops[0]
+        cdef const uint64_t* slot = &slots[0]
+        cdef const uint64_t* size = &sizes[0]
         cdef l0rt_stream* stream
         with nogil:
             stream = l0rt_current_stream(-1)
             start = now_ns()
             for i in range(n):
-                k = slots[i]
-                if ops[i] == 0:
-                    self.ptr[k] = l0rt_malloc(sizes[i], -1, stream)
-                    self.nbytes[k] = sizes[i]
+                k = slot[i]
+                if op[i] == 0:
+                    self.ptr[k] = l0rt_malloc(size[i], -1, stream)
+                    self.nbytes[k] = size[i]
                 else:
                     l0rt_free(self.ptr[k])
                     self.ptr[k] = NULL
@@ -117,8 +125,8 @@ cdef class Blocks:
         return spent
 
     def __dealloc__(self):
-        free(self.ptr)
-        free(self.nbytes)
+        c_free(self.ptr)
+        c_free(self.nbytes)
 
 
 def current_stream(uint64_t n):

@@ -41,11 +41,12 @@ cdef int _allocate(Context context, Device device, size_t nbytes, void** out) ex
 def allocate_free(Context context, Device device, const uint64_t[::1] sizes, uint64_t n):
     """zeMemAllocDevice and zeMemFree, going round the ``sizes``, whose number is a power of two."""
     cdef uint64_t i, start, spent, mask = sizes.shape[0] - 1
+    cdef const uint64_t* size = &sizes[0]
     cdef void* ptr
     with nogil:
         start = now_ns()
         for i in range(n):
-            _allocate(context, device, sizes[i & mask], &ptr)
+            _allocate(context, device, size[i & mask], &ptr)
             CHECK(ze.zeMemFree(context._h, ptr))
         spent = now_ns() - start
     return spent
@@ -55,8 +56,11 @@ def replay(Context context, Device device, const unsigned char[::1] ops, const u
            const uint64_t[::1] sizes, uint64_t n):
     """The first ``n`` operations of a trace, each one driver call: 0 allocates into a slot, 1 frees it."""
     cdef uint64_t i, start, spent, count = 0
+    cdef const unsigned char* op = &ops[0]
+    cdef const uint64_t* slot = &slots[0]
+    cdef const uint64_t* size = &sizes[0]
     for i in range(n):
-        count = max(count, slots[i] + 1)
+        count = max(count, slot[i] + 1)
     cdef void** live = <void**>calloc(count + 1, sizeof(void*))
     if live == NULL:
         raise MemoryError()
@@ -64,11 +68,11 @@ def replay(Context context, Device device, const unsigned char[::1] ops, const u
         with nogil:
             start = now_ns()
             for i in range(n):
-                if ops[i] == 0:
-                    _allocate(context, device, sizes[i], &live[slots[i]])
+                if op[i] == 0:
+                    _allocate(context, device, size[i], &live[slot[i]])
                 else:
-                    CHECK(ze.zeMemFree(context._h, live[slots[i]]))
-                    live[slots[i]] = NULL
+                    CHECK(ze.zeMemFree(context._h, live[slot[i]]))
+                    live[slot[i]] = NULL
             spent = now_ns() - start
         return spent
     finally:
