@@ -149,7 +149,7 @@ def replay(lab, name, scale):
 
     def notes(_):
         held = Note(max(peaks) / trace.peak, "x")
-        return {"reserved/requested": held, "driver calls": Note(calls[-1]), "operations": Note(len(trace))}
+        return {"reserved/requested": held, "driver calls": Note(calls[-1])}
 
     yield Work(
         loop,

@@ -127,7 +127,7 @@ def _times(suite, rows):
             report.time_text(row["ns"]),
             report.time_text(row["min"]),
             report.time_text(raw),
-            f"{row['ratio']:.3g}" if raw else "",
+            report.digits(row["ratio"]) if raw else "",
             report.limit_text(report.time_text(row["budget"]), row["within"]) if "budget" in row else "",
         )
     return made
@@ -144,7 +144,7 @@ def _notes(found):
 def note_text(note):
     """Return the value of a note with its unit."""
     value, unit = note["value"], note["unit"]
-    return f"{value:,.0f}" if isinstance(value, int) else f"{value:.3g} {unit}"
+    return f"{value:,}" if isinstance(value, int) else f"{report.digits(value)} {unit}"
 
 
 def _note_limit(note):
@@ -195,7 +195,7 @@ def compare(a, b, out):
     for name, (value, text) in ours.items():
         if name in theirs:
             other, other_text = theirs[name]
-            made.add_row(name, text, other_text, f"{other / value:.3g}" if value else "")
+            made.add_row(name, text, other_text, report.digits(other / value) if value else "")
     out.print()
     out.print(made)
     for name, only in (("A", ours.keys() - theirs.keys()), ("B", theirs.keys() - ours.keys())):

@@ -20,7 +20,7 @@ from l0rt import config
 from l0rt.cli import report
 from l0rt.cli.probe import MARK
 
-PREFIXES = ("L0RT_", "ZE_", "ZEL_", "ZES_", "ZEX_", "NEO", "ONEAPI_DEVICE_SELECTOR", "SetCommandStreamReceiver")
+PREFIXES = ("L0RT_", "ZE_", "ZEL_", "ZES_", "ZEX_", "NEO", "ONEAPI_DEVICE_SELECTOR", *report.SIMULATION)
 PATIENCE = 60.0  # seconds for a child's answer: a kernel cache that is filled for the first time takes some
 VENDORS = {"0x8086": "Intel", "0x10de": "NVIDIA", "0x1002": "AMD"}
 
@@ -238,7 +238,8 @@ def device_lines(device, found):
         state = "not tried"
     copy = f", copy group {device['copy_ordinal']} ({device['copy_queues']} queues)"
     lines = [
-        f"device {index}    {device['name']}" + (f" *** {caveat} ***" if caveat else ""),
+        f"device {index}    {device['name']}",
+        *([f"            *** {caveat} ***"] if caveat else []),
         f"  trial     {state}",
         f"  driver    version {device['driver_version']}, API {'.'.join(map(str, device['api_version']))}",
         f"  PCI       {device.get('pci') or 'not told'}, {'integrated' if device['integrated'] else 'discrete'}",

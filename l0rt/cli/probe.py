@@ -41,7 +41,8 @@ def driver():
         try:
             devices.lazy.init()
         except (L0Error, ValueError) as e:
-            return {"error": str(e)}
+            # The report says itself what else to try; here is what went wrong.
+            return {"error": str(e).removeprefix("no Level Zero device: ").partition(". L0RT_DRIVER=cpu")[0]}
     return {
         "library": devices.library.real_path(),
         "loader": devices.library.loader_version(),

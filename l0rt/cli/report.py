@@ -98,16 +98,14 @@ def head_lines(head):
     """Return the head as lines of text."""
     driver, device, machine = head["driver"], head["device"], head["machine"]
     loader = f", loader {driver['loader']}" if driver["loader"] else ""
-    lines = [
+    device_line = f"device  {device['index']}: {device['name']}"
+    return [
         f"l0rt {head['l0rt']}, Python {head['python']}, {head['date']}",
         f"driver  {driver['library']}",
         f"        version {driver['version']}, API {driver['api']}{loader}",
-        f"device  {device['index']}: {device['name']}",
+        device_line + (f" *** {head['caveat']} ***" if head["caveat"] else ""),
         f"machine {machine['cpu']}, {machine['cores']} cores, {machine['system']}",
     ]
-    if head["caveat"]:
-        lines.insert(4, f"        *** {head['caveat']} ***")
-    return lines
 
 
 def print_lines(out, lines):
@@ -118,20 +116,27 @@ def print_lines(out, lines):
 
 def table(*columns):
     """Return a table without lines; the first column is text, the others are figures."""
-    made = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
         made.add_column(name, justify="right" if place else "left", no_wrap=True, overflow="fold")
     return made
 
 
 def time_text(ns):
-    """Return nanoseconds in a unit that suits them; nothing for None."""
+    """Return nanoseconds with three digits and a unit that suits them; nothing for None."""
     if ns is None:
         return ""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if ns >= size:
-            return f"{ns / size:.3g} {unit}" if ns / size < 1000 else f"{ns / size:,.0f} {unit}"
-    return f"{ns:.1f} ns"
+        if ns >= 0.9995 * size:
+            return f"{digits(ns / size)} {unit}"
+    return f"{digits(ns)} ns"
+
+
+def digits(value):
+    """Return a figure with three digits that mean something, fewer below one."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
 
 
 def size_text(nbytes):

@@ -12,7 +12,11 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: ``rounds`` rounds of about ``round_ns`` each, after one to warm up."""
+    """How long to measure: ``rounds`` rounds of about ``round_ns`` each, after one to warm up.
+
+    Many short rounds rather than a few long ones: what disturbs a machine comes in bursts, and a median leaves out
+    the rounds that were hit.
+    """
 
     name: str
     round_ns: float
@@ -20,8 +24,8 @@ class Effort:
 
 
 SMOKE = Effort("smoke", 2e4, 2)  # for tests: everything runs, no figure means anything
-QUICK = Effort("quick", 5e6, 7)
-FULL = Effort("full", 25e6, 15)
+QUICK = Effort("quick", 2e6, 25)
+FULL = Effort("full", 5e6, 99)
 
 
 @dataclass(frozen=True)
@@ -63,14 +67,16 @@ class Work:
     """What one row does. Each loop runs its operation n times and returns the nanoseconds that this took.
 
     ``raw`` is the same on the bare driver, ``beside`` something else to compare with. ``n`` fixes how many operations
-    a round has; ``most`` is how many may run in one go, with ``rest`` called, not timed, after each. ``notes`` is
-    called at the end with the figures, and returns name -> Note.
+    a round has, ``rounds`` limits their number where one takes long; ``most`` is how many operations may run in one
+    go, with ``rest`` called, not timed, after each. ``notes`` is called at the end with the figures, and returns
+    name -> Note.
     """
 
     loop: Callable[[int], float]
     raw: Callable[[int], float] | None = None
     beside: Callable[[int], float] | None = None
     n: int | None = None
+    rounds: int = 1000
     most: int | None = None
     rest: Callable[[], object] = field(default=lambda: None)
     notes: Callable[[dict], dict] = field(default=lambda figures: {})
@@ -159,7 +165,7 @@ def figures(work, effort):
     loops = loops_of(work)
     count = {name: operations(work, loop, effort.round_ns) for name, loop in loops.items()}
     rounds = {name: [] for name in loops}
-    for _ in range(effort.rounds):
+    for _ in range(min(effort.rounds, work.rounds)):
         for name, loop in loops.items():
             rounds[name].append(run(work, loop, count[name]) / count[name])
     return {name: Figure.of(found) for name, found in rounds.items()}

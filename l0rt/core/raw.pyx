@@ -128,6 +128,7 @@ def wait_on(CommandList list, EventPool pool, uint64_t n):
     cdef uint64_t i, start, spent
     with nogil:
         CHECK(ze.zeCommandListAppendSignalEvent(list._h, pool.events[0]))
+        _drain(list, pool)
         start = now_ns()
         for i in range(n):
             CHECK(ze.zeCommandListAppendWaitOnEvents(list._h, 1, &pool.events[0]))
