@@ -5,11 +5,10 @@ import os
 import pytest
 
 from l0rt import config
-from l0rt.cli import bench
+from l0rt.cli.bench import chosen
 from l0rt.cli.lab import Lab
-from l0rt.cli.rows import QUICK, ROWS, Skip, operations, run
+from l0rt.cli.rows import QUICK, Skip, operations, run
 
-assert bench.SUITES  # importing it defines the rows
 if not os.environ.get("L0RT_DRIVER"):
     config.set("driver", "auto")
 
@@ -58,7 +57,7 @@ def pytest_generate_tests(metafunc):
     """A file's SUITES name the rows that its function is run with, each with the clock that its benchmark reads."""
     if "clock" not in metafunc.fixturenames:
         return
-    pairs = [(row, Clock()) for row in ROWS.values() if row.suite in metafunc.module.SUITES]
+    pairs = [(row, Clock()) for row in chosen(metafunc.module.SUITES)]
     metafunc.parametrize(
         ("row", "clock"),
         [

@@ -3,8 +3,6 @@
 A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.
 """
 
-from collections import OrderedDict
-
 from l0rt.runtime import device_allocator as _device
 from l0rt.runtime import host_allocator as _host
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
@@ -57,7 +55,7 @@ def memory_stats(device=None, /):
 
     Empty while nothing was allocated.
     """
-    return OrderedDict(_device.flat_stats(device))
+    return _device.flat_stats(device)
 
 
 def _nested(flat):
@@ -78,7 +76,7 @@ def memory_stats_as_nested_dict(device=None, /):
 
 def host_memory_stats(device=None, /):
     """Return the statistics of the pinned memory that ``device`` reaches, under the keys of `memory_stats`."""
-    return OrderedDict(_host.flat_stats(device))
+    return _host.flat_stats(device)
 
 
 def max_memory_allocated(device=None, /):

@@ -23,10 +23,12 @@ from l0rt.runtime.stream import (
     Stream,
     current_stream,
     default_stream,
-    index_or_current as _index_or_current,
     set_stream,
     stream,
     synchronize,
+)
+from l0rt.runtime.stream import (
+    index_or_current as _index_or_current,
 )
 
 __all__ = [

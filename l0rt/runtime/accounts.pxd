@@ -7,11 +7,23 @@ an account without room is tight, and then the caller locks all arenas, grows, t
 
 What is free but part of a split segment ("inactive split") grows when memory is freed. On a hit it changes by exactly
 the opposite of what is allocated, so it has no field of its own: it is at a possible peak when `room` passes `ceiling`.
+
+The share below the peaks of both pools together is the arena's, and its two accounts move it between them.
 """
 
 from libc.stdint cimport int64_t
 
-from l0rt.runtime.structs cimport l0rt_account
+from l0rt.runtime.structs cimport l0rt_account, l0rt_arena
+
+cdef void accounts_balance(l0rt_arena* arena, int pool, bint greedy) noexcept nogil
+
+
+cdef inline int64_t quiet_count(l0rt_account* account) noexcept nogil:
+    return account.quiet_limit.count + account.room.count - account.ceiling.count
+
+
+cdef inline int64_t quiet_bytes(l0rt_account* account) noexcept nogil:
+    return account.quiet_limit.bytes + account.room.bytes - account.ceiling.bytes
 
 
 cdef inline bint account_is_tight(l0rt_account* account, int64_t bytes, int64_t requested,
@@ -57,10 +69,10 @@ cdef inline void account_give(l0rt_account* account, int64_t bytes, int64_t requ
     account_gain(account, quiet, quiet_bytes)
 
 
-cdef inline void account_park(l0rt_account* account, int64_t bytes, int sign) noexcept nogil:
+cdef inline void account_park(l0rt_arena* arena, int pool, int64_t bytes, int sign) noexcept nogil:
     """Freed but still active: allocated falls and room does not grow. With a sign of -1, taken back."""
-    account.limit.count -= sign
-    account.limit.bytes -= sign * bytes
+    cdef l0rt_account* account = &arena.accounts[pool]
+    limits_lower(arena, account, sign, sign * bytes)
     account.freed.count += sign
     account.freed.bytes += sign * bytes
     account.pending.count += sign
@@ -69,20 +81,29 @@ cdef inline void account_park(l0rt_account* account, int64_t bytes, int sign) no
     account.quieted.bytes -= sign * bytes
 
 
-cdef inline void account_unpark(l0rt_account* account, int64_t bytes, int64_t requested,
+cdef inline void account_unpark(l0rt_arena* arena, int pool, int64_t bytes, int64_t requested,
                                 int64_t quiet, int64_t quiet_bytes) noexcept nogil:
     """The last use of a parked block is over: it is active no more."""
+    cdef l0rt_account* account = &arena.accounts[pool]
+    limits_lower(arena, account, -1, -bytes)
     account.room.count += 1
     account.room.bytes += bytes
     account.room.requested += requested
     account.freed.requested += requested
-    account.limit.count += 1
-    account.limit.bytes += bytes
     account.pending.count -= 1
     account.pending.bytes -= bytes
     account.ceiling.count += 1 - quiet
     account.ceiling.bytes += bytes - quiet_bytes
     account_gain(account, quiet, quiet_bytes)
+
+
+cdef inline void limits_lower(l0rt_arena* arena, l0rt_account* account, int64_t count, int64_t bytes) noexcept nogil:
+    account.limit.count -= count
+    account.limit.bytes -= bytes
+    account.own_limit.count -= count
+    account.own_limit.bytes -= bytes
+    arena.limit.count -= count
+    arena.limit.bytes -= bytes
 
 
 cdef inline void account_gain(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:

@@ -1,7 +1,8 @@
 """The caching allocator in Python: one heap over any kind of memory."""
 
 cimport cython
-from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, realloc
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.blockmap cimport map_find
@@ -24,6 +25,7 @@ from l0rt.runtime.heap cimport (
     pointer_free,
 )
 from l0rt.runtime.pending cimport block_use
+from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
@@ -32,6 +34,7 @@ from l0rt.runtime.structs cimport (
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
+    SMALL,
     l0rt_arena,
     l0rt_block,
     l0rt_family,
@@ -129,6 +132,24 @@ cdef class Allocator:
             heap_stats(self.heap, &stats)
         return stats_dict(&stats)
 
+    def snapshot(self):
+        """Every block as a dictionary, segment by segment, in the order of addresses."""
+        cdef int64_t room = 1024, count
+        cdef l0rt_block_info* blocks = NULL
+        while True:
+            blocks = <l0rt_block_info*>realloc(blocks, room * sizeof(l0rt_block_info))
+            if blocks == NULL:
+                raise MemoryError("no host memory for a snapshot")
+            with nogil:
+                count = heap_snapshot(self.heap, blocks, room)
+            if count <= room:
+                break
+            room = count + count // 4
+        try:
+            return [block_dict(&blocks[i]) for i in range(count)]
+        finally:
+            free(blocks)
+
     def reset_peak_stats(self):
         """Let every peak be the current value."""
         with nogil:
@@ -208,6 +229,22 @@ cdef str size_text(nbytes):
         if nbytes >= 1 << power:
             return f"{nbytes / (1 << power):.2f} {unit}"
     return f"{nbytes} bytes"
+
+
+STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending")
+
+
+cdef dict block_dict(l0rt_block_info* block):
+    return {
+        "segment": block.segment,
+        "segment_size": block.segment_size,
+        "pool": "small" if block.pool == SMALL else "large",
+        "stream": <uintptr_t>block.stream,
+        "address": block.address,
+        "size": block.size,
+        "requested": block.requested,
+        "state": STATE_NAMES[block.state],
+    }
 
 
 FAMILY_NAMES = (

@@ -31,7 +31,9 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil
 cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil
 
-cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes) noexcept nogil
+# The other halves of the two below: behind the stacks, and the lock is held and will be
+# released; for arena_try only if `locked`.
+cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil
 cdef bint block_try(l0rt_block* block) noexcept nogil
 
 
@@ -42,7 +44,7 @@ cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nog
     cdef l0rt_block* block
     cdef int64_t size, count, bytes, requested
     if unlikely(klass >= CLASSES):
-        return arena_try(arena, nbytes)
+        return arena_try(arena, nbytes, False)
     if unlikely(not spin_try(&arena.lock)):
         return NULL
     block = arena.stacks[klass]
@@ -51,8 +53,7 @@ cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nog
     bytes = account.room.bytes - size
     requested = account.room.requested - <int64_t>nbytes
     if unlikely(block == NULL or (count | bytes | requested) < 0):
-        spin_unlock(&arena.lock)
-        return arena_try(arena, nbytes)
+        return arena_try(arena, nbytes, True)
     arena.stacks[klass] = block.next
     arena.stack_room += size
     account.room.count = count
@@ -78,7 +79,6 @@ cdef inline bint block_drop(l0rt_block* block) noexcept nogil:
     stack_room = arena.stack_room - size
     if unlikely(block.state != LIVE
                 or ((account.ceiling.count - count) | (account.ceiling.bytes - bytes) | stack_room) < 0):
-        spin_unlock(&arena.lock)
         return block_try(block)
     klass = (<size_t>size >> GRAIN_SHIFT) - 1
     arena.stack_room = stack_room

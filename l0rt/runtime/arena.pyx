@@ -9,8 +9,9 @@ from l0rt.runtime.accounts cimport (
     account_is_tight,
     account_take,
     account_unpark,
+    accounts_balance,
 )
-from l0rt.runtime.atomics cimport spin_try, spin_unlock
+from l0rt.runtime.atomics cimport spin_try, spin_unlock, unlikely
 from l0rt.runtime.bins cimport bins_find
 from l0rt.runtime.blocks cimport (
     block_bin,
@@ -52,10 +53,10 @@ cdef struct l0rt_join:              # what giving a block to the bins would come
     bint is_split
 
 
-cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes) noexcept nogil:
-    """The hit path's second half: stacks and bins, without waiting for the lock."""
+cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil:
+    """The hit path's other half: stacks and bins, without waiting for the lock."""
     cdef l0rt_block* block = NULL
-    if nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock):
+    if not locked and (nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock)):
         return NULL
     arena_take(arena, (nbytes + GRAIN - 1) & ~<size_t>(GRAIN - 1), nbytes, False, &block)
     spin_unlock(&arena.lock)
@@ -63,11 +64,10 @@ cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes) noexcept nogil:
 
 
 cdef bint block_try(l0rt_block* block) noexcept nogil:
-    cdef bint done
-    if not spin_try(&block.arena.lock):
-        return False
-    done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
-    spin_unlock(&block.arena.lock)
+    """The fast free's other half: whatever needs no memory operation and no census."""
+    cdef l0rt_arena* arena = block.arena
+    cdef bint done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
+    spin_unlock(&arena.lock)
     return done
 
 
@@ -82,7 +82,7 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
     if pool == SMALL:
         block = arena.stacks[(size - 1) >> GRAIN_SHIFT]
         if block != NULL:
-            if not settling and account_is_tight(account, size, requested, quiet, quiet_bytes):
+            if not settling and is_tight(arena, pool, size, requested, quiet, quiet_bytes):
                 return TIGHT
             arena.stacks[(size - 1) >> GRAIN_SHIFT] = block.next
             arena.stack_room += size
@@ -103,13 +103,37 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
         quiet += 1
         if not records_ready(arena):
             return L0RT_NO_HOST_MEMORY
-    if not settling and account_is_tight(account, block.size - rest, requested, quiet, quiet_bytes):
+    if not settling and is_tight(arena, pool, block.size - rest, requested, quiet, quiet_bytes):
         return TIGHT
     block_unbin(block)
     if rest != 0:
         block_bin(block_split(block, size))
     give_out(account, block, requested, quiet, quiet_bytes, out)
     return TAKEN
+
+
+cdef inline bint is_tight(l0rt_arena* arena, int pool, int64_t bytes, int64_t requested,
+                          int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """Is there no room, wherever in this arena?"""
+    cdef l0rt_account* account = &arena.accounts[pool]
+    cdef int greedy = 0
+    while unlikely(account_is_tight(account, bytes, requested, quiet, quiet_bytes)):
+        if greedy == 2:
+            return True
+        accounts_balance(arena, pool, greedy)
+        greedy += 1
+    return False
+
+
+cdef inline bint is_loud(l0rt_arena* arena, int pool, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    cdef l0rt_account* account = &arena.accounts[pool]
+    cdef int greedy = 0
+    while unlikely(account_is_loud(account, quiet, quiet_bytes)):
+        if greedy == 2:
+            return True
+        accounts_balance(arena, pool, greedy)
+        greedy += 1
+    return False
 
 
 cdef inline void give_out(l0rt_account* account, l0rt_block* block, uint64_t requested,
@@ -137,10 +161,10 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
         join_preview(block, &join)
         quiet = join.is_split - join.neighbours
         quiet_bytes = size if join.is_split else size - join.size
-    if not settling and account_is_loud(account, quiet, quiet_bytes):
+    if not settling and is_loud(arena, pool, quiet, quiet_bytes):
         return False
     if parked:
-        account_unpark(account, size, block.requested, quiet, quiet_bytes)
+        account_unpark(arena, pool, size, block.requested, quiet, quiet_bytes)
     else:
         account_give(account, size, block.requested, quiet, quiet_bytes)
     if stacked:

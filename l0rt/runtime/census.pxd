@@ -2,11 +2,11 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from l0rt.runtime.structs cimport l0rt_account, l0rt_heap, l0rt_stats
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_stats
 
 cdef bint census_lock(l0rt_heap* heap) noexcept nogil
 cdef void census_unlock(l0rt_heap* heap) noexcept nogil
-cdef void census_take(l0rt_heap* heap, l0rt_account* eager) noexcept nogil
+cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int pool) noexcept nogil
 cdef void census_segment(l0rt_heap* heap, int pool, int64_t bytes, int sign) noexcept nogil
 cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil
 

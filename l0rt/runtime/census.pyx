@@ -3,6 +3,11 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from l0rt.runtime.accounts cimport (
+    accounts_balance,
+    quiet_bytes,
+    quiet_count,
+)
 from l0rt.runtime.atomics cimport (
     load_i64,
     load_int,
@@ -38,6 +43,8 @@ cdef enum:
     QUIET = 3
     QUIET_BYTES = 4
     UNITS = 5
+    # of the small pool, the large one, and
+    ALL = 2
 
 
 cdef struct l0rt_tally:             # sums of one pool over all arenas
@@ -97,8 +104,8 @@ cdef void tally(l0rt_heap* heap, l0rt_tally* sums) noexcept nogil:
             sum.requested += account.limit.requested - account.room.requested
             sum.pending += account.pending.count
             sum.pending_bytes += account.pending.bytes
-            sum.quiet += account.quiet_limit.count + account.room.count - account.ceiling.count
-            sum.quiet_bytes += account.quiet_limit.bytes + account.room.bytes - account.ceiling.bytes
+            sum.quiet += quiet_count(account)
+            sum.quiet_bytes += quiet_bytes(account)
             sum.freed += account.freed.count
             sum.freed_bytes += account.freed.bytes
             sum.freed_requested += account.freed.requested
@@ -126,48 +133,59 @@ cdef inline void level(l0rt_family* family, int64_t small, int64_t large, int64_
             slack[i] = stat.peak - now
 
 
+cdef inline int64_t moves(l0rt_account* account) noexcept nogil:
+    """Allocations and frees ever."""
+    return 2 * account.freed.count + account.limit.count - account.room.count
+
+
 cdef inline bint is_busy(l0rt_account* account) noexcept nogil:
     """Has the account moved since the last census?"""
-    return account.seen != account.freed.count + account.limit.count - account.room.count
+    return account.seen != moves(account)
 
 
-cdef inline int64_t share(int64_t* slack, int pool, int64_t* busy, bint eager) noexcept nogil:
-    """A busy account's part of what is left below the peaks, of its pool and of all; an idle one finds out when it needs
-    some. What does not divide goes to the one that ran out."""
-    cdef int64_t part = slack[pool] // busy[pool], part_of_all = slack[2] // busy[2]
-    if eager:
-        part += slack[pool] % busy[pool]
-        part_of_all += slack[2] % busy[2]
-    return part if part < part_of_all else part_of_all
+cdef inline int64_t share(int64_t slack, int64_t busy, bint is_busy, bint is_eager) noexcept nogil:
+    """A part of what is left below a peak. All that are busy get the same, and the one that ran out what does not
+    divide; the idle get nothing, and find out when they need some."""
+    if not is_busy:
+        return 0
+    return slack // busy + (slack % busy if is_eager else 0)
 
 
-cdef inline void hand_out(l0rt_account* account, int64_t* part) noexcept nogil:
-    # inactive split first: it is told from the old room
-    account.quiet_limit.count += account.room.count - account.ceiling.count + part[QUIET]
-    account.quiet_limit.bytes += account.room.bytes - account.ceiling.bytes + part[QUIET_BYTES]
-    account.ceiling.count = part[COUNT] + part[QUIET]
-    account.ceiling.bytes = part[BYTES] + part[QUIET_BYTES]
-    account.limit.count += part[COUNT] - account.room.count
-    account.limit.bytes += part[BYTES] - account.room.bytes
-    account.limit.requested += part[REQUESTED] - account.room.requested
-    account.room.count = part[COUNT]
-    account.room.bytes = part[BYTES]
-    account.room.requested = part[REQUESTED]
-    account.seen = account.freed.count + account.limit.count - account.room.count
+cdef inline void account_own(l0rt_account* account, int64_t[3]* slack, int pool, int64_t busy, bint eager) noexcept nogil:
+    cdef bint some = eager or is_busy(account)
+    account.own_limit.count = account.limit.count - account.room.count + share(slack[COUNT][pool], busy, some, eager)
+    account.own_limit.bytes = account.limit.bytes - account.room.bytes + share(slack[BYTES][pool], busy, some, eager)
+    account.own_limit.requested = (
+        account.limit.requested - account.room.requested + share(slack[REQUESTED][pool], busy, some, eager))
+    account.own_quiet_limit.count = quiet_count(account) + share(slack[QUIET][pool], busy, some, eager)
+    account.own_quiet_limit.bytes = quiet_bytes(account) + share(slack[QUIET_BYTES][pool], busy, some, eager)
 
 
-cdef void census_take(l0rt_heap* heap, l0rt_account* eager) noexcept nogil:
+cdef inline void arena_own(l0rt_arena* arena, int64_t[3]* slack, int64_t busy, bint some, bint eager) noexcept nogil:
+    cdef l0rt_account* a = &arena.accounts[SMALL]
+    cdef l0rt_account* b = &arena.accounts[LARGE]
+    arena.limit.count = (
+        a.limit.count - a.room.count + b.limit.count - b.room.count + share(slack[COUNT][ALL], busy, some, eager))
+    arena.limit.bytes = (
+        a.limit.bytes - a.room.bytes + b.limit.bytes - b.room.bytes + share(slack[BYTES][ALL], busy, some, eager))
+    arena.limit.requested = (
+        a.limit.requested - a.room.requested + b.limit.requested - b.room.requested
+        + share(slack[REQUESTED][ALL], busy, some, eager))
+    arena.quiet_limit.count = quiet_count(a) + quiet_count(b) + share(slack[QUIET][ALL], busy, some, eager)
+    arena.quiet_limit.bytes = quiet_bytes(a) + quiet_bytes(b) + share(slack[QUIET_BYTES][ALL], busy, some, eager)
+
+
+cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexcept nogil:
     """Raise the peaks to what is so, and hand out new room. All arenas are locked."""
-    cdef l0rt_tally sums[POOLS]
+    cdef l0rt_tally[POOLS] sums
     cdef l0rt_tally* a = &sums[SMALL]
     cdef l0rt_tally* b = &sums[LARGE]
     cdef l0rt_stats* stats = &heap.stats
-    cdef int64_t[UNITS][3] slack    # small, large, all
+    cdef int64_t[UNITS][3] slack
+    cdef int64_t[3] busy
     cdef l0rt_arena* arena
-    cdef l0rt_account* account
-    cdef int64_t[3] busy            # accounts; small, large, all
-    cdef int64_t[UNITS] part
-    cdef int pool, i
+    cdef int pool
+    cdef bint is_eager, some
     tally(heap, sums)
     memset(slack, 0x3f, sizeof(slack))          # more than any memory has
     level(&stats.allocation, a.allocated, b.allocated, slack[COUNT])
@@ -180,21 +198,23 @@ cdef void census_take(l0rt_heap* heap, l0rt_account* eager) noexcept nogil:
     memset(busy, 0, sizeof(busy))
     arena = heap.arenas
     while arena != NULL:
+        some = arena == eager
         for pool in range(POOLS):
-            account = &arena.accounts[pool]
-            if account == eager or is_busy(account):
+            if is_busy(&arena.accounts[pool]) or (arena == eager and pool == eager_pool):
                 busy[pool] += 1
-                busy[2] += 1
+                some = True
+        busy[ALL] += some
         arena = arena.next
     arena = heap.arenas
     while arena != NULL:
+        is_eager = arena == eager
+        some = is_eager or is_busy(&arena.accounts[SMALL]) or is_busy(&arena.accounts[LARGE])
+        arena_own(arena, slack, busy[ALL], some, is_eager)
         for pool in range(POOLS):
-            account = &arena.accounts[pool]
-            memset(part, 0, sizeof(part))
-            if account == eager or is_busy(account):
-                for i in range(UNITS):
-                    part[i] = share(slack[i], pool, busy, account == eager)
-            hand_out(account, part)
+            account_own(&arena.accounts[pool], slack, pool, busy[pool], is_eager and pool == eager_pool)
+        for pool in range(POOLS):
+            arena.accounts[pool].seen = moves(&arena.accounts[pool])
+        accounts_balance(arena, eager_pool, False)
         arena = arena.next
 
 
@@ -242,11 +262,11 @@ cdef inline void flow(l0rt_family* family, int64_t small_freed, int64_t large_fr
 
 cdef void totals(l0rt_heap* heap) noexcept nogil:
     """Bring heap.stats up to date, counted since the heap was made. All arenas are locked."""
-    cdef l0rt_tally sums[POOLS]
+    cdef l0rt_tally[POOLS] sums
     cdef l0rt_tally* a = &sums[SMALL]
     cdef l0rt_tally* b = &sums[LARGE]
     cdef l0rt_stats* stats = &heap.stats
-    census_take(heap, NULL)
+    census_take(heap, NULL, SMALL)
     tally(heap, sums)
     flow(&stats.allocation, a.freed, b.freed)
     flow(&stats.allocated_bytes, a.freed_bytes, b.freed_bytes)
@@ -289,7 +309,7 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
     totals(heap)
     for i in range(ACCUMULATED):
         stat[i].peak = stat[i].current
-    census_take(heap, NULL)         # less room is left below lower peaks
+    census_take(heap, NULL, SMALL)         # less room is left below lower peaks
     census_unlock(heap)
 
 

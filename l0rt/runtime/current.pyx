@@ -6,6 +6,7 @@ from libc.string cimport memmove
 from l0rt.runtime.devices cimport device_at, device_total, ensure
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.records cimport *
+from l0rt.ze cimport table
 
 cdef extern from *:
     """
@@ -120,8 +121,8 @@ cdef int restore_saved(void* owner) noexcept nogil:
     """Undo the newest change that ``owner`` made on this thread; -1 if it made none here."""
     cdef l0rt_thread* thread = <l0rt_thread*>l0rt_tls
     cdef int i
-    if thread == NULL:
-        return 0
+    if thread == NULL:          # a thread that never entered anything, or a child forked inside the block
+        return -1 if table.alive else 0
     for i in range(thread.depth - 1, -1, -1):
         if thread.saved[i].owner == owner:
             restore(thread.saved[i].device, thread.saved[i].stream)

@@ -9,7 +9,7 @@ from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
-from l0rt.runtime.eventcache cimport refuse, slot_acquire, slot_query, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport refuse, slot_query, slot_release, slot_wait
 from l0rt.runtime.heap cimport (
     arena_malloc,
     heap_arena,
@@ -18,7 +18,7 @@ from l0rt.runtime.heap cimport (
     heap_empty_cache,
     heap_set_limit,
 )
-from l0rt.runtime.lane cimport lane_record
+from l0rt.runtime.lane cimport lane_ticket
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
@@ -49,12 +49,8 @@ cdef int op_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
 
 
 cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
-    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_device*, bint) noexcept nogil>slot_acquire)(
-        (<l0rt_stream*>stream).device, False)
+    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(<l0rt_stream*>stream)
     if slot == NULL:
-        return forget_error()
-    if (<int (*)(l0rt_stream*, l0rt_slot*) noexcept nogil>lane_record)(<l0rt_stream*>stream, slot) < 0:
-        slot_release(slot)
         return forget_error()
     ticket[0] = slot
     return 0

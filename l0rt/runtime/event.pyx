@@ -160,14 +160,14 @@ cdef int Event_wait(Event self, l0rt_stream* stream) except -1:
     return 0
 
 
-def elapsed_ms(uint64_t start, uint64_t end, int64_t host_span_ns, int bits, uint64_t hz):
+def elapsed_ms(start, end, host_span_ns, bits, hz):
     """Return the milliseconds from tick ``start`` to tick ``end`` of a counter of ``bits`` bits at ``hz`` a second.
 
     The counter alone tells the span modulo its period; the host clock's span, ``host_span_ns``, tells how many whole
     periods to add (it may be off by half a period). Level Zero 1.17, "Kernel Timestamp Events".
     """
     period = 1 << bits
-    ticks = (<object>end - <object>start) % period
+    ticks = (end - start) % period
     expected = host_span_ns * hz // 1_000_000_000
     ticks += (expected - ticks + period // 2) // period * period
     return ticks * 1000.0 / hz

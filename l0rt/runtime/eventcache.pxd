@@ -3,6 +3,11 @@ from libc.stdint cimport uint64_t
 from l0rt.runtime.records cimport l0rt_device, l0rt_slot, l0rt_stream
 
 
+# How the recycling asks a stream for its progress (`done`); given by who knows how to append to it.
+ctypedef void (*progress_fn)(l0rt_stream* stream) noexcept nogil
+cdef void ask_progress_with(progress_fn progress) noexcept
+cdef void slot_completed(l0rt_slot* slot) noexcept nogil
+
 # A slot with one reference, ready to be recorded.
 cdef l0rt_slot* slot_acquire(l0rt_device* device, bint timing) except NULL nogil
 cdef void slot_retain(l0rt_slot* slot) noexcept nogil

@@ -29,6 +29,14 @@ cdef uint64_t SLICE_NS = 100_000_000   # Ctrl-C and a lost device are noticed af
 _owners = []   # EventPool and Allocation objects: they hold what the slots point to
 
 
+cdef progress_fn _progress = NULL
+
+
+cdef void ask_progress_with(progress_fn progress) noexcept:
+    global _progress
+    _progress = progress
+
+
 cdef uint64_t host_clock_ns() noexcept nogil:
     cdef timespec now
     clock_gettime(CLOCK_MONOTONIC, &now)
@@ -132,6 +140,8 @@ cdef bint slot_is_over(l0rt_slot* slot, bint ask) noexcept nogil:
             return False
         slot_completed(slot)
     for i in range(slot.waiter_count):
+        if ask and l0rt_load64(&slot.waiters[i].stream.done) < slot.waiters[i].seq:
+            _progress(slot.waiters[i].stream)
         if l0rt_load64(&slot.waiters[i].stream.done) < slot.waiters[i].seq:
             return False
     return True

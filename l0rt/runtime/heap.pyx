@@ -60,7 +60,6 @@ from l0rt.runtime.structs cimport (
     SMALL_LIMIT,
     SMALL_SEGMENT,
     SPARE,
-    l0rt_account,
 )
 
 cdef extern from "stdlib.h" nogil:
@@ -153,7 +152,7 @@ cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out)
     if not census_lock(arena.heap):
         return code_when_closed(arena)
     status = arena_take(arena, size, nbytes, True, out)
-    census_take(arena.heap, &arena.accounts[SMALL if size <= SMALL_LIMIT else LARGE])
+    census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
     census_unlock(arena.heap)
     return status
 
@@ -232,7 +231,7 @@ cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
 cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
                      uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """Memory is out: other streams' cached segments, least first; then wait for work; then everything."""
-    cdef int status, tries
+    cdef int status
     unstack_all(heap)
     segments_settle(heap, NULL, False)
     if segments_release(heap, NULL, missing(heap, wanted + heap.padding)) != 0:
@@ -246,12 +245,14 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     if status != MISS:
         return status
     segments_settle(heap, NULL, True)
-    for tries in range(2):
-        segments_release(heap, NULL, missing(heap, wanted + heap.padding) if tries == 0 else UINT64_MAX)
-        census_count(heap, &heap.stats.num_alloc_retries)
+    census_count(heap, &heap.stats.num_alloc_retries)
+    segments_release(heap, NULL, missing(heap, wanted + heap.padding))
+    status = segment_new(heap, arena, pool, wanted)
+    # as much as is missing can be too little where the backend's memory is in pieces
+    if status == L0RT_OUT_OF_MEMORY and segments_release(heap, NULL, UINT64_MAX) != 0:
         status = segment_new(heap, arena, pool, wanted)
-        if status != L0RT_OUT_OF_MEMORY:
-            return status
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
     census_count(heap, &heap.stats.num_ooms)
     return L0RT_OUT_OF_MEMORY
 
@@ -261,7 +262,6 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_heap* heap
     cdef int status = L0RT_OK
-    cdef l0rt_account* account
     cdef bint done = False
     if arena == NULL:
         return L0RT_INVALID_POINTER
@@ -278,10 +278,9 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     spin_unlock(&arena.lock)
     if done or status != L0RT_OK or not census_lock(heap):
         return status
-    account = &arena.accounts[block.segment.pool]
     if block.state == LIVE or block.state == LIVE_LARGE:
         arena_give(block, True)
-        census_take(heap, account)
+        census_take(heap, arena, block.segment.pool)
     else:
         status = L0RT_DOUBLE_FREE   # another thread's, in between
     census_unlock(heap)

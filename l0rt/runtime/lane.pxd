@@ -15,6 +15,8 @@ cdef int lane_fill(
     l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
 cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
+# A slot with a reference, recorded behind everything that the stream has been given so far.
+cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil
 # 1: idle, 0: not yet.
 cdef int lane_query(l0rt_stream* stream) except -1 nogil
 cdef int lane_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil

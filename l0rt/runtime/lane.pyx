@@ -16,15 +16,19 @@ from l0rt.core.cmdlist cimport (
     list_timestamp,
     list_wait,
 )
+from l0rt.core.event cimport event_query, event_reset
 from l0rt.runtime.devices cimport core_context, core_device
 from l0rt.runtime.eventcache cimport (
+    ask_progress_with,
     device_fails,
     host_clock_ns,
     refuse,
     slot_acquire,
     slot_add_waiter,
+    slot_completed,
     slot_query,
     slot_release,
+    slot_retain,
     slot_wait,
 )
 from l0rt.runtime.records cimport *
@@ -32,10 +36,6 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.runtime.lazy import LISTS, on_exit
-
-# A stream that waits again and again but records nothing would keep the slots it waited for from being reused; after
-# so many waits it records a mark of its own.
-cdef int WAITS_BEFORE_MARK = 64
 
 _owners = []   # every CommandList that a lane uses
 
@@ -63,9 +63,14 @@ cdef int lane_create(l0rt_stream* stream) except -1:
         core_context(stream.device.index), core_device(stream.device.index),
         stream.device.info.compute_ordinal, stream.id % max(stream.device.info.compute_queues, 1),
         stream.priority, stream.in_order)
+    cdef l0rt_slot* mark
+    with nogil:
+        mark = slot_acquire(stream.device, False)
     if stream.list != NULL:     # another thread was quicker while this one was in the driver
         made.close()
+        slot_release(mark)
         return 0
+    stream.mark = mark
     _owners.append(made)
     l0rt_store_list(&stream.list, made._h)
     return 0
@@ -123,7 +128,6 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
     cdef ze_result_t r
     slot.stream = stream
     slot.seq = stream.issued + 1
-    stream.waits = 0
     if slot.ticks != NULL:
         slot.host_ns = host_clock_ns()
         r = before(stream)
@@ -144,43 +148,70 @@ cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     return unlock(stream, r)
 
 
+cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
+    cdef l0rt_slot* slot
+    cdef l0rt_slot* old
+    cdef bint recorded = False
+    lock(stream)
+    slot = stream.ticket
+    if slot != NULL and slot.seq == stream.issued:
+        slot_retain(slot)
+        unlock(stream, ZE_RESULT_SUCCESS)
+        return slot
+    unlock(stream, ZE_RESULT_SUCCESS)
+    slot = slot_acquire(stream.device, False)
+    try:
+        lane_record(stream, slot)
+        recorded = True
+    finally:
+        if not recorded:
+            slot_release(slot)
+    slot_retain(slot)           # one reference is the stream's, one the caller's
+    lock(stream)
+    old = stream.ticket
+    stream.ticket = slot
+    unlock(stream, ZE_RESULT_SUCCESS)
+    slot_release(old)
+    return slot
+
+
 cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     cdef ze_result_t r
     cdef uint64_t seq
-    cdef bint marks
     if slot.stream == stream or l0rt_load_int(&slot.complete):
         if not table.alive or stream.device.lost:
             return refuse(stream.device)
         return 0
     lock(stream)
     stream.issued += 1
-    stream.waits += 1
     seq = stream.issued
-    marks = stream.waits >= WAITS_BEFORE_MARK
     r = list_wait(stream.list, 1, &slot.event)
     unlock(stream, r)
-    slot_add_waiter(slot, stream, seq)
-    if marks:
-        return mark(stream)
-    return 0
+    return slot_add_waiter(slot, stream, seq)
 
 
-cdef int mark(l0rt_stream* stream) except -1 nogil:
-    """Record a slot that only the recycling looks at."""
-    cdef l0rt_slot* slot = slot_acquire(stream.device, False)
-    try:
-        return lane_record(stream, slot)
-    finally:
-        slot_release(slot)
+cdef void progress(l0rt_stream* stream) noexcept nogil:
+    """Find out how far the stream is, without waiting: its mark is put behind everything, and looked at later."""
+    if pthread_mutex_trylock(&stream.lock) != 0:
+        return
+    if stream.marked:
+        if event_query(stream.mark.event) == ZE_RESULT_SUCCESS:
+            slot_completed(stream.mark)
+            stream.marked = event_reset(stream.mark.event) != ZE_RESULT_SUCCESS
+    elif stream.mark != NULL:
+        stream.marked = record_locked(stream, stream.mark) == ZE_RESULT_SUCCESS
+    pthread_mutex_unlock(&stream.lock)
+
+
+ask_progress_with(progress)
 
 
 cdef int lane_wait_lane(l0rt_stream* stream, l0rt_stream* other) except -1 nogil:
     cdef l0rt_slot* slot
     if stream == other or l0rt_load64(&other.done) >= other.issued:
         return 0
-    slot = slot_acquire(other.device, False)
+    slot = lane_ticket(other)
     try:
-        lane_record(other, slot)
         return lane_wait(stream, slot)
     finally:
         slot_release(slot)
@@ -212,9 +243,8 @@ cdef int lane_query(l0rt_stream* stream) except -1 nogil:
         return 1
     if stream.device.caps.list_sync:
         return 0
-    slot = slot_acquire(stream.device, False)
+    slot = lane_ticket(stream)
     try:
-        lane_record(stream, slot)
         return slot_query(slot)
     finally:
         slot_release(slot)
@@ -227,9 +257,8 @@ cdef int lane_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 no
         return refuse(stream.device)
     if poll(stream):
         return 1
-    slot = slot_acquire(stream.device, False)
+    slot = lane_ticket(stream)
     try:
-        lane_record(stream, slot)
         return slot_wait(slot, timeout_ns)
     finally:
         slot_release(slot)

@@ -34,6 +34,10 @@ from l0rt.runtime.structs cimport (
 )
 
 
+cdef enum:
+    POLL_EVERY = 32
+
+
 cdef int block_use(l0rt_block* block, void* stream) noexcept nogil:
     """Another stream uses the block: freed, it waits for what that stream has been given by then."""
     cdef l0rt_uses* uses
@@ -82,7 +86,7 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
         status = L0RT_DOUBLE_FREE
     else:
         block.state = PENDING       # from here on nobody else touches it
-        account_park(&block.arena.accounts[block.segment.pool], block.size, 1)
+        account_park(block.arena, block.segment.pool, block.size, 1)
     spin_unlock(&block.arena.lock)
     if status != L0RT_OK:
         return status
@@ -95,11 +99,13 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     if status == L0RT_OK:
         status = queues_add(heap, block, tickets)
     if status == L0RT_OK:
+        if load_i64(&heap.pending) % POLL_EVERY == 0:
+            pending_poll(heap)      # else hits alone would let tickets pile up
         return status
     tickets_drop(heap, tickets)
     if spin_lock(&block.arena.lock):
         block.state = USED
-        account_park(&block.arena.accounts[block.segment.pool], block.size, -1)
+        account_park(block.arena, block.segment.pool, block.size, -1)
         spin_unlock(&block.arena.lock)
     return status
 
@@ -198,7 +204,7 @@ cdef void finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     spin_unlock(&block.arena.lock)
     if not done and census_lock(heap):
         arena_give(block, True)
-        census_take(heap, &block.arena.accounts[block.segment.pool])
+        census_take(heap, block.arena, block.segment.pool)
         census_unlock(heap)
 
 

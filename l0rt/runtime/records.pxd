@@ -81,7 +81,9 @@ cdef struct l0rt_stream:
     int priority                    # -1 high, 0 normal, 1 low
     bint in_order                   # the list keeps the order; else l0rt puts barriers between commands
     bint dirty                      # not in order, and something was appended since the last barrier
-    int waits                       # waits appended since the last record
+    l0rt_slot* mark                 # recorded behind everything, when the recycling asks how far the stream is
+    bint marked                     # the mark is in flight
+    l0rt_slot* ticket               # the newest of lane_ticket: serves again while nothing is appended behind it
     uint64_t issued                 # commands appended so far
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL

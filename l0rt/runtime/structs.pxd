@@ -107,6 +107,8 @@ cdef struct l0rt_account:
     l0rt_sum freed                  # ever
     l0rt_sum limit
     l0rt_sum quiet_limit
+    l0rt_sum own_limit              # the pool's share alone; limit also keeps to the arena's share of both pools
+    l0rt_sum own_quiet_limit
     l0rt_sum pending                # freed, but still active
     l0rt_sum quieted                # inactive split ever gained = freed + quieted
     int64_t seen                    # allocations and frees at the last census
@@ -117,6 +119,8 @@ cdef struct l0rt_arena:
     l0rt_account accounts[POOLS]
     l0rt_block* stacks[CLASSES]
     l0rt_bins bins[POOLS]
+    l0rt_sum limit                  # of both accounts together
+    l0rt_sum quiet_limit
     l0rt_heap* heap
     void* stream
     l0rt_arena* next                # in the heap; the list only grows

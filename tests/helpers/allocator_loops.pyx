@@ -17,12 +17,12 @@ from l0rt.runtime.census cimport heap_reserved_bytes, heap_stats
 from l0rt.runtime.heap cimport (
     arena_malloc,
     block_free,
-    block_find,
     heap_arena,
+    heap_close,
     heap_create,
     heap_destroy,
     heap_empty_cache,
-    heap_set_limit,
+    pointer_free,
 )
 from l0rt.runtime.structs cimport (
     l0rt_arena,
@@ -72,7 +72,7 @@ cdef void bump_drop(void* self, void* ticket) noexcept nogil:
 
 
 cdef int bump_is_oom(int code) noexcept nogil:
-    return 0
+    return 1
 
 
 cdef l0rt_memory_ops bump_ops
@@ -115,12 +115,14 @@ cdef class Loops:
 
     cdef l0rt_heap* heap
     cdef bump memory
+    cdef dict held
 
     def __cinit__(self, uint64_t limit=0):
         global origin
         cdef l0rt_heap_options options
         options.limit = limit
         self.memory.next = origin
+        self.held = {}
         origin += <uintptr_t>1 << 42
         self.heap = heap_create(&bump_ops, &self.memory, &options)
 
@@ -152,6 +154,44 @@ cdef class Loops:
     def empty(self):
         heap_empty_cache(self.heap)
 
+    def close(self):
+        heap_close(self.heap, 0)
+
+    def try_malloc(self, size_t nbytes, uintptr_t stream=1):
+        """0 or a status."""
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef l0rt_block* block = arena_hit(arena, nbytes)
+        return 0 if block != NULL else arena_malloc(arena, nbytes, &block)
+
+    def malloc(self, size_t nbytes, uintptr_t stream=1):
+        return <uintptr_t>malloc_(heap_arena(self.heap, <void*>stream), nbytes)
+
+    def free(self, uintptr_t ptr):
+        """0 or a status."""
+        cdef int status
+        with nogil:
+            status = pointer_free(<void*>ptr)
+        return status
+
+    def hold(self, size_t nbytes, int count, uintptr_t stream):
+        """Allocate that many and keep them until let_go()."""
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef void** held = <void**>calloc(count + 1, sizeof(void*))
+        cdef int i
+        with nogil:
+            for i in range(count):
+                held[i] = malloc_(arena, nbytes)
+        self.held[stream] = <uintptr_t>held
+
+    def let_go(self, uintptr_t stream):
+        cdef void** held = <void**><uintptr_t>self.held.pop(stream)
+        cdef int i = 0
+        with nogil:
+            while held[i] != NULL:
+                free_(held[i])
+                i += 1
+            free(held)
+
     def pairs(self, size_t nbytes, int64_t count, uintptr_t stream=1):
         """malloc and free at once, by pointer."""
         cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
@@ -163,17 +203,6 @@ cdef class Loops:
             for i in range(count):
                 free_(malloc_(arena, nbytes))
         return (now() - start) / count
-
-    def harness(self, int64_t count):
-        """The loop of pairs() with nothing in it but the pointer."""
-        cdef int64_t i
-        cdef void* volatile_ = NULL
-        cdef double start = now()
-        cdef uintptr_t sum = 0
-        with nogil:
-            for i in range(count):
-                sum ^= <uintptr_t>i
-        return (now() - start) / count + <double>(sum & 0)
 
     def shuffled(self, uint64_t low, uint64_t high, int live, int64_t count, uintptr_t stream=1, uint64_t seed=1):
         """Replace one of ``live`` allocations by one of another size, log-uniform; also the mean of reserved / live."""

@@ -1,7 +1,7 @@
 """The CPU driver's ledger: a test that leaves more live objects behind than it found has leaked them.
 
 Caches that live as long as the process are no leaks. What they can give back they give back before each count
-(`l0rt.runtime.devices._settle`); what grows once and stays (pool streams' lists, the first event pools) is made by
+(`settle`); what grows once and stays (pool streams' lists, the first event pools) is made by
 a warm-up before the first count.
 """
 
@@ -39,14 +39,25 @@ def live():
     if driver is None:
         return None
     gc.collect()
-    settle = getattr(sys.modules.get("l0rt.runtime.devices"), "_settle", None)
-    if settle is not None:
-        settle()
+    settle()
     counts, kind = {}, 0
     while name := driver.l0rt_cpu_kind_name(kind):
         counts[name.decode()] = driver.l0rt_cpu_live(kind)
         kind += 1
     return counts
+
+
+def settle():
+    """Let the caches give back what nothing uses any more."""
+    devices = sys.modules.get("l0rt.runtime.devices")
+    if devices is None or not devices.lazy.initialized:
+        return
+    import l0rt.accelerator as acc
+
+    for device in range(acc.device_count()):
+        acc.synchronize(device)
+    acc.empty_cache()
+    acc.empty_host_cache()
 
 
 def warm_up():

@@ -1,7 +1,10 @@
 """The ledger catches a leak of every kind in the test that made it, and only there."""
 
+import l0rt
+
+from helpers.ci import skip_unless_ci
 from helpers.process import run_python
-from helpers.rings import TESTS, Ring
+from helpers.rings import RINGS, TESTS, Ring
 
 # Handles made behind l0rt's back, by the plain entry points of the CPU driver.
 PLANTED = '''
@@ -95,6 +98,23 @@ def test_what_l0rt_holds_is_counted_and_its_caches_are_not(tmp_path):
     result = run_planted(tmp_path, KEPT)
     assert leaking(result) == {"test_buffer[device]", "test_buffer[host]", "test_buffer[shared]"}, str(result)
     assert "7 passed" in result.stdout, str(result)
+
+
+def test_the_driver_is_found_inside_the_loader():
+    ring = next(ring for ring in RINGS if ring.name == "loader")
+    if ring.missing():
+        skip_unless_ci("the loader is not installed")
+    code = f"""
+import ctypes, sys
+sys.path.insert(0, {str(TESTS)!r})
+import l0rt
+from helpers import ledger
+assert ledger.live() is None
+assert ctypes.CDLL("libze_loader.so.1").zeInit(0) == 0
+assert len(ledger.live()) > 5
+"""
+    result = run_python(code, ring.environment(l0rt.cpu_driver_path()))
+    assert result.returncode == 0, str(result)
 
 
 def test_without_the_driver_there_is_nothing_to_count():

@@ -5,6 +5,8 @@
 
 #include <l0rt/l0rt.h>
 
+static const l0rt_api *l0rt;
+
 typedef struct {
   const char *source;
   char *target;
@@ -14,11 +16,11 @@ typedef struct {
 
 static void *copy_through_device(void *argument) {
   work *w = argument;
-  l0rt_stream *stream = l0rt_current_stream(-1);
-  void *block = stream == NULL ? NULL : l0rt_malloc(w->n, -1, stream);
-  w->failed = block == NULL || l0rt_memcpy_async(block, w->source, w->n, stream) != 0 ||
-              l0rt_memcpy_async(w->target, block, w->n, stream) != 0 || l0rt_stream_synchronize(stream) != 0;
-  if (block != NULL && l0rt_free(block) != 0) w->failed = 1;
+  l0rt_stream *stream = l0rt->current_stream(-1);
+  void *block = stream == NULL ? NULL : l0rt->malloc(w->n, -1, stream);
+  w->failed = block == NULL || l0rt->memcpy_async(block, w->source, w->n, stream) != 0 ||
+              l0rt->memcpy_async(w->target, block, w->n, stream) != 0 || l0rt->stream_synchronize(stream) != 0;
+  if (block != NULL && l0rt->free(block) != 0) w->failed = 1;
   return NULL;
 }
 
@@ -43,6 +45,7 @@ static PyMethodDef methods[] = {{"round_trip", round_trip, METH_O, "Copy bytes t
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "by_c", NULL, 0, methods};
 
 PyMODINIT_FUNC PyInit_by_c(void) {
-  if (l0rt_import() != 0) return NULL; /* an exception is set */
+  l0rt = l0rt_import();
+  if (l0rt == NULL) return NULL; /* an exception is set */
   return PyModule_Create(&module);
 }

@@ -1,0 +1,106 @@
+/* command.c: what commands do. */
+#include "command.h"
+
+#include <string.h>
+
+#include "usm.h"
+
+static void fill(char *target, size_t size, const uint8_t *pattern, size_t pattern_size) {
+  if (pattern_size == 1) {
+    memset(target, pattern[0], size);
+    return;
+  }
+  /* The pattern once, then what is there already, in pieces that stay in the cache. */
+  size_t done = pattern_size < size ? pattern_size : size;
+  memcpy(target, pattern, done);
+  while (done < size) {
+    size_t piece = done < 16384 ? done : 16384;
+    if (piece > size - done) piece = size - done;
+    memcpy(target + done, target, piece);
+    done += piece;
+  }
+}
+
+static void copy_region(const cpu_command *c) {
+  char *target = cpu_usm_engine_view(c->region.target);
+  const char *source = cpu_usm_engine_view(c->region.source);
+  for (size_t z = 0; z < c->region.depth; z++)
+    for (size_t y = 0; y < c->region.height; y++)
+      memmove(target + z * c->region.target_slice + y * c->region.target_pitch,
+              source + z * c->region.source_slice + y * c->region.source_pitch, c->region.width);
+}
+
+void cpu_command_run(cpu_command *c) {
+  switch ((cpu_op)c->op) {
+    case CPU_OP_NONE: break;
+    case CPU_OP_COPY:
+      memmove(cpu_usm_engine_view(c->copy.target), cpu_usm_engine_view(c->copy.source), c->copy.size);
+      break;
+    case CPU_OP_FILL:
+      fill(cpu_usm_engine_view(c->fill.target), c->fill.size, c->fill.pattern, c->fill.pattern_size);
+      break;
+    case CPU_OP_REGION: copy_region(c); break;
+    case CPU_OP_CLOCK: {
+      uint64_t ticks = cpu_ticks(cpu_host_ns()) & cpu_tick_mask();
+      memcpy(cpu_usm_engine_view(c->clock.target), &ticks, sizeof(ticks));
+      break;
+    }
+    case CPU_OP_QUERY: {
+      ze_kernel_timestamp_result_t result = cpu_event_timestamps(c->query.event);
+      memcpy(cpu_usm_engine_view(c->query.target), &result, sizeof(result));
+      break;
+    }
+    case CPU_OP_RESET: cpu_latch_clear(&c->reset.event->latch); break;
+  }
+}
+
+/* Every event that a command names, by number; NULL past the last. */
+static cpu_event *named(const cpu_command *c, unsigned i) {
+  if (i < c->wait_count) return c->waits[i];
+  cpu_event *rest[2] = {c->signal, NULL};
+  unsigned n = c->signal != NULL;
+  if (c->op == CPU_OP_QUERY) rest[n++] = c->query.event;
+  if (c->op == CPU_OP_RESET) rest[n++] = c->reset.event;
+  return i - c->wait_count < n ? rest[i - c->wait_count] : NULL;
+}
+
+void cpu_command_hold(const cpu_command *c) {
+  cpu_event *event;
+  for (unsigned i = 0; (event = named(c, i)) != NULL; i++) atomic_fetch_add(&event->users, 1);
+}
+
+void cpu_command_release(const cpu_command *c) {
+  cpu_event *event;
+  for (unsigned i = 0; (event = named(c, i)) != NULL; i++) atomic_fetch_sub(&event->users, 1);
+}
+
+bool cpu_command_valid(const cpu_command *c) {
+  cpu_event *event;
+  for (unsigned i = 0; (event = named(c, i)) != NULL; i++)
+    if (cpu_event_cast((ze_event_handle_t)event) == NULL) return false;
+  return true;
+}
+
+static bool overlap(const void *pointer, size_t size, uintptr_t low, uintptr_t high) {
+  return (uintptr_t)pointer < high && (uintptr_t)pointer + size > low;
+}
+
+static size_t extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
+  return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+bool cpu_command_touches(const cpu_command *c, uintptr_t low, uintptr_t high) {
+  switch ((cpu_op)c->op) {
+    case CPU_OP_COPY:
+      return overlap(c->copy.target, c->copy.size, low, high) || overlap(c->copy.source, c->copy.size, low, high);
+    case CPU_OP_FILL: return overlap(c->fill.target, c->fill.size, low, high);
+    case CPU_OP_REGION: {
+      size_t w = c->region.width, h = c->region.height, d = c->region.depth;
+      return overlap(c->region.target, extent(w, h, d, c->region.target_pitch, c->region.target_slice), low, high) ||
+             overlap(c->region.source, extent(w, h, d, c->region.source_pitch, c->region.source_slice), low, high);
+    }
+    case CPU_OP_CLOCK: return overlap(c->clock.target, sizeof(uint64_t), low, high);
+    case CPU_OP_QUERY: return overlap(c->query.target, sizeof(ze_kernel_timestamp_result_t), low, high);
+    default: return false;
+  }
+}

@@ -1,0 +1,60 @@
+/* context.c: making and ending contexts. */
+#include "context.h"
+
+#include "driver.h"
+#include "gate.h"
+#include "usm.h"
+
+static ze_result_t create(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint64_t devices,
+                          ze_context_handle_t *out) {
+  if (cpu_driver_cast(driver) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (desc->flags > 0x1) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  cpu_context *context = cpu_new(CPU_CONTEXT);
+  if (context == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  context->devices = devices;
+  *out = (ze_context_handle_t)context;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeContextCreate(ze_driver_handle_t driver, const ze_context_desc_t *desc,
+                                       ze_context_handle_t *out) {
+  CPU_ENTER();
+  return create(driver, desc, UINT64_MAX, out);
+}
+
+CPU_EXPORT ze_result_t zeContextCreateEx(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint32_t count,
+                                         ze_device_handle_t *devices, ze_context_handle_t *out) {
+  CPU_ENTER();
+  if (devices == NULL && count > 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  uint64_t set = count == 0 ? UINT64_MAX : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    cpu_device *device = cpu_device_cast(devices[i]);
+    if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    set |= (uint64_t)1 << device->index;
+  }
+  return create(driver, desc, set, out);
+}
+
+/* Its memory goes with it; anything else made in it must have gone before. */
+CPU_EXPORT ze_result_t zeContextDestroy(ze_context_handle_t handle) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (atomic_load(&context->children) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  cpu_usm_free_all(context);
+  cpu_delete(context);
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeContextGetStatus(ze_context_handle_t handle) {
+  CPU_ENTER();
+  return cpu_context_cast(handle) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
+}
+
+/* The host's caches are the device's own: nothing to do. */
+CPU_EXPORT ze_result_t zeContextSystemBarrier(ze_context_handle_t handle, ze_device_handle_t device) {
+  CPU_ENTER();
+  if (cpu_context_cast(handle) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  return ZE_RESULT_SUCCESS;
+}

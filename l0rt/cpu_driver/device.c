@@ -1,0 +1,81 @@
+/* device.c: the devices, their clock, and what they can do with each other. */
+#include "device.h"
+
+#include "clock.h"
+#include "gate.h"
+#include "knobs.h"
+
+cpu_device *cpu_devices[CPU_DEVICES_MAX];
+uint32_t cpu_device_count;
+
+bool cpu_devices_make(void) {
+  while (cpu_device_count < cpu_knobs.devices) {
+    cpu_device *device = cpu_new(CPU_DEVICE);
+    if (device == NULL) return false;
+    device->index = cpu_device_count;
+    cpu_devices[cpu_device_count++] = device;
+  }
+  return true;
+}
+
+uint32_t cpu_group_queues(uint32_t ordinal) {
+  static const uint32_t queues[CPU_GROUPS] = {[CPU_GROUP_COMPUTE] = CPU_QUEUES_MAX, [CPU_GROUP_COPY] = 1};
+  return ordinal < CPU_GROUPS ? queues[ordinal] : 0;
+}
+
+size_t cpu_group_pattern(uint32_t ordinal) { return ordinal == CPU_GROUP_COPY ? 16 : 128; }
+
+uint64_t cpu_ticks(uint64_t host_ns) {
+  return (uint64_t)((unsigned __int128)host_ns * cpu_knobs.timestamp_hz / 1000000000u);
+}
+
+uint64_t cpu_tick_mask(void) { return UINT64_MAX >> (64 - cpu_knobs.timestamp_bits); }
+
+CPU_EXPORT ze_result_t zeDeviceGetSubDevices(ze_device_handle_t handle, uint32_t *count, ze_device_handle_t *devices) {
+  CPU_ENTER();
+  (void)devices;
+  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *count = 0;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* A device that is no sub-device has no root: NULL says so. */
+CPU_EXPORT ze_result_t zeDeviceGetRootDevice(ze_device_handle_t handle, ze_device_handle_t *root) {
+  CPU_ENTER();
+  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (root == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *root = NULL;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetP2PProperties(ze_device_handle_t handle, ze_device_handle_t peer,
+                                                ze_device_p2p_properties_t *properties) {
+  CPU_ENTER();
+  if (cpu_device_cast(handle) == NULL || cpu_device_cast(peer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  properties->flags = ZE_DEVICE_P2P_PROPERTY_FLAG_ACCESS | ZE_DEVICE_P2P_PROPERTY_FLAG_ATOMICS;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t handle, ze_device_handle_t peer, ze_bool_t *value) {
+  CPU_ENTER();
+  if (cpu_device_cast(handle) == NULL || cpu_device_cast(peer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (value == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *value = 1;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetStatus(ze_device_handle_t handle) {
+  CPU_ENTER();
+  return cpu_device_cast(handle) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t handle, uint64_t *host, uint64_t *device) {
+  CPU_ENTER();
+  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (host == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *host = cpu_host_ns();
+  *device = cpu_ticks(*host) & cpu_tick_mask();
+  return ZE_RESULT_SUCCESS;
+}

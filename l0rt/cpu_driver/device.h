@@ -1,0 +1,34 @@
+/* device.h: a device: its memory's accounts and its engines. */
+#ifndef L0RT_CPU_DEVICE_H
+#define L0RT_CPU_DEVICE_H
+
+#include "object.h"
+
+struct cpu_engine;
+
+enum { CPU_GROUPS = 2, CPU_DEVICES_MAX = 64 };
+enum { CPU_GROUP_COMPUTE = 0, CPU_GROUP_COPY = 1 };
+enum { CPU_QUEUES_MAX = 2 };
+
+typedef struct {
+  cpu_object base;
+  uint32_t index;
+  _Atomic uint64_t used; /* bytes of its memory that are allocated */
+  struct cpu_engine *_Atomic engines[CPU_GROUPS][CPU_QUEUES_MAX]; /* made at first use */
+} cpu_device;
+
+extern cpu_device *cpu_devices[CPU_DEVICES_MAX];
+extern uint32_t cpu_device_count;
+
+static inline cpu_device *cpu_device_cast(ze_device_handle_t handle) { return cpu_cast(handle, CPU_DEVICE); }
+
+/* Makes the devices that the knobs ask for; false when there is no memory for them. */
+bool cpu_devices_make(void);
+
+/* How many queues a group has; 0 past the last group. */
+uint32_t cpu_group_queues(uint32_t ordinal);
+
+/* The longest fill pattern that a group takes. */
+size_t cpu_group_pattern(uint32_t ordinal);
+
+#endif

@@ -1,0 +1,147 @@
+/* device_properties.c: what a device says about itself. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "gate.h"
+#include "knobs.h"
+
+/* A structure's stype and pNext are the caller's: only what lies behind them is cleared. */
+#define CLEAR(p) memset((char *)(p) + sizeof(ze_base_properties_t), 0, sizeof(*(p)) - sizeof(ze_base_properties_t))
+
+#define CHECK_ARGUMENTS(handle, pointer)                                                                              \
+  CPU_ENTER();                                                                                                        \
+  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                                    \
+  if ((pointer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER
+
+static void fill_chain(const cpu_device *device, void *next) {
+  for (ze_base_properties_t *p = next; p != NULL; p = p->pNext) {
+    if (p->stype != ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES) continue; /* unknown ones are skipped */
+    uint64_t used = atomic_load(&device->used);
+    ((ze_device_usablemem_size_ext_properties_t *)p)->currUsableMemSize =
+        used < cpu_knobs.memory ? cpu_knobs.memory - used : 0;
+  }
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetProperties(ze_device_handle_t handle, ze_device_properties_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  const cpu_device *device = cpu_device_cast(handle);
+  CLEAR(p);
+  p->type = ZE_DEVICE_TYPE_GPU; /* clients look at nothing else; the name says what it is */
+  p->coreClockRate = 1000;
+  p->maxMemAllocSize = cpu_knobs.memory;
+  p->maxHardwareContexts = 1024;
+  p->numThreadsPerEU = 1;
+  p->physicalEUSimdWidth = 1;
+  p->numEUsPerSubslice = 1;
+  p->numSubslicesPerSlice = 1;
+  p->numSlices = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+  bool hertz = p->stype == ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
+  p->timerResolution = hertz ? cpu_knobs.timestamp_hz : 1000000000u / cpu_knobs.timestamp_hz;
+  p->timestampValidBits = p->kernelTimestampValidBits = (uint32_t)cpu_knobs.timestamp_bits;
+  memcpy(p->uuid.id, "l0rt CPU dev", 12);
+  p->uuid.id[15] = (uint8_t)device->index;
+  snprintf(p->name, sizeof(p->name), "l0rt CPU device");
+  fill_chain(device, p->pNext);
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetComputeProperties(ze_device_handle_t handle, ze_device_compute_properties_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  CLEAR(p);
+  p->maxTotalGroupSize = p->maxGroupSizeX = p->maxGroupSizeY = p->maxGroupSizeZ = 1024;
+  p->maxGroupCountX = p->maxGroupCountY = p->maxGroupCountZ = UINT32_MAX;
+  p->maxSharedLocalMemory = 64 << 10;
+  p->numSubGroupSizes = 1;
+  p->subGroupSizes[0] = 1;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* Kernels are not done yet: no SPIR-V version, no native format. */
+CPU_EXPORT ze_result_t zeDeviceGetModuleProperties(ze_device_handle_t handle, ze_device_module_properties_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  CLEAR(p);
+  p->flags = ZE_DEVICE_MODULE_FLAG_FP64 | ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
+  p->fp32flags = p->fp64flags = ZE_DEVICE_FP_FLAG_DENORM | ZE_DEVICE_FP_FLAG_INF_NAN |
+                                ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST | ZE_DEVICE_FP_FLAG_FMA |
+                                ZE_DEVICE_FP_FLAG_ROUNDED_DIVIDE_SQRT;
+  p->maxArgumentsSize = 2048;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* How many entries to write: all when the caller asks how many there are. Sets *count to the number there is. */
+static uint32_t entries(uint32_t *count, uint32_t there_are, const void *properties) {
+  uint32_t n = properties == NULL || *count == 0 ? 0 : *count < there_are ? *count : there_are;
+  *count = n != 0 ? n : there_are;
+  return n;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t handle, uint32_t *count,
+                                                              ze_command_queue_group_properties_t *p) {
+  CHECK_ARGUMENTS(handle, count);
+  uint32_t n = entries(count, CPU_GROUPS, p);
+  for (uint32_t i = 0; i < n; i++) {
+    p[i].flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
+    if (i == CPU_GROUP_COMPUTE) p[i].flags |= ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
+    p[i].maxMemoryFillPatternSize = cpu_group_pattern(i);
+    p[i].numQueues = cpu_group_queues(i);
+  }
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetMemoryProperties(ze_device_handle_t handle, uint32_t *count,
+                                                   ze_device_memory_properties_t *p) {
+  CHECK_ARGUMENTS(handle, count);
+  if (entries(count, 1, p) == 0) return ZE_RESULT_SUCCESS;
+  CLEAR(p);
+  p->maxClockRate = 1000;
+  p->maxBusWidth = 64;
+  p->totalSize = cpu_knobs.memory;
+  snprintf(p->name, sizeof(p->name), "host memory of the machine");
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetMemoryAccessProperties(ze_device_handle_t handle,
+                                                         ze_device_memory_access_properties_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  p->hostAllocCapabilities = p->deviceAllocCapabilities = p->sharedSingleDeviceAllocCapabilities =
+      p->sharedCrossDeviceAllocCapabilities = p->sharedSystemAllocCapabilities =
+          ZE_MEMORY_ACCESS_CAP_FLAG_RW | ZE_MEMORY_ACCESS_CAP_FLAG_ATOMIC | ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT |
+          ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT_ATOMIC;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetCacheProperties(ze_device_handle_t handle, uint32_t *count,
+                                                  ze_device_cache_properties_t *p) {
+  CHECK_ARGUMENTS(handle, count);
+  if (entries(count, 1, p) == 0) return ZE_RESULT_SUCCESS;
+  long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  p->flags = 0;
+  p->cacheSize = size > 0 ? (size_t)size : 1 << 20;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* All zero: no images. */
+CPU_EXPORT ze_result_t zeDeviceGetImageProperties(ze_device_handle_t handle, ze_device_image_properties_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  CLEAR(p);
+  return ZE_RESULT_SUCCESS;
+}
+
+/* All zero: nothing is imported or exported. */
+CPU_EXPORT ze_result_t zeDeviceGetExternalMemoryProperties(ze_device_handle_t handle,
+                                                           ze_device_external_memory_properties_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  CLEAR(p);
+  return ZE_RESULT_SUCCESS;
+}
+
+/* A place of its own for each device, in a PCI domain that no machine has. */
+CPU_EXPORT ze_result_t zeDevicePciGetPropertiesExt(ze_device_handle_t handle, ze_pci_ext_properties_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  const cpu_device *device = cpu_device_cast(handle);
+  p->address = (ze_pci_address_ext_t){.domain = 0x10c4, .bus = device->index + 1};
+  p->maxSpeed = (ze_pci_speed_ext_t){.genVersion = -1, .width = -1, .maxBandwidth = -1};
+  return ZE_RESULT_SUCCESS;
+}

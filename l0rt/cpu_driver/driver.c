@@ -1,0 +1,187 @@
+/* driver.c: the one driver: initialising, versions, extensions, and the library's end. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "engine.h"
+#include "fault.h"
+#include "gate.h"
+#include "knobs.h"
+#include "usm.h"
+
+enum {
+  API = 1 << 16 | 13,
+  API_NEO = 1 << 16 | 3,
+  VERSION = 0x01000001,     /* ours */
+  VERSION_NEO = 0x01036013, /* what the driver of the profile says */
+};
+static const char version_text[] = "1.13.0+l0rt";
+static const char version_text_neo[] = "1.3.24595";
+
+static cpu_driver *driver;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool initialised;
+
+/* The engines stay in the parent, so nothing can work in a child; a clear refusal is better than a hang. */
+static void refuse_in_child(void) {
+  if (initialised) atomic_fetch_or(&cpu_gate, CPU_GATE_FORKED);
+}
+
+/* With the lock held. */
+static ze_result_t initialise(void) {
+  if (initialised) return ZE_RESULT_SUCCESS;
+  if (!cpu_knobs_read()) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_device_heap.hidden = cpu_knobs.strict;
+  if (!cpu_devices_make()) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  if (driver == NULL) driver = cpu_new(CPU_DRIVER);
+  if (driver == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  pthread_atfork(NULL, NULL, refuse_in_child);
+  initialised = true;
+  atomic_store(&cpu_gate, cpu_fault_any() || cpu_knobs.neo_22_43 ? CPU_GATE_WATCHED : 0);
+  return ZE_RESULT_SUCCESS;
+}
+
+static ze_result_t open_gate(const char *function) {
+  if (atomic_load(&cpu_gate) & CPU_GATE_FORKED) return ZE_RESULT_ERROR_UNINITIALIZED;
+  pthread_mutex_lock(&lock);
+  ze_result_t result = initialise();
+  pthread_mutex_unlock(&lock);
+  if (result == ZE_RESULT_SUCCESS && atomic_load(&cpu_gate) != 0) result = cpu_gate_ask(function);
+  return result;
+}
+
+CPU_EXPORT ze_result_t zeInit(ze_init_flags_t flags) {
+  if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (flags == ZE_INIT_FLAG_VPU_ONLY) return ZE_RESULT_ERROR_UNINITIALIZED; /* nothing of the kind here */
+  return open_gate(__func__);
+}
+
+static ze_result_t list_driver(uint32_t *count, ze_driver_handle_t *drivers) {
+  if (*count > 0 && drivers != NULL) drivers[0] = (ze_driver_handle_t)driver;
+  *count = 1;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, ze_init_driver_type_desc_t *desc) {
+  if (count == NULL || desc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (desc->flags == 0) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  ze_result_t result = open_gate(__func__);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  if (desc->flags & ZE_INIT_DRIVER_TYPE_FLAG_GPU) return list_driver(count, drivers);
+  *count = 0;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDriverGet(uint32_t *count, ze_driver_handle_t *drivers) {
+  CPU_ENTER();
+  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  return list_driver(count, drivers);
+}
+
+CPU_EXPORT ze_result_t zeDriverGetApiVersion(ze_driver_handle_t handle, ze_api_version_t *version) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (version == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *version = cpu_knobs.neo_22_43 ? API_NEO : API;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDriverGetProperties(ze_driver_handle_t handle, ze_driver_properties_t *properties) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  memcpy(properties->uuid.id, "l0rt CPU driver", sizeof(properties->uuid.id));
+  properties->driverVersion = cpu_knobs.neo_22_43 ? VERSION_NEO : VERSION;
+  for (ze_base_properties_t *p = properties->pNext; p != NULL; p = p->pNext)
+    if (p->stype == ZE_STRUCTURE_TYPE_DRIVER_MEMORY_FREE_EXT_PROPERTIES)
+      ((ze_driver_memory_free_ext_properties_t *)p)->freePolicies =
+          cpu_knobs.neo_22_43 ? ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
+                              : ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE |
+                                    ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDriverGetIpcProperties(ze_driver_handle_t handle, ze_driver_ipc_properties_t *properties) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  properties->flags = 0;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle, uint32_t *count,
+                                                      ze_driver_extension_properties_t *properties) {
+  static const struct {
+    const char *name;
+    uint32_t version;
+    bool in_neo_22_43;
+  } extensions[] = {
+      {"ZE_experimental_relaxed_allocation_limits", 1 << 16, true},
+      {"ZE_extension_memory_free_policies", 1 << 16, true},
+      {"ZE_extension_pci_properties", 1 << 16, true},
+      {"ZE_extension_device_usablemem_size_properties", 1 << 16, false},
+  };
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  uint32_t n = 0;
+  for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
+    if (cpu_knobs.neo_22_43 && !extensions[i].in_neo_22_43) continue;
+    if (properties != NULL && n < *count) {
+      snprintf(properties[n].name, sizeof(properties[n].name), "%s", extensions[i].name);
+      properties[n].version = extensions[i].version;
+    }
+    n++;
+  }
+  *count = properties != NULL && *count != 0 && *count < n ? *count : n;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* Found by name only. `*size` counts the closing NUL; a NULL text asks for the size. */
+static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char *text, size_t *size) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  const char *version = cpu_knobs.neo_22_43 ? version_text_neo : version_text;
+  if (text != NULL && *size != 0) snprintf(text, *size, "%s", version);
+  *size = strlen(version) + 1;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t handle, const char *name,
+                                                           void **address) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (strcmp(name, "zeIntelGetDriverVersionString") != 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  *address = (void *)zeIntelGetDriverVersionString;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* There are no descriptions beyond the codes: the answer is an empty text, as after no error. */
+CPU_EXPORT ze_result_t zeDriverGetLastErrorDescription(ze_driver_handle_t handle, const char **text) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (text == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *text = "";
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGet(ze_driver_handle_t handle, uint32_t *count, ze_device_handle_t *devices) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  uint32_t n = *count == 0 || *count > cpu_device_count ? cpu_device_count : *count;
+  if (*count != 0 && devices != NULL)
+    for (uint32_t i = 0; i < n; i++) devices[i] = (ze_device_handle_t)cpu_devices[i];
+  *count = n;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* After the program's own end: no call gets in any more, and no engine touches its memory. */
+__attribute__((destructor)) static void end(void) {
+  uint32_t gate = atomic_fetch_or(&cpu_gate, CPU_GATE_CLOSED);
+  if (initialised && !(gate & CPU_GATE_FORKED)) cpu_engines_stop();
+}

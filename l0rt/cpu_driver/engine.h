@@ -1,0 +1,62 @@
+/* engine.h: engines, and the lanes of commands that they work off.
+ *
+ * A lane is one FIFO of commands: that of an immediate list or of a queue. An engine is one hardware queue: a thread
+ * that goes round its lanes and takes from each the commands that may start, so that a lane which waits for an event
+ * never holds up the lane that will signal it. */
+#ifndef L0RT_CPU_ENGINE_H
+#define L0RT_CPU_ENGINE_H
+
+#include <pthread.h>
+
+#include "command.h"
+
+typedef struct cpu_lane {
+  struct cpu_engine *engine;
+  struct cpu_lane *next, *previous; /* the ring of its engine's lanes that have work; NULL while it has none */
+  cpu_command *head, *tail;         /* not started, oldest first */
+  cpu_command *flying;              /* started, not complete */
+  cpu_command *running;             /* the one that its engine is at */
+  uint64_t submitted;
+  _Atomic uint64_t finished; /* commands up to this number are complete */
+  _Atomic uint32_t beat;     /* counts up with `finished`; hosts sleep on it */
+  _Atomic uint32_t sleepers;
+  uint64_t random;
+  bool in_order;
+} cpu_lane;
+
+typedef struct cpu_engine {
+  pthread_mutex_t lock; /* guards everything of its lanes that is not atomic */
+  cpu_lane *lanes;      /* any one of the ring */
+  cpu_command *spare;
+  struct cpu_chunk *chunks;
+  _Atomic uint32_t bell; /* counts up when there may be something to do */
+  _Atomic uint32_t asleep;
+  _Atomic bool started;
+  pthread_t thread;
+  struct cpu_engine *next; /* all engines; never shrinks before the end */
+} cpu_engine;
+
+/* The engine of a queue of a device, or NULL without memory. Its thread starts with its first command. */
+cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index);
+
+void cpu_engine_ring(cpu_engine *engine);
+void cpu_engines_ring(void);
+
+/* Stops all threads; what has not started never will. */
+void cpu_engines_stop(void);
+
+/* Does any command not yet complete touch these bytes? */
+bool cpu_engines_touch(uintptr_t low, uintptr_t high);
+
+void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order);
+
+/* Puts a copy of the command at the lane's end; the engine hears of it with the next ring. */
+ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *command);
+
+/* True when nothing is left to do; then the lane may go. */
+bool cpu_lane_idle(cpu_lane *lane);
+
+/* Waits for all that has been pushed so far: SUCCESS or NOT_READY. */
+ze_result_t cpu_lane_wait(cpu_lane *lane, uint64_t timeout);
+
+#endif

@@ -1,0 +1,30 @@
+/* gate.c: the slow side of the gate: not initialised, forked, injected faults, functions that a profile lacks. */
+#include "gate.h"
+
+#include <string.h>
+
+#include "fault.h"
+#include "knobs.h"
+
+_Atomic uint32_t cpu_gate = CPU_GATE_CLOSED;
+
+/* What Intel's driver of Debian 12 does not have. */
+static bool missing_in_neo_22_43(const char *function) {
+  static const char *const missing[] = {
+      "zeInitDrivers",         "zeCommandListHostSynchronize", "zeDriverGetLastErrorDescription",
+      "zeDeviceGetStatus",     "zeDeviceGetRootDevice",        "zeVirtualMemReserve",
+      "zeVirtualMemFree",      "zeVirtualMemMap",              "zeVirtualMemUnmap",
+      "zePhysicalMemCreate",   "zePhysicalMemDestroy",         "zeVirtualMemSetAccessAttribute",
+      "zeVirtualMemGetAccessAttribute",
+  };
+  for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+    if (strcmp(function, missing[i]) == 0) return true;
+  return false;
+}
+
+ze_result_t cpu_gate_ask(const char *function) {
+  uint32_t gate = atomic_load(&cpu_gate);
+  if (gate & (CPU_GATE_CLOSED | CPU_GATE_FORKED)) return ZE_RESULT_ERROR_UNINITIALIZED;
+  if (cpu_knobs.neo_22_43 && missing_in_neo_22_43(function)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  return cpu_fault_call(function);
+}

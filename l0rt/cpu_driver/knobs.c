@@ -1,0 +1,113 @@
+/* knobs.c: the L0RT_CPU_* variables. Parsed strictly: a typing error must not pass for a setting. */
+#include "knobs.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fault.h"
+
+extern char **environ;
+
+struct cpu_knobs cpu_knobs;
+
+/* A decimal number and what stands behind it; NULL if there is none or it does not fit. */
+static const char *number(const char *text, uint64_t *value) {
+  if (!isdigit((unsigned char)*text)) return NULL;
+  *value = 0;
+  for (; isdigit((unsigned char)*text); text++) {
+    if (__builtin_mul_overflow(*value, 10u, value)) return NULL;
+    if (__builtin_add_overflow(*value, (uint64_t)(*text - '0'), value)) return NULL;
+  }
+  return text;
+}
+
+static bool number_between(const char *text, uint64_t low, uint64_t high, uint64_t *value) {
+  uint64_t n;
+  const char *rest = number(text, &n);
+  if (rest == NULL || *rest != '\0' || n < low || n > high) return false;
+  *value = n;
+  return true;
+}
+
+static bool read_devices(const char *text) { return number_between(text, 1, 64, &cpu_knobs.devices); }
+
+static bool read_memory(const char *text) {
+  static const struct {
+    const char *suffix;
+    unsigned shift;
+  } units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  uint64_t n;
+  const char *rest = number(text, &n);
+  if (rest == NULL || n == 0) return false;
+  for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    if (strcmp(rest, units[i].suffix) != 0) continue;
+    if (n > ((uint64_t)1 << 46) >> units[i].shift) return false; /* more than there are addresses */
+    cpu_knobs.memory = n << units[i].shift;
+    return true;
+  }
+  return false;
+}
+
+static bool read_bits(const char *text) { return number_between(text, 1, 64, &cpu_knobs.timestamp_bits); }
+
+static bool read_hz(const char *text) { return number_between(text, 1, 1000000000, &cpu_knobs.timestamp_hz); }
+
+static bool read_chaos(const char *text) {
+  cpu_knobs.chaos = number_between(text, 0, UINT64_MAX, &cpu_knobs.seed);
+  return cpu_knobs.chaos;
+}
+
+static bool read_strict(const char *text) {
+  cpu_knobs.strict = strcmp(text, "1") == 0;
+  return cpu_knobs.strict || strcmp(text, "0") == 0;
+}
+
+static bool read_profile(const char *text) {
+  cpu_knobs.neo_22_43 = strcmp(text, "neo-22.43") == 0;
+  return cpu_knobs.neo_22_43;
+}
+
+static const struct {
+  const char *name;
+  bool (*read)(const char *text);
+  const char *allowed;
+} table[] = {
+    {"L0RT_CPU_DEVICES", read_devices, "a number from 1 to 64"},
+    {"L0RT_CPU_MEMORY", read_memory, "bytes, or a number with KiB, MiB, GiB or TiB, up to 64TiB"},
+    {"L0RT_CPU_TIMESTAMP_BITS", read_bits, "a number from 1 to 64"},
+    {"L0RT_CPU_TIMESTAMP_HZ", read_hz, "a number from 1 to 1000000000"},
+    {"L0RT_CPU_CHAOS", read_chaos, "a number: the seed"},
+    {"L0RT_CPU_STRICT", read_strict, "0 or 1"},
+    {"L0RT_CPU_FAIL", cpu_fault_read, "function:nth:RESULT[,...], RESULT a result without ZE_RESULT_, late_oom, hang or slow=MS"},
+    {"L0RT_CPU_PROFILE", read_profile, "neo-22.43"},
+};
+
+enum { KNOBS = sizeof(table) / sizeof(table[0]) };
+
+static bool known(const char *entry) {
+  size_t length = strcspn(entry, "=");
+  for (int i = 0; i < KNOBS; i++)
+    if (strlen(table[i].name) == length && strncmp(table[i].name, entry, length) == 0) return true;
+  return false;
+}
+
+bool cpu_knobs_read(void) {
+  cpu_knobs = (struct cpu_knobs){
+      .devices = 1, .memory = (uint64_t)16 << 30, .timestamp_bits = 36, .timestamp_hz = 19200000};
+  for (int i = 0; i < KNOBS; i++) {
+    const char *text = getenv(table[i].name);
+    if (text == NULL || *text == '\0' || table[i].read(text)) continue;
+    fprintf(stderr, "l0rt CPU driver: %s=%s: expected %s\n", table[i].name, text, table[i].allowed);
+    return false;
+  }
+  for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+    if (strncmp(*entry, "L0RT_CPU_", 9) != 0 || known(*entry)) continue;
+    fprintf(stderr, "l0rt CPU driver: %.*s is no variable of this driver; there are", (int)strcspn(*entry, "="), *entry);
+    for (int i = 0; i < KNOBS; i++) fprintf(stderr, " %s", table[i].name);
+    fputc('\n', stderr);
+    return false;
+  }
+  return true;
+}

@@ -1,0 +1,22 @@
+/* knobs.h: what the environment asks of the driver; read once, by the first zeInit. */
+#ifndef L0RT_CPU_KNOBS_H
+#define L0RT_CPU_KNOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+extern struct cpu_knobs {
+  uint64_t devices;
+  uint64_t memory; /* bytes per device */
+  uint64_t timestamp_bits;
+  uint64_t timestamp_hz;
+  bool chaos;
+  uint64_t seed;
+  bool strict;
+  bool neo_22_43;
+} cpu_knobs;
+
+/* Returns false after one line on stderr when a variable has a value that it can't have. */
+bool cpu_knobs_read(void);
+
+#endif

@@ -1,0 +1,102 @@
+/* lane.c: the host's side of a lane: pushing commands and waiting for them. */
+#include <stdlib.h>
+
+#include "engine.h"
+#include "knobs.h"
+
+enum { SPINS = 30, CHUNK = 64 };
+
+struct cpu_chunk {
+  struct cpu_chunk *next; /* kept so that a leak checker sees who has them */
+  cpu_command commands[CHUNK];
+};
+
+void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order) {
+  static _Atomic uint64_t serial;
+  lane->engine = engine;
+  lane->in_order = in_order;
+  lane->random = cpu_knobs.seed + 0x9e3779b97f4a7c15u * (atomic_fetch_add(&serial, 1) + 1);
+}
+
+/* A spare command, with the engine's lock held. Commands are made in chunks and reused for ever. */
+static cpu_command *spare(cpu_engine *engine) {
+  if (engine->spare == NULL) {
+    struct cpu_chunk *chunk = calloc(1, sizeof(*chunk));
+    if (chunk == NULL) return NULL;
+    for (int i = 0; i < CHUNK - 1; i++) chunk->commands[i].next = &chunk->commands[i + 1];
+    engine->spare = chunk->commands;
+    chunk->next = engine->chunks;
+    engine->chunks = chunk;
+  }
+  cpu_command *command = engine->spare;
+  engine->spare = command->next;
+  return command;
+}
+
+static void enter_ring(cpu_lane *lane) {
+  cpu_engine *engine = lane->engine;
+  if (lane->next != NULL) return;
+  if (engine->lanes == NULL) {
+    engine->lanes = lane->next = lane->previous = lane;
+    return;
+  }
+  lane->next = engine->lanes;
+  lane->previous = engine->lanes->previous;
+  lane->previous->next = lane->next->previous = lane;
+}
+
+ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *prototype) {
+  cpu_engine *engine = lane->engine;
+  pthread_mutex_lock(&engine->lock);
+  cpu_command *command = spare(engine);
+  if (command == NULL) {
+    pthread_mutex_unlock(&engine->lock);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  *command = *prototype;
+  cpu_command_hold(command);
+  command->next = NULL;
+  command->sequence = ++lane->submitted;
+  if (lane->head == NULL) {
+    lane->head = command;
+  } else {
+    lane->tail->next = command;
+  }
+  lane->tail = command;
+  enter_ring(lane);
+  pthread_mutex_unlock(&engine->lock);
+  return ZE_RESULT_SUCCESS;
+}
+
+bool cpu_lane_idle(cpu_lane *lane) {
+  pthread_mutex_lock(&lane->engine->lock);
+  bool idle = atomic_load(&lane->finished) == lane->submitted;
+  pthread_mutex_unlock(&lane->engine->lock);
+  return idle;
+}
+
+ze_result_t cpu_lane_wait(cpu_lane *lane, uint64_t timeout) {
+  pthread_mutex_lock(&lane->engine->lock);
+  uint64_t last = lane->submitted;
+  pthread_mutex_unlock(&lane->engine->lock);
+  for (int i = 0; atomic_load_explicit(&lane->finished, memory_order_acquire) < last; i++) {
+    if (timeout == 0) return ZE_RESULT_NOT_READY;
+    if (i == SPINS) break;
+    cpu_pause();
+  }
+  if (atomic_load(&lane->finished) >= last) return ZE_RESULT_SUCCESS;
+  uint64_t deadline = cpu_deadline(timeout);
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  atomic_fetch_add(&lane->sleepers, 1);
+  for (;;) {
+    uint32_t beat = atomic_load(&lane->beat);
+    if (atomic_load(&lane->finished) >= last) break;
+    if (deadline != CPU_NEVER && cpu_wait_ns() >= deadline) {
+      result = ZE_RESULT_NOT_READY;
+      break;
+    }
+    cpu_futex_wait(&lane->beat, beat, deadline);
+  }
+  atomic_fetch_sub(&lane->sleepers, 1);
+  return result;
+}

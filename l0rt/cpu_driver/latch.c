@@ -1,0 +1,19 @@
+/* latch.c: waiting for a latch. */
+#include "latch.h"
+
+enum { SPINS = 30 }; /* a microsecond; where cores are few, longer only keeps the engine from its work */
+
+ze_result_t cpu_latch_wait(cpu_latch *latch, uint64_t timeout) {
+  if (cpu_latch_is_set(latch)) return ZE_RESULT_SUCCESS;
+  if (timeout == 0) return ZE_RESULT_NOT_READY;
+  for (int i = 0; i < SPINS; i++) {
+    if (cpu_latch_is_set(latch)) return ZE_RESULT_SUCCESS;
+    cpu_pause();
+  }
+  uint64_t deadline = cpu_deadline(timeout);
+  atomic_fetch_add(&latch->waiters, 1);
+  while (atomic_load(&latch->set) == 0 && (deadline == CPU_NEVER || cpu_wait_ns() < deadline))
+    cpu_futex_wait(&latch->set, 0, deadline);
+  atomic_fetch_sub(&latch->waiters, 1);
+  return cpu_latch_is_set(latch) ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
+}

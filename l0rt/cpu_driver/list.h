@@ -1,0 +1,34 @@
+/* list.h: command lists: immediate ones, which are a lane, and regular ones, which are a recording. */
+#ifndef L0RT_CPU_LIST_H
+#define L0RT_CPU_LIST_H
+
+#include "engine.h"
+
+typedef struct {
+  cpu_object base;
+  cpu_context *context; /* borrowed: a context with lists can't be destroyed */
+  cpu_device *device;
+  uint32_t ordinal;
+  uint32_t index;
+  bool immediate;
+  bool synchronous;
+  bool in_order;
+  bool closed;
+  /* an immediate list */
+  cpu_lane lane;
+  /* a regular one */
+  cpu_command *recorded;
+  uint32_t count, capacity;
+  struct cpu_queue *queue; /* where it was executed last, */
+  uint64_t last;           /* and the number of its last command there */
+} cpu_list;
+
+_Static_assert(sizeof(cpu_list) <= CPU_SLOT, "an object must fit its slot");
+
+static inline cpu_list *cpu_list_cast(ze_command_list_handle_t handle) { return cpu_cast(handle, CPU_LIST); }
+
+/* Appends a command: checks the events, then records or submits it, as the list is. */
+ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal, uint32_t wait_count,
+                            ze_event_handle_t *waits);
+
+#endif

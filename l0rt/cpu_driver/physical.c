@@ -1,0 +1,66 @@
+/* physical.c: physical memory for virtual addresses. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gate.h"
+#include "reservation.h"
+#include "usm.h"
+
+int cpu_physical_file = -1;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t end_of_file; /* only grows: freed pieces become holes, which cost nothing */
+
+static bool take_offset(size_t size, int64_t *offset) {
+  pthread_mutex_lock(&lock);
+  if (cpu_physical_file < 0) cpu_physical_file = memfd_create("l0rt-physical-memory", MFD_CLOEXEC);
+  bool good = cpu_physical_file >= 0 && ftruncate(cpu_physical_file, end_of_file + (int64_t)size) == 0;
+  *offset = end_of_file;
+  if (good) end_of_file += (int64_t)size;
+  pthread_mutex_unlock(&lock);
+  return good;
+}
+
+CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
+                                           ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *out) {
+  static _Atomic uint64_t last_id;
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_device *device = cpu_device_cast(device_handle);
+  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (desc->flags > 0x1) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (desc->size == 0 || desc->size % cpu_virtual_page(desc->size) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (!cpu_usm_charge(device, desc->size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  int64_t offset;
+  cpu_physical *physical = take_offset(desc->size, &offset) ? cpu_new(CPU_PHYSICAL) : NULL;
+  if (physical == NULL) {
+    cpu_usm_refund(device, desc->size);
+    return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  physical->context = context;
+  physical->device = device;
+  physical->size = desc->size;
+  physical->offset = offset;
+  physical->id = ((uint64_t)1 << 63) + atomic_fetch_add(&last_id, 1);
+  atomic_fetch_add(&context->children, 1);
+  *out = (ze_physical_mem_handle_t)physical;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, ze_physical_mem_handle_t handle) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_physical *physical = cpu_physical_cast(handle);
+  if (context == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (physical->context != context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (atomic_load(&physical->mapped) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
+  cpu_usm_refund(physical->device, physical->size);
+  atomic_fetch_sub(&context->children, 1);
+  cpu_delete(physical);
+  return ZE_RESULT_SUCCESS;
+}

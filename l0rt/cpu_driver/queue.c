@@ -1,0 +1,127 @@
+/* queue.c: command queues. A queue is a lane that copies of recorded commands go into, list after list. */
+#include "queue.h"
+
+#include "gate.h"
+#include "knobs.h"
+#include "list.h"
+
+ze_result_t cpu_queue_desc_check(const ze_command_queue_desc_t *desc) {
+  /* The driver of the profile takes any bit, and leaves out what it does not know. */
+  if (desc->flags > 0x3 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if ((uint32_t)desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if ((uint32_t)desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  return ZE_RESULT_SUCCESS;
+}
+
+bool cpu_queue_desc_in_order(const ze_command_queue_desc_t *desc) {
+  return (desc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER) != 0 && !cpu_knobs.neo_22_43;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
+                                            const ze_command_queue_desc_t *desc, ze_command_queue_handle_t *out) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_device *device = cpu_device_cast(device_handle);
+  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  ze_result_t result = cpu_queue_desc_check(desc);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  if (!cpu_context_has(context, device) || desc->index >= cpu_group_queues(desc->ordinal))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_engine *engine = cpu_engine_get(device, desc->ordinal, desc->index);
+  cpu_queue *queue = engine == NULL ? NULL : cpu_new(CPU_QUEUE);
+  if (queue == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  queue->context = context;
+  queue->device = device;
+  queue->ordinal = desc->ordinal;
+  queue->index = desc->index;
+  queue->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
+  cpu_lane_init(&queue->lane, engine, cpu_queue_desc_in_order(desc));
+  atomic_fetch_add(&context->children, 1);
+  *out = (ze_command_queue_handle_t)queue;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (atomic_load(&queue->fences) != 0 || !cpu_lane_idle(&queue->lane)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  atomic_fetch_sub(&queue->context->children, 1);
+  cpu_delete(queue);
+  return ZE_RESULT_SUCCESS;
+}
+
+/* Everything is checked before anything is handed over. */
+static ze_result_t check_lists(const cpu_queue *queue, uint32_t count, ze_command_list_handle_t *lists) {
+  for (uint32_t i = 0; i < count; i++) {
+    const cpu_list *list = cpu_list_cast(lists[i]);
+    if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    if (list->immediate || list->ordinal != queue->ordinal) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+    if (!list->closed || list->context != queue->context || list->device != queue->device)
+      return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    for (uint32_t k = 0; k < list->count; k++)
+      if (!cpu_command_valid(&list->recorded[k])) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+  }
+  return ZE_RESULT_SUCCESS;
+}
+
+static ze_result_t push_list(cpu_queue *queue, cpu_list *list) {
+  for (uint32_t i = 0; i < list->count; i++) {
+    ze_result_t result = cpu_lane_push(&queue->lane, &list->recorded[i]);
+    if (result != ZE_RESULT_SUCCESS) return result;
+  }
+  list->queue = queue;
+  list->last = queue->lane.submitted;
+  return ZE_RESULT_SUCCESS;
+}
+
+static ze_result_t push_fence(cpu_queue *queue, cpu_fence *fence) {
+  cpu_command end = {.op = CPU_OP_NONE, .barrier = true, .fence = fence};
+  atomic_fetch_add(&fence->users, 1);
+  ze_result_t result = cpu_lane_push(&queue->lane, &end);
+  if (result != ZE_RESULT_SUCCESS) atomic_fetch_sub(&fence->users, 1);
+  return result;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count,
+                                                         ze_command_list_handle_t *lists,
+                                                         ze_fence_handle_t fence_handle) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (lists == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (count == 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  cpu_fence *fence = fence_handle == NULL ? NULL : cpu_fence_cast(fence_handle);
+  if (fence_handle != NULL && (fence == NULL || fence->queue != queue))
+    return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+  ze_result_t result = check_lists(queue, count, lists);
+  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) result = push_list(queue, cpu_list_cast(lists[i]));
+  if (result == ZE_RESULT_SUCCESS && fence != NULL) result = push_fence(queue, fence);
+  cpu_engine_ring(queue->lane.engine);
+  return result == ZE_RESULT_SUCCESS && queue->synchronous ? cpu_lane_wait(&queue->lane, CPU_NEVER) : result;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueSynchronize(ze_command_queue_handle_t handle, uint64_t timeout) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  return queue == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : cpu_lane_wait(&queue->lane, timeout);
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t handle, uint32_t *ordinal) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (ordinal == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *ordinal = queue->ordinal;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueGetIndex(ze_command_queue_handle_t handle, uint32_t *index) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (index == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *index = queue->index;
+  return ZE_RESULT_SUCCESS;
+}

@@ -1,0 +1,291 @@
+/* reservation.c: reserved addresses and the physical memory mapped into them.
+ *
+ * Reservations are few and their pages are looked up in place: one table entry for each 64 KiB. */
+#include "reservation.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "engine.h"
+#include "gate.h"
+#include "usm.h"
+
+typedef struct {
+  uintptr_t base;
+  size_t size;
+  cpu_physical *physical;
+} piece; /* what one call has mapped */
+
+typedef struct {
+  piece *piece;
+  uint32_t access;
+} page;
+
+typedef struct reservation {
+  struct reservation *next;
+  uintptr_t base;
+  size_t size;
+  void *range; /* as mapped: with room to align, and twice as long when a view of its own is needed */
+  size_t range_size;
+  size_t view; /* the distance to what engines see: 0 if the host sees the same */
+  cpu_context *context;
+  page *pages;
+} reservation;
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static reservation *first;
+static _Atomic uint32_t count; /* spares everybody without reservations the lock */
+
+/* All below that take a reservation are called with the lock held. */
+static reservation *find(uintptr_t address) {
+  reservation *r = first;
+  while (r != NULL && address - r->base >= r->size) r = r->next;
+  return r;
+}
+
+static page *page_at(const reservation *r, uintptr_t address) { return &r->pages[(address - r->base) / CPU_VIRTUAL_SMALL]; }
+
+bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping) {
+  if (atomic_load_explicit(&count, memory_order_acquire) == 0) return false;
+  pthread_rwlock_rdlock(&lock);
+  const reservation *r = find((uintptr_t)pointer);
+  const piece *p = r == NULL || r->context != context ? NULL : page_at(r, (uintptr_t)pointer)->piece;
+  if (p != NULL) *mapping = (cpu_mapping){p->base, p->size, p->physical->id, p->physical->device};
+  pthread_rwlock_unlock(&lock);
+  return p != NULL;
+}
+
+ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written) {
+  if (CPU_LIKELY(atomic_load_explicit(&count, memory_order_acquire) == 0)) return ZE_RESULT_SUCCESS;
+  pthread_rwlock_rdlock(&lock);
+  uintptr_t at = (uintptr_t)pointer, end = at + size;
+  const reservation *r = find(at);
+  bool good = r == NULL || end <= r->base + r->size;
+  while (r != NULL && good && at < end) {
+    const page *p = page_at(r, at);
+    good = p->piece != NULL && (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE ||
+                                (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY && !written));
+    at += CPU_VIRTUAL_SMALL - at % CPU_VIRTUAL_SMALL;
+  }
+  pthread_rwlock_unlock(&lock);
+  return good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+char *cpu_reservation_view(const void *pointer) {
+  if (atomic_load_explicit(&count, memory_order_acquire) == 0) return (char *)pointer;
+  pthread_rwlock_rdlock(&lock);
+  const reservation *r = find((uintptr_t)pointer);
+  char *view = (char *)pointer + (r == NULL ? 0 : r->view);
+  pthread_rwlock_unlock(&lock);
+  return view;
+}
+
+CPU_EXPORT ze_result_t zeVirtualMemQueryPageSize(ze_context_handle_t context, ze_device_handle_t device, size_t size,
+                                                 size_t *page_size) {
+  CPU_ENTER();
+  if (cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (page_size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  *page_size = cpu_virtual_page(size);
+  return ZE_RESULT_SUCCESS;
+}
+
+static void release(reservation *r) {
+  if (r->range != NULL) munmap(r->range, r->range_size);
+  free(r->pages);
+  free(r);
+}
+
+/* The start is a hint that this driver does not take: addresses are where the system has room. */
+CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, const void *start, size_t size,
+                                           void **out) {
+  CPU_ENTER();
+  (void)start;
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (size == 0 || size % CPU_VIRTUAL_SMALL != 0 || size > (size_t)1 << 46) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  reservation *r = calloc(1, sizeof(*r));
+  if (r == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  r->context = context;
+  r->size = size;
+  r->view = cpu_device_heap.hidden ? size : 0;
+  r->range_size = size + r->view + CPU_VIRTUAL_LARGE;
+  r->pages = calloc(size / CPU_VIRTUAL_SMALL, sizeof(page));
+  void *range = mmap(NULL, r->range_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  r->range = range == MAP_FAILED ? NULL : range;
+  if (r->pages == NULL || r->range == NULL) {
+    release(r);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  r->base = ((uintptr_t)range + CPU_VIRTUAL_LARGE - 1) & ~(uintptr_t)(CPU_VIRTUAL_LARGE - 1);
+  pthread_rwlock_wrlock(&lock);
+  r->next = first;
+  first = r;
+  atomic_fetch_add(&count, 1);
+  pthread_rwlock_unlock(&lock);
+  atomic_fetch_add(&context->children, 1);
+  cpu_count(CPU_RESERVATION, 1);
+  *out = (void *)r->base;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeVirtualMemFree(ze_context_handle_t context_handle, const void *pointer, size_t size) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  pthread_rwlock_wrlock(&lock);
+  reservation **place = &first;
+  while (*place != NULL && (*place)->base != (uintptr_t)pointer) place = &(*place)->next;
+  reservation *r = *place;
+  if (r == NULL || r->context != context || r->size != size) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  for (size_t i = 0; result == ZE_RESULT_SUCCESS && i < size / CPU_VIRTUAL_SMALL; i++)
+    if (r->pages[i].piece != NULL) result = ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  if (result == ZE_RESULT_SUCCESS) {
+    *place = r->next;
+    atomic_fetch_sub(&count, 1);
+    release(r);
+    atomic_fetch_sub(&context->children, 1);
+    cpu_count(CPU_RESERVATION, -1);
+  }
+  pthread_rwlock_unlock(&lock);
+  return result;
+}
+
+static int protection(ze_memory_access_attribute_t access) {
+  if (access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE) return PROT_READ | PROT_WRITE;
+  return access == ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY ? PROT_READ : PROT_NONE;
+}
+
+/* The reservation of this context that holds the whole range. */
+static reservation *find_range(const cpu_context *context, const void *pointer, size_t size) {
+  reservation *r = find((uintptr_t)pointer);
+  return r == NULL || r->context != context || size > r->size - ((uintptr_t)pointer - r->base) ? NULL : r;
+}
+
+static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_physical *physical, size_t offset,
+                       ze_memory_access_attribute_t access) {
+  reservation *r = find_range(context, (void *)at, size);
+  if (r == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL)
+    if (page_at(r, p)->piece != NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  piece *new_piece = malloc(sizeof(*new_piece));
+  if (new_piece == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  *new_piece = (piece){at, size, physical};
+  if (mmap((void *)(at + r->view), size, protection(access), MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
+           physical->offset + (int64_t)offset) == MAP_FAILED) {
+    free(new_piece);
+    return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL) *page_at(r, p) = (page){new_piece, access};
+  atomic_fetch_add(&physical->mapped, 1);
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeVirtualMemMap(ze_context_handle_t context_handle, const void *pointer, size_t size,
+                                       ze_physical_mem_handle_t handle, size_t offset,
+                                       ze_memory_access_attribute_t access) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_physical *physical = cpu_physical_cast(handle);
+  if (context == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if ((uint32_t)access > ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (size == 0 || size % cpu_virtual_page(size) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  if ((uintptr_t)pointer % cpu_virtual_page(size) != 0 || offset % CPU_VIRTUAL_SMALL != 0)
+    return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
+  if (physical->context != context || offset > physical->size || size > physical->size - offset)
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  pthread_rwlock_wrlock(&lock);
+  ze_result_t result = map(context, (uintptr_t)pointer, size, physical, offset, access);
+  pthread_rwlock_unlock(&lock);
+  return result;
+}
+
+static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
+  reservation *r = find_range(context, (void *)at, size);
+  if (r == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  for (uintptr_t p = at; p < at + size;) { /* only whole pieces */
+    const piece *mapped = page_at(r, p)->piece;
+    if (mapped == NULL || mapped->base != p || mapped->size > at + size - p) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    p += mapped->size;
+  }
+  if (mmap((void *)(at + r->view), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) ==
+      MAP_FAILED)
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  for (uintptr_t p = at; p < at + size;) {
+    piece *mapped = page_at(r, p)->piece;
+    for (uintptr_t end = p + mapped->size; p < end; p += CPU_VIRTUAL_SMALL) *page_at(r, p) = (page){NULL, 0};
+    atomic_fetch_sub(&mapped->physical->mapped, 1);
+    free(mapped);
+  }
+  return ZE_RESULT_SUCCESS;
+}
+
+static ze_result_t check_range(const void *pointer, size_t size) {
+  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (size == 0 || size % CPU_VIRTUAL_SMALL != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  return (uintptr_t)pointer % CPU_VIRTUAL_SMALL != 0 ? ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT : ZE_RESULT_SUCCESS;
+}
+
+/* Refused while a command that uses the range is under way: a device would fault there. */
+CPU_EXPORT ze_result_t zeVirtualMemUnmap(ze_context_handle_t context_handle, const void *pointer, size_t size) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  ze_result_t result = check_range(pointer, size);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  if (cpu_engines_touch((uintptr_t)pointer, (uintptr_t)pointer + size)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  pthread_rwlock_wrlock(&lock);
+  result = unmap(context, (uintptr_t)pointer, size);
+  pthread_rwlock_unlock(&lock);
+  return result;
+}
+
+CPU_EXPORT ze_result_t zeVirtualMemSetAccessAttribute(ze_context_handle_t context_handle, const void *pointer,
+                                                      size_t size, ze_memory_access_attribute_t access) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  ze_result_t result = check_range(pointer, size);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  if ((uint32_t)access > ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  pthread_rwlock_wrlock(&lock);
+  reservation *r = find_range(context, pointer, size);
+  if (r == NULL) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  for (uintptr_t p = (uintptr_t)pointer; r != NULL && p < (uintptr_t)pointer + size; p += CPU_VIRTUAL_SMALL) {
+    page_at(r, p)->access = access;
+    if (page_at(r, p)->piece != NULL) mprotect((void *)(p + r->view), CPU_VIRTUAL_SMALL, protection(access));
+  }
+  pthread_rwlock_unlock(&lock);
+  return result;
+}
+
+/* The attribute of the first page, and how far from there it stays the same, up to `size`. */
+CPU_EXPORT ze_result_t zeVirtualMemGetAccessAttribute(ze_context_handle_t context_handle, const void *pointer,
+                                                      size_t size, ze_memory_access_attribute_t *access,
+                                                      size_t *same_size) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  ze_result_t result = check_range(pointer, size);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  if (access == NULL || same_size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  pthread_rwlock_rdlock(&lock);
+  const reservation *r = find_range(context, pointer, size);
+  if (r == NULL) {
+    result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  } else {
+    uintptr_t start = (uintptr_t)pointer, p = start;
+    uint32_t same = page_at(r, start)->access;
+    while (p < start + size && page_at(r, p)->access == same) p += CPU_VIRTUAL_SMALL;
+    *access = (ze_memory_access_attribute_t)same;
+    *same_size = p - start;
+  }
+  pthread_rwlock_unlock(&lock);
+  return result;
+}

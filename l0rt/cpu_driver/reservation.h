@@ -1,0 +1,45 @@
+/* reservation.h: virtual memory: reserved addresses, and which physical memory is mapped where. */
+#ifndef L0RT_CPU_RESERVATION_H
+#define L0RT_CPU_RESERVATION_H
+
+#include "context.h"
+
+enum { CPU_VIRTUAL_SMALL = 64 << 10, CPU_VIRTUAL_LARGE = 2 << 20 };
+
+/* The granule of a size: what the page-size query answers. */
+static inline size_t cpu_virtual_page(size_t size) {
+  return size < CPU_VIRTUAL_LARGE ? CPU_VIRTUAL_SMALL : CPU_VIRTUAL_LARGE;
+}
+
+/* Physical memory: a piece of one sparse file of the process, so that it costs no file descriptor. */
+typedef struct {
+  cpu_object base;
+  cpu_context *context;
+  cpu_device *device;
+  size_t size;
+  int64_t offset;          /* in the file */
+  _Atomic uint32_t mapped; /* mappings of it: they must go first */
+  uint64_t id;
+} cpu_physical;
+
+extern int cpu_physical_file; /* -1 before the first piece */
+
+static inline cpu_physical *cpu_physical_cast(ze_physical_mem_handle_t handle) { return cpu_cast(handle, CPU_PHYSICAL); }
+
+typedef struct {
+  uintptr_t base; /* of the mapping, or of the allocation, that a pointer falls into */
+  size_t size;
+  uint64_t id;
+  cpu_device *device;
+} cpu_mapping;
+
+/* Is the pointer in mapped memory of this context? */
+bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping);
+
+/* May a command use these bytes? Of reserved addresses every byte must be mapped; others are none of ours. */
+ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written);
+
+/* Where an engine finds what a pointer points to, when device memory is hidden from the host. */
+char *cpu_reservation_view(const void *pointer);
+
+#endif

@@ -1,0 +1,120 @@
+/* bench.c: what the driver's calls cost, in nanoseconds. */
+#include <time.h>
+
+#include "harness.h"
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b) {
+  double d = *(const double *)a - *(const double *)b;
+  return (d > 0) - (d < 0);
+}
+
+/* The median of what `code` takes, over `n` rounds, after `before`. */
+#define MEDIAN(name, n, before, code)                                                                                 \
+  do {                                                                                                                \
+    double *t_ = malloc((n) * sizeof(double));                                                                        \
+    for (int i_ = 0; i_ < (n); i_++) {                                                                                \
+      before;                                                                                                         \
+      double start_ = now();                                                                                          \
+      code;                                                                                                           \
+      t_[i_] = now() - start_;                                                                                        \
+    }                                                                                                                 \
+    qsort(t_, (n), sizeof(double), ascending);                                                                        \
+    printf("%-44s median %10.0f ns   p90 %10.0f ns\n", name, t_[(n) / 2], t_[(n) * 9 / 10]);                           \
+    free(t_);                                                                                                         \
+  } while (0)
+
+static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL); }
+
+int main(void) {
+  begin();
+  ze_command_list_handle_t list = in_order_list();
+  ze_event_pool_handle_t pool = pool_of(1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE);
+  ze_event_handle_t event = event_of(pool, 0);
+  char *a = device_memory(1 << 20), *b = device_memory(1 << 20);
+  enum { N = 20000 };
+
+  double start = now();
+  for (int i = 0; i < N; i++) OK(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+  double appended = now();
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  printf("%-44s mean   %10.0f ns\n", "append barrier, many", (appended - start) / N);
+  printf("%-44s mean   %10.0f ns\n", "barrier, many, to the end", (now() - start) / N);
+
+  MEDIAN("append barrier, engine asleep", 1000, OK(zeCommandListHostSynchronize(list, FOREVER)); nap(),
+         OK(zeCommandListAppendBarrier(list, NULL, 0, NULL)));
+  MEDIAN("append copy 4 KiB, engine awake", 1000, , OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL)));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  MEDIAN("barrier + list synchronize, engine awake", 2000, , {
+    OK(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+  });
+  MEDIAN("barrier + list synchronize, engine asleep", 1000, nap(), {
+    OK(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+  });
+  MEDIAN("barrier + event synchronize, engine asleep", 1000, nap(); OK(zeEventHostReset(event)), {
+    OK(zeCommandListAppendBarrier(list, event, 0, NULL));
+    OK(zeEventHostSynchronize(event, FOREVER));
+  });
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  MEDIAN("event query", 2000, , OK(zeEventQueryStatus(event)));
+  MEDIAN("event create + destroy", 2000, , {
+    ze_event_handle_t e = event_of(pool, 0);
+    OK(zeEventDestroy(e));
+  });
+  MEDIAN("list create + destroy", 2000, , {
+    ze_command_list_handle_t l = in_order_list();
+    OK(zeCommandListDestroy(l));
+  });
+  size_t sizes[] = {4096, 2 << 20, 64 << 20};
+  for (int i = 0; i < 3; i++) {
+    char name[64];
+    snprintf(name, sizeof(name), "allocate + free %zu KiB of device memory", sizes[i] >> 10);
+    MEDIAN(name, 2000, , { OK(zeMemFree(context, device_memory(sizes[i]))); });
+  }
+  enum { MANY = 100000 };
+  void **blocks = malloc(MANY * sizeof(void *));
+  start = now();
+  for (int i = 0; i < MANY; i++) blocks[i] = device_memory(4096);
+  double allocated = now();
+  for (int i = 0; i < MANY; i++) OK(zeMemFree(context, blocks[i]));
+  printf("%-44s mean   %10.0f ns allocate, %.0f ns free\n", "100000 live blocks of 4 KiB", (allocated - start) / MANY,
+         (now() - allocated) / MANY);
+  free(blocks);
+
+  size_t large = (size_t)256 << 20;
+  char *from = device_memory(large), *to = device_memory(large);
+  memset(from, 1, large), memset(to, 2, large);
+  double best[3] = {1e18, 1e18, 1e18};
+  for (int i = 0; i < 5; i++) {
+    start = now();
+    memcpy(to, from, large);
+    if (now() - start < best[0]) best[0] = now() - start;
+    start = now();
+    OK(zeCommandListAppendMemoryCopy(list, to, from, large, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+    if (now() - start < best[1]) best[1] = now() - start;
+    start = now();
+    uint64_t pattern[2] = {1, 2};
+    OK(zeCommandListAppendMemoryFill(list, to, pattern, 16, large, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+    if (now() - start < best[2]) best[2] = now() - start;
+  }
+  printf("%-44s memcpy %.1f GB/s, copy %.1f GB/s, fill of 16-byte patterns %.1f GB/s\n", "256 MiB",
+         (double)large / best[0], (double)large / best[1], (double)large / best[2]);
+  OK(zeMemFree(context, from));
+  OK(zeMemFree(context, to));
+  OK(zeMemFree(context, a));
+  OK(zeMemFree(context, b));
+  OK(zeEventDestroy(event));
+  OK(zeEventPoolDestroy(pool));
+  OK(zeCommandListDestroy(list));
+  finish("bench");
+  return 0;
+}

@@ -1,0 +1,61 @@
+/* hosted.c: the driver inside the official loader: found, used, and its answers understood. */
+#include "harness.h"
+
+/* The loader does not export these. */
+uint64_t l0rt_cpu_live(int kind) { return (uint64_t)kind * 0; }
+const char *l0rt_cpu_kind_name(int kind) { return kind < 0 ? "" : NULL; }
+
+static void work_on(ze_driver_handle_t a_driver) {
+  driver = a_driver;
+  uint32_t one = 1;
+  OK(zeDeviceGet(driver, &one, &device));
+  ze_device_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
+  OK(zeDeviceGetProperties(device, &properties));
+  CHECK(strcmp(properties.name, "l0rt CPU device") == 0);
+  CHECK(properties.type == ZE_DEVICE_TYPE_GPU);
+  ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+  OK(zeContextCreate(driver, &desc, &context));
+
+  enum { SIZE = 1 << 20 };
+  ze_command_list_handle_t a = loose_list(), b = immediate_on(1, 0, 0);
+  ze_event_pool_handle_t pool = pool_of(4, ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP);
+  ze_event_handle_t filled = event_of(pool, 0), copied = event_of(pool, 1), stamped = event_of(pool, 2);
+  unsigned char *target = host_memory(SIZE), *between = device_memory(SIZE), pattern = 0x5a;
+  uint64_t *stamp = host_memory(sizeof(*stamp));
+  OK(zeCommandListAppendMemoryCopy(b, target, between, SIZE, copied, 1, &filled));
+  OK(zeCommandListAppendMemoryFill(a, between, &pattern, 1, SIZE, filled, 0, NULL));
+  OK(zeCommandListAppendWriteGlobalTimestamp(a, stamp, stamped, 1, &copied));
+  OK(zeEventHostSynchronize(stamped, FOREVER));
+  for (int i = 0; i < SIZE; i++) CHECK(target[i] == pattern);
+  ze_kernel_timestamp_result_t times;
+  OK(zeEventQueryKernelTimestamp(copied, &times));
+  CHECK(times.global.kernelEnd <= *stamp && *stamp != 0);
+  uint64_t host_time, device_time;
+  OK(zeDeviceGetGlobalTimestamps(device, &host_time, &device_time));
+  CHECK(device_time >= *stamp);
+
+  ze_memory_allocation_properties_t what = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
+  ze_device_handle_t owner;
+  OK(zeMemGetAllocProperties(context, between + 5, &what, &owner));
+  CHECK(what.type == ZE_MEMORY_TYPE_DEVICE && owner == device);
+  ze_command_list_handle_t lists[] = {a, b};
+  ze_event_handle_t events[] = {filled, copied, stamped};
+  for (int i = 0; i < 2; i++) OK(zeCommandListDestroy(lists[i]));
+  for (int i = 0; i < 3; i++) OK(zeEventDestroy(events[i]));
+  OK(zeEventPoolDestroy(pool));
+  OK(zeMemFree(context, target));
+  OK(zeMemFree(context, between));
+  OK(zeMemFree(context, stamp));
+  OK(zeContextDestroy(context));
+}
+
+int main(void) {
+  ze_driver_handle_t drivers[8];
+  uint32_t count = 8;
+  OK(zeInit(0));
+  OK(zeDriverGet(&count, drivers));
+  CHECK(count >= 1);
+  for (uint32_t i = 0; i < count; i++) work_on(drivers[i]);
+  printf("hosted: %u driver(s) ok\n", count);
+  return 0;
+}

@@ -1,0 +1,185 @@
+/* knobs.c: what the environment asks for is done, or refused in one line that says what there is. */
+#include "children.h"
+
+static void is_refused(void) {
+  CHECK(zeInit(0) == ZE_RESULT_ERROR_INVALID_ARGUMENT);
+}
+
+static void is_taken(void) { OK(zeInit(0)); }
+
+static void refuses(const char *name, const char *value) {
+  char text[1024];
+  CHECK(in_child(name, value, is_refused, text, sizeof(text)) == 0);
+  CHECK(strstr(text, name) != NULL);
+  CHECK(strchr(text, '\n') == text + strlen(text) - 1); /* one line */
+}
+
+static void takes(const char *name, const char *value) {
+  char text[1024];
+  CHECK(in_child(name, value, is_taken, text, sizeof(text)) == 0);
+  CHECK(text[0] == '\0');
+}
+
+static void three_devices(void) {
+  begin();
+  uint32_t count = 0;
+  ze_device_handle_t devices[8];
+  OK(zeDeviceGet(driver, &count, NULL));
+  CHECK(count == 3);
+  count = 8;
+  OK(zeDeviceGet(driver, &count, devices));
+  CHECK(count == 3 && devices[1] != devices[2]);
+  ze_device_properties_t a = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES}, b = a;
+  ze_pci_ext_properties_t p = {.stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES}, q = p;
+  OK(zeDeviceGetProperties(devices[0], &a));
+  OK(zeDeviceGetProperties(devices[1], &b));
+  CHECK(memcmp(a.uuid.id, b.uuid.id, sizeof(a.uuid.id)) != 0);
+  OK(zeDevicePciGetPropertiesExt(devices[0], &p));
+  OK(zeDevicePciGetPropertiesExt(devices[1], &q));
+  CHECK(p.address.bus != q.address.bus);
+  /* A context of one device knows no other. */
+  ze_context_handle_t narrow;
+  ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+  OK(zeContextCreateEx(driver, &desc, 1, &devices[1], &narrow));
+  ze_device_mem_alloc_desc_t on_device = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
+  void *x;
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocDevice(narrow, &on_device, 64, 0, devices[0], &x));
+  OK(zeMemAllocDevice(narrow, &on_device, 64, 0, devices[1], &x));
+  OK(zeMemFree(narrow, x));
+  OK(zeContextDestroy(narrow));
+}
+
+static void one_mebibyte(void) {
+  begin();
+  uint32_t one = 1;
+  ze_device_memory_properties_t memory = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES};
+  OK(zeDeviceGetMemoryProperties(device, &one, &memory));
+  CHECK(memory.totalSize == 1 << 20);
+  void *all = device_memory(1 << 20), *more;
+  ze_device_mem_alloc_desc_t on_device = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
+  GIVES(ERROR_OUT_OF_DEVICE_MEMORY, zeMemAllocDevice(context, &on_device, 1, 0, device, &more));
+  OK(zeMemFree(context, all));
+}
+
+__attribute__((unused)) static void four_tebibytes(void) {
+  begin();
+  char *p = device_memory((size_t)300 << 30);
+  p[(size_t)299 << 30] = 1;
+  OK(zeMemFree(context, p));
+}
+
+static void twelve_bits_at_a_megahertz(void) {
+  setenv("L0RT_CPU_TIMESTAMP_HZ", "1000000", 1);
+  begin();
+  ze_device_properties_t p = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
+  OK(zeDeviceGetProperties(device, &p));
+  CHECK(p.timestampValidBits == 12 && p.kernelTimestampValidBits == 12 && p.timerResolution == 1000);
+  p.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
+  OK(zeDeviceGetProperties(device, &p));
+  CHECK(p.timerResolution == 1000000);
+  uint64_t host, ticks, last = 0;
+  bool wrapped = false;
+  for (int i = 0; i < 1000 && !wrapped; i++, last = ticks) {
+    OK(zeDeviceGetGlobalTimestamps(device, &host, &ticks));
+    CHECK(ticks < 4096);
+    wrapped = ticks < last; /* every 4.1 ms */
+    usleep(500);
+  }
+  CHECK(wrapped);
+}
+
+/* What Intel's driver of Debian 12 does, as far as its version goes. */
+static void an_old_driver(void) {
+  begin();
+  ze_api_version_t version;
+  OK(zeDriverGetApiVersion(driver, &version));
+  CHECK(version == 0x10003);
+  uint32_t count = 0;
+  ze_init_driver_type_desc_t drivers = {.stype = ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC, .flags = ~0u};
+  GIVES(ERROR_UNSUPPORTED_FEATURE, zeInitDrivers(&count, NULL, &drivers));
+  GIVES(ERROR_UNSUPPORTED_FEATURE, zeDeviceGetStatus(device));
+  ze_command_list_handle_t list = immediate_on(0, 0, 0xff);
+  GIVES(ERROR_UNSUPPORTED_FEATURE, zeCommandListHostSynchronize(list, 0));
+  OK(zeCommandListDestroy(list));
+  void *p;
+  size_t page;
+  GIVES(ERROR_UNSUPPORTED_FEATURE, zeVirtualMemReserve(context, NULL, 2 << 20, &p));
+  OK(zeVirtualMemQueryPageSize(context, device, 2 << 20, &page));
+  ze_base_desc_t unknown = {.stype = ZE_STRUCTURE_TYPE_EU_COUNT_EXT};
+  ze_device_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC, .pNext = &unknown};
+  GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocDevice(context, &desc, 64, 0, device, &p));
+  desc.pNext = NULL;
+  OK(zeMemAllocDevice(context, &desc, 0, 3, device, &p));
+  ze_memory_free_ext_desc_t defer = {.stype = ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC,
+                                     .freePolicy = ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE};
+  GIVES(ERROR_UNSUPPORTED_FEATURE, zeMemFreeExt(context, &defer, p));
+  OK(zeMemFree(context, p));
+  OK(zeContextDestroy(context));
+}
+
+/* The host may not touch device memory; the device may. */
+static void hidden_memory(void) {
+  begin();
+  enum { SIZE = 3 << 20 };
+  char *hidden = device_memory(SIZE), *mapped, *plain = malloc(SIZE), *back = malloc(SIZE);
+  ze_physical_mem_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .size = 2 << 20};
+  ze_physical_mem_handle_t piece;
+  OK(zePhysicalMemCreate(context, device, &desc, &piece));
+  OK(zeVirtualMemReserve(context, NULL, 8 << 20, (void **)&mapped));
+  OK(zeVirtualMemMap(context, mapped, 2 << 20, piece, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  for (int i = 0; i < SIZE; i++) plain[i] = (char)(i * 11);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendMemoryCopy(list, hidden, plain, SIZE, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryCopy(list, mapped, hidden + 4096, 2 << 20, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryCopy(list, back, mapped, 2 << 20, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(memcmp(back, plain + 4096, 2 << 20) == 0);
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  for (int i = 0; i < SIZE; i += 4096) CHECK(write(ends[1], hidden + i, 1) == -1);
+  CHECK(write(ends[1], mapped, 1) == -1);
+  CHECK(write(ends[1], plain, 1) == 1);
+  OK(zeVirtualMemUnmap(context, mapped, 2 << 20));
+  OK(zePhysicalMemDestroy(context, piece));
+  OK(zeVirtualMemFree(context, mapped, 8 << 20));
+  OK(zeMemFree(context, hidden));
+  OK(zeCommandListDestroy(list));
+  free(plain);
+  free(back);
+  finish("hidden memory");
+}
+
+static void does(const char *name, const char *value, void (*body)(void)) {
+  CHECK(in_child(name, value, body, NULL, 0) == 0);
+}
+
+int main(void) {
+  static const char *const wrong[][2] = {
+      {"L0RT_CPU_DEVICES", "0"},         {"L0RT_CPU_DEVICES", "two"},        {"L0RT_CPU_DEVICES", "65"},
+      {"L0RT_CPU_MEMORY", "16GB"},       {"L0RT_CPU_MEMORY", "-1"},          {"L0RT_CPU_MEMORY", "0"},
+      {"L0RT_CPU_MEMORY", "GiB"},        {"L0RT_CPU_MEMORY", "1 GiB"},       {"L0RT_CPU_MEMORY", "99999999999TiB"},
+      {"L0RT_CPU_TIMESTAMP_BITS", "0"},  {"L0RT_CPU_TIMESTAMP_BITS", "65"},  {"L0RT_CPU_TIMESTAMP_HZ", "19.2e6"},
+      {"L0RT_CPU_CHAOS", "yes"},         {"L0RT_CPU_STRICT", "on"},          {"L0RT_CPU_PROFILE", "neo"},
+      {"L0RT_CPU_FAIL", "zeMemFree"},    {"L0RT_CPU_FAIL", "zeMemFree:0:NOT_READY"},
+      {"L0RT_CPU_FAIL", "zeX:1:BOO"},    {"L0RT_CPU_FAIL", "zeX:1:slow="},   {"L0RT_CPU_FAIL", "zeX:1:NOT_READY,"},
+      {"L0RT_CPU_FAIL", "zeX:1:hang"},   {"L0RT_CPU_DEVICE", "1"},
+  };
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) refuses(wrong[i][0], wrong[i][1]);
+  static const char *const right[][2] = {
+      {"L0RT_CPU_DEVICES", ""},           {"L0RT_CPU_DEVICES", "64"},        {"L0RT_CPU_MEMORY", "4096"},
+      {"L0RT_CPU_MEMORY", "64TiB"},       {"L0RT_CPU_TIMESTAMP_BITS", "64"}, {"L0RT_CPU_STRICT", "0"},
+      {"L0RT_CPU_CHAOS", "0"},            {"L0RT_CPU_PROFILE", "neo-22.43"},
+      {"L0RT_CPU_FAIL", "zeMemFree:1:NOT_READY,zeMemAllocHost:2:late_oom,zeCommandListAppendBarrier:3:hang,zeInit:9:slow=0"},
+  };
+  for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) takes(right[i][0], right[i][1]);
+  does("L0RT_CPU_DEVICES", "3", three_devices);
+  does("L0RT_CPU_MEMORY", "1MiB", one_mebibyte);
+#ifndef __SANITIZE_THREAD__ /* which leaves too few addresses for it */
+  does("L0RT_CPU_MEMORY", "4TiB", four_tebibytes);
+#endif
+  does("L0RT_CPU_TIMESTAMP_BITS", "12", twelve_bits_at_a_megahertz);
+  does("L0RT_CPU_PROFILE", "neo-22.43", an_old_driver);
+  does("L0RT_CPU_STRICT", "1", hidden_memory);
+  printf("knobs: ok\n");
+  return 0;
+}

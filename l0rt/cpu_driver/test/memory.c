@@ -1,0 +1,153 @@
+/* memory.c: allocations: addresses, limits, what is said of a pointer, and freeing. */
+#include <pthread.h>
+
+#include "harness.h"
+
+static ze_device_mem_alloc_desc_t on_device = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
+static ze_host_mem_alloc_desc_t on_host = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC};
+static const size_t capacity = (size_t)16 << 30;
+
+static void sizes_and_alignments(void) {
+  void *p;
+  GIVES(ERROR_UNSUPPORTED_SIZE, zeMemAllocDevice(context, &on_device, 0, 0, device, &p));
+  GIVES(ERROR_UNSUPPORTED_SIZE, zeMemAllocHost(context, &on_host, 0, 0, &p));
+  GIVES(ERROR_UNSUPPORTED_ALIGNMENT, zeMemAllocDevice(context, &on_device, 64, 3, device, &p));
+  GIVES(ERROR_INVALID_NULL_POINTER, zeMemAllocDevice(context, NULL, 64, 0, device, &p));
+  GIVES(ERROR_INVALID_NULL_POINTER, zeMemAllocDevice(context, &on_device, 64, 0, device, NULL));
+  ze_device_mem_alloc_desc_t odd = on_device;
+  odd.flags = 0x8;
+  GIVES(ERROR_INVALID_ENUMERATION, zeMemAllocDevice(context, &odd, 64, 0, device, &p));
+  for (size_t alignment = 1; alignment <= (size_t)1 << 30; alignment *= 2) {
+    OK(zeMemAllocDevice(context, &on_device, 100, alignment, device, &p));
+    CHECK((uintptr_t)p % alignment == 0);
+    OK(zeMemFree(context, p));
+  }
+}
+
+static void capacity_is_kept(void) {
+  void *p, *q;
+  GIVES(ERROR_UNSUPPORTED_SIZE, zeMemAllocDevice(context, &on_device, capacity + 1, 0, device, &p));
+  ze_relaxed_allocation_limits_exp_desc_t relaxed = {.stype = ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC,
+                                                     .flags = ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE};
+  ze_device_mem_alloc_desc_t with = on_device;
+  with.pNext = &relaxed;
+  GIVES(ERROR_OUT_OF_DEVICE_MEMORY, zeMemAllocDevice(context, &with, capacity + 1, 0, device, &p));
+  OK(zeMemAllocDevice(context, &on_device, capacity, 0, device, &p));
+  GIVES(ERROR_OUT_OF_DEVICE_MEMORY, zeMemAllocDevice(context, &on_device, 1, 0, device, &q));
+  ze_device_usablemem_size_ext_properties_t usable = {.stype = ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES};
+  ze_device_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES, .pNext = &usable};
+  OK(zeDeviceGetProperties(device, &properties));
+  CHECK(usable.currUsableMemSize == 0);
+  ((char *)p)[capacity - 1] = 1; /* committed at first touch only */
+  OK(zeMemFree(context, p));
+  OK(zeDeviceGetProperties(device, &properties));
+  CHECK(usable.currUsableMemSize == capacity);
+}
+
+static void pointers_are_known(void) {
+  char *pointers[] = {device_memory(5000), host_memory(5000), shared_memory(5000)};
+  ze_memory_type_t types[] = {ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED};
+  ze_memory_allocation_properties_t p = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
+  ze_device_handle_t owner;
+  uint64_t last = 0;
+  for (int i = 0; i < 3; i++) {
+    for (int offset = 0; offset < 5000; offset += 4999) {
+      void *base;
+      size_t size;
+      OK(zeMemGetAllocProperties(context, pointers[i] + offset, &p, &owner));
+      CHECK(p.type == types[i] && p.id != last && owner == (i == 1 ? NULL : device));
+      OK(zeMemGetAddressRange(context, pointers[i] + offset, &base, &size));
+      CHECK(base == pointers[i] && size == 5000);
+    }
+    last = p.id;
+    OK(zeMemGetAllocProperties(context, pointers[i] + 5000, &p, &owner));
+    CHECK(p.type == ZE_MEMORY_TYPE_UNKNOWN);
+    CHECK(zeMemFree(context, pointers[i] + 8) != ZE_RESULT_SUCCESS);
+    OK(zeContextMakeMemoryResident(context, device, pointers[i], 5000));
+    GIVES(ERROR_INVALID_ARGUMENT, zeContextMakeMemoryResident(context, device, pointers[i], 5001));
+    OK(zeContextEvictMemory(context, device, pointers[i], 5000));
+    OK(zeMemFree(context, pointers[i]));
+    CHECK(zeMemFree(context, pointers[i]) == ZE_RESULT_ERROR_INVALID_ARGUMENT);
+  }
+  int stack;
+  OK(zeMemGetAllocProperties(context, &stack, &p, &owner));
+  CHECK(p.type == ZE_MEMORY_TYPE_UNKNOWN && owner == NULL);
+  CHECK(zeMemGetAddressRange(context, &stack, NULL, NULL) != ZE_RESULT_SUCCESS);
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemFree(context, &stack));
+  GIVES(ERROR_INVALID_NULL_POINTER, zeMemFree(context, NULL));
+}
+
+static void freeing_can_wait_for_the_device(void) {
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t go = event_of(pool, 0);
+  ze_command_list_handle_t list = in_order_list();
+  char *a = device_memory(4096), *b = host_memory(4096);
+  memset(a, 7, 4096);
+  OK(zeCommandListAppendMemoryCopy(list, b, a, 4096, NULL, 1, &go));
+  ze_memory_free_ext_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC,
+                                    .freePolicy = ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE};
+  OK(zeMemFreeExt(context, &desc, a));
+  CHECK(live("usm") == 2); /* still there for the device, */
+  CHECK(zeMemFree(context, a) == ZE_RESULT_ERROR_INVALID_ARGUMENT); /* gone for the host */
+  OK(zeEventHostSignal(go));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(b[4095] == 7);
+  desc.freePolicy = ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE;
+  OK(zeMemFreeExt(context, &desc, b));
+  CHECK(live("usm") == 0);
+  desc.freePolicy = 4;
+  GIVES(ERROR_INVALID_ENUMERATION, zeMemFreeExt(context, &desc, &pool));
+  OK(zeCommandListDestroy(list));
+  OK(zeEventDestroy(go));
+  OK(zeEventPoolDestroy(pool));
+}
+
+static void *churn(void *seed) {
+  uint32_t random = (uint32_t)(uintptr_t)seed;
+  void *held[64] = {0};
+  for (int i = 0; i < 20000; i++) {
+    random = random * 1664525u + 1013904223u;
+    void **place = &held[random >> 26];
+    if (*place != NULL) {
+      CHECK(**(char **)place == (char)(uintptr_t)place);
+      OK(zeMemFree(context, *place));
+      *place = NULL;
+    } else {
+      *place = random & 1 ? device_memory((random >> 8) & 0x3ffff ? (random >> 8) & 0x3ffff : 1) : host_memory(100);
+      **(char **)place = (char)(uintptr_t)place;
+    }
+  }
+  for (int i = 0; i < 64; i++)
+    if (held[i] != NULL) OK(zeMemFree(context, held[i]));
+  return NULL;
+}
+
+static void threads_allocate_together(void) {
+  pthread_t threads[4];
+  for (uintptr_t i = 0; i < 4; i++) pthread_create(&threads[i], NULL, churn, (void *)(i + 1));
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  CHECK(live("usm") == 0);
+}
+
+static void a_context_takes_its_memory_along(void) {
+  ze_context_handle_t first = context;
+  ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+  OK(zeContextCreateEx(driver, &desc, 1, &device, &context));
+  void *left = device_memory(1 << 20);
+  CHECK(zeMemFree(first, left) == ZE_RESULT_ERROR_INVALID_ARGUMENT);
+  OK(zeContextDestroy(context));
+  CHECK(live("usm") == 0);
+  context = first;
+}
+
+int main(void) {
+  begin();
+  sizes_and_alignments();
+  capacity_is_kept();
+  pointers_are_known();
+  freeing_can_wait_for_the_device();
+  threads_allocate_together();
+  a_context_takes_its_memory_along();
+  finish("memory");
+  return 0;
+}

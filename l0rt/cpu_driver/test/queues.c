@@ -1,0 +1,143 @@
+/* queues.c: regular lists, queues and fences. */
+#include "harness.h"
+
+static ze_command_list_handle_t regular(uint32_t flags) {
+  ze_command_list_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .flags = flags};
+  ze_command_list_handle_t list;
+  OK(zeCommandListCreate(context, device, &desc, &list));
+  return list;
+}
+
+static ze_command_queue_handle_t queue_of(uint32_t ordinal, ze_command_queue_mode_t mode) {
+  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = ordinal, .mode = mode};
+  ze_command_queue_handle_t queue;
+  OK(zeCommandQueueCreate(context, device, &desc, &queue));
+  return queue;
+}
+
+static ze_fence_handle_t fence_of(ze_command_queue_handle_t queue, uint32_t flags) {
+  ze_fence_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC, .flags = flags};
+  ze_fence_handle_t fence;
+  OK(zeFenceCreate(queue, &desc, &fence));
+  return fence;
+}
+
+static void a_closed_list_runs_again_and_again(void) {
+  ze_command_queue_handle_t queue = queue_of(0, ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS);
+  ze_command_list_handle_t list = regular(ZE_COMMAND_LIST_FLAG_IN_ORDER);
+  ze_fence_handle_t fence = fence_of(queue, 0);
+  int *from = shared_memory(64 * sizeof(int)), *to = shared_memory(64 * sizeof(int));
+  for (int i = 0; i < 63; i++) /* more commands than a list begins with room for */
+    OK(zeCommandListAppendMemoryCopy(list, to + i + 1, i == 0 ? from : to + i, sizeof(int), NULL, 0, NULL));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandQueueExecuteCommandLists(queue, 1, &list, fence)); /* not closed */
+  OK(zeCommandListClose(list));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendBarrier(list, NULL, 0, NULL));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListHostSynchronize(list, 0));
+  for (int round = 1; round <= 100; round++) {
+    from[0] = round;
+    OK(zeCommandQueueExecuteCommandLists(queue, 1, &list, fence));
+    OK(zeFenceHostSynchronize(fence, FOREVER));
+    CHECK(to[63] == round);
+    OK(zeFenceQueryStatus(fence));
+    OK(zeFenceReset(fence));
+    GIVES(NOT_READY, zeFenceQueryStatus(fence));
+  }
+  OK(zeCommandQueueSynchronize(queue, FOREVER));
+  OK(zeCommandListReset(list));
+  OK(zeCommandListAppendMemoryCopy(list, to, from, sizeof(int), NULL, 0, NULL));
+  OK(zeCommandListClose(list));
+  OK(zeCommandQueueExecuteCommandLists(queue, 1, &list, NULL));
+  OK(zeCommandQueueSynchronize(queue, FOREVER));
+  CHECK(to[0] == 100);
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeCommandQueueDestroy(queue)); /* its fence is alive */
+  OK(zeFenceDestroy(fence));
+  OK(zeCommandQueueDestroy(queue));
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, from));
+  OK(zeMemFree(context, to));
+}
+
+static void lists_wait_for_events_of_other_queues(void) {
+  ze_command_queue_handle_t one = queue_of(0, ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS);
+  ze_command_queue_handle_t two = queue_of(0, ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS);
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t event = event_of(pool, 0);
+  ze_command_list_handle_t waits = regular(0), signals = regular(0);
+  OK(zeCommandListAppendBarrier(waits, NULL, 1, &event));
+  OK(zeCommandListAppendSignalEvent(signals, event));
+  OK(zeCommandListClose(waits));
+  OK(zeCommandListClose(signals));
+  ze_fence_handle_t fence = fence_of(one, 0);
+  OK(zeCommandQueueExecuteCommandLists(one, 1, &waits, fence));
+  GIVES(NOT_READY, zeCommandQueueSynchronize(one, 1000000));
+  GIVES(NOT_READY, zeFenceHostSynchronize(fence, 0));
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeCommandListReset(waits));
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeCommandListDestroy(waits));
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeFenceDestroy(fence));
+  OK(zeCommandQueueExecuteCommandLists(two, 1, &signals, NULL));
+  OK(zeFenceHostSynchronize(fence, FOREVER));
+  OK(zeCommandQueueSynchronize(one, FOREVER));
+  OK(zeCommandQueueSynchronize(two, FOREVER));
+  OK(zeEventDestroy(event)); /* recorded, but no longer in use: executing it again is an error, not a crash */
+  GIVES(ERROR_INVALID_SYNCHRONIZATION_OBJECT, zeCommandQueueExecuteCommandLists(one, 1, &waits, NULL));
+  OK(zeEventPoolDestroy(pool));
+  OK(zeFenceDestroy(fence));
+  OK(zeCommandListDestroy(waits));
+  OK(zeCommandListDestroy(signals));
+  OK(zeCommandQueueDestroy(one));
+  OK(zeCommandQueueDestroy(two));
+}
+
+static void wrong_arguments_are_refused(void) {
+  ze_command_queue_handle_t queue = queue_of(1, ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS);
+  ze_command_queue_handle_t other = queue_of(1, ZE_COMMAND_QUEUE_MODE_DEFAULT);
+  ze_command_list_handle_t compute = regular(0), immediate = loose_list();
+  ze_fence_handle_t fence = fence_of(other, ZE_FENCE_FLAG_SIGNALED);
+  OK(zeFenceQueryStatus(fence));
+  OK(zeCommandListClose(compute));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListClose(immediate));
+  GIVES(ERROR_INVALID_COMMAND_LIST_TYPE, zeCommandQueueExecuteCommandLists(queue, 1, &compute, NULL));
+  GIVES(ERROR_INVALID_COMMAND_LIST_TYPE, zeCommandQueueExecuteCommandLists(queue, 1, &immediate, NULL));
+  GIVES(ERROR_INVALID_SIZE, zeCommandQueueExecuteCommandLists(queue, 0, &compute, NULL));
+  GIVES(ERROR_INVALID_NULL_POINTER, zeCommandQueueExecuteCommandLists(queue, 1, NULL, NULL));
+  GIVES(ERROR_INVALID_SYNCHRONIZATION_OBJECT, zeCommandQueueExecuteCommandLists(queue, 1, &compute, fence));
+  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = 2};
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandQueueCreate(context, device, &desc, &queue));
+  desc.ordinal = 1, desc.index = 1;
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandQueueCreate(context, device, &desc, &queue));
+  desc.index = 0, desc.mode = 3;
+  GIVES(ERROR_INVALID_ENUMERATION, zeCommandQueueCreate(context, device, &desc, &queue));
+  OK(zeFenceDestroy(fence));
+  OK(zeCommandQueueDestroy(queue));
+  OK(zeCommandQueueDestroy(other));
+  OK(zeCommandListDestroy(compute));
+  OK(zeCommandListDestroy(immediate));
+}
+
+static void a_synchronous_list_has_done_it_already(void) {
+  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .index = 1,
+                                  .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
+  ze_command_list_handle_t list;
+  OK(zeCommandListCreateImmediate(context, device, &desc, &list));
+  int from = 0, to = 0;
+  for (from = 1; from < 200; from++) {
+    OK(zeCommandListAppendMemoryCopy(list, &to, &from, sizeof(int), NULL, 0, NULL));
+    CHECK(to == from);
+  }
+  ze_bool_t immediate;
+  uint32_t index;
+  OK(zeCommandListIsImmediate(list, &immediate));
+  OK(zeCommandListImmediateGetIndex(list, &index));
+  CHECK(immediate && index == 1);
+  OK(zeCommandListDestroy(list));
+}
+
+int main(void) {
+  begin();
+  a_closed_list_runs_again_and_again();
+  lists_wait_for_events_of_other_queues();
+  wrong_arguments_are_refused();
+  a_synchronous_list_has_done_it_already();
+  finish("queues");
+  return 0;
+}

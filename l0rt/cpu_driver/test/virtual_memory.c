@@ -1,0 +1,109 @@
+/* virtual_memory.c: reserving, mapping, unmapping. */
+#include "harness.h"
+
+static const size_t SMALL = 64 << 10, LARGE = 2 << 20;
+
+static ze_physical_mem_handle_t physical(size_t size) {
+  ze_physical_mem_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .size = size};
+  ze_physical_mem_handle_t handle;
+  OK(zePhysicalMemCreate(context, device, &desc, &handle));
+  return handle;
+}
+
+static void sizes_are_whole_pages(void) {
+  size_t page;
+  void *p;
+  ze_physical_mem_handle_t handle;
+  OK(zeVirtualMemQueryPageSize(context, device, 1, &page));
+  CHECK(page == SMALL);
+  OK(zeVirtualMemQueryPageSize(context, device, 3 * LARGE, &page));
+  CHECK(page == LARGE);
+  GIVES(ERROR_UNSUPPORTED_SIZE, zeVirtualMemQueryPageSize(context, device, 0, &page));
+  GIVES(ERROR_UNSUPPORTED_SIZE, zeVirtualMemReserve(context, NULL, 0, &p));
+  GIVES(ERROR_UNSUPPORTED_SIZE, zeVirtualMemReserve(context, NULL, 1000, &p));
+  ze_physical_mem_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .size = LARGE + SMALL};
+  GIVES(ERROR_UNSUPPORTED_SIZE, zePhysicalMemCreate(context, device, &desc, &handle));
+  desc.size = (size_t)32 << 30;
+  GIVES(ERROR_OUT_OF_DEVICE_MEMORY, zePhysicalMemCreate(context, device, &desc, &handle));
+}
+
+static void a_range_grows_piece_by_piece(void) {
+  enum { PIECES = 40 };
+  char *base;
+  OK(zeVirtualMemReserve(context, NULL, (size_t)18 << 30, (void **)&base));
+  CHECK((uintptr_t)base % LARGE == 0);
+  ze_physical_mem_handle_t pieces[PIECES];
+  ze_command_list_handle_t list = in_order_list();
+  char one = 1, two = 2;
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendMemoryFill(list, base, &one, 1, 1, NULL, 0, NULL));
+  for (int i = 0; i < PIECES; i++) {
+    pieces[i] = physical(LARGE);
+    OK(zeVirtualMemMap(context, base + (size_t)i * LARGE, LARGE, pieces[i], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  }
+  GIVES(ERROR_INVALID_ARGUMENT, zeVirtualMemMap(context, base, LARGE, pieces[0], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  GIVES(ERROR_UNSUPPORTED_ALIGNMENT,
+        zeVirtualMemMap(context, base + SMALL, LARGE, pieces[0], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeCommandListAppendMemoryFill(list, base, &one, 1, PIECES * LARGE, NULL, 0, NULL));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendMemoryFill(list, base, &one, 1, PIECES * LARGE + 1, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(base[PIECES * LARGE - 1] == 1);
+  ze_memory_allocation_properties_t what = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
+  ze_device_handle_t owner;
+  OK(zeMemGetAllocProperties(context, base + LARGE + 5, &what, &owner));
+  CHECK(what.type == ZE_MEMORY_TYPE_DEVICE && owner == device);
+  OK(zeContextMakeMemoryResident(context, device, base, LARGE));
+
+  /* What is mapped cannot go; what is unmapped keeps its content and can be mapped elsewhere. */
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zePhysicalMemDestroy(context, pieces[0]));
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeVirtualMemFree(context, base, (size_t)18 << 30));
+  GIVES(ERROR_INVALID_ARGUMENT, zeVirtualMemUnmap(context, base, SMALL));
+  OK(zeVirtualMemUnmap(context, base, LARGE));
+  OK(zeVirtualMemMap(context, base + 100 * LARGE, LARGE, pieces[0], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY));
+  CHECK(base[100 * LARGE] == 1);
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendMemoryFill(list, base + 100 * LARGE, &two, 1, 1, NULL, 0, NULL));
+  ze_memory_access_attribute_t access;
+  size_t same;
+  OK(zeVirtualMemGetAccessAttribute(context, base + 100 * LARGE, LARGE, &access, &same));
+  CHECK(access == ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY && same == LARGE);
+  OK(zeVirtualMemSetAccessAttribute(context, base + 100 * LARGE, SMALL, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeVirtualMemGetAccessAttribute(context, base + 100 * LARGE, LARGE, &access, &same));
+  CHECK(access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE && same == SMALL);
+  OK(zeCommandListAppendMemoryFill(list, base + 100 * LARGE, &two, 1, 1, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(base[100 * LARGE] == 2);
+  OK(zeVirtualMemUnmap(context, base + 100 * LARGE, LARGE));
+  OK(zeVirtualMemUnmap(context, base + LARGE, (PIECES - 1) * LARGE)); /* several pieces at once */
+  for (int i = 0; i < PIECES; i++) OK(zePhysicalMemDestroy(context, pieces[i]));
+  GIVES(ERROR_INVALID_ARGUMENT, zeVirtualMemFree(context, base, LARGE));
+  OK(zeVirtualMemFree(context, base, (size_t)18 << 30));
+  OK(zeCommandListDestroy(list));
+}
+
+static void what_is_in_use_stays_mapped(void) {
+  void *base;
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t go = event_of(pool, 0);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeVirtualMemReserve(context, NULL, LARGE, &base));
+  ze_physical_mem_handle_t piece = physical(SMALL);
+  OK(zeVirtualMemMap(context, base, SMALL, piece, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeCommandListAppendMemoryFill(list, base, "x", 1, SMALL, NULL, 1, &go));
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeVirtualMemUnmap(context, base, SMALL));
+  OK(zeEventHostSignal(go));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeVirtualMemUnmap(context, base, SMALL));
+  OK(zePhysicalMemDestroy(context, piece));
+  OK(zeVirtualMemFree(context, base, LARGE));
+  OK(zeCommandListDestroy(list));
+  OK(zeEventDestroy(go));
+  OK(zeEventPoolDestroy(pool));
+}
+
+int main(void) {
+  begin();
+  sizes_are_whole_pages();
+  a_range_grows_piece_by_piece();
+  what_is_in_use_stays_mapped();
+  finish("virtual_memory");
+  return 0;
+}

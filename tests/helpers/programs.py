@@ -1,0 +1,112 @@
+"""Random programs of copies, fills, events and waits on several streams, beside a model that runs them in order."""
+
+import random
+
+import numpy as np
+
+import l0rt
+import l0rt.accelerator as acc
+
+STREAMS, BUFFERS, NBYTES = 8, 6, 4096
+
+
+class Program:
+    """A program of ``steps`` steps, given by its seed. Every dependency between streams is an event and a wait.
+
+    ``forgetful``: leave every such wait out. Where the driver uses its freedom, the bytes come out wrong.
+    """
+
+    def __init__(self, seed, steps=60, forgetful=False):
+        self.choice = random.Random(seed)
+        self.forgetful = forgetful
+        self.steps = steps
+        self.streams = [acc.Stream(priority=i % 3 - 1) for i in range(STREAMS)]
+        self.events = [l0rt.Event(enable_timing=i % 2 == 0) for i in range(STREAMS)]  # recorded anew with every step
+        self.buffers = [l0rt.empty(NBYTES, stream=self.streams[i]) for i in range(BUFFERS)]
+        self.model = [np.zeros(NBYTES, "u1") for _ in range(BUFFERS)]
+        self.writer = [None] * BUFFERS  # event behind the last write
+        self.readers = [[] for _ in range(BUFFERS)]  # events behind the reads since then
+        self.home = list(range(BUFFERS))
+
+    def run(self):
+        """Run the program; return the buffers' bytes and the model's."""
+        for i in range(BUFFERS):
+            self.fill(i)
+        for _ in range(self.steps):
+            self.choice.choice([self.fill, self.copy, self.copy, self.upload, self.idle, self.replace])(
+                self.choice.randrange(BUFFERS)
+            )
+        for i in range(BUFFERS):
+            self.enter(0, reads=[i])
+        got = [b.copy_to(np.empty(NBYTES, "u1"), stream=self.streams[0]) for b in self.buffers]
+        for buffer in self.buffers:
+            for stream in self.streams:
+                buffer.record_stream(stream)
+        return got, self.model
+
+    def enter(self, s, reads=(), writes=()):
+        """Make stream ``s`` wait for whatever its next command depends on."""
+        needed = [self.writer[b] for b in [*reads, *writes]] + [e for b in writes for e in self.readers[b]]
+        for event in needed:
+            if event is not None and not self.forgetful:
+                if self.choice.random() < 0.5:
+                    self.streams[s].wait_event(event)
+                else:
+                    event.wait(self.streams[s])
+
+    def leave(self, s, reads=(), writes=()):
+        """Mark the point behind the command just given to stream ``s``."""
+        if self.choice.random() < 0.3:
+            self.events[s] = l0rt.Event()
+        event = self.events[s]
+        event.record(self.streams[s])
+        for b in writes:
+            self.writer[b], self.readers[b] = event, []
+        for b in reads:
+            self.readers[b].append(event)
+
+    def stream(self):
+        return self.choice.randrange(STREAMS)
+
+    def fill(self, target):
+        s, value = self.stream(), self.choice.randrange(256)
+        self.enter(s, writes=[target])
+        self.buffers[target].fill(value, stream=self.streams[s])
+        self.leave(s, writes=[target])
+        self.model[target][:] = value
+
+    def copy(self, target):
+        s, source = self.stream(), self.choice.choice([b for b in range(BUFFERS) if b != target])
+        self.enter(s, reads=[source], writes=[target])
+        self.buffers[target].copy_from(self.buffers[source], stream=self.streams[s])
+        self.leave(s, reads=[source], writes=[target])
+        self.model[target][:] = self.model[source]
+
+    def upload(self, target):
+        s, value = self.stream(), np.frombuffer(self.choice.randbytes(NBYTES), "u1")
+        self.enter(s, writes=[target])
+        self.buffers[target].copy_from(value, stream=self.streams[s])
+        self.leave(s, writes=[target])
+        self.model[target][:] = value
+
+    def replace(self, target):
+        """Drop the buffer while its work is in flight, and allocate another of its size, perhaps the same memory."""
+        s = self.stream()
+        for stream in self.streams:
+            self.buffers[target].record_stream(stream)
+        self.buffers[target].free()
+        self.buffers[target] = l0rt.empty(NBYTES, stream=self.streams[s])
+        self.writer[target], self.readers[target] = None, []
+        value = self.choice.randrange(256)
+        self.buffers[target].fill(value, stream=self.streams[s])
+        self.leave(s, writes=[target])
+        self.model[target][:] = value
+
+    def idle(self, _):
+        {0: self.streams[self.stream()].query, 1: self.streams[self.stream()].synchronize}[self.choice.randrange(2)]()
+
+
+def wrong_buffers(seed, **options):
+    """Run a program; return the indices of the buffers whose bytes differ from the model's."""
+    got, expected = Program(seed, **options).run()
+    return [i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if not np.array_equal(a, b)]

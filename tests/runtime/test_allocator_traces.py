@@ -1,0 +1,80 @@
+"""What real models allocate and free: how much memory is taken for it, and under which limit it still fits."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TRACES = Path(__file__).parents[1] / "traces"
+NAMES = sorted(path.stem for path in TRACES.glob("*.npz"))
+
+
+def load(name):
+    trace = np.load(TRACES / f"{name}.npz")["trace"]
+    columns = (("op", np.int8), ("id", np.int64), ("size", np.int64))
+    return [np.ascontiguousarray(trace[key].astype(kind)) for key, kind in columns]
+
+
+def synthetic():
+    """Layers that grow and shrink: forward holds, backward frees in reverse, with temporaries of varying length."""
+    rng = np.random.default_rng(1)
+    ops, ids, sizes, next_id = [], [], [], 0
+
+    def add(size):
+        nonlocal next_id
+        ops.append(0), ids.append(next_id), sizes.append(int(size))
+        next_id += 1
+        return next_id - 1
+
+    def drop(i):
+        ops.append(1), ids.append(i), sizes.append(0)
+
+    weights = [add(4096 * k * 64) for k in range(1, 25)]
+    for _ in range(30):
+        batch = int(rng.integers(4, 17))
+        held = []
+        for k in range(24):
+            temporary = add(batch * (k % 5 + 1) * 100_000)
+            held.append(add(batch * (k % 7 + 1) * 60_000))
+            drop(temporary)
+        for i in reversed(held):
+            gradient = add(batch * 90_000)
+            drop(i)
+            drop(gradient)
+    for i in weights:
+        drop(i)
+    return [np.array(ops, np.int8), np.array(ids, np.int64), np.array(sizes, np.int64)]
+
+
+def ratio(loops, trace, scale):
+    bench = loops.Loops()
+    assert bench.replay(*trace, scale) is not None
+    reserved, requested = bench.peak()
+    assert bench.stats()[0] == 0
+    bench.empty()
+    assert bench.reserved == 0
+    return reserved / requested
+
+
+@pytest.mark.parametrize("scale", [1, 8])
+def test_a_synthetic_trace_takes_little_more_than_it_asks_for(loops, scale):
+    assert ratio(loops, synthetic(), scale) <= 1.15
+
+
+@pytest.mark.skipif(not NAMES, reason="no traces beside the tests")
+def test_real_traces_take_little_more_than_they_ask_for(loops):
+    ratios = [ratio(loops, load(name), scale) for name in NAMES for scale in (1, 8)]
+    assert np.exp(np.mean(np.log(ratios))) <= 1.12
+    assert max(ratios) <= 1.2
+
+
+@pytest.mark.skipif(not NAMES, reason="no traces beside the tests")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trace_replays_under_a_limit_of_an_eighth_more(loops, name):
+    trace = load(name)
+    bench = loops.Loops()
+    bench.replay(*trace)
+    _, requested = bench.peak()
+    limited = loops.Loops(requested * 9 // 8)
+    assert limited.replay(*trace) is not None
+    assert limited.peak()[0] <= requested * 9 // 8

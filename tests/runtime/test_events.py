@@ -1,0 +1,185 @@
+"""Events: recorded anew, waited for, timed, and in the order of torch's errors."""
+
+import copy
+import gc
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import l0rt
+import l0rt.accelerator as acc
+from l0rt.runtime.event import elapsed_ms
+from l0rt.runtime.eventcache import cache_state
+
+
+def test_an_event_that_was_never_recorded_is_complete_and_holds_nobody_up():
+    e = l0rt.Event()
+    assert e.query() is True
+    assert e.synchronize() is None
+    assert e.synchronize(timeout=0) is True
+    e.wait()
+    acc.Stream().wait_event(e)
+    assert e.event_id == 0
+    assert str(e.device) == "xpu"
+
+
+def test_a_recorded_event_completes():
+    s, e = acc.Stream(), l0rt.Event()
+    e.record(s)
+    assert e.synchronize(timeout=60) is True
+    assert e.query() is True
+    assert e.event_id != 0
+    assert e.device == s.device == l0rt.device("xpu", 0)
+
+
+def test_recording_anew_leaves_those_who_wait_alone():
+    """The waits were given to the streams before; hundreds of new records must not disturb one of them."""
+    a, b, e = acc.Stream(), acc.Stream(), l0rt.Event()
+    x = l0rt.empty(1 << 16, stream=a)
+    for i in range(500):
+        x.fill(i % 256, stream=a)
+        e.record(a)
+        b.wait_event(e)
+        e.record(b)
+        a.wait_event(e)
+    assert b.synchronize(timeout=60)
+    assert a.synchronize(timeout=60)
+
+
+@pytest.mark.checks_data
+def test_a_wait_orders_two_streams():
+    a, b = acc.Stream(), acc.Stream()
+    x, y = l0rt.empty(1 << 20, stream=a), l0rt.empty(1 << 20, stream=b)
+    for i in range(1, 50):
+        x.fill(i, stream=a)
+        e = a.record_event()
+        b.wait_event(e)
+        y.copy_from(x, stream=b)
+        a.wait_stream(b)
+    out = y.copy_to(np.empty(1 << 20, "u1"), stream=b)
+    assert (out == 49).all()
+
+
+def test_events_dropped_in_flight_are_recycled():
+    s = acc.Stream()
+    x = l0rt.empty(1 << 20, stream=s)
+    before = cache_state(0)["made"]
+    for i in range(3000):
+        x.fill(i % 256, stream=s)
+        l0rt.Event().record(s)
+        if i % 100 == 0:
+            s.synchronize()
+    s.synchronize()
+    assert cache_state(0)["made"] - before <= 1024
+
+
+@pytest.mark.checks_data
+def test_a_stream_that_only_waits_lets_slots_be_recycled():
+    a, b = acc.Stream(), acc.Stream()
+    before = cache_state(0)["made"]
+    for i in range(4000):
+        b.wait_event(a.record_event())
+        if i % 500 == 0:
+            acc.synchronize()
+    acc.synchronize()
+    assert cache_state(0)["made"] - before <= 2048
+
+
+def test_events_are_dropped_by_other_threads():
+    s, dropped = acc.Stream(), []
+    for _ in range(200):
+        dropped.append([s.record_event() for _ in range(10)])
+        t = threading.Thread(target=dropped.clear)
+        t.start()
+        s.record_event()
+        t.join()
+    gc.collect()
+    s.synchronize()
+
+
+@pytest.mark.checks_data
+def test_elapsed_time_of_work():
+    s, a, b = acc.Stream(), l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
+    x = l0rt.empty(64 << 20, stream=s)
+    a.record(s)
+    x.fill(1, stream=s)
+    b.record(s)
+    b.synchronize()
+    a.synchronize()
+    assert 0 < a.elapsed_time(b) < 60_000
+    assert a.elapsed_time(a) == 0
+    assert b.elapsed_time(a) == pytest.approx(-a.elapsed_time(b))
+
+
+def test_elapsed_time_names_what_is_missing_in_torchs_order():
+    plain, timed, s = l0rt.Event(), l0rt.Event(enable_timing=True), acc.Stream()
+    with pytest.raises(TypeError, match="takes an Event"):
+        timed.elapsed_time(3)
+    with pytest.raises(ValueError, match="Both events must be created with argument 'enable_timing=True'"):
+        plain.elapsed_time(timed)
+    with pytest.raises(ValueError, match="Both events must be recorded before calculating elapsed time"):
+        timed.elapsed_time(timed)
+    timed.record(s)
+    timed.synchronize()
+    assert timed.elapsed_time(timed) == 0
+
+
+PERIOD32 = (1 << 32) / 19_200_000 * 1e3
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "host_ms", "bits", "expected_ms"),
+    [
+        (0, 19_200, 1, 32, 1.0),
+        ((1 << 32) - 9_600, 9_600, 1, 32, 1.0),  # wrapped once
+        ((1 << 36) - 9_600, 9_600, 1, 36, 1.0),
+        ((1 << 64) - 9_600, 9_600, 1, 64, 1.0),
+        (0, 19_200, PERIOD32 + 1, 32, PERIOD32 + 1),  # longer than a period: the host's clock tells
+        (0, 19_200, 3 * PERIOD32, 32, 3 * PERIOD32 + 1),
+        (9_600, 0, 0, 32, -0.5),  # two streams: the second was a little earlier
+        (5, 5, 0, 1, 0.0),
+    ],
+)
+def test_elapsed_ticks(start, end, host_ms, bits, expected_ms):
+    got = elapsed_ms(start, end, int(host_ms * 1e6), bits, 19_200_000)
+    assert got == pytest.approx(expected_ms, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.needs_two_devices
+def test_an_event_belongs_to_the_device_of_its_first_record():
+    e = l0rt.Event()
+    e.record(acc.Stream(0))
+    with pytest.raises(RuntimeError, match="Event device xpu:0 does not match recording stream's device xpu:1"):
+        e.record(acc.Stream(1))
+    acc.Stream(1).wait_event(e)
+    acc.synchronize(1)
+
+
+def test_events_are_neither_copied_nor_pickled():
+    e = l0rt.Event()
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be"):
+            attempt(e)
+    with pytest.raises(NotImplementedError, match="ipc is not supported yet"):
+        e.ipc_handle()
+    with pytest.raises(NotImplementedError, match="ipc is not supported yet"):
+        l0rt.Event.from_ipc_handle(0, b"")
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), -0.001])
+def test_a_timeout_is_not_negative(timeout):
+    with pytest.raises(ValueError, match="timeout must be None or seconds"):
+        l0rt.Event().synchronize(timeout=timeout)
+
+
+def test_wrong_streams_are_refused():
+    e = l0rt.Event()
+    for wrong in (3, "xpu", e):
+        with pytest.raises(TypeError):
+            e.record(wrong)
+        with pytest.raises(TypeError):
+            e.wait(wrong)
+    with pytest.raises(TypeError):
+        acc.Stream().wait_event(None)
