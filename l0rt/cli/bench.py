@@ -135,7 +135,8 @@ def _times(suite, rows):
 
 def _notes(found):
     made = report.table("further figures", "value", "budget")
-    groups = [(f"{id} {name}", note) for id, row in found["rows"].items() for name, note in row.get("notes", {}).items()]
+    rows = found["rows"].items()
+    groups = [(f"{id} {name}", note) for id, row in rows for name, note in row.get("notes", {}).items()]
     for name, note in [*groups, *found["summary"].items()]:
         made.add_row(name, note_text(note), _note_limit(note))
     return made

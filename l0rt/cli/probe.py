@@ -1,4 +1,4 @@
-"""What a child process finds out for the doctor: opening a driver may abort or hang, so the doctor stays away from it."""
+"""What a child process finds out for the doctor: opening a driver may abort or hang, so the doctor stays away."""
 
 import json
 import sys

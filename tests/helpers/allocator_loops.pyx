@@ -199,7 +199,7 @@ cdef class Loops:
         with nogil:
             free_(malloc_(arena, nbytes))
             start = now()
-            for i in range(count):
+            for _ in range(count):
                 free_(malloc_(arena, nbytes))
         return (now() - start) / count
 
