@@ -156,7 +156,6 @@ def query_pending(CommandList list, EventPool pool, size_t dst, size_t nbytes, i
     """zeEventQueryStatus while ``fills`` long fills stand before the event; scaled to ``n`` if they end before."""
     cdef uint64_t start, spent, done = 0
     cdef unsigned char zero = 0
-    cdef int i
     with nogil:
         for _ in range(fills):
             CHECK(ze.zeCommandListAppendMemoryFill(list._h, <void*>dst, &zero, 1, nbytes, NULL, 0, NULL))

@@ -194,7 +194,6 @@ cdef class Loops:
     def pairs(self, size_t nbytes, int64_t count, uintptr_t stream=1):
         """malloc and free at once, by pointer."""
         cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
-        cdef int64_t i
         cdef double start
         with nogil:
             free_(malloc_(arena, nbytes))
