@@ -97,7 +97,7 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
   cpu_event *event = command->signal;
   cpu_fence *fence = command->fence;
   cpu_event_wakes wakes = {false, false};
-  bool fence_sleepers = false;
+  bool fence_sleepers = false, point = event != NULL && cpu_event_is_point(event);
   cpu_command_release(command);
   if (event != NULL) {
     if (event->timed) {
@@ -105,7 +105,7 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
       atomic_store_explicit(&event->state->end, cpu_host_ns(), memory_order_relaxed);
     }
     wakes = cpu_event_raise(event);
-    if (cpu_event_is_point(event)) cpu_event_let_go(event);
+    if (point) cpu_event_let_go(event);
   }
   if (fence != NULL) {
     atomic_fetch_sub(&fence->users, 1);

@@ -72,9 +72,9 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
 
 /* Is the device still at it? */
 static bool busy(cpu_list *list) {
-  if (list->immediate) return !cpu_lane_idle(&list->lane);
+  if (list->immediate) return !cpu_lane_reached(&list->lane, cpu_lane_last(&list->lane));
   cpu_queue *queue = cpu_cast(list->queue, CPU_QUEUE); /* a queue that is gone was idle */
-  return queue != NULL && atomic_load(&queue->lane.finished) < list->last;
+  return queue != NULL && !cpu_lane_reached(&queue->lane, list->last);
 }
 
 CPU_EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {

@@ -161,8 +161,8 @@ int main(void) {
       {"L0RT_CPU_TIMESTAMP_BITS", "0"},  {"L0RT_CPU_TIMESTAMP_BITS", "65"},  {"L0RT_CPU_TIMESTAMP_HZ", "19.2e6"},
       {"L0RT_CPU_CHAOS", "yes"},         {"L0RT_CPU_STRICT", "on"},          {"L0RT_CPU_PROFILE", "neo"},
       {"L0RT_CPU_FAIL", "zeMemFree"},    {"L0RT_CPU_FAIL", "zeMemFree:0:NOT_READY"},
-      {"L0RT_CPU_FAIL", "zeX:1:BOO"},    {"L0RT_CPU_FAIL", "zeX:1:slow="},   {"L0RT_CPU_FAIL", "zeX:1:NOT_READY,"},
-      {"L0RT_CPU_FAIL", "zeX:1:hang"},   {"L0RT_CPU_" "NONE", "1"},
+      {"L0RT_CPU_FAIL", "zeInit:1:BOO"}, {"L0RT_CPU_FAIL", "zeInit:1:slow="}, {"L0RT_CPU_FAIL", "zeInit:1:NOT_READY,"},
+      {"L0RT_CPU_FAIL", "zeInit:1:hang"}, {"L0RT_CPU_FAIL", "zeMemFee:1:NOT_READY"},   {"L0RT_CPU_" "NONE", "1"},
   };
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) refuses(wrong[i][0], wrong[i][1]);
   static const char *const right[][2] = {
