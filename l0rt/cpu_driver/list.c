@@ -172,7 +172,8 @@ static ze_result_t record(cpu_list *list, const cpu_command *command) {
   return ZE_RESULT_SUCCESS;
 }
 
-/* Puts a command that waits for these events, as many as fit one. They are taken for the moment: the command holds them itself once it is put. */
+/* Puts a command that waits for these events, as many as fit one. They are taken for the moment only: the command
+ * holds them itself once it is put. */
 static ze_result_t put_with_waits(cpu_list *list, cpu_command *command, uint32_t count, ze_event_handle_t *waits) {
   cpu_event *taken[CPU_WAITS];
   uint8_t n = 0;

@@ -100,7 +100,8 @@ CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle
   ze_result_t result = check_lists(queue, count, lists);
   if (result != ZE_RESULT_SUCCESS) return result;
   pthread_mutex_lock(&queue->submitting);
-  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) result = push_list(queue, cpu_list_cast(lists[i]));
+  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
+    result = push_list(queue, cpu_list_cast(lists[i]));
   if (result == ZE_RESULT_SUCCESS && fence != NULL) result = push_fence(queue, fence);
   pthread_mutex_unlock(&queue->submitting);
   cpu_engine_ring(queue->lane.engine);

@@ -59,7 +59,8 @@ bool cpu_usm_end(cpu_found found, uint32_t state) {
     cpu_heap_unmap_file(heap_of(found.block), found);
     close(found.block->file);
   }
-  if (found.block->device != NULL && !found.block->imported) cpu_usm_refund(found.block->device, charged(found.block->size));
+  if (found.block->device != NULL && !found.block->imported)
+    cpu_usm_refund(found.block->device, charged(found.block->size));
   cpu_count(CPU_USM, -1);
   cpu_heap_give(heap_of(found.block), found);
   return true;

@@ -169,7 +169,8 @@ int main(void) {
       {"L0RT_CPU_DEVICES", ""},           {"L0RT_CPU_DEVICES", "64"},        {"L0RT_CPU_MEMORY", "4096"},
       {"L0RT_CPU_MEMORY", "64TiB"},       {"L0RT_CPU_TIMESTAMP_BITS", "64"}, {"L0RT_CPU_STRICT", "0"},
       {"L0RT_CPU_CHAOS", "0"},            {"L0RT_CPU_PROFILE", "neo-22.43"},
-      {"L0RT_CPU_FAIL", "zeMemFree:1:NOT_READY,zeMemAllocHost:2:late_oom,zeCommandListAppendBarrier:3:hang,zeInit:9:slow=0"},
+      {"L0RT_CPU_FAIL",
+       "zeMemFree:1:NOT_READY,zeMemAllocHost:2:late_oom,zeCommandListAppendBarrier:3:hang,zeInit:9:slow=0"},
   };
   for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) takes(right[i][0], right[i][1]);
   does("L0RT_CPU_DEVICES", "3", three_devices);
