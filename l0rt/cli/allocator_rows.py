@@ -79,6 +79,7 @@ def random(lab):
         yield Work(
             lambda n: blocks.swap(slots, sizes, n),
             raw_pair(lab, sizes),
+            most=1000,
             notes=lambda _: {"reserved/live": Note((acc.memory_reserved() - before) / blocks.live, "x", 1.6)},
         )
     finally:

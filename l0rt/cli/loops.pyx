@@ -42,6 +42,7 @@ cdef class Blocks:
     cdef void** ptr
     cdef size_t* nbytes
     cdef readonly size_t count
+    cdef uint64_t position      # where the next swap goes on
 
     def __cinit__(self, size_t count):
         self.ptr = <void**>calloc(count + 1, sizeof(void*))
@@ -86,7 +87,10 @@ cdef class Blocks:
         return spent
 
     def swap(self, const uint64_t[::1] slots, const uint64_t[::1] sizes, uint64_t n):
-        """Free a slot and allocate into it anew, going round ``slots`` and ``sizes``, both of one power of two."""
+        """Free a slot and allocate into it anew, going round ``slots`` and ``sizes``, both of one power of two.
+
+        The next call goes on where this one ended.
+        """
         cdef uint64_t i, k, start, spent, mask = sizes.shape[0] - 1
         cdef const uint64_t* slot = &slots[0]
         cdef const uint64_t* size = &sizes[0]
@@ -94,13 +98,14 @@ cdef class Blocks:
         with nogil:
             stream = l0rt_current_stream(-1)
             start = now_ns()
-            for i in range(n):
+            for i in range(self.position, self.position + n):
                 k = slot[i & mask]
                 l0rt_free(self.ptr[k])
                 self.ptr[k] = NULL
                 self.ptr[k] = l0rt_malloc(size[i & mask], -1, stream)
                 self.nbytes[k] = size[i & mask]
             spent = now_ns() - start
+        self.position += n
         return spent
 
     def replay(self, const unsigned char[::1] ops, const uint64_t[::1] slots, const uint64_t[::1] sizes, uint64_t n):
