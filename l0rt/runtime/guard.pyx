@@ -16,7 +16,7 @@ from l0rt.runtime.current cimport (
 from l0rt.runtime.devices cimport device_at, device_total
 from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_wait
 from l0rt.runtime.lane cimport lane_open, lane_query, lane_record, lane_synchronize, lane_wait
-from l0rt.runtime.naming cimport index_of
+from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
 
@@ -195,11 +195,10 @@ def current_device_index():
 
 def set_device_index(device, /):
     """Make ``device`` the thread's current device: an index, or a name such as ``xpu:1``; negative: no change."""
-    cdef int index
-    if not isinstance(device, (int, str)) and getattr(device, "index", None) is None:
-        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
-    index = index_of(device, -2, lazy.device_type)
-    if index == -2 and isinstance(device, str):
+    cdef int index = -2
+    if isinstance(device, (int, str, device_name)):
+        index = index_of(device, -2, lazy.device_type)
+    if index == -2 and not isinstance(device, int):
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
     if index >= 0:
         exchange_device(index)

@@ -182,6 +182,9 @@ cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
         if not table.alive or stream.device.lost:
             return refuse(stream.device)
         return 0
+    if slot.device.context != stream.device.context:
+        slot_wait(slot, UINT64_MAX)     # another driver's event means nothing to this list: the host waits
+        return 0
     lock(stream)
     stream.issued += 1
     seq = stream.issued

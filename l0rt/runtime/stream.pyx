@@ -223,7 +223,7 @@ def synchronize(device=None, /, *, timeout=None):
     cdef uint64_t limit = timeout_ns(timeout)
     cdef l0rt_device* record
     cdef bint idle = True
-    if lazy.initialized or not device_count():
+    if lazy.opened or not device_count():
         record = device_at(checked_index(device))
         with nogil:
             idle = device_synchronize(record, limit)
