@@ -25,7 +25,7 @@ class Lab:
 
     @cached_property
     def events(self):
-        return raw.open_events(self.context, self.device, self.EVENTS)
+        return raw.open_events(self.context, self.EVENTS)
 
     @property
     def memory(self):

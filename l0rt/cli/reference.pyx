@@ -13,9 +13,9 @@ cdef extern from *:
     """
     #include <string.h>
     /* The compiler may neither drop a loop whose result nobody reads nor unroll it into nothing. */
-    #define L0RT_KEEP(value) __asm__ volatile("" : : "r"(value) : "memory")
+    #define keep_value(value) __asm__ volatile("" : : "r"(value) : "memory")
     """
-    void KEEP "L0RT_KEEP"(void*) noexcept nogil
+    void KEEP "keep_value"(void*) noexcept nogil
     void* memcpy(void*, const void*, size_t) noexcept nogil
 
 

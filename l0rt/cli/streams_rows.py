@@ -172,14 +172,14 @@ def stream_synchronize(lab):
     stream = acc.Stream()
     stream.record_event()
     stream.synchronize()
-    idle = (lambda n: raw.list_synchronize(lab.list, n)) if lab.capabilities["list_sync"] else None
+    idle = (lambda n: raw.idle_synchronize(lab.list, n)) if lab.capabilities["list_sync"] else None
     yield Work(python("s.synchronize()", s=stream), idle)
 
 
 @row("device.synchronize.python", "acc.synchronize(), idle; raw: CommandListHostSynchronize")
 def device_synchronize(lab):
     acc.synchronize()
-    idle = (lambda n: raw.list_synchronize(lab.list, n)) if lab.capabilities["list_sync"] else None
+    idle = (lambda n: raw.idle_synchronize(lab.list, n)) if lab.capabilities["list_sync"] else None
     yield Work(python("synchronize()", synchronize=acc.synchronize), idle)
 
 

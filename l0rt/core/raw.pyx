@@ -24,9 +24,9 @@ def open_list(Context context, Device device):
     return CommandList.immediate(context, device, device.info.compute_ordinal, 0, 0, device.driver.caps.inorder)
 
 
-def open_events(Context context, Device device, unsigned int count):
+def open_events(Context context, unsigned int count):
     """Return a pool with ``count`` events."""
-    return EventPool.create(context, device._h, count)
+    return EventPool.create(context, count)
 
 
 # Memory.
@@ -238,7 +238,7 @@ def fill(CommandList list, EventPool pool, size_t dst, size_t nbytes, uint64_t n
     return spent
 
 
-def list_synchronize(CommandList list, uint64_t n):
+def idle_synchronize(CommandList list, uint64_t n):
     """zeCommandListHostSynchronize of an idle list."""
     cdef uint64_t i, start, spent
     if not list.device.driver.caps.list_sync:

@@ -4,7 +4,7 @@ Where the driver keeps the order, commands are appended as they are. Where it do
 command and what came before it, so that both kinds of list behave alike.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport UINT64_MAX, uint64_t
 
 from l0rt.core.cmdlist cimport (
     CommandList,
