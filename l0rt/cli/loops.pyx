@@ -136,10 +136,10 @@ cdef class Blocks:
 
 def current_stream(uint64_t n):
     """l0rt_current_stream of the current device."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_current_stream(-1)
         spent = now_ns() - start
     return spent
@@ -147,10 +147,10 @@ def current_stream(uint64_t n):
 
 def current_device(uint64_t n):
     """l0rt_current_device."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_current_device()
         spent = now_ns() - start
     return spent
@@ -160,10 +160,10 @@ def device_guard(int device, uint64_t n):
     """A device guard, entered and left."""
     cdef const l0rt_guard_impl* impl = xpu_guard_impl()
     cdef l0rt_device_guard guard
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_device_guard_enter(&guard, impl, device)
             l0rt_device_guard_reset_device(&guard)
         spent = now_ns() - start
@@ -175,11 +175,11 @@ def stream_guard(uint64_t n):
     cdef const l0rt_guard_impl* impl = xpu_guard_impl()
     cdef l0rt_stream_guard guard
     cdef l0rt_stream* stream
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         stream = l0rt_pool_stream(-1, 0)
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_stream_guard_enter(&guard, impl, stream)
             l0rt_stream_guard_reset(&guard)
         spent = now_ns() - start
@@ -188,12 +188,12 @@ def stream_guard(uint64_t n):
 
 def copy(size_t dst, size_t src, size_t nbytes, uint64_t n):
     """l0rt_memcpy_async: the append alone; the stream is drained before the loop returns."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     cdef l0rt_stream* stream
     with nogil:
         stream = l0rt_current_stream(-1)
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_memcpy_async(<void*>dst, <void*>src, nbytes, stream)
         spent = now_ns() - start
         l0rt_stream_synchronize(stream)

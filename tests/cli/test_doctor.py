@@ -1,6 +1,7 @@
 """`l0rt doctor` says what is there, what is used, and what is wrong; nothing takes it down."""
 
 import json
+import re
 import shutil
 import subprocess
 
@@ -30,7 +31,7 @@ def test_the_cpu_driver_is_named_as_what_it_is():
     assert result.stdout.count("l0rt CPU device") == 2
     assert result.stdout.count("CPU driver: not a GPU") == 2
     assert result.stdout.count("works: allocated, filled, copied back") == 2
-    assert package.cpu_driver_path() in result.stdout.replace("\n", "")
+    assert package.cpu_driver_path() in "".join(result.stdout.split())
     assert "A device is usable." in result.stdout
 
 
@@ -92,8 +93,8 @@ def test_a_device_that_fails_its_trial():
     fault = "zeCommandListAppendMemoryFill:1:ERROR_DEVICE_LOST"
     result = l0rt("doctor", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "L0RT_CPU_FAIL": fault})
     assert result.returncode == 1, result
-    assert "trial     DeviceLostError" in result.stdout
-    assert f"environment L0RT_CPU_FAIL={fault}" in result.stdout
+    assert re.search(r"^  trial +DeviceLostError", result.stdout, re.MULTILINE)
+    assert f"L0RT_CPU_FAIL={fault}" in result.stdout
 
 
 def test_a_driver_that_does_not_start():
@@ -106,8 +107,8 @@ def test_a_driver_that_does_not_start():
 def test_fallbacks_are_named():
     result = l0rt("doctor", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "L0RT_DISABLE": "inorder,list_sync"})
     assert result.returncode == 0, result
-    assert "lacks     inorder: barriers keep the order of each stream" in result.stdout
-    assert "lacks     list_sync: " in result.stdout
+    assert re.search(r"^  lacks +inorder: barriers keep the order of each stream$", result.stdout, re.MULTILINE)
+    assert re.search(r"^  lacks +list_sync: ", result.stdout, re.MULTILINE)
 
 
 def test_a_bad_setting_is_a_finding():
