@@ -37,8 +37,15 @@ def main(argv=None):
         return 130
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
 def make_parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="l0rt",
         description="The runtime layer of a deep-learning framework for Intel GPUs, directly on Level Zero.",
         epilog="Both commands use a GPU if there is one, else the bundled CPU driver, unless L0RT_DRIVER is set.",

@@ -108,10 +108,30 @@ def head_lines(head):
     ]
 
 
-def print_lines(out, lines):
-    """Print lines as they are; a long one is folded, never cut."""
+def put(out, what=""):
+    """Print; in a file or a pipe without the blanks that fill a table's lines."""
+    if out.is_terminal:
+        out.print(what)
+        return
+    with out.capture() as captured:
+        out.print(what)
+    out.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def put_lines(out, lines):
+    """Print lines of text; a long one is folded, never cut."""
     for line in lines:
-        out.print(Text(line, overflow="fold"))
+        put(out, Text(line, overflow="fold"))
+
+
+def facts(pairs):
+    """Return a table of (label, text) without a head; a long text goes on below its beginning."""
+    made = Table.grid(padding=(0, 1, 0, 0))
+    made.add_column(no_wrap=True, min_width=11)
+    made.add_column(overflow="fold")
+    for label, text in pairs:
+        made.add_row(Text(label), Text(text))
+    return made
 
 
 def table(*columns):
