@@ -31,6 +31,15 @@ typedef struct l0rt_memory_ops {
   void (*drop)(void *self, void *ticket);
   /* Does this code of reserve() mean out of memory? Then cached memory is given back and reserve() is tried again. */
   int (*is_oom)(int code);
+
+  /* Virtual memory, for heaps whose options say how large a granule is; else these may be NULL. Sizes are multiples of
+   * the granule, and addresses too. A piece is memory without an address, and is mapped at one place at a time. */
+  int (*range_reserve)(void *self, size_t nbytes, void **out); /* addresses without memory */
+  int (*range_release)(void *self, void *ptr, size_t nbytes);  /* nothing is mapped there any more */
+  int (*piece_create)(void *self, size_t nbytes, void **out);
+  int (*piece_destroy)(void *self, void *piece, size_t nbytes);
+  int (*piece_map)(void *self, void *ptr, size_t nbytes, void *piece); /* a failure leaves nothing mapped */
+  int (*piece_unmap)(void *self, void *ptr, size_t nbytes, void *piece); /* no work uses it any more */
 } l0rt_memory_ops;
 
 /* The allocator's own status codes. Positive ones are the backend's. */

@@ -120,7 +120,8 @@ cdef inline void account_gain(l0rt_account* account, int64_t quiet, int64_t quie
         account.quieted.bytes += quiet_bytes
 
 
-cdef inline void account_calm(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    """Inactive split falls by a merge."""
+cdef inline void account_quiet(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """Inactive split changes alone. Whoever lets it grow takes a census in the end, for the peak."""
     account.ceiling.count -= quiet
     account.ceiling.bytes -= quiet_bytes
+    account_gain(account, quiet, quiet_bytes)

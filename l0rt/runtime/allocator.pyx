@@ -57,14 +57,16 @@ cdef class Memory:
 cdef class Allocator:
     """A caching allocator over ``memory``, at most ``limit`` bytes of it (None: no limit).
 
-    Pointers and streams are integers. Stream 0 means memory that no stream orders.
+    With ``expandable`` it grows by mapping memory where the memory can do that. Pointers and streams are integers. Stream 0 means memory that no stream orders.
     """
 
-    def __cinit__(self, Memory memory, limit=None):
+    def __cinit__(self, Memory memory, limit=None, bint expandable=True):
         cdef l0rt_heap_options options
         if memory.ops == NULL:
             raise TypeError(f"{type(memory).__name__} has no operations: make a subclass of Memory that sets them")
         options.limit = limit_of(limit)
+        options.granule = memory.granule if expandable else 0
+        options.range = memory.range
         self.memory = memory
         self.heap = heap_create(memory.ops, memory.self, &options)
         if self.heap == NULL:
@@ -236,13 +238,14 @@ cdef str size_text(nbytes):
     return f"{nbytes} bytes"
 
 
-STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending")
+STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending", "hole", "held")
 
 
 cdef dict block_dict(l0rt_block_info* block):
     return {
         "segment": block.segment,
         "segment_size": block.segment_size,
+        "is_expandable": bool(block.is_expandable),
         "pool": "small" if block.pool == SMALL else "large",
         "stream": <uintptr_t>block.stream,
         "address": block.address,

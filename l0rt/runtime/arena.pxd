@@ -28,6 +28,7 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
                     l0rt_block** out) noexcept nogil
 cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil
+cdef void arena_gain(l0rt_block* block) noexcept nogil
 cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil
 
 # The other halves of the two below: behind the stacks, and the lock is held and will be

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.accounts cimport (
-    account_calm,
+    account_quiet,
     account_give,
     account_has_room,
     account_take,
@@ -11,6 +11,7 @@ from l0rt.runtime.accounts cimport (
 )
 from l0rt.runtime.atomics cimport spin_try, spin_unlock
 from l0rt.runtime.bins cimport bins_find
+from l0rt.runtime.blockmap cimport map_set
 from l0rt.runtime.blocks cimport (
     block_bin,
     block_is_split,
@@ -172,7 +173,7 @@ cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
     cdef l0rt_block* block = arena.stacks[klass]
     cdef l0rt_join join
     join_preview(block, &join)
-    account_calm(
+    account_quiet(
         &arena.accounts[SMALL],
         <int64_t>join.is_split - 1 - join.neighbours,
         0 if join.is_split else -join.size,
@@ -190,6 +191,19 @@ cdef void arena_unstack(l0rt_arena* arena) noexcept nogil:
     for klass in range(CLASSES):
         while arena.stacks[klass] != NULL:
             unstack(arena, klass)
+
+
+cdef void arena_gain(l0rt_block* block) noexcept nogil:
+    """A block that had no memory has some now, and is free."""
+    cdef l0rt_join join
+    join_preview(block, &join)
+    account_quiet(
+        &block.arena.accounts[block.segment.pool],
+        <int64_t>join.is_split - join.neighbours,
+        <int64_t>block.size if join.is_split else <int64_t>block.size - join.size,
+    )
+    map_set(block.ptr, block)
+    block_bin(block_merge(block))
 
 
 cdef void relieve(l0rt_arena* arena, int64_t size) noexcept nogil:

@@ -12,7 +12,7 @@ never unmapped, so a stale word still leads to memory, and an allocated block's 
 from libc.stdint cimport uint64_t, uintptr_t
 
 from l0rt.runtime.atomics cimport load, store, unlikely
-from l0rt.runtime.structs cimport GRAIN_SHIFT, PAGE, PAGE_SHIFT, l0rt_block, l0rt_segment
+from l0rt.runtime.structs cimport GRAIN_SHIFT, PAGE, PAGE_SHIFT, l0rt_block
 
 cdef enum:
     ROOTS = 1 << 16
@@ -33,8 +33,8 @@ cdef struct l0rt_map:
 cdef l0rt_map blockmap
 
 cdef l0rt_block* map_search(const void* ptr) noexcept nogil
-cdef int map_segment(l0rt_segment* segment) noexcept nogil
-cdef void map_forget(l0rt_segment* segment) noexcept nogil
+cdef int map_memory(int pool, void* ptr, uint64_t size) noexcept nogil
+cdef void map_forget(void* ptr, uint64_t size) noexcept nogil
 
 
 cdef inline l0rt_leaf* map_leaf(uint64_t region) noexcept nogil:
@@ -63,13 +63,19 @@ cdef inline l0rt_block* map_find(const void* ptr) noexcept nogil:
     return block
 
 
-cdef inline void map_set(l0rt_segment* segment, void* ptr, l0rt_block* block) noexcept nogil:
-    """A block starts at ``ptr``; with NULL, none does any more."""
+cdef inline void** map_page(uintptr_t address) noexcept nogil:
+    """Where the word of an address that is or was ours stands."""
+    return &map_leaf(address >> LEAF_SHIFT).pages[(address >> PAGE_SHIFT) & (LEAF_PAGES - 1)]
+
+
+cdef inline void map_set(void* ptr, l0rt_block* block) noexcept nogil:
+    """A block starts at ``ptr``, which is ours; with NULL, none does any more."""
     cdef uintptr_t address = <uintptr_t>ptr
-    cdef void* word = block
-    if segment.starts != NULL:
-        store(<void**>&segment.starts[(address - <uintptr_t>segment.base) >> GRAIN_SHIFT], word)
-        return
-    if word == NULL:
-        word = <void*>INSIDE
-    store(&map_leaf(address >> LEAF_SHIFT).pages[(address >> PAGE_SHIFT) & (LEAF_PAGES - 1)], word)
+    cdef void** page = map_page(address)
+    cdef uintptr_t word = <uintptr_t>load(page)
+    if word & TABLE:
+        store(<void**>(word - TABLE) + ((address >> GRAIN_SHIFT) & (PAGE_GRAINS - 1)), block)
+    elif block != NULL:
+        store(page, block)
+    else:
+        store(page, <void*>INSIDE)

@@ -20,7 +20,6 @@ from l0rt.runtime.structs cimport (
     SMALL,
     SMALL_SEGMENT,
     l0rt_block,
-    l0rt_segment,
 )
 
 cdef enum:
@@ -72,48 +71,62 @@ cdef void starts_drop(l0rt_block** blocks) noexcept nogil:
     spare_starts = starts
 
 
-cdef int map_segment(l0rt_segment* segment) noexcept nogil:
-    """Make the segment's addresses ours; no block starts in it yet."""
-    cdef uintptr_t base = <uintptr_t>segment.base, offset = 0
-    cdef uint64_t region
-    cdef void* word = <void*>INSIDE
-    cdef int status = L0RT_NO_HOST_MEMORY
+cdef int map_memory(int pool, void* ptr, uint64_t size) noexcept nogil:
+    """Make these addresses ours, from a multiple of 64 KiB on; no block starts there yet."""
+    cdef uintptr_t base = <uintptr_t>ptr
+    cdef uint64_t region, offset = 0
+    cdef int status = L0RT_OK
     mutex_lock(&growth)
-    segment.starts = starts_new() if segment.pool == SMALL else NULL
-    if segment.starts != NULL or segment.pool != SMALL:
-        for region in range(base >> LEAF_SHIFT, ((base + segment.size - 1) >> LEAF_SHIFT) + 1):
-            if leaf_made(region) == NULL:
-                break
-        else:
-            status = L0RT_OK
-        if status != L0RT_OK and segment.starts != NULL:
-            starts_drop(segment.starts)
-    mutex_unlock(&growth)
+    for region in range(base >> LEAF_SHIFT, ((base + size - 1) >> LEAF_SHIFT) + 1):
+        if leaf_made(region) == NULL:
+            status = L0RT_NO_HOST_MEMORY
+    while status == L0RT_OK and offset < size:
+        status = map_chunk(pool, base + offset, size - offset)
+        if status == L0RT_OK:
+            offset += SMALL_SEGMENT
     if status != L0RT_OK:
-        return status
-    while offset < segment.size:
-        if segment.starts != NULL:
-            word = <void*>(<uintptr_t>&segment.starts[offset >> GRAIN_SHIFT] | TABLE)
+        forget(base, offset)
+    mutex_unlock(&growth)
+    return status
+
+
+cdef int map_chunk(int pool, uintptr_t base, uint64_t left) noexcept nogil:
+    """The first 2 MiB of them, which share one table in the small pool."""
+    cdef uintptr_t offset = 0
+    cdef l0rt_block** starts = NULL
+    cdef void* word = <void*>INSIDE
+    if pool == SMALL:
+        starts = starts_new()
+        if starts == NULL:
+            return L0RT_NO_HOST_MEMORY
+    while offset < SMALL_SEGMENT and offset < left:
+        if starts != NULL:
+            word = <void*>(<uintptr_t>&starts[offset >> GRAIN_SHIFT] | TABLE)
         page_set(base + offset, word)
         offset += PAGE
     return L0RT_OK
 
 
-cdef void map_forget(l0rt_segment* segment) noexcept nogil:
-    """The segment's addresses are no longer ours."""
-    cdef uintptr_t base = <uintptr_t>segment.base, offset = 0
-    while offset < segment.size:
+cdef void map_forget(void* ptr, uint64_t size) noexcept nogil:
+    """These addresses, or whole multiples of 2 MiB of what map_memory was given, are no longer ours."""
+    mutex_lock(&growth)
+    forget(<uintptr_t>ptr, size)
+    mutex_unlock(&growth)
+
+
+cdef void forget(uintptr_t base, uint64_t size) noexcept nogil:
+    cdef uint64_t offset = 0
+    cdef uintptr_t word
+    while offset < size:
+        word = <uintptr_t>load(map_page(base + offset))
+        if word & TABLE and offset % SMALL_SEGMENT == 0:
+            starts_drop(<l0rt_block**>(word - TABLE))
         page_set(base + offset, NULL)
         offset += PAGE
-    if segment.starts != NULL:
-        mutex_lock(&growth)
-        starts_drop(segment.starts)
-        mutex_unlock(&growth)
-        segment.starts = NULL
 
 
 cdef inline void page_set(uintptr_t address, void* word) noexcept nogil:
-    store(&map_leaf(address >> LEAF_SHIFT).pages[(address >> PAGE_SHIFT) & (LEAF_PAGES - 1)], word)
+    store(map_page(address), word)
 
 
 cdef l0rt_block* map_search(const void* ptr) noexcept nogil:

@@ -4,17 +4,24 @@ from libc.stdint cimport uint64_t
 
 from l0rt.runtime.bins cimport bins_add, bins_remove
 from l0rt.runtime.blockmap cimport map_set
-from l0rt.runtime.structs cimport BINNED, SPARE, l0rt_arena, l0rt_block, l0rt_segment
+from l0rt.runtime.structs cimport BINNED, SMALL_SEGMENT, SPARE, l0rt_arena, l0rt_block, l0rt_segment
 
 cdef bint records_ready(l0rt_arena* arena) noexcept nogil
 cdef void records_leave(l0rt_arena* arena) noexcept nogil
 cdef void segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
 cdef void segment_detach(l0rt_segment* segment) noexcept nogil
+cdef void segment_list(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
+cdef void segment_unlist(l0rt_segment* segment) noexcept nogil
 cdef void chain_drop(l0rt_block* block) noexcept nogil
 
 
 cdef inline bint block_is_split(l0rt_block* block) noexcept nogil:
     return block.before != NULL or block.after != NULL
+
+
+cdef inline bint block_is_segment(l0rt_block* block) noexcept nogil:
+    """Is it all of an ordinary segment, which may be given back as one?"""
+    return not block_is_split(block) and block.segment.granules == NULL
 
 
 cdef inline l0rt_block* record_take(l0rt_arena* arena) noexcept nogil:
@@ -35,9 +42,11 @@ cdef inline void block_bin(l0rt_block* block) noexcept nogil:
     cdef l0rt_segment* segment = block.segment
     cdef l0rt_arena* arena = block.arena
     block.state = BINNED
+    block.epoch = arena.epoch
     bins_add(&arena.bins[segment.pool], block)
-    if not block_is_split(block):
-        segment.idle_epoch = arena.epoch
+    if block.size >= SMALL_SEGMENT:
+        arena.loosened = arena.epoch
+    if block_is_segment(block):
         segment.block = block
         segment.previous_idle = NULL
         segment.next_idle = arena.idle
@@ -50,7 +59,7 @@ cdef inline void block_unbin(l0rt_block* block) noexcept nogil:
     """A free block leaves its bin, to be given out, split or merged."""
     cdef l0rt_segment* segment = block.segment
     bins_remove(&block.arena.bins[segment.pool], block)
-    if not block_is_split(block):
+    if block_is_segment(block):
         segment.block = NULL
         if segment.next_idle != NULL:
             segment.next_idle.previous_idle = segment.previous_idle
@@ -64,13 +73,20 @@ cdef inline void swallow(l0rt_block* block, l0rt_block* after) noexcept nogil:
     block.after = after.after
     if block.after != NULL:
         block.after.before = block
-    map_set(after.segment, after.ptr, NULL)
+    map_set(after.ptr, NULL)
     block.size += after.size
     record_drop(after)
 
 
 cdef inline l0rt_block* block_split(l0rt_block* block, uint64_t size) noexcept nogil:
     """Cut a block that is in no bin after ``size`` bytes and return the rest. There is a spare record."""
+    cdef l0rt_block* rest = block_cut(block, size)
+    map_set(rest.ptr, rest)
+    return rest
+
+
+cdef inline l0rt_block* block_cut(l0rt_block* block, uint64_t size) noexcept nogil:
+    """The same where the map does not know what starts there."""
     cdef l0rt_block* rest = record_take(block.arena)
     rest.ptr = <char*>block.ptr + size
     rest.size = block.size - size
@@ -81,7 +97,6 @@ cdef inline l0rt_block* block_split(l0rt_block* block, uint64_t size) noexcept n
         rest.after.before = rest
     block.after = rest
     block.size = size
-    map_set(block.segment, rest.ptr, rest)
     return rest
 
 

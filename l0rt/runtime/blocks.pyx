@@ -28,24 +28,26 @@ cdef l0rt_block* orphans
 
 
 cdef bint records_ready(l0rt_arena* arena) noexcept nogil:
-    """Is there a spare record for a split? False without host memory."""
+    """Are there two spare records, for cutting a block in three? False without host memory."""
     cdef l0rt_block* slab
     cdef int i
     global orphans
-    if arena.spare != NULL:
+    if arena.spare != NULL and arena.spare.next != NULL:
         return True
-    mutex_lock(&orphans_lock)
-    arena.spare = orphans
-    orphans = NULL
-    mutex_unlock(&orphans_lock)
-    if arena.spare != NULL:
-        return True
+    if arena.spare == NULL:
+        mutex_lock(&orphans_lock)
+        arena.spare = orphans
+        orphans = NULL
+        mutex_unlock(&orphans_lock)
+        if arena.spare != NULL and arena.spare.next != NULL:
+            return True
     slab = <l0rt_block*>aligned_alloc(64, SLAB * sizeof(l0rt_block))
     if slab == NULL:
         return False
     memset(slab, 0, SLAB * sizeof(l0rt_block))
     for i in range(SLAB - 1):
         slab[i].next = &slab[i + 1]
+    slab[SLAB - 1].next = arena.spare
     arena.spare = slab
     return True
 
@@ -72,29 +74,37 @@ cdef void segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogi
     block.size = segment.size
     block.segment = segment
     block.before = block.after = NULL
+    segment.first = block
+    segment_list(arena, segment)
+    map_set(block.ptr, block)
+    block_bin(block)
+
+
+cdef void segment_list(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
     segment.arena = arena
     segment.previous = NULL
     segment.next = arena.segments
     if segment.next != NULL:
         segment.next.previous = segment
     arena.segments = segment
-    map_set(segment, block.ptr, block)
-    block_bin(block)
 
 
 cdef void segment_detach(l0rt_segment* segment) noexcept nogil:
     """A wholly free segment leaves its arena, and its block's record is spare again."""
-    cdef l0rt_arena* arena = segment.arena
     cdef l0rt_block* block = segment.block
     block_unbin(block)
-    map_set(segment, block.ptr, NULL)
+    map_set(block.ptr, NULL)
     record_drop(block)
+    segment_unlist(segment)
+
+
+cdef void segment_unlist(l0rt_segment* segment) noexcept nogil:
     if segment.next != NULL:
         segment.next.previous = segment.previous
     if segment.previous != NULL:
         segment.previous.next = segment.next
     else:
-        arena.segments = segment.next
+        segment.arena.segments = segment.next
 
 
 cdef void chain_drop(l0rt_block* block) noexcept nogil:

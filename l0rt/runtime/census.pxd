@@ -7,7 +7,7 @@ from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_stats
 cdef bint census_lock(l0rt_heap* heap) noexcept nogil
 cdef void census_unlock(l0rt_heap* heap) noexcept nogil
 cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int pool) noexcept nogil
-cdef void census_segment(l0rt_heap* heap, int pool, int64_t bytes, int sign) noexcept nogil
+cdef void census_memory(l0rt_heap* heap, int pool, int64_t bytes, int segments, int calls) noexcept nogil
 cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil
 
 cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil

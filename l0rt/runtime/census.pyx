@@ -229,19 +229,20 @@ cdef inline void bump(l0rt_stat* stat, int64_t change) noexcept nogil:
         stat.peak = stat.current
 
 
-cdef void census_segment(l0rt_heap* heap, int pool, int64_t bytes, int sign) noexcept nogil:
-    """A segment came (1) or went (-1)."""
+cdef void census_memory(l0rt_heap* heap, int pool, int64_t bytes, int segments, int calls) noexcept nogil:
+    """So many bytes came or went, in that many calls, and with them that many segments."""
     cdef l0rt_stats* stats = &heap.stats
     mutex_lock(&heap.census)
-    bump(&stats.segment.all, sign)
-    bump(&stats.segment.small_pool if pool == SMALL else &stats.segment.large_pool, sign)
-    bump(&stats.reserved_bytes.all, sign * bytes)
-    bump(&stats.reserved_bytes.small_pool if pool == SMALL else &stats.reserved_bytes.large_pool, sign * bytes)
-    if sign > 0:
-        stats.num_device_alloc += 1
+    if segments != 0:
+        bump(&stats.segment.all, segments)
+        bump(&stats.segment.small_pool if pool == SMALL else &stats.segment.large_pool, segments)
+    bump(&stats.reserved_bytes.all, bytes)
+    bump(&stats.reserved_bytes.small_pool if pool == SMALL else &stats.reserved_bytes.large_pool, bytes)
+    if bytes > 0:
+        stats.num_device_alloc += calls
     else:
-        stats.num_device_free += 1
-    store_i64(&heap.reserved, heap.reserved + sign * bytes)
+        stats.num_device_free += calls
+    store_i64(&heap.reserved, heap.reserved + bytes)
     mutex_unlock(&heap.census)
 
 

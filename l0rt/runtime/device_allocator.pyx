@@ -3,6 +3,7 @@
 import gc
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.string cimport memset
 
 from cpython.exc cimport PyErr_Clear
 from l0rt.core.memory cimport memory_release, memory_reserve
@@ -121,7 +122,7 @@ cdef l0rt_heap* device_heap(l0rt_device* device) except NULL nogil:
 cdef int make_heap(l0rt_device* device) except -1:
     """With the GIL held throughout, so that one thread makes it."""
     cdef l0rt_heap_options options
-    options.limit = UINT64_MAX
+    memset(&options, 0, sizeof(options))
     if device.heap == NULL:
         device.heap = heap_create(&_ops, device, &options)
         if device.heap == NULL:

@@ -38,6 +38,7 @@ from l0rt.runtime.pending cimport (
     pending_poll,
     pending_wait,
 )
+from l0rt.runtime.ranges cimport range_grow, ranges_release, ranges_trim
 from l0rt.runtime.segments cimport (
     segment_new,
     segments_destroy,
@@ -50,6 +51,7 @@ from l0rt.runtime.structs cimport (
     L0RT_DOUBLE_FREE,
     L0RT_INVALID_POINTER,
     L0RT_INVALID_SIZE,
+    L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
     LARGE,
@@ -79,6 +81,10 @@ cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
     heap.ops = ops
     heap.self = self
     heap_set_limit(heap, 0 if options == NULL else options.limit)
+    if options != NULL:
+        heap.granule = options.granule
+        heap.range = options.range
+        heap.has_ranges = options.granule != 0
     return heap
 
 
@@ -201,13 +207,35 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
         status = merged(arena, size, nbytes, out)
         if status != MISS:
             return status
-    # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
     segments_settle(heap, arena, False)
-    segments_release(heap, arena, wanted)
-    status = segment_new(heap, arena, pool, wanted)
+    if not heap.has_ranges:
+        # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
+        segments_release(heap, arena, wanted)
+    status = more(heap, arena, pool, wanted, size, nbytes, out)
     if status == L0RT_OUT_OF_MEMORY:
         status = last_resort(heap, arena, pool, wanted, size, nbytes, out)
-    return take(arena, size, nbytes, out) if status == L0RT_OK and out[0] == NULL else status
+    return status
+
+
+cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uint64_t size, size_t nbytes,
+              l0rt_block** out) noexcept nogil:
+    """A block in memory that was not the heap's before; MISS if another thread got it first."""
+    cdef int status
+    if heap.has_ranges:
+        status = range_grow(heap, arena, pool, size, nbytes, out)
+        if status != L0RT_NO_HOST_MEMORY:
+            return status
+        heap.has_ranges = False     # no addresses, or no records of them: ordinary segments need less of both
+    status = segment_new(heap, arena, pool, wanted)
+    return take(arena, size, nbytes, out) if status == L0RT_OK else status
+
+
+cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
+    """Cached memory of all arenas that no work uses, the least for ``wanted`` bytes; how many it was."""
+    cdef uint64_t released = segments_release(heap, NULL, wanted)
+    if released < wanted:
+        released += ranges_release(heap, NULL, wanted - released)
+    return released
 
 
 cdef uint64_t missing(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
@@ -233,8 +261,8 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     cdef int status
     unstack_all(heap)
     segments_settle(heap, NULL, False)
-    if segments_release(heap, NULL, missing(heap, wanted + heap.padding)) != 0:
-        status = segment_new(heap, arena, pool, wanted)
+    if give_back(heap, missing(heap, wanted + heap.padding)) != 0:
+        status = more(heap, arena, pool, wanted, size, nbytes, out)
         if status != L0RT_OUT_OF_MEMORY:
             return status
     census_count(heap, &heap.stats.num_sync_all_streams)
@@ -245,11 +273,11 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
         return status
     segments_settle(heap, NULL, True)
     census_count(heap, &heap.stats.num_alloc_retries)
-    segments_release(heap, NULL, missing(heap, wanted + heap.padding))
-    status = segment_new(heap, arena, pool, wanted)
+    give_back(heap, missing(heap, wanted + heap.padding))
+    status = more(heap, arena, pool, wanted, size, nbytes, out)
     # as much as is missing can be too little where the backend's memory is in pieces
-    if status == L0RT_OUT_OF_MEMORY and segments_release(heap, NULL, UINT64_MAX) != 0:
-        status = segment_new(heap, arena, pool, wanted)
+    if status == L0RT_OUT_OF_MEMORY and give_back(heap, UINT64_MAX) != 0:
+        status = more(heap, arena, pool, wanted, size, nbytes, out)
     if status != L0RT_OUT_OF_MEMORY:
         return status
     census_count(heap, &heap.stats.num_ooms)
@@ -307,7 +335,8 @@ cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
     pending_wait(heap)
     unstack_all(heap)
     segments_settle(heap, NULL, True)
-    segments_release(heap, NULL, UINT64_MAX)
+    give_back(heap, UINT64_MAX)
+    ranges_trim(heap)
     mutex_unlock(&heap.growth)
 
 

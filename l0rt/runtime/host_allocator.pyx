@@ -7,6 +7,7 @@ still uses it. Whoever gives such work calls block_use.
 import gc
 
 from libc.stdint cimport UINT64_MAX
+from libc.string cimport memset
 
 from l0rt.core.memory cimport memory_reserve
 from l0rt.runtime.current cimport current_device
@@ -57,7 +58,7 @@ cdef int make_heap(l0rt_device* device) except -1:
     cdef l0rt_heap_options options
     cdef l0rt_heap* heap
     cdef int i
-    options.limit = UINT64_MAX
+    memset(&options, 0, sizeof(options))
     if device.host_heap != NULL:
         return 0
     heap = heap_create(&_ops, device, &options)

@@ -22,6 +22,11 @@ cdef struct l0rt_plain:
     int64_t records
     int64_t waits
     int64_t drops
+    int64_t ranges
+    int64_t pieces
+    int64_t maps
+    int64_t unmaps
+    int map_refusals                # after so many more maps, one is refused
     bint is_held
     int refusal
     int refusals

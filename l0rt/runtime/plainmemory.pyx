@@ -19,8 +19,24 @@ from l0rt.runtime.structs cimport PAGE, l0rt_memory_ops
 cdef extern from "stdlib.h" nogil:
     void* aligned_alloc(size_t alignment, size_t size) noexcept
 
+cdef extern from "sys/mman.h" nogil:
+    void* mmap(void* address, size_t size, int protection, int flags, int file, long offset) noexcept
+    int munmap(void* address, size_t size) noexcept
+    int mprotect(void* address, size_t size, int protection) noexcept
+    int madvise(void* address, size_t size, int advice) noexcept
+    void* MAP_FAILED
+    enum:
+        PROT_NONE
+        PROT_READ
+        PROT_WRITE
+        MAP_PRIVATE
+        MAP_ANONYMOUS
+        MAP_NORESERVE
+        MADV_DONTNEED
+
 cdef enum:
     FULL = 1                        # this backend's only code of its own for out of memory
+    GRANULE = 1 << 21
 
 
 cdef int plain_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
@@ -114,6 +130,84 @@ cdef void plain_drop(void* self, void* ticket) noexcept nogil:
     free(ticket)
 
 
+cdef int plain_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
+    """Addresses only: the pages are there once a piece is mapped."""
+    cdef l0rt_plain* plain = <l0rt_plain*>self
+    cdef char* memory = <char*>mmap(NULL, nbytes + GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                                    -1, 0)
+    cdef size_t before = -<uintptr_t>memory % GRANULE
+    if <void*>memory == MAP_FAILED:
+        return FULL
+    if before != 0:
+        munmap(memory, before)
+    munmap(memory + before + nbytes, GRANULE - before)
+    out[0] = memory + before
+    mutex_lock(&plain.mutex)
+    plain.ranges += 1
+    mutex_unlock(&plain.mutex)
+    return 0
+
+
+cdef int plain_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
+    cdef l0rt_plain* plain = <l0rt_plain*>self
+    munmap(ptr, nbytes)
+    mutex_lock(&plain.mutex)
+    plain.ranges -= 1
+    mutex_unlock(&plain.mutex)
+    return 0
+
+
+cdef int plain_piece_create(void* self, size_t nbytes, void** out) noexcept nogil:
+    cdef l0rt_plain* plain = <l0rt_plain*>self
+    cdef int code = 0
+    mutex_lock(&plain.mutex)
+    if plain.refusals != 0:
+        plain.refusals -= 1
+        code = plain.refusal
+    elif nbytes > plain.capacity - plain.used:
+        code = FULL
+    else:
+        plain.used += nbytes
+        plain.pieces += 1
+        out[0] = self
+    mutex_unlock(&plain.mutex)
+    return code
+
+
+cdef int plain_piece_destroy(void* self, void* piece, size_t nbytes) noexcept nogil:
+    cdef l0rt_plain* plain = <l0rt_plain*>self
+    mutex_lock(&plain.mutex)
+    plain.used -= nbytes
+    plain.pieces -= 1
+    mutex_unlock(&plain.mutex)
+    return 0
+
+
+cdef int plain_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+    cdef l0rt_plain* plain = <l0rt_plain*>self
+    cdef int code = 0
+    mutex_lock(&plain.mutex)
+    if plain.map_refusals > 0:
+        plain.map_refusals -= 1
+        if plain.map_refusals == 0:
+            code = FULL
+    if code == 0:
+        plain.maps += 1
+    mutex_unlock(&plain.mutex)
+    return code if code != 0 or mprotect(ptr, nbytes, PROT_READ | PROT_WRITE) == 0 else FULL
+
+
+cdef int plain_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+    """What was written is gone, and touching it is a crash."""
+    cdef l0rt_plain* plain = <l0rt_plain*>self
+    madvise(ptr, nbytes, MADV_DONTNEED)
+    mprotect(ptr, nbytes, PROT_NONE)
+    mutex_lock(&plain.mutex)
+    plain.unmaps += 1
+    mutex_unlock(&plain.mutex)
+    return 0
+
+
 cdef int plain_is_oom(int code) noexcept nogil:
     return code == FULL
 
@@ -126,20 +220,31 @@ plain_ops.query = plain_query
 plain_ops.wait = plain_wait
 plain_ops.drop = plain_drop
 plain_ops.is_oom = plain_is_oom
+plain_ops.range_reserve = plain_range_reserve
+plain_ops.range_release = plain_range_release
+plain_ops.piece_create = plain_piece_create
+plain_ops.piece_destroy = plain_piece_destroy
+plain_ops.piece_map = plain_piece_map
+plain_ops.piece_unmap = plain_piece_unmap
 
 
 @cython.final
 @cython.no_gc
 cdef class PlainMemory(Memory):
-    """Host memory, at most ``capacity`` bytes at once, at addresses ``skew`` behind a multiple of 64 KiB."""
+    """Host memory, at most ``capacity`` bytes at once, at addresses ``skew`` behind a multiple of 64 KiB.
 
-    def __cinit__(self, capacity=None, skew=0):
+    With ``virtual``, addresses and memory come separately: so many bytes of addresses at once.
+    """
+
+    def __cinit__(self, capacity=None, skew=0, virtual=0):
         if not 0 <= skew < PAGE:
             raise ValueError(f"skew is less than {PAGE}, not {skew}")
         mutex_init(&self.plain.mutex, NULL)
         self.plain.capacity = UINT64_MAX if capacity is None else capacity
         self.plain.skew = skew
         self.ops = &plain_ops
+        self.granule = GRANULE if virtual else 0
+        self.range = virtual
         self.self = &self.plain
 
     def __dealloc__(self):
@@ -152,6 +257,10 @@ cdef class PlainMemory(Memory):
     def fail(self, record=0, wait=0):
         """Let record and wait answer these codes from now on."""
         self.plain.record_code, self.plain.wait_code = record, wait
+
+    def refuse_map(self, nth):
+        """Let the ``nth`` map from now on find no memory."""
+        self.plain.map_refusals = nth
 
     def hold(self, on=True):
         """From now on work takes until finish() or until somebody waits for it."""
@@ -192,4 +301,8 @@ cdef class PlainMemory(Memory):
             "records": self.plain.records,
             "waits": self.plain.waits,
             "drops": self.plain.drops,
+            "ranges": self.plain.ranges,
+            "pieces": self.plain.pieces,
+            "maps": self.plain.maps,
+            "unmaps": self.plain.unmaps,
         }

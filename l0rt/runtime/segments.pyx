@@ -9,14 +9,15 @@ from libc.stdlib cimport calloc, free
 
 from l0rt.runtime.arena cimport arena_resize
 from l0rt.runtime.atomics cimport spin_lock, spin_unlock
-from l0rt.runtime.blockmap cimport map_find, map_forget, map_segment
+from l0rt.runtime.blockmap cimport map_forget, map_memory
 from l0rt.runtime.blocks cimport (
     chain_drop,
     records_ready,
     segment_attach,
     segment_detach,
 )
-from l0rt.runtime.census cimport census_segment
+from l0rt.runtime.census cimport census_memory
+from l0rt.runtime.ranges cimport range_destroy
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_NO_HOST_MEMORY,
@@ -60,7 +61,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
     if status != L0RT_OK:
         free(segment)
         return status
-    status = map_segment(segment)
+    status = map_memory(segment.pool, segment.base, segment.size)
     if status == L0RT_OK:
         if not spin_lock(&arena.lock):
             return L0RT_CLOSED      # the process ends or is a forked child: nothing is given back any more
@@ -71,19 +72,19 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
             status = L0RT_NO_HOST_MEMORY
         spin_unlock(&arena.lock)
         if status != L0RT_OK:
-            map_forget(segment)
+            map_forget(segment.base, segment.size)
     if status != L0RT_OK:
         heap.ops.release(heap.self, segment.raw, segment.raw_size)
         free(segment)
         return status
-    census_segment(heap, pool, segment.raw_size, 1)
+    census_memory(heap, pool, segment.raw_size, 1, 1)
     return L0RT_OK
 
 
 cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     # A refusal changes nothing for us: the address is no longer ours, and the backend knows why.
     heap.ops.release(heap.self, segment.raw, segment.raw_size)
-    census_segment(heap, segment.pool, segment.raw_size, -1)
+    census_memory(heap, segment.pool, -<int64_t>segment.raw_size, -1, 1)
     free(segment)
 
 
@@ -91,7 +92,7 @@ cdef l0rt_segment* fittest(l0rt_arena* arena, l0rt_segment* best, uint64_t wante
     """The idle segment to give back: the smallest that is enough, or else the largest. The arena's lock is held."""
     cdef l0rt_segment* segment = arena.idle
     while segment != NULL:
-        if segment.idle_epoch <= arena.settled:
+        if segment.block.epoch <= arena.settled:
             if best == NULL:
                 best = segment
             elif best.raw_size < wanted:
@@ -123,11 +124,11 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
         arena = best.arena
         if not spin_lock(&arena.lock):
             break
-        found = best.block != NULL and best.idle_epoch <= arena.settled
+        found = best.block != NULL and best.block.epoch <= arena.settled
         if found:
             segment_detach(best)
             arena_resize(arena, -<int64_t>best.raw_size)
-            map_forget(best)
+            map_forget(best.base, best.size)
         spin_unlock(&arena.lock)
         if found:
             released += best.raw_size
@@ -136,10 +137,12 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
 
 
 cdef bint is_unsettled(l0rt_arena* arena) noexcept nogil:
-    """Is a segment idle of which it isn't known that its stream is done with it? The arena's lock is held."""
+    """Is there memory to give back of which it isn't known that the stream is done with it? The lock is held."""
     cdef l0rt_segment* segment = arena.idle
+    if arena.heap.granule != 0 and arena.loosened > arena.settled:
+        return True
     while segment != NULL:
-        if segment.idle_epoch > arena.settled:
+        if segment.block.epoch > arena.settled:
             return True
         segment = segment.next_idle
     return False
@@ -191,8 +194,12 @@ cdef void segments_destroy(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
         heap.ops.drop(heap.self, arena.ticket)
     while segment != NULL:
         next = segment.next
-        chain_drop(map_find(segment.base))
-        map_forget(segment)
-        release(heap, segment)
+        chain_drop(segment.first)
+        if segment.granules != NULL:
+            range_destroy(heap, segment)
+            free(segment)
+        else:
+            map_forget(segment.base, segment.size)
+            release(heap, segment)
         segment = next
     arena.segments = NULL

@@ -13,5 +13,6 @@ cdef struct l0rt_block_info:
     void* stream
     uint32_t state
     int pool
+    bint is_expandable
 
 cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t room) noexcept nogil

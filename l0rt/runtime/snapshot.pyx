@@ -1,11 +1,13 @@
 """What a heap consists of at one moment: every block, segment by segment."""
 
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
-from l0rt.runtime.blockmap cimport map_find
 from l0rt.runtime.census cimport census_lock, census_unlock
 from l0rt.runtime.structs cimport (
+    HELD,
+    HOLE,
     LIVE,
+    PENDING,
     l0rt_arena,
     l0rt_block,
     l0rt_segment,
@@ -18,17 +20,23 @@ cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t room) 
     cdef l0rt_arena* arena
     cdef l0rt_segment* segment
     cdef l0rt_block* block
+    cdef l0rt_block* start          # of a range, every stretch that has memory counts as a segment
     if not census_lock(heap):
         return -1
     arena = heap.arenas
     while arena != NULL:
         segment = arena.segments
         while segment != NULL:
-            block = map_find(segment.base)
+            start = block = segment.first
             while block != NULL:
-                if count < room:
-                    describe(block, &out[count])
-                count += 1
+                if has_memory(block):
+                    if not has_memory(start):
+                        start = block
+                    if count < room:
+                        describe(block, start, &out[count])
+                    count += 1
+                else:
+                    start = block
                 block = block.after
             segment = segment.next
         arena = arena.next
@@ -36,12 +44,25 @@ cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t room) 
     return count
 
 
-cdef inline void describe(l0rt_block* block, l0rt_block_info* info) noexcept nogil:
-    info.segment = <uintptr_t>block.segment.base
-    info.segment_size = block.segment.size
+cdef inline bint has_memory(l0rt_block* block) noexcept nogil:
+    return block.state != HOLE and block.state != HELD
+
+
+cdef inline uint64_t stretch(l0rt_block* start) noexcept nogil:
+    """Bytes from ``start`` to the next hole."""
+    cdef l0rt_block* block = start
+    while block.after != NULL and has_memory(block.after):
+        block = block.after
+    return <uintptr_t>block.ptr + block.size - <uintptr_t>start.ptr
+
+
+cdef inline void describe(l0rt_block* block, l0rt_block* start, l0rt_block_info* info) noexcept nogil:
+    info.segment = <uintptr_t>start.ptr
+    info.segment_size = (info - 1).segment_size if block != start else stretch(start)
+    info.is_expandable = block.segment.granules != NULL
     info.address = <uintptr_t>block.ptr
     info.size = block.size
-    info.requested = block.requested if block.state >= LIVE else 0
+    info.requested = block.requested if LIVE <= block.state <= PENDING else 0
     info.stream = block.arena.stream
     info.state = block.state
     info.pool = block.segment.pool

@@ -17,6 +17,12 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         int (*wait)(void* self, void* ticket) noexcept nogil
         void (*drop)(void* self, void* ticket) noexcept nogil
         int (*is_oom)(int code) noexcept nogil
+        int (*range_reserve)(void* self, size_t nbytes, void** out) noexcept nogil
+        int (*range_release)(void* self, void* ptr, size_t nbytes) noexcept nogil
+        int (*piece_create)(void* self, size_t nbytes, void** out) noexcept nogil
+        int (*piece_destroy)(void* self, void* piece, size_t nbytes) noexcept nogil
+        int (*piece_map)(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil
+        int (*piece_unmap)(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil
     enum:
         L0RT_OK
         L0RT_OUT_OF_MEMORY
@@ -49,6 +55,8 @@ cdef enum:
     LIVE_LARGE = 4                  # allocated from the large pool
     USED = 5                        # allocated, and used by other streams too
     PENDING = 6                     # freed, but other streams' work may still use it
+    HOLE = 7                        # addresses of a range without memory
+    HELD = 8                        # the same, while memory is mapped there or unmapped
 
 cdef struct l0rt_uses:              # the other streams that use a block
     int count
@@ -66,11 +74,17 @@ cdef struct l0rt_block:
     int waits                       # tickets that are not complete yet
     void* user                      # the owner's to set; still holds what the last owner left
     l0rt_uses* uses
-    l0rt_block* previous            # in a bin
+    l0rt_block* previous            # in a bin, or among a range's holes
     l0rt_block* before              # neighbours in the segment
     l0rt_block* after
     l0rt_segment* segment
-    void* padding[4]                # two cache lines
+    uint64_t epoch                  # while free: the arena's when it was freed or merged
+    void* padding[3]                # two cache lines
+
+cdef struct l0rt_granule:           # of a range: the piece of memory that is mapped here
+    void* piece
+    uint32_t first                  # the piece's first granule
+    uint32_t count                  # granules in it; 0: nothing is mapped here
 
 cdef struct l0rt_segment:
     void* base
@@ -79,9 +93,11 @@ cdef struct l0rt_segment:
     uint64_t raw_size
     l0rt_arena* arena
     int pool
-    l0rt_block** starts             # small pool: the map's table of block starts
+    l0rt_block* first               # the block at its base: its record stays
+    l0rt_granule* granules          # of a range, by number; NULL: an ordinary segment
+    l0rt_block* holes               # of a range
+    uint64_t mapped                 # of a range: bytes that have memory
     l0rt_block* block               # while wholly free: its only block
-    uint64_t idle_epoch             # the arena's epoch when it became so
     l0rt_segment* next              # among the arena's segments
     l0rt_segment* previous
     l0rt_segment* next_idle         # among the arena's wholly free segments
@@ -132,6 +148,7 @@ cdef struct l0rt_arena:
     # what is known about the end of the stream's work: everything freed up to `settled` is no longer in use
     uint64_t epoch
     uint64_t settled
+    uint64_t loosened               # when a free block last grew to a granule or more
     uint64_t ticket_epoch
     void* ticket
 
@@ -179,6 +196,8 @@ cdef struct l0rt_stats:
 
 cdef struct l0rt_heap_options:
     uint64_t limit                  # bytes that may be reserved; 0 or UINT64_MAX: no limit
+    uint64_t granule                # of virtual memory, a multiple of 2 MiB; 0: there is none
+    uint64_t range                  # addresses to reserve at once
 
 cdef struct l0rt_heap:
     # Order of locks: growth, waiting, census, an arena's. No ops are called under the last two.
@@ -192,6 +211,9 @@ cdef struct l0rt_heap:
     int64_t pending                 # blocks in the queues
     int64_t reserved
     uint64_t limit
+    uint64_t granule                # of virtual memory; 0: the memory has none
+    uint64_t range
+    bint has_ranges                 # it grows by ranges, not by ordinary segments
     size_t padding                  # asked for on top, where reserve() does not align
     int closed                      # the code that malloc answers from then on
     l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked

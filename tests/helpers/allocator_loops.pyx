@@ -66,6 +66,21 @@ cdef int bump_query(void* self, void* ticket) noexcept nogil:
     return 0
 
 
+cdef int bump_piece(void* self, size_t nbytes, void** out) noexcept nogil:
+    (<bump*>self).calls += 1
+    out[0] = self
+    return 0
+
+
+cdef int bump_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
+    return 0
+
+
+cdef int bump_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+    (<bump*>self).calls += 1
+    return 0
+
+
 cdef void bump_drop(void* self, void* ticket) noexcept nogil:
     pass
 
@@ -82,6 +97,12 @@ bump_ops.query = bump_query
 bump_ops.wait = bump_query
 bump_ops.drop = bump_drop
 bump_ops.is_oom = bump_is_oom
+bump_ops.range_reserve = bump_reserve
+bump_ops.range_release = bump_range_release
+bump_ops.piece_create = bump_piece
+bump_ops.piece_destroy = bump_release
+bump_ops.piece_map = bump_map
+bump_ops.piece_unmap = bump_map
 
 
 cdef inline double now() noexcept nogil:
@@ -116,10 +137,12 @@ cdef class Loops:
     cdef bump memory
     cdef dict held
 
-    def __cinit__(self, uint64_t limit=0):
+    def __cinit__(self, uint64_t limit=0, bint virtual=False):
         global origin
         cdef l0rt_heap_options options
         options.limit = limit
+        options.granule = <uint64_t>1 << 21 if virtual else 0
+        options.range = <uint64_t>1 << 36
         self.memory.next = origin
         self.held = {}
         origin += <uintptr_t>1 << 42

@@ -9,25 +9,36 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 
+def pytest_generate_tests(metafunc):
+    """Run whatever makes allocators on both ways of growing, or on those that the module names in GROWTH."""
+    if "make" in metafunc.fixturenames:
+        metafunc.parametrize("make", getattr(metafunc.module, "GROWTH", ("segments", "ranges")), indirect=True)
+
+
 @pytest.fixture
-def make():
-    """Make allocators over plain memory; afterwards everything must have been given back."""
+def make(request):
+    """Make allocators over plain memory, without and with virtual memory; it must all be given back in the end."""
     from l0rt.runtime.allocator import Allocator
     from l0rt.runtime.plainmemory import PlainMemory
 
     made = []
 
     def make(limit=None, **memory):
+        if request.param == "ranges":
+            memory.setdefault("virtual", 1 << 34)
         memory = PlainMemory(**memory)
         made.append(memory)
         return Allocator(memory, limit=limit)
 
+    make.has_ranges = request.param == "ranges"
     yield make
     gc.collect()            # an exception that a test has looked at holds its frame
     for memory in made:
         counters = memory.counters
         assert counters["used"] == 0
         assert counters["reserves"] == counters["releases"]
+        assert counters["pieces"] == 0
+        assert counters["ranges"] == 0
         assert counters["records"] == counters["drops"]
 
 

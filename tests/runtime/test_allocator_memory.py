@@ -5,6 +5,8 @@ import random
 import pytest
 from l0rt.errors import L0Error, OutOfMemoryError
 
+GROWTH = ("segments",)              # test_allocator_ranges.py has the other way
+
 KIB, MIB = 1 << 10, 1 << 20
 
 

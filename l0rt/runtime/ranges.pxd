@@ -1,0 +1,12 @@
+"""Ranges: addresses that get memory where it is needed and lose it where it is not."""
+
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_segment
+
+# The growth mutex is held throughout.
+cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t requested,
+                    l0rt_block** out) noexcept nogil
+cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil
+cdef void ranges_trim(l0rt_heap* heap) noexcept nogil
+cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil

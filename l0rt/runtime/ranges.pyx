@@ -1,0 +1,479 @@
+"""Ranges: addresses that get memory where it is needed and lose it where it is not.
+
+A range is a segment with more addresses than there is memory, so that it need not end. What has no memory is a hole,
+a block like any other to its neighbours, but in no bin. Growing maps memory next to what is free already, and takes
+it first from where whole granules are free: memory moves, and not more of it is taken.
+
+Memory comes in pieces of one granule or, as the heap grows, of more: at most one part in 128 of it, so that the
+number of calls does not follow the sizes. A piece is given back as a whole.
+"""
+
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+
+from l0rt.runtime.accounts cimport account_quiet
+from l0rt.runtime.arena cimport arena_gain, arena_resize, arena_take
+from l0rt.runtime.atomics cimport spin_lock, spin_unlock
+from l0rt.runtime.bins cimport bin_of
+from l0rt.runtime.blockmap cimport map_forget, map_memory
+from l0rt.runtime.blocks cimport (
+    block_bin,
+    block_cut,
+    block_is_split,
+    block_split,
+    block_unbin,
+    record_drop,
+    record_take,
+    records_ready,
+    segment_list,
+    segment_unlist,
+)
+from l0rt.runtime.census cimport census_lock, census_memory, census_take, census_unlock
+from l0rt.runtime.structs cimport (
+    BINNED,
+    COLUMNS,
+    HELD,
+    HOLE,
+    L0RT_CLOSED,
+    L0RT_NO_HOST_MEMORY,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    LARGE,
+    PAGE,
+    POOLS,
+    ROWS,
+    l0rt_granule,
+)
+
+cdef enum:
+    PIECE_SHARE = 7                 # a piece is at most 1/128 of what is reserved, or one granule
+
+cdef struct l0rt_spare:             # a piece that is mapped nowhere
+    void* piece
+    uint32_t count
+    l0rt_spare* next
+
+
+# --- Holes. The arena's lock is held.
+
+
+cdef inline void hole_list(l0rt_block* hole) noexcept nogil:
+    cdef l0rt_segment* segment = hole.segment
+    hole.state = HOLE
+    hole.previous = NULL
+    hole.next = segment.holes
+    if hole.next != NULL:
+        hole.next.previous = hole
+    segment.holes = hole
+
+
+cdef inline void hole_unlist(l0rt_block* hole) noexcept nogil:
+    if hole.next != NULL:
+        hole.next.previous = hole.previous
+    if hole.previous != NULL:
+        hole.previous.next = hole.next
+    else:
+        hole.segment.holes = hole.next
+
+
+cdef inline void hole_swallow(l0rt_block* hole, l0rt_block* after) noexcept nogil:
+    hole.size += after.size
+    hole.after = after.after
+    if hole.after != NULL:
+        hole.after.before = hole
+    record_drop(after)
+
+
+cdef void hole_join(l0rt_block* block) noexcept nogil:
+    """A held block is a hole from now on, one with the holes beside it."""
+    cdef l0rt_block* other = block.after
+    if other != NULL and other.state == HOLE:
+        hole_unlist(other)
+        hole_swallow(block, other)
+    other = block.before
+    if other != NULL and other.state == HOLE:
+        hole_swallow(other, block)
+    else:
+        hole_list(block)
+
+
+cdef inline uint64_t free_size(l0rt_block* block) noexcept nogil:
+    return block.size if block != NULL and block.state == BINNED else 0
+
+
+cdef l0rt_block* hole_find(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, uint64_t* map) noexcept nogil:
+    """The hole where the least memory makes room for ``size``, with what is free around it; ``map`` is how much."""
+    cdef l0rt_segment* segment = arena.segments
+    cdef l0rt_block* hole
+    cdef l0rt_block* best = NULL
+    cdef uint64_t before, need
+    map[0] = UINT64_MAX
+    while segment != NULL:
+        hole = segment.holes if segment.pool == pool else NULL
+        while hole != NULL:
+            before = free_size(hole.before)
+            need = size - before if before < size else 1
+            need = (need + heap.granule - 1) // heap.granule * heap.granule
+            if need > hole.size and before + hole.size + free_size(hole.after) >= size:
+                need = hole.size
+            if need <= hole.size and (need < map[0] or (need == map[0] and hole.ptr < best.ptr)):
+                best = hole
+                map[0] = need
+            hole = hole.next
+        segment = segment.next
+    return best
+
+
+# --- Giving memory back.
+
+
+cdef l0rt_block* cut(l0rt_heap* heap, l0rt_block* block, uint64_t wanted) noexcept nogil:
+    """Hold the last pieces of a free block that lie in it as a whole, for ``wanted`` bytes; NULL if there are none."""
+    cdef l0rt_segment* segment = block.segment
+    cdef l0rt_arena* arena = block.arena
+    cdef l0rt_granule* granules = segment.granules
+    cdef uint64_t start = <uintptr_t>block.ptr - <uintptr_t>segment.base, end = start + block.size
+    cdef uint64_t lowest = (start + heap.granule - 1) // heap.granule, high = end // heap.granule, low
+    cdef uint64_t tail = end - high * heap.granule
+    cdef int64_t quiet = -1, quiet_bytes = -<int64_t>block.size
+    if segment.pool == LARGE and 0 < tail < PAGE:
+        high -= 1                   # two blocks must not start in one page of the map
+    while high > lowest and granules[high - 1].first + granules[high - 1].count != high:
+        high = granules[high - 1].first
+    low = high
+    while low > lowest and (high - low) * heap.granule < wanted and granules[low - 1].first >= lowest:
+        low = granules[low - 1].first
+    if low >= high or not records_ready(arena):
+        return NULL
+    if not block_is_split(block):
+        quiet = quiet_bytes = 0
+    block_unbin(block)
+    if high * heap.granule < end:
+        block_bin(block_split(block, high * heap.granule - start))
+        quiet += 1
+        quiet_bytes += end - high * heap.granule
+    if start < low * heap.granule:
+        block_cut(block, low * heap.granule - start)
+        block_bin(block)
+        quiet += 1
+        quiet_bytes += block.size
+        block = block.after
+    block.state = HELD
+    map_forget(block.ptr, block.size)
+    account_quiet(&arena.accounts[segment.pool], quiet, quiet_bytes)
+    return block
+
+
+cdef inline bint is_held(l0rt_block* block) noexcept nogil:
+    return block != NULL and block.state == HELD
+
+
+cdef uint64_t cut_bin(l0rt_heap* heap, l0rt_arena* arena, l0rt_block* block, uint64_t wanted,
+                      l0rt_block** parts) noexcept nogil:
+    """Hold what can be of a bin's blocks, but nothing next to where memory is about to be mapped."""
+    cdef uint64_t found = 0
+    cdef l0rt_block* next
+    cdef l0rt_block* part
+    while block != NULL and found < wanted:
+        next = block.next
+        if (block.segment.granules != NULL and block.epoch <= arena.settled
+                and not is_held(block.before) and not is_held(block.after)):
+            part = cut(heap, block, wanted - found)
+            if part != NULL:
+                part.next = parts[0]
+                parts[0] = part
+                found += part.size
+        block = next
+    return found
+
+
+cdef uint64_t collect(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, l0rt_spare** spares) noexcept nogil:
+    """Take memory out of an arena where whole pieces are free and no work uses them; how many bytes it was."""
+    cdef l0rt_block* parts = NULL
+    cdef uint64_t found = 0, unmapped = 0
+    cdef int pool, bin
+    if not spin_lock(&arena.lock):
+        return 0
+    for pool in range(POOLS - 1, -1, -1):
+        for bin in range(ROWS * COLUMNS - 1, <int>bin_of(heap.granule) - 1, -1):
+            if found < wanted and arena.bins[pool].heads[bin] != NULL:
+                found += cut_bin(heap, arena, arena.bins[pool].heads[bin], wanted - found, &parts)
+    spin_unlock(&arena.lock)
+    while parts != NULL:
+        unmapped += part_unmap(heap, &parts, spares)
+    return unmapped
+
+
+cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spares) noexcept nogil:
+    cdef l0rt_block* part = parts[0]
+    cdef l0rt_segment* segment = part.segment
+    cdef l0rt_arena* arena = part.arena
+    cdef uint64_t size = pieces_unmap(heap, part, spares)
+    parts[0] = part.next
+    if not census_lock(heap):
+        return 0
+    if size < part.size:            # the rest is in use, whatever the tickets say: it stays what it was
+        if size != 0 and records_ready(arena):
+            block_cut(part, part.size - size)
+            hole_join(part.after)
+        if map_memory(segment.pool, part.ptr, part.size) == L0RT_OK:
+            arena_gain(part)
+    else:
+        hole_join(part)
+    segment.mapped -= size
+    arena_resize(arena, -<int64_t>size)
+    census_unlock(heap)
+    return size
+
+
+cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* part, l0rt_spare** spares) noexcept nogil:
+    """Unmap a held block's pieces from its end on, until one is refused."""
+    cdef l0rt_segment* segment = part.segment
+    cdef uint64_t offset = <uintptr_t>part.ptr - <uintptr_t>segment.base, size = 0
+    cdef l0rt_granule* granule
+    cdef l0rt_spare* spare
+    cdef int calls = 0
+    cdef uint32_t count
+    while size < part.size:
+        granule = &segment.granules[(offset + part.size - size) // heap.granule - 1]
+        granule = &segment.granules[granule.first]
+        count = granule.count
+        if heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule,
+                                count * heap.granule, granule.piece) != L0RT_OK:
+            break
+        spare = <l0rt_spare*>malloc(sizeof(l0rt_spare))
+        if spare == NULL:
+            heap.ops.piece_destroy(heap.self, granule.piece, count * heap.granule)
+        else:
+            spare.piece, spare.count, spare.next = granule.piece, count, spares[0]
+            spares[0] = spare
+        granule.count = 0
+        size += count * heap.granule
+        calls += 1
+    census_memory(heap, segment.pool, -<int64_t>size, 0, calls)
+    return size
+
+
+cdef void spares_destroy(l0rt_heap* heap, l0rt_spare** spares) noexcept nogil:
+    cdef l0rt_spare* spare = spares[0]
+    while spare != NULL:
+        spares[0] = spare.next
+        heap.ops.piece_destroy(heap.self, spare.piece, spare.count * heap.granule)
+        free(spare)
+        spare = spares[0]
+
+
+cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil:
+    """Give back memory where whole pieces are free and no work uses them: of one arena, or with NULL of any."""
+    cdef l0rt_arena* arena = heap.arenas if only == NULL else only
+    cdef l0rt_spare* spares = NULL
+    cdef uint64_t released = 0
+    while arena != NULL and heap.granule != 0 and released < wanted:
+        released += collect(heap, arena, wanted - released, &spares)
+        arena = arena.next if only == NULL else NULL
+    spares_destroy(heap, &spares)
+    return released
+
+
+# --- Growing.
+
+
+cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
+    """Give the arena a new range, one hole with room for ``size``."""
+    cdef l0rt_segment* segment = <l0rt_segment*>calloc(1, sizeof(l0rt_segment))
+    cdef int status = L0RT_NO_HOST_MEMORY
+    if segment == NULL:
+        return status
+    segment.pool = pool
+    segment.size = (size + heap.granule - 1) // heap.granule * heap.granule
+    if segment.size < heap.range:
+        segment.size = heap.range
+    segment.granules = <l0rt_granule*>calloc(segment.size // heap.granule, sizeof(l0rt_granule))
+    if segment.granules != NULL:
+        status = heap.ops.range_reserve(heap.self, segment.size, &segment.base)
+        if status == L0RT_OK and <uintptr_t>segment.base % heap.granule != 0:
+            heap.ops.range_release(heap.self, segment.base, segment.size)
+            status = L0RT_NO_HOST_MEMORY
+    if status == L0RT_OK and not spin_lock(&arena.lock):
+        return L0RT_CLOSED
+    if status != L0RT_OK or not records_ready(arena):
+        free(segment.granules)
+        free(segment)
+        return status
+    segment.raw = segment.base
+    segment.first = record_take(arena)
+    segment.first.ptr = segment.base
+    segment.first.size = segment.size
+    segment.first.segment = segment
+    segment.first.before = segment.first.after = NULL
+    segment_list(arena, segment)
+    hole_list(segment.first)
+    spin_unlock(&arena.lock)
+    census_memory(heap, pool, 0, 1, 0)
+    return L0RT_OK
+
+
+cdef l0rt_block* place_hold(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
+    """Hold the part of a hole that has to get memory; NULL if no range has room."""
+    cdef uint64_t nbytes
+    cdef l0rt_block* hole
+    if not spin_lock(&arena.lock):
+        return NULL
+    hole = hole_find(heap, arena, pool, size, &nbytes)
+    if hole != NULL and nbytes < hole.size:
+        if records_ready(arena):
+            block_cut(hole, nbytes)
+            hole_list(hole.after)
+        else:
+            hole = NULL
+    if hole != NULL:
+        hole_unlist(hole)
+        hole.state = HELD
+    spin_unlock(&arena.lock)
+    return hole
+
+
+cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t requested,
+                    l0rt_block** out) noexcept nogil:
+    """A block of ``size`` bytes, part of which gets memory for it. Without host memory for that, a range is no help:
+    L0RT_NO_HOST_MEMORY."""
+    cdef l0rt_block* held = place_hold(heap, arena, pool, size)
+    cdef l0rt_spare* spares = NULL
+    cdef int status
+    if held == NULL:
+        status = range_new(heap, arena, pool, size)
+        held = place_hold(heap, arena, pool, size) if status == L0RT_OK else NULL
+        if held == NULL:
+            return status if status == L0RT_CLOSED else L0RT_NO_HOST_MEMORY
+    collect(heap, arena, held.size, &spares)
+    status = pieces_map(heap, held, &spares)
+    spares_destroy(heap, &spares)
+    if status == L0RT_OK and not census_lock(heap):
+        return L0RT_CLOSED
+    if status != L0RT_OK:
+        if spin_lock(&arena.lock):
+            hole_join(held)
+            spin_unlock(&arena.lock)
+        return status
+    held.segment.mapped += held.size
+    arena_resize(arena, held.size)
+    arena_gain(held)
+    status = arena_take(arena, size, requested, True, out)
+    census_take(heap, arena, pool)
+    census_unlock(heap)
+    return status
+
+
+cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil:
+    """Memory for all of a held block, from spare pieces first; or for nothing of it."""
+    cdef l0rt_segment* segment = held.segment
+    cdef uint64_t first = (<uintptr_t>held.ptr - <uintptr_t>segment.base) // heap.granule
+    cdef uint64_t total = held.size // heap.granule, at = 0
+    cdef l0rt_spare piece
+    cdef int status = map_memory(segment.pool, held.ptr, held.size), calls = 0
+    if status != L0RT_OK:
+        return status
+    while status == L0RT_OK and at < total:
+        status = piece_get(heap, segment.pool, at, total - at, spares, &piece)
+        if status == L0RT_OK:
+            status = heap.ops.piece_map(heap.self, <char*>held.ptr + at * heap.granule,
+                                        piece.count * heap.granule, piece.piece)
+            if status == L0RT_OK:
+                granules_set(&segment.granules[first + at], first + at, &piece)
+                at += piece.count
+                calls += 1
+            else:
+                heap.ops.piece_destroy(heap.self, piece.piece, piece.count * heap.granule)
+                if heap.ops.is_oom(status):
+                    status = L0RT_OUT_OF_MEMORY
+    if status == L0RT_OK:
+        census_memory(heap, segment.pool, held.size, 0, calls)
+        return status
+    while at > 0:
+        at = granule_back(heap, segment, first + at - 1) - first
+    map_forget(held.ptr, held.size)
+    return status
+
+
+cdef uint64_t granule_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t index) noexcept nogil:
+    """Unmap and destroy the piece of this granule; return its first granule."""
+    cdef l0rt_granule* granule = &segment.granules[segment.granules[index].first]
+    cdef uint64_t nbytes = granule.count * heap.granule
+    heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule, nbytes, granule.piece)
+    heap.ops.piece_destroy(heap.self, granule.piece, nbytes)
+    granule.count = 0
+    return granule.first
+
+
+cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare* piece) noexcept nogil:
+    cdef uint32_t i
+    for i in range(piece.count):
+        granules[i].piece = piece.piece
+        granules[i].first = first
+        granules[i].count = piece.count
+
+
+cdef int piece_get(l0rt_heap* heap, int pool, uint64_t mapped, uint64_t most, l0rt_spare** spares,
+                   l0rt_spare* out) noexcept nogil:
+    """A spare piece of at most that many granules, or else a new one within the limit."""
+    cdef l0rt_spare** link = spares
+    cdef l0rt_spare* spare
+    cdef uint64_t nbytes
+    cdef int status
+    while link[0] != NULL and link[0].count > most:
+        link = &link[0].next
+    if link[0] != NULL:
+        spare = link[0]
+        link[0] = spare.next
+        out[0] = spare[0]
+        free(spare)
+        return L0RT_OK
+    spares_destroy(heap, spares)
+    out.count = 1
+    if pool == LARGE:
+        while out.count * 2 <= most and out.count * 2 * heap.granule <= <uint64_t>heap.reserved >> PIECE_SHARE:
+            out.count *= 2
+    nbytes = out.count * heap.granule
+    if heap.reserved + mapped * heap.granule + nbytes > heap.limit:
+        return L0RT_OUT_OF_MEMORY
+    status = heap.ops.piece_create(heap.self, nbytes, &out.piece)
+    if status != L0RT_OK and heap.ops.is_oom(status):
+        return L0RT_OUT_OF_MEMORY
+    return status
+
+
+# --- Ends.
+
+
+cdef void ranges_trim(l0rt_heap* heap) noexcept nogil:
+    """Give up the addresses of ranges without memory."""
+    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_segment* segment
+    cdef l0rt_segment* next
+    while arena != NULL:
+        segment = arena.segments
+        while segment != NULL:
+            next = segment.next
+            if segment.granules != NULL and segment.mapped == 0 and spin_lock(&arena.lock):
+                segment_unlist(segment)
+                record_drop(segment.first)
+                spin_unlock(&arena.lock)
+                heap.ops.range_release(heap.self, segment.base, segment.size)
+                census_memory(heap, segment.pool, 0, -1, 0)
+                free(segment.granules)
+                free(segment)
+            segment = next
+        arena = arena.next
+
+
+cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """Give back a range's memory and its addresses, whatever uses them. Its records are the caller's."""
+    cdef uint64_t count = segment.size // heap.granule, i = 0
+    while i < count:
+        if segment.granules[i].count == 0 or segment.granules[i].first != i:
+            i += 1
+            continue
+        map_forget(<char*>segment.base + i * heap.granule, segment.granules[i].count * heap.granule)
+        granule_back(heap, segment, i)
+    heap.ops.range_release(heap.self, segment.base, segment.size)
+    free(segment.granules)

@@ -1,0 +1,178 @@
+"""Ranges: memory is mapped where it is needed, moved from where it is free, and given back granule by granule."""
+
+import ctypes
+import random
+
+import pytest
+from l0rt.errors import OutOfMemoryError
+
+GROWTH = ("ranges",)
+KIB, MIB = 1 << 10, 1 << 20
+GRANULE = 2 * MIB
+
+
+def counters(allocator):
+    return allocator.memory.counters
+
+
+def test_a_range_grows_by_granules_at_one_place(make):
+    allocator = make()
+    pointers = [allocator.malloc(3 * MIB, 1) for _ in range(4)]
+    assert [b - a for a, b in zip(pointers, pointers[1:], strict=False)] == [3 * MIB] * 3
+    assert allocator.reserved_bytes == counters(allocator)["used"] == 12 * MIB
+    assert counters(allocator)["ranges"] == allocator.stats()["segment.all.current"] == 1
+    for address in pointers:
+        allocator.free(address)
+    allocator.empty_cache()
+    assert counters(allocator)["ranges"] == allocator.stats()["segment.all.current"] == 0
+
+
+def test_small_and_large_have_ranges_of_their_own(make):
+    allocator = make()
+    small, large = allocator.malloc(KIB, 1), allocator.malloc(3 * MIB, 1)
+    stats = allocator.stats()
+    assert stats["reserved_bytes.small_pool.current"] == GRANULE
+    assert stats["reserved_bytes.large_pool.current"] == 2 * GRANULE
+    allocator.free(small)
+    allocator.free(large)
+
+
+def test_freed_granules_move_to_where_memory_is_needed(make):
+    allocator = make(capacity=24 * MIB)
+    first = [allocator.malloc(4 * MIB, 1) for _ in range(6)]
+    for address in first[::2]:
+        allocator.free(address)
+    pieces = counters(allocator)["pieces"]
+    held = allocator.malloc(12 * MIB, 1)            # three gaps of 4 MiB become 12 MiB in one piece
+    ctypes.memset(held, 1, 12 * MIB)
+    assert counters(allocator)["pieces"] == pieces
+    assert allocator.reserved_bytes == counters(allocator)["used"] == 24 * MIB
+    assert allocator.stats()["num_alloc_retries"] == 0
+    for address in [held, *first[1::2]]:
+        allocator.free(address)
+
+
+def test_memory_in_use_does_not_move(make):
+    allocator = make()
+    allocator.memory.hold()
+    a, b = allocator.malloc(4 * MIB, 1), allocator.malloc(4 * MIB, 1)
+    allocator.free(a)
+    c = allocator.malloc(8 * MIB, 1)                # the work that uses a is not done
+    assert counters(allocator)["unmaps"] == 0
+    assert allocator.reserved_bytes == 16 * MIB
+    allocator.memory.hold(False)
+    allocator.memory.finish()
+    d = allocator.malloc(6 * MIB, 1)
+    assert counters(allocator)["unmaps"] == 2
+    assert allocator.reserved_bytes == 18 * MIB
+    for address in (b, c, d):
+        allocator.free(address)
+
+
+def test_an_allocation_keeps_its_bytes_while_memory_moves_around_it(make):
+    allocator = make(capacity=40 * MIB)
+    rng = random.Random(3)
+    live = {}
+    for step in range(600):
+        nbytes = int(2 ** rng.uniform(9, 23))
+        try:
+            address = allocator.malloc(nbytes, rng.choice((1, 2)))
+        except OutOfMemoryError:
+            address = None
+        if address is not None:
+            live[address] = nbytes, step % 256
+            ctypes.memset(address, step % 256, nbytes)
+        if address is None or len(live) > 12:
+            victim = rng.choice(list(live))
+            size, value = live.pop(victim)
+            assert ctypes.string_at(victim, size) == bytes([value]) * size
+            allocator.free(victim)
+        assert allocator.reserved_bytes == counters(allocator)["used"] <= 40 * MIB
+    for victim, (size, value) in live.items():
+        assert ctypes.string_at(victim, size) == bytes([value]) * size
+        allocator.free(victim)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 5])
+def test_a_refused_map_leaves_nothing_behind(make, nth):
+    allocator = make()
+    kept = allocator.malloc(3 * MIB, 1)
+    before = allocator.snapshot(), allocator.stats(), counters(allocator)
+    allocator.memory.refuse_map(nth)
+    allocator.set_limit(before[1]["reserved_bytes.all.current"] + 10 * MIB)
+    address = allocator.malloc(10 * MIB, 1)         # the ladder tries again, and finds room this time
+    allocator.free(address)
+    allocator.empty_cache()
+    after = allocator.snapshot(), allocator.stats(), counters(allocator)
+    assert before[0] == after[0]
+    assert before[1]["reserved_bytes.all.current"] == after[1]["reserved_bytes.all.current"]
+    for key in ("used", "pieces", "ranges"):
+        assert before[2][key] == after[2][key]
+    allocator.free(kept)
+
+
+def test_out_of_memory_in_the_middle_of_a_request_gives_it_all_back(make):
+    allocator = make(capacity=8 * MIB)
+    kept = allocator.malloc(3 * MIB, 1)
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(6 * MIB, 1)                # two granules are there, three are needed
+    assert allocator.reserved_bytes == counters(allocator)["used"] == 4 * MIB
+    stats = allocator.stats()
+    assert stats["num_ooms"] == stats["num_alloc_retries"] == 1
+    more = allocator.malloc(5 * MIB, 1)             # 1 MiB of it lies behind `kept`
+    assert counters(allocator)["used"] == 8 * MIB
+    allocator.free(more)
+    allocator.free(kept)
+
+
+def test_other_streams_memory_is_taken_before_memory_is_out(make):
+    allocator = make(capacity=16 * MIB)
+    a = allocator.malloc(12 * MIB, 1)
+    allocator.free(a)
+    b = allocator.malloc(13 * MIB, 2)
+    assert allocator.stats()["num_sync_all_streams"] == 0
+    assert allocator.stats()["num_ooms"] == 0
+    allocator.free(b)
+
+
+def test_a_full_range_is_followed_by_another(make):
+    allocator = make(virtual=8 * MIB)
+    pointers = [allocator.malloc(3 * MIB, 1) for _ in range(6)]
+    assert counters(allocator)["ranges"] == 3
+    huge = allocator.malloc(20 * MIB, 1)            # larger than a range usually is
+    assert counters(allocator)["ranges"] == 4
+    for address in [*pointers, huge]:
+        allocator.free(address)
+    again = allocator.malloc(20 * MIB, 1)
+    assert again == huge
+    allocator.free(again)
+
+
+def test_without_addresses_it_grows_by_ordinary_segments(make):
+    allocator = make(virtual=1 << 60)               # more than any process has
+    address = allocator.malloc(3 * MIB, 1)
+    assert counters(allocator)["ranges"] == 0
+    assert counters(allocator)["reserves"] == 1
+    allocator.free(address)
+
+
+def test_addresses_without_memory_belong_to_nobody(make):
+    allocator = make()
+    address = allocator.malloc(3 * MIB, 1)
+    assert allocator.find(address + 3 * MIB - 1)[0] == address
+    assert allocator.find(address + 4 * MIB) is None
+    with pytest.raises(ValueError, match="is not the address of an allocation"):
+        allocator.free(address + 4 * MIB)
+    allocator.free(address)
+
+
+def test_pieces_grow_with_the_heap(make):
+    allocator = make()
+    pointers = [allocator.malloc(256 * MIB, 1) for _ in range(8)]
+    assert counters(allocator)["maps"] < 8 * 128 * 3 // 4
+    reserved = allocator.reserved_bytes
+    allocator.free(pointers.pop())
+    one = allocator.malloc(300 * MIB, 2)            # what was free before is given back only if memory runs out
+    assert allocator.reserved_bytes == reserved + 300 * MIB
+    for address in [*pointers, one]:
+        allocator.free(address)
