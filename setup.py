@@ -13,7 +13,7 @@ from setuptools.command.build_ext import build_ext
 # Every compiled module of the package, once, floor by floor (docs/house.md has the ranks).
 MODULES = """
 ze.table ze.status ze.caps
-core.driver core.device core.context core.memory core.event core.cmdlist core.raw
+core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw
 runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
 runtime.ranges runtime.segments runtime.heap runtime.allocator runtime.plainmemory
 runtime.lazy runtime.devices runtime.naming runtime.eventcache runtime.lane runtime.streampool runtime.current

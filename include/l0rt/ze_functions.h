@@ -67,6 +67,14 @@
   REQUIRED(1_0, zeMemFree, (ze_context_handle_t hContext, void *ptr))                                                 \
   REQUIRED(1_0, zeMemGetAllocProperties, (ze_context_handle_t hContext, const void *ptr,                              \
            ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice))                     \
+  OPTIONAL(1_0, zeVirtualMemReserve, (ze_context_handle_t hContext, const void *pStart, size_t size, void* *pptr))    \
+  OPTIONAL(1_0, zeVirtualMemFree, (ze_context_handle_t hContext, const void *ptr, size_t size))                       \
+  OPTIONAL(1_0, zeVirtualMemMap, (ze_context_handle_t hContext, const void *ptr, size_t size,                         \
+           ze_physical_mem_handle_t hPhysicalMemory, size_t offset, ze_memory_access_attribute_t access))             \
+  OPTIONAL(1_0, zeVirtualMemUnmap, (ze_context_handle_t hContext, const void *ptr, size_t size))                      \
+  OPTIONAL(1_0, zePhysicalMemCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                       \
+           ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *phPhysicalMemory))                                 \
+  OPTIONAL(1_0, zePhysicalMemDestroy, (ze_context_handle_t hContext, ze_physical_mem_handle_t hPhysicalMemory))       \
   OPTIONAL(1_0, zeDeviceGetStatus, (ze_device_handle_t hDevice))                                                      \
   OPTIONAL(1_1, zeDriverGetExtensionFunctionAddress, (ze_driver_handle_t hDriver, const char *name,                   \
            void* *ppFunctionAddress))                                                                                 \

@@ -7,6 +7,14 @@ from libc.string cimport memset
 
 from cpython.exc cimport PyErr_Clear
 from l0rt.core.memory cimport memory_release, memory_reserve
+from l0rt.core.virtualmem cimport (
+    physical_create,
+    physical_destroy,
+    virtual_free,
+    virtual_map,
+    virtual_reserve,
+    virtual_unmap,
+)
 from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
@@ -22,6 +30,7 @@ from l0rt.runtime.heap cimport (
 from l0rt.runtime.lane cimport lane_ticket
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
+from l0rt.runtime.ranges cimport range_close
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
@@ -33,6 +42,9 @@ from l0rt.errors import InvalidArgumentError, OutOfMemoryError
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.ze.status import error_of
+
+cdef enum:
+    GRANULE = 1 << 21               # what large pages are, and what every driver with virtual memory takes
 
 # --- The core's table of memory operations, on Level Zero. `self` is the l0rt_device.
 
@@ -47,6 +59,40 @@ cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
 
 cdef int op_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
     return memory_release((<l0rt_device*>self).context, False, ptr) if table.alive else 0
+
+
+cdef int op_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
+    if not table.alive:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    return lost_or(<l0rt_device*>self, virtual_reserve((<l0rt_device*>self).context, nbytes, out))
+
+
+cdef int op_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
+    return virtual_free((<l0rt_device*>self).context, ptr, nbytes) if table.alive else 0
+
+
+cdef int op_piece_create(void* self, size_t nbytes, void** out) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    if not table.alive or device.lost:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    return lost_or(device, physical_create(device.context, device.handle, nbytes, <ze_physical_mem_handle_t*>out))
+
+
+cdef int op_piece_destroy(void* self, void* piece, size_t nbytes) noexcept nogil:
+    if not table.alive:
+        return 0
+    return physical_destroy((<l0rt_device*>self).context, <ze_physical_mem_handle_t>piece)
+
+
+cdef int op_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    if not table.alive:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    return lost_or(device, virtual_map(device.context, ptr, nbytes, <ze_physical_mem_handle_t>piece))
+
+
+cdef int op_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+    return virtual_unmap((<l0rt_device*>self).context, ptr, nbytes) if table.alive else 0
 
 
 cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
@@ -108,6 +154,12 @@ cdef void stream_ops(l0rt_memory_ops* ops) noexcept:
 cdef l0rt_memory_ops _ops
 stream_ops(&_ops)
 _ops.reserve = op_reserve
+_ops.range_reserve = op_range_reserve
+_ops.range_release = op_range_release
+_ops.piece_create = op_piece_create
+_ops.piece_destroy = op_piece_destroy
+_ops.piece_map = op_piece_map
+_ops.piece_unmap = op_piece_unmap
 
 # --- Heaps and arenas, made when they are first needed.
 
@@ -123,6 +175,10 @@ cdef int make_heap(l0rt_device* device) except -1:
     """With the GIL held throughout, so that one thread makes it."""
     cdef l0rt_heap_options options
     memset(&options, 0, sizeof(options))
+    if device.caps.vmm:
+        options.granule = GRANULE
+        # an eighth more than there is, as holes move up; the core takes more ranges should it not be enough
+        options.range = device.info.total_memory // 8 * 9 // GRANULE * GRANULE
     if device.heap == NULL:
         device.heap = heap_create(&_ops, device, &options)
         if device.heap == NULL:
@@ -360,7 +416,10 @@ cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
         while arena != NULL and not device.lost:
             segment = arena.segments
             while segment != NULL:
-                op_release(device, segment.raw, segment.raw_size)
+                if segment.granules != NULL:
+                    range_close(heap, segment)
+                else:
+                    op_release(device, segment.raw, segment.raw_size)
                 segment = segment.next
             arena = arena.next
     return 0

@@ -9,4 +9,5 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
                     l0rt_block** out) noexcept nogil
 cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil
 cdef void ranges_trim(l0rt_heap* heap) noexcept nogil
+cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil
 cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil

@@ -4,7 +4,7 @@ A range is a segment with more addresses than there is memory, so that it need n
 a block like any other to its neighbours, but in no bin. Growing maps memory next to what is free already, and takes
 it first from where whole granules are free: memory moves, and not more of it is taken.
 
-Memory comes in pieces of one granule or, as the heap grows, of more: at most one part in 128 of it, so that the
+Memory comes in pieces of one granule or, as the heap grows, of more: at most one part in 32 of it, so that the
 number of calls does not follow the sizes. A piece is given back as a whole.
 """
 
@@ -42,11 +42,14 @@ from l0rt.runtime.structs cimport (
     PAGE,
     POOLS,
     ROWS,
+    SMALL,
     l0rt_granule,
 )
 
 cdef enum:
-    PIECE_SHARE = 7                 # a piece is at most 1/128 of what is reserved, or one granule
+    PIECE_SHARE = 5                 # a piece is at most 1/32 of what is reserved, or one granule
+    MOVES_AT_FIRST = 128            # pieces that may move while an arena gets its memory, and
+    MOVES_SHIFT = 10                # then one for so many frees, as a power of two
 
 cdef struct l0rt_spare:             # a piece that is mapped nowhere
     void* piece
@@ -248,6 +251,7 @@ cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* part, l0rt_spare** spare
             spare.piece, spare.count, spare.next = granule.piece, count, spares[0]
             spares[0] = spare
         granule.count = 0
+        part.arena.moves += 1
         size += count * heap.granule
         calls += 1
     census_memory(heap, segment.pool, -<int64_t>size, 0, calls)
@@ -345,7 +349,8 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
         held = place_hold(heap, arena, pool, size) if status == L0RT_OK else NULL
         if held == NULL:
             return status if status == L0RT_CLOSED else L0RT_NO_HOST_MEMORY
-    collect(heap, arena, held.size, &spares)
+    if may_move(arena):
+        collect(heap, arena, held.size, &spares)
     status = pieces_map(heap, held, &spares)
     spares_destroy(heap, &spares)
     if status == L0RT_OK and not census_lock(heap):
@@ -362,6 +367,15 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     census_take(heap, arena, pool)
     census_unlock(heap)
     return status
+
+
+cdef inline bint may_move(l0rt_arena* arena) noexcept nogil:
+    """Moving memory pays where it keeps a peak low. Work whose sizes never repeat would move it for ever: that costs
+    calls, and is worth some of them at first and few in the long run."""
+    cdef int64_t frees = arena.accounts[SMALL].freed.count + arena.accounts[LARGE].freed.count
+    if arena.reserved == 0:
+        arena.moves = -(frees >> MOVES_SHIFT)
+    return arena.moves < MOVES_AT_FIRST + (frees >> MOVES_SHIFT)
 
 
 cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil:
@@ -466,14 +480,20 @@ cdef void ranges_trim(l0rt_heap* heap) noexcept nogil:
         arena = arena.next
 
 
-cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
-    """Give back a range's memory and its addresses, whatever uses them. Its records are the caller's."""
-    cdef uint64_t count = segment.size // heap.granule, i = 0
-    while i < count:
-        if segment.granules[i].count == 0 or segment.granules[i].first != i:
-            i += 1
-            continue
-        map_forget(<char*>segment.base + i * heap.granule, segment.granules[i].count * heap.granule)
-        granule_back(heap, segment, i)
+cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """Give back a range's memory and its addresses, whatever uses them; its records stay. For a closed heap."""
+    cdef uint64_t count = segment.size // heap.granule, i
+    for i in range(count):
+        if segment.granules[i].count != 0 and segment.granules[i].first == i:
+            granule_back(heap, segment, i)
     heap.ops.range_release(heap.self, segment.base, segment.size)
+
+
+cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """The same, and its addresses are no longer ours. Its blocks' records are the caller's."""
+    cdef uint64_t count = segment.size // heap.granule, i
+    for i in range(count):
+        if segment.granules[i].count != 0 and segment.granules[i].first == i:
+            map_forget(<char*>segment.base + i * heap.granule, segment.granules[i].count * heap.granule)
+    range_close(heap, segment)
     free(segment.granules)

@@ -149,6 +149,7 @@ cdef struct l0rt_arena:
     uint64_t epoch
     uint64_t settled
     uint64_t loosened               # when a free block last grew to a granule or more
+    int64_t moves                   # pieces of memory that moved, since the arena had none
     uint64_t ticket_epoch
     void* ticket
 

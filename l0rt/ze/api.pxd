@@ -16,6 +16,8 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef _ze_event_pool_handle_t* ze_event_pool_handle_t
     ctypedef struct _ze_event_handle_t
     ctypedef _ze_event_handle_t* ze_event_handle_t
+    ctypedef struct _ze_physical_mem_handle_t
+    ctypedef _ze_physical_mem_handle_t* ze_physical_mem_handle_t
 
     ctypedef enum ze_result_t:
         ZE_RESULT_SUCCESS
@@ -80,11 +82,15 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC
         ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
         ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES
+        ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC
         ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC
         ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC
         ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
         ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC
         ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
+
+    ctypedef enum ze_memory_access_attribute_t:
+        ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE
 
     ctypedef enum ze_device_type_t:
         ZE_DEVICE_TYPE_GPU
@@ -273,6 +279,12 @@ cdef extern from "l0rt/ze.h" nogil:
         const void *pNext
         uint32_t flags
 
+    ctypedef struct ze_physical_mem_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+        size_t size
+
     ctypedef struct ze_memory_free_ext_desc_t:
         ze_structure_type_t stype
         const void *pNext
@@ -373,6 +385,17 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeMemFree)(ze_context_handle_t hContext, void *ptr) noexcept nogil
         ze_result_t (*zeMemGetAllocProperties)(ze_context_handle_t hContext, const void *ptr,
             ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice) noexcept nogil
+        ze_result_t (*zeVirtualMemReserve)(ze_context_handle_t hContext, const void *pStart, size_t size,
+            void* *pptr) noexcept nogil
+        ze_result_t (*zeVirtualMemFree)(ze_context_handle_t hContext, const void *ptr, size_t size) noexcept nogil
+        ze_result_t (*zeVirtualMemMap)(ze_context_handle_t hContext, const void *ptr, size_t size,
+            ze_physical_mem_handle_t hPhysicalMemory, size_t offset,
+            ze_memory_access_attribute_t access) noexcept nogil
+        ze_result_t (*zeVirtualMemUnmap)(ze_context_handle_t hContext, const void *ptr, size_t size) noexcept nogil
+        ze_result_t (*zePhysicalMemCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *phPhysicalMemory) noexcept nogil
+        ze_result_t (*zePhysicalMemDestroy)(ze_context_handle_t hContext,
+            ze_physical_mem_handle_t hPhysicalMemory) noexcept nogil
         ze_result_t (*zeDeviceGetStatus)(ze_device_handle_t hDevice) noexcept nogil
         ze_result_t (*zeDriverGetExtensionFunctionAddress)(ze_driver_handle_t hDriver, const char *name,
             void* *ppFunctionAddress) noexcept nogil

@@ -10,6 +10,7 @@ ctypedef struct l0rt_caps:
     bint relaxed
     bint free_ext
     bint usable_mem
+    bint vmm
     bint global_ts
     bint device_status
     bint init_drivers

@@ -47,6 +47,7 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
         "ZE_experimental_relaxed_allocation_limits" in extensions
         or "ZE_extension_relaxed_allocation_limits" in extensions)
     caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
+    caps.vmm = "vmm" not in off and device != NULL and _virtual_probe(driver, device)
     ours = strncmp(device_properties.name, b"l0rt CPU device", 15) == 0
     trusted = caps.build >= IN_ORDER_BUILD if intel else ours or caps.api_version >= 0x10007
     caps.inorder = trusted and device != NULL and "inorder" not in off and _in_order_probe(driver, device)
@@ -67,6 +68,37 @@ cdef set _extensions(ze_driver_handle_t driver):
         return {found[i].name.decode("utf-8", "replace") for i in range(count)}
     finally:
         free(found)
+
+
+cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) except -1:
+    """Can three pages of memory be mapped at reserved addresses? Older drivers answer the query of the page size and
+    refuse the rest, or take powers of two only. What was mapped may be registered even where mapping failed."""
+    cdef ze_context_desc_t context_desc
+    cdef ze_context_handle_t context = NULL
+    cdef ze_physical_mem_desc_t desc
+    cdef ze_physical_mem_handle_t physical = NULL
+    cdef size_t size = 6 << 20
+    cdef void* base = NULL
+    cdef ze_result_t r
+    if ze.zeVirtualMemReserve == NULL or ze.zeVirtualMemMap == NULL or ze.zePhysicalMemCreate == NULL:
+        return False
+    memset(&context_desc, 0, sizeof(context_desc))
+    context_desc.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC
+    memset(&desc, 0, sizeof(desc))
+    desc.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC
+    desc.size = size
+    with nogil:
+        CHECK(ze.zeContextCreate(driver, &context_desc, &context))
+        r = ze.zeVirtualMemReserve(context, NULL, size, &base)
+        if r == ZE_RESULT_SUCCESS:
+            r = ze.zePhysicalMemCreate(context, device, &desc, &physical)
+            if r == ZE_RESULT_SUCCESS:
+                r = ze.zeVirtualMemMap(context, base, size, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE)
+                <void>ze.zeVirtualMemUnmap(context, base, size)
+                <void>ze.zePhysicalMemDestroy(context, physical)
+            <void>ze.zeVirtualMemFree(context, base, size)
+        CHECK(ze.zeContextDestroy(context))
+    return r == ZE_RESULT_SUCCESS
 
 
 cdef bint _in_order_probe(ze_driver_handle_t driver, ze_device_handle_t device) except -1:
