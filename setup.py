@@ -16,8 +16,9 @@ ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.event core.cmdlist
 runtime.blockmap runtime.blocks runtime.accounts runtime.arena runtime.census runtime.pending runtime.segments
 runtime.heap runtime.snapshot runtime.allocator runtime.plainmemory
-runtime.lazy runtime.devices runtime.naming runtime.eventcache runtime.lane runtime.streampool runtime.current
-runtime.event runtime.device_allocator runtime.host_allocator runtime.staging runtime.stream runtime.guard
+runtime.lazy runtime.devices runtime.interfaces runtime.naming runtime.eventcache runtime.lane runtime.streampool
+runtime.current runtime.event runtime.device_allocator runtime.host_allocator runtime.staging runtime.stream
+runtime.guard runtime.facade runtime.generator
 buffer capi
 """.split()
 

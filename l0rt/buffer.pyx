@@ -1,5 +1,7 @@
 """Buffers: what an allocation is in Python. Device memory in a stream's order, pinned host memory, shared memory."""
 
+from importlib import import_module
+
 cimport cython
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS,
@@ -31,6 +33,7 @@ from l0rt.ze cimport table
 from l0rt.ze.status cimport CHECK, DROP
 
 from l0rt.runtime.devices import lazy
+from l0rt.runtime.generator import default_generator
 
 cdef enum:
     DEVICE = 0
@@ -151,6 +154,18 @@ cdef class Buffer:
             lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
         return self
 
+    def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, Lane stream=None):
+        """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self."""
+        return Buffer_draw(self, "uniform", dtype, generator, stream, low, high)
+
+    def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, Lane stream=None):
+        """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self."""
+        return Buffer_draw(self, "normal", dtype, generator, stream, mean, std)
+
+    def randint_(self, low, high, *, dtype="int64", generator=None, Lane stream=None):
+        """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self."""
+        return Buffer_draw(self, "randint", dtype, generator, stream, low, high)
+
     def record_stream(self, Lane stream not None):
         """Let freed memory not be reused before what ``stream`` has been given by then is done."""
         Buffer_check_open(self)
@@ -231,6 +246,21 @@ cdef int Buffer_use(Buffer self, l0rt_stream* stream) except -1:
         if status != 0:
             raise_status(status, self.pointer)
     return 0
+
+
+cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, first, second):
+    """Random numbers, made on the host and copied: ``generator`` gives the seed and moves on by the words used."""
+    Buffer_check_open(self)
+    philox = import_module("l0rt.philox")   # by name: NumPy is loaded when somebody draws numbers
+    count, rest = divmod(self.nbytes, philox.np.dtype(dtype).itemsize)
+    if rest:
+        raise ValueError(f"{self.nbytes} bytes are no whole number of {dtype}")
+    make = getattr(philox, kind)
+    if generator is None:
+        generator = default_generator(self.owner.index)
+    make(0, 0, 0, first, second, dtype)     # refuses wrong arguments before the generator moves
+    seed, offset = generator.philox_engine_inputs(philox.words_needed(dtype, count))
+    return self.copy_from(make(seed, offset, count, first, second, dtype), stream=stream)
 
 
 cdef int Buffer_copy(Buffer target, Buffer source, l0rt_stream* on, bint non_blocking) except -1:

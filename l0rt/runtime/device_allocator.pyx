@@ -265,13 +265,12 @@ def stats_of(size_t heap):
     return flat
 
 
-def memory_allocated(device=None, /):
-    """Return the bytes that allocations on ``device`` (the current one by default) hold, each rounded up to 512."""
+cdef int64_t allocated_bytes(device) except -1:
     cdef l0rt_heap* heap
     cdef l0rt_arena* arena
     cdef int64_t total = 0
     cdef int pool
-    if not lazy.initialized:
+    if device_total() == 0 or not lazy.initialized:
         return 0
     heap = heap_of(device)
     arena = heap.arenas if heap != NULL else NULL
@@ -282,10 +281,19 @@ def memory_allocated(device=None, /):
     return total
 
 
-def memory_reserved(device=None, /):
-    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+cdef int64_t reserved_bytes(device) except -1:
     cdef l0rt_heap* heap = heap_of(device) if lazy.initialized else NULL
     return heap.reserved if heap != NULL else 0
+
+
+def memory_allocated(device=None):
+    """Return the bytes that allocations on ``device`` (the current one by default) hold, each rounded up to 512."""
+    return allocated_bytes(device)
+
+
+def memory_reserved(device=None):
+    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+    return reserved_bytes(device)
 
 
 def memory_info(device=None):

@@ -3,8 +3,9 @@
 import ctypes
 from contextlib import nullcontext
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject, newfunc
 from cpython.ref cimport Py_INCREF
+from cpython.type cimport type
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.current cimport (
@@ -17,6 +18,7 @@ from l0rt.runtime.current cimport (
 )
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
+from l0rt.runtime.interfaces cimport PyObject_Call, other, registered
 from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
@@ -26,12 +28,15 @@ from l0rt.runtime.devices import device_count, lazy
 
 
 cdef class Stream(Lane):
-    """A queue of device work that runs in order, next to that of other streams.
+    """Stream(device=None, priority=0, *, stream_id=None, device_index=None, device_type=None)
+--
 
-    ``Stream(device=None, priority=0)`` takes the next of the device's pool; ``priority`` is clamped to -1 (high),
-    0 or 1 (low). ``Stream(stream_id=…, device_index=…, device_type=…)`` finds one again; ValueError if there is none.
-    Streams are equal if they are the same queue. In a with block the stream and its device are current.
-    """
+A queue of device work that runs in order, next to that of other streams.
+
+``Stream(device=None, priority=0)`` takes the next of the device's pool; ``priority`` is clamped to -1 (high),
+0 or 1 (low). ``Stream(stream_id=…, device_index=…, device_type=…)`` finds one again; ValueError if there is none.
+Streams are equal if they are the same queue. In a with block the stream and its device are current.
+"""
 
     def __cinit__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
         cdef int64_t id
@@ -170,11 +175,39 @@ cdef class Stream(Lane):
         raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it again")
 
 
+cdef class XpuStream(Stream):
+    """XpuStream(device=None, priority=0, **kwargs)
+--
+
+A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`."""
+
+
+cdef newfunc _make = (<PyTypeObject*>Stream).tp_new
+
+
+cdef object _new(type cls, PyObject* args, PyObject* kwargs):
+    """``l0rt.Stream(...)`` makes a stream of the current accelerator, or of the ``device_type`` that it names."""
+    cdef object named = None
+    if cls is not Stream:
+        return _make(cls, args, kwargs)
+    if kwargs != NULL:
+        named = (<dict>kwargs).get("device_type")
+    if isinstance(named, str) and named != lazy.device_type and named in registered:
+        return PyObject_Call(registered[named].Stream, args, kwargs)
+    if other == NULL or named is not None:
+        return _make(XpuStream, args, kwargs)
+    return PyObject_Call((<object>other).Stream, args, kwargs)
+
+
+# The slot itself, so that the built-in accelerator pays one comparison for the choice.
+(<PyTypeObject*>Stream).tp_new = _new
+
+
 cdef object stream_object(l0rt_stream* stream):
     """The stream's canonical object, made once and kept for the life of the process."""
-    cdef Stream made
+    cdef XpuStream made
     if stream.object == NULL:
-        made = Stream.__new__(Stream, stream_id=stream.id, device_index=stream.device.index)
+        made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=stream.device.index)
         Py_INCREF(made)
         stream.object = <PyObject*>made
     return <object>stream.object
