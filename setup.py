@@ -13,13 +13,14 @@ from setuptools.command.build_ext import build_ext
 # Every compiled module of the package, once, floor by floor (docs/house.md has the ranks).
 MODULES = """
 ze.table ze.status ze.caps
-core.driver core.device core.context core.memory core.event core.cmdlist
-runtime.blockmap runtime.blocks runtime.accounts runtime.arena runtime.census runtime.pending runtime.segments
-runtime.heap runtime.snapshot runtime.allocator runtime.plainmemory
+core.driver core.device core.context core.memory core.event core.cmdlist core.raw
+runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
+runtime.segments runtime.heap runtime.allocator runtime.plainmemory
 runtime.lazy runtime.devices runtime.interfaces runtime.naming runtime.eventcache runtime.lane runtime.streampool
 runtime.current runtime.event runtime.device_allocator runtime.host_allocator runtime.staging runtime.stream
 runtime.guard runtime.facade runtime.generator
 buffer capi
+cli.reference cli.loops
 """.split()
 
 DIRECTIVES = {
@@ -96,8 +97,8 @@ if __name__ == "__main__":
         raise SystemExit("l0rt needs a C compiler to build: on Debian or Ubuntu, apt install gcc")
     setup(
         packages=[os.path.dirname(f).replace("/", ".") for f in glob("l0rt/**/__init__.py", recursive=True)]
-        + ["l0rt.include.l0rt"],
-        package_dir={"l0rt": "l0rt", "l0rt.include.l0rt": "include/l0rt"},
+        + ["l0rt.include.l0rt", "l0rt.cli.trace_data"],
+        package_dir={"l0rt": "l0rt", "l0rt.include.l0rt": "include/l0rt", "l0rt.cli.trace_data": "bench/traces"},
         package_data={"": ["*.pxd", "*.h", "py.typed", "*.pyi", "*.npz"]},
         exclude_package_data={"": ["*.c", "*.pyx"]},
         ext_modules=cythonized(),

@@ -1,7 +1,5 @@
 """Buffers: what an allocation is in Python. Device memory in a stream's order, pinned host memory, shared memory."""
 
-from importlib import import_module
-
 cimport cython
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS,
@@ -19,7 +17,6 @@ from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.current cimport current_stream, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_at
-from l0rt.runtime.event cimport stream_of
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
 from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize, lane_wait_lane
@@ -32,6 +29,7 @@ from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.ze cimport table
 from l0rt.ze.status cimport CHECK, DROP
 
+from l0rt import philox
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.generator import default_generator
 
@@ -71,17 +69,19 @@ cdef class Buffer:
         return device_name(lazy.device_type, self.owner.index)
 
     def copy_from(self, source, *, bint non_blocking=False, Lane stream=None):
-        """Copy ``source`` into the buffer, in the order of ``stream`` (the current one by default); return the buffer.
+        """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer.
 
         ``source`` is a Buffer, or anything with the buffer protocol; it has as many bytes as this buffer. Between
         device buffers the call returns at once; from host memory it returns when the source may be reused, or, with
-        ``non_blocking=True`` and pinned memory, at once.
+        ``non_blocking=True`` and pinned memory, at once. The default stream is the current one of the buffer's device.
         """
-        cdef l0rt_stream* on = stream_of(stream)
+        cdef l0rt_stream* on = Buffer_stream(self, stream)
         cdef l0rt_block* pinned = NULL
         cdef Py_buffer view
         Buffer_check_open(self)
         if isinstance(source, Buffer):
+            if stream is None and self.memory != DEVICE:
+                on = Buffer_stream(<Buffer>source, None)
             Buffer_copy(self, <Buffer>source, on, non_blocking)
             return self
         get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
@@ -100,16 +100,18 @@ cdef class Buffer:
         return self
 
     def copy_to(self, target, *, bint non_blocking=False, Lane stream=None):
-        """Copy the buffer into ``target``, in the order of ``stream`` (the current one by default); return ``target``.
+        """Copy the buffer into ``target``, in the order of ``stream``; return ``target``.
 
         ``target`` is a Buffer, or anything with a writable buffer protocol, of the same size. Into host memory the
         call returns when the data is there; with ``non_blocking=True`` and pinned memory, at once.
         """
-        cdef l0rt_stream* on = stream_of(stream)
+        cdef l0rt_stream* on = Buffer_stream(self, stream)
         cdef l0rt_block* pinned = NULL
         cdef Py_buffer view
         Buffer_check_open(self)
         if isinstance(target, Buffer):
+            if stream is None and self.memory != DEVICE:
+                on = Buffer_stream(<Buffer>target, None)
             Buffer_copy(<Buffer>target, self, on, non_blocking)
             return target
         get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
@@ -129,10 +131,9 @@ cdef class Buffer:
 
     def fill(self, value=None, *, pattern=None, Lane stream=None):
         """Fill with the byte ``value`` (0 to 255), or with ``pattern``: bytes of length 1, 2, 4, 8 or 16; return self."""
-        cdef l0rt_stream* on = stream_of(stream)
+        cdef l0rt_stream* on = Buffer_stream(self, stream)
         cdef const unsigned char* c_pattern
         cdef size_t size
-        Buffer_check_open(self)
         if (value is None) == (pattern is None):
             raise TypeError("fill() takes a byte value or a pattern=, one of the two")
         if pattern is None:
@@ -149,6 +150,7 @@ cdef class Buffer:
                 raise ValueError(f"{self.nbytes} bytes are no multiple of the pattern's {len(pattern)}")
         c_pattern = pattern
         size = len(pattern)
+        Buffer_check_open(self)
         Buffer_use(self, on)
         with nogil:
             lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
@@ -222,6 +224,14 @@ cdef int Buffer_check_open(Buffer self) except -1:
     return 0
 
 
+cdef l0rt_stream* Buffer_stream(Buffer self, Lane stream) except NULL:
+    """The stream that an argument means; None: the current one, of the buffer's own device if it is device memory."""
+    if stream is not None:
+        return stream.ptr
+    Buffer_check_open(self)
+    return current_stream(self.owner.index if self.memory == DEVICE else -1)
+
+
 cdef void Buffer_release(Buffer self) noexcept:
     cdef l0rt_block* block = self.block
     cdef void* pointer = self.pointer
@@ -251,7 +261,6 @@ cdef int Buffer_use(Buffer self, l0rt_stream* stream) except -1:
 cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, first, second):
     """Random numbers, made on the host and copied: ``generator`` gives the seed and moves on by the words used."""
     Buffer_check_open(self)
-    philox = import_module("l0rt.philox")   # by name: NumPy is loaded when somebody draws numbers
     count, rest = divmod(self.nbytes, philox.np.dtype(dtype).itemsize)
     if rest:
         raise ValueError(f"{self.nbytes} bytes are no whole number of {dtype}")

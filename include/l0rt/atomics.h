@@ -49,7 +49,7 @@ static inline void l0rt_spin_unlock(l0rt_spin *lock) {
   __atomic_store_n(&lock->word, L0RT_SPIN_FREE, __ATOMIC_RELEASE);
 }
 
-/* 1 when taken, 0 when the lock is closed. Yields to the scheduler after a while: the holder may have been preempted. */
+/* 1 when taken, 0 when the lock is closed. Yields to the scheduler in the end: the holder may have been preempted. */
 static inline int l0rt_spin_lock(l0rt_spin *lock) {
   for (int spins = 0; !l0rt_spin_try(lock); spins++) {
     if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == L0RT_SPIN_CLOSED) return 0;
@@ -61,8 +61,8 @@ static inline int l0rt_spin_lock(l0rt_spin *lock) {
   return 1;
 }
 
-/* Nobody takes this lock again. A live holder gets a moment to leave, for its unlock would reopen the lock; the holder
- * may also be a thread that a fork did not copy, so the moment is bounded. */
+/* Nobody takes this lock again. A live holder gets a moment to leave, for its unlock would reopen the lock; but it
+ * may be a thread that a fork did not copy, so the moment is bounded. */
 static inline void l0rt_spin_close(l0rt_spin *lock) {
   for (int spins = 0; spins < 10 * L0RT_SPIN_PATIENCE; spins++) {
     uint32_t expected = L0RT_SPIN_FREE;

@@ -1,8 +1,8 @@
 /* memory_ops.h: what a kind of memory has to offer so that the caching allocator can serve it.
  *
- * A device type fills one l0rt_memory_ops and makes one heap for each of its memories; l0rt/runtime/plainmemory.pyx is
- * the smallest example. The core caches, splits, merges and counts; it knows no device, no stream and no Python object:
- * `stream` and `ticket` are opaque words that it only hands back.
+ * A device type fills one l0rt_memory_ops and makes one heap for each of its memories; l0rt/runtime/plainmemory.pyx
+ * is the smallest example. The core caches, splits, merges and counts; it knows no device, no stream and no Python
+ * object: `stream` and `ticket` are opaque words that it only hands back.
  *
  * Every function may be called from any thread, several at once, never with the GIL held and never under a spin lock,
  * so it may block. None may call back into the allocator of the same heap. Each returns 0 or a positive code of the
@@ -14,16 +14,16 @@
 #include <stddef.h>
 
 typedef struct l0rt_memory_ops {
-  /* A new segment of nbytes, a multiple of 64 KiB. Its address should be a multiple of 64 KiB too: where it is not, the
-   * heap asks again for 64 KiB more and uses the aligned part. */
+  /* A new segment of nbytes, a multiple of 64 KiB. Its address should be a multiple of 64 KiB too: where it is not,
+   * the heap asks again for 64 KiB more and uses the aligned part. */
   int (*reserve)(void *self, size_t nbytes, void **out);
   /* Give a segment back, with the address and size that reserve() had. No work uses it any more. */
   int (*release)(void *self, void *ptr, size_t nbytes);
-  /* A ticket for the present end of that stream's work. Never called for the NULL stream, whose memory isn't ordered by
-   * a stream. */
+  /* A ticket for the present end of that stream's work. Not called for the NULL stream of memory that no stream
+   * orders, unless somebody says that the NULL stream uses another stream's block. */
   int (*record)(void *self, void *stream, void **ticket);
-  /* 0: that work is complete; 1: not yet. Anything else counts as not yet, since memory must not be reused while a device
-   * may write to it: a backend that knows that its device is gone answers 0. */
+  /* 0: that work is complete; 1: not yet. Anything else counts as not yet, since memory must not be reused while a
+   * device may write to it: a backend that knows that its device is gone answers 0. */
   int (*query)(void *self, void *ticket);
   /* Return when that work is complete. A failure leaves the ticket as it was. */
   int (*wait)(void *self, void *ticket);

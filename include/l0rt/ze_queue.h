@@ -46,6 +46,12 @@ typedef enum {
 typedef uint32_t ze_event_pool_flags_t;
 
 typedef enum {
+  ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_IMMEDIATE = 1u << 0, /* 1.8 */
+  ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_NON_IMMEDIATE = 1u << 1, /* 1.8 */
+} ze_event_pool_counter_based_exp_flag_t;
+typedef uint32_t ze_event_pool_counter_based_exp_flags_t;
+
+typedef enum {
   ZE_EVENT_SCOPE_FLAG_SUBDEVICE = 1u << 0,
   ZE_EVENT_SCOPE_FLAG_DEVICE = 1u << 1,
   ZE_EVENT_SCOPE_FLAG_HOST = 1u << 2,
@@ -99,6 +105,12 @@ typedef struct {
   ze_event_pool_flags_t flags;
   uint32_t count;
 } ze_event_pool_desc_t;
+
+typedef struct { /* 1.8 */
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_event_pool_counter_based_exp_flags_t flags;
+} ze_event_pool_counter_based_exp_desc_t;
 
 typedef struct {
   ze_structure_type_t stype;

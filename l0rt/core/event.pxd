@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.core.context cimport Context
-from l0rt.ze.api cimport ze_device_handle_t, ze_event_handle_t, ze_event_pool_handle_t, ze_result_t
+from l0rt.ze.api cimport ze_event_handle_t, ze_event_pool_handle_t, ze_result_t
 
 
 # Verbs on handles, for code without the GIL. A wait answers; the caller decides what an answer means.
@@ -19,4 +19,4 @@ cdef class EventPool:
     cdef readonly Context context
 
     @staticmethod
-    cdef EventPool create(Context context, ze_device_handle_t device, uint32_t count)
+    cdef EventPool create(Context context, uint32_t count)

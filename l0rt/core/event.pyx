@@ -30,13 +30,13 @@ cdef ze_result_t event_reset(ze_event_handle_t event) noexcept nogil:
 @cython.final
 @cython.no_gc
 cdef class EventPool:
-    """A pool and its ``count`` events. Made by ``EventPool.create(context, device, count)``."""
+    """A pool and its ``count`` events. Made by ``EventPool.create(context, count)``."""
 
     def __init__(self):
         raise TypeError("core.EventPool is made by EventPool.create()")
 
     @staticmethod
-    cdef EventPool create(Context context, ze_device_handle_t device, uint32_t count):
+    cdef EventPool create(Context context, uint32_t count):
         if count == 0:
             raise ValueError("an event pool has at least one event")  # some drivers abort on a pool of none
         cdef EventPool self = EventPool.__new__(EventPool)
@@ -55,7 +55,8 @@ cdef class EventPool:
         if self.events == NULL:
             raise MemoryError()
         with nogil:
-            CHECK(ze.zeEventPoolCreate(context._h, &pool_desc, 1, &device, &self._h))
+            # No list of devices: all of the context's, so that any of them may wait for an event of another.
+            CHECK(ze.zeEventPoolCreate(context._h, &pool_desc, 0, NULL, &self._h))
             for i in range(count):
                 desc.index = i
                 CHECK(ze.zeEventCreate(self._h, &desc, &self.events[i]))

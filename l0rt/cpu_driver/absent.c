@@ -24,14 +24,12 @@ ABSENT(zeCommandListAppendImageCopyFromMemory)
 ABSENT(zeCommandListAppendImageCopyToMemoryExt)
 ABSENT(zeCommandListAppendImageCopyFromMemoryExt)
 
+/* Several packets of timestamps for one event: there is only ever one. */
+ABSENT(zeEventQueryKernelTimestampsExt)
+
 /* Cache reservation. */
 ABSENT(zeDeviceReserveCacheExt)
 ABSENT(zeDeviceSetCacheAdviceExt)
-
-/* Memory between processes: not yet. */
-ABSENT(zeMemGetIpcHandle)
-ABSENT(zeMemOpenIpcHandle)
-ABSENT(zeMemCloseIpcHandle)
 
 /* Modules and kernels: not yet. */
 ABSENT(zeModuleCreate)

@@ -50,7 +50,7 @@ void cpu_command_run(cpu_command *c) {
       memcpy(cpu_usm_engine_view(c->query.target), &result, sizeof(result));
       break;
     }
-    case CPU_OP_RESET: cpu_latch_clear(&c->reset.event->latch); break;
+    case CPU_OP_RESET: cpu_latch_clear(&c->reset.event->state->latch); break;
   }
 }
 
@@ -69,9 +69,11 @@ void cpu_command_hold(const cpu_command *c) {
   for (unsigned i = 0; (event = named(c, i)) != NULL; i++) atomic_fetch_add(&event->users, 1);
 }
 
+/* A point that is about to be signalled is kept: nobody else could destroy it, and it is still to be set. */
 void cpu_command_release(const cpu_command *c) {
   cpu_event *event;
-  for (unsigned i = 0; (event = named(c, i)) != NULL; i++) atomic_fetch_sub(&event->users, 1);
+  for (unsigned i = 0; (event = named(c, i)) != NULL; i++)
+    if (event != c->signal || !cpu_event_is_point(event) || i < c->wait_count) cpu_event_let_go(event);
 }
 
 bool cpu_command_valid(const cpu_command *c) {

@@ -55,15 +55,18 @@ typedef struct {
 #define MEM(X)                                                                                                        \
   X(0, zeMemAllocShared) X(0, zeMemAllocDevice) X(0, zeMemAllocHost) X(0, zeMemFree) X(0, zeMemGetAllocProperties)    \
   X(0, zeMemGetAddressRange) X(0, zeMemGetIpcHandle) X(0, zeMemOpenIpcHandle) X(0, zeMemCloseIpcHandle)               \
-  X(3, zeMemFreeExt)
+  X(3, zeMemFreeExt) X(6, zeMemPutIpcHandle)
 #define FENCE(X)                                                                                                      \
   X(0, zeFenceCreate) X(0, zeFenceDestroy) X(0, zeFenceHostSynchronize) X(0, zeFenceQueryStatus) X(0, zeFenceReset)
 #define EVENT_POOL(X)                                                                                                 \
   X(0, zeEventPoolCreate) X(0, zeEventPoolDestroy) X(0, zeEventPoolGetIpcHandle) X(0, zeEventPoolOpenIpcHandle)       \
-  X(0, zeEventPoolCloseIpcHandle)
+  X(0, zeEventPoolCloseIpcHandle) X(6, zeEventPoolPutIpcHandle) X(9, zeEventPoolGetContextHandle)                      \
+  X(9, zeEventPoolGetFlags)
 #define EVENT(X)                                                                                                      \
   X(0, zeEventCreate) X(0, zeEventDestroy) X(0, zeEventHostSignal) X(0, zeEventHostSynchronize)                       \
-  X(0, zeEventQueryStatus) X(0, zeEventHostReset) X(0, zeEventQueryKernelTimestamp)
+  X(0, zeEventQueryStatus) X(0, zeEventHostReset) X(0, zeEventQueryKernelTimestamp)                              \
+  X(6, zeEventQueryKernelTimestampsExt) X(9, zeEventGetEventPool) X(9, zeEventGetSignalScope)                         \
+  X(9, zeEventGetWaitScope)
 #define MODULE(X)                                                                                                     \
   X(0, zeModuleCreate) X(0, zeModuleDestroy) X(0, zeModuleDynamicLink) X(0, zeModuleGetNativeBinary)                  \
   X(0, zeModuleGetGlobalPointer) X(0, zeModuleGetKernelNames) X(0, zeModuleGetProperties)                             \

@@ -107,7 +107,7 @@ CPU_EXPORT ze_result_t zeDriverGetIpcProperties(ze_driver_handle_t handle, ze_dr
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  properties->flags = 0;
+  properties->flags = ZE_IPC_PROPERTY_FLAG_MEMORY | ZE_IPC_PROPERTY_FLAG_EVENT_POOL;
   return ZE_RESULT_SUCCESS;
 }
 
@@ -121,6 +121,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
       {"ZE_experimental_relaxed_allocation_limits", 1 << 16, true},
       {"ZE_extension_memory_free_policies", 1 << 16, true},
       {"ZE_extension_pci_properties", 1 << 16, true},
+      {"ZE_experimental_event_pool_counter_based", 1 << 16, false},
       {"ZE_extension_device_usablemem_size_properties", 1 << 16, false},
   };
   CPU_ENTER();

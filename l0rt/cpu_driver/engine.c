@@ -11,16 +11,23 @@
 #include "gate.h"
 #include "knobs.h"
 
+enum { POLL = 50000 }; /* nanoseconds */
 enum { SPINS = 30 }; /* a microsecond; where cores are few, longer only keeps the host from its work */
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static cpu_engine *_Atomic engines;
 static _Atomic bool stopping;
 
-/* Have the events that it waits for been set? Those found set once need not stay so. */
-static bool waits_met(cpu_command *c) {
+/* Have the events that it waits for been set? Those found set once need not stay so. Another process rings no bell
+ * here, so its events are looked at again and again. */
+static bool waits_met(cpu_command *c, uint64_t *wake) {
   while (c->waits_met < c->wait_count) {
-    if (!cpu_event_watch(c->waits[c->waits_met])) return false;
+    cpu_event *event = c->waits[c->waits_met];
+    if (!cpu_event_watch(event)) {
+      uint64_t again = event->state == &event->own ? CPU_NEVER : cpu_wait_ns() + POLL;
+      if (again < *wake) *wake = again;
+      return false;
+    }
     c->waits_met++;
   }
   return true;
@@ -56,7 +63,7 @@ static cpu_command *take(cpu_lane *lane, uint64_t *wake) {
   cpu_command *command;
   while ((command = lane->head) != NULL) {
     if (lane->flying != NULL && (lane->in_order || command->barrier)) break;
-    if (!waits_met(command)) break;
+    if (!waits_met(command, wake)) break;
     lane->head = command->next;
     if (lane->head == NULL) lane->tail = NULL;
     if (command->signal != NULL && command->signal->timed) command->start = cpu_host_ns();
@@ -94,10 +101,11 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
   cpu_command_release(command);
   if (event != NULL) {
     if (event->timed) {
-      atomic_store_explicit(&event->start, command->start, memory_order_relaxed);
-      atomic_store_explicit(&event->end, cpu_host_ns(), memory_order_relaxed);
+      atomic_store_explicit(&event->state->start, command->start, memory_order_relaxed);
+      atomic_store_explicit(&event->state->end, cpu_host_ns(), memory_order_relaxed);
     }
     wakes = cpu_event_raise(event);
+    if (cpu_event_is_point(event)) cpu_event_let_go(event);
   }
   if (fence != NULL) {
     atomic_fetch_sub(&fence->users, 1);
@@ -106,7 +114,7 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
   command->next = engine->spare;
   engine->spare = command;
   if (lane->head == NULL && lane->flying == NULL) leave_ring(engine, lane);
-  lane->running = NULL;
+  engine->running = NULL;
   atomic_store(&lane->finished, oldest(lane) - 1);
   atomic_fetch_add(&lane->beat, 1);
   bool lane_sleepers = atomic_load(&lane->sleepers) != 0;
@@ -126,7 +134,7 @@ static bool serve(cpu_engine *engine, uint64_t *wake) {
     cpu_command *command = take(lane, wake);
     if (command != NULL) {
       engine->lanes = lane->next;
-      lane->running = command;
+      engine->running = command;
       if (command->op != CPU_OP_NONE) {
         pthread_mutex_unlock(&engine->lock);
         cpu_command_run(command);
@@ -208,7 +216,6 @@ void cpu_engines_ring(void) {
 }
 
 static bool lane_touches(const cpu_lane *lane, uintptr_t low, uintptr_t high) {
-  if (lane->running != NULL && cpu_command_touches(lane->running, low, high)) return true;
   for (const cpu_command *c = lane->flying; c != NULL; c = c->next)
     if (cpu_command_touches(c, low, high)) return true;
   for (const cpu_command *c = lane->head; c != NULL; c = c->next)
@@ -221,7 +228,8 @@ bool cpu_engines_touch(uintptr_t low, uintptr_t high) {
   for (cpu_engine *engine = atomic_load(&engines); engine != NULL && !touches; engine = engine->next) {
     pthread_mutex_lock(&engine->lock);
     cpu_lane *lane = engine->lanes;
-    if (lane != NULL) {
+    touches = engine->running != NULL && cpu_command_touches(engine->running, low, high);
+    if (lane != NULL && !touches) {
       do {
         touches = lane_touches(lane, low, high);
         lane = lane->next;
@@ -230,6 +238,25 @@ bool cpu_engines_touch(uintptr_t low, uintptr_t high) {
     pthread_mutex_unlock(&engine->lock);
   }
   return touches;
+}
+
+/* No engine is made meanwhile: `making` is held too. */
+void cpu_engines_hold(uintptr_t low, uintptr_t high) {
+  pthread_mutex_lock(&making);
+  for (cpu_engine *engine = atomic_load(&engines); engine != NULL; engine = engine->next) {
+    pthread_mutex_lock(&engine->lock);
+    while (engine->running != NULL && cpu_command_touches(engine->running, low, high)) {
+      pthread_mutex_unlock(&engine->lock);
+      nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+      pthread_mutex_lock(&engine->lock);
+    }
+  }
+}
+
+void cpu_engines_go(void) {
+  for (cpu_engine *engine = atomic_load(&engines); engine != NULL; engine = engine->next)
+    pthread_mutex_unlock(&engine->lock);
+  pthread_mutex_unlock(&making);
 }
 
 void cpu_engines_stop(void) {

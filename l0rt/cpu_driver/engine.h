@@ -15,7 +15,6 @@ typedef struct cpu_lane {
   struct cpu_lane *next, *previous; /* the ring of its engine's lanes that have work; NULL while it has none */
   cpu_command *head, *tail;         /* not started, oldest first */
   cpu_command *flying;              /* started, not complete */
-  cpu_command *running;             /* the one that its engine is at */
   uint64_t submitted;
   _Atomic uint64_t finished; /* commands up to this number are complete */
   _Atomic uint32_t beat;     /* counts up with `finished`; hosts sleep on it */
@@ -27,6 +26,7 @@ typedef struct cpu_lane {
 typedef struct cpu_engine {
   pthread_mutex_t lock; /* guards everything of its lanes that is not atomic */
   cpu_lane *lanes;      /* any one of the ring */
+  cpu_command *running;
   cpu_command *spare;
   struct cpu_chunk *chunks;
   _Atomic uint32_t bell; /* counts up when there may be something to do */
@@ -44,6 +44,10 @@ void cpu_engines_ring(void);
 
 /* Stops all threads; what has not started never will. */
 void cpu_engines_stop(void);
+
+/* Stops the engines between commands, none of them running one that touches these bytes; lets them go on. */
+void cpu_engines_hold(uintptr_t low, uintptr_t high);
+void cpu_engines_go(void);
 
 /* Does any command not yet complete touch these bytes? */
 bool cpu_engines_touch(uintptr_t low, uintptr_t high);

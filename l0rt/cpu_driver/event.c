@@ -1,34 +1,69 @@
 /* event.c: events: a latch that commands and hosts set, wait for and reset. */
 #include "event.h"
 
+#include <pthread.h>
+
 #include "engine.h"
 #include "gate.h"
+
+static pthread_mutex_t points = PTHREAD_MUTEX_INITIALIZER;
+
+cpu_event *cpu_event_take(cpu_event *event) {
+  if (!cpu_event_is_counter_based(event)) return event;
+  pthread_mutex_lock(&points);
+  cpu_event *point = event->point;
+  if (point != NULL) atomic_fetch_add(&point->users, 1);
+  pthread_mutex_unlock(&points);
+  return point;
+}
+
+void cpu_event_let_go(cpu_event *event) {
+  bool point = cpu_event_is_point(event); /* asked first: another thread may end it right after */
+  if (atomic_fetch_sub(&event->users, 1) == 1 && point) cpu_delete(event);
+}
+
+cpu_event *cpu_event_new_point(cpu_event *event) {
+  cpu_event *point = cpu_new(CPU_POINT);
+  if (point == NULL) return NULL;
+  point->state = &point->own;
+  point->timed = event->timed;
+  atomic_store(&point->users, 1);
+  return point;
+}
+
+void cpu_event_set_point(cpu_event *event, cpu_event *point) {
+  pthread_mutex_lock(&points);
+  cpu_event *before = event->point;
+  event->point = point;
+  pthread_mutex_unlock(&points);
+  if (before != NULL) cpu_event_let_go(before);
+}
 
 /* An engine announces itself before it looks for the last time, and whoever sets the event looks for engines after
  * that: so one of the two sees the other. */
 bool cpu_event_watch(cpu_event *event) {
-  if (cpu_latch_is_set(&event->latch)) return true;
+  if (cpu_latch_is_set(&event->state->latch)) return true;
   atomic_store(&event->watched, 1);
-  return atomic_load(&event->latch.set) != 0;
+  return atomic_load(&event->state->latch.set) != 0;
 }
 
 cpu_event_wakes cpu_event_raise(cpu_event *event) {
   cpu_event_wakes wakes;
-  wakes.sleepers = cpu_latch_raise(&event->latch);
+  wakes.sleepers = cpu_latch_raise(&event->state->latch);
   wakes.watchers = atomic_load(&event->watched) != 0 && atomic_exchange(&event->watched, 0) != 0;
   return wakes;
 }
 
 void cpu_event_wake(cpu_event *event, cpu_event_wakes wakes) {
-  if (wakes.sleepers) cpu_futex_wake(&event->latch.set);
+  if (wakes.sleepers) cpu_futex_wake(&event->state->latch.set);
   if (wakes.watchers) cpu_engines_ring();
 }
 
 ze_kernel_timestamp_result_t cpu_event_timestamps(cpu_event *event) {
   uint64_t mask = cpu_tick_mask();
   ze_kernel_timestamp_data_t span = {
-      .kernelStart = cpu_ticks(atomic_load_explicit(&event->start, memory_order_relaxed)) & mask,
-      .kernelEnd = cpu_ticks(atomic_load_explicit(&event->end, memory_order_relaxed)) & mask,
+      .kernelStart = cpu_ticks(atomic_load_explicit(&event->state->start, memory_order_relaxed)) & mask,
+      .kernelEnd = cpu_ticks(atomic_load_explicit(&event->state->end, memory_order_relaxed)) & mask,
   };
   return (ze_kernel_timestamp_result_t){.global = span, .context = span};
 }
@@ -39,6 +74,7 @@ CPU_EXPORT ze_result_t zeEventDestroy(ze_event_handle_t handle) {
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (atomic_load(&event->users) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   cpu_event_pool *pool = event->pool;
+  cpu_event_set_point(event, NULL);
   cpu_delete(event);
   atomic_fetch_sub(&pool->events, 1);
   return ZE_RESULT_SUCCESS;
@@ -48,6 +84,7 @@ CPU_EXPORT ze_result_t zeEventHostSignal(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (cpu_event_is_counter_based(event)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   cpu_event_wake(event, cpu_event_raise(event));
   return ZE_RESULT_SUCCESS;
 }
@@ -56,21 +93,29 @@ CPU_EXPORT ze_result_t zeEventHostReset(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  cpu_latch_clear(&event->latch);
+  if (cpu_event_is_counter_based(event)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_latch_clear(&event->state->latch);
   return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t timeout) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
-  return event == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : cpu_latch_wait(&event->latch, timeout);
+  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  cpu_event *point = cpu_event_take(event);
+  ze_result_t result = point == NULL ? ZE_RESULT_SUCCESS : cpu_latch_wait(&point->state->latch, timeout);
+  cpu_event_put_back(point);
+  return result;
 }
 
 CPU_EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  return cpu_latch_is_set(&event->latch) ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
+  cpu_event *point = cpu_event_take(event);
+  bool set = point == NULL || cpu_latch_is_set(&point->state->latch);
+  cpu_event_put_back(point);
+  return set ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
 }
 
 CPU_EXPORT ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_kernel_timestamp_result_t *result) {
@@ -79,7 +124,36 @@ CPU_EXPORT ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (result == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (!event->timed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if (!cpu_latch_is_set(&event->latch)) return ZE_RESULT_NOT_READY;
-  *result = cpu_event_timestamps(event);
+  cpu_event *point = cpu_event_take(event);
+  bool set = point != NULL && cpu_latch_is_set(&point->state->latch);
+  if (set) *result = cpu_event_timestamps(point);
+  cpu_event_put_back(point);
+  return set ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
+}
+
+CPU_EXPORT ze_result_t zeEventGetEventPool(ze_event_handle_t handle, ze_event_pool_handle_t *pool) {
+  CPU_ENTER();
+  cpu_event *event = cpu_event_cast(handle);
+  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pool == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *pool = (ze_event_pool_handle_t)event->pool;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeEventGetSignalScope(ze_event_handle_t handle, ze_event_scope_flags_t *scope) {
+  CPU_ENTER();
+  cpu_event *event = cpu_event_cast(handle);
+  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (scope == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *scope = event->signal_scope;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeEventGetWaitScope(ze_event_handle_t handle, ze_event_scope_flags_t *scope) {
+  CPU_ENTER();
+  cpu_event *event = cpu_event_cast(handle);
+  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (scope == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *scope = event->wait_scope;
   return ZE_RESULT_SUCCESS;
 }

@@ -5,28 +5,61 @@
 #include "context.h"
 #include "latch.h"
 
+/* What there is to know of an event; in memory that processes share, if its pool is for that. */
+typedef struct {
+  cpu_latch latch;
+  _Atomic uint64_t start; /* host time of the command that signalled it; for timestamp events only */
+  _Atomic uint64_t end;
+} cpu_event_state;
+
 typedef struct {
   cpu_object base;
   cpu_context *context; /* borrowed: a context with pools can't be destroyed */
   ze_event_pool_flags_t flags;
   uint32_t count;
   _Atomic uint32_t events; /* alive: the pool can't be destroyed before them */
+  cpu_event_state *shared; /* one for each index, in a file, or NULL */
+  int file;
+  bool imported; /* another process has made it */
+  bool counter_based;
 } cpu_event_pool;
 
-typedef struct {
+/* A counter-based event is signalled again and again, and who waits for it waits for the last signal appended before.
+ * So each signal is an event of its own, a point, that lives as long as anybody names it; the event names the last. */
+typedef struct cpu_event {
   cpu_object base;
-  cpu_event_pool *pool; /* borrowed: see `events` */
-  cpu_latch latch;
+  cpu_event_pool *pool;    /* borrowed: see `events`; NULL for a point */
+  struct cpu_event *point; /* counter-based: the last signal appended, or NULL: that counts as set */
+  cpu_event_state *state; /* `own`, or its place in the pool's shared memory */
+  cpu_event_state own;
   _Atomic uint32_t watched; /* an engine has found it unset and sleeps: whoever sets it rings */
-  _Atomic uint32_t users;   /* commands submitted and not complete that name it */
-  _Atomic uint64_t start;   /* host time of the command that signalled it; for timestamp events only */
-  _Atomic uint64_t end;
+  _Atomic uint32_t users;   /* commands submitted and not complete that name it; of a point, its event too */
   ze_event_scope_flags_t signal_scope;
   ze_event_scope_flags_t wait_scope;
   bool timed;
 } cpu_event;
 
 static inline cpu_event *cpu_event_cast(ze_event_handle_t handle) { return cpu_cast(handle, CPU_EVENT); }
+
+static inline bool cpu_event_is_point(const cpu_event *event) { return cpu_cast(event, CPU_POINT) != NULL; }
+static inline bool cpu_event_is_counter_based(const cpu_event *event) {
+  return event->pool != NULL && event->pool->counter_based;
+}
+
+/* The event to wait for: itself, or its last point, or NULL when nothing is to be waited for. */
+cpu_event *cpu_event_take(cpu_event *event);
+
+/* One hold on an event ends; with the last one, a point ends too. */
+void cpu_event_let_go(cpu_event *event);
+
+/* Ends what cpu_event_take began. */
+static inline void cpu_event_put_back(cpu_event *event) {
+  if (event != NULL && cpu_event_is_point(event)) cpu_event_let_go(event);
+}
+
+/* A point to be signalled, held by the caller; once its command is appended, the event's last. */
+cpu_event *cpu_event_new_point(cpu_event *event);
+void cpu_event_set_point(cpu_event *event, cpu_event *point);
 
 /* Reads the event for an engine that is about to sleep on it. */
 bool cpu_event_watch(cpu_event *event);

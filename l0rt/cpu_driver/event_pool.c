@@ -1,8 +1,46 @@
-/* event_pool.c: event pools: what their events have in common. */
-#include "event.h"
+/* event_pool.c: event pools: what their events have in common, and pools that processes share. */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine.h"
 #include "gate.h"
+#include "knobs.h"
+#include "share.h"
 
 static cpu_event_pool *pool_cast(ze_event_pool_handle_t handle) { return cpu_cast(handle, CPU_EVENT_POOL); }
+
+static cpu_event_pool *make(cpu_context *context, ze_event_pool_flags_t flags, uint32_t count) {
+  cpu_event_pool *pool = cpu_new(CPU_EVENT_POOL);
+  if (pool == NULL) return NULL;
+  pool->context = context;
+  pool->flags = flags;
+  pool->count = count;
+  pool->file = -1;
+  atomic_fetch_add(&context->children, 1);
+  return pool;
+}
+
+/* An engine may still be looking at an event whose end it has just announced: it must not find the memory gone. */
+static void end(cpu_event_pool *pool) {
+  if (pool->shared != NULL) {
+    cpu_engines_hold(0, 0);
+    munmap(pool->shared, pool->count * sizeof(cpu_event_state));
+    cpu_engines_go();
+  }
+  if (pool->file >= 0) close(pool->file);
+  atomic_fetch_sub(&pool->context->children, 1);
+  cpu_delete(pool);
+}
+
+/* The pool takes the file over, whatever comes of it. */
+static bool map_states(cpu_event_pool *pool, int file) {
+  pool->file = file;
+  if (file < 0) return false;
+  size_t size = pool->count * sizeof(cpu_event_state);
+  void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  pool->shared = shared == MAP_FAILED ? NULL : shared;
+  return pool->shared != NULL;
+}
 
 CPU_EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t context_handle, const ze_event_pool_desc_t *desc,
                                          uint32_t device_count, ze_device_handle_t *devices,
@@ -13,31 +51,29 @@ CPU_EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t context_handle, con
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->flags > 0xf) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if (desc->count == 0 || (devices == NULL && device_count > 0)) return ZE_RESULT_ERROR_INVALID_SIZE;
-  if (desc->flags & ZE_EVENT_POOL_FLAG_IPC) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-  for (const ze_base_desc_t *d = desc->pNext; d != NULL; d = d->pNext)
-    if (d->stype == ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  bool counter_based = false;
+  for (const ze_base_desc_t *d = desc->pNext; d != NULL; d = d->pNext) {
+    if (d->stype != ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC || cpu_knobs.neo_22_43) continue;
+    uint32_t flags = ((const ze_event_pool_counter_based_exp_desc_t *)d)->flags;
+    if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+    if (flags == ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_NON_IMMEDIATE || (desc->flags & ZE_EVENT_POOL_FLAG_IPC))
+      return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE; /* for immediate lists of this process only */
+    counter_based = true;
+  }
   for (uint32_t i = 0; i < device_count; i++) {
     cpu_device *device = cpu_device_cast(devices[i]);
     if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   }
-  cpu_event_pool *pool = cpu_new(CPU_EVENT_POOL);
+  cpu_event_pool *pool = make(context, desc->flags, desc->count);
   if (pool == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-  pool->context = context;
-  pool->flags = desc->flags;
-  pool->count = desc->count;
-  atomic_fetch_add(&context->children, 1);
+  pool->counter_based = counter_based;
+  if ((desc->flags & ZE_EVENT_POOL_FLAG_IPC) &&
+      !map_states(pool, cpu_share_make(desc->count * sizeof(cpu_event_state)))) {
+    end(pool);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
   *out = (ze_event_pool_handle_t)pool;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeEventPoolDestroy(ze_event_pool_handle_t handle) {
-  CPU_ENTER();
-  cpu_event_pool *pool = pool_cast(handle);
-  if (pool == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (atomic_load(&pool->events) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  atomic_fetch_sub(&pool->context->children, 1);
-  cpu_delete(pool);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -52,6 +88,8 @@ CPU_EXPORT ze_result_t zeEventCreate(ze_event_pool_handle_t handle, const ze_eve
   cpu_event *event = cpu_new(CPU_EVENT);
   if (event == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   event->pool = pool;
+  event->state = pool->shared == NULL ? &event->own : &pool->shared[desc->index];
+  if (pool->shared != NULL && !pool->imported) cpu_latch_clear(&event->state->latch);
   event->signal_scope = desc->signal;
   event->wait_scope = desc->wait;
   event->timed = (pool->flags & (ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP)) != 0;
@@ -60,22 +98,84 @@ CPU_EXPORT ze_result_t zeEventCreate(ze_event_pool_handle_t handle, const ze_eve
   return ZE_RESULT_SUCCESS;
 }
 
-/* Between processes: not done yet. */
 CPU_EXPORT ze_result_t zeEventPoolGetIpcHandle(ze_event_pool_handle_t handle, ze_ipc_event_pool_handle_t *ipc) {
   CPU_ENTER();
-  if (pool_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  return ipc == NULL ? ZE_RESULT_ERROR_INVALID_NULL_POINTER : ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  cpu_event_pool *pool = pool_cast(handle);
+  if (pool == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (pool->shared == NULL || pool->imported) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  size_t size = pool->count * sizeof(cpu_event_state);
+  return cpu_share_export(CPU_EVENT_POOL, pool->file, size, pool->flags, pool->count, ipc->data)
+             ? ZE_RESULT_SUCCESS
+             : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+CPU_EXPORT ze_result_t zeEventPoolPutIpcHandle(ze_context_handle_t context, ze_ipc_event_pool_handle_t ipc) {
+  CPU_ENTER();
+  (void)ipc; /* a ticket holds nothing */
+  return cpu_context_cast(context) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeEventPoolOpenIpcHandle(ze_context_handle_t handle, ze_ipc_event_pool_handle_t ipc,
                                                 ze_event_pool_handle_t *out) {
   CPU_ENTER();
-  (void)ipc;
-  if (cpu_context_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  return out == NULL ? ZE_RESULT_ERROR_INVALID_NULL_POINTER : ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  cpu_context *context = cpu_context_cast(handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_ticket ticket;
+  int file = cpu_share_import(CPU_EVENT_POOL, ipc.data, &ticket);
+  if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (ticket.size != ticket.count * sizeof(cpu_event_state)) {
+    close(file);
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  }
+  cpu_event_pool *pool = make(context, ticket.flags, ticket.count);
+  if (pool == NULL) {
+    close(file);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  pool->imported = true;
+  if (!map_states(pool, file)) {
+    end(pool);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  *out = (ze_event_pool_handle_t)pool;
+  return ZE_RESULT_SUCCESS;
+}
+
+static ze_result_t end_of_kind(ze_event_pool_handle_t handle, bool imported) {
+  cpu_event_pool *pool = pool_cast(handle);
+  if (pool == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pool->imported != imported) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (atomic_load(&pool->events) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  end(pool);
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeEventPoolDestroy(ze_event_pool_handle_t handle) {
+  CPU_ENTER();
+  return end_of_kind(handle, false);
 }
 
 CPU_EXPORT ze_result_t zeEventPoolCloseIpcHandle(ze_event_pool_handle_t handle) {
   CPU_ENTER();
-  return pool_cast(handle) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  return end_of_kind(handle, true);
+}
+
+CPU_EXPORT ze_result_t zeEventPoolGetContextHandle(ze_event_pool_handle_t handle, ze_context_handle_t *context) {
+  CPU_ENTER();
+  cpu_event_pool *pool = pool_cast(handle);
+  if (pool == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *context = (ze_context_handle_t)pool->context;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeEventPoolGetFlags(ze_event_pool_handle_t handle, ze_event_pool_flags_t *flags) {
+  CPU_ENTER();
+  cpu_event_pool *pool = pool_cast(handle);
+  if (pool == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (flags == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *flags = pool->flags;
+  return ZE_RESULT_SUCCESS;
 }

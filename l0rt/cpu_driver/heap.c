@@ -35,7 +35,8 @@ static bool reserve(cpu_heap *heap) {
     munmap((void *)range, size + region);
     base = 0;
   }
-  if (fd >= 0) close(fd);
+  if (fd >= 0 && base == 0) close(fd);
+  heap->file = fd;
   atomic_store_explicit(&heap->base, base, memory_order_release);
   return base != 0;
 }
@@ -127,6 +128,24 @@ cpu_found cpu_heap_find(cpu_heap *heap, const void *pointer) {
   cpu_heap_class *c = &heap->classes[class];
   if (index >= atomic_load_explicit(&c->used, memory_order_acquire)) return (cpu_found){NULL, 0};
   return (cpu_found){&c->blocks[index], address(heap, (unsigned)class, (uint32_t)index)};
+}
+
+static size_t pages_of(const cpu_block *block) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  return (block->size + page - 1) & ~(page - 1);
+}
+
+bool cpu_heap_map_file(cpu_heap *heap, cpu_found found, int file) {
+  void *place = cpu_heap_view(heap, (void *)found.base);
+  int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+  return mmap(place, pages_of(found.block), PROT_READ | PROT_WRITE, flags, file, 0) != MAP_FAILED;
+}
+
+void cpu_heap_unmap_file(cpu_heap *heap, cpu_found found) {
+  char *place = cpu_heap_view(heap, (void *)found.base);
+  int flags = (heap->hidden ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_FIXED | MAP_NORESERVE;
+  off_t offset = heap->hidden ? (off_t)(found.base - heap->base) : 0;
+  mmap(place, pages_of(found.block), PROT_READ | PROT_WRITE, flags, heap->file, offset);
 }
 
 void cpu_heap_each(cpu_heap *heap, void (*visit)(cpu_heap *, cpu_found, void *), void *argument) {

@@ -23,6 +23,8 @@ typedef struct {
   cpu_device *device;   /* whose memory it is; NULL for host memory */
   size_t size;          /* as asked for */
   uint64_t id;
+  int file;      /* that holds it, once it is shared with other processes; 0 before */
+  bool imported; /* from another process: closed, not freed, and not on this one's account */
 } cpu_block;
 
 enum cpu_block_state { CPU_BLOCK_FREE, CPU_BLOCK_LIVE, CPU_BLOCK_DEFERRED };
@@ -38,6 +40,7 @@ typedef struct {
 typedef struct {
   _Atomic uintptr_t base; /* 0 until the first allocation */
   uintptr_t view;         /* where engines see the heap; the host may not when it differs from the base */
+  int file;               /* behind the view, when it differs */
   unsigned shift;         /* log2 of a region's size */
   bool hidden;            /* asked for before the first allocation: invisible to the host */
   pthread_mutex_t lock;
@@ -57,6 +60,10 @@ void cpu_heap_give(cpu_heap *heap, cpu_found found);
 
 /* The block that a pointer falls into, in whatever state; its base. */
 cpu_found cpu_heap_find(cpu_heap *heap, const void *pointer);
+
+/* Puts a file in the place of a block's pages, and fresh pages of its own in the place of the file. */
+bool cpu_heap_map_file(cpu_heap *heap, cpu_found found, int file);
+void cpu_heap_unmap_file(cpu_heap *heap, cpu_found found);
 
 /* Calls `visit` for every live block. */
 void cpu_heap_each(cpu_heap *heap, void (*visit)(cpu_heap *heap, cpu_found found, void *argument), void *argument);

@@ -2,6 +2,7 @@
 #include "list.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "fault.h"
 #include "gate.h"
@@ -171,34 +172,61 @@ static ze_result_t record(cpu_list *list, const cpu_command *command) {
   return ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t put(cpu_list *list, const cpu_command *command) {
-  return list->immediate ? cpu_lane_push(&list->lane, command) : record(list, command);
+/* Puts a command that waits for these events, as many as fit one. They are taken for the moment: the command holds them itself once it is put. */
+static ze_result_t put_with_waits(cpu_list *list, cpu_command *command, uint32_t count, ze_event_handle_t *waits) {
+  cpu_event *taken[CPU_WAITS];
+  uint8_t n = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    cpu_event *event = cpu_event_cast(waits[i]);
+    if (event != NULL && (taken[n] = cpu_event_take(event)) != NULL) n++;
+  }
+  memcpy(command->waits, taken, n * sizeof(taken[0]));
+  command->wait_count = n;
+  ze_result_t result = list->immediate ? cpu_lane_push(&list->lane, command) : record(list, command);
+  for (uint8_t i = 0; i < n; i++) cpu_event_put_back(taken[i]);
+  return result;
 }
 
-static bool set_waits(cpu_command *command, uint32_t count, ze_event_handle_t *waits) {
-  for (uint32_t i = 0; i < count; i++)
-    if ((command->waits[i] = cpu_event_cast(waits[i])) == NULL) return false;
-  command->wait_count = (uint8_t)count;
-  return true;
+/* All events are checked before anything is appended. */
+static ze_result_t check_event(const cpu_list *list, ze_event_handle_t handle, bool signal) {
+  const cpu_event *event = cpu_event_cast(handle);
+  if (event == NULL) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+  if (!cpu_event_is_counter_based(event)) return ZE_RESULT_SUCCESS;
+  if (!list->immediate) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  return signal && !list->in_order ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
 }
 
-ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal, uint32_t wait_count,
-                            ze_event_handle_t *waits) {
-  if (waits == NULL && wait_count > 0) return ZE_RESULT_ERROR_INVALID_SIZE;
-  if (list->closed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  command->signal = signal == NULL ? NULL : cpu_event_cast(signal);
-  if (signal != NULL && command->signal == NULL) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-  for (uint32_t i = 0; i < wait_count; i++) /* all of them, before anything is appended */
-    if (cpu_event_cast(waits[i]) == NULL) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-  command->hangs = cpu_fault_any() && cpu_fault_take() == CPU_FAULT_HANG;
+static ze_result_t put_all(cpu_list *list, cpu_command *command, uint32_t wait_count, ze_event_handle_t *waits) {
   ze_result_t result = ZE_RESULT_SUCCESS;
   for (; wait_count > CPU_WAITS && result == ZE_RESULT_SUCCESS; wait_count -= CPU_WAITS, waits += CPU_WAITS) {
     cpu_command wait = {.op = CPU_OP_NONE};
-    if (!set_waits(&wait, CPU_WAITS, waits)) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-    result = put(list, &wait);
+    result = put_with_waits(list, &wait, CPU_WAITS, waits);
   }
-  if (!set_waits(command, wait_count, waits)) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-  if (result == ZE_RESULT_SUCCESS) result = put(list, command);
+  return result == ZE_RESULT_SUCCESS ? put_with_waits(list, command, wait_count, waits) : result;
+}
+
+ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal_handle, uint32_t wait_count,
+                            ze_event_handle_t *waits) {
+  if (waits == NULL && wait_count > 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  if (list->closed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  ze_result_t result = signal_handle == NULL ? ZE_RESULT_SUCCESS : check_event(list, signal_handle, true);
+  for (uint32_t i = 0; i < wait_count && result == ZE_RESULT_SUCCESS; i++) result = check_event(list, waits[i], false);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  command->hangs = cpu_fault_any() && cpu_fault_take() == CPU_FAULT_HANG;
+  cpu_event *signal = signal_handle == NULL ? NULL : cpu_event_cast(signal_handle);
+  cpu_event *point = NULL;
+  if (signal != NULL && cpu_event_is_counter_based(signal)) {
+    if ((point = cpu_event_new_point(signal)) == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  command->signal = point != NULL ? point : signal;
+  result = put_all(list, command, wait_count, waits);
+  if (point != NULL) {
+    if (result == ZE_RESULT_SUCCESS) {
+      cpu_event_set_point(signal, point);
+    } else {
+      cpu_event_let_go(point);
+    }
+  }
   if (!list->immediate) return result;
   cpu_engine_ring(list->lane.engine);
   return result == ZE_RESULT_SUCCESS && list->synchronous ? cpu_lane_wait(&list->lane, CPU_NEVER) : result;

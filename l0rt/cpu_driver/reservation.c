@@ -257,9 +257,12 @@ CPU_EXPORT ze_result_t zeVirtualMemSetAccessAttribute(ze_context_handle_t contex
   pthread_rwlock_wrlock(&lock);
   reservation *r = find_range(context, pointer, size);
   if (r == NULL) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  for (uintptr_t p = (uintptr_t)pointer; r != NULL && p < (uintptr_t)pointer + size; p += CPU_VIRTUAL_SMALL) {
-    page_at(r, p)->access = access;
-    if (page_at(r, p)->piece != NULL) mprotect((void *)(p + r->view), CPU_VIRTUAL_SMALL, protection(access));
+  uintptr_t p = (uintptr_t)pointer, end = p + size;
+  while (r != NULL && p < end) { /* a run of mapped pages at a time */
+    uintptr_t run = p;
+    for (; p < end && page_at(r, p)->piece != NULL; p += CPU_VIRTUAL_SMALL) page_at(r, p)->access = access;
+    if (p > run) mprotect((void *)(run + r->view), p - run, protection(access));
+    for (; p < end && page_at(r, p)->piece == NULL; p += CPU_VIRTUAL_SMALL) page_at(r, p)->access = access;
   }
   pthread_rwlock_unlock(&lock);
   return result;

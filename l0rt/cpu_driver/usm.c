@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine.h"
 #include "fault.h"
@@ -52,10 +53,13 @@ ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written) {
   return found.block->bad ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_SUCCESS;
 }
 
-/* Ends a block that is in this state; false when another thread was first. */
-static bool end_block(cpu_found found, uint32_t state) {
+bool cpu_usm_end(cpu_found found, uint32_t state) {
   if (!atomic_compare_exchange_strong(&found.block->state, &state, CPU_BLOCK_FREE)) return false;
-  if (found.block->device != NULL) cpu_usm_refund(found.block->device, charged(found.block->size));
+  if (found.block->file != 0) {
+    cpu_heap_unmap_file(heap_of(found.block), found);
+    close(found.block->file);
+  }
+  if (found.block->device != NULL && !found.block->imported) cpu_usm_refund(found.block->device, charged(found.block->size));
   cpu_count(CPU_USM, -1);
   cpu_heap_give(heap_of(found.block), found);
   return true;
@@ -66,7 +70,7 @@ static bool in_use(cpu_found found) { return cpu_engines_touch(found.base, found
 static void end_if_deferred_and_idle(cpu_heap *heap, cpu_found found, void *argument) {
   (void)heap, (void)argument;
   if (atomic_load(&found.block->state) != CPU_BLOCK_DEFERRED || in_use(found)) return;
-  if (end_block(found, CPU_BLOCK_DEFERRED)) atomic_fetch_sub(&deferred, 1);
+  if (cpu_usm_end(found, CPU_BLOCK_DEFERRED)) atomic_fetch_sub(&deferred, 1);
 }
 
 /* Frees what could not be freed when it was asked for. */
@@ -79,8 +83,8 @@ static void retry_deferred(void) {
 static void end_if_of_context(cpu_heap *heap, cpu_found found, void *context) {
   (void)heap;
   if (found.block->context != context) return;
-  if (end_block(found, CPU_BLOCK_DEFERRED)) atomic_fetch_sub(&deferred, 1);
-  end_block(found, CPU_BLOCK_LIVE);
+  if (cpu_usm_end(found, CPU_BLOCK_DEFERRED)) atomic_fetch_sub(&deferred, 1);
+  cpu_usm_end(found, CPU_BLOCK_LIVE);
 }
 
 void cpu_usm_free_all(cpu_context *context) {
@@ -108,29 +112,38 @@ static ze_result_t check_extent(const void *next, size_t *size, size_t *alignmen
   return *size > cpu_knobs.memory && !relaxed ? ZE_RESULT_ERROR_UNSUPPORTED_SIZE : ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
-                            size_t alignment, void **out) {
+cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment) {
   static _Atomic uint64_t last_id;
-  ze_result_t full = device != NULL ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-  cpu_fault fault = cpu_fault_any() ? cpu_fault_take() : CPU_FAULT_NONE;
-  retry_deferred();
-  if (device != NULL && (charged(size) < size || !cpu_usm_charge(device, charged(size)))) return full;
   cpu_heap *heap = type == ZE_MEMORY_TYPE_DEVICE ? &cpu_device_heap : &cpu_host_heap;
   cpu_found found = cpu_heap_take(heap, size, alignment);
-  if (found.block == NULL) {
-    if (device != NULL) cpu_usm_refund(device, charged(size));
-    return full;
-  }
+  if (found.block == NULL) return found;
   found.block->type = type;
-  found.block->bad = fault == CPU_FAULT_LATE_OOM;
+  found.block->bad = false;
   found.block->context = context;
   found.block->device = device;
   found.block->size = size;
   found.block->id = atomic_fetch_add(&last_id, 1) + 1;
-  /* Nothing is promised about new memory: let nobody get used to zeros. */
-  if (cpu_knobs.chaos) memset(cpu_usm_engine_view((void *)found.base), 0xa5, size < CPU_PAGE ? size : CPU_PAGE);
+  found.block->file = 0;
+  found.block->imported = false;
   cpu_count(CPU_USM, 1);
   atomic_store_explicit(&found.block->state, CPU_BLOCK_LIVE, memory_order_release);
+  return found;
+}
+
+static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
+                            size_t alignment, void **out) {
+  ze_result_t full = device != NULL ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  cpu_fault fault = cpu_fault_any() ? cpu_fault_take() : CPU_FAULT_NONE;
+  retry_deferred();
+  if (device != NULL && (charged(size) < size || !cpu_usm_charge(device, charged(size)))) return full;
+  cpu_found found = cpu_usm_add(context, device, type, size, alignment);
+  if (found.block == NULL) {
+    if (device != NULL) cpu_usm_refund(device, charged(size));
+    return full;
+  }
+  found.block->bad = fault == CPU_FAULT_LATE_OOM;
+  /* Nothing is promised about new memory: let nobody get used to zeros. */
+  if (cpu_knobs.chaos) memset(cpu_usm_engine_view((void *)found.base), 0xa5, size < CPU_PAGE ? size : CPU_PAGE);
   *out = (void *)found.base;
   return ZE_RESULT_SUCCESS;
 }
@@ -182,8 +195,7 @@ CPU_EXPORT ze_result_t zeMemAllocShared(ze_context_handle_t context_handle,
   return allocate(context, device, ZE_MEMORY_TYPE_SHARED, size, alignment, out);
 }
 
-/* The allocation that begins at this pointer and belongs to this context. */
-static cpu_found find_own(const cpu_context *context, const void *pointer) {
+cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer) {
   cpu_found found = cpu_usm_find(pointer);
   if (found.block == NULL || found.block->context != context || found.base != (uintptr_t)pointer)
     return (cpu_found){NULL, 0};
@@ -196,8 +208,9 @@ CPU_EXPORT ze_result_t zeMemFree(ze_context_handle_t context_handle, void *point
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   retry_deferred();
-  cpu_found found = find_own(context, pointer);
-  if (found.block == NULL || !end_block(found, CPU_BLOCK_LIVE)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_found found = cpu_usm_find_own(context, pointer);
+  if (found.block == NULL || found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return ZE_RESULT_SUCCESS;
 }
 
@@ -211,8 +224,8 @@ CPU_EXPORT ze_result_t zeMemFreeExt(ze_context_handle_t context_handle, const ze
   bool defer = (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE) != 0;
   if (defer && cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
   retry_deferred();
-  cpu_found found = find_own(context, pointer);
-  if (found.block == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_found found = cpu_usm_find_own(context, pointer);
+  if (found.block == NULL || found.block->imported) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (defer && in_use(found)) {
     uint32_t live = CPU_BLOCK_LIVE;
     if (!atomic_compare_exchange_strong(&found.block->state, &live, CPU_BLOCK_DEFERRED))
@@ -222,5 +235,5 @@ CPU_EXPORT ze_result_t zeMemFreeExt(ze_context_handle_t context_handle, const ze
   }
   if (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE)
     while (in_use(found)) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-  return end_block(found, CPU_BLOCK_LIVE) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return cpu_usm_end(found, CPU_BLOCK_LIVE) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }

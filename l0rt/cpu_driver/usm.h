@@ -15,6 +15,15 @@ cpu_found cpu_usm_find(const void *pointer);
  * there. */
 ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written);
 
+/* A new live allocation on nobody's account; block NULL when there is no room. */
+cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment);
+
+/* Ends an allocation in this state; false when another thread was first. */
+bool cpu_usm_end(cpu_found found, uint32_t state);
+
+/* The allocation that begins at this pointer and belongs to this context. */
+cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer);
+
 /* Frees all that is left of a context. */
 void cpu_usm_free_all(cpu_context *context);
 

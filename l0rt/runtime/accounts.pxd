@@ -1,21 +1,25 @@
 """An account: what an arena has allocated of one pool, counted so that the heap's peaks are exact and a hit is cheap.
 
-A peak of the heap is a peak of the sum over its arenas, so no arena can see it alone. Instead each account knows how much
-it may still grow before the sum could possibly pass any peak: its `room`, a share of what is left below the peak of
-allocated, active and requested memory, of the pool and of both pools. Growing is one subtraction and one sign test;
-an account without room is tight, and then the caller locks all arenas, grows, takes the census and hands out new room.
+A peak of the heap is a peak of the sum over its arenas, so no arena can see it alone. Instead each account knows
+how much it may still grow before the sum could possibly pass any peak: its `room`, a share of what is left below
+the peak of allocated, active and requested memory, of the pool and of both pools. Growing is one subtraction and
+one sign test; an account without room is tight, and then the caller locks all arenas, grows, takes the census and
+hands out new room.
 
-What is free but part of a split segment ("inactive split") grows when memory is freed. On a hit it changes by exactly
-the opposite of what is allocated, so it has no field of its own: it is at a possible peak when `room` passes `ceiling`.
+What is free but part of a split segment ("inactive split") grows when memory is freed. On a hit it changes by
+exactly the opposite of what is allocated, so it has no field of its own: it is at a possible peak when `room`
+passes `ceiling`.
 
 The share below the peaks of both pools together is the arena's, and its two accounts move it between them.
 """
 
 from libc.stdint cimport int64_t
 
-from l0rt.runtime.structs cimport l0rt_account, l0rt_arena
+from l0rt.runtime.atomics cimport unlikely
+from l0rt.runtime.structs cimport l0rt_account, l0rt_arena, l0rt_sum
 
-cdef void accounts_balance(l0rt_arena* arena, int pool, bint greedy) noexcept nogil
+cdef void accounts_balance(l0rt_arena* arena, int pool) noexcept nogil
+cdef bint accounts_fit(l0rt_arena* arena, int pool, l0rt_sum need, int64_t quiet, int64_t quiet_bytes) noexcept nogil
 
 
 cdef inline int64_t quiet_count(l0rt_account* account) noexcept nogil:
@@ -26,22 +30,25 @@ cdef inline int64_t quiet_bytes(l0rt_account* account) noexcept nogil:
     return account.quiet_limit.bytes + account.room.bytes - account.ceiling.bytes
 
 
-cdef inline bint account_is_tight(l0rt_account* account, int64_t bytes, int64_t requested,
+cdef inline bint account_is_tight(l0rt_account* account, l0rt_sum need,
                                   int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    """Could this allocation, with this change of inactive split, pass a peak?"""
+    """Could taking ``need``, with this change of inactive split, pass a peak? A free needs nothing."""
     return (
-        (account.room.count - 1) | (account.room.bytes - bytes) | (account.room.requested - requested)
+        (account.room.count - need.count) | (account.room.bytes - need.bytes)
+        | (account.room.requested - need.requested)
         | (account.ceiling.count - account.room.count - quiet)
         | (account.ceiling.bytes - account.room.bytes - quiet_bytes)
     ) < 0
 
 
-cdef inline bint account_is_loud(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    """Could a free with this change of inactive split pass a peak?"""
-    return (
-        (account.ceiling.count - account.room.count - quiet)
-        | (account.ceiling.bytes - account.room.bytes - quiet_bytes)
-    ) < 0
+cdef inline bint account_has_room(l0rt_arena* arena, int pool, int64_t count, int64_t bytes, int64_t requested,
+                                  int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """Does it fit, if need be with the other account's room? False: it takes a census."""
+    cdef l0rt_sum need
+    need.count, need.bytes, need.requested = count, bytes, requested
+    if unlikely(account_is_tight(&arena.accounts[pool], need, quiet, quiet_bytes)):
+        return accounts_fit(arena, pool, need, quiet, quiet_bytes)
+    return True
 
 
 cdef inline void account_take(l0rt_account* account, int64_t bytes, int64_t requested,

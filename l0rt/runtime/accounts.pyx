@@ -2,27 +2,69 @@
 
 from libc.stdint cimport int64_t
 
-from l0rt.runtime.structs cimport POOLS, l0rt_account, l0rt_arena
+from l0rt.runtime.structs cimport POOLS, l0rt_account, l0rt_arena, l0rt_sum
 
 
 cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
     return a if a < b else b
 
 
-cdef void accounts_balance(l0rt_arena* arena, int pool, bint greedy) noexcept nogil:
-    """Let ``pool`` have what the other account leaves: half of it stays there, or with ``greedy`` nothing."""
+cdef void accounts_balance(l0rt_arena* arena, int pool) noexcept nogil:
+    """Halve everything between the two."""
     cdef l0rt_account* one = &arena.accounts[pool]
     cdef l0rt_account* other = &arena.accounts[POOLS - 1 - pool]
+    balance_count(arena, one, other, False)
+    balance_bytes(arena, one, other, False)
+    balance_requested(arena, one, other, False)
+    balance_quiet_count(arena, one, other, False)
+    balance_quiet_bytes(arena, one, other, False)
+
+
+cdef bint accounts_fit(l0rt_arena* arena, int pool, l0rt_sum need, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    """Make room in ``pool``'s account from what the other has: half of it, or all. False: it takes a census."""
+    cdef l0rt_account* one = &arena.accounts[pool]
+    cdef l0rt_account* other = &arena.accounts[POOLS - 1 - pool]
+    cdef int greedy
+    for greedy in range(2):
+        if one.room.count < need.count:
+            balance_count(arena, one, other, greedy)
+        if one.room.bytes < need.bytes:
+            balance_bytes(arena, one, other, greedy)
+        if one.room.requested < need.requested:
+            balance_requested(arena, one, other, greedy)
+        if one.ceiling.count - one.room.count < quiet:
+            balance_quiet_count(arena, one, other, greedy)
+        if one.ceiling.bytes - one.room.bytes < quiet_bytes:
+            balance_quiet_bytes(arena, one, other, greedy)
+    return not account_is_tight(one, need, quiet, quiet_bytes)
+
+
+cdef inline void balance_count(l0rt_arena* arena, l0rt_account* one, l0rt_account* other, bint greedy) noexcept nogil:
     balance(arena.limit.count, &one.limit.count, &one.room.count, &one.ceiling.count, one.own_limit.count,
             &other.limit.count, &other.room.count, &other.ceiling.count, other.own_limit.count, greedy)
+
+
+cdef inline void balance_bytes(l0rt_arena* arena, l0rt_account* one, l0rt_account* other, bint greedy) noexcept nogil:
     balance(arena.limit.bytes, &one.limit.bytes, &one.room.bytes, &one.ceiling.bytes, one.own_limit.bytes,
             &other.limit.bytes, &other.room.bytes, &other.ceiling.bytes, other.own_limit.bytes, greedy)
-    balance(arena.limit.requested, &one.limit.requested, &one.room.requested, &one.ceiling.requested,
-            one.own_limit.requested, &other.limit.requested, &other.room.requested, &other.ceiling.requested,
-            other.own_limit.requested, greedy)
+
+
+cdef inline void balance_requested(l0rt_arena* arena, l0rt_account* one, l0rt_account* other,
+                                   bint greedy) noexcept nogil:
+    cdef int64_t unused = 0         # inactive split memory was requested by nobody
+    balance(arena.limit.requested, &one.limit.requested, &one.room.requested, &unused, one.own_limit.requested,
+            &other.limit.requested, &other.room.requested, &unused, other.own_limit.requested, greedy)
+
+
+cdef inline void balance_quiet_count(l0rt_arena* arena, l0rt_account* one, l0rt_account* other,
+                                     bint greedy) noexcept nogil:
     balance_quiet(arena.quiet_limit.count, quiet_count(one), &one.quiet_limit.count, &one.ceiling.count,
                   one.own_quiet_limit.count, quiet_count(other), &other.quiet_limit.count, &other.ceiling.count,
                   other.own_quiet_limit.count, greedy)
+
+
+cdef inline void balance_quiet_bytes(l0rt_arena* arena, l0rt_account* one, l0rt_account* other,
+                                     bint greedy) noexcept nogil:
     balance_quiet(arena.quiet_limit.bytes, quiet_bytes(one), &one.quiet_limit.bytes, &one.ceiling.bytes,
                   one.own_quiet_limit.bytes, quiet_bytes(other), &other.quiet_limit.bytes, &other.ceiling.bytes,
                   other.own_quiet_limit.bytes, greedy)

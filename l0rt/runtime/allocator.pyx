@@ -21,6 +21,7 @@ from l0rt.runtime.heap cimport (
     heap_create,
     heap_destroy,
     heap_empty_cache,
+    heap_find_arena,
     heap_set_limit,
     pointer_free,
 )
@@ -77,11 +78,15 @@ cdef class Allocator:
     def malloc(self, nbytes, stream=0):
         """Allocate for use in the order of ``stream`` and return the address."""
         cdef size_t size = size_of(nbytes)
-        cdef l0rt_arena* arena = heap_arena(self.heap, <void*><uintptr_t>stream)
+        cdef void* order = <void*><uintptr_t>stream
+        cdef l0rt_arena* arena = heap_find_arena(self.heap, order)
         cdef l0rt_block* block
         cdef int status
         if arena == NULL:
-            raise MemoryError("no host memory for an arena")
+            with nogil:
+                arena = heap_arena(self.heap, order)
+            if arena == NULL:
+                Allocator_raise(self, self.heap.closed if self.heap.closed != 0 else L0RT_NO_HOST_MEMORY, size)
         block = arena_hit(arena, size)
         if block == NULL:
             with nogil:
@@ -218,7 +223,7 @@ cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
     if status == L0RT_INVALID_SIZE:
         raise ValueError("a size is positive, not 0")
     if status == L0RT_NO_HOST_MEMORY:
-        raise MemoryError("no host memory for the allocator's records")
+        raise MemoryError("no host memory for the allocator's own records")
     if status == L0RT_CLOSED:
         raise L0Error("the allocator is closed")
     raise L0Error(f"the memory's operations answered {status}", ("BACKEND", status))

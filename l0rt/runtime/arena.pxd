@@ -1,8 +1,7 @@
 """An arena: what one stream has of a memory. Class stacks in front for up to 1 MiB, coalescing bins behind.
 
-The hit path is here. It may run with the GIL held: it only tries the lock, calls no memory operation, and costs the same
-however much is cached.
-"""
+The hit path is here. It may run with the GIL held: it only tries the lock, calls no memory operation, and costs the
+same however much is cached."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -38,7 +37,7 @@ cdef bint block_try(l0rt_block* block) noexcept nogil
 
 
 cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nogil:
-    """A cached block, or NULL: nothing cached fits, the lock is contended, or the heap is closed; then arena_malloc."""
+    """A cached block. NULL: nothing fits, the lock is contended, or the heap is closed; call arena_malloc."""
     cdef size_t klass = (nbytes - 1) >> GRAIN_SHIFT
     cdef l0rt_account* account = &arena.accounts[SMALL]
     cdef l0rt_block* block

@@ -5,13 +5,11 @@ from libc.stdint cimport int64_t, uint64_t
 from l0rt.runtime.accounts cimport (
     account_calm,
     account_give,
-    account_is_loud,
-    account_is_tight,
+    account_has_room,
     account_take,
     account_unpark,
-    accounts_balance,
 )
-from l0rt.runtime.atomics cimport spin_try, spin_unlock, unlikely
+from l0rt.runtime.atomics cimport spin_try, spin_unlock
 from l0rt.runtime.bins cimport bins_find
 from l0rt.runtime.blocks cimport (
     block_bin,
@@ -44,7 +42,7 @@ cdef enum:
     RELIEF_BLOCKS = 8               # what an overfull stack gives to the bins at once, so that no free takes long
     RELIEF_CLASSES = 64
     STACK_FLOOR = 1 << 20           # the stacks may hold this and
-    STACK_SHARE = 6                 # 1/64 of what is reserved: more makes real traces fat, less makes random sizes slow
+    STACK_SHARE = 6                 # 1/64 of what is reserved: more costs real traces memory, less costs time
 
 
 cdef struct l0rt_join:              # what giving a block to the bins would come to
@@ -82,7 +80,7 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
     if pool == SMALL:
         block = arena.stacks[(size - 1) >> GRAIN_SHIFT]
         if block != NULL:
-            if not settling and is_tight(arena, pool, size, requested, quiet, quiet_bytes):
+            if not (settling or account_has_room(arena, pool, 1, size, requested, quiet, quiet_bytes)):
                 return TIGHT
             arena.stacks[(size - 1) >> GRAIN_SHIFT] = block.next
             arena.stack_room += size
@@ -103,37 +101,13 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
         quiet += 1
         if not records_ready(arena):
             return L0RT_NO_HOST_MEMORY
-    if not settling and is_tight(arena, pool, block.size - rest, requested, quiet, quiet_bytes):
+    if not (settling or account_has_room(arena, pool, 1, block.size - rest, requested, quiet, quiet_bytes)):
         return TIGHT
     block_unbin(block)
     if rest != 0:
         block_bin(block_split(block, size))
     give_out(account, block, requested, quiet, quiet_bytes, out)
     return TAKEN
-
-
-cdef inline bint is_tight(l0rt_arena* arena, int pool, int64_t bytes, int64_t requested,
-                          int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    """Is there no room, wherever in this arena?"""
-    cdef l0rt_account* account = &arena.accounts[pool]
-    cdef int greedy = 0
-    while unlikely(account_is_tight(account, bytes, requested, quiet, quiet_bytes)):
-        if greedy == 2:
-            return True
-        accounts_balance(arena, pool, greedy)
-        greedy += 1
-    return False
-
-
-cdef inline bint is_loud(l0rt_arena* arena, int pool, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    cdef l0rt_account* account = &arena.accounts[pool]
-    cdef int greedy = 0
-    while unlikely(account_is_loud(account, quiet, quiet_bytes)):
-        if greedy == 2:
-            return True
-        accounts_balance(arena, pool, greedy)
-        greedy += 1
-    return False
 
 
 cdef inline void give_out(l0rt_account* account, l0rt_block* block, uint64_t requested,
@@ -161,7 +135,7 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
         join_preview(block, &join)
         quiet = join.is_split - join.neighbours
         quiet_bytes = size if join.is_split else size - join.size
-    if not settling and is_loud(arena, pool, quiet, quiet_bytes):
+    if not (settling or account_has_room(arena, pool, 0, 0, 0, quiet, quiet_bytes)):
         return False
     if parked:
         account_unpark(arena, pool, size, block.requested, quiet, quiet_bytes)

@@ -10,9 +10,11 @@ cdef extern from *:
     int trailing_zeros "__builtin_ctzll" (unsigned long long x) noexcept nogil
 
 cdef enum:
-    # How far to look along one list. Taking the next larger class at once costs 7 % of memory on real traces; looking at
-    # this many blocks of the own class is as good as an exact best fit.
+    # How far to look along one list. Taking the next larger class at once costs 7 % of memory on real traces;
+    # looking at this many blocks of the own class is as good as an exact best fit.
     LOOKS = 8
+    # Among so many a freed block is put in the order of addresses. More costs time and saves no memory.
+    SORTED = 2
 
 
 cdef inline unsigned bin_of(uint64_t size) noexcept nogil:
@@ -29,7 +31,7 @@ cdef inline void bins_add(l0rt_bins* bins, l0rt_block* block) noexcept nogil:
     cdef unsigned bin = bin_of(block.size)
     cdef l0rt_block* next = bins.heads[bin]
     cdef l0rt_block* previous = NULL
-    cdef int looks = LOOKS
+    cdef int looks = SORTED
     while next != NULL and next.ptr < block.ptr and looks > 0:
         previous = next
         next = next.next

@@ -1,14 +1,13 @@
 """The pointer map: from any address to the block that holds it, without a lock or a driver call.
 
-A leaf covers 2 GiB and has a word for each page of 64 KiB; a table of 65,536 roots finds the leaf, so all 64 bits of an
-address may be in use (some GPUs hand out addresses in the upper half). The word says
+A leaf covers 2 GiB and has a word for each page of 64 KiB; a table of 65,536 roots finds the leaf, so all 64 bits
+of an address may be in use (some GPUs hand out addresses in the upper half). The word says
     0               not ours
     INSIDE          in a large segment, but no block starts here: look at the pages before
-    a block         in a large segment: the block that starts in this page (there is one at most, blocks are no smaller)
+    a block         in a large segment: the one that starts in this page (blocks are no smaller than a page)
     starts | TABLE  in a small segment: a block or NULL for each 512 bytes of this page
-Only the holder of the segment's arena lock writes. Readers may race with it: leaves, tables and block records are never
-unmapped, so a stale word still leads to memory, and an allocated block's words do not change.
-"""
+Only the holder of the segment's arena lock writes. Readers may race with it: leaves, tables and block records are
+never unmapped, so a stale word still leads to memory, and an allocated block's words do not change."""
 
 from libc.stdint cimport uint64_t, uintptr_t
 

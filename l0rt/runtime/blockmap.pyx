@@ -1,7 +1,7 @@
 """The pointer map: segments come and go, and interior addresses are searched for."""
 
 from libc.stdint cimport uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from l0rt.runtime.atomics cimport (

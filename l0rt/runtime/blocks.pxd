@@ -13,7 +13,6 @@ cdef void segment_detach(l0rt_segment* segment) noexcept nogil
 cdef void chain_drop(l0rt_block* block) noexcept nogil
 
 
-
 cdef inline bint block_is_split(l0rt_block* block) noexcept nogil:
     return block.before != NULL or block.after != NULL
 

@@ -1,15 +1,11 @@
 """Block records, and the chains of blocks that segments are."""
 
-from libc.stdint cimport uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t
-from l0rt.runtime.bins cimport bins_add, bins_remove
 from l0rt.runtime.blockmap cimport map_set
 from l0rt.runtime.structs cimport (
-    BINNED,
-    SPARE,
     l0rt_arena,
     l0rt_block,
     l0rt_segment,
@@ -27,7 +23,7 @@ cdef extern from *:
     """
     pthread_mutex_t orphans_lock "l0rt_orphans_lock"
 
-# Records of destroyed arenas. A record is never given back to the C library: a reader of the pointer map may look at it.
+# Records of destroyed arenas. None is ever given back to the C library: a reader of the pointer map may look at it.
 cdef l0rt_block* orphans
 
 

@@ -115,7 +115,7 @@ cdef void tally(l0rt_heap* heap, l0rt_tally* sums) noexcept nogil:
 
 
 cdef inline void level(l0rt_family* family, int64_t small, int64_t large, int64_t* slack) noexcept nogil:
-    """Set a family's current values, raise its peaks, and lower ``slack`` (small, large, all) to what is left below."""
+    """Set a family's current values, raise its peaks, and lower ``slack`` to what is left below them."""
     cdef l0rt_stat* stat = &family.all
     cdef int64_t now = small + large
     cdef int i
@@ -151,7 +151,8 @@ cdef inline int64_t share(int64_t slack, int64_t busy, bint is_busy, bint is_eag
     return slack // busy + (slack % busy if is_eager else 0)
 
 
-cdef inline void account_own(l0rt_account* account, int64_t[3]* slack, int pool, int64_t busy, bint eager) noexcept nogil:
+cdef inline void account_own(l0rt_account* account, int64_t[3]* slack, int pool, int64_t busy,
+                             bint eager) noexcept nogil:
     cdef bint some = eager or is_busy(account)
     account.own_limit.count = account.limit.count - account.room.count + share(slack[COUNT][pool], busy, some, eager)
     account.own_limit.bytes = account.limit.bytes - account.room.bytes + share(slack[BYTES][pool], busy, some, eager)
@@ -214,7 +215,7 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexce
             account_own(&arena.accounts[pool], slack, pool, busy[pool], is_eager and pool == eager_pool)
         for pool in range(POOLS):
             arena.accounts[pool].seen = moves(&arena.accounts[pool])
-        accounts_balance(arena, eager_pool, False)
+        accounts_balance(arena, eager_pool)
         arena = arena.next
 
 

@@ -1,18 +1,19 @@
 """Events as Python sees them: a point in a stream's work, taken anew with every record."""
 
 cimport cython
-from cpython.object cimport PyObject, PyTypeObject, newfunc
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.current cimport current_stream
 from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_retain, slot_wait
-from l0rt.runtime.interfaces cimport call, other, rawnew
+from l0rt.runtime.interfaces cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
+from l0rt.runtime.interfaces import on_choice
 
 
 @cython.freelist(64)
@@ -115,18 +116,24 @@ device. Recording anew never disturbs who waits for the earlier record.
         slot_release(self.slot)
 
 
-cdef rawnew _make = <rawnew>(<PyTypeObject*>Event).tp_new
+cdef slots _built_in, _others
 
 
-cdef PyObject* _new(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
-    """``l0rt.Event(...)`` makes an event of the current accelerator."""
+cdef PyObject* _make_other(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.Event(...)`` while another accelerator is current; a subclass stays what it is."""
     if other == NULL or cls != <PyTypeObject*>Event:
-        return _make(cls, args, kwargs)
+        return _built_in.make(cls, args, kwargs)
     return call((<object>other).Event, args, kwargs)
 
 
-# The slot itself, so that the built-in accelerator pays one comparison for the choice.
-(<PyTypeObject*>Event).tp_new = <newfunc>_new
+def _choose(bint built_in):
+    """Give the class the slots of the choice, so that the built-in accelerator's events pay nothing for it."""
+    set_slots(Event, &_built_in if built_in else &_others)
+
+
+get_slots(Event, &_built_in)
+_others.make = _make_other
+on_choice(_choose)
 
 
 cdef l0rt_stream* stream_of(Lane lane) except NULL:

@@ -84,7 +84,7 @@ cdef l0rt_slot* slot_acquire(l0rt_device* device, bint timing) except NULL nogil
 cdef int grow(l0rt_device* device, l0rt_slotcache* cache) except -1:
     """Add a pool of slots to the cache."""
     cdef Context context = core_context(device.index)
-    cdef EventPool pool = EventPool.create(context, device.handle, POOL_SLOTS)
+    cdef EventPool pool = EventPool.create(context, POOL_SLOTS)
     cdef Allocation clock = None
     cdef int i
     cdef l0rt_slot* slots = <l0rt_slot*>calloc(POOL_SLOTS, sizeof(l0rt_slot))

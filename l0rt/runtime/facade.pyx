@@ -1,6 +1,7 @@
 """The names of l0rt.accelerator: the built-in accelerator's own code, or a call of the chosen one's interface.
 
-They are compiled because a Python frame alone would cost as much as what they do.
+They are compiled because a Python frame alone would cost as much as what they do. Each takes the chosen interface into
+a local name before it runs anything of Python's: another thread may choose anew at any time.
 """
 
 from contextlib import nullcontext
@@ -13,7 +14,7 @@ from l0rt.runtime.current cimport (
 )
 from l0rt.runtime.device_allocator cimport allocated_bytes, reserved_bytes
 from l0rt.runtime.devices cimport device_total
-from l0rt.runtime.guard cimport NO_INDEX, settable_index
+from l0rt.runtime.guard cimport NO_INDEX, other_index, settable_index
 from l0rt.runtime.interfaces cimport current_type, interface_of_stream, other
 from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.naming cimport index_of
@@ -48,31 +49,21 @@ def set_device_index(device, /):
     if index < 0:
         return
     if other != NULL:
-        (<object>other).set_device(other_index(index))
+        interface = <object>other
+        interface.set_device(other_index(interface, index))
     else:
         exchange_device(index)
 
 
-cdef object other_index(index):
-    """An index that exists on the chosen accelerator, as far as that tells how many it has."""
-    try:
-        count = (<object>other).device_count()
-    except NotImplementedError:
-        return index
-    if not 0 <= index < count:
-        raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
-    return index
-
-
-cdef object other_device(what):
+cdef object other_device(interface, what):
     """The index of the chosen accelerator's device that ``what`` names; None for its current one."""
     cdef int index = index_of(what, NO_INDEX, current_type())
-    return None if index == NO_INDEX else other_index(index)
+    return None if index == NO_INDEX else other_index(interface, index)
 
 
 def device_or_current(what):
     """Return what an interface understands: an index that exists, or, from another than the built-in one, None."""
-    return built_in.index_or_current(what) if other == NULL else other_device(what)
+    return built_in.index_or_current(what) if other == NULL else other_device(<object>other, what)
 
 
 def current_stream(device=None, /):
@@ -80,7 +71,8 @@ def current_stream(device=None, /):
     cdef l0rt_thread* thread
     cdef l0rt_stream* stream
     if other != NULL:
-        return (<object>other).current_stream(other_device(device))
+        interface = <object>other
+        return interface.current_stream(other_device(interface, device))
     if device is None:
         thread = thread_peek()
         if thread != NULL:
@@ -93,7 +85,8 @@ def current_stream(device=None, /):
 def default_stream(device=None, /):
     """Return the default stream of ``device`` (the current one by default): one that the pool never hands out."""
     if other != NULL:
-        return (<object>other).default_stream(other_device(device))
+        interface = <object>other
+        return interface.default_stream(other_device(interface, device))
     return built_in.default_stream(device)
 
 
@@ -119,9 +112,9 @@ def synchronize(device=None, /, *, timeout=None):
     """
     if other == NULL:
         return built_in.synchronize(device, timeout=timeout)
-    if timeout is None:
-        return (<object>other).synchronize(other_device(device))
-    return (<object>other).synchronize(other_device(device), timeout=timeout)
+    interface = <object>other
+    limit = {} if timeout is None else {"timeout": timeout}
+    return interface.synchronize(other_device(interface, device), **limit)
 
 
 def raise_without_device():
@@ -133,7 +126,8 @@ def raise_without_device():
 def memory_allocated(device_index=None, /):
     """Return the bytes that allocations on the device (the current one by default) hold, each rounded up to 512."""
     if other != NULL:
-        return (<object>other).memory_stats(other_device(device_index)).get("allocated_bytes.all.current", 0)
+        interface = <object>other
+        return interface.memory_stats(other_device(interface, device_index)).get("allocated_bytes.all.current", 0)
     if device_total() == 0:
         raise_without_device()
     return allocated_bytes(device_index)
@@ -142,7 +136,8 @@ def memory_allocated(device_index=None, /):
 def memory_reserved(device_index=None, /):
     """Return the bytes that the allocator holds of the device (the current one by default), cached ones too."""
     if other != NULL:
-        return (<object>other).memory_stats(other_device(device_index)).get("reserved_bytes.all.current", 0)
+        interface = <object>other
+        return interface.memory_stats(other_device(interface, device_index)).get("reserved_bytes.all.current", 0)
     if device_total() == 0:
         raise_without_device()
     return reserved_bytes(device_index)
@@ -151,5 +146,6 @@ def memory_reserved(device_index=None, /):
 def default_generator(device=None, /):
     """Return the default generator of ``device`` (the current one by default)."""
     if other != NULL:
-        return (<object>other).default_generator(other_device(device))
+        interface = <object>other
+        return interface.default_generator(other_device(interface, device))
     return generators.default_generator(built_in.index_or_current(device))

@@ -57,3 +57,4 @@ cdef class device_index:
 
 
 cdef int settable_index(device, str type) except? -1
+cdef object other_index(interface, int index)

@@ -19,7 +19,7 @@ from l0rt.runtime.devices cimport device_at, device_total
 from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_wait
 from l0rt.runtime.interfaces cimport current_type, other
 from l0rt.runtime.lane cimport lane_open, lane_query, lane_record, lane_synchronize, lane_wait
-from l0rt.runtime.naming cimport index_of
+from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
 
@@ -158,7 +158,8 @@ cdef class device_index:
 Make a device current for the length of a with block, or of the calls of a decorated function.
 
 ``device``: an index, a name, anything with a device; None or a negative index: no change. The original device comes
-back on any exit, to the accelerator that it was taken from. Blocks nest, and one object serves any number of them, on any thread.
+back on any exit, on the accelerator that it was taken from. Blocks nest, and one object serves any number of them, on
+any thread.
 """
 
     def __cinit__(self, device, /):
@@ -211,11 +212,22 @@ def current_device_index():
 
 cdef int enter_other(device_index self, interface) except -1:
     cdef int index = index_of(self.device, -1, current_type())
-    before = interface.exchange_device(index)
+    before = interface.exchange_device(index if index < 0 else other_index(interface, index))
     if self.others is None:
         self.others = []
     self.others.append((threading.get_ident(), interface, before))
     return 0
+
+
+cdef object other_index(interface, int index):
+    """``index`` if it exists on the other accelerator, as far as that tells how many devices it has."""
+    try:
+        count = interface.device_count()
+    except NotImplementedError:
+        return index
+    if not 0 <= index < count:
+        raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
+    return index
 
 
 cdef bint leave_other(device_index self) except -1:
@@ -241,11 +253,10 @@ cdef class xpu_device_index(device_index):
 
 cdef int settable_index(device, str type) except? -1:
     """The index that ``device`` names where a device must be named; negative: change nothing."""
-    cdef int index
-    if not isinstance(device, (int, str)) and getattr(device, "index", None) is None:
-        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
-    index = index_of(device, NO_INDEX, type)
-    if index == NO_INDEX:
+    cdef int index = NO_INDEX
+    if isinstance(device, (int, str, device_name)):
+        index = index_of(device, NO_INDEX, type)
+    if index == NO_INDEX and not isinstance(device, int):
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
     return index
 

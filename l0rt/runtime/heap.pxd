@@ -1,8 +1,7 @@
 """A heap: one memory, cached. Made over a table of operations; everything here runs without the GIL.
 
-The fast half is in arena.pxd: arena_hit, then arena_malloc if that gave NULL; block_drop, then block_free if that gave
-False. Blocks are borrowed: a block's record may be reused once it is freed.
-"""
+The fast half is in arena.pxd: arena_hit, then arena_malloc if that gave NULL; block_drop, then block_free if that
+gave False. Blocks are borrowed: a block's record may be reused once it is freed."""
 
 from libc.stdint cimport uint64_t
 
@@ -21,6 +20,7 @@ from l0rt.runtime.structs cimport (
 cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
                             const l0rt_heap_options* options) noexcept nogil
 cdef void heap_destroy(l0rt_heap* heap) noexcept nogil
+cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream) noexcept nogil
 cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream) noexcept nogil
 cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil
 cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil

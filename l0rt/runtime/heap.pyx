@@ -6,7 +6,6 @@ from libc.string cimport memset
 
 from l0rt.runtime.arena cimport (
     MISS,
-    TAKEN,
     TIGHT,
     arena_give,
     arena_resize,
@@ -51,7 +50,6 @@ from l0rt.runtime.structs cimport (
     L0RT_DOUBLE_FREE,
     L0RT_INVALID_POINTER,
     L0RT_INVALID_SIZE,
-    L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
     LARGE,
@@ -106,7 +104,8 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
     free(heap)
 
 
-cdef l0rt_arena* arena_of(l0rt_heap* heap, void* stream) noexcept nogil:
+cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream) noexcept nogil:
+    """The stream's arena or NULL, without a lock."""
     cdef l0rt_arena* arena = heap.arenas
     while arena != NULL and arena.stream != stream:
         arena = arena.next
@@ -115,11 +114,11 @@ cdef l0rt_arena* arena_of(l0rt_heap* heap, void* stream) noexcept nogil:
 
 cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream) noexcept nogil:
     """The stream's arena, found or made; NULL without host memory, or if a closed heap has none."""
-    cdef l0rt_arena* arena = arena_of(heap, stream)
+    cdef l0rt_arena* arena = heap_find_arena(heap, stream)
     if arena != NULL or load_int(&heap.closed) != 0:
         return arena
     mutex_lock(&heap.census)
-    arena = arena_of(heap, stream)
+    arena = heap_find_arena(heap, stream)
     if arena == NULL:
         arena = <l0rt_arena*>aligned_alloc(64, ARENA_BYTES)
         if arena != NULL:
@@ -288,7 +287,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
 
 
 cdef int pointer_free(const void* ptr) noexcept nogil:
-    """Free an allocation by its start. NULL is fine. Call without the GIL; block_drop by map_find is what may keep it."""
+    """Free an allocation by its start, without the GIL (which map_find and block_drop may keep). NULL is fine."""
     cdef l0rt_block* block
     if ptr == NULL:
         return L0RT_OK

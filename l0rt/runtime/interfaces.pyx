@@ -4,6 +4,7 @@ from cpython.object cimport PyObject
 
 cdef dict registered = {}
 _kept = []      # what was replaced: another thread may be inside a call of it
+_listeners = []  # called with whether the built-in accelerator was chosen
 cdef str BUILT_IN = "xpu"
 cdef str _current = BUILT_IN
 cdef PyObject* other = NULL
@@ -23,7 +24,7 @@ cdef object interface_of(str type):
 
 
 cdef object interface_of_stream(object stream):
-    """The interface that a foreign stream belongs to: that of the type which it tells, else the current accelerator's."""
+    """The interface that a foreign stream belongs to: of the type that it tells, else the current accelerator's."""
     type = getattr(stream, "device_type", None)
     if type is None:
         type = getattr(getattr(stream, "device", None), "type", None)
@@ -65,6 +66,13 @@ def choose(str type):
     interface = interface_of(type)
     _current = type
     other = NULL if type == BUILT_IN else <PyObject*>interface
+    for listener in _listeners:
+        listener(other == NULL)
+
+
+def on_choice(listener):
+    """Call ``listener(built_in)`` at every choice of an accelerator."""
+    _listeners.append(listener)
 
 
 def chosen():

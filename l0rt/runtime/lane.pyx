@@ -4,7 +4,7 @@ Where the driver keeps the order, commands are appended as they are. Where it do
 command and what came before it, so that both kinds of list behave alike.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport UINT64_MAX, uint64_t
 
 from l0rt.core.cmdlist cimport (
     CommandList,
@@ -181,6 +181,9 @@ cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     if slot.stream == stream or l0rt_load_int(&slot.complete):
         if not table.alive or stream.device.lost:
             return refuse(stream.device)
+        return 0
+    if slot.device.context != stream.device.context:
+        slot_wait(slot, UINT64_MAX)     # another driver's event means nothing to this list: the host waits
         return 0
     lock(stream)
     stream.issued += 1

@@ -75,6 +75,11 @@ cdef class LazyInit:
         """Whether this process opened the device type and may use it."""
         return self.state == READY and not _forked
 
+    @property
+    def opened(self):
+        """Whether this process or the one that it was forked from ever opened the device type."""
+        return self.state != UNOPENED
+
     cdef int ensure(self) except -1:
         if self.state == READY and not _forked:
             return 0

@@ -41,7 +41,7 @@ cdef enum:
 cdef int block_use(l0rt_block* block, void* stream) noexcept nogil:
     """Another stream uses the block: freed, it waits for what that stream has been given by then."""
     cdef l0rt_uses* uses
-    cdef int i, room, status = L0RT_OK
+    cdef int room, status = L0RT_OK
     if not spin_lock(&block.arena.lock):
         return L0RT_OK
     if block.state != LIVE and block.state != LIVE_LARGE and block.state != USED:

@@ -131,7 +131,7 @@ plain_ops.is_oom = plain_is_oom
 @cython.final
 @cython.no_gc
 cdef class PlainMemory(Memory):
-    """Host memory, at most ``capacity`` bytes at once; with ``skew``, at addresses so far behind a multiple of 64 KiB."""
+    """Host memory, at most ``capacity`` bytes at once, at addresses ``skew`` behind a multiple of 64 KiB."""
 
     def __cinit__(self, capacity=None, skew=0):
         if not 0 <= skew < PAGE:

@@ -1,9 +1,8 @@
 """Segments: taken from the memory's operations, and given back.
 
-A free block may still be in use: its own stream's work is only queued when it is freed, and the stream's order is what
-makes reuse safe. Giving memory back needs more: the stream must have come past that point. An arena knows by one ticket
-at a time up to which epoch it has.
-"""
+A free block may still be in use: its own stream's work is only queued when it is freed, and the stream's order is
+what makes reuse safe. Giving memory back needs more: the stream must have come past that point. An arena knows by
+one ticket at a time up to which epoch it has."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
@@ -105,7 +104,7 @@ cdef l0rt_segment* fittest(l0rt_arena* arena, l0rt_segment* best, uint64_t wante
 
 
 cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil:
-    """Give back wholly free segments that no work uses, as few as make up ``wanted`` bytes; how many bytes that were."""
+    """Give back wholly free segments that no work uses, the least for ``wanted`` bytes; how many bytes it was."""
     cdef l0rt_segment* best
     cdef l0rt_arena* arena
     cdef uint64_t released = 0

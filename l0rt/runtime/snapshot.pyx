@@ -1,6 +1,6 @@
 """What a heap consists of at one moment: every block, segment by segment."""
 
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 
 from l0rt.runtime.blockmap cimport map_find
 from l0rt.runtime.census cimport census_lock, census_unlock
@@ -13,7 +13,7 @@ from l0rt.runtime.structs cimport (
 
 
 cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t room) noexcept nogil:
-    """Write at most ``room`` blocks and return how many there are: ask again with more room. -1: the heap is closed."""
+    """Write at most ``room`` blocks and return how many there are (then ask again). -1: the heap is closed."""
     cdef int64_t count = 0
     cdef l0rt_arena* arena
     cdef l0rt_segment* segment

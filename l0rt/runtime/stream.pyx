@@ -3,9 +3,8 @@
 import ctypes
 from contextlib import nullcontext
 
-from cpython.object cimport PyObject, PyTypeObject, newfunc
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
-from cpython.type cimport type
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.current cimport (
@@ -18,7 +17,7 @@ from l0rt.runtime.current cimport (
 )
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
-from l0rt.runtime.interfaces cimport PyObject_Call, other, registered
+from l0rt.runtime.interfaces cimport call, get_slots, other, registered, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
@@ -182,25 +181,26 @@ cdef class XpuStream(Stream):
 A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`."""
 
 
-cdef newfunc _make = (<PyTypeObject*>Stream).tp_new
+cdef slots _built_in, _chosen
 
 
-cdef object _new(type cls, PyObject* args, PyObject* kwargs):
+cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
     """``l0rt.Stream(...)`` makes a stream of the current accelerator, or of the ``device_type`` that it names."""
     cdef object named = None
-    if cls is not Stream:
-        return _make(cls, args, kwargs)
+    if cls != <PyTypeObject*>Stream:
+        return _built_in.make(cls, args, kwargs)
     if kwargs != NULL:
         named = (<dict>kwargs).get("device_type")
     if isinstance(named, str) and named != lazy.device_type and named in registered:
-        return PyObject_Call(registered[named].Stream, args, kwargs)
+        return call(registered[named].Stream, args, kwargs)
     if other == NULL or named is not None:
-        return _make(XpuStream, args, kwargs)
-    return PyObject_Call((<object>other).Stream, args, kwargs)
+        return _built_in.make(<PyTypeObject*>XpuStream, args, kwargs)
+    return call((<object>other).Stream, args, kwargs)
 
 
-# The slot itself, so that the built-in accelerator pays one comparison for the choice.
-(<PyTypeObject*>Stream).tp_new = _new
+get_slots(Stream, &_built_in)
+_chosen.make = _make
+set_slots(Stream, &_chosen)
 
 
 cdef object stream_object(l0rt_stream* stream):
@@ -256,7 +256,7 @@ def synchronize(device=None, /, *, timeout=None):
     cdef uint64_t limit = timeout_ns(timeout)
     cdef l0rt_device* record
     cdef bint idle = True
-    if lazy.initialized or not device_count():
+    if lazy.opened or not device_count():
         record = device_at(checked_index(device))
         with nogil:
             idle = device_synchronize(record, limit)

@@ -1,8 +1,7 @@
 """The allocator's records, in one place because they point at each other.
 
-A heap is one memory. An arena is what one stream has of it; its lock guards the arena and all its blocks. A segment is
-what one reserve() gave to an arena: a chain of blocks without gaps, in the order of their addresses.
-"""
+A heap is one memory. An arena is what one stream has of it; its lock guards the arena and all its blocks. A segment
+is what one reserve() gave to an arena: a chain of blocks without gaps, in the order of their addresses."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -65,7 +64,7 @@ cdef struct l0rt_block:
     l0rt_block* next                # on a class stack, in a bin, or among spare records
     uint32_t state
     int waits                       # tickets that are not complete yet
-    void* user                      # the owner's; cleared when the block is given out by arena_malloc
+    void* user                      # the owner's to set; still holds what the last owner left
     l0rt_uses* uses
     l0rt_block* previous            # in a bin
     l0rt_block* before              # neighbours in the segment

@@ -11,6 +11,7 @@ from l0rt.xpu import facts, memory, random, streams
 from l0rt.xpu.facts import *  # noqa: F403
 from l0rt.xpu.memory import *  # noqa: F403
 from l0rt.xpu.random import *  # noqa: F403
+from l0rt.xpu.random import _get_rng_state_offset, _set_rng_state_offset  # noqa: F401
 from l0rt.xpu.streams import *  # noqa: F403
 from l0rt.xpu.streams import _set_stream_by_id  # noqa: F401
 

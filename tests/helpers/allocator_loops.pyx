@@ -1,9 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Compiled loops over the allocator's core: real threads, real traces, and what a call costs without Python around it.
+"""Compiled loops over the allocator's core: real threads, real traces, and what a call costs without Python.
 
-The memory behind them is a bump pointer that nobody may touch, so that the figures are the allocator's own. It is built
-as a foreign package would build: against the .pxd files and headers only.
-"""
+The memory behind them is a bump pointer that nobody may touch, so that the figures are the allocator's own. It is
+built as a foreign package would build: against the .pxd files and headers only."""
 
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.math cimport exp, log
@@ -205,7 +204,7 @@ cdef class Loops:
         return (now() - start) / count
 
     def shuffled(self, uint64_t low, uint64_t high, int live, int64_t count, uintptr_t stream=1, uint64_t seed=1):
-        """Replace one of ``live`` allocations by one of another size, log-uniform; also the mean of reserved / live."""
+        """Replace one of ``live`` allocations by another size, log-uniform; also the mean of reserved / live."""
         cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
         cdef void** held = <void**>calloc(live, sizeof(void*))
         cdef uint64_t* sizes = <uint64_t*>calloc(live, sizeof(uint64_t))
@@ -270,7 +269,6 @@ cdef class Loops:
         cdef int64_t i = 0, length = ring.shape[0]
         cdef uintptr_t* slot
         cdef double start = now()
-        cdef l0rt_block* block
         with nogil:
             while i < count:
                 slot = &ring[i % length]

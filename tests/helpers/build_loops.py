@@ -21,9 +21,14 @@ def build(folder, name="allocator_loops"):
     package = Path(l0rt.__path__[0])
     include = next(p for p in (package / "include", package.parent / "include") if (p / "l0rt").is_dir())
     script = SETUP.format(
-        name=name, source=str(HERE / f"{name}.pyx"), include=[str(include)], folder=str(folder), paths=[str(package.parent)]
+        name=name,
+        source=str(HERE / f"{name}.pyx"),
+        include=[str(include)],
+        folder=str(folder),
+        paths=[str(package.parent)],
     )
-    command = [sys.executable, "-c", script, "-q", "build_ext", "--build-lib", str(folder), "--build-temp", str(folder)]
+    folders = ["--build-lib", str(folder), "--build-temp", str(folder)]
+    command = [sys.executable, "-c", script, "-q", "build_ext", *folders]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stdout + done.stderr)

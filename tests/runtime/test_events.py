@@ -62,6 +62,7 @@ def test_a_wait_orders_two_streams():
     assert (out == 49).all()
 
 
+@pytest.mark.checks_data
 def test_events_dropped_in_flight_are_recycled():
     s = acc.Stream()
     x = l0rt.empty(1 << 20, stream=s)

@@ -1,4 +1,4 @@
-/* clocks.c: timestamps of events, of the device, and of the two together. */
+/* test_clocks.c: timestamps of events, of the device, and of the two together. */
 #include <time.h>
 
 #include "harness.h"

@@ -1,4 +1,4 @@
-/* memory.c: allocations: addresses, limits, what is said of a pointer, and freeing. */
+/* test_memory.c: allocations: addresses, limits, what is said of a pointer, and freeing. */
 #include <pthread.h>
 
 #include "harness.h"

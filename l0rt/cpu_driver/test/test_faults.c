@@ -1,4 +1,4 @@
-/* faults.c: failures on request. */
+/* test_faults.c: failures on request. */
 #include "children.h"
 
 static void second_allocation(void) {

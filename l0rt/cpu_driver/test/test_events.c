@@ -1,4 +1,4 @@
-/* events.c: what events order, and how hosts wait for them. */
+/* test_events.c: what events order, and how hosts wait for them. */
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +11,16 @@ static void states(void) {
   ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = 4};
   ze_event_handle_t none;
   GIVES(ERROR_INVALID_ARGUMENT, zeEventCreate(pool, &desc, &none));
+  ze_event_pool_handle_t its_pool;
+  ze_event_pool_flags_t flags;
+  ze_event_scope_flags_t scope;
+  ze_context_handle_t its_context;
+  OK(zeEventGetEventPool(event, &its_pool));
+  OK(zeEventPoolGetFlags(pool, &flags));
+  OK(zeEventPoolGetContextHandle(pool, &its_context));
+  OK(zeEventGetSignalScope(event, &scope));
+  CHECK(its_pool == pool && its_context == context && flags == ZE_EVENT_POOL_FLAG_HOST_VISIBLE);
+  CHECK(scope == ZE_EVENT_SCOPE_FLAG_HOST);
   GIVES(NOT_READY, zeEventQueryStatus(event));
   GIVES(NOT_READY, zeEventHostSynchronize(event, 0));
   GIVES(NOT_READY, zeEventHostSynchronize(event, 1000000));

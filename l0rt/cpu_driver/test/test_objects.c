@@ -1,4 +1,4 @@
-/* objects.c: a handle that is none is an error code, whatever it points to. */
+/* test_objects.c: a handle that is none is an error code, whatever it points to. */
 #include "harness.h"
 
 static void strangers_are_refused(void) {

@@ -1,4 +1,4 @@
-/* copies.c: copies, fills and regions, on every kind of memory. */
+/* test_copies.c: copies, fills and regions, on every kind of memory. */
 #include "harness.h"
 
 enum { SIZE = 1 << 20 };

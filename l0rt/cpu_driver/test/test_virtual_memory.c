@@ -1,4 +1,4 @@
-/* virtual_memory.c: reserving, mapping, unmapping. */
+/* test_virtual_memory.c: reserving, mapping, unmapping. */
 #include "harness.h"
 
 static const size_t SMALL = 64 << 10, LARGE = 2 << 20;

@@ -1,4 +1,4 @@
-/* knobs.c: what the environment asks for is done, or refused in one line that says what there is. */
+/* test_knobs.c: what the environment asks for is done, or refused in one line that says what there is. */
 #include "children.h"
 
 static void is_refused(void) {
@@ -162,7 +162,7 @@ int main(void) {
       {"L0RT_CPU_CHAOS", "yes"},         {"L0RT_CPU_STRICT", "on"},          {"L0RT_CPU_PROFILE", "neo"},
       {"L0RT_CPU_FAIL", "zeMemFree"},    {"L0RT_CPU_FAIL", "zeMemFree:0:NOT_READY"},
       {"L0RT_CPU_FAIL", "zeX:1:BOO"},    {"L0RT_CPU_FAIL", "zeX:1:slow="},   {"L0RT_CPU_FAIL", "zeX:1:NOT_READY,"},
-      {"L0RT_CPU_FAIL", "zeX:1:hang"},   {"L0RT_CPU_DEVICE", "1"},
+      {"L0RT_CPU_FAIL", "zeX:1:hang"},   {"L0RT_CPU_" "NONE", "1"},
   };
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) refuses(wrong[i][0], wrong[i][1]);
   static const char *const right[][2] = {

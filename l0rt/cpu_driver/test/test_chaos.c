@@ -1,4 +1,4 @@
-/* chaos.c: under chaos a program that states its dependencies works, and one that does not is found out. */
+/* test_chaos.c: under chaos a program that states its dependencies works, and one that does not is found out. */
 #include "harness.h"
 
 enum { N = 4096 };

@@ -1,4 +1,4 @@
-/* queues.c: regular lists, queues and fences. */
+/* test_queues.c: regular lists, queues and fences. */
 #include "harness.h"
 
 static ze_command_list_handle_t regular(uint32_t flags) {

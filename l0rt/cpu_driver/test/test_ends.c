@@ -1,4 +1,4 @@
-/* ends.c: the end of a process, with work under way and objects alive, and a fork. */
+/* test_ends.c: the end of a process, with work under way and objects alive, and a fork. */
 #include <pthread.h>
 #include <signal.h>
 

@@ -1,0 +1,7 @@
+"""The allocator's rows, as `l0rt bench allocator` has them."""
+
+SUITES = ("reference", "allocator")
+
+
+def test_row(measure, row, clock):
+    measure(row, clock)

@@ -1,0 +1,126 @@
+"""The command line: ``l0rt doctor``, ``l0rt bench``, ``l0rt bench compare``."""
+
+import argparse
+import json
+import os
+import sys
+import warnings
+
+import l0rt
+from l0rt import config
+from l0rt.cli import bench, doctor, report, rows
+from l0rt.errors import L0Error
+
+SUITES = ("allocator", "streams")
+
+
+class BadUse(Exception):
+    """What was asked for makes no sense; one line says why."""
+
+
+def main(argv=None):
+    """Run the command line; return the exit status: 0, 1 for "it did not work", 2 for bad use."""
+    parser = make_parser()
+    options = parser.parse_args(argv)
+    if not os.environ.get("L0RT_DRIVER"):
+        config.set("driver", "auto")
+    try:
+        return options.run(options)
+    except (BadUse, bench.BadReport) as e:
+        parser.exit(2, f"l0rt: error: {e}\n")
+    except L0Error as e:
+        parser.exit(1, f"l0rt: {e}\n")
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(
+        prog="l0rt",
+        description="The runtime layer of a deep-learning framework for Intel GPUs, directly on Level Zero.",
+        epilog="Both commands use a GPU if there is one, else the bundled CPU driver, unless L0RT_DRIVER is set.",
+    )
+    parser.add_argument("--version", action="version", version=f"l0rt {l0rt.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="{doctor,bench}")
+
+    command = commands.add_parser(
+        "doctor",
+        help="which driver and devices are there, and if no GPU is seen, why",
+        description="Say which driver and devices are there and used; if no GPU is seen, why, and what to do.",
+        epilog="Exit status 0 if a device is usable, 1 otherwise.",
+    )
+    command.add_argument("--json", action="store_true", help="print the findings as JSON")
+    command.set_defaults(run=run_doctor)
+
+    command = commands.add_parser(
+        "bench",
+        help="measure the allocator and streams next to the raw driver; compare two reports",
+        description="Measure the allocator and streams on this machine, next to the raw driver's cost and the budgets.",
+        usage="l0rt bench [allocator|streams] [--quick] [--json FILE]\n       l0rt bench compare A.json B.json",
+        epilog="Without words both suites run, which takes up to three minutes.",
+    )
+    command.add_argument(
+        "words",
+        nargs="*",
+        metavar="allocator | streams | compare A.json B.json",
+        help="one suite alone, or two reports to compare",
+    )
+    command.add_argument("--quick", action="store_true", help="fewer and shorter rounds: half a minute at most")
+    command.add_argument("--json", metavar="FILE", help="also write the report to FILE; with - print it and no table")
+    command.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
+    command.set_defaults(run=run_bench)
+    return parser
+
+
+def run_doctor(options):
+    """`l0rt doctor`."""
+    findings = doctor.examine()
+    if options.json:
+        print(json.dumps(findings, indent=1))
+    else:
+        doctor.show(findings, report.console())
+    return 0 if findings["usable"] else 1
+
+
+def run_bench(options):
+    """`l0rt bench`."""
+    words = options.words
+    if words and words[0] == "compare":
+        if len(words) != 3:
+            raise BadUse("bench compare takes two reports: l0rt bench compare A.json B.json")
+        bench.compare(bench.load(words[1]), bench.load(words[2]), report.console())
+        return 0
+    unknown = [word for word in words if word not in SUITES]
+    if unknown:
+        raise BadUse(f"bench knows no {unknown[0]!r}: allocator, streams, or compare A.json B.json")
+    if options.json not in (None, "-"):
+        check_writable(options.json)
+    try:
+        config.explain()  # a setting in the environment that is not valid names itself
+    except ValueError as e:
+        raise BadUse(e) from None
+    effort = rows.SMOKE if options.smoke else rows.QUICK if options.quick else rows.FULL
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="no GPU", category=UserWarning)  # the head says so
+        found = bench.run(words or SUITES, effort)
+    if options.json == "-":
+        print(json.dumps(found, indent=1))
+    else:
+        bench.show(found, report.console())
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump(found, file, indent=1)
+                file.write("\n")
+    return 1 if any(row.get("failed") for row in found["rows"].values()) else 0
+
+
+def check_writable(path):
+    """Find out before measuring for minutes whether the report can be written."""
+    try:
+        with open(path, "a"):
+            pass
+    except OSError as e:
+        raise BadUse(f"cannot write {path}: {e.strerror}") from None

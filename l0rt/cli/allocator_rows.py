@@ -1,0 +1,181 @@
+"""The allocator's rows: what allocating and freeing costs, and how much memory it holds to be that fast."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import l0rt
+import l0rt.accelerator as acc
+from l0rt.cli import loops, traces
+from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
+from l0rt.core import raw
+
+row = suite("allocator")
+SIZES = {"512B": 512, "4KiB": 4 * KIB, "1MiB": MIB, "20MiB": 20 * MIB}
+
+
+def sizes_of(*nbytes):
+    return np.array(nbytes, dtype=np.uint64)
+
+
+def raw_pair(lab, sizes):
+    return lambda n: raw.allocate_free(lab.context, lab.device, sizes, n)
+
+
+def malloc_free(lab, nbytes):
+    sizes = sizes_of(nbytes)
+    yield Work(lambda n: loops.malloc_free(sizes, n), raw_pair(lab, sizes))
+    acc.empty_cache()
+
+
+def empty_drop(lab, nbytes):
+    yield Work(python("empty(nbytes)", empty=l0rt.empty, nbytes=nbytes), raw_pair(lab, sizes_of(nbytes)))
+    acc.empty_cache()
+
+
+for name, nbytes in SIZES.items():
+    most = 20 if nbytes <= MIB else 32
+    row(f"allocator.malloc_free.{name}.c", f"l0rt_malloc + l0rt_free, {name}, cached", nbytes, ns=most)(malloc_free)
+for name, nbytes in SIZES.items():
+    row(f"allocator.empty_drop.{name}.python", f"l0rt.empty(n) and dropping it, {name}, cached", nbytes, ns=45)(empty_drop)
+
+
+def cached(lab, count):
+    """Pairs while ``count`` free blocks are cached, each between two live ones, so that none can merge."""
+    sizes = sizes_of(*range(512, 512 * 9, 512))
+    if 2 * count * int(sizes.mean()) > lab.memory // 2:
+        raise Skip(f"needs {4 * count * int(sizes.mean()) / GIB:.1f} GiB of device memory")
+    blocks = loops.Blocks(2 * count)
+    try:
+        blocks.fill(sizes)
+        blocks.free(2)
+        yield Work(lambda n: loops.malloc_free(sizes, n), raw_pair(lab, sizes))
+    finally:
+        blocks.free()
+        acc.empty_cache()
+
+
+row("allocator.cached.100.c", "malloc + free of 512 B to 4 KiB, 100 free blocks cached", 100)(cached)
+for exponent in range(3, 7):
+    budget = {"ns": 24, "times": (1.3, "allocator.cached.100.c")} if exponent > 4 else {}
+    text = f"the same with 10^{exponent} free blocks cached"
+    row(f"allocator.cached.{10**exponent}.c", text, 10**exponent, long=exponent > 5, **budget)(cached)
+
+
+@row("allocator.random.c", "free + malloc of a random block, 512 B to 64 MiB, 1,000 live", ns=80)
+def random(lab):
+    rounds = 1 << 14
+    generator = np.random.default_rng(1)
+    sizes = np.exp(generator.uniform(np.log(512), np.log(64 * MIB), rounds)).astype(np.uint64)
+    slots = generator.integers(0, 1000, rounds).astype(np.uint64)
+    if 1.8 * 1000 * sizes.mean() > lab.memory:
+        raise Skip(f"needs {1800 * sizes.mean() / GIB:.1f} GiB of device memory")
+    acc.empty_cache()
+    blocks, before = loops.Blocks(1000), acc.memory_reserved()
+    try:
+        blocks.fill(sizes)
+        yield Work(
+            lambda n: blocks.swap(slots, sizes, n),
+            raw_pair(lab, sizes),
+            notes=lambda _: {"reserved/live": Note((acc.memory_reserved() - before) / blocks.live, "x", 1.6)},
+        )
+    finally:
+        blocks.free()
+        acc.empty_cache()
+
+
+def threads(lab, count):
+    """Pairs on ``count`` threads, each on a stream of its own: the wall time of all of them together."""
+    sizes = sizes_of(4 * KIB)
+
+    def loop(n):
+        ready, times = threading.Barrier(count), []
+
+        def work():
+            with acc.Stream():
+                loops.malloc_free(sizes, 100)  # the arena, and a cached block
+                ready.wait()
+                start = time.perf_counter_ns()
+                loops.malloc_free(sizes, -(-n // count))
+                times.append((start, time.perf_counter_ns()))
+
+        workers = [threading.Thread(target=work) for _ in range(count)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return max(end for _, end in times) - min(start for start, _ in times)
+
+    yield Work(loop)
+    acc.empty_cache()
+
+
+row("allocator.threads.1.c", "4 KiB pairs on one thread, own stream: wall time a pair", 1)(threads)
+row("allocator.threads.2.c", "4 KiB pairs on two threads, own streams: wall time a pair over both", 2,
+    times=(0.6, "allocator.threads.1.c"))(threads)  # fmt: skip
+
+
+@row("allocator.handoff.c", "allocated by one thread, freed by another, in batches of 4,096", ns=70)
+def handoff(lab):
+    sizes, blocks = sizes_of(4 * KIB), loops.Blocks(4096)
+    with ThreadPoolExecutor(1) as other:
+
+        def loop(n):
+            return (blocks.fill(sizes) + other.submit(blocks.free).result()) * n / blocks.count
+
+        yield Work(loop, most=blocks.count)
+    acc.empty_cache()
+
+
+def replay(lab, name, scale):
+    """A real trace from an empty cache, the driver's calls included."""
+    trace = traces.load(name, scale)
+    if 1.3 * trace.peak > lab.memory:
+        raise Skip(f"needs {1.3 * trace.peak / GIB:.1f} GiB of device memory")
+    blocks, peaks, calls = loops.Blocks(trace.slot_count), [], []
+
+    def loop(n):
+        acc.empty_cache()
+        acc.reset_peak_memory_stats()
+        before, calls_before = acc.memory_reserved(), driver_calls()
+        try:
+            return blocks.replay(trace.ops, trace.slots, trace.sizes, n)
+        finally:
+            peaks.append(acc.max_memory_reserved() - before)
+            calls.append(driver_calls() - calls_before)
+            blocks.free()
+
+    def notes(_):
+        held = Note(max(peaks) / trace.peak, "x")
+        return {"reserved/requested": held, "driver calls": Note(calls[-1])}
+
+    yield Work(
+        loop,
+        lambda n: raw.replay(lab.context, lab.device, trace.ops, trace.slots, trace.sizes, n),
+        n=len(trace),
+        notes=notes,
+    )
+    acc.empty_cache()
+
+
+def driver_calls():
+    stats = acc.memory_stats()
+    return stats["num_device_alloc"] + stats["num_device_free"]
+
+
+for name in traces.NAMES:
+    for scale in (1, 8):
+        text = f"replay of the trace {name}, sizes x{scale}, driver calls included"
+        row(f"allocator.trace.{name}.x{scale}.c", text, name, scale, ns=60)(replay)
+
+
+@row("allocator.memory_allocated.python", "acc.memory_allocated()", ns=30)
+def memory_allocated(lab):
+    yield Work(python("memory_allocated()", memory_allocated=acc.memory_allocated))
+
+
+@row("allocator.memory_stats.python", "acc.memory_stats()", ns=6000)
+def memory_stats(lab):
+    yield Work(python("memory_stats()", memory_stats=acc.memory_stats))

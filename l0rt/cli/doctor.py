@@ -1,0 +1,254 @@
+"""`l0rt doctor`: which driver and devices are there, which is used, and if no GPU is seen, why and what to do.
+
+The examination itself opens no driver: child processes do, one for each question, and what ends one of them becomes a
+line of the report.
+"""
+
+import grp
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.text import Text
+
+import l0rt
+from l0rt import config
+from l0rt.cli import report
+from l0rt.cli.probe import MARK
+
+PREFIXES = ("L0RT_", "ZE_", "ZEL_", "ZES_", "ZEX_", "NEO", "ONEAPI_DEVICE_SELECTOR", *report.SIMULATION)
+PATIENCE = 60.0  # seconds for a child's answer: a kernel cache that is filled for the first time takes some
+VENDORS = {"0x8086": "Intel", "0x10de": "NVIDIA", "0x1002": "AMD"}
+
+# What l0rt does where a driver cannot do the thing itself.
+FALLBACKS = {
+    "inorder": "barriers keep the order of each stream",
+    "list_sync": "a wait for a stream is a wait for an event at its end",
+    "relaxed": "one allocation has at most max. allocation bytes",
+    "free_ext": "memory is freed once nothing uses it",
+    "usable_mem": "free memory comes from other sources, or from l0rt's own accounting",
+    "global_ts": "device and host clocks are read one after the other",
+    "device_status": "a lost device shows only when a call fails",
+    "init_drivers": "initialised by zeInit",
+    "vmm": "memory comes in segments of the size of the request",
+    "cb_events": "events come from pools",
+    "memmap": "existing host memory is copied through pinned memory",
+    "default_ctx": "a context of l0rt's own",
+    "sync_mode": "a wait spins first, then sleeps",
+    "copy_offload": "copies run on the stream's own queue",
+    "host_func": "no host functions in streams",
+    "graph": "no recorded graphs",
+    "pidfd_ipc": "memory is shared between processes by file descriptor",
+}
+
+
+def examine():
+    """Return everything found, as plain values; ``usable`` is whether some device works."""
+    setting, complaint = chosen_driver()
+    found = {
+        **report.machine(),
+        "environment": environment(),
+        "settings": complaint or config.explain().splitlines(),
+        "nodes": [node(path) for path in sorted(Path("/sys/class/drm").glob("renderD*"))],
+        "wsl": os.path.exists("/dev/dxg"),
+        "cpu_driver": {"path": l0rt.cpu_driver_path(), "there": os.path.exists(l0rt.cpu_driver_path())},
+        "gpu": ask("gpu", ""),
+        "setting": setting,
+        "driver": {"error": complaint} if complaint else ask("driver", setting),
+        "simulated": report.simulated(),
+    }
+    found["trial"] = ask("trial", setting) if found["driver"].get("devices") else {}
+    found["usable"] = usable(found)
+    return found
+
+
+def chosen_driver():
+    """Return the value of `L0RT_DRIVER` in force, and what is wrong with the settings, if anything is."""
+    try:
+        config.explain()
+        return config.get("driver"), None
+    except ValueError as e:
+        return os.environ.get("L0RT_DRIVER") or "auto", str(e)
+
+
+def environment():
+    """Return the variables that l0rt, the loader or Intel's driver look at."""
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(PREFIXES)}
+
+
+def node(path):
+    """Return what the kernel says about a render node, and whether this user may open it."""
+    device = Path("/dev/dri", path.name)
+    found = {"path": str(device), "there": device.exists(), "usable": os.access(device, os.R_OK | os.W_OK)}
+    try:
+        vendor = (path / "device/vendor").read_text().strip()
+        found["vendor"] = VENDORS.get(vendor, vendor)
+        found["pci"] = (path / "device").resolve().name
+        found["kernel_driver"] = (path / "device/driver").resolve().name
+    except OSError:
+        pass
+    if found["there"]:
+        status = device.stat()
+        found["mode"] = stat.filemode(status.st_mode)
+        try:
+            found["group"] = grp.getgrgid(status.st_gid).gr_name
+        except KeyError:
+            found["group"] = str(status.st_gid)
+    return found
+
+
+def ask(step, driver):
+    """Let a child process take one step of `l0rt.cli.probe`; return its answer, or ``{"error": what became of it}``."""
+    code = "import sys; from l0rt.cli.probe import main; main(*sys.argv[1:])"
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", code, step, driver],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"the driver did not answer within {PATIENCE:.0f} seconds"}
+    answers = [line.removeprefix(MARK) for line in child.stdout.splitlines() if line.startswith(MARK)]
+    found = json.loads(answers[-1]) if answers else {}
+    if child.returncode:
+        when = "when the process ended" if answers else "while it was opened and used"
+        found["crash" if answers else "error"] = f"the driver {end_text(child.returncode)} {when}{last(child.stderr)}"
+    return found
+
+
+def end_text(status):
+    """Return how a process ended, in words."""
+    if status >= 0:
+        return f"failed (exit status {status})"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"ended its process by {name}"
+
+
+def last(text):
+    """Return the last line of a text for the end of a sentence."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f": {lines[-1]}" if lines else ""
+
+
+def usable(found):
+    """Whether at least one device does its work; a driver without hardware can only be believed."""
+    states = found["trial"].get("devices", [])
+    return bool(states) and (found["simulated"] or None in states)
+
+
+def advice(found):
+    """Return the sentences that say what is wrong and what to do."""
+    gpu, driver = found["gpu"], found["driver"]
+    sentences = []
+    if "error" in driver:
+        sentences.append(f"No driver could be used: {driver['error']}.")
+    if "error" in gpu:
+        sentences.append(f"Looking for a GPU failed: {gpu['error']}.")
+    elif not gpu["count"]:
+        sentences.append(f"No GPU is seen: {gpu['why']}.")
+    if driver.get("devices") and all(device["is_software"] for device in driver["devices"]):
+        sentences.append("The bundled CPU driver is used. It is complete, but it is not a GPU.")
+    if found["simulated"]:
+        sentences.append("NEOReadDebugKeys and SetCommandStreamReceiver are set: Intel's driver executes nothing.")
+    if not found["cpu_driver"]["there"]:
+        sentences.append("The bundled CPU driver is missing: install l0rt with a C compiler at hand.")
+    elif not found["usable"] and found["setting"] not in ("auto", "cpu"):
+        sentences.append("L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU.")
+    sentences += [f"At exit: {answer['crash']}." for answer in (driver, found["trial"]) if "crash" in answer]
+    if "error" in found["trial"]:
+        sentences.append(f"The devices could not be tried: {found['trial']['error']}.")
+    return sentences
+
+
+def show(found, out):
+    """Print the findings."""
+    machine, gpu = found["machine"], found["gpu"]
+    lines = [
+        f"l0rt {found['l0rt']}, Python {found['python']}",
+        f"machine     {machine['cpu']}, {machine['cores']} cores, {machine['system']}",
+        f"driver      {used(found)}",
+        f"GPU loader  {library_text(gpu.get('loader'), gpu)}",
+        f"GPU driver  {library_text(gpu.get('intel'), gpu)}",
+        f"CPU driver  {found['cpu_driver']['path']}" + ("" if found["cpu_driver"]["there"] else " (missing)"),
+    ]
+    lines += [f"node        {node_text(each)}" for each in found["nodes"]] or ["node        no /dev/dri/renderD*"]
+    if found["wsl"]:
+        lines.append("WSL         /dev/dxg is there")
+    lines += [f"environment {name}={value}" for name, value in found["environment"].items()]
+    report.print_lines(out, lines)
+    for device in found["driver"].get("devices", []):
+        out.print()
+        report.print_lines(out, device_lines(device, found))
+    out.print()
+    for sentence in advice(found):
+        out.print(Text(sentence))
+    states = "A device is usable." if found["usable"] else "No device is usable."
+    out.print(Text(states, style="bold green" if found["usable"] else "bold red"))
+
+
+def used(found):
+    """Return the driver in use in a line."""
+    driver = found["driver"]
+    if "error" in driver:
+        return f"none (L0RT_DRIVER={found['setting']})"
+    loader = f", loader {driver['loader']}" if driver["loader"] else ""
+    return f"{driver['library']}{loader} (L0RT_DRIVER={found['setting']})"
+
+
+def library_text(library, gpu):
+    """Return where a library of the GPU's was found."""
+    if library is None:
+        return f"unknown: {gpu['error']}"
+    if "missing" in library:
+        return f"not found: {library['missing']}"
+    return library["path"] + (f", version {library['version']}" if library["version"] else "")
+
+
+def node_text(node):
+    """Return a render node in a line."""
+    parts = [node["path"], node.get("vendor"), node.get("pci"), node.get("kernel_driver")]
+    if not node["there"]:
+        parts.append("no device file: not handed to this container?")
+    else:
+        parts += [f"{node['mode']} group {node['group']}", "may be opened" if node["usable"] else "no permission"]
+    return ", ".join(part for part in parts if part)
+
+
+def device_lines(device, found):
+    """Return a device in lines: what it is, what it has, what l0rt does where it lacks something."""
+    states = found["trial"].get("devices", [])
+    index, capabilities = device["index"], device["capabilities"]
+    caveat = report.caveat(device["is_software"])
+    lacking = [name for name, there in capabilities.items() if not there]
+    if found["simulated"]:
+        state = "cannot be tried: nothing executes"
+    elif index < len(states):
+        state = states[index] or "works: allocated, filled, copied back"
+    else:
+        state = "not tried"
+    copy = f", copy group {device['copy_ordinal']} ({device['copy_queues']} queues)"
+    lines = [
+        f"device {index}    {device['name']}",
+        *([f"            *** {caveat} ***"] if caveat else []),
+        f"  trial     {state}",
+        f"  driver    version {device['driver_version']}, API {'.'.join(map(str, device['api_version']))}",
+        f"  PCI       {device.get('pci') or 'not told'}, {'integrated' if device['integrated'] else 'discrete'}",
+        f"  memory    {report.size_text(device['total_memory'])}, "
+        f"max. allocation {report.size_text(device['max_alloc'])}",
+        f"  queues    compute group {device['compute_ordinal']} ({device['compute_queues']} queues)"
+        + (copy if device["copy_ordinal"] >= 0 else ", no group that only copies"),
+        f"  clock     {device['timestamp_bits']} bits (kernels: {device['kernel_timestamp_bits']}), "
+        f"{device['timer_hz']:,} Hz",
+        f"  can       {', '.join(name for name in capabilities if name not in lacking) or '-'}",
+    ]
+    return lines + [f"  lacks     {name}: {FALLBACKS.get(name, 'done without')}" for name in lacking]

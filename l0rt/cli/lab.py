@@ -1,0 +1,39 @@
+"""The lab: the device that the bench measures on, opened once, and the bare driver's objects next to it."""
+
+from functools import cached_property
+
+import l0rt.accelerator as acc
+from l0rt.cli import loops
+from l0rt.core import raw
+from l0rt.runtime import devices
+
+
+class Lab:
+    """The current device, its properties, and a list and events of its driver's own."""
+
+    EVENTS = 1024
+
+    def __init__(self):
+        self.index = acc.current_device_index()
+        self.properties = devices.properties(self.index)
+        self.capabilities = devices.capabilities(self.index)
+        self.context, self.device = loops.core_objects(self.index)
+
+    @cached_property
+    def list(self):
+        return raw.open_list(self.context, self.device)
+
+    @cached_property
+    def events(self):
+        return raw.open_events(self.context, self.EVENTS)
+
+    @property
+    def memory(self):
+        """The bytes of the device's memory."""
+        return self.properties["total_memory"]
+
+    def close(self):
+        """Destroy what was opened on the bare driver."""
+        for name in ("list", "events"):
+            if name in self.__dict__:
+                self.__dict__.pop(name).close()

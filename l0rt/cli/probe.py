@@ -1,0 +1,86 @@
+"""What a child process finds out for the doctor: opening a driver may abort or hang, so the doctor stays away from it."""
+
+import json
+import sys
+import warnings
+
+import l0rt
+import l0rt.accelerator as acc
+from l0rt import config
+from l0rt.errors import L0Error
+from l0rt.runtime import devices
+from l0rt.ze import loader, table
+
+MARK = "l0rt-probe:"  # a driver may write to stdout too
+
+
+def main(step, driver):
+    """Run one step in this process, and print what it found."""
+    config.set("driver", driver or None)
+    print("\n" + MARK + json.dumps(STEPS[step]()), flush=True)
+
+
+def gpu():
+    """What there is of a GPU's software, whether or not it is what will be used."""
+    found = {"count": devices.count_without_opening("gpu")}
+    for name, file in (("loader", loader.LOADER), ("intel", "libze_intel_gpu.so.1")):
+        try:
+            library = loader.Library(file)
+            found[name] = {"path": library.real_path(), "version": library.loader_version()}
+        except OSError as e:
+            found[name] = {"missing": str(e)}
+    if not found["count"]:
+        found["why"] = loader.why_no_gpu()
+    return found
+
+
+def driver():
+    """Open the driver in use; return the library and its devices."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that `auto` took the CPU driver is said in the report
+        try:
+            devices.lazy.init()
+        except (L0Error, ValueError) as e:
+            # The report says itself what else to try; here is what went wrong.
+            return {"error": str(e).removeprefix("no Level Zero device: ").partition(". L0RT_DRIVER=cpu")[0]}
+    return {
+        "library": devices.library.real_path(),
+        "loader": devices.library.loader_version(),
+        "missing": table.missing(),
+        "devices": [device(index) for index in range(devices.device_count())],
+    }
+
+
+def device(index):
+    """Return what is known about a device, as plain values."""
+    values = devices.properties(index)
+    values["uuid"] = values["uuid"].hex()
+    values["capabilities"] = devices.capabilities(index)
+    return {name: value for name, value in values.items() if isinstance(value, (str, int, float, tuple, list, dict))}
+
+
+def trial():
+    """Put every device to work once: allocate, fill, copy back, look."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        devices.lazy.init()
+    return {"devices": [work(index) for index in range(devices.device_count())]}
+
+
+def work(index):
+    """Return None if the device computes, else what went wrong."""
+    back = bytearray(4096)
+    try:
+        with acc.device_index(index):
+            buffer = l0rt.empty(len(back)).fill(7)
+            buffer.copy_to(back)
+            acc.synchronize()
+    except (L0Error, RuntimeError, ValueError) as e:
+        return f"{type(e).__name__}: {e}"
+    return None if back == bytes([7]) * len(back) else "a fill and a copy brought back the wrong bytes"
+
+
+STEPS = {"gpu": gpu, "driver": driver, "trial": trial}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,152 @@
+"""Reports: the head that says what was measured on what, and tables for a terminal of 80 columns or for a pipe."""
+
+import os
+import platform
+import sys
+from datetime import datetime, timezone
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+import l0rt
+from l0rt import config
+from l0rt.runtime import devices
+
+# Intel's driver can encode for a device that is not there: nothing executes then, and no figure is a GPU's.
+SIMULATION = ("NEOReadDebugKeys", "SetCommandStreamReceiver")
+SOFTWARE = "CPU driver: not a GPU"
+
+
+def console(stream=None):
+    """Return a console: colours and the window's width on a terminal; plain text of 80 columns or more elsewhere."""
+    stream = stream or sys.stdout
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="replace")  # a terminal that cannot show a sign gets another one, not a traceback
+    width = None if stream.isatty() else max(80, int(os.environ.get("COLUMNS") or 0))
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=width, soft_wrap=False)
+
+
+def progress(total):
+    """Return a progress bar on stderr, which shows nothing unless that is a terminal."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def cpu_model():
+    """Return the processor's name."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cores():
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def simulated():
+    """Whether Intel's driver was told to do without hardware."""
+    return all(os.environ.get(name, "0") != "0" for name in SIMULATION)
+
+
+def caveat(is_software):
+    """Return what a reader must know before believing any figure, None if there is nothing."""
+    if is_software:
+        return SOFTWARE
+    return "driver without hardware: nothing executes" if simulated() else None
+
+
+def machine():
+    """Return what a report says about the machine and this program."""
+    return {
+        "l0rt": l0rt.__version__,
+        "python": platform.python_version(),
+        "machine": {"cpu": cpu_model(), "cores": cores(), "system": f"{platform.system()} {platform.release()}"},
+    }
+
+
+def head(index):
+    """Return the head of a report on device ``index`` as plain values."""
+    properties, library = devices.properties(index), devices.library
+    return {
+        **machine(),
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "driver": {
+            "setting": config.get("driver"),
+            "library": library.real_path(),
+            "loader": library.loader_version(),
+            "version": properties["driver_version"],
+            "api": "{}.{}".format(*properties["api_version"]),
+        },
+        "device": {"index": index, "name": properties["name"], "is_software": properties["is_software"]},
+        "caveat": caveat(properties["is_software"]),
+    }
+
+
+def head_lines(head):
+    """Return the head as lines of text."""
+    driver, device, machine = head["driver"], head["device"], head["machine"]
+    loader = f", loader {driver['loader']}" if driver["loader"] else ""
+    device_line = f"device  {device['index']}: {device['name']}"
+    return [
+        f"l0rt {head['l0rt']}, Python {head['python']}, {head['date']}",
+        f"driver  {driver['library']}",
+        f"        version {driver['version']}, API {driver['api']}{loader}",
+        device_line + (f" *** {head['caveat']} ***" if head["caveat"] else ""),
+        f"machine {machine['cpu']}, {machine['cores']} cores, {machine['system']}",
+    ]
+
+
+def print_lines(out, lines):
+    """Print lines as they are; a long one is folded, never cut."""
+    for line in lines:
+        out.print(Text(line, overflow="fold"))
+
+
+def table(*columns):
+    """Return a table without lines; the first column is text, the others are figures."""
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    for place, name in enumerate(columns):
+        made.add_column(name, justify="right" if place else "left", no_wrap=True, overflow="fold")
+    return made
+
+
+def time_text(ns):
+    """Return nanoseconds with three digits and a unit that suits them; nothing for None."""
+    if ns is None:
+        return ""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= 0.9995 * size:
+            return f"{digits(ns / size)} {unit}"
+    return f"{digits(ns)} ns"
+
+
+def digits(value):
+    """Return a figure with three digits that mean something, fewer below one."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def size_text(nbytes):
+    """Return a size in the largest binary unit that leaves at least one."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes} bytes"
+
+
+def limit_text(text, within):
+    """Return a budget as it was kept: ``<= 20.0 ns``, or ``> 20.0 ns`` in red."""
+    return Text(f"<= {text}") if within else Text(f"> {text}", style="bold red")

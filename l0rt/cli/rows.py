@@ -1,0 +1,205 @@
+"""Rows: what the bench measures, each defined once, and how a figure is taken."""
+
+import timeit
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure: ``rounds`` rounds of about ``round_ns`` each, after one to warm up.
+
+    Many short rounds rather than a few long ones: what disturbs a machine comes in bursts, and a median leaves out
+    the rounds that were hit.
+    """
+
+    name: str
+    round_ns: float
+    rounds: int
+
+
+SMOKE = Effort("smoke", 2e4, 2)  # for tests: everything runs, no figure means anything
+QUICK = Effort("quick", 2e6, 25)
+FULL = Effort("full", 5e6, 99)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a row may take. All that are given hold at once.
+
+    ``ns`` and ``over_raw`` are for the machine that the design was measured on; a report scales them to the one at
+    hand by the reference rows. ``times`` is ``(factor, id)``: a multiple of another row.
+    """
+
+    ns: float | None = None
+    over_raw: float | None = None
+    times: tuple[float, str] | None = None
+
+    def limit(self, raw, figures, scale):
+        """Return the nanoseconds allowed here, None if what that depends on was not measured."""
+        limits = []
+        if self.ns is not None:
+            limits.append(self.ns * scale)
+        if self.over_raw is not None and raw is not None:
+            limits.append(raw + self.over_raw * scale)
+        if self.times is not None and figures.get(self.times[1]) is not None:
+            limits.append(self.times[0] * figures[self.times[1]])
+        return min(limits, default=None)
+
+
+@dataclass(frozen=True)
+class Note:
+    """A further figure of a row: ``limit`` is the most it may be, or the least where ``least`` is set."""
+
+    value: float
+    unit: str = ""
+    limit: float | None = None
+    least: bool = False
+
+
+@dataclass
+class Work:
+    """What one row does. Each loop runs its operation n times and returns the nanoseconds that this took.
+
+    ``raw`` is the same on the bare driver, ``beside`` something else to compare with. ``n`` fixes how many operations
+    a round has, ``rounds`` limits their number where one takes long; ``most`` is how many operations may run in one
+    go, with ``rest`` called, not timed, after each. ``notes`` is called at the end with the figures, and returns
+    name -> Note.
+    """
+
+    loop: Callable[[int], float]
+    raw: Callable[[int], float] | None = None
+    beside: Callable[[int], float] | None = None
+    n: int | None = None
+    rounds: int = 1000
+    most: int | None = None
+    rest: Callable[[], object] = field(default=lambda: None)
+    notes: Callable[[dict], dict] = field(default=lambda figures: {})
+
+
+class Skip(Exception):
+    """This row cannot be measured here; the text says why."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row. ``open(lab)`` is a context manager that prepares a Work and cleans up after it."""
+
+    id: str
+    suite: str
+    what: str
+    open: Callable
+    budget: Budget
+    long: bool = False  # left out by --quick
+
+
+ROWS = {}
+
+
+def row(suite, id, what, *args, long=False, **budget):
+    """Define the row that the decorated generator function of ``(lab, *args)`` yields the Work of."""
+
+    def define(function):
+        if id in ROWS:
+            raise ValueError(f"two rows are called {id}")
+        opened = contextmanager(lambda lab: function(lab, *args))
+        ROWS[id] = Row(id, suite, what, opened, Budget(**budget), long)
+        return function
+
+    return define
+
+
+def python(statement, **names):
+    """Return a loop over a Python statement in which the ``names`` mean the given objects."""
+    timer = timeit.Timer(statement, globals=names)
+    return lambda n: timer.timeit(n) * 1e9
+
+
+def run(work, loop, n):
+    """Run ``loop`` n times, in portions if the work needs rests; return the nanoseconds it took."""
+    spent, left = 0, n
+    while left > 0:
+        portion = min(left, work.most or left)
+        spent += loop(portion)
+        work.rest()
+        left -= portion
+    return spent
+
+
+def operations(work, loop, round_ns):
+    """Warm up; return how many operations fill a round."""
+    n = work.n or 1
+    spent = run(work, loop, n)
+    while work.n is None and spent < round_ns / 4:
+        n = int(n * min(10, max(2, round_ns / max(spent, 1))))
+        spent = run(work, loop, n)
+    return work.n or max(1, int(n * round_ns / spent))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Nanoseconds an operation: the median of some rounds, and the least."""
+
+    median: float
+    least: float
+    rounds: tuple
+
+    @classmethod
+    def of(cls, rounds):
+        return cls(median(rounds), min(rounds), tuple(rounds))
+
+
+def loops_of(work):
+    """Return name -> loop for everything that the work measures."""
+    loops = {"own": work.loop, "raw": work.raw, "beside": work.beside}
+    return {name: loop for name, loop in loops.items() if loop is not None}
+
+
+def figures(work, effort):
+    """Measure a Work: its loops take turns, so that what disturbs the machine for a while disturbs them all."""
+    loops = loops_of(work)
+    count = {name: operations(work, loop, effort.round_ns) for name, loop in loops.items()}
+    rounds = {name: [] for name in loops}
+    for _ in range(min(effort.rounds, work.rounds)):
+        for name, loop in loops.items():
+            rounds[name].append(run(work, loop, count[name]) / count[name])
+    return {name: Figure.of(found) for name, found in rounds.items()}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a row: its figures by name (``own``, ``raw``, ``beside``) and notes, or why there are none."""
+
+    row: Row
+    figures: dict = field(default_factory=dict)
+    notes: dict = field(default_factory=dict)
+    skipped: str | None = None
+    failed: str | None = None
+
+    def median(self, name):
+        """Return the median of a figure, None if it was not measured."""
+        return self.figures[name].median if name in self.figures else None
+
+
+def measure(row, lab, effort):
+    """Return the row's Result; a row that cannot be measured says why and never ends the bench."""
+    if row.long and effort is not FULL:
+        return Result(row, skipped=f"not with --{effort.name}")
+    try:
+        with row.open(lab) as work:
+            found = figures(work, effort)
+            return Result(row, found, work.notes(found))
+    except Skip as why:
+        return Result(row, skipped=str(why))
+    except Exception as e:  # whatever one row of one driver can raise: the others are still worth having
+        return Result(row, failed=f"{type(e).__name__}: {e}")
+
+
+def suite(name):
+    """Return the decorator `row` for one suite."""
+    return partial(row, name)

@@ -1,0 +1,31 @@
+/* share.h: memory that another process can map: a file without a name, and a ticket that says where it is. */
+#ifndef L0RT_CPU_SHARE_H
+#define L0RT_CPU_SHARE_H
+
+#include "object.h"
+
+/* What an IPC handle holds. The file is found through /proc, so the processes must see each other there and belong to
+ * the same user. */
+typedef struct {
+  uint32_t magic;
+  cpu_kind kind;
+  int32_t process;
+  int32_t file;
+  uint64_t inode; /* tells a stale ticket from a good one */
+  uint64_t size;
+  uint32_t flags;
+  uint32_t count;
+} cpu_ticket;
+
+_Static_assert(sizeof(cpu_ticket) <= ZE_MAX_IPC_HANDLE_SIZE, "a ticket must fit a handle");
+
+/* A new file of this size, or -1. */
+int cpu_share_make(size_t size);
+
+/* Writes a ticket into a handle of ZE_MAX_IPC_HANDLE_SIZE bytes. */
+bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle);
+
+/* The file that a handle is a ticket for, opened here, or -1. */
+int cpu_share_import(cpu_kind kind, const char *handle, cpu_ticket *ticket);
+
+#endif

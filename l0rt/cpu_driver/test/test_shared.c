@@ -1,0 +1,91 @@
+/* test_shared.c: memory and events between two processes. */
+#include "children.h"
+
+enum { SIZE = 300000 };
+
+static struct {
+  ze_ipc_mem_handle_t memory;
+  ze_ipc_event_pool_handle_t events;
+} tickets;
+static int to_child[2];
+
+/* Waits for event 0, checks and changes the memory, signals event 1: all on its device. */
+static void other_process(void) {
+  CHECK(read(to_child[0], &tickets, sizeof(tickets)) == sizeof(tickets));
+  begin();
+  unsigned char *memory, *copy = host_memory(SIZE), value = 9;
+  ze_event_pool_handle_t pool;
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, *(ze_ipc_mem_handle_t *)&tickets.events, 0, (void **)&memory));
+  OK(zeMemOpenIpcHandle(context, device, tickets.memory, 0, (void **)&memory));
+  OK(zeEventPoolOpenIpcHandle(context, tickets.events, &pool));
+  ze_event_handle_t start = event_of(pool, 0), done = event_of(pool, 1);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendMemoryCopy(list, copy, memory, SIZE, NULL, 1, &start));
+  OK(zeCommandListAppendMemoryFill(list, memory, &value, 1, SIZE, done, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  for (int i = 0; i < SIZE; i++) CHECK(copy[i] == 5);
+  ze_memory_allocation_properties_t what = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
+  OK(zeMemGetAllocProperties(context, memory, &what, NULL));
+  CHECK(what.type == ZE_MEMORY_TYPE_DEVICE);
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemFree(context, memory));
+  OK(zeMemCloseIpcHandle(context, memory));
+  OK(zeMemFree(context, copy));
+  OK(zeEventDestroy(start));
+  OK(zeEventDestroy(done));
+  GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolDestroy(pool));
+  OK(zeEventPoolCloseIpcHandle(pool));
+  OK(zeCommandListDestroy(list));
+  finish("the other process");
+}
+
+int main(void) {
+  CHECK(pipe(to_child) == 0);
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    other_process();
+    exit(0);
+  }
+  begin();
+  unsigned char *memory = device_memory(SIZE), *copy = host_memory(SIZE), value = 1;
+  ze_event_pool_handle_t pool = pool_of(2, ZE_EVENT_POOL_FLAG_IPC | ZE_EVENT_POOL_FLAG_HOST_VISIBLE);
+  ze_event_handle_t start = event_of(pool, 0), done = event_of(pool, 1);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendMemoryFill(list, memory, &value, 1, SIZE, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeMemGetIpcHandle(context, memory, &tickets.memory));
+  CHECK(memory[SIZE - 1] == 1); /* it has kept what was in it */
+  ze_ipc_mem_handle_t again;
+  OK(zeMemGetIpcHandle(context, memory + 1000, &again)); /* interior: the whole allocation is meant */
+  CHECK(memcmp(&again, &tickets.memory, sizeof(again)) == 0);
+  OK(zeEventPoolGetIpcHandle(pool, &tickets.events));
+  CHECK(write(to_child[1], &tickets, sizeof(tickets)) == sizeof(tickets));
+  usleep(20000); /* the child waits meanwhile */
+  value = 5;
+  OK(zeCommandListAppendMemoryFill(list, memory, &value, 1, SIZE, start, 0, NULL));
+  OK(zeCommandListAppendMemoryCopy(list, copy, memory, SIZE, NULL, 1, &done));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeEventHostSynchronize(done, FOREVER));
+  for (int i = 0; i < SIZE; i++) CHECK(copy[i] == 9);
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  ze_ipc_event_pool_handle_t none;
+  ze_event_pool_handle_t plain = pool_of(1, 0);
+  GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolGetIpcHandle(plain, &none));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandle(context, copy, &again));
+  OK(zeMemPutIpcHandle(context, tickets.memory));
+  OK(zeEventPoolPutIpcHandle(context, tickets.events));
+  OK(zeMemFree(context, memory));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, tickets.memory, 0, (void **)&memory)); /* stale */
+  memory = device_memory(SIZE); /* the same place, and its pages are its own again */
+  memory[0] = 1;
+  OK(zeMemFree(context, memory));
+  OK(zeMemFree(context, copy));
+  OK(zeEventDestroy(start));
+  OK(zeEventDestroy(done));
+  OK(zeEventPoolDestroy(plain));
+  OK(zeEventPoolDestroy(pool));
+  OK(zeCommandListDestroy(list));
+  finish("shared");
+  return 0;
+}

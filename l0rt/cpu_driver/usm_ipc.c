@@ -1,0 +1,101 @@
+/* usm_ipc.c: device memory between processes. An allocation moves into a file when it is exported for the first time,
+ * so that the others pay nothing for the possibility. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "gate.h"
+#include "share.h"
+#include "usm.h"
+
+enum { PIECE = 64 << 10 };
+
+static bool is_zero(const char *bytes, size_t size) { return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0; }
+
+/* Copies what is not zero anyway: most of a large allocation may never have been touched. */
+static bool write_all(int file, const char *bytes, size_t size) {
+  for (size_t done = 0; done < size;) {
+    size_t piece = size - done < PIECE ? size - done : PIECE;
+    ssize_t written = (ssize_t)piece;
+    if (!is_zero(bytes + done, piece)) written = pwrite(file, bytes + done, piece, (off_t)done);
+    if (written == 0 || (written < 0 && errno != EINTR)) return false;
+    if (written > 0) done += (size_t)written;
+  }
+  return true;
+}
+
+/* With the engines held: nobody writes while the pages change their place. */
+static bool move_into_file(cpu_found found) {
+  if (found.block->file != 0) return true;
+  int file = cpu_share_make(found.block->size);
+  if (file < 0) return false;
+  const char *bytes = cpu_usm_engine_view((void *)found.base);
+  if (!write_all(file, bytes, found.block->size) || !cpu_heap_map_file(&cpu_device_heap, found, file)) {
+    close(file);
+    return false;
+  }
+  found.block->file = file;
+  return true;
+}
+
+CPU_EXPORT ze_result_t zeMemGetIpcHandle(ze_context_handle_t context_handle, const void *pointer,
+                                         ze_ipc_mem_handle_t *ipc) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL || ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_found found = cpu_usm_find(pointer);
+  if (found.block == NULL || found.block->context != context || found.block->type != ZE_MEMORY_TYPE_DEVICE ||
+      found.block->imported)
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_engines_hold(found.base, found.base + found.block->size);
+  bool good = move_into_file(found);
+  cpu_engines_go();
+  good = good && cpu_share_export(CPU_USM, found.block->file, found.block->size, 0, 1, ipc->data);
+  return good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+CPU_EXPORT ze_result_t zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t ipc) {
+  CPU_ENTER();
+  (void)ipc; /* a ticket holds nothing: the file goes with its allocation */
+  return cpu_context_cast(context) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
+                                          ze_ipc_mem_handle_t ipc, ze_ipc_memory_flags_t flags, void **out) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_device *device = cpu_device_cast(device_handle);
+  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_ticket ticket;
+  int file = cpu_share_import(CPU_USM, ipc.data, &ticket);
+  if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_found found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, ticket.size, 0);
+  if (found.block == NULL) {
+    close(file);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  found.block->imported = true;
+  found.block->file = file;
+  if (!cpu_heap_map_file(&cpu_device_heap, found, file)) {
+    cpu_usm_end(found, CPU_BLOCK_LIVE);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  *out = (void *)found.base;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeMemCloseIpcHandle(ze_context_handle_t context_handle, const void *pointer) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_found found = cpu_usm_find_own(context, pointer);
+  if (found.block == NULL || !found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return ZE_RESULT_SUCCESS;
+}

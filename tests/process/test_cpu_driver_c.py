@@ -1,0 +1,40 @@
+"""The CPU driver's own tests, in C: built and run by its Makefile, without Python in the process."""
+
+import ctypes.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[2] / "l0rt" / "cpu_driver" / "test"
+
+pytestmark = pytest.mark.skipif(
+    not TESTS.exists() or shutil.which("make") is None or shutil.which("cc") is None,
+    reason="needs the source tree, make and a C compiler",
+)
+
+
+def make(word, tmp_path):
+    # The tests set what they need, and expect the defaults otherwise.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("L0RT_CPU_", "ZE_", "MAKE"))}
+    done = subprocess.run(
+        ["make", "--no-print-directory", "-C", TESTS, f"BUILD={tmp_path}", word], env=env, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_c_tests_pass(tmp_path):
+    said = make("test", tmp_path)
+    tests = {path.stem.removeprefix("test_") for path in TESTS.glob("test_*.c")}
+    assert tests <= {line.split(":")[0] for line in said.splitlines() if line.endswith(": ok")}
+
+
+@pytest.mark.skipif(
+    ctypes.util.find_library("ze_loader") is None or not Path("/usr/include/level_zero").exists(),
+    reason="needs the official loader to link with (Debian: apt install libze1 libze-dev)",
+)
+def test_the_official_loader_hosts_the_driver(tmp_path):
+    assert make("hosted", tmp_path).splitlines()[-1] == "hosted: 2 driver(s) ok"

@@ -1,0 +1,206 @@
+"""Which driver is used, what happens without one, with two, and with one that lacks what newer ones have."""
+
+import shutil
+
+import pytest
+
+import l0rt
+from helpers.ci import skip_unless_ci
+from helpers.process import run_python
+from helpers.rings import LOADER, installed
+
+QUIET = (0, "", "")
+NO_DRIVER = dict.fromkeys(
+    ("L0RT_DRIVER", "L0RT_CPU_DEVICES", "ZE_ENABLE_ALT_DRIVERS", "NEOReadDebugKeys", "SetCommandStreamReceiver"))
+
+
+def outcome(result):
+    return result.returncode, result.stdout, result.stderr
+
+
+WITHOUT = """
+import l0rt, l0rt.accelerator as acc
+assert acc.is_available() is False and acc.device_count() == 0
+assert acc.current_accelerator() == l0rt.device("xpu") and acc.current_accelerator(check_available=True) is None
+assert acc.memory_stats() == {} and acc.memory_allocated() == 0
+with acc.device_index(None):
+    pass
+e = l0rt.Event()
+assert e.query()
+for use in (lambda: l0rt.empty(64), acc.current_stream, acc.Stream, acc.synchronize, acc.current_device_index,
+            lambda: acc.set_device_index(0), e.record, acc.empty_cache, acc.get_memory_info, acc.default_stream,
+            acc.get_device_capability, l0rt.xpu.init, lambda: acc.device_index(0).__enter__(),
+            l0rt.xpu.get_device_name, lambda: l0rt.memory.set_memory_limit(1 << 20)):
+    for _ in range(2):
+        try:
+            use()
+        except l0rt.DriverNotFoundError as error:
+            text = str(error)
+            assert text.startswith("Cannot access accelerator device when none is available."), text
+            assert WHY in text and "L0RT_DRIVER=cpu" in text and "l0rt doctor" in text, text
+            assert isinstance(error, RuntimeError)
+        else:
+            raise AssertionError(use)
+acc.set_device_index(-1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("driver", "why"),
+    [
+        (None, ""),
+        ("gpu", ""),
+        ("/nowhere/libze_missing.so", "/nowhere/libze_missing.so cannot be opened"),
+        (shutil.which("sh"), "cannot be opened"),
+        ("/lib/x86_64-linux-gnu/libm.so.6", "is no Level Zero library: it lacks zeInit"),
+    ],
+)
+def test_without_a_gpu_nothing_crashes_and_every_call_says_why(driver, why):
+    """Debian's loader with no driver in it unloads itself after a failed zeInit: any further call would crash."""
+    assert outcome(run_python(f"WHY = {why!r}\n{WITHOUT}", {**NO_DRIVER, "L0RT_DRIVER": driver})) == QUIET
+
+
+@pytest.mark.parametrize("variable", ["L0RT_DRIVER", "L0RT_DISABLE", "L0RT_STREAM_POOL_SIZE"])
+def test_a_wrong_setting_is_an_error_that_lists_the_right_ones(variable):
+    code = f"""
+import l0rt, l0rt.accelerator as acc
+acc.is_available()
+try:
+    acc.Stream().synchronize()
+except ValueError as error:
+    assert "{variable}='nonsense' is not valid: expected" in str(error), error
+else:
+    raise AssertionError
+"""
+    assert outcome(run_python(code, {"L0RT_DRIVER": "cpu", variable: "nonsense"})) == QUIET
+
+
+def test_an_empty_setting_is_an_unset_one():
+    code = "import l0rt.accelerator as acc; acc.Stream().synchronize()"
+    assert outcome(run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_DISABLE": "", "L0RT_STREAM_POOL_SIZE": ""})) == QUIET
+
+
+def test_auto_says_that_it_is_no_gpu():
+    code = """
+import warnings, l0rt
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    l0rt.empty(64)
+assert [w.category for w in caught] == [UserWarning], caught
+assert "not a GPU" in str(caught[0].message)
+assert l0rt.xpu.get_device_properties().is_software
+assert l0rt.accelerator.device_count() == 1
+"""
+    assert outcome(run_python(code, {**NO_DRIVER, "L0RT_DRIVER": "auto"})) == QUIET
+
+
+def test_a_path_is_a_driver():
+    code = "import l0rt; l0rt.empty(64).fill(1); assert l0rt.accelerator.device_count() == 1"
+    assert outcome(run_python(code, {**NO_DRIVER, "L0RT_DRIVER": l0rt.cpu_driver_path()})) == QUIET
+
+
+def test_settings_cannot_change_once_the_driver_is_open():
+    code = """
+import l0rt
+l0rt.config.set("driver", "cpu")
+l0rt.config.set("stream_pool_size", 4)
+streams = {l0rt.Stream() for _ in range(40)}
+assert len(streams) == 4
+for path in ("driver", "disable", "stream_pool_size"):
+    try:
+        l0rt.config.set(path, {"driver": "gpu", "disable": "inorder", "stream_pool_size": 5}[path])
+    except RuntimeError as error:
+        assert "cannot change any more" in str(error)
+    else:
+        raise AssertionError(path)
+"""
+    assert outcome(run_python(code, NO_DRIVER)) == QUIET
+
+
+OPTIONAL = ["zeInitDrivers", "zeCommandListHostSynchronize", "zeMemFreeExt", "zeDeviceGetGlobalTimestamps",
+            "zeDevicePciGetPropertiesExt", "zeDriverGetLastErrorDescription", "zeDriverGetExtensionFunctionAddress",
+            "zeDeviceGetStatus", "zelLoaderTranslateHandle"]
+
+WORK = """
+import sys
+import l0rt, l0rt.accelerator as acc
+from l0rt.ze import loader, table
+found = loader.Library.address
+loader.Library.address = lambda self, name: 0 if name in LACKING else found(self, name)
+x, y, out = l0rt.empty(4096), l0rt.empty(4096), bytearray(4096)
+s, e, f = acc.Stream(), l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
+e.record(s)
+x.fill(7, stream=s)
+f.record(s)
+acc.current_stream().wait_event(f)
+y.copy_from(x)
+assert bytes(y.copy_to(out)) == bytes([7]) * 4096
+assert e.elapsed_time(f) >= 0
+s.synchronize(); acc.synchronize(); assert s.query()
+l0rt.empty(64, kind="shared").free()
+l0rt.xpu.get_device_properties()
+acc.get_memory_info()
+assert set(LACKING) <= set(table.missing()), table.missing()
+try:
+    l0rt.empty(1 << 50)
+except l0rt.OutOfMemoryError:
+    pass
+"""
+
+
+@pytest.mark.parametrize("lacking", [[name] for name in OPTIONAL] + [OPTIONAL], ids=lambda names: "+".join(names)[:40])
+def test_every_optional_function_has_a_fallback(lacking):
+    assert [name for name, _, required in table_entries() if not required] == sorted(
+        OPTIONAL, key=[n for n, _, _ in table_entries()].index)
+    assert outcome(run_python(f"LACKING = {lacking}\n{WORK}", {**NO_DRIVER, "L0RT_DRIVER": "cpu"})) == QUIET
+
+
+def table_entries():
+    from l0rt.ze import table
+
+    return table.entry_points()
+
+
+def test_a_missing_required_function_is_named():
+    code = """
+import l0rt
+from l0rt.ze import loader
+found = loader.Library.address
+loader.Library.address = lambda self, name: 0 if name == "zeEventCreate" else found(self, name)
+try:
+    l0rt.empty(64)
+except l0rt.DriverNotFoundError as error:
+    assert "is no Level Zero library: it lacks zeEventCreate" in str(error), error
+else:
+    raise AssertionError
+"""
+    assert outcome(run_python(code, {**NO_DRIVER, "L0RT_DRIVER": "cpu"})) == QUIET
+
+
+TWO = """
+import l0rt, l0rt.accelerator as acc, numpy as np
+from l0rt.runtime import devices
+assert acc.device_count() == 2
+l0rt.xpu.init()
+assert len({d.driver.index for d in devices._devices}) == 2
+for i in range(2):
+    assert l0rt.xpu.get_device_properties(i).driver_version   # asked through an extension function, by the own handle
+    with acc.device_index(i):
+        x, y = l0rt.empty(4096), np.empty(4096, "u1")
+        x.fill(i + 1)
+        assert (x.copy_to(y) == i + 1).all()
+        h = l0rt.empty(4096, kind="host")
+        x.copy_to(h)
+        assert bytes(h)[0] == i + 1
+assert not l0rt.xpu.can_device_access_peer(0, 1)
+acc.synchronize(0); acc.synchronize(1)
+"""
+
+
+def test_two_drivers_in_the_loader(tmp_path):
+    """The loader then hands out wrapped handles, which a driver's extension functions do not know."""
+    if not installed(LOADER):
+        skip_unless_ci(f"{LOADER} is not installed")
+    copies = [shutil.copy(l0rt.cpu_driver_path(), tmp_path / f"libze_l0rt_cpu_{i}.so") for i in range(2)]
+    environment = {**NO_DRIVER, "L0RT_DRIVER": "gpu", "ZE_ENABLE_ALT_DRIVERS": ",".join(map(str, copies))}
+    assert outcome(run_python(TWO, environment)) == QUIET
