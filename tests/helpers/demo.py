@@ -5,11 +5,12 @@ import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-import l0rt
-from l0rt.interface import DeviceInterface
 from l0rt.runtime.allocator import Allocator
 from l0rt.runtime.lazy import LazyInit
 from l0rt.runtime.plainmemory import PlainMemory
+
+import l0rt
+from l0rt.interface import DeviceInterface
 
 DEVICES = 2
 CAPACITY = 64 << 20
