@@ -1,7 +1,6 @@
 """Streams as Python sees them, and the calling thread's current one."""
 
 import ctypes
-from contextlib import nullcontext
 
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
@@ -17,7 +16,7 @@ from l0rt.runtime.current cimport (
 )
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
-from l0rt.runtime.interfaces cimport call, get_slots, other, registered, set_slots, slots
+from l0rt.runtime.interfaces cimport call, get_slots, other as chosen, registered, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
@@ -181,7 +180,7 @@ cdef class XpuStream(Stream):
 A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`."""
 
 
-cdef slots _built_in, _chosen
+cdef slots _built_in, _choosing
 
 
 cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
@@ -193,14 +192,14 @@ cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except
         named = (<dict>kwargs).get("device_type")
     if isinstance(named, str) and named != lazy.device_type and named in registered:
         return call(registered[named].Stream, args, kwargs)
-    if other == NULL or named is not None:
+    if chosen == NULL or named is not None:
         return _built_in.make(<PyTypeObject*>XpuStream, args, kwargs)
-    return call((<object>other).Stream, args, kwargs)
+    return call((<object>chosen).Stream, args, kwargs)
 
 
 get_slots(Stream, &_built_in)
-_chosen.make = _make
-set_slots(Stream, &_chosen)
+_choosing.make = _make
+set_slots(Stream, &_choosing)
 
 
 cdef object stream_object(l0rt_stream* stream):
@@ -261,11 +260,6 @@ def synchronize(device=None, /, *, timeout=None):
         with nogil:
             idle = device_synchronize(record, limit)
     return None if timeout is None else idle
-
-
-def stream(Lane stream=None, /):
-    """Return ``stream``, for ``with stream(s):``; None is a block that changes nothing."""
-    return nullcontext() if stream is None else stream
 
 
 def index_or_current(what):

@@ -5,8 +5,11 @@ from types import SimpleNamespace as _Namespace
 from l0rt.runtime import devices as _devices
 from l0rt.runtime import naming as _naming
 from l0rt.runtime import stream as _stream
+from l0rt.ze import affinity as _affinity
+from l0rt.ze import pci as _pci
 
 __all__ = [
+    "affinity_mask",
     "can_device_access_peer",
     "get_arch_list",
     "get_device_capability",
@@ -53,6 +56,7 @@ def get_device_properties(device=None):
         gpu_eu_count=subslices * p["eus_per_subslice"],
         gpu_subslice_count=subslices,
         max_work_group_size=p["max_work_group_size"],
+        max_num_sub_groups=p["max_work_group_size"] // min(p["sub_group_sizes"] or [1]),
         sub_group_sizes=p["sub_group_sizes"],
         memory_clock_rate=p["memory_clock_mhz"],
         memory_bus_width=p["memory_bus_width"],
@@ -64,12 +68,19 @@ def get_device_properties(device=None):
         has_fp16=p["has_fp16"],
         has_fp64=p["has_fp64"],
         has_atomic64=p["has_atomic64"],
+        # Level Zero tells of these through kernels' extensions only: False is "not that l0rt knows".
+        has_bfloat16_conversions=False,
+        has_subgroup_matrix_multiply_accumulate=False,
+        has_subgroup_matrix_multiply_accumulate_tensor_float32=False,
+        has_subgroup_2d_block_io=False,
+        architecture=0,
         is_integrated_gpu=bool(p["integrated"]),
         is_software=p["is_software"],
         type="gpu",
         pci=p["pci"],
         uuid=p["uuid"],
         index=p["index"],
+        **_pci.facts(p["pci"]),
     )
 
 
@@ -109,3 +120,11 @@ def get_gencode_flags():
     """Return the compiler's flag for `get_arch_list`, empty as that is."""
     arches = get_arch_list()
     return f"-device {','.join(arches)}" if arches else ""
+
+
+def affinity_mask():
+    """Return the (device, tile) pairs of ZE_AFFINITY_MASK, tile None for a whole device; None if it is not set.
+
+    What a device is depends on ZE_FLAT_DEVICE_HIERARCHY: a card with ``COMPOSITE``, else a tile. Opens no driver.
+    """
+    return _affinity.parse(_affinity.environment()[0])
