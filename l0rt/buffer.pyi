@@ -2,7 +2,8 @@ from collections.abc import Sized
 from typing import Any, Literal
 
 from l0rt.runtime.generator import Generator
-from l0rt.runtime.naming import _Device, device as _device
+from l0rt.runtime.naming import _Device
+from l0rt.runtime.naming import device as _device
 from l0rt.runtime.stream import Stream
 
 class Buffer(Sized):

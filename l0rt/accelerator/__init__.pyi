@@ -1,3 +1,5 @@
+from typing import Any
+
 from l0rt.accelerator import memory as memory
 from l0rt.accelerator import random as random
 from l0rt.accelerator.memory import empty_cache as empty_cache
@@ -38,10 +40,9 @@ from l0rt.runtime.facade import stream as stream
 from l0rt.runtime.facade import synchronize as synchronize
 from l0rt.runtime.generator import Generator as Generator
 from l0rt.runtime.guard import device_index as device_index
-from l0rt.runtime.stream import Stream as Stream
 from l0rt.runtime.naming import _Device
 from l0rt.runtime.naming import device as _device
-from typing import Any
+from l0rt.runtime.stream import Stream as Stream
 
 get_device_index = current_device_index
 current_device_idx = current_device_index

@@ -1,4 +1,5 @@
-from l0rt.runtime.naming import _Device, device as _device
+from l0rt.runtime.naming import _Device
+from l0rt.runtime.naming import device as _device
 from l0rt.runtime.stream import Stream
 
 class Event:

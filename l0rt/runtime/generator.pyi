@@ -1,6 +1,7 @@
 from typing import final
 
-from l0rt.runtime.naming import _Device, device as _device
+from l0rt.runtime.naming import _Device
+from l0rt.runtime.naming import device as _device
 
 @final
 class Generator:

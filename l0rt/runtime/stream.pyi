@@ -3,7 +3,8 @@ from types import TracebackType
 from typing import Literal
 
 from l0rt.runtime.event import Event
-from l0rt.runtime.naming import _Device, device as _device
+from l0rt.runtime.naming import _Device
+from l0rt.runtime.naming import device as _device
 
 class Stream:
     def __new__(

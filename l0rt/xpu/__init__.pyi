@@ -1,20 +1,20 @@
+from typing import Any
+
 from l0rt.runtime.generator import Generator as Generator
+from l0rt.runtime.guard import xpu_device_index
+from l0rt.runtime.naming import _Device
 from l0rt.runtime.stream import current_raw_stream as current_raw_stream
 from l0rt.xpu import facts as facts
 from l0rt.xpu import memory as memory
 from l0rt.xpu import random as random
 from l0rt.xpu import streams as streams
-from l0rt.xpu.facts import *
-from l0rt.xpu.memory import *
-from l0rt.xpu.random import *
+from l0rt.xpu.facts import *  # noqa: F403
+from l0rt.xpu.memory import *  # noqa: F403
+from l0rt.xpu.random import *  # noqa: F403
 from l0rt.xpu.random import _get_rng_state_offset as _get_rng_state_offset
 from l0rt.xpu.random import _set_rng_state_offset as _set_rng_state_offset
-from l0rt.xpu.streams import *
+from l0rt.xpu.streams import *  # noqa: F403
 from l0rt.xpu.streams import _set_stream_by_id as _set_stream_by_id
-from typing import Any
-
-from l0rt.runtime.guard import xpu_device_index
-from l0rt.runtime.naming import _Device
 
 default_generators: tuple[Generator, ...]
 
