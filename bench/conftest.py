@@ -3,7 +3,6 @@
 import os
 
 import pytest
-
 from l0rt import config
 from l0rt.cli.bench import chosen
 from l0rt.cli.lab import Lab

@@ -10,7 +10,6 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from libc.stdint cimport UINT64_MAX
-from libc.string cimport memcpy
 
 from l0rt.core.memory cimport memory_release, memory_shared
 from l0rt.runtime.arena cimport arena_hit, block_drop
@@ -19,12 +18,11 @@ from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
-from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize, lane_wait_lane
+from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize
 from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.staging cimport copy_in, copy_out
-from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.ze cimport table
 from l0rt.ze.status cimport CHECK, DROP
@@ -128,7 +126,7 @@ cdef class Buffer:
         return target
 
     def fill(self, value=None, *, pattern=None, Lane stream=None):
-        """Fill with the byte ``value`` (0 to 255), or with ``pattern``: bytes of length 1, 2, 4, 8 or 16; return self."""
+        """Fill with the byte ``value``, 0 to 255, or with ``pattern``, 1, 2, 4, 8 or 16 bytes; return the buffer."""
         cdef l0rt_stream* on = Buffer_stream(self, stream)
         cdef const unsigned char* c_pattern
         cdef size_t size

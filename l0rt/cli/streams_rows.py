@@ -119,7 +119,7 @@ def completed_event():
 
 
 @row("event.query.python", "e.query() of a complete event", ns=20)
-def query_complete(lab):
+def event_complete(lab):
     yield Work(python("e.query()", e=completed_event()), lambda n: raw.query(lab.list, lab.events, n))
 
 

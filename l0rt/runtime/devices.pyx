@@ -81,7 +81,8 @@ def _close():
 def not_found(why):
     """Return the error for "there is no device", which says what to do."""
     return DriverNotFoundError(
-        f"Cannot access accelerator device when none is available. No Level Zero device was found: {why}. L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU; "
+        f"Cannot access accelerator device when none is available. No Level Zero device was found: {why}. "
+        "L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU; "
         "`l0rt doctor` shows what was looked for and where")
 
 

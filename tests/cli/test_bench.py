@@ -5,11 +5,11 @@ import re
 import sys
 
 import pytest
+from l0rt.cli.bench import SUITES, chosen
 
 from helpers.cli import complaint, l0rt
 from helpers.process import run
 from helpers.source import ROOT
-from l0rt.cli.bench import SUITES, chosen
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "COLUMNS": None}
 ROWS = [row.id for row in chosen(SUITES)]

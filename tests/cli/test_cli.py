@@ -2,9 +2,9 @@
 
 import sys
 
+import l0rt as package
 import pytest
 
-import l0rt as package
 from helpers.cli import complaint, l0rt
 from helpers.process import run_python
 

@@ -5,12 +5,12 @@ import re
 import shutil
 import subprocess
 
-import pytest
-
 import l0rt as package
+import pytest
+from l0rt.ze import loader
+
 from helpers.cli import l0rt
 from helpers.process import run_python
-from l0rt.ze import loader
 
 ANY = {"L0RT_DRIVER": None, "L0RT_CPU_DEVICES": None}
 

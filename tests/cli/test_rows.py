@@ -3,7 +3,6 @@
 from contextlib import contextmanager
 
 import pytest
-
 from l0rt.cli import report
 from l0rt.cli.rows import ROWS, SMOKE, Budget, Effort, Note, Row, Skip, Work, measure, row
 

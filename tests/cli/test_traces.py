@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from l0rt.cli import traces
 
 FIELDS = [("op", "u1"), ("id", "u4"), ("size", "u8")]

@@ -2,16 +2,17 @@
 
 import shutil
 
+import l0rt
 import pytest
 
-import l0rt
 from helpers.ci import skip_unless_ci
 from helpers.process import run_python
 from helpers.rings import LOADER, installed
 
 QUIET = (0, "", "")
 NO_DRIVER = dict.fromkeys(
-    ("L0RT_DRIVER", "L0RT_CPU_DEVICES", "ZE_ENABLE_ALT_DRIVERS", "NEOReadDebugKeys", "SetCommandStreamReceiver"))
+    ("L0RT_DRIVER", "L0RT_CPU_DEVICES", "ZE_ENABLE_ALT_DRIVERS", "NEOReadDebugKeys", "SetCommandStreamReceiver")
+)
 
 
 def outcome(result):
@@ -117,9 +118,17 @@ for path in ("driver", "disable", "stream_pool_size"):
     assert outcome(run_python(code, NO_DRIVER)) == QUIET
 
 
-OPTIONAL = ["zeInitDrivers", "zeCommandListHostSynchronize", "zeMemFreeExt", "zeDeviceGetGlobalTimestamps",
-            "zeDevicePciGetPropertiesExt", "zeDriverGetLastErrorDescription", "zeDriverGetExtensionFunctionAddress",
-            "zeDeviceGetStatus", "zelLoaderTranslateHandle"]
+OPTIONAL = [
+    "zeInitDrivers",
+    "zeCommandListHostSynchronize",
+    "zeMemFreeExt",
+    "zeDeviceGetGlobalTimestamps",
+    "zeDevicePciGetPropertiesExt",
+    "zeDriverGetLastErrorDescription",
+    "zeDriverGetExtensionFunctionAddress",
+    "zeDeviceGetStatus",
+    "zelLoaderTranslateHandle",
+]
 
 WORK = """
 import sys
@@ -151,7 +160,8 @@ except l0rt.OutOfMemoryError:
 @pytest.mark.parametrize("lacking", [[name] for name in OPTIONAL] + [OPTIONAL], ids=lambda names: "+".join(names)[:40])
 def test_every_optional_function_has_a_fallback(lacking):
     assert [name for name, _, required in table_entries() if not required] == sorted(
-        OPTIONAL, key=[n for n, _, _ in table_entries()].index)
+        OPTIONAL, key=[n for n, _, _ in table_entries()].index
+    )
     assert outcome(run_python(f"LACKING = {lacking}\n{WORK}", {**NO_DRIVER, "L0RT_DRIVER": "cpu"})) == QUIET
 
 
