@@ -9,7 +9,12 @@ from cpython.buffer cimport (
     PyObject_CheckBuffer,
     PyObject_GetBuffer,
 )
+from cpython.exc cimport PyErr_Clear
+from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport UINT64_MAX
+
+cdef extern from "Python.h":
+    size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
 from l0rt.core.memory cimport memory_release, memory_shared
 from l0rt.runtime.arena cimport arena_hit, block_drop
@@ -34,7 +39,9 @@ cdef enum:
     HOST = 1
     SHARED = 2
 
-cdef tuple KINDS = ("device", "host", "shared")
+cdef str DEVICE_NAME = "device"
+cdef tuple KINDS = (DEVICE_NAME, "host", "shared")
+cdef size_t MOST = (<size_t>1 << 62) - 1
 
 
 @cython.freelist(256)
@@ -300,7 +307,7 @@ cdef size_t checked_size(nbytes) except? 0:
     size = nbytes.__index__()
     if size < 0:
         raise ValueError(f"a size must not be negative, got {size}")
-    if size >= 1 << 62:
+    if size > MOST:
         raise ValueError(f"a size must be below 2**62, got {size}")
     return size
 
@@ -315,11 +322,14 @@ def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
     cdef l0rt_stream* on
     cdef l0rt_block* block
     cdef size_t size
-    if type(nbytes) is int and 0 < nbytes < 1 << 62:
-        size = nbytes
+    if PyLong_CheckExact(nbytes):
+        size = PyLong_AsSize_t(nbytes)
+        if size - 1 >= MOST:            # 0, negative or huge: the slow way sorts them out
+            PyErr_Clear()
+            size = checked_size(nbytes)
     else:
         size = checked_size(nbytes)
-    if device is None and stream is None and kind == "device" and size != 0:
+    if device is None and stream is None and <void*>kind == <void*>DEVICE_NAME and size != 0:
         thread = thread_peek()
         if thread != NULL:
             on = thread.streams[thread.device]
