@@ -9,8 +9,12 @@ from cpython.buffer cimport (
     PyObject_CheckBuffer,
     PyObject_GetBuffer,
 )
+from cpython.exc cimport PyErr_Clear
+from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport UINT64_MAX
-from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
 from l0rt.core.memory cimport memory_release, memory_shared
 from l0rt.runtime.arena cimport arena_hit, block_drop
@@ -19,12 +23,11 @@ from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
-from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize, lane_wait_lane
+from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize
 from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.staging cimport copy_in, copy_out
-from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.ze cimport table
 from l0rt.ze.status cimport CHECK, DROP
@@ -38,7 +41,9 @@ cdef enum:
     HOST = 1
     SHARED = 2
 
-cdef tuple KINDS = ("device", "host", "shared")
+cdef str DEVICE_NAME = "device"
+cdef tuple KINDS = (DEVICE_NAME, "host", "shared")
+cdef size_t MOST = (<size_t>1 << 62) - 1
 
 
 @cython.freelist(256)
@@ -130,7 +135,7 @@ cdef class Buffer:
         return target
 
     def fill(self, value=None, *, pattern=None, Lane stream=None):
-        """Fill with the byte ``value`` (0 to 255), or with ``pattern``: bytes of length 1, 2, 4, 8 or 16; return self."""
+        """Fill with the byte ``value``, 0 to 255, or with ``pattern``, 1, 2, 4, 8 or 16 bytes; return the buffer."""
         cdef l0rt_stream* on = Buffer_stream(self, stream)
         cdef const unsigned char* c_pattern
         cdef size_t size
@@ -259,17 +264,11 @@ cdef int Buffer_use(Buffer self, l0rt_stream* stream) except -1:
 
 
 cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, first, second):
-    """Random numbers, made on the host and copied: ``generator`` gives the seed and moves on by the words used."""
+    """Random numbers, made on the host and copied."""
     Buffer_check_open(self)
-    count, rest = divmod(self.nbytes, philox.np.dtype(dtype).itemsize)
-    if rest:
-        raise ValueError(f"{self.nbytes} bytes are no whole number of {dtype}")
-    make = getattr(philox, kind)
     if generator is None:
         generator = default_generator(self.owner.index)
-    make(0, 0, 0, first, second, dtype)     # refuses wrong arguments before the generator moves
-    seed, offset = generator.philox_engine_inputs(philox.words_needed(dtype, count))
-    return self.copy_from(make(seed, offset, count, first, second, dtype), stream=stream)
+    return self.copy_from(philox.draw(kind, generator, self.nbytes, first, second, dtype), stream=stream)
 
 
 cdef int Buffer_copy(Buffer target, Buffer source, l0rt_stream* on, bint non_blocking) except -1:
@@ -330,7 +329,7 @@ cdef size_t checked_size(nbytes) except? 0:
     size = nbytes.__index__()
     if size < 0:
         raise ValueError(f"a size must not be negative, got {size}")
-    if size >= 1 << 62:
+    if size > MOST:
         raise ValueError(f"a size must be below 2**62, got {size}")
     return size
 
@@ -345,11 +344,14 @@ def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
     cdef l0rt_stream* on
     cdef l0rt_block* block
     cdef size_t size
-    if type(nbytes) is int and 0 < nbytes < 1 << 62:
-        size = nbytes
+    if PyLong_CheckExact(nbytes):
+        size = PyLong_AsSize_t(nbytes)
+        if size - 1 >= MOST:            # 0, negative or huge: the slow way sorts them out
+            PyErr_Clear()
+            size = checked_size(nbytes)
     else:
         size = checked_size(nbytes)
-    if device is None and stream is None and kind == "device" and size != 0:
+    if device is None and stream is None and <void*>kind == <void*>DEVICE_NAME and size != 0:
         thread = thread_peek()
         if thread != NULL:
             on = thread.streams[thread.device]

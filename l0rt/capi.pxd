@@ -3,7 +3,7 @@
 # same without the GIL.
 
 cdef extern from "l0rt/l0rt.h" nogil:
-    ctypedef struct l0rt_stream:    # opaque; l0rt's own for the life of the process, or the Stream object's it came from
+    ctypedef struct l0rt_stream:    # opaque, borrowed: l0rt's for the life of the process, or its Stream object's
         pass
 
 cdef int l0rt_init() except -1 nogil

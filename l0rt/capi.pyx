@@ -9,7 +9,7 @@ from libc.string cimport strncpy
 from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
-from l0rt.runtime.devices cimport device_at, device_total, ensure
+from l0rt.runtime.devices cimport device_total, ensure
 from l0rt.runtime.heap cimport block_find, pointer_free
 from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_open, lane_synchronize
 from l0rt.runtime.pending cimport block_use
@@ -71,7 +71,7 @@ cdef void note(object error) noexcept:
     strncpy(l0rt_failure_text(), <const char*>text, 1024)
 
 
-# Below, what raises is called through a type that doesn't: its -1 or NULL is looked at here, and the exception stays set.
+# Below, what raises is called through a type that does not: its -1 or NULL is looked at here; the exception stays set.
 ctypedef int (*quiet_void)() noexcept nogil
 ctypedef int (*quiet_int)(int) noexcept nogil
 ctypedef stream_t* (*quiet_stream)(int) noexcept nogil
@@ -239,7 +239,7 @@ cdef int l0rt_memset_async(void* dst, int value, size_t nbytes, l0rt_stream* str
 
 
 cdef int l0rt_last_error(char* text, size_t size) noexcept nogil:
-    """Copy the text of the calling thread's last failure; return its code: a result's number, -1 for others, 0: none."""
+    """Copy the text of the calling thread's last failure; return its code: a result's number, -1: another, 0: none."""
     if text != NULL and size != 0:
         strncpy(text, l0rt_failure_text(), size - 1)
         text[size - 1] = 0

@@ -143,6 +143,10 @@ class DeviceInterface:
     mem_get_info = _missing("mem_get_info")
     reset_peak_memory_stats = _missing("reset_peak_memory_stats")
     reset_accumulated_memory_stats = _missing("reset_accumulated_memory_stats")
+    set_memory_limit = _missing("set_memory_limit")
+    get_memory_limit = _missing("get_memory_limit")
+    set_per_process_memory_fraction = _missing("set_per_process_memory_fraction")
+    get_per_process_memory_fraction = _missing("get_per_process_memory_fraction")
     supported_dtypes = _missing("supported_dtypes")
 
 
@@ -341,6 +345,10 @@ class XpuInterface(DeviceInterface):
     empty_host_cache = _memory.empty_host_cache
     reset_peak_memory_stats = _xpu.reset_peak_memory_stats
     reset_accumulated_memory_stats = _xpu.reset_accumulated_memory_stats
+    set_memory_limit = _memory.set_memory_limit
+    get_memory_limit = _memory.get_memory_limit
+    set_per_process_memory_fraction = _xpu.set_per_process_memory_fraction
+    get_per_process_memory_fraction = _xpu.get_per_process_memory_fraction
     can_device_access_peer = _xpu.can_device_access_peer
     supported_dtypes = _xpu.facts.supported_dtypes
 

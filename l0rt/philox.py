@@ -99,3 +99,17 @@ def randint(seed, offset, count, low, high, dtype="int64"):
     else:
         steps = _wide(raw) if span == 1 << 64 else _wide(raw) % np.uint64(span)
     return (steps + np.uint64(low & 0xFFFFFFFFFFFFFFFF)).astype(known)
+
+
+_KINDS = {"uniform": uniform, "normal": normal, "randint": randint}
+
+
+def draw(kind, generator, nbytes, first, second, dtype):
+    """Return ``nbytes`` of numbers of a kind; ``generator`` gives the seed, and moves on by the words used."""
+    count, rest = divmod(nbytes, np.dtype(dtype).itemsize)
+    if rest:
+        raise ValueError(f"{nbytes} bytes are no whole number of {dtype}")
+    make = _KINDS[kind]
+    make(0, 0, 0, first, second, dtype)  # refuses wrong arguments before the generator moves
+    seed, offset = generator.philox_engine_inputs(words_needed(dtype, count))
+    return make(seed, offset, count, first, second, dtype)

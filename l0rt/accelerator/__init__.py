@@ -5,6 +5,8 @@ from l0rt.accelerator.memory import (
     empty_cache,
     empty_host_cache,
     get_memory_info,
+    get_memory_limit,
+    get_per_process_memory_fraction,
     max_memory_allocated,
     max_memory_reserved,
     memory_allocated,
@@ -12,6 +14,8 @@ from l0rt.accelerator.memory import (
     memory_stats,
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
+    set_memory_limit,
+    set_per_process_memory_fraction,
 )
 from l0rt.accelerator.random import (
     default_generator,
@@ -28,13 +32,6 @@ from l0rt.accelerator.random import (
 )
 from l0rt.interface import get_interface_for_device as _interface
 from l0rt.interface import set_accelerator
-from l0rt.memory import (
-    get_memory_limit,
-    get_per_process_memory_fraction,
-    mem_get_info,
-    set_memory_limit,
-    set_per_process_memory_fraction,
-)
 from l0rt.runtime import interfaces as _interfaces
 from l0rt.runtime.event import Event
 from l0rt.runtime.facade import (
@@ -110,6 +107,7 @@ __all__ = [
 get_device_index = current_device_index
 current_device_idx = current_device_index
 set_device_idx = set_device_index
+mem_get_info = get_memory_info
 
 
 def is_available():

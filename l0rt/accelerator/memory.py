@@ -1,4 +1,4 @@
-"""torch.accelerator.memory's names, on the current accelerator; `l0rt.memory` has everything for the built-in one."""
+"""torch.accelerator.memory's names and limits, on the current accelerator; `l0rt.memory` is the built-in one's."""
 
 from l0rt import memory as _built_in
 from l0rt.runtime.facade import device_or_current as _device_or_current
@@ -10,6 +10,8 @@ __all__ = [
     "empty_cache",
     "empty_host_cache",
     "get_memory_info",
+    "get_memory_limit",
+    "get_per_process_memory_fraction",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
@@ -17,17 +19,25 @@ __all__ = [
     "memory_stats",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
+    "set_memory_limit",
+    "set_per_process_memory_fraction",
 ]
+
+
+def _owner_of(device):
+    """Who answers for the current accelerator's memory, and the device as that wants it."""
+    other = _chosen()
+    return (other, _device_or_current(device)) if other else (_built_in, device)
 
 
 def empty_cache():
     """Give cached device memory that no allocation uses back to the driver, on every device."""
-    (_chosen() or _built_in).empty_cache()
+    _owner_of(None)[0].empty_cache()
 
 
 def empty_host_cache():
     """Give cached pinned memory that no allocation uses back to the driver."""
-    (_chosen() or _built_in).empty_host_cache()
+    _owner_of(None)[0].empty_host_cache()
 
 
 def memory_stats(device_index=None, /):
@@ -35,10 +45,11 @@ def memory_stats(device_index=None, /):
 
     Empty while nothing was allocated.
     """
-    if other := _chosen():
-        return dict(sorted(other.memory_stats(_device_or_current(device_index)).items()))
-    _raise_without_device()
-    return _built_in.memory_stats(device_index)
+    owner, device = _owner_of(device_index)
+    if owner is _built_in:
+        _raise_without_device()
+        return owner.memory_stats(device)
+    return dict(sorted(owner.memory_stats(device).items()))
 
 
 def max_memory_allocated(device_index=None, /):
@@ -53,22 +64,41 @@ def max_memory_reserved(device_index=None, /):
 
 def reset_accumulated_memory_stats(device_index=None, /):
     """Make every total of what was allocated and freed, and every counter, 0."""
-    if other := _chosen():
-        other.reset_accumulated_memory_stats(_device_or_current(device_index))
-    else:
-        _built_in.reset_accumulated_memory_stats(device_index)
+    owner, device = _owner_of(device_index)
+    owner.reset_accumulated_memory_stats(device)
 
 
 def reset_peak_memory_stats(device_index=None, /):
     """Make every peak the current value."""
-    if other := _chosen():
-        other.reset_peak_memory_stats(_device_or_current(device_index))
-    else:
-        _built_in.reset_peak_memory_stats(device_index)
+    owner, device = _owner_of(device_index)
+    owner.reset_peak_memory_stats(device)
 
 
 def get_memory_info(device_index=None, /):
     """Return ``(free, total)`` bytes of device memory."""
-    if other := _chosen():
-        return other.mem_get_info(_device_or_current(device_index))
-    return _built_in.get_memory_info(device_index)
+    owner, device = _owner_of(device_index)
+    return owner.mem_get_info(device)
+
+
+def set_memory_limit(limit, device=None):
+    """Let the allocator reserve at most ``limit`` bytes of ``device``; None for no limit."""
+    owner, device = _owner_of(device)
+    owner.set_memory_limit(limit, device)
+
+
+def get_memory_limit(device=None):
+    """Return the limit of ``device`` in bytes, None if there is none."""
+    owner, device = _owner_of(device)
+    return owner.get_memory_limit(device)
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory."""
+    owner, device = _owner_of(device)
+    owner.set_per_process_memory_fraction(fraction, device)
+
+
+def get_per_process_memory_fraction(device=None):
+    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none."""
+    owner, device = _owner_of(device)
+    return owner.get_per_process_memory_fraction(device)

@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import sys
-import warnings
 
 import l0rt
 from l0rt import config
@@ -37,8 +36,15 @@ def main(argv=None):
         return 130
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
 def make_parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="l0rt",
         description="The runtime layer of a deep-learning framework for Intel GPUs, directly on Level Zero.",
         epilog="Both commands use a GPU if there is one, else the bundled CPU driver, unless L0RT_DRIVER is set.",
@@ -103,9 +109,7 @@ def run_bench(options):
     except ValueError as e:
         raise BadUse(e) from None
     effort = rows.SMOKE if options.smoke else rows.QUICK if options.quick else rows.FULL
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="no GPU", category=UserWarning)  # the head says so
-        found = bench.run(words or SUITES, effort)
+    found = bench.run(words or SUITES, effort)
     if options.json == "-":
         print(json.dumps(found, indent=1))
     else:

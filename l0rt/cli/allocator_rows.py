@@ -39,7 +39,7 @@ for name, nbytes in SIZES.items():
     most = 20 if nbytes <= MIB else 32
     row(f"allocator.malloc_free.{name}.c", f"l0rt_malloc + l0rt_free, {name}, cached", nbytes, ns=most)(malloc_free)
 for name, nbytes in SIZES.items():
-    row(f"allocator.empty_drop.{name}.python", f"l0rt.empty(n) and dropping it, {name}, cached", nbytes, ns=45)(empty_drop)
+    row(f"allocator.empty_drop.{name}.python", f"l0rt.empty(n), dropped, {name}, cached", nbytes, ns=45)(empty_drop)
 
 
 def cached(lab, count):
@@ -79,6 +79,7 @@ def random(lab):
         yield Work(
             lambda n: blocks.swap(slots, sizes, n),
             raw_pair(lab, sizes),
+            most=1000,
             notes=lambda _: {"reserved/live": Note((acc.memory_reserved() - before) / blocks.live, "x", 1.6)},
         )
     finally:

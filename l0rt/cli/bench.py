@@ -13,6 +13,10 @@ from l0rt.cli.rows import ROWS, measure
 FORMAT = 1  # of the JSON; a reader refuses another
 SUITES = {"reference": reference_rows, "allocator": allocator_rows, "streams": streams_rows}
 SHARE = "reserved/requested"
+LEGEND = (
+    "raw: the same call in C on the same driver; ratio: median / raw",
+    "budget: scaled to this machine by the reference rows; > where it is passed",
+)
 
 
 class BadReport(Exception):
@@ -32,7 +36,7 @@ def run(suites, effort):
         with report.progress(len(rows)) as bar:
             task = bar.add_task("", total=len(rows))
             for row in rows:
-                bar.update(task, description=row.id)
+                bar.update(task, description=row.id, refresh=True)
                 results.append(measure(row, lab, effort))
                 bar.advance(task)
         return {
@@ -94,24 +98,23 @@ def summary(results, capabilities):
 
 def show(found, out):
     """Print a report: the head, a table for each suite, further figures, and what could not be measured."""
-    report.print_lines(out, report.head_lines(found["head"]))
+    report.put(out, report.facts(report.head_facts(found["head"])))
     for suite in SUITES:
         rows = {id: row for id, row in found["rows"].items() if row["suite"] == suite}
         measured = {id: row for id, row in rows.items() if "ns" in row}
         if measured:
-            out.print()
-            out.print(_times(suite, measured))
+            report.put(out)
+            report.put(out, _times(suite, measured))
     notes = _notes(found)
     if notes.row_count:
-        out.print()
-        out.print(notes)
+        report.put(out)
+        report.put(out, notes)
     missing = [f"{id}: {row.get('failed') or row['skipped']}" for id, row in found["rows"].items() if "ns" not in row]
     if missing:
-        out.print()
-        report.print_lines(out, ["not measured", *missing])
-    out.print()
-    report.print_lines(out, [f"{found['effort']}: medians of {_round_count(found)} rounds; raw is the same call in C "
-                             "on the same driver; budgets are scaled by the reference rows; docs/bench.md says more"])
+        report.put(out)
+        report.put_lines(out, ["not measured", *missing])
+    report.put(out)
+    report.put_lines(out, [f"{found['effort']}: medians of at most {_round_count(found)} rounds", *LEGEND])
 
 
 def _round_count(found):
@@ -135,9 +138,9 @@ def _times(suite, rows):
 
 def _notes(found):
     made = report.table("further figures", "value", "budget")
-    groups = [(f"{id} {name}", note) for id, row in found["rows"].items() for name, note in row.get("notes", {}).items()]
-    for name, note in [*groups, *found["summary"].items()]:
-        made.add_row(name, note_text(note), _note_limit(note))
+    for id, row in [*found["rows"].items(), ("all traces", {"notes": found["summary"]})]:
+        for name, note in row.get("notes", {}).items():
+            made.add_row(f"{id} {name}", note_text(note), _note_limit(note))
     return made
 
 
@@ -164,8 +167,12 @@ def load(path):
         raise BadReport(f"{path}: {e.strerror or e}") from None
     except ValueError:
         raise BadReport(f"{path} is not JSON") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("rows"), dict):
-        raise BadReport(f"{path} is not a report of this version's `l0rt bench --json`")
+    try:
+        if found["format"] != FORMAT:
+            raise BadReport(f"{path} is not a report that this version can read")
+        title("", found), figures_of(found)
+    except (KeyError, TypeError, AttributeError):
+        raise BadReport(f"{path} is not a report of `l0rt bench --json`") from None
     return found
 
 
@@ -179,26 +186,29 @@ def figures_of(found):
     return figures
 
 
+def title(name, found):
+    """Return the lines that say which report this is."""
+    head = found["head"]
+    note = f" *** {head['caveat']} ***" if head["caveat"] else ""
+    return [
+        f"{name}: l0rt {head['l0rt']}, {head['date']}, {found['effort']}",
+        f"   {head['device']['name']}, driver {head['driver']['version']}{note}",
+        f"   {head['machine']['cpu']}, {head['machine']['cores']} cores",
+    ]
+
+
 def compare(a, b, out):
     """Print two reports' figures next to each other, with their ratios, and name what is only in one."""
-    for name, found in (("A", a), ("B", b)):
-        head = found["head"]
-        note = f" *** {head['caveat']} ***" if head["caveat"] else ""
-        lines = [
-            f"{name}: l0rt {head['l0rt']}, {head['date']}, {found['effort']}",
-            f"   {head['device']['name']}, driver {head['driver']['version']}{note}",
-            f"   {head['machine']['cpu']}, {head['machine']['cores']} cores",
-        ]
-        report.print_lines(out, lines)
+    report.put_lines(out, [*title("A", a), *title("B", b)])
     ours, theirs = figures_of(a), figures_of(b)
     made = report.table("", "A", "B", "B/A")
     for name, (value, text) in ours.items():
         if name in theirs:
             other, other_text = theirs[name]
             made.add_row(name, text, other_text, report.digits(other / value) if value else "")
-    out.print()
-    out.print(made)
+    report.put(out)
+    report.put(out, made)
     for name, only in (("A", ours.keys() - theirs.keys()), ("B", theirs.keys() - ours.keys())):
         if only:
-            out.print()
-            report.print_lines(out, [f"only in {name}", *(f"  {id}" for id in sorted(only))])
+            report.put(out)
+            report.put_lines(out, [f"only in {name}", *(f"  {id}" for id in sorted(only))])

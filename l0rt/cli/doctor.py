@@ -28,7 +28,7 @@ VENDORS = {"0x8086": "Intel", "0x10de": "NVIDIA", "0x1002": "AMD"}
 FALLBACKS = {
     "inorder": "barriers keep the order of each stream",
     "list_sync": "a wait for a stream is a wait for an event at its end",
-    "relaxed": "one allocation has at most max. allocation bytes",
+    "relaxed": "one allocation is no larger than the driver's plain limit",
     "free_ext": "memory is freed once nothing uses it",
     "usable_mem": "free memory comes from other sources, or from l0rt's own accounting",
     "global_ts": "device and host clocks are read one after the other",
@@ -173,27 +173,27 @@ def advice(found):
 def show(found, out):
     """Print the findings."""
     machine, gpu = found["machine"], found["gpu"]
-    lines = [
-        f"l0rt {found['l0rt']}, Python {found['python']}",
-        f"machine     {machine['cpu']}, {machine['cores']} cores, {machine['system']}",
-        f"driver      {used(found)}",
-        f"GPU loader  {library_text(gpu.get('loader'), gpu)}",
-        f"GPU driver  {library_text(gpu.get('intel'), gpu)}",
-        f"CPU driver  {found['cpu_driver']['path']}" + ("" if found["cpu_driver"]["there"] else " (missing)"),
+    pairs = [
+        ("l0rt", f"{found['l0rt']}, Python {found['python']}"),
+        ("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}"),
+        ("driver", used(found)),
+        ("GPU loader", library_text(gpu.get("loader"), gpu)),
+        ("GPU driver", library_text(gpu.get("intel"), gpu)),
+        ("CPU driver", found["cpu_driver"]["path"] + ("" if found["cpu_driver"]["there"] else " (missing)")),
     ]
-    lines += [f"node        {node_text(each)}" for each in found["nodes"]] or ["node        no /dev/dri/renderD*"]
+    pairs += [("node", node_text(each)) for each in found["nodes"]] or [("node", "no /dev/dri/renderD*")]
     if found["wsl"]:
-        lines.append("WSL         /dev/dxg is there")
-    lines += [f"environment {name}={value}" for name, value in found["environment"].items()]
-    report.print_lines(out, lines)
+        pairs.append(("WSL", "/dev/dxg is there"))
+    pairs += [("environment", f"{name}={value}") for name, value in found["environment"].items()]
+    report.put(out, report.facts(pairs))
     for device in found["driver"].get("devices", []):
-        out.print()
-        report.print_lines(out, device_lines(device, found))
-    out.print()
+        report.put(out)
+        report.put(out, report.facts(device_facts(device, found)))
+    report.put(out)
     for sentence in advice(found):
-        out.print(Text(sentence))
+        report.put(out, Text(sentence))
     states = "A device is usable." if found["usable"] else "No device is usable."
-    out.print(Text(states, style="bold green" if found["usable"] else "bold red"))
+    report.put(out, Text(states, style="bold green" if found["usable"] else "bold red"))
 
 
 def used(found):
@@ -224,8 +224,8 @@ def node_text(node):
     return ", ".join(part for part in parts if part)
 
 
-def device_lines(device, found):
-    """Return a device in lines: what it is, what it has, what l0rt does where it lacks something."""
+def device_facts(device, found):
+    """Return a device as (label, text): what it is, what it has, what l0rt does where it lacks something."""
     states = found["trial"].get("devices", [])
     index, capabilities = device["index"], device["capabilities"]
     caveat = report.caveat(device["is_software"])
@@ -236,19 +236,18 @@ def device_lines(device, found):
         state = states[index] or "works: allocated, filled, copied back"
     else:
         state = "not tried"
-    copy = f", copy group {device['copy_ordinal']} ({device['copy_queues']} queues)"
-    lines = [
-        f"device {index}    {device['name']}",
-        *([f"            *** {caveat} ***"] if caveat else []),
-        f"  trial     {state}",
-        f"  driver    version {device['driver_version']}, API {'.'.join(map(str, device['api_version']))}",
-        f"  PCI       {device.get('pci') or 'not told'}, {'integrated' if device['integrated'] else 'discrete'}",
-        f"  memory    {report.size_text(device['total_memory'])}, "
-        f"max. allocation {report.size_text(device['max_alloc'])}",
-        f"  queues    compute group {device['compute_ordinal']} ({device['compute_queues']} queues)"
-        + (copy if device["copy_ordinal"] >= 0 else ", no group that only copies"),
-        f"  clock     {device['timestamp_bits']} bits (kernels: {device['kernel_timestamp_bits']}), "
-        f"{device['timer_hz']:,} Hz",
-        f"  can       {', '.join(name for name in capabilities if name not in lacking) or '-'}",
-    ]
-    return lines + [f"  lacks     {name}: {FALLBACKS.get(name, 'done without')}" for name in lacking]
+    copy = f"copy group {device['copy_ordinal']} ({device['copy_queues']} queues)"
+    return [
+        (f"device {index}", device["name"] + (f" *** {caveat} ***" if caveat else "")),
+        ("  trial", state),
+        ("  version", f"{device['driver_version']}, API {'.'.join(map(str, device['api_version']))}"),
+        ("  PCI", f"{device.get('pci') or 'not told'}, {'integrated' if device['integrated'] else 'discrete'}"),
+        ("  memory", f"{report.size_text(device['total_memory'])}, "
+         f"at most {report.size_text(device['max_alloc'])} at once"),
+        ("  queues", f"compute group {device['compute_ordinal']} ({device['compute_queues']} queues), "
+         + (copy if device["copy_ordinal"] >= 0 else "no group that only copies")),
+        ("  clock", f"{device['timestamp_bits']} bits (kernels: {device['kernel_timestamp_bits']}), "
+         f"{device['timer_hz']:,} Hz"),
+        ("  can", ", ".join(name for name in capabilities if name not in lacking) or "-"),
+        *(("  lacks", f"{name}: {FALLBACKS.get(name, 'done without')}") for name in lacking),
+    ]  # fmt: skip

@@ -42,6 +42,7 @@ cdef class Blocks:
     cdef void** ptr
     cdef size_t* nbytes
     cdef readonly size_t count
+    cdef uint64_t position      # where the next swap goes on
 
     def __cinit__(self, size_t count):
         self.ptr = <void**>calloc(count + 1, sizeof(void*))
@@ -86,7 +87,10 @@ cdef class Blocks:
         return spent
 
     def swap(self, const uint64_t[::1] slots, const uint64_t[::1] sizes, uint64_t n):
-        """Free a slot and allocate into it anew, going round ``slots`` and ``sizes``, both of one power of two."""
+        """Free a slot and allocate into it anew, going round ``slots`` and ``sizes``, both of one power of two.
+
+        The next call goes on where this one ended.
+        """
         cdef uint64_t i, k, start, spent, mask = sizes.shape[0] - 1
         cdef const uint64_t* slot = &slots[0]
         cdef const uint64_t* size = &sizes[0]
@@ -94,13 +98,14 @@ cdef class Blocks:
         with nogil:
             stream = l0rt_current_stream(-1)
             start = now_ns()
-            for i in range(n):
+            for i in range(self.position, self.position + n):
                 k = slot[i & mask]
                 l0rt_free(self.ptr[k])
                 self.ptr[k] = NULL
                 self.ptr[k] = l0rt_malloc(size[i & mask], -1, stream)
                 self.nbytes[k] = size[i & mask]
             spent = now_ns() - start
+        self.position += n
         return spent
 
     def replay(self, const unsigned char[::1] ops, const uint64_t[::1] slots, const uint64_t[::1] sizes, uint64_t n):
@@ -131,10 +136,10 @@ cdef class Blocks:
 
 def current_stream(uint64_t n):
     """l0rt_current_stream of the current device."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_current_stream(-1)
         spent = now_ns() - start
     return spent
@@ -142,10 +147,10 @@ def current_stream(uint64_t n):
 
 def current_device(uint64_t n):
     """l0rt_current_device."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_current_device()
         spent = now_ns() - start
     return spent
@@ -155,10 +160,10 @@ def device_guard(int device, uint64_t n):
     """A device guard, entered and left."""
     cdef const l0rt_guard_impl* impl = xpu_guard_impl()
     cdef l0rt_device_guard guard
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_device_guard_enter(&guard, impl, device)
             l0rt_device_guard_reset_device(&guard)
         spent = now_ns() - start
@@ -170,11 +175,11 @@ def stream_guard(uint64_t n):
     cdef const l0rt_guard_impl* impl = xpu_guard_impl()
     cdef l0rt_stream_guard guard
     cdef l0rt_stream* stream
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         stream = l0rt_pool_stream(-1, 0)
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_stream_guard_enter(&guard, impl, stream)
             l0rt_stream_guard_reset(&guard)
         spent = now_ns() - start
@@ -183,12 +188,12 @@ def stream_guard(uint64_t n):
 
 def copy(size_t dst, size_t src, size_t nbytes, uint64_t n):
     """l0rt_memcpy_async: the append alone; the stream is drained before the loop returns."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     cdef l0rt_stream* stream
     with nogil:
         stream = l0rt_current_stream(-1)
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             l0rt_memcpy_async(<void*>dst, <void*>src, nbytes, stream)
         spent = now_ns() - start
         l0rt_stream_synchronize(stream)

@@ -1,4 +1,4 @@
-"""What a child process finds out for the doctor: opening a driver may abort or hang, so the doctor stays away from it."""
+"""What a child process finds out for the doctor, who stays away from drivers: opening one may abort or hang."""
 
 import json
 import sys
@@ -41,8 +41,8 @@ def driver():
         try:
             devices.lazy.init()
         except (L0Error, ValueError) as e:
-            # The report says itself what else to try; here is what went wrong.
-            return {"error": str(e).removeprefix("no Level Zero device: ").partition(". L0RT_DRIVER=cpu")[0]}
+            # The reason alone: what else to try, the report says itself.
+            return {"error": str(e).rpartition(" device was found: ")[2].partition(". L0RT_DRIVER=cpu")[0]}
     return {
         "library": devices.library.real_path(),
         "loader": devices.library.loader_version(),

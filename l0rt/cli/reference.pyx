@@ -27,10 +27,10 @@ cdef uint64_t now_ns() noexcept nogil:
 
 def empty(uint64_t n):
     """The loop that stands around every C row."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             KEEP(NULL)
         spent = now_ns() - start
     return spent
@@ -38,11 +38,11 @@ def empty(uint64_t n):
 
 def malloc_free(size_t nbytes, uint64_t n):
     """glibc's malloc and free."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     cdef void* ptr
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             ptr = malloc(nbytes)
             KEEP(ptr)
             free(ptr)
@@ -52,14 +52,14 @@ def malloc_free(size_t nbytes, uint64_t n):
 
 def copy(size_t nbytes, uint64_t n):
     """memcpy between two buffers that have been written before."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     cdef char* source = <char*>malloc(2 * nbytes)
     if source == NULL:
         raise MemoryError()
     with nogil:
         memset(source, 1, 2 * nbytes)
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             memcpy(source + nbytes, source, nbytes)
             KEEP(source)
         spent = now_ns() - start

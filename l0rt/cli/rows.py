@@ -120,25 +120,28 @@ def python(statement, **names):
     return lambda n: timer.timeit(n) * 1e9
 
 
-def run(work, loop, n):
-    """Run ``loop`` n times, in portions if the work needs rests; return the nanoseconds it took."""
-    spent, left = 0, n
-    while left > 0:
-        portion = min(left, work.most or left)
+def run(work, loop, n, limit=float("inf")):
+    """Run ``loop`` n times, in portions if the work needs them; return the nanoseconds an operation took.
+
+    Between portions it may stop early: once ``limit`` nanoseconds are spent.
+    """
+    spent, done = 0, 0
+    while done < n and spent < limit:
+        portion = min(n - done, work.most or n)
         spent += loop(portion)
         work.rest()
-        left -= portion
-    return spent
+        done += portion
+    return spent / done
 
 
 def operations(work, loop, round_ns):
     """Warm up; return how many operations fill a round."""
     n = work.n or 1
-    spent = run(work, loop, n)
-    while work.n is None and spent < round_ns / 4:
-        n = int(n * min(10, max(2, round_ns / max(spent, 1))))
-        spent = run(work, loop, n)
-    return work.n or max(1, int(n * round_ns / spent))
+    each = run(work, loop, n)
+    while work.n is None and n * each < round_ns / 4:
+        n = int(n * min(10, max(2, round_ns / max(n * each, 1))))
+        each = run(work, loop, n)
+    return work.n or max(1, int(round_ns / each))
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,10 @@ def figures(work, effort):
     rounds = {name: [] for name in loops}
     for _ in range(min(effort.rounds, work.rounds)):
         for name, loop in loops.items():
-            rounds[name].append(run(work, loop, count[name]) / count[name])
+            each = run(work, loop, count[name], 4 * effort.round_ns)
+            rounds[name].append(each)
+            if not work.n:  # what has become slower since the warm-up is done less often
+                count[name] = max(1, min(count[name], int(2 * effort.round_ns / max(each, 1e-3))))
     return {name: Figure.of(found) for name, found in rounds.items()}
 
 

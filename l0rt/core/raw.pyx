@@ -91,7 +91,7 @@ def event_create_destroy(Context context, Device device, uint64_t n):
     cdef ze_event_desc_t desc
     cdef ze_event_pool_handle_t pool = NULL
     cdef ze_event_handle_t event
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     memset(&pool_desc, 0, sizeof(pool_desc))
     pool_desc.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC
     pool_desc.flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE
@@ -102,7 +102,7 @@ def event_create_destroy(Context context, Device device, uint64_t n):
     with nogil:
         CHECK(ze.zeEventPoolCreate(context._h, &pool_desc, 1, &device._h, &pool))
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             CHECK(ze.zeEventCreate(pool, &desc, &event))
             CHECK(ze.zeEventDestroy(event))
         spent = now_ns() - start
@@ -125,12 +125,12 @@ def signal(CommandList list, EventPool pool, uint64_t n):
 
 def wait_on(CommandList list, EventPool pool, uint64_t n):
     """zeCommandListAppendWaitOnEvents for an event that is complete when the device comes to it."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         CHECK(ze.zeCommandListAppendSignalEvent(list._h, pool.events[0]))
         _drain(list, pool)
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             CHECK(ze.zeCommandListAppendWaitOnEvents(list._h, 1, &pool.events[0]))
         spent = now_ns() - start
         _drain(list, pool)
@@ -140,12 +140,12 @@ def wait_on(CommandList list, EventPool pool, uint64_t n):
 
 def query(CommandList list, EventPool pool, uint64_t n):
     """zeEventQueryStatus of a complete event."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         CHECK(ze.zeCommandListAppendSignalEvent(list._h, pool.events[0]))
         CHECK(ze.zeEventHostSynchronize(pool.events[0], UINT64_MAX))
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             CHECK_READY(ze.zeEventQueryStatus(pool.events[0]))
         spent = now_ns() - start
         _reset(pool, 1)
@@ -156,9 +156,9 @@ def query_pending(CommandList list, EventPool pool, size_t dst, size_t nbytes, i
     """zeEventQueryStatus while ``fills`` long fills stand before the event; scaled to ``n`` if they end before."""
     cdef uint64_t start, spent, done = 0
     cdef unsigned char zero = 0
-    cdef int i
+    cdef int _i
     with nogil:
-        for i in range(fills):
+        for _i in range(fills):
             CHECK(ze.zeCommandListAppendMemoryFill(list._h, <void*>dst, &zero, 1, nbytes, NULL, 0, NULL))
         CHECK(ze.zeCommandListAppendSignalEvent(list._h, pool.events[0]))
         start = now_ns()
@@ -173,12 +173,12 @@ def query_pending(CommandList list, EventPool pool, size_t dst, size_t nbytes, i
 
 def event_synchronize(CommandList list, EventPool pool, uint64_t n):
     """zeEventHostSynchronize of a complete event."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         CHECK(ze.zeCommandListAppendSignalEvent(list._h, pool.events[0]))
         CHECK(ze.zeEventHostSynchronize(pool.events[0], UINT64_MAX))
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             CHECK(ze.zeEventHostSynchronize(pool.events[0], UINT64_MAX))
         spent = now_ns() - start
         _reset(pool, 1)
@@ -203,10 +203,10 @@ def signal_query_synchronize(CommandList list, EventPool pool, uint64_t n):
 
 def copy(CommandList list, EventPool pool, size_t dst, size_t src, size_t nbytes, uint64_t n):
     """zeCommandListAppendMemoryCopy: the append alone."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             CHECK(ze.zeCommandListAppendMemoryCopy(list._h, <void*>dst, <void*>src, nbytes, NULL, 0, NULL))
         spent = now_ns() - start
         _drain(list, pool)
@@ -215,10 +215,10 @@ def copy(CommandList list, EventPool pool, size_t dst, size_t src, size_t nbytes
 
 def copy_synchronize(CommandList list, EventPool pool, size_t dst, size_t src, size_t nbytes, uint64_t n):
     """A copy and the wait for its end."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             CHECK(ze.zeCommandListAppendMemoryCopy(list._h, <void*>dst, <void*>src, nbytes, NULL, 0, NULL))
             _drain(list, pool)
         spent = now_ns() - start
@@ -227,11 +227,11 @@ def copy_synchronize(CommandList list, EventPool pool, size_t dst, size_t src, s
 
 def fill(CommandList list, EventPool pool, size_t dst, size_t nbytes, uint64_t n):
     """zeCommandListAppendMemoryFill with a pattern of one byte: the append alone."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     cdef unsigned char zero = 0
     with nogil:
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             CHECK(ze.zeCommandListAppendMemoryFill(list._h, <void*>dst, &zero, 1, nbytes, NULL, 0, NULL))
         spent = now_ns() - start
         _drain(list, pool)
@@ -240,13 +240,13 @@ def fill(CommandList list, EventPool pool, size_t dst, size_t nbytes, uint64_t n
 
 def idle_synchronize(CommandList list, uint64_t n):
     """zeCommandListHostSynchronize of an idle list."""
-    cdef uint64_t i, start, spent
+    cdef uint64_t _i, start, spent
     if not list.device.driver.caps.list_sync:
         raise UnsupportedError("this driver has no zeCommandListHostSynchronize")
     with nogil:
         CHECK(ze.zeCommandListHostSynchronize(list._h, UINT64_MAX))
         start = now_ns()
-        for i in range(n):
+        for _i in range(n):
             CHECK(ze.zeCommandListHostSynchronize(list._h, UINT64_MAX))
         spent = now_ns() - start
     return spent

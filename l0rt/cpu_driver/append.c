@@ -50,7 +50,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendEventReset(ze_command_list_handle_t ha
   if (list == NULL || event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   cpu_command command = {.op = CPU_OP_RESET};
   command.reset.event = cpu_event_cast(event);
-  if (command.reset.event == NULL || cpu_event_is_counter_based(command.reset.event)) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+  if (command.reset.event == NULL || cpu_event_is_counter_based(command.reset.event))
+    return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
   return cpu_list_append(list, &command, NULL, 0, NULL);
 }
 
@@ -80,7 +81,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_
   enum { RESULT = sizeof(ze_kernel_timestamp_result_t) };
   for (uint32_t i = 0; i < count; i++) {
     cpu_event *event = cpu_event_cast(events[i]);
-    if (event == NULL || !event->timed || cpu_event_is_counter_based(event)) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    if (event == NULL || !event->timed || cpu_event_is_counter_based(event))
+      return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
     ze_result_t result = cpu_memory_check((char *)target + (offsets ? offsets[i] : (size_t)i * RESULT), RESULT, true);
     if (result != ZE_RESULT_SUCCESS) return result;
   }

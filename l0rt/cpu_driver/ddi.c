@@ -3,7 +3,9 @@
  * A table is an array of function pointers that only ever grows at its end. The caller's version says how long its
  * array is: an entry is written only when that version has it. Entries that no function is named for stay untouched. */
 #include <stddef.h>
+#include <string.h>
 
+#include "ddi.h"
 #include "gate.h"
 
 typedef void (*entry)(void);
@@ -116,6 +118,19 @@ TABLE(Kernel, KERNEL)
 TABLE(Sampler, SAMPLER)
 TABLE(PhysicalMem, PHYSICAL)
 TABLE(VirtualMem, VIRTUAL)
+
+#define NAME(since, name) #name,
+
+/* Every function that a program can call, for settings that name one. */
+bool cpu_ddi_knows(const char *name) {
+  static const char *const names[] = {
+      GLOBAL(NAME) DRIVER(NAME) DEVICE(NAME) CONTEXT(NAME) QUEUE(NAME) LIST(NAME) IMAGE(NAME) MEM(NAME) FENCE(NAME)
+      EVENT_POOL(NAME) EVENT(NAME) MODULE(NAME) BUILD_LOG(NAME) KERNEL(NAME) SAMPLER(NAME) PHYSICAL(NAME) VIRTUAL(NAME)
+  };
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
 
 /* Tools and system management: loaders insist on the functions; there is nothing to put into the tables. */
 #define EMPTY(name)                                                                                                   \

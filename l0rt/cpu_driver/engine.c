@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "gate.h"
+#include "invariant.h"
 #include "knobs.h"
 
 enum { POLL = 50000 }; /* nanoseconds */
@@ -77,10 +78,23 @@ static cpu_command *take(cpu_lane *lane, uint64_t *wake) {
 }
 
 static void leave_ring(cpu_engine *engine, cpu_lane *lane) {
+  CPU_INVARIANT(lane->next != NULL && lane->previous != NULL);
   if (engine->lanes == lane) engine->lanes = lane->next == lane ? NULL : lane->next;
   lane->next->previous = lane->previous;
   lane->previous->next = lane->next;
   lane->next = lane->previous = NULL;
+}
+
+/* Exactly the lanes with something to do are in the ring. */
+static bool ring_is_whole(const cpu_engine *engine) {
+  const cpu_lane *lane = engine->lanes;
+  if (lane == NULL) return true;
+  do {
+    if (lane->engine != engine || lane->next->previous != lane || (lane->head == NULL && lane->flying == NULL))
+      return false;
+    lane = lane->next;
+  } while (lane != engine->lanes);
+  return true;
 }
 
 static uint64_t oldest(const cpu_lane *lane) {
@@ -97,7 +111,7 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
   cpu_event *event = command->signal;
   cpu_fence *fence = command->fence;
   cpu_event_wakes wakes = {false, false};
-  bool fence_sleepers = false;
+  bool fence_sleepers = false, point = event != NULL && cpu_event_is_point(event);
   cpu_command_release(command);
   if (event != NULL) {
     if (event->timed) {
@@ -105,7 +119,7 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
       atomic_store_explicit(&event->state->end, cpu_host_ns(), memory_order_relaxed);
     }
     wakes = cpu_event_raise(event);
-    if (cpu_event_is_point(event)) cpu_event_let_go(event);
+    if (point) cpu_event_let_go(event);
   }
   if (fence != NULL) {
     atomic_fetch_sub(&fence->users, 1);
@@ -115,6 +129,8 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
   engine->spare = command;
   if (lane->head == NULL && lane->flying == NULL) leave_ring(engine, lane);
   engine->running = NULL;
+  CPU_INVARIANT_WALK(ring_is_whole(engine));
+  CPU_INVARIANT(oldest(lane) > atomic_load(&lane->finished) && oldest(lane) <= lane->submitted + 1);
   atomic_store(&lane->finished, oldest(lane) - 1);
   atomic_fetch_add(&lane->beat, 1);
   bool lane_sleepers = atomic_load(&lane->sleepers) != 0;

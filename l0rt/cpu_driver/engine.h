@@ -57,8 +57,10 @@ void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order);
 /* Puts a copy of the command at the lane's end; the engine hears of it with the next ring. */
 ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *command);
 
-/* True when nothing is left to do; then the lane may go. */
-bool cpu_lane_idle(cpu_lane *lane);
+/* The number of the last command pushed; are all up to a number complete? Both see the end of a command whose event
+ * has been seen set: the engine does the two under its lock. */
+uint64_t cpu_lane_last(cpu_lane *lane);
+bool cpu_lane_reached(cpu_lane *lane, uint64_t sequence);
 
 /* Waits for all that has been pushed so far: SUCCESS or NOT_READY. */
 ze_result_t cpu_lane_wait(cpu_lane *lane, uint64_t timeout);

@@ -5,6 +5,7 @@
 
 #include "engine.h"
 #include "gate.h"
+#include "invariant.h"
 
 static pthread_mutex_t points = PTHREAD_MUTEX_INITIALIZER;
 
@@ -19,7 +20,9 @@ cpu_event *cpu_event_take(cpu_event *event) {
 
 void cpu_event_let_go(cpu_event *event) {
   bool point = cpu_event_is_point(event); /* asked first: another thread may end it right after */
-  if (atomic_fetch_sub(&event->users, 1) == 1 && point) cpu_delete(event);
+  uint32_t users = atomic_fetch_sub(&event->users, 1);
+  CPU_INVARIANT(users != 0);
+  if (users == 1 && point) cpu_delete(event);
 }
 
 cpu_event *cpu_event_new_point(cpu_event *event) {

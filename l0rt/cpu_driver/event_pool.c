@@ -92,7 +92,8 @@ CPU_EXPORT ze_result_t zeEventCreate(ze_event_pool_handle_t handle, const ze_eve
   if (pool->shared != NULL && !pool->imported) cpu_latch_clear(&event->state->latch);
   event->signal_scope = desc->signal;
   event->wait_scope = desc->wait;
-  event->timed = (pool->flags & (ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP)) != 0;
+  uint32_t timed = ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP;
+  event->timed = (pool->flags & timed) != 0;
   atomic_fetch_add(&pool->events, 1);
   *out = (ze_event_handle_t)event;
   return ZE_RESULT_SUCCESS;

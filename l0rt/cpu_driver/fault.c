@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "ddi.h"
+
 enum { RULES = 64 };
 
 typedef struct {
@@ -84,11 +86,11 @@ static bool read_result(rule *r, const char *text) {
 /* One rule, of `text` up to its end; the text is ours to cut. */
 static bool read_rule(char *text) {
   char *nth = strchr(text, ':');
-  if (nth == NULL || count == RULES || strncmp(text, "ze", 2) != 0) return false;
+  if (nth == NULL || count == RULES) return false;
   *nth++ = '\0';
   char *result = strchr(nth, ':');
   rule *r = &rules[count];
-  if (result == NULL || strlen(text) >= sizeof(r->function)) return false;
+  if (result == NULL || !cpu_ddi_knows(text) || strlen(text) >= sizeof(r->function)) return false;
   *result++ = '\0';
   memset(r, 0, sizeof(*r));
   strcpy(r->function, text);

@@ -18,7 +18,9 @@ static inline void cpu_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64
   syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, deadline == CPU_NEVER ? NULL : &end, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-static inline void cpu_futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
+static inline void cpu_futex_wake(_Atomic uint32_t *word) {
+  syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
 
 static inline void cpu_pause(void) {
 #if defined(__x86_64__)

@@ -80,7 +80,8 @@ static const struct {
     {"L0RT_CPU_TIMESTAMP_HZ", read_hz, "a number from 1 to 1000000000"},
     {"L0RT_CPU_CHAOS", read_chaos, "a number: the seed"},
     {"L0RT_CPU_STRICT", read_strict, "0 or 1"},
-    {"L0RT_CPU_FAIL", cpu_fault_read, "function:nth:RESULT[,...], RESULT a result without ZE_RESULT_, late_oom, hang or slow=MS"},
+    {"L0RT_CPU_FAIL", cpu_fault_read,
+     "function:nth:RESULT[,...], RESULT a result without ZE_RESULT_, late_oom, hang or slow=MS"},
     {"L0RT_CPU_PROFILE", read_profile, "neo-22.43"},
 };
 
@@ -104,7 +105,8 @@ bool cpu_knobs_read(void) {
   }
   for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
     if (strncmp(*entry, "L0RT_CPU_", 9) != 0 || known(*entry)) continue;
-    fprintf(stderr, "l0rt CPU driver: %.*s is no variable of this driver; there are", (int)strcspn(*entry, "="), *entry);
+    fprintf(stderr, "l0rt CPU driver: %.*s is no variable of this driver; there are",
+            (int)strcspn(*entry, "="), *entry);
     for (int i = 0; i < KNOBS; i++) fprintf(stderr, " %s", table[i].name);
     fputc('\n', stderr);
     return false;

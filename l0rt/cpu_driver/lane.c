@@ -68,17 +68,22 @@ ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *prototype) {
   return ZE_RESULT_SUCCESS;
 }
 
-bool cpu_lane_idle(cpu_lane *lane) {
-  pthread_mutex_lock(&lane->engine->lock);
-  bool idle = atomic_load(&lane->finished) == lane->submitted;
-  pthread_mutex_unlock(&lane->engine->lock);
-  return idle;
-}
-
-ze_result_t cpu_lane_wait(cpu_lane *lane, uint64_t timeout) {
+uint64_t cpu_lane_last(cpu_lane *lane) {
   pthread_mutex_lock(&lane->engine->lock);
   uint64_t last = lane->submitted;
   pthread_mutex_unlock(&lane->engine->lock);
+  return last;
+}
+
+bool cpu_lane_reached(cpu_lane *lane, uint64_t sequence) {
+  pthread_mutex_lock(&lane->engine->lock);
+  bool reached = atomic_load(&lane->finished) >= sequence;
+  pthread_mutex_unlock(&lane->engine->lock);
+  return reached;
+}
+
+ze_result_t cpu_lane_wait(cpu_lane *lane, uint64_t timeout) {
+  uint64_t last = cpu_lane_last(lane);
   for (int i = 0; atomic_load_explicit(&lane->finished, memory_order_acquire) < last; i++) {
     if (timeout == 0) return ZE_RESULT_NOT_READY;
     if (i == SPINS) break;

@@ -12,7 +12,9 @@ typedef struct {
   _Atomic uint32_t waiters; /* sleeping hosts; without any, raising costs no system call */
 } cpu_latch;
 
-static inline bool cpu_latch_is_set(cpu_latch *latch) { return atomic_load_explicit(&latch->set, memory_order_acquire) != 0; }
+static inline bool cpu_latch_is_set(cpu_latch *latch) {
+  return atomic_load_explicit(&latch->set, memory_order_acquire) != 0;
+}
 
 static inline void cpu_latch_clear(cpu_latch *latch) { atomic_store_explicit(&latch->set, 0, memory_order_release); }
 

@@ -72,9 +72,9 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
 
 /* Is the device still at it? */
 static bool busy(cpu_list *list) {
-  if (list->immediate) return !cpu_lane_idle(&list->lane);
+  if (list->immediate) return !cpu_lane_reached(&list->lane, cpu_lane_last(&list->lane));
   cpu_queue *queue = cpu_cast(list->queue, CPU_QUEUE); /* a queue that is gone was idle */
-  return queue != NULL && atomic_load(&queue->lane.finished) < list->last;
+  return queue != NULL && !cpu_lane_reached(&queue->lane, list->last);
 }
 
 CPU_EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {
@@ -172,7 +172,8 @@ static ze_result_t record(cpu_list *list, const cpu_command *command) {
   return ZE_RESULT_SUCCESS;
 }
 
-/* Puts a command that waits for these events, as many as fit one. They are taken for the moment: the command holds them itself once it is put. */
+/* Puts a command that waits for these events, as many as fit one. They are taken for the moment only: the command
+ * holds them itself once it is put. */
 static ze_result_t put_with_waits(cpu_list *list, cpu_command *command, uint32_t count, ze_event_handle_t *waits) {
   cpu_event *taken[CPU_WAITS];
   uint8_t n = 0;

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "invariant.h"
+
 struct cpu_slots cpu_slots;
 
 enum {
@@ -20,7 +22,8 @@ static uint32_t free_count;
 static _Atomic int64_t ledger[CPU_KINDS];
 
 static const char *const names[CPU_KINDS] = {
-    "driver", "device", "context", "queue", "list", "fence", "event_pool", "event", "point", "physical", "reservation", "usm",
+    "driver", "device", "context", "queue", "list", "fence", "event_pool", "event",
+    "point",  "physical", "reservation", "usm",
 };
 
 static cpu_object *slot(uint32_t number) { return (cpu_object *)(cpu_slots.base + (uintptr_t)(number - 1) * CPU_SLOT); }
@@ -68,6 +71,7 @@ void cpu_delete(void *pointer) {
   cpu_object *object = pointer;
   uint32_t live = atomic_exchange_explicit(&object->live, 0, memory_order_acq_rel);
   if (live == 0) return; /* two threads destroyed it at once: the first one wins */
+  CPU_INVARIANT(live <= CPU_KINDS);
   cpu_count((cpu_kind)(live - 1), -1);
   uint32_t number = (uint32_t)(((uintptr_t)object - cpu_slots.base) / CPU_SLOT) + 1;
   pthread_mutex_lock(&lock);

@@ -37,6 +37,7 @@ CPU_EXPORT ze_result_t zeCommandQueueCreate(ze_context_handle_t context_handle, 
   queue->index = desc->index;
   queue->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
   cpu_lane_init(&queue->lane, engine, cpu_queue_desc_in_order(desc));
+  pthread_mutex_init(&queue->submitting, NULL);
   atomic_fetch_add(&context->children, 1);
   *out = (ze_command_queue_handle_t)queue;
   return ZE_RESULT_SUCCESS;
@@ -46,7 +47,8 @@ CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
   if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (atomic_load(&queue->fences) != 0 || !cpu_lane_idle(&queue->lane)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  if (atomic_load(&queue->fences) != 0 || !cpu_lane_reached(&queue->lane, cpu_lane_last(&queue->lane)))
+    return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   atomic_fetch_sub(&queue->context->children, 1);
   cpu_delete(queue);
   return ZE_RESULT_SUCCESS;
@@ -72,7 +74,7 @@ static ze_result_t push_list(cpu_queue *queue, cpu_list *list) {
     if (result != ZE_RESULT_SUCCESS) return result;
   }
   list->queue = queue;
-  list->last = queue->lane.submitted;
+  list->last = cpu_lane_last(&queue->lane);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -96,8 +98,12 @@ CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle
   if (fence_handle != NULL && (fence == NULL || fence->queue != queue))
     return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
   ze_result_t result = check_lists(queue, count, lists);
-  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) result = push_list(queue, cpu_list_cast(lists[i]));
+  if (result != ZE_RESULT_SUCCESS) return result;
+  pthread_mutex_lock(&queue->submitting);
+  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
+    result = push_list(queue, cpu_list_cast(lists[i]));
   if (result == ZE_RESULT_SUCCESS && fence != NULL) result = push_fence(queue, fence);
+  pthread_mutex_unlock(&queue->submitting);
   cpu_engine_ring(queue->lane.engine);
   return result == ZE_RESULT_SUCCESS && queue->synchronous ? cpu_lane_wait(&queue->lane, CPU_NEVER) : result;
 }

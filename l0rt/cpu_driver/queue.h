@@ -11,7 +11,8 @@ typedef struct cpu_queue {
   uint32_t ordinal;
   uint32_t index;
   bool synchronous;
-  _Atomic uint32_t fences; /* alive: they must go first */
+  _Atomic uint32_t fences;   /* alive: they must go first */
+  pthread_mutex_t submitting; /* one thread's lists never get between another's */
   cpu_lane lane;
 } cpu_queue;
 

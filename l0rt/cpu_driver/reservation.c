@@ -44,7 +44,9 @@ static reservation *find(uintptr_t address) {
   return r;
 }
 
-static page *page_at(const reservation *r, uintptr_t address) { return &r->pages[(address - r->base) / CPU_VIRTUAL_SMALL]; }
+static page *page_at(const reservation *r, uintptr_t address) {
+  return &r->pages[(address - r->base) / CPU_VIRTUAL_SMALL];
+}
 
 bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping) {
   if (atomic_load_explicit(&count, memory_order_acquire) == 0) return false;

@@ -24,7 +24,9 @@ typedef struct {
 
 extern int cpu_physical_file; /* -1 before the first piece */
 
-static inline cpu_physical *cpu_physical_cast(ze_physical_mem_handle_t handle) { return cpu_cast(handle, CPU_PHYSICAL); }
+static inline cpu_physical *cpu_physical_cast(ze_physical_mem_handle_t handle) {
+  return cpu_cast(handle, CPU_PHYSICAL);
+}
 
 typedef struct {
   uintptr_t base; /* of the mapping, or of the allocation, that a pointer falls into */

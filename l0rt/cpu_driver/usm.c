@@ -8,6 +8,7 @@
 #include "engine.h"
 #include "fault.h"
 #include "gate.h"
+#include "invariant.h"
 #include "knobs.h"
 #include "reservation.h"
 
@@ -25,7 +26,11 @@ bool cpu_usm_charge(cpu_device *device, size_t size) {
   return false;
 }
 
-void cpu_usm_refund(cpu_device *device, size_t size) { atomic_fetch_sub(&device->used, size); }
+void cpu_usm_refund(cpu_device *device, size_t size) {
+  uint64_t used = atomic_fetch_sub(&device->used, size);
+  CPU_INVARIANT(used >= size);
+  (void)used;
+}
 
 static cpu_heap *heap_of(const cpu_block *block) {
   return block->type == ZE_MEMORY_TYPE_DEVICE ? &cpu_device_heap : &cpu_host_heap;
@@ -59,7 +64,8 @@ bool cpu_usm_end(cpu_found found, uint32_t state) {
     cpu_heap_unmap_file(heap_of(found.block), found);
     close(found.block->file);
   }
-  if (found.block->device != NULL && !found.block->imported) cpu_usm_refund(found.block->device, charged(found.block->size));
+  if (found.block->device != NULL && !found.block->imported)
+    cpu_usm_refund(found.block->device, charged(found.block->size));
   cpu_count(CPU_USM, -1);
   cpu_heap_give(heap_of(found.block), found);
   return true;

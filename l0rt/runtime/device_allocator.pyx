@@ -165,7 +165,8 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
         if status > 0:
             raise error_of(status)
         if status == L0RT_INVALID_POINTER:
-            raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} is not the start of an allocation of l0rt")
+            raise InvalidArgumentError(
+                f"invalid device pointer: {<size_t>ptr:#x} is not the start of an allocation of l0rt")
         if status == L0RT_DOUBLE_FREE:
             raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
         if status == L0RT_INVALID_SIZE:
@@ -244,7 +245,7 @@ def _fill_keys():
 
 
 def flat_stats(device=None):
-    """Return every statistic of ``device``'s allocator under torch's flat key, sorted; empty while nothing was allocated."""
+    """Return the statistics of ``device``'s allocator under torch's flat keys, sorted; empty before any."""
     cdef l0rt_heap* heap
     if not lazy.initialized:
         return {}

@@ -2,10 +2,9 @@
 
 import pickle
 
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
+import pytest
 
 
 def test_there_is_an_accelerator():
@@ -47,7 +46,10 @@ def test_names_of_devices():
     assert device("xpu") != device("xpu:0")
     assert {device(0): 1}[device("xpu:0")] == 1
     assert (str(device(1)), repr(device(1)), repr(device("xpu"))) == (
-        "xpu:1", "device(type='xpu', index=1)", "device(type='xpu')")
+        "xpu:1",
+        "device(type='xpu', index=1)",
+        "device(type='xpu')",
+    )
     assert pickle.loads(pickle.dumps(device(1))) == device(1)
 
 
@@ -82,10 +84,23 @@ def test_capability_follows_the_current_device():
 
 
 def test_index_arguments_are_checked_everywhere():
-    for function in (acc.current_stream, acc.default_stream, acc.synchronize, acc.memory_stats, acc.memory_allocated,
-                     acc.memory_reserved, acc.max_memory_allocated, acc.max_memory_reserved, acc.get_memory_info,
-                     acc.reset_peak_memory_stats, acc.reset_accumulated_memory_stats, acc.get_device_capability,
-                     l0rt.memory.get_memory_limit, l0rt.xpu.get_device_name, acc.Stream):
+    for function in (
+        acc.current_stream,
+        acc.default_stream,
+        acc.synchronize,
+        acc.memory_stats,
+        acc.memory_allocated,
+        acc.memory_reserved,
+        acc.max_memory_allocated,
+        acc.max_memory_reserved,
+        acc.get_memory_info,
+        acc.reset_peak_memory_stats,
+        acc.reset_accumulated_memory_stats,
+        acc.get_device_capability,
+        l0rt.memory.get_memory_limit,
+        l0rt.xpu.get_device_name,
+        acc.Stream,
+    ):
         for index in (63, -1, -7):
             with pytest.raises(IndexError, match="The device index is out of range. It must be in"):
                 function(index)

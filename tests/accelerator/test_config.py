@@ -5,10 +5,10 @@ import os
 import re
 
 import pytest
+from l0rt import config
 
 from helpers.process import run_python
 from helpers.source import ROOT
-from l0rt import config
 
 PAGE = (ROOT / "docs/settings.md").read_text()
 ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("| `")]

@@ -5,14 +5,14 @@ import copy
 import pickle
 import struct
 
-import numpy as np
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
 import l0rt.xpu as xpu
-from helpers.process import run_python
+import numpy as np
+import pytest
 from l0rt import philox
+
+from helpers.process import run_python
 
 
 @pytest.fixture(autouse=True)

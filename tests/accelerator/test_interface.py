@@ -4,11 +4,9 @@ import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
-from helpers.process import run_python
+import pytest
 from l0rt.interface import (
     DeviceGuard,
     DeviceInterface,
@@ -19,6 +17,8 @@ from l0rt.interface import (
     register_stream_method,
     stream_methods,
 )
+
+from helpers.process import run_python
 
 
 def test_the_built_in_interface_answers_for_every_way_to_name_it():

@@ -2,10 +2,9 @@
 
 import gc
 
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
+import pytest
 from l0rt import memory
 
 MIB = 1 << 20
@@ -25,14 +24,36 @@ def test_the_keys_are_torchs():
     l0rt.empty(1).free()
     stats = acc.memory_stats()
     assert list(stats) == sorted(stats)
-    families = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
-                "inactive_split_bytes", "requested_bytes")
-    keys = {f"{f}.{p}.{s}" for f in families for p in ("all", "small_pool", "large_pool")
-            for s in ("current", "peak", "allocated", "freed")}
-    keys |= {f"{f}.{s}" for f in ("oversize_allocations", "oversize_segments")
-             for s in ("current", "peak", "allocated", "freed")}
-    keys |= {"num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free",
-             "max_split_size"}
+    families = (
+        "allocation",
+        "segment",
+        "active",
+        "inactive_split",
+        "allocated_bytes",
+        "reserved_bytes",
+        "active_bytes",
+        "inactive_split_bytes",
+        "requested_bytes",
+    )
+    keys = {
+        f"{f}.{p}.{s}"
+        for f in families
+        for p in ("all", "small_pool", "large_pool")
+        for s in ("current", "peak", "allocated", "freed")
+    }
+    keys |= {
+        f"{f}.{s}"
+        for f in ("oversize_allocations", "oversize_segments")
+        for s in ("current", "peak", "allocated", "freed")
+    }
+    keys |= {
+        "num_alloc_retries",
+        "num_ooms",
+        "num_sync_all_streams",
+        "num_device_alloc",
+        "num_device_free",
+        "max_split_size",
+    }
     assert set(stats) == keys
     nested = memory.memory_stats_as_nested_dict()
     assert nested["active"]["all"]["current"] == stats["active.all.current"]
@@ -124,8 +145,17 @@ def test_a_limit_as_a_fraction():
             memory.set_per_process_memory_fraction(wrong)
 
 
-@pytest.mark.parametrize(("limit", "error"), [(0, ValueError), (-1, ValueError), (1 << 64, ValueError), (1.5, TypeError),
-                                              ("1GiB", TypeError), (True, TypeError)])
+@pytest.mark.parametrize(
+    ("limit", "error"),
+    [
+        (0, ValueError),
+        (-1, ValueError),
+        (1 << 64, ValueError),
+        (1.5, TypeError),
+        ("1GiB", TypeError),
+        (True, TypeError),
+    ],
+)
 def test_wrong_limits(limit, error):
     with pytest.raises(error, match="memory limit"):
         memory.set_memory_limit(limit)

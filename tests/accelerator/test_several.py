@@ -2,14 +2,14 @@
 
 import threading
 
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
 import l0rt.xpu as xpu
+import pytest
+from l0rt.interface import register_interface_for_device, set_accelerator
+
 from helpers import demo
 from helpers.process import run_python
-from l0rt.interface import register_interface_for_device, set_accelerator
 
 
 @pytest.fixture
@@ -86,6 +86,11 @@ def test_its_memory_is_served_by_the_same_allocator(demo_is_current):
     acc.reset_peak_memory_stats(1)
     assert acc.max_memory_allocated(1) == before
     acc.reset_accumulated_memory_stats(1)
+    acc.set_memory_limit(4096, "demo:1")
+    with pytest.raises(l0rt.OutOfMemoryError):
+        heap.malloc(32 << 20)
+    acc.set_memory_limit(None, 1)
+    assert acc.mem_get_info(1) == acc.get_memory_info(1)
     acc.empty_cache()
     acc.empty_host_cache()
     assert acc.memory_reserved(1) == 0

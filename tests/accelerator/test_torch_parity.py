@@ -6,11 +6,11 @@ import os
 import re
 from functools import cache
 
-import pytest
-
 import l0rt.accelerator
 import l0rt.interface
 import l0rt.xpu
+import pytest
+
 from helpers.process import run_python
 from helpers.source import ROOT
 

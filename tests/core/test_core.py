@@ -2,9 +2,8 @@
 
 import gc
 
-import pytest
-
 import l0rt.accelerator as acc
+import pytest
 from l0rt.core import cmdlist, context, device, driver, event, memory
 from l0rt.runtime import devices
 

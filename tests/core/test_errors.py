@@ -2,9 +2,8 @@
 
 import pickle
 
-import pytest
-
 import l0rt
+import pytest
 from l0rt.ze import status, table
 
 

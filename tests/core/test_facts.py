@@ -2,9 +2,8 @@
 
 import os
 
-import pytest
-
 import l0rt.xpu as xpu
+import pytest
 from l0rt.ze import affinity, pci
 
 TORCH_FIELDS = """name platform_name vendor device_id driver_version version max_compute_units gpu_eu_count

@@ -2,11 +2,11 @@
 
 import sys
 
-import pytest
-
 import l0rt
 import l0rt.accelerator
 import l0rt.xpu
+import pytest
+
 from helpers.ci import skip_unless_ci
 from helpers.process import run
 

@@ -194,12 +194,11 @@ cdef class Loops:
     def pairs(self, size_t nbytes, int64_t count, uintptr_t stream=1):
         """malloc and free at once, by pointer."""
         cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
-        cdef int64_t i
         cdef double start
         with nogil:
             free_(malloc_(arena, nbytes))
             start = now()
-            for i in range(count):
+            for _ in range(count):
                 free_(malloc_(arena, nbytes))
         return (now() - start) / count
 

@@ -5,12 +5,11 @@ import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import l0rt
+from l0rt.interface import DeviceInterface
 from l0rt.runtime.allocator import Allocator
 from l0rt.runtime.lazy import LazyInit
 from l0rt.runtime.plainmemory import PlainMemory
-
-import l0rt
-from l0rt.interface import DeviceInterface
 
 DEVICES = 2
 CAPACITY = 64 << 20
@@ -236,6 +235,9 @@ class DemoInterface(DeviceInterface):
 
     def mem_get_info(device=None):
         return CAPACITY - allocator(device).memory.counters["used"], CAPACITY
+
+    def set_memory_limit(limit, device=None):
+        allocator(device).set_limit(limit)
 
     def get_device_properties(device=None):
         return SimpleNamespace(name="a demonstration")

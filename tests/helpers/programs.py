@@ -2,10 +2,9 @@
 
 import random
 
-import numpy as np
-
 import l0rt
 import l0rt.accelerator as acc
+import numpy as np
 
 STREAMS, BUFFERS, NBYTES = 8, 6, 4096
 

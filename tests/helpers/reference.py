@@ -12,8 +12,8 @@ import l0rt.xpu
 
 HEAD = """# Reference
 
-What each name does, from its docstring. Made by `python tests/helpers/reference.py > docs/reference.md`, and compared by
-a test.
+What each name does, from its docstring. Made by `python tests/helpers/reference.py > docs/reference.md`; a test
+compares both.
 """
 CLASSES = ("Stream", "Event", "Buffer", "Generator", "device")
 MODULES = ("accelerator", "xpu", "memory", "interface", "config")

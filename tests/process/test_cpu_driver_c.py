@@ -19,9 +19,8 @@ pytestmark = pytest.mark.skipif(
 def make(word, tmp_path):
     # The tests set what they need, and expect the defaults otherwise.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("L0RT_CPU_", "ZE_", "MAKE"))}
-    done = subprocess.run(
-        ["make", "--no-print-directory", "-C", TESTS, f"BUILD={tmp_path}", word], env=env, capture_output=True, text=True, timeout=600
-    )
+    command = ["make", "--no-print-directory", "-C", TESTS, f"BUILD={tmp_path}", word]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

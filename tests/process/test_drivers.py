@@ -2,16 +2,17 @@
 
 import shutil
 
+import l0rt
 import pytest
 
-import l0rt
 from helpers.ci import skip_unless_ci
 from helpers.process import run_python
 from helpers.rings import LOADER, installed
 
 QUIET = (0, "", "")
 NO_DRIVER = dict.fromkeys(
-    ("L0RT_DRIVER", "L0RT_CPU_DEVICES", "ZE_ENABLE_ALT_DRIVERS", "NEOReadDebugKeys", "SetCommandStreamReceiver"))
+    ("L0RT_DRIVER", "L0RT_CPU_DEVICES", "ZE_ENABLE_ALT_DRIVERS", "NEOReadDebugKeys", "SetCommandStreamReceiver")
+)
 
 
 def outcome(result):
@@ -22,14 +23,15 @@ WITHOUT = """
 import l0rt, l0rt.accelerator as acc
 assert acc.is_available() is False and acc.device_count() == 0
 assert acc.current_accelerator() == l0rt.device("xpu") and acc.current_accelerator(check_available=True) is None
-assert acc.memory_stats() == {} and acc.memory_allocated() == 0
+assert l0rt.xpu.memory_stats() == {} and l0rt.xpu.memory_allocated() == 0
 with acc.device_index(None):
     pass
 e = l0rt.Event()
 assert e.query()
 for use in (lambda: l0rt.empty(64), acc.current_stream, acc.Stream, acc.synchronize, acc.current_device_index,
             lambda: acc.set_device_index(0), e.record, acc.empty_cache, acc.get_memory_info, acc.default_stream,
-            acc.get_device_capability, l0rt.xpu.init, lambda: acc.device_index(0).__enter__(),
+            acc.get_device_capability, acc.memory_stats, acc.memory_allocated, l0rt.xpu.init,
+            lambda: acc.device_index(0).__enter__(),
             l0rt.xpu.get_device_name, lambda: l0rt.memory.set_memory_limit(1 << 20)):
     for _ in range(2):
         try:
@@ -117,9 +119,17 @@ for path in ("driver", "disable", "stream_pool_size"):
     assert outcome(run_python(code, NO_DRIVER)) == QUIET
 
 
-OPTIONAL = ["zeInitDrivers", "zeCommandListHostSynchronize", "zeMemFreeExt", "zeDeviceGetGlobalTimestamps",
-            "zeDevicePciGetPropertiesExt", "zeDriverGetLastErrorDescription", "zeDriverGetExtensionFunctionAddress",
-            "zeDeviceGetStatus", "zelLoaderTranslateHandle"]
+OPTIONAL = [
+    "zeInitDrivers",
+    "zeCommandListHostSynchronize",
+    "zeMemFreeExt",
+    "zeDeviceGetGlobalTimestamps",
+    "zeDevicePciGetPropertiesExt",
+    "zeDriverGetLastErrorDescription",
+    "zeDriverGetExtensionFunctionAddress",
+    "zeDeviceGetStatus",
+    "zelLoaderTranslateHandle",
+]
 
 WORK = """
 import sys
@@ -151,7 +161,8 @@ except l0rt.OutOfMemoryError:
 @pytest.mark.parametrize("lacking", [[name] for name in OPTIONAL] + [OPTIONAL], ids=lambda names: "+".join(names)[:40])
 def test_every_optional_function_has_a_fallback(lacking):
     assert [name for name, _, required in table_entries() if not required] == sorted(
-        OPTIONAL, key=[n for n, _, _ in table_entries()].index)
+        OPTIONAL, key=[n for n, _, _ in table_entries()].index
+    )
     assert outcome(run_python(f"LACKING = {lacking}\n{WORK}", {**NO_DRIVER, "L0RT_DRIVER": "cpu"})) == QUIET
 
 

@@ -61,7 +61,9 @@ if pid == 0:
         try:
             use()
         except RuntimeError as error:
-            assert "Cannot re-initialize XPU in forked subprocess. To use XPU with multiprocessing, you must use the 'spawn' start method" in str(error), error
+            assert str(error).startswith(
+                "Cannot re-initialize XPU in forked subprocess. To use XPU with multiprocessing, "
+                "you must use the 'spawn' start method"), error
             told += 1
     x.free()
     del e, h, shared
@@ -104,7 +106,9 @@ if __name__ == "__main__":
 """)
     environment = {**os.environ, **CPU}
     environment.pop("PYTHONPATH", None)
-    done = subprocess.run([sys.executable, script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
     assert outcome(done) == QUIET
 
 
@@ -114,7 +118,7 @@ if __name__ == "__main__":
         "",
         "raise SystemExit(0)",
         "del l0rt, acc",
-        "import threading; threading.Thread(target=lambda: [x.fill(i % 256) for i in range(10000)], daemon=True).start()",
+        "import threading; threading.Thread(target=lambda: [x.fill(i % 9) for i in range(9999)], daemon=True).start()",
         "import atexit; atexit.register(x.fill, 3)",
         "import builtins; builtins.kept = [x, e, s, h]",
         "class Late:\n    def __del__(self): x.free()\nlate = Late(); builtins_late = late",
@@ -158,8 +162,14 @@ x = l0rt.empty(64)
 def start(code, extra):
     environment = {**os.environ, **CPU, **extra}
     environment.pop("PYTHONPATH", None)
-    return subprocess.Popen([sys.executable, "-u", "-c", code], env=environment, cwd="/", stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-u", "-c", code],
+        env=environment,
+        cwd="/",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 HANG = {"L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang"}

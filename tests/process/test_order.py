@@ -27,7 +27,9 @@ def test_programs_equal_the_sequential_model_without(disabled):
 def test_programs_equal_the_sequential_model_on_a_driver_that_uses_its_freedom(disabled):
     for chaos in range(1, 4):
         code = PROGRAMS + f"print({{seed: w for seed in range({CHAOS}) if (w := wrong_buffers(seed))}})"
-        result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_DISABLE": disabled, "L0RT_CPU_CHAOS": chaos}, timeout=3600)
+        result = run_python(
+            code, {"L0RT_DRIVER": "cpu", "L0RT_DISABLE": disabled, "L0RT_CPU_CHAOS": chaos}, timeout=3600
+        )
         assert (result.returncode, result.stdout, result.stderr) == (0, "{}\n", "")
 
 

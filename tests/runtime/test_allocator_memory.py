@@ -3,7 +3,6 @@
 import random
 
 import pytest
-
 from l0rt.errors import L0Error, OutOfMemoryError
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -5,7 +5,6 @@ import random
 import threading
 
 import pytest
-
 from l0rt.errors import L0Error
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -4,11 +4,10 @@ import copy
 import gc
 import pickle
 
-import numpy as np
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
+import numpy as np
+import pytest
 
 CHUNK = 4 << 20  # staging copies pageable memory in pieces of this size
 
@@ -41,12 +40,20 @@ def test_every_call_of_a_copy_is_accepted():
 @pytest.mark.checks_data
 def test_any_object_with_the_buffer_protocol():
     x = l0rt.empty(16)
-    for source in (b"0123456789abcdef", bytearray(range(16)), memoryview(bytes(16)), np.arange(4, dtype="i4"),
-                   np.arange(16, dtype="u1").reshape(4, 4), (np.arange(2, dtype="c8"))):
+    for source in (
+        b"0123456789abcdef",
+        bytearray(range(16)),
+        memoryview(bytes(16)),
+        np.arange(4, dtype="i4"),
+        np.arange(16, dtype="u1").reshape(4, 4),
+        (np.arange(2, dtype="c8")),
+    ):
         x.copy_from(source)
         out = bytearray(16)
         x.copy_to(out)
-        assert bytes(out) == bytes(memoryview(source).cast("B") if not isinstance(source, np.ndarray) else source.tobytes())
+        assert bytes(out) == bytes(
+            memoryview(source).cast("B") if not isinstance(source, np.ndarray) else source.tobytes()
+        )
 
 
 @pytest.mark.checks_data
@@ -148,8 +155,15 @@ def test_the_memory_lives_as_long_as_a_view_of_it():
 def test_a_freed_buffer_refuses_everything():
     x, y = l0rt.empty(64), l0rt.empty(64)
     x.free()
-    for attempt in (x.free, lambda: x.ptr, lambda: x.fill(0), lambda: x.copy_from(y), lambda: y.copy_from(x),
-                    lambda: x.copy_to(y), lambda: x.record_stream(acc.current_stream())):
+    for attempt in (
+        x.free,
+        lambda: x.ptr,
+        lambda: x.fill(0),
+        lambda: x.copy_from(y),
+        lambda: y.copy_from(x),
+        lambda: x.copy_to(y),
+        lambda: x.record_stream(acc.current_stream()),
+    ):
         with pytest.raises(ValueError, match="was freed"):
             attempt()
 

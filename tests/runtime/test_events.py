@@ -5,11 +5,10 @@ import gc
 import pickle
 import threading
 
-import numpy as np
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
+import numpy as np
+import pytest
 from l0rt.runtime.event import elapsed_ms
 from l0rt.runtime.eventcache import cache_state
 

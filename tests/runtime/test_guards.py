@@ -2,10 +2,9 @@
 
 import threading
 
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
+import pytest
 
 
 def test_none_and_negative_change_nothing():
@@ -18,8 +17,14 @@ def test_none_and_negative_change_nothing():
 
 
 def test_construction_checks_nothing_and_entering_does():
-    for index, error in ((63, IndexError), (1 << 40, IndexError), ("xpu:01", RuntimeError), ("cpu", ValueError),
-                         (1.5, TypeError), (object(), TypeError)):
+    for index, error in (
+        (63, IndexError),
+        (1 << 40, IndexError),
+        ("xpu:01", RuntimeError),
+        ("cpu", ValueError),
+        (1.5, TypeError),
+        (object(), TypeError),
+    ):
         guard = acc.device_index(index)
         with pytest.raises(error), guard:
             pass
@@ -87,7 +92,13 @@ def test_the_device_is_the_threads_own():
 @pytest.mark.needs_two_devices
 def test_the_guards_of_xpu():
     xpu, x = l0rt.xpu, l0rt.empty(64, device=1)
-    for guard in (xpu.device(1), xpu.device("xpu:1"), xpu.device_of(x), xpu.device_of(acc.Stream(1)), xpu._DeviceGuard(1)):
+    for guard in (
+        xpu.device(1),
+        xpu.device("xpu:1"),
+        xpu.device_of(x),
+        xpu.device_of(acc.Stream(1)),
+        xpu._DeviceGuard(1),
+    ):
         with guard:
             assert xpu.current_device() == 1
         assert xpu.current_device() == 0

@@ -4,11 +4,10 @@ import copy
 import pickle
 import threading
 
-import numpy as np
-import pytest
-
 import l0rt
 import l0rt.accelerator as acc
+import numpy as np
+import pytest
 
 
 def test_the_pool_hands_out_32_streams_a_priority_in_turn():

@@ -77,7 +77,7 @@ def test_sizes_offsets_and_values_are_the_official_ones(tmp_path):
     (tmp_path / "official").mkdir()
     ours = said_by("l0rt/ze.h", names, tmp_path / "ours").splitlines()
     theirs = said_by(str(OFFICIAL), names, tmp_path / "official").splitlines()
-    assert [line for line in zip(ours, theirs) if line[0] != line[1]] == []
+    assert [line for line in zip(ours, theirs, strict=True) if line[0] != line[1]] == []
 
 
 @needs_headers
@@ -92,7 +92,8 @@ def test_what_the_official_headers_lack_says_that_it_is_newer():
             if name is None or name.group(1) not in ours or known(name.group(1), official):
                 continue
             since = re.search(r"/\* 1\.(\d+)\b", line)
-            assert since is not None and int(since.group(1)) > version, f"{path.name}: {line.strip()}"
+            assert since is not None, f"{path.name}: {line.strip()}"
+            assert int(since.group(1)) > version, f"{path.name}: {line.strip()}"
 
 
 @needs_compiler

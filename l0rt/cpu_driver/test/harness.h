@@ -75,7 +75,9 @@ static inline ze_command_list_handle_t immediate_on(uint32_t ordinal, uint32_t i
   return list;
 }
 
-static inline ze_command_list_handle_t in_order_list(void) { return immediate_on(0, 0, ZE_COMMAND_QUEUE_FLAG_IN_ORDER); }
+static inline ze_command_list_handle_t in_order_list(void) {
+  return immediate_on(0, 0, ZE_COMMAND_QUEUE_FLAG_IN_ORDER);
+}
 static inline ze_command_list_handle_t loose_list(void) { return immediate_on(0, 0, 0); }
 
 static inline ze_event_pool_handle_t pool_of(uint32_t count, uint32_t flags) {

@@ -5,8 +5,28 @@
 uint64_t l0rt_cpu_live(int kind) { return (uint64_t)kind * 0; }
 const char *l0rt_cpu_kind_name(int kind) { return kind < 0 ? "" : NULL; }
 
-static void work_on(ze_driver_handle_t a_driver) {
+/* The loader's own: the driver's handle behind its wrapping, if there is one. */
+ze_result_t zelLoaderTranslateHandle(int type, void *handle, void **translated);
+
+/* A function fetched by its address is the driver's, past the loader: it takes the driver's own handles only. */
+static void extension_functions_take_translated_handles(bool wrapped) {
+  ze_result_t (*version)(ze_driver_handle_t, char *, size_t *);
+  OK(zeDriverGetExtensionFunctionAddress(driver, "zeIntelGetDriverVersionString", (void **)&version));
+  size_t size = 0;
+  CHECK(version(driver, NULL, &size) == (wrapped ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS));
+  ze_driver_handle_t own;
+  enum { DRIVER = 0 };
+  OK(zelLoaderTranslateHandle(DRIVER, driver, (void **)&own));
+  char text[64];
+  OK(version(own, NULL, &size));
+  CHECK(size > 1 && size <= sizeof(text));
+  OK(version(own, text, &size));
+  CHECK(strlen(text) + 1 == size);
+}
+
+static void work_on(ze_driver_handle_t a_driver, bool wrapped) {
   driver = a_driver;
+  extension_functions_take_translated_handles(wrapped);
   uint32_t one = 1;
   OK(zeDeviceGet(driver, &one, &device));
   ze_device_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
@@ -55,7 +75,7 @@ int main(void) {
   OK(zeInit(0));
   OK(zeDriverGet(&count, drivers));
   CHECK(count >= 1);
-  for (uint32_t i = 0; i < count; i++) work_on(drivers[i]);
+  for (uint32_t i = 0; i < count; i++) work_on(drivers[i], count > 1);
   printf("hosted: %u driver(s) ok\n", count);
   return 0;
 }

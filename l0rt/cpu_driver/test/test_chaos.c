@@ -34,7 +34,8 @@ static void events_order_what_they_are_waited_for(void) {
   for (int round = 1; round < 20; round++) {
     for (int i = 0; i < EVENTS; i++) {
       int value = round * 100 + i;
-      OK(zeCommandListAppendMemoryFill(i & 1 ? list : other, a + i, &value, sizeof(int), sizeof(int), events[i], 0, NULL));
+      ze_command_list_handle_t turn = i & 1 ? list : other;
+      OK(zeCommandListAppendMemoryFill(turn, a + i, &value, sizeof(int), sizeof(int), events[i], 0, NULL));
     }
     OK(zeCommandListAppendMemoryCopy(list, c, a, EVENTS * sizeof(int), NULL, EVENTS, events));
     OK(zeCommandListHostSynchronize(list, FOREVER));

@@ -161,15 +161,16 @@ int main(void) {
       {"L0RT_CPU_TIMESTAMP_BITS", "0"},  {"L0RT_CPU_TIMESTAMP_BITS", "65"},  {"L0RT_CPU_TIMESTAMP_HZ", "19.2e6"},
       {"L0RT_CPU_CHAOS", "yes"},         {"L0RT_CPU_STRICT", "on"},          {"L0RT_CPU_PROFILE", "neo"},
       {"L0RT_CPU_FAIL", "zeMemFree"},    {"L0RT_CPU_FAIL", "zeMemFree:0:NOT_READY"},
-      {"L0RT_CPU_FAIL", "zeX:1:BOO"},    {"L0RT_CPU_FAIL", "zeX:1:slow="},   {"L0RT_CPU_FAIL", "zeX:1:NOT_READY,"},
-      {"L0RT_CPU_FAIL", "zeX:1:hang"},   {"L0RT_CPU_" "NONE", "1"},
+      {"L0RT_CPU_FAIL", "zeInit:1:BOO"}, {"L0RT_CPU_FAIL", "zeInit:1:slow="}, {"L0RT_CPU_FAIL", "zeInit:1:NOT_READY,"},
+      {"L0RT_CPU_FAIL", "zeInit:1:hang"}, {"L0RT_CPU_FAIL", "zeMemFee:1:NOT_READY"},   {"L0RT_CPU_" "NONE", "1"},
   };
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) refuses(wrong[i][0], wrong[i][1]);
   static const char *const right[][2] = {
       {"L0RT_CPU_DEVICES", ""},           {"L0RT_CPU_DEVICES", "64"},        {"L0RT_CPU_MEMORY", "4096"},
       {"L0RT_CPU_MEMORY", "64TiB"},       {"L0RT_CPU_TIMESTAMP_BITS", "64"}, {"L0RT_CPU_STRICT", "0"},
       {"L0RT_CPU_CHAOS", "0"},            {"L0RT_CPU_PROFILE", "neo-22.43"},
-      {"L0RT_CPU_FAIL", "zeMemFree:1:NOT_READY,zeMemAllocHost:2:late_oom,zeCommandListAppendBarrier:3:hang,zeInit:9:slow=0"},
+      {"L0RT_CPU_FAIL",
+       "zeMemFree:1:NOT_READY,zeMemAllocHost:2:late_oom,zeCommandListAppendBarrier:3:hang,zeInit:9:slow=0"},
   };
   for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) takes(right[i][0], right[i][1]);
   does("L0RT_CPU_DEVICES", "3", three_devices);

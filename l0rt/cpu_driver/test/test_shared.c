@@ -15,7 +15,9 @@ static void other_process(void) {
   begin();
   unsigned char *memory, *copy = host_memory(SIZE), value = 9;
   ze_event_pool_handle_t pool;
-  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, *(ze_ipc_mem_handle_t *)&tickets.events, 0, (void **)&memory));
+  ze_ipc_mem_handle_t wrong; /* a pool's ticket */
+  memcpy(&wrong, &tickets.events, sizeof(wrong));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, wrong, 0, (void **)&memory));
   OK(zeMemOpenIpcHandle(context, device, tickets.memory, 0, (void **)&memory));
   OK(zeEventPoolOpenIpcHandle(context, tickets.events, &pool));
   ze_event_handle_t start = event_of(pool, 0), done = event_of(pool, 1);

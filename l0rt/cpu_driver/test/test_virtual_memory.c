@@ -40,7 +40,8 @@ static void a_range_grows_piece_by_piece(void) {
     pieces[i] = physical(LARGE);
     OK(zeVirtualMemMap(context, base + (size_t)i * LARGE, LARGE, pieces[i], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
   }
-  GIVES(ERROR_INVALID_ARGUMENT, zeVirtualMemMap(context, base, LARGE, pieces[0], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  GIVES(ERROR_INVALID_ARGUMENT,
+        zeVirtualMemMap(context, base, LARGE, pieces[0], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
   GIVES(ERROR_UNSUPPORTED_ALIGNMENT,
         zeVirtualMemMap(context, base + SMALL, LARGE, pieces[0], 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
   OK(zeCommandListAppendMemoryFill(list, base, &one, 1, PIECES * LARGE, NULL, 0, NULL));

@@ -1,0 +1,73 @@
+"""The command line as such: help, version, and refusals in one line."""
+
+import sys
+
+import l0rt as package
+import pytest
+
+from helpers.cli import complaint, l0rt
+from helpers.process import run_python
+
+
+def test_version():
+    result = l0rt("--version")
+    assert (result.returncode, result.stdout) == (0, f"l0rt {package.__version__}\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["doctor", "--help"], ["bench", "--help"]])
+def test_help(words):
+    result = l0rt(*words)
+    assert result.returncode == 0, result
+    assert "usage: l0rt" in result.stdout
+    assert "--smoke" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "doctor"),
+        (["dance"], "dance"),
+        (["--loud"], "required"),
+        (["doctor", "dance"], "dance"),
+        (["bench", "dance"], "'dance'"),
+        (["bench", "allocator", "dance"], "'dance'"),
+        (["bench", "--loud"], "--loud"),
+        (["bench", "--json"], "--json"),
+        (["bench", "--json", "/no/such/folder/report.json"], "No such file or directory"),
+        (["bench", "compare"], "two reports"),
+        (["bench", "compare", "a.json"], "two reports"),
+        (["bench", "compare", "a.json", "b.json"], "a.json: No such file"),
+    ],
+)
+def test_bad_words_are_refused_in_one_line(words, says):
+    assert says in complaint(l0rt(*words))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("L0RT_DRIVER", "warp"), ("L0RT_DISABLE", "gravity"), ("L0RT_STREAM_POOL_SIZE", "0")]
+)
+def test_a_bad_setting_is_refused_in_one_line(name, value):
+    text = complaint(l0rt("bench", "--smoke", env={name: value}))
+    assert name in text
+    assert "expected" in text
+
+
+def test_no_driver_is_told_in_one_line():
+    result = l0rt("bench", "--smoke", env={"L0RT_DRIVER": "/no/such/library.so"})
+    assert result.returncode == 1, result
+    assert "/no/such/library.so cannot be opened" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_reader_who_has_seen_enough():
+    code = f"""
+import subprocess
+with subprocess.Popen([{sys.executable!r}, "-m", "l0rt", "doctor"], stdout=subprocess.PIPE,
+                      stderr=subprocess.PIPE) as child:
+    child.stdout.close()
+    print(child.stderr.read().decode())
+"""
+    result = run_python(code)
+    assert result.returncode == 0, result
+    assert "Traceback" not in result.stdout

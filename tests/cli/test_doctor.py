@@ -1,0 +1,134 @@
+"""`l0rt doctor` says what is there, what is used, and what is wrong; nothing takes it down."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import l0rt as package
+import pytest
+from l0rt.ze import loader
+
+from helpers.cli import l0rt
+from helpers.process import run_python
+
+ANY = {"L0RT_DRIVER": None, "L0RT_CPU_DEVICES": None}
+
+
+def library(folder, source):
+    """Compile a shared library to play a driver."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    path = folder / "driver.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", path], input=source, text=True, check=True)
+    return path
+
+
+def test_the_cpu_driver_is_named_as_what_it_is():
+    result = l0rt("doctor", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2})
+    assert result.returncode == 0, result
+    assert result.stdout.count("l0rt CPU device") == 2
+    assert result.stdout.count("CPU driver: not a GPU") == 2
+    assert result.stdout.count("works: allocated, filled, copied back") == 2
+    assert package.cpu_driver_path() in "".join(result.stdout.split())
+    assert "A device is usable." in result.stdout
+
+
+def test_without_a_gpu_it_says_why_and_uses_the_cpu_driver():
+    if loader.gpu_nodes():
+        pytest.skip("there is a GPU on this machine")
+    result = l0rt("doctor", env=ANY)
+    text = " ".join(result.stdout.split())
+    assert result.returncode == 0, result
+    assert "(L0RT_DRIVER=auto)" in text
+    assert f"No GPU is seen: {loader.why_no_gpu()}." in text
+    assert "The bundled CPU driver is used." in text
+
+
+def test_with_gpu_asked_for_and_none_there_it_fails():
+    if loader.gpu_nodes():
+        pytest.skip("there is a GPU on this machine")
+    result = l0rt("doctor", env={**ANY, "L0RT_DRIVER": "gpu"})
+    text = " ".join(result.stdout.split())
+    assert result.returncode == 1, result
+    assert f"No GPU is seen: {loader.why_no_gpu()}." in text
+    assert "L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU." in text
+    assert "No device is usable." in text
+
+
+def test_a_driver_that_is_not_there():
+    result = l0rt("doctor", env={"L0RT_DRIVER": "/no/such/library.so"})
+    assert result.returncode == 1, result
+    assert "No driver could be used: /no/such/library.so cannot be opened" in " ".join(result.stdout.split())
+    assert result.stderr == ""
+
+
+def test_a_library_that_is_no_driver(tmp_path):
+    path = library(tmp_path, "int nothing;")
+    result = l0rt("doctor", env={"L0RT_DRIVER": path})
+    assert result.returncode == 1, result
+    assert "is no Level Zero library" in " ".join(result.stdout.split())
+
+
+def test_a_driver_that_aborts_does_not_take_the_doctor_down(tmp_path):
+    path = library(
+        tmp_path, "#include <stdlib.h>\n__attribute__((constructor)) static void start(void) { abort(); }"
+    )
+    result = l0rt("doctor", env={"L0RT_DRIVER": path})
+    assert result.returncode == 1, result
+    assert "the driver ended its process by SIGABRT while it was opened and used" in " ".join(result.stdout.split())
+
+
+def test_a_driver_that_hangs_does_not_hold_the_doctor_up(tmp_path):
+    path = library(
+        tmp_path, "#include <unistd.h>\n__attribute__((constructor)) static void start(void) { sleep(50); }"
+    )
+    code = f"from l0rt.cli import doctor; doctor.PATIENCE = 3; print(doctor.ask('driver', {str(path)!r}))"
+    result = run_python(code, timeout=40)
+    assert "did not answer within 3 seconds" in result.stdout, result
+
+
+def test_a_device_that_fails_its_trial():
+    fault = "zeCommandListAppendMemoryFill:1:ERROR_DEVICE_LOST"
+    result = l0rt("doctor", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "L0RT_CPU_FAIL": fault})
+    assert result.returncode == 1, result
+    assert re.search(r"^  trial +DeviceLostError", result.stdout, re.MULTILINE)
+    assert f"L0RT_CPU_FAIL={fault}" in result.stdout
+
+
+def test_a_driver_that_does_not_start():
+    fault = "zeInit:1:ERROR_UNINITIALIZED,zeInitDrivers:1:ERROR_UNINITIALIZED"
+    result = l0rt("doctor", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_FAIL": fault})
+    assert result.returncode == 1, result
+    assert "ERROR_UNINITIALIZED" in result.stdout
+
+
+def test_fallbacks_are_named():
+    result = l0rt("doctor", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "L0RT_DISABLE": "inorder,list_sync"})
+    assert result.returncode == 0, result
+    assert re.search(r"^  lacks +inorder: barriers keep the order of each stream$", result.stdout, re.MULTILINE)
+    assert re.search(r"^  lacks +list_sync: ", result.stdout, re.MULTILINE)
+
+
+def test_a_bad_setting_is_a_finding():
+    result = l0rt("doctor", env={"L0RT_DISABLE": "gravity"})
+    assert result.returncode == 1, result
+    assert "L0RT_DISABLE='gravity' is not valid" in " ".join(result.stdout.split())
+    assert result.stderr == ""
+
+
+def test_the_findings_as_json():
+    result = l0rt("doctor", "--json", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2})
+    found = json.loads(result.stdout)
+    assert found["usable"] is True
+    assert [device["is_software"] for device in found["driver"]["devices"]] == [True, True]
+    assert found["trial"] == {"devices": [None, None]}
+    assert found["cpu_driver"] == {"path": package.cpu_driver_path(), "there": True}
+    assert found["environment"]["L0RT_CPU_DEVICES"] == "2"
+
+
+def test_plain_text_of_eighty_columns():
+    result = l0rt("doctor", env={"COLUMNS": None})
+    assert "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80

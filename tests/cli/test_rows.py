@@ -1,0 +1,126 @@
+"""How a row is defined and measured, without any driver."""
+
+from contextlib import contextmanager
+
+import pytest
+from l0rt.cli import report
+from l0rt.cli.rows import ROWS, SMOKE, Budget, Effort, Note, Row, Skip, Work, measure, row
+
+
+def made(open, **options):
+    return Row("demo.row.c", "demo", "a row", contextmanager(open), Budget(), **options)
+
+
+def test_a_row_is_measured_with_its_counterparts():
+    calls = []
+
+    def loop(name, cost):
+        def run(n):
+            calls.append((name, n))
+            return n * cost
+
+        return run
+
+    def open(lab):
+        yield Work(loop("own", 30), loop("raw", 20), loop("beside", 10),
+                   notes=lambda figures: {"share": Note(figures["own"].median)})  # fmt: skip
+
+    result = measure(made(open), None, Effort("demo", 3000, 5))
+    assert {name: figure.median for name, figure in result.figures.items()} == {"own": 30, "raw": 20, "beside": 10}
+    assert len(result.figures["own"].rounds) == 5
+    assert result.notes["share"].value == 30
+    assert [name for name, _ in calls[-6:]] == ["own", "raw", "beside"] * 2
+    assert calls[-3:] == [("own", 100), ("raw", 150), ("beside", 300)]
+
+
+def test_portions_and_rests():
+    seen = []
+
+    def open(lab):
+        yield Work(lambda n: seen.append(n) or n * 1.0, n=10, most=4, rest=lambda: seen.append("rest"))
+
+    measure(made(open), None, Effort("demo", 1e6, 1))
+    assert seen == [4, "rest", 4, "rest", 2, "rest"] * 2
+
+
+def test_what_becomes_slow_is_done_less_often():
+    done = []
+
+    def open(lab):
+        def run(n):
+            done.append(n)
+            return n * (1.0 if sum(done) < 30000 else 1e6)
+
+        yield Work(run)
+
+    measure(made(open), None, Effort("demo", 1e4, 20))
+    assert done[-1] == 1
+
+
+def test_a_row_that_cannot_be_measured_says_why():
+    def skips(lab):
+        raise Skip("no such thing here")
+        yield
+
+    def fails(lab):
+        yield Work(lambda n: 1 // 0)
+
+    assert measure(made(skips), None, SMOKE).skipped == "no such thing here"
+    assert measure(made(fails), None, SMOKE).failed.startswith("ZeroDivisionError: ")
+    assert measure(made(skips, long=True), None, SMOKE).skipped == "not with --smoke"
+
+
+def test_it_is_cleaned_up_after_a_failure():
+    closed = []
+
+    def fails(lab):
+        try:
+            yield Work(lambda n: 1 // 0)
+        finally:
+            closed.append(True)
+
+    assert measure(made(fails), None, SMOKE).failed
+    assert closed == [True]
+
+
+def test_an_id_is_given_once():
+    taken = next(iter(ROWS), None)
+    if taken is None:
+        row("demo", taken := "demo.once.c", "")(None)
+    with pytest.raises(ValueError, match="two rows"):
+        row("demo", taken, "again")(None)
+
+
+@pytest.mark.parametrize(
+    ("budget", "raw", "limit"),
+    [
+        (Budget(), 5, None),
+        (Budget(ns=10), None, 20),
+        (Budget(over_raw=10), 5, 25),
+        (Budget(over_raw=10), None, None),
+        (Budget(times=(0.5, "other")), None, 50),
+        (Budget(times=(0.5, "absent")), None, None),
+        (Budget(ns=30, times=(0.5, "other")), None, 50),
+    ],
+)
+def test_budgets(budget, raw, limit):
+    assert budget.limit(raw, {"other": 100}, scale=2) == limit
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (None, ""),
+        (0, "0.00 ns"),
+        (1.234, "1.23 ns"),
+        (12.34, "12.3 ns"),
+        (99.96, "100 ns"),
+        (999.4, "999 ns"),
+        (999.6, "1.00 µs"),
+        (12345, "12.3 µs"),
+        (999_600, "1.00 ms"),
+        (3.21e9, "3.21 s"),
+    ],
+)
+def test_times_have_three_digits(ns, text):
+    assert report.time_text(ns) == text
