@@ -18,7 +18,7 @@ runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena ru
 runtime.segments runtime.heap runtime.allocator runtime.plainmemory
 runtime.lazy runtime.devices runtime.interfaces runtime.naming runtime.eventcache runtime.lane runtime.streampool
 runtime.current runtime.event runtime.device_allocator runtime.host_allocator runtime.staging runtime.stream
-runtime.guard runtime.facade runtime.generator
+runtime.guard runtime.facade runtime.generator runtime.guardtable
 buffer capi
 cli.reference cli.loops
 """.split()

@@ -6,7 +6,6 @@ change above reaches every node that was not set itself. docs/settings.md lists 
 """
 
 import builtins
-import difflib
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -109,11 +108,16 @@ for _name, (_parse, _places) in _INHERITED.items():
         _SETTINGS[_place + _name] = _Setting(None, _parse, "none")
 
 
+def _likeness(path, known):
+    """How many letters both have in common at their beginnings and ends."""
+    return len(os.path.commonprefix([path, known])) + len(os.path.commonprefix([path[::-1], known[::-1]]))
+
+
 def _find(path):
     if isinstance(path, str) and path in _SETTINGS:
         return _SETTINGS[path]
-    near = difflib.get_close_matches(path, _SETTINGS, n=1) if isinstance(path, str) else []
-    meant = f" (did you mean {near[0]!r}?)" if near else ""
+    near = max(_SETTINGS, key=lambda known: _likeness(path, known)) if isinstance(path, str) else None
+    meant = f" (did you mean {near!r}?)" if near and _likeness(path, near) > 0.8 * len(near) else ""
     raise ValueError(f"no setting {path!r}{meant}; there are {', '.join(sorted(_SETTINGS))}")
 
 

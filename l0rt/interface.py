@@ -11,6 +11,7 @@ from l0rt.runtime import generator as _generator
 from l0rt.runtime import interfaces as _interfaces
 from l0rt.runtime import naming as _naming
 from l0rt.runtime import stream as _stream
+from l0rt.runtime.guardtable import Table as _Table
 
 __all__ = [
     "DeviceGuard",
@@ -19,6 +20,7 @@ __all__ = [
     "XpuInterface",
     "get_interface_for_device",
     "get_registered_device_interfaces",
+    "register_guard_impl",
     "register_interface_for_device",
     "register_stream_method",
     "set_accelerator",
@@ -284,6 +286,29 @@ def _interface_of_methods(name, current_stream, create_stream_context, set_strea
             "_set_stream_by_id": staticmethod(set_stream_by_id),
         },
     )
+
+
+def register_guard_impl(table, base=DeviceInterface):
+    """Register the device type that a guard table (include/l0rt/guard_impl.h) names; return its interface.
+
+    ``table`` is a capsule named ``l0rt_guard_impl`` or an address; the table lives as long as the process. Devices,
+    streams and events go through it; ``base``, a `DeviceInterface`, has the rest.
+    """
+    functions = _Table(table)
+    names = "device_count current_device exchange_device maybe_exchange_device set_device synchronize".split()
+    names += "current_stream default_stream set_stream".split()
+    members = {name: getattr(functions, name) for name in names}
+    members.update(
+        {
+            "__doc__": f"What {functions.type} brought: a guard table.",
+            "Stream": staticmethod(functions.new_stream),
+            "Event": staticmethod(functions.new_event),
+            "stream": staticmethod(lambda stream: stream),
+        }
+    )
+    interface = type(f"{functions.type.capitalize()}Interface", (base,), members)
+    register_interface_for_device(functions.type, interface)
+    return interface
 
 
 class XpuInterface(DeviceInterface):
