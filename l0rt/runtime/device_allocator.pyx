@@ -9,7 +9,7 @@ from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
-from l0rt.runtime.eventcache cimport refuse, slot_query, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport refuse, slot_poll, slot_release, slot_wait
 from l0rt.runtime.heap cimport (
     arena_malloc,
     heap_arena,
@@ -49,7 +49,13 @@ cdef int op_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
 
 
 cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
-    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(<l0rt_stream*>stream)
+    """NULL is the ticket of a stream that is known to be idle."""
+    cdef l0rt_stream* on = <l0rt_stream*>stream
+    cdef l0rt_slot* slot
+    ticket[0] = NULL
+    if l0rt_load64(&on.done) >= on.issued:
+        return 0
+    slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(on)
     if slot == NULL:
         return forget_error()
     ticket[0] = slot
@@ -58,14 +64,14 @@ cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
 
 cdef int op_query(void* self, void* ticket) noexcept nogil:
     """A lost device touches memory no more."""
-    if not table.alive or (<l0rt_slot*>ticket).device.lost:
+    if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
         return 0
-    cdef int done = (<int (*)(l0rt_slot*) noexcept nogil>slot_query)(<l0rt_slot*>ticket)
-    return 0 if done == 1 else 1 if done == 0 else forget_error()
+    cdef int done = slot_poll(<l0rt_slot*>ticket)
+    return 0 if done == 1 else 1 if done == 0 else ZE_RESULT_ERROR_UNKNOWN
 
 
 cdef int op_wait(void* self, void* ticket) noexcept nogil:
-    if not table.alive or (<l0rt_slot*>ticket).device.lost:
+    if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
         return 0
     if (<int (*)(l0rt_slot*, uint64_t) noexcept nogil>slot_wait)(<l0rt_slot*>ticket, UINT64_MAX) < 0:
         return forget_error()
@@ -329,7 +335,9 @@ def set_limit(limit, device=None):
             raise ValueError(f"a memory limit must be positive, got {limit}")
         bytes = limit
     cdef l0rt_device* record = device_at(index_of(device, current_device(), lazy.device_type))
-    heap_set_limit(device_heap(record), bytes)
+    cdef l0rt_heap* heap = device_heap(record)
+    with nogil:
+        heap_set_limit(heap, bytes)
 
 
 def get_limit(device=None):
