@@ -3,163 +3,31 @@
 import gc
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
-from libc.string cimport memset
 
-from cpython.exc cimport PyErr_Clear
-from l0rt.core.memory cimport memory_release, memory_reserve
-from l0rt.core.virtualmem cimport (
-    physical_create,
-    physical_destroy,
-    virtual_free,
-    virtual_map,
-    virtual_reserve,
-    virtual_unmap,
-)
 from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
+from l0rt.runtime.device_memory cimport close_heap, device_ops, device_options, forget_heap
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
-from l0rt.runtime.eventcache cimport refuse, slot_query, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport refuse
 from l0rt.runtime.heap cimport (
     arena_malloc,
     heap_arena,
-    heap_close,
     heap_create,
     heap_empty_cache,
     heap_set_limit,
 )
-from l0rt.runtime.lane cimport lane_ticket
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
-from l0rt.runtime.ranges cimport range_close
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
-from l0rt.ze.status cimport is_device_lost
 
 from l0rt.errors import InvalidArgumentError, OutOfMemoryError
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.ze.status import error_of
-
-cdef enum:
-    GRANULE = 1 << 21               # what large pages are, and what every driver with virtual memory takes
-
-# --- The core's table of memory operations, on Level Zero. `self` is the l0rt_device.
-
-
-cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
-    cdef l0rt_device* device = <l0rt_device*>self
-    if not table.alive or device.lost:
-        return ZE_RESULT_ERROR_DEVICE_LOST
-    return lost_or(device, memory_reserve(
-        device.context, device.handle, device.info.max_alloc, device.caps.relaxed, nbytes, out))
-
-
-cdef int op_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
-    return memory_release((<l0rt_device*>self).context, False, ptr) if table.alive else 0
-
-
-cdef int op_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
-    if not table.alive:
-        return ZE_RESULT_ERROR_DEVICE_LOST
-    return lost_or(<l0rt_device*>self, virtual_reserve((<l0rt_device*>self).context, nbytes, out))
-
-
-cdef int op_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
-    return virtual_free((<l0rt_device*>self).context, ptr, nbytes) if table.alive else 0
-
-
-cdef int op_piece_create(void* self, size_t nbytes, void** out) noexcept nogil:
-    cdef l0rt_device* device = <l0rt_device*>self
-    if not table.alive or device.lost:
-        return ZE_RESULT_ERROR_DEVICE_LOST
-    return lost_or(device, physical_create(device.context, device.handle, nbytes, <ze_physical_mem_handle_t*>out))
-
-
-cdef int op_piece_destroy(void* self, void* piece, size_t nbytes) noexcept nogil:
-    if not table.alive:
-        return 0
-    return physical_destroy((<l0rt_device*>self).context, <ze_physical_mem_handle_t>piece)
-
-
-cdef int op_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
-    cdef l0rt_device* device = <l0rt_device*>self
-    if not table.alive:
-        return ZE_RESULT_ERROR_DEVICE_LOST
-    return lost_or(device, virtual_map(device.context, ptr, nbytes, <ze_physical_mem_handle_t>piece))
-
-
-cdef int op_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
-    return virtual_unmap((<l0rt_device*>self).context, ptr, nbytes) if table.alive else 0
-
-
-cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
-    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(<l0rt_stream*>stream)
-    if slot == NULL:
-        return forget_error()
-    ticket[0] = slot
-    return 0
-
-
-cdef int op_query(void* self, void* ticket) noexcept nogil:
-    """A lost device touches memory no more."""
-    if not table.alive or (<l0rt_slot*>ticket).device.lost:
-        return 0
-    cdef int done = (<int (*)(l0rt_slot*) noexcept nogil>slot_query)(<l0rt_slot*>ticket)
-    return 0 if done == 1 else 1 if done == 0 else forget_error()
-
-
-cdef int op_wait(void* self, void* ticket) noexcept nogil:
-    if not table.alive or (<l0rt_slot*>ticket).device.lost:
-        return 0
-    if (<int (*)(l0rt_slot*, uint64_t) noexcept nogil>slot_wait)(<l0rt_slot*>ticket, UINT64_MAX) < 0:
-        return forget_error()
-    return 0
-
-
-cdef void op_drop(void* self, void* ticket) noexcept nogil:
-    slot_release(<l0rt_slot*>ticket)
-
-
-cdef int op_is_oom(int code) noexcept nogil:
-    return (code == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY or code == ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
-            or code == ZE_RESULT_ERROR_UNSUPPORTED_SIZE)
-
-
-cdef int forget_error() noexcept nogil:
-    """The core deals in codes: what was raised below is one of them here."""
-    with gil:
-        PyErr_Clear()
-    return ZE_RESULT_ERROR_UNKNOWN
-
-
-cdef int lost_or(l0rt_device* device, ze_result_t result) noexcept nogil:
-    if is_device_lost(result):
-        l0rt_store_int(&device.lost, 1)
-    return result
-
-
-cdef void stream_ops(l0rt_memory_ops* ops) noexcept:
-    """Fill in what depends on streams alone: any memory that streams use has these."""
-    ops.release = op_release
-    ops.record = op_record
-    ops.query = op_query
-    ops.wait = op_wait
-    ops.drop = op_drop
-    ops.is_oom = op_is_oom
-
-
-cdef l0rt_memory_ops _ops
-stream_ops(&_ops)
-_ops.reserve = op_reserve
-_ops.range_reserve = op_range_reserve
-_ops.range_release = op_range_release
-_ops.piece_create = op_piece_create
-_ops.piece_destroy = op_piece_destroy
-_ops.piece_map = op_piece_map
-_ops.piece_unmap = op_piece_unmap
 
 # --- Heaps and arenas, made when they are first needed.
 
@@ -174,13 +42,9 @@ cdef l0rt_heap* device_heap(l0rt_device* device) except NULL nogil:
 cdef int make_heap(l0rt_device* device) except -1:
     """With the GIL held throughout, so that one thread makes it."""
     cdef l0rt_heap_options options
-    memset(&options, 0, sizeof(options))
-    if device.caps.vmm:
-        options.granule = GRANULE
-        # an eighth more than there is, as holes move up; the core takes more ranges should it not be enough
-        options.range = device.info.total_memory // 8 * 9 // GRANULE * GRANULE
+    device_options(device, &options)
     if device.heap == NULL:
-        device.heap = heap_create(&_ops, device, &options)
+        device.heap = heap_create(&device_ops, device, &options)
         if device.heap == NULL:
             raise MemoryError()
     return 0
@@ -323,13 +187,12 @@ def stats_of(size_t heap):
     return flat
 
 
-def memory_allocated(device=None, /):
-    """Return the bytes that allocations on ``device`` (the current one by default) hold, each rounded up to 512."""
+cdef int64_t allocated_bytes(device) except -1:
     cdef l0rt_heap* heap
     cdef l0rt_arena* arena
     cdef int64_t total = 0
     cdef int pool
-    if not lazy.initialized:
+    if device_total() == 0 or not lazy.initialized:
         return 0
     heap = heap_of(device)
     arena = heap.arenas if heap != NULL else NULL
@@ -340,10 +203,19 @@ def memory_allocated(device=None, /):
     return total
 
 
-def memory_reserved(device=None, /):
-    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+cdef int64_t reserved_bytes(device) except -1:
     cdef l0rt_heap* heap = heap_of(device) if lazy.initialized else NULL
     return heap.reserved if heap != NULL else 0
+
+
+def memory_allocated(device=None):
+    """Return the bytes that allocations on ``device`` (the current one by default) hold, each rounded up to 512."""
+    return allocated_bytes(device)
+
+
+def memory_reserved(device=None):
+    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+    return reserved_bytes(device)
 
 
 def memory_info(device=None):
@@ -378,7 +250,9 @@ def set_limit(limit, device=None):
             raise ValueError(f"a memory limit must be positive, got {limit}")
         bytes = limit
     cdef l0rt_device* record = device_at(index_of(device, current_device(), lazy.device_type))
-    heap_set_limit(device_heap(record), bytes)
+    cdef l0rt_heap* heap = device_heap(record)
+    with nogil:
+        heap_set_limit(heap, bytes)
 
 
 def get_limit(device=None):
@@ -396,33 +270,6 @@ def empty_cache():
         if heap != NULL:
             with nogil:
                 heap_empty_cache(heap)
-
-
-cdef void forget_heap(l0rt_heap* heap) noexcept nogil:
-    """In a forked child: allocations fail with the reason, frees are dropped, and neither waits for a lost lock."""
-    if heap != NULL:
-        heap_close(heap, L0RT_CLOSED)
-
-
-cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
-    """At exit: give the segments back. The records stay, for objects that are dropped later."""
-    cdef l0rt_arena* arena
-    cdef l0rt_segment* segment
-    if heap == NULL:
-        return 0
-    with nogil:
-        heap_close(heap, L0RT_CLOSED)
-        arena = heap.arenas
-        while arena != NULL and not device.lost:
-            segment = arena.segments
-            while segment != NULL:
-                if segment.granules != NULL:
-                    range_close(heap, segment)
-                else:
-                    op_release(device, segment.raw, segment.raw_size)
-                segment = segment.next
-            arena = arena.next
-    return 0
 
 
 cdef void _forget() noexcept nogil:

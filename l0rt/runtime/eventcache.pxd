@@ -13,6 +13,8 @@ cdef l0rt_slot* slot_acquire(l0rt_device* device, bint timing) except NULL nogil
 cdef void slot_retain(l0rt_slot* slot) noexcept nogil
 cdef void slot_release(l0rt_slot* slot) noexcept nogil
 cdef int slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) except -1 nogil
+# 1: complete, 0: not yet, -1: the driver says neither. Raises nothing, takes no GIL.
+cdef int slot_poll(l0rt_slot* slot) noexcept nogil
 # 1: complete, 0: not yet.
 cdef int slot_query(l0rt_slot* slot) except -1 nogil
 # 1: complete, 0: the time is up. Interruptible by signals; a lost device raises.

@@ -19,6 +19,10 @@ from l0rt.errors import DeviceLostError
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import EVENTS, on_exit
 
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
 cdef enum:
     POOL_SLOTS = 256
     SCANNED = 8         # retired slots looked at before new ones are made
@@ -82,7 +86,19 @@ cdef l0rt_slot* slot_acquire(l0rt_device* device, bint timing) except NULL nogil
 
 
 cdef int grow(l0rt_device* device, l0rt_slotcache* cache) except -1:
-    """Add a pool of slots to the cache."""
+    """Add a pool of slots to the cache.
+
+    An allocator may be behind this, with its locks: a garbage collection would run finalisers that want the same.
+    """
+    cdef bint collecting = PyGC_Disable()
+    try:
+        return add_pool(device, cache)
+    finally:
+        if collecting:
+            PyGC_Enable()
+
+
+cdef int add_pool(l0rt_device* device, l0rt_slotcache* cache) except -1:
     cdef Context context = core_context(device.index)
     cdef EventPool pool = EventPool.create(context, POOL_SLOTS)
     cdef Allocation clock = None
@@ -210,6 +226,17 @@ cdef void slot_completed(l0rt_slot* slot) noexcept nogil:
     if slot.stream != NULL and l0rt_load64(&slot.stream.done) < slot.seq:
         l0rt_store64(&slot.stream.done, slot.seq)  # a lost race only forgets some progress
     l0rt_store_int(&slot.complete, 1)
+
+
+cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
+    cdef ze_result_t r
+    if l0rt_load_int(&slot.complete):
+        return 1
+    r = event_query(slot.event)
+    if r == ZE_RESULT_SUCCESS:
+        slot_completed(slot)
+        return 1
+    return 0 if r == ZE_RESULT_NOT_READY else -1
 
 
 cdef int slot_query(l0rt_slot* slot) except -1 nogil:

@@ -11,7 +11,8 @@ from libc.string cimport memset
 
 from l0rt.core.memory cimport memory_reserve
 from l0rt.runtime.current cimport current_device
-from l0rt.runtime.device_allocator cimport close_heap, forget_heap, raise_status, stream_ops
+from l0rt.runtime.device_allocator cimport raise_status
+from l0rt.runtime.device_memory cimport close_heap, forget_heap, stream_ops
 from l0rt.runtime.devices cimport device_at, device_record, device_total
 from l0rt.runtime.eventcache cimport refuse
 from l0rt.runtime.heap cimport arena_malloc, block_find, heap_arena, heap_create, heap_empty_cache

@@ -3,13 +3,10 @@
 A range is a segment with more addresses than there is memory, so that it need not end. What has no memory is a hole,
 a block like any other to its neighbours, but in no bin. Growing maps memory next to what is free already, and takes
 it first from where whole granules are free: memory moves, and not more of it is taken.
-
-Memory comes in pieces of one granule or, as the heap grows, of more: at most one part in 32 of it, so that the
-number of calls does not follow the sizes. A piece is given back as a whole.
 """
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
 
 from l0rt.runtime.accounts cimport account_quiet
 from l0rt.runtime.arena cimport arena_gain, arena_resize, arena_take
@@ -29,6 +26,7 @@ from l0rt.runtime.blocks cimport (
     segment_unlist,
 )
 from l0rt.runtime.census cimport census_lock, census_memory, census_take, census_unlock
+from l0rt.runtime.pieces cimport l0rt_spare, piece_back, pieces_map, pieces_unmap, spares_destroy
 from l0rt.runtime.structs cimport (
     BINNED,
     COLUMNS,
@@ -47,15 +45,8 @@ from l0rt.runtime.structs cimport (
 )
 
 cdef enum:
-    PIECE_SHARE = 5                 # a piece is at most 1/32 of what is reserved, or one granule
     MOVES_AT_FIRST = 128            # pieces that may move while an arena gets its memory, and
     MOVES_SHIFT = 10                # then one for so many frees, as a power of two
-
-cdef struct l0rt_spare:             # a piece that is mapped nowhere
-    void* piece
-    uint32_t count
-    l0rt_spare* next
-
 
 # --- Holes. The arena's lock is held.
 
@@ -229,44 +220,6 @@ cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spare
     return size
 
 
-cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* part, l0rt_spare** spares) noexcept nogil:
-    """Unmap a held block's pieces from its end on, until one is refused."""
-    cdef l0rt_segment* segment = part.segment
-    cdef uint64_t offset = <uintptr_t>part.ptr - <uintptr_t>segment.base, size = 0
-    cdef l0rt_granule* granule
-    cdef l0rt_spare* spare
-    cdef int calls = 0
-    cdef uint32_t count
-    while size < part.size:
-        granule = &segment.granules[(offset + part.size - size) // heap.granule - 1]
-        granule = &segment.granules[granule.first]
-        count = granule.count
-        if heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule,
-                                count * heap.granule, granule.piece) != L0RT_OK:
-            break
-        spare = <l0rt_spare*>malloc(sizeof(l0rt_spare))
-        if spare == NULL:
-            heap.ops.piece_destroy(heap.self, granule.piece, count * heap.granule)
-        else:
-            spare.piece, spare.count, spare.next = granule.piece, count, spares[0]
-            spares[0] = spare
-        granule.count = 0
-        part.arena.moves += 1
-        size += count * heap.granule
-        calls += 1
-    census_memory(heap, segment.pool, -<int64_t>size, 0, calls)
-    return size
-
-
-cdef void spares_destroy(l0rt_heap* heap, l0rt_spare** spares) noexcept nogil:
-    cdef l0rt_spare* spare = spares[0]
-    while spare != NULL:
-        spares[0] = spare.next
-        heap.ops.piece_destroy(heap.self, spare.piece, spare.count * heap.granule)
-        free(spare)
-        spare = spares[0]
-
-
 cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil:
     """Give back memory where whole pieces are free and no work uses them: of one arena, or with NULL of any."""
     cdef l0rt_arena* arena = heap.arenas if only == NULL else only
@@ -378,84 +331,6 @@ cdef inline bint may_move(l0rt_arena* arena) noexcept nogil:
     return arena.moves < MOVES_AT_FIRST + (frees >> MOVES_SHIFT)
 
 
-cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil:
-    """Memory for all of a held block, from spare pieces first; or for nothing of it."""
-    cdef l0rt_segment* segment = held.segment
-    cdef uint64_t first = (<uintptr_t>held.ptr - <uintptr_t>segment.base) // heap.granule
-    cdef uint64_t total = held.size // heap.granule, at = 0
-    cdef l0rt_spare piece
-    cdef int status = map_memory(segment.pool, held.ptr, held.size), calls = 0
-    if status != L0RT_OK:
-        return status
-    while status == L0RT_OK and at < total:
-        status = piece_get(heap, segment.pool, at, total - at, spares, &piece)
-        if status == L0RT_OK:
-            status = heap.ops.piece_map(heap.self, <char*>held.ptr + at * heap.granule,
-                                        piece.count * heap.granule, piece.piece)
-            if status == L0RT_OK:
-                granules_set(&segment.granules[first + at], first + at, &piece)
-                at += piece.count
-                calls += 1
-            else:
-                heap.ops.piece_destroy(heap.self, piece.piece, piece.count * heap.granule)
-                if heap.ops.is_oom(status):
-                    status = L0RT_OUT_OF_MEMORY
-    if status == L0RT_OK:
-        census_memory(heap, segment.pool, held.size, 0, calls)
-        return status
-    while at > 0:
-        at = granule_back(heap, segment, first + at - 1) - first
-    map_forget(held.ptr, held.size)
-    return status
-
-
-cdef uint64_t granule_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t index) noexcept nogil:
-    """Unmap and destroy the piece of this granule; return its first granule."""
-    cdef l0rt_granule* granule = &segment.granules[segment.granules[index].first]
-    cdef uint64_t nbytes = granule.count * heap.granule
-    heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule, nbytes, granule.piece)
-    heap.ops.piece_destroy(heap.self, granule.piece, nbytes)
-    granule.count = 0
-    return granule.first
-
-
-cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare* piece) noexcept nogil:
-    cdef uint32_t i
-    for i in range(piece.count):
-        granules[i].piece = piece.piece
-        granules[i].first = first
-        granules[i].count = piece.count
-
-
-cdef int piece_get(l0rt_heap* heap, int pool, uint64_t mapped, uint64_t most, l0rt_spare** spares,
-                   l0rt_spare* out) noexcept nogil:
-    """A spare piece of at most that many granules, or else a new one within the limit."""
-    cdef l0rt_spare** link = spares
-    cdef l0rt_spare* spare
-    cdef uint64_t nbytes
-    cdef int status
-    while link[0] != NULL and link[0].count > most:
-        link = &link[0].next
-    if link[0] != NULL:
-        spare = link[0]
-        link[0] = spare.next
-        out[0] = spare[0]
-        free(spare)
-        return L0RT_OK
-    spares_destroy(heap, spares)
-    out.count = 1
-    if pool == LARGE:
-        while out.count * 2 <= most and out.count * 2 * heap.granule <= <uint64_t>heap.reserved >> PIECE_SHARE:
-            out.count *= 2
-    nbytes = out.count * heap.granule
-    if heap.reserved + mapped * heap.granule + nbytes > heap.limit:
-        return L0RT_OUT_OF_MEMORY
-    status = heap.ops.piece_create(heap.self, nbytes, &out.piece)
-    if status != L0RT_OK and heap.ops.is_oom(status):
-        return L0RT_OUT_OF_MEMORY
-    return status
-
-
 # --- Ends.
 
 
@@ -485,7 +360,7 @@ cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     cdef uint64_t count = segment.size // heap.granule, i
     for i in range(count):
         if segment.granules[i].count != 0 and segment.granules[i].first == i:
-            granule_back(heap, segment, i)
+            piece_back(heap, segment, i)
     heap.ops.range_release(heap.self, segment.base, segment.size)
 
 

@@ -95,9 +95,6 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef enum ze_device_type_t:
         ZE_DEVICE_TYPE_GPU
 
-    ctypedef enum ze_device_property_flag_t:
-        ZE_DEVICE_PROPERTY_FLAG_INTEGRATED
-
     ctypedef enum ze_device_module_flag_t:
         ZE_DEVICE_MODULE_FLAG_FP16
         ZE_DEVICE_MODULE_FLAG_FP64
@@ -109,19 +106,6 @@ cdef extern from "l0rt/ze.h" nogil:
 
     ctypedef enum ze_memory_type_t:
         ZE_MEMORY_TYPE_UNKNOWN
-        ZE_MEMORY_TYPE_HOST
-        ZE_MEMORY_TYPE_DEVICE
-        ZE_MEMORY_TYPE_SHARED
-
-    ctypedef enum ze_relaxed_allocation_limits_exp_flag_t:
-        ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE
-
-    ctypedef enum ze_driver_memory_free_policy_ext_flag_t:
-        ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
-        ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE
-
-    ctypedef enum ze_command_queue_flag_t:
-        ZE_COMMAND_QUEUE_FLAG_IN_ORDER
 
     ctypedef enum ze_command_queue_mode_t:
         ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
@@ -131,14 +115,13 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_LOW
         ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH
 
-    ctypedef enum ze_event_pool_flag_t:
-        ZE_EVENT_POOL_FLAG_HOST_VISIBLE
-
-    ctypedef enum ze_event_scope_flag_t:
-        ZE_EVENT_SCOPE_FLAG_DEVICE
-        ZE_EVENT_SCOPE_FLAG_HOST
-
     enum:
+        ZE_DEVICE_PROPERTY_FLAG_INTEGRATED
+        ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE
+        ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
+        ZE_COMMAND_QUEUE_FLAG_IN_ORDER
+        ZE_EVENT_POOL_FLAG_HOST_VISIBLE
+        ZE_EVENT_SCOPE_FLAG_HOST
         ZE_INIT_FLAG_GPU_ONLY
         ZE_INIT_DRIVER_TYPE_FLAG_GPU
 
