@@ -9,12 +9,14 @@ from l0rt.runtime.atomics cimport spin_try, spin_unlock, unlikely
 from l0rt.runtime.structs cimport (
     CACHED,
     CLASSES,
+    GRAIN,
     GRAIN_SHIFT,
     LIVE,
     SMALL,
     l0rt_account,
     l0rt_arena,
     l0rt_block,
+    l0rt_tuning,
 )
 
 cdef enum:
@@ -28,6 +30,8 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
                     l0rt_block** out) noexcept nogil
 cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil
+cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil
+cdef void oversize_count(l0rt_block* block) noexcept nogil
 cdef void arena_gain(l0rt_block* block) noexcept nogil
 cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil
 
@@ -35,6 +39,13 @@ cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil
 # released; for arena_try only if `locked`.
 cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil
 cdef bint block_try(l0rt_block* block) noexcept nogil
+
+
+cdef inline uint64_t size_round(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:
+    """What is taken for a request, a multiple of 512 bytes."""
+    if unlikely(tuning.rounds):
+        return size_step(tuning, nbytes)
+    return (nbytes + GRAIN - 1) & ~<uint64_t>(GRAIN - 1)
 
 
 cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nogil:

@@ -9,8 +9,8 @@ from l0rt.runtime.accounts cimport (
     account_take,
     account_unpark,
 )
-from l0rt.runtime.atomics cimport spin_try, spin_unlock
-from l0rt.runtime.bins cimport bins_find
+from l0rt.runtime.atomics cimport spin_lock, spin_try, spin_unlock, unlikely
+from l0rt.runtime.bins cimport bins_find, leading_zeros
 from l0rt.runtime.blockmap cimport map_set
 from l0rt.runtime.blocks cimport (
     block_bin,
@@ -28,6 +28,7 @@ from l0rt.runtime.structs cimport (
     GRAIN_SHIFT,
     L0RT_NO_HOST_MEMORY,
     LARGE,
+    LARGE_SEGMENT,
     LIVE,
     LIVE_LARGE,
     PAGE,
@@ -37,6 +38,9 @@ from l0rt.runtime.structs cimport (
     l0rt_account,
     l0rt_arena,
     l0rt_block,
+    l0rt_heap,
+    l0rt_stat,
+    l0rt_tuning,
 )
 
 cdef enum:
@@ -57,7 +61,7 @@ cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexce
     cdef l0rt_block* block = NULL
     if not locked and (nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock)):
         return NULL
-    arena_take(arena, (nbytes + GRAIN - 1) & ~<size_t>(GRAIN - 1), nbytes, False, &block)
+    arena_take(arena, size_round(arena.tuning, nbytes), nbytes, False, &block)
     spin_unlock(&arena.lock)
     return block
 
@@ -68,6 +72,18 @@ cdef bint block_try(l0rt_block* block) noexcept nogil:
     cdef bint done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
     spin_unlock(&arena.lock)
     return done
+
+
+cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:
+    """The next of the steps that the tuning puts between two powers of two, and of 512 bytes."""
+    cdef int log = 63 - leading_zeros(nbytes | 1), interval = log - 20
+    cdef uint64_t power = <uint64_t>1 << log, step
+    interval = 0 if interval < 0 else 15 if interval > 15 else interval
+    cdef uint64_t divisions = tuning.divisions[interval]
+    if divisions > 1 and nbytes > GRAIN * divisions and nbytes != power:
+        step = power // divisions
+        nbytes = power + (nbytes - power + step - 1) // step * step
+    return (nbytes + GRAIN - 1) & ~<uint64_t>(GRAIN - 1)
 
 
 cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint settling,
@@ -93,6 +109,13 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
     rest = block.size - size
     if rest < (<uint64_t>GRAIN if pool == SMALL else <uint64_t>PAGE):
         rest = 0
+    elif pool == LARGE and block.segment.granules == NULL and arena.tuning.max_split != 0:
+        if not oversize_fits(arena.tuning, block.size, size):
+            return MISS
+        if size >= arena.tuning.max_split:
+            rest = 0
+    if rest != 0 and arena.tuning.torch_segments and pool == LARGE and rest <= SMALL_LIMIT:
+        rest = 0
     if block_is_split(block):
         quiet_bytes = <int64_t>rest - <int64_t>block.size
     else:
@@ -116,7 +139,35 @@ cdef inline void give_out(l0rt_account* account, l0rt_block* block, uint64_t req
     account_take(account, block.size, requested, quiet, quiet_bytes)
     block.requested = requested
     block.state = LIVE if block.segment.pool == SMALL else LIVE_LARGE
+    if unlikely(block.arena.tuning.max_split != 0):
+        oversize_count(block)
     out[0] = block
+
+
+cdef inline bint oversize_fits(const l0rt_tuning* tuning, uint64_t size, uint64_t wanted) noexcept nogil:
+    """An oversize segment is not broken for less, nor wasted on much less."""
+    cdef uint64_t rounding = tuning.max_non_split_rounding
+    if size < tuning.max_split:
+        return True
+    return wanted >= tuning.max_split and size < wanted + (rounding if rounding != 0 else LARGE_SEGMENT)
+
+
+cdef void oversize_count(l0rt_block* block) noexcept nogil:
+    """Count an allocation of max_split or more, or that such a one is freed."""
+    cdef l0rt_heap* heap = block.arena.heap
+    cdef l0rt_stat* stat = &heap.stats.oversize_allocations
+    if not block.is_oversize and block.size < heap.tuning.max_split:
+        return
+    block.is_oversize = not block.is_oversize
+    spin_lock(&heap.oversize)
+    if block.is_oversize:
+        stat.current += 1
+        stat.allocated += 1
+        stat.peak = max(stat.peak, stat.current)
+    else:
+        stat.current -= 1
+        stat.freed += 1
+    spin_unlock(&heap.oversize)
 
 
 cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
@@ -132,6 +183,8 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
     if pool == SMALL and arena.stack_room < size:
         relieve(arena, size)
     cdef bint stacked = pool == SMALL and arena.stack_room >= size
+    if unlikely(block.is_oversize):
+        oversize_count(block)
     if not stacked:
         join_preview(block, &join)
         quiet = join.is_split - join.neighbours

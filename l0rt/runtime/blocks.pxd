@@ -48,6 +48,7 @@ cdef inline void block_bin(l0rt_block* block) noexcept nogil:
         arena.loosened = arena.epoch
     if block_is_segment(block):
         segment.block = block
+        segment.idle_since = arena.heap.growths
         segment.previous_idle = NULL
         segment.next_idle = arena.idle
         if segment.next_idle != NULL:

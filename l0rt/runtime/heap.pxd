@@ -9,12 +9,14 @@ from l0rt.runtime.blockmap cimport map_find
 from l0rt.runtime.structs cimport (
     LIVE,
     LIVE_LARGE,
+    SOLE,
     USED,
     l0rt_arena,
     l0rt_block,
     l0rt_heap,
     l0rt_heap_options,
     l0rt_memory_ops,
+    l0rt_tuning,
 )
 
 cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
@@ -23,6 +25,7 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil
 cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream) noexcept nogil
 cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream) noexcept nogil
 cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil
+cdef void heap_tune(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil
 cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil
 cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil
 
@@ -34,6 +37,6 @@ cdef int pointer_free(const void* ptr) noexcept nogil
 cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:
     """The allocation that holds ``ptr``, wherever in it; NULL for any other address."""
     cdef l0rt_block* block = map_find(ptr)
-    if block != NULL and (block.state == LIVE or block.state == LIVE_LARGE or block.state == USED):
+    if block != NULL and (block.state == LIVE or block.state == LIVE_LARGE or block.state == USED or block.state == SOLE):
         return block
     return NULL

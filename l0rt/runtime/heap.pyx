@@ -1,18 +1,10 @@
-"""A heap: one memory, cached. Growing, and what is tried before memory is said to be out."""
+"""A heap: one memory, cached. Made, asked for blocks, given them back, emptied, closed."""
 
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from l0rt.runtime.arena cimport (
-    MISS,
-    TIGHT,
-    arena_give,
-    arena_resize,
-    arena_take,
-    arena_unstack,
-    block_drop,
-)
+from l0rt.runtime.arena cimport MISS, arena_give, arena_resize, block_drop, size_round
 from l0rt.runtime.atomics cimport (
     load_int,
     mutex_destroy,
@@ -26,39 +18,19 @@ from l0rt.runtime.atomics cimport (
     store_int,
 )
 from l0rt.runtime.blocks cimport records_leave
-from l0rt.runtime.census cimport (
-    census_count,
-    census_lock,
-    census_take,
-    census_unlock,
-)
-from l0rt.runtime.pending cimport (
-    pending_add,
-    pending_destroy,
-    pending_poll,
-    pending_wait,
-)
-from l0rt.runtime.ranges cimport range_grow, ranges_release, ranges_trim
-from l0rt.runtime.segments cimport (
-    segment_new,
-    segments_destroy,
-    segments_release,
-    segments_settle,
-)
+from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
+from l0rt.runtime.growth cimport code_when_closed, give_back, grow, sole, take, unstack_all
+from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
+from l0rt.runtime.ranges cimport ranges_trim
+from l0rt.runtime.segments cimport segments_destroy, segments_release, segments_settle
 from l0rt.runtime.structs cimport (
-    GRAIN,
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
     L0RT_INVALID_POINTER,
     L0RT_INVALID_SIZE,
-    L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
-    LARGE,
-    PAGE,
-    SMALL,
-    SMALL_LIMIT,
-    SMALL_SEGMENT,
+    SOLE,
     SPARE,
 )
 
@@ -80,6 +52,7 @@ cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
     mutex_init(&heap.census, NULL)
     heap.ops = ops
     heap.self = self
+    heap.stats.max_split_size = -1
     heap_set_limit(heap, 0 if options == NULL else options.limit)
     if options != NULL:
         heap.granule = options.granule
@@ -131,35 +104,13 @@ cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream) noexcept nogil:
             memset(arena, 0, ARENA_BYTES)
             arena.heap = heap
             arena.stream = stream
+            arena.tuning = &heap.tuning
             arena.epoch = 1
             arena_resize(arena, 0)
             arena.next = heap.arenas
             store(<void**>&heap.arenas, arena)
     mutex_unlock(&heap.census)
     return arena
-
-
-cdef inline int code_when_closed(l0rt_arena* arena) noexcept nogil:
-    # again, should a holder have reopened the lock since
-    spin_close(&arena.lock)
-    return load_int(&arena.heap.closed)
-
-
-cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """From what is cached: a status, or MISS."""
-    cdef int status
-    if not spin_lock(&arena.lock):
-        return code_when_closed(arena)
-    status = arena_take(arena, size, nbytes, False, out)
-    spin_unlock(&arena.lock)
-    if status != TIGHT:
-        return status
-    if not census_lock(arena.heap):
-        return code_when_closed(arena)
-    status = arena_take(arena, size, nbytes, True, out)
-    census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
-    census_unlock(arena.heap)
-    return status
 
 
 cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil:
@@ -175,7 +126,12 @@ cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexce
     if nbytes > <size_t>1 << 62:    # a negative number, most likely; nothing below overflows
         census_count(heap, &heap.stats.num_ooms)
         return L0RT_OUT_OF_MEMORY
-    size = (nbytes + GRAIN - 1) & ~<uint64_t>(GRAIN - 1)
+    if heap.tuning.uncached:
+        mutex_lock(&heap.growth)
+        status = sole(heap, arena, nbytes, out)
+        mutex_unlock(&heap.growth)
+        return status
+    size = size_round(arena.tuning, nbytes)
     status = take(arena, size, nbytes, out)
     if status == MISS:
         mutex_lock(&heap.growth)
@@ -183,105 +139,6 @@ cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexce
             status = grow(heap, arena, size, nbytes, out)
         mutex_unlock(&heap.growth)
     return status
-
-
-cdef int merged(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """From what is cached, with the class stacks merged."""
-    if spin_lock(&arena.lock):
-        arena_unstack(arena)
-        spin_unlock(&arena.lock)
-    return take(arena, size, nbytes, out)
-
-
-cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """A new segment, unless merging or a use that has ended makes it needless. The growth mutex is held."""
-    cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
-    cdef uint64_t wanted = SMALL_SEGMENT if pool == SMALL else (size + PAGE - 1) & ~<uint64_t>(PAGE - 1)
-    cdef int status
-    if load_int(&heap.closed) != 0:
-        return code_when_closed(arena)
-    status = merged(arena, size, nbytes, out)
-    if status != MISS:
-        return status
-    if pending_poll(heap) != 0:
-        status = merged(arena, size, nbytes, out)
-        if status != MISS:
-            return status
-    segments_settle(heap, arena, False)
-    if not heap.has_ranges:
-        # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
-        segments_release(heap, arena, wanted)
-    status = more(heap, arena, pool, wanted, size, nbytes, out)
-    if status == L0RT_OUT_OF_MEMORY:
-        status = last_resort(heap, arena, pool, wanted, size, nbytes, out)
-    return status
-
-
-cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uint64_t size, size_t nbytes,
-              l0rt_block** out) noexcept nogil:
-    """A block in memory that was not the heap's before; MISS if another thread got it first."""
-    cdef int status
-    if heap.has_ranges:
-        status = range_grow(heap, arena, pool, size, nbytes, out)
-        if status != L0RT_NO_HOST_MEMORY:
-            return status
-        heap.has_ranges = False     # no addresses, or no records of them: ordinary segments need less of both
-    status = segment_new(heap, arena, pool, wanted)
-    return take(arena, size, nbytes, out) if status == L0RT_OK else status
-
-
-cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
-    """Cached memory of all arenas that no work uses, the least for ``wanted`` bytes; how many it was."""
-    cdef uint64_t released = segments_release(heap, NULL, wanted)
-    if released < wanted:
-        released += ranges_release(heap, NULL, wanted - released)
-    return released
-
-
-cdef uint64_t missing(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
-    """How much has to be given back before ``wanted`` bytes fit below the limit; all of it if the limit isn't why."""
-    cdef uint64_t reserved = heap.reserved
-    if heap.limit != UINT64_MAX and reserved + wanted > heap.limit:
-        return reserved + wanted - heap.limit
-    return wanted
-
-
-cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
-    cdef l0rt_arena* arena = heap.arenas
-    while arena != NULL:
-        if spin_lock(&arena.lock):
-            arena_unstack(arena)
-            spin_unlock(&arena.lock)
-        arena = arena.next
-
-
-cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
-                     uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """Memory is out: other streams' cached segments, least first; then wait for work; then everything."""
-    cdef int status
-    unstack_all(heap)
-    segments_settle(heap, NULL, False)
-    if give_back(heap, missing(heap, wanted + heap.padding)) != 0:
-        status = more(heap, arena, pool, wanted, size, nbytes, out)
-        if status != L0RT_OUT_OF_MEMORY:
-            return status
-    census_count(heap, &heap.stats.num_sync_all_streams)
-    pending_wait(heap)
-    unstack_all(heap)
-    status = take(arena, size, nbytes, out)
-    if status != MISS:
-        return status
-    segments_settle(heap, NULL, True)
-    census_count(heap, &heap.stats.num_alloc_retries)
-    give_back(heap, missing(heap, wanted + heap.padding))
-    status = more(heap, arena, pool, wanted, size, nbytes, out)
-    # as much as is missing can be too little where the backend's memory is in pieces
-    if status == L0RT_OUT_OF_MEMORY and give_back(heap, UINT64_MAX) != 0:
-        status = more(heap, arena, pool, wanted, size, nbytes, out)
-    if status != L0RT_OUT_OF_MEMORY:
-        return status
-    census_count(heap, &heap.stats.num_ooms)
-    return L0RT_OUT_OF_MEMORY
 
 
 cdef int block_free(l0rt_block* block) noexcept nogil:
@@ -298,6 +155,15 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     if block.state == USED:
         spin_unlock(&arena.lock)
         return pending_add(heap, block)
+    if block.state == SOLE:
+        block.state = LIVE_LARGE
+        spin_unlock(&arena.lock)
+        status = block_free(block)
+        mutex_lock(&heap.growth)
+        segments_settle(heap, arena, True)
+        segments_release(heap, arena, UINT64_MAX, False)
+        mutex_unlock(&heap.growth)
+        return status
     if block.state == LIVE or block.state == LIVE_LARGE:
         done = arena_give(block, False)
     else:
@@ -337,6 +203,15 @@ cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
     segments_settle(heap, NULL, True)
     give_back(heap, UINT64_MAX)
     ranges_trim(heap)
+    mutex_unlock(&heap.growth)
+
+
+cdef void heap_tune(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:
+    """Behave like this from now on. What is allocated and cached stays as it is."""
+    mutex_lock(&heap.growth)
+    heap.tuning = tuning[0]
+    heap.stats.max_split_size = tuning.max_split if tuning.max_split != 0 else -1
+    heap.has_ranges = heap.granule != 0 and not tuning.segmented and not tuning.torch_segments
     mutex_unlock(&heap.growth)
 
 

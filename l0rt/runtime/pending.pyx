@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.accounts cimport account_park
-from l0rt.runtime.arena cimport arena_give
+from l0rt.runtime.arena cimport arena_give, oversize_count
 from l0rt.runtime.atomics cimport (
     load_i64,
     mutex_lock,
@@ -87,6 +87,8 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     else:
         block.state = PENDING       # from here on nobody else touches it
         account_park(block.arena, block.segment.pool, block.size, 1)
+        if block.is_oversize:
+            oversize_count(block)
     spin_unlock(&block.arena.lock)
     if status != L0RT_OK:
         return status
@@ -106,6 +108,8 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     if spin_lock(&block.arena.lock):
         block.state = USED
         account_park(block.arena, block.segment.pool, block.size, -1)
+        if block.arena.tuning.max_split != 0:
+            oversize_count(block)
         spin_unlock(&block.arena.lock)
     return status
 

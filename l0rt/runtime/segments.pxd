@@ -5,6 +5,6 @@ from libc.stdint cimport uint64_t
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap
 
 cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil
-cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil
+cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted, bint by_age) noexcept nogil
 cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only, bint wait) noexcept nogil
 cdef void segments_destroy(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil

@@ -88,13 +88,16 @@ cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     free(segment)
 
 
-cdef l0rt_segment* fittest(l0rt_arena* arena, l0rt_segment* best, uint64_t wanted) noexcept nogil:
-    """The idle segment to give back: the smallest that is enough, or else the largest. The arena's lock is held."""
+cdef l0rt_segment* fittest(l0rt_arena* arena, l0rt_segment* best, uint64_t wanted, bint by_age) noexcept nogil:
+    """The idle segment to give back: the smallest that is enough, or else the largest; or the one that has been idle
+    for longest. The arena's lock is held."""
     cdef l0rt_segment* segment = arena.idle
     while segment != NULL:
         if segment.block.epoch <= arena.settled:
-            if best == NULL:
+            if best == NULL or (by_age and segment.idle_since < best.idle_since):
                 best = segment
+            elif by_age:
+                pass
             elif best.raw_size < wanted:
                 if segment.raw_size > best.raw_size:
                     best = segment
@@ -104,8 +107,9 @@ cdef l0rt_segment* fittest(l0rt_arena* arena, l0rt_segment* best, uint64_t wante
     return best
 
 
-cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil:
-    """Give back wholly free segments that no work uses, the least for ``wanted`` bytes; how many bytes it was."""
+cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted, bint by_age) noexcept nogil:
+    """Give back wholly free segments that no work uses, the least for ``wanted`` bytes, or
+    the oldest; how many bytes it was."""
     cdef l0rt_segment* best
     cdef l0rt_arena* arena
     cdef uint64_t released = 0
@@ -115,7 +119,7 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
         arena = heap.arenas if only == NULL else only
         while arena != NULL:
             if spin_lock(&arena.lock):
-                best = fittest(arena, best, wanted - released)
+                best = fittest(arena, best, wanted - released, by_age)
                 spin_unlock(&arena.lock)
             arena = arena.next if only == NULL else NULL
         if best == NULL:

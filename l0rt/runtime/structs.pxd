@@ -38,6 +38,7 @@ cdef enum:
     CLASSES = 2048                  # class stacks: one for each multiple up to SMALL_LIMIT
     SMALL_LIMIT = 1 << 20           # requests up to here come from the small pool
     SMALL_SEGMENT = 1 << 21
+    LARGE_SEGMENT = 20 << 20        # torch's
     PAGE_SHIFT = 16
     PAGE = 1 << 16                  # segments are multiples; blocks of the large pool are no smaller
     SMALL = 0
@@ -57,6 +58,7 @@ cdef enum:
     PENDING = 6                     # freed, but other streams' work may still use it
     HOLE = 7                        # addresses of a range without memory
     HELD = 8                        # the same, while memory is mapped there or unmapped
+    SOLE = 9                        # allocated, and alone in its segment, which is given back with it
 
 cdef struct l0rt_uses:              # the other streams that use a block
     int count
@@ -79,7 +81,8 @@ cdef struct l0rt_block:
     l0rt_block* after
     l0rt_segment* segment
     uint64_t epoch                  # while free: the arena's when it was freed or merged
-    void* padding[3]                # two cache lines
+    bint is_oversize                # allocated, and counted as such
+    void* padding[2]                # two cache lines
 
 cdef struct l0rt_granule:           # of a range: the piece of memory that is mapped here
     void* piece
@@ -98,6 +101,8 @@ cdef struct l0rt_segment:
     l0rt_block* holes               # of a range
     uint64_t mapped                 # of a range: bytes that have memory
     l0rt_block* block               # while wholly free: its only block
+    int64_t idle_since              # while wholly free: the heap's growths by then
+    bint is_oversize                # counted as such
     l0rt_segment* next              # among the arena's segments
     l0rt_segment* previous
     l0rt_segment* next_idle         # among the arena's wholly free segments
@@ -128,9 +133,22 @@ cdef struct l0rt_account:
     l0rt_sum quieted                # inactive split ever gained = freed + quieted
     int64_t seen                    # allocations and frees at the last census
 
+# How a heap behaves; may change at any time. All zero is the default.
+cdef struct l0rt_tuning:
+    uint64_t max_split              # ordinary segments of this size or more are not split; 0: all are
+    uint64_t max_non_split_rounding # how much larger than the request such a segment may be; 0: 20 MiB
+    uint64_t large_segment          # torch's size for requests from 1 to 10 MiB; 0: 20 MiB
+    double gc_threshold             # the part of the limit above which old segments are given back; 0: never
+    bint rounds                     # sizes go up to one of
+    uint8_t divisions[16]           # so many steps between two powers of two: of 1 MiB or less, 2 MiB, ... 32 GiB
+    bint segmented                  # grow by ordinary segments although there is virtual memory,
+    bint torch_segments             # of torch's sizes, kept until memory runs out
+    bint uncached                   # every allocation is the memory's own, and given back at once
+
 cdef struct l0rt_arena:
     l0rt_spin lock
     int64_t stack_room              # bytes that the stacks may still take
+    const l0rt_tuning* tuning       # the heap's
     l0rt_account accounts[POOLS]
     l0rt_block* stacks[CLASSES]
     l0rt_bins bins[POOLS]
@@ -212,6 +230,9 @@ cdef struct l0rt_heap:
     int64_t pending                 # blocks in the queues
     int64_t reserved
     uint64_t limit
+    l0rt_tuning tuning
+    int64_t growths
+    l0rt_spin oversize              # inside all other locks: the statistics of oversize allocations
     uint64_t granule                # of virtual memory; 0: the memory has none
     uint64_t range
     bint has_ranges                 # it grows by ranges, not by ordinary segments

@@ -1,0 +1,194 @@
+"""Growing: what is tried, in which order, when nothing that is cached fits. The growth mutex is held throughout."""
+
+from libc.stdint cimport UINT64_MAX, uint64_t
+
+from l0rt.runtime.arena cimport MISS, TIGHT, arena_take, arena_unstack
+from l0rt.runtime.atomics cimport load_int, spin_close, spin_lock, spin_unlock
+from l0rt.runtime.accounts cimport account_take
+from l0rt.runtime.blocks cimport block_unbin
+from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
+from l0rt.runtime.pending cimport pending_poll, pending_wait
+from l0rt.runtime.ranges cimport range_grow, ranges_release
+from l0rt.runtime.segments cimport segment_new, segments_release, segments_settle
+from l0rt.runtime.structs cimport (
+    L0RT_NO_HOST_MEMORY,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    LARGE,
+    LARGE_SEGMENT,
+    PAGE,
+    SMALL,
+    SMALL_LIMIT,
+    SMALL_SEGMENT,
+    SOLE,
+)
+
+
+cdef int code_when_closed(l0rt_arena* arena) noexcept nogil:
+    # again, should a holder have reopened the lock since
+    spin_close(&arena.lock)
+    return load_int(&arena.heap.closed)
+
+
+cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """From what is cached: a status, or MISS."""
+    cdef int status
+    if not spin_lock(&arena.lock):
+        return code_when_closed(arena)
+    status = arena_take(arena, size, nbytes, False, out)
+    spin_unlock(&arena.lock)
+    if status != TIGHT:
+        return status
+    if not census_lock(arena.heap):
+        return code_when_closed(arena)
+    status = arena_take(arena, size, nbytes, True, out)
+    census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
+    census_unlock(arena.heap)
+    return status
+
+
+cdef int merged(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """From what is cached, with the class stacks merged."""
+    if spin_lock(&arena.lock):
+        arena_unstack(arena)
+        spin_unlock(&arena.lock)
+    return take(arena, size, nbytes, out)
+
+
+cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """A new segment, unless merging or a use that has ended makes it needless. The growth mutex is held."""
+    cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
+    cdef uint64_t wanted = segment_size(&heap.tuning, size)
+    cdef int status
+    if load_int(&heap.closed) != 0:
+        return code_when_closed(arena)
+    status = merged(arena, size, nbytes, out)
+    if status != MISS:
+        return status
+    if pending_poll(heap) != 0:
+        status = merged(arena, size, nbytes, out)
+        if status != MISS:
+            return status
+    heap.growths += 1
+    collect_garbage(heap, wanted)
+    segments_settle(heap, arena, False)
+    if not heap.has_ranges and not heap.tuning.torch_segments:
+        # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
+        segments_release(heap, arena, wanted, False)
+    status = more(heap, arena, pool, wanted, size, nbytes, out)
+    if status == L0RT_OUT_OF_MEMORY:
+        status = last_resort(heap, arena, pool, wanted, size, nbytes, out)
+    return status
+
+
+cdef uint64_t segment_size(const l0rt_tuning* tuning, uint64_t size) noexcept nogil:
+    """How large an ordinary segment is made for a block of ``size``."""
+    if size <= SMALL_LIMIT:
+        return SMALL_SEGMENT
+    if not tuning.torch_segments:
+        return (size + PAGE - 1) & ~<uint64_t>(PAGE - 1)
+    if size < LARGE_SEGMENT >> 1:
+        return tuning.large_segment if tuning.large_segment != 0 else LARGE_SEGMENT
+    return (size + SMALL_SEGMENT - 1) & ~<uint64_t>(SMALL_SEGMENT - 1)
+
+
+cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
+    """Above a part of the limit, give back what has been free for longest, until below it; without waiting."""
+    cdef double most = heap.tuning.gc_threshold * <double>heap.limit
+    cdef uint64_t reserved = heap.reserved
+    if heap.tuning.gc_threshold > 0 and heap.limit != UINT64_MAX and <double>(reserved + wanted) > most:
+        segments_settle(heap, NULL, False)
+        segments_release(heap, NULL, reserved + wanted - <uint64_t>most, True)
+
+
+cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """An allocation with a segment of its own. The growth mutex is held."""
+    cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
+    cdef int status = segment_new(heap, arena, LARGE, size)
+    if status == L0RT_OUT_OF_MEMORY:
+        census_count(heap, &heap.stats.num_alloc_retries)
+        pending_wait(heap)
+        segments_settle(heap, NULL, True)
+        give_back(heap, UINT64_MAX)
+        status = segment_new(heap, arena, LARGE, size)
+        if status == L0RT_OUT_OF_MEMORY:
+            census_count(heap, &heap.stats.num_ooms)
+    if status != L0RT_OK:
+        return status
+    if not census_lock(heap):
+        return code_when_closed(arena)
+    out[0] = arena.segments.first           # the newest; nobody else takes or gives segments now
+    block_unbin(out[0])
+    account_take(&arena.accounts[LARGE], size, nbytes, 0, 0)
+    out[0].requested = nbytes
+    out[0].state = SOLE
+    census_take(heap, arena, LARGE)
+    census_unlock(heap)
+    return L0RT_OK
+
+
+cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uint64_t size, size_t nbytes,
+              l0rt_block** out) noexcept nogil:
+    """A block in memory that was not the heap's before; MISS if another thread got it first."""
+    cdef int status
+    if heap.has_ranges:
+        status = range_grow(heap, arena, pool, size, nbytes, out)
+        if status != L0RT_NO_HOST_MEMORY:
+            return status
+        heap.has_ranges = False     # no addresses, or no records of them: ordinary segments need less of both
+    status = segment_new(heap, arena, pool, wanted)
+    return take(arena, size, nbytes, out) if status == L0RT_OK else status
+
+
+cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
+    """Cached memory of all arenas that no work uses, the least for ``wanted`` bytes; how many it was."""
+    cdef uint64_t released = segments_release(heap, NULL, wanted, False)
+    if released < wanted:
+        released += ranges_release(heap, NULL, wanted - released)
+    return released
+
+
+cdef uint64_t missing(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
+    """How much has to be given back before ``wanted`` bytes fit below the limit; all of it if the limit isn't why."""
+    cdef uint64_t reserved = heap.reserved
+    if heap.limit != UINT64_MAX and reserved + wanted > heap.limit:
+        return reserved + wanted - heap.limit
+    return wanted
+
+
+cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
+    cdef l0rt_arena* arena = heap.arenas
+    while arena != NULL:
+        if spin_lock(&arena.lock):
+            arena_unstack(arena)
+            spin_unlock(&arena.lock)
+        arena = arena.next
+
+
+cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
+                     uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """Memory is out: other streams' cached segments, least first; then wait for work; then everything."""
+    cdef int status
+    unstack_all(heap)
+    segments_settle(heap, NULL, False)
+    if give_back(heap, missing(heap, wanted + heap.padding)) != 0:
+        status = more(heap, arena, pool, wanted, size, nbytes, out)
+        if status != L0RT_OUT_OF_MEMORY:
+            return status
+    census_count(heap, &heap.stats.num_sync_all_streams)
+    pending_wait(heap)
+    unstack_all(heap)
+    status = take(arena, size, nbytes, out)
+    if status != MISS:
+        return status
+    segments_settle(heap, NULL, True)
+    census_count(heap, &heap.stats.num_alloc_retries)
+    give_back(heap, missing(heap, wanted + heap.padding))
+    status = more(heap, arena, pool, wanted, size, nbytes, out)
+    # as much as is missing can be too little where the backend's memory is in pieces
+    if status == L0RT_OUT_OF_MEMORY and give_back(heap, UINT64_MAX) != 0:
+        status = more(heap, arena, pool, wanted, size, nbytes, out)
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
+    census_count(heap, &heap.stats.num_ooms)
+    return L0RT_OUT_OF_MEMORY
