@@ -10,6 +10,8 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from l0rt import allocconf
+
 CAPABILITIES = (
     "inorder",
     "list_sync",
@@ -55,6 +57,19 @@ def _pool_size(text):
     raise ValueError("a whole number from 1 to 32")
 
 
+def _alloc_conf(text):
+    try:
+        return allocconf.parse(text)
+    except ValueError as wrong:
+        raise ValueError(f"key:value pairs after commas: {wrong}") from None
+
+
+def _switch(text):
+    if text in ("0", "1"):
+        return text == "1"
+    raise ValueError("0 or 1")
+
+
 def _one_of(*words):
     def parse(text):
         if text in words:
@@ -89,6 +104,8 @@ class _Setting:
 _SETTINGS = {
     "driver": _Setting("L0RT_DRIVER", _driver, "gpu"),
     "disable": _Setting("L0RT_DISABLE", _disable, ""),
+    "alloc_conf": _Setting("L0RT_ALLOC_CONF", _alloc_conf, ""),
+    "no_memory_caching": _Setting("L0RT_NO_MEMORY_CACHING", _switch, "0"),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
 }
 

@@ -3,6 +3,8 @@
 A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.
 """
 
+from l0rt import allocconf as _allocconf
+from l0rt import config as _config
 from l0rt.runtime import device_allocator as _device
 from l0rt.runtime import host_allocator as _host
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
@@ -12,6 +14,7 @@ from l0rt.runtime.devices import lazy as _lazy
 __all__ = [
     "empty_cache",
     "empty_host_cache",
+    "get_alloc_conf",
     "get_memory_info",
     "get_memory_limit",
     "get_per_process_memory_fraction",
@@ -26,6 +29,7 @@ __all__ = [
     "memory_stats_as_nested_dict",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
+    "set_alloc_conf",
     "set_memory_limit",
     "set_per_process_memory_fraction",
 ]
@@ -113,6 +117,22 @@ def get_memory_info(device=None, /):
 
 
 mem_get_info = get_memory_info
+
+
+def set_alloc_conf(text=None, /, **values):
+    """Configure the allocators anew: by ``text`` in the grammar of `L0RT_ALLOC_CONF`, or by keys such as
+    ``max_split_size_mb=200``. What is not given has its default. ValueError names key, position and what is allowed.
+    """
+    if text is not None and values:
+        raise TypeError("set_alloc_conf() takes a text or keys, one of the two")
+    _config.set("alloc_conf", text if text is not None else str(_allocconf.make(**values)))
+    _device.retune()
+    _host.retune()
+
+
+def get_alloc_conf():
+    """Return the configuration that holds: an object with a field for each key; ``str()`` of it is its text."""
+    return _config.get("alloc_conf")
 
 
 def set_memory_limit(limit, device=None):

@@ -2,7 +2,11 @@
 
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.structs cimport l0rt_heap, l0rt_memory_ops
+from l0rt.runtime.structs cimport l0rt_heap, l0rt_memory_ops, l0rt_tuning
+
+
+# `conf` is an AllocConf; allocations of `sole_from` bytes and more are not cached, 0: all are.
+cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1
 
 
 cdef class Memory:

@@ -3,6 +3,7 @@
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, realloc
+from libc.string cimport memset
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.blockmap cimport map_find
@@ -23,6 +24,7 @@ from l0rt.runtime.heap cimport (
     heap_empty_cache,
     heap_find_arena,
     heap_set_limit,
+    heap_tune,
     pointer_free,
 )
 from l0rt.runtime.pending cimport block_use
@@ -42,6 +44,7 @@ from l0rt.runtime.structs cimport (
     l0rt_heap_options,
     l0rt_stat,
     l0rt_stats,
+    l0rt_tuning,
 )
 
 from l0rt.errors import L0Error, OutOfMemoryError
@@ -57,7 +60,8 @@ cdef class Memory:
 cdef class Allocator:
     """A caching allocator over ``memory``, at most ``limit`` bytes of it (None: no limit).
 
-    With ``expandable`` it grows by mapping memory where the memory can do that. Pointers and streams are integers. Stream 0 means memory that no stream orders.
+    With ``expandable`` it grows by mapping memory where the memory can do that. Pointers and streams are integers.
+    Stream 0 means memory that no stream orders.
     """
 
     def __cinit__(self, Memory memory, limit=None, bint expandable=True):
@@ -132,6 +136,12 @@ cdef class Allocator:
         """Reserve at most ``limit`` bytes from now on; None for no limit."""
         heap_set_limit(self.heap, limit_of(limit))
 
+    def tune(self, conf, uncached=False):
+        """Behave as an l0rt.allocconf.AllocConf says; with ``uncached``, cache nothing."""
+        cdef l0rt_tuning tuning
+        tuning_of(conf, 1 if uncached else 0, &tuning)
+        heap_tune(self.heap, &tuning)
+
     def stats(self):
         """All statistics in one dictionary, under torch's names."""
         cdef l0rt_stats stats
@@ -190,6 +200,22 @@ cdef size_t size_of(nbytes) except? 0:
     return SIZE_OF_HUGE if nbytes > SIZE_OF_HUGE else nbytes
 
 
+cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1:
+    cdef int i
+    memset(out, 0, sizeof(l0rt_tuning))
+    out.max_split = 0 if conf.max_split_size_mb is None else <uint64_t>conf.max_split_size_mb << 20
+    out.max_non_split_rounding = <uint64_t>conf.max_non_split_rounding_mb << 20
+    out.large_segment = <uint64_t>conf.large_segment_size_mb << 20
+    out.gc_threshold = conf.garbage_collection_threshold
+    for i in range(16):
+        out.divisions[i] = conf.roundup_power2_divisions[i]
+        out.rounds |= out.divisions[i] > 1
+    out.segmented = not conf.expandable_segments
+    out.torch_segments = conf.segments == "torch"
+    out.sole_from = sole_from
+    return 0
+
+
 SIZE_OF_HUGE = (1 << 63) - 1        # no memory has so much: this is answered as out of memory
 
 
@@ -238,7 +264,7 @@ cdef str size_text(nbytes):
     return f"{nbytes} bytes"
 
 
-STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending", "hole", "held")
+STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending", "hole", "held", "live")
 
 
 cdef dict block_dict(l0rt_block_info* block):
@@ -276,7 +302,7 @@ cdef dict stats_dict(l0rt_stats* stats):
     result["num_sync_all_streams"] = stats.num_sync_all_streams
     result["num_device_alloc"] = stats.num_device_alloc
     result["num_device_free"] = stats.num_device_free
-    result["max_split_size"] = -1   # no limit
+    result["max_split_size"] = stats.max_split_size
     return result
 
 

@@ -16,6 +16,8 @@ from l0rt.runtime.structs cimport (
     l0rt_account,
     l0rt_arena,
     l0rt_block,
+    l0rt_heap,
+    l0rt_stat,
     l0rt_tuning,
 )
 
@@ -31,6 +33,7 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
 cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil
 cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil
+cdef void oversize_bump(l0rt_heap* heap, l0rt_stat* stat, bint more) noexcept nogil
 cdef void oversize_count(l0rt_block* block) noexcept nogil
 cdef void arena_gain(l0rt_block* block) noexcept nogil
 cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil

@@ -9,7 +9,7 @@ from l0rt.runtime.accounts cimport (
     account_take,
     account_unpark,
 )
-from l0rt.runtime.atomics cimport spin_lock, spin_try, spin_unlock, unlikely
+from l0rt.runtime.atomics cimport spin_lock, spin_try, spin_unlock, store, unlikely
 from l0rt.runtime.bins cimport bins_find, leading_zeros
 from l0rt.runtime.blockmap cimport map_set
 from l0rt.runtime.blocks cimport (
@@ -39,8 +39,6 @@ from l0rt.runtime.structs cimport (
     l0rt_arena,
     l0rt_block,
     l0rt_heap,
-    l0rt_stat,
-    l0rt_tuning,
 )
 
 cdef enum:
@@ -155,12 +153,14 @@ cdef inline bint oversize_fits(const l0rt_tuning* tuning, uint64_t size, uint64_
 cdef void oversize_count(l0rt_block* block) noexcept nogil:
     """Count an allocation of max_split or more, or that such a one is freed."""
     cdef l0rt_heap* heap = block.arena.heap
-    cdef l0rt_stat* stat = &heap.stats.oversize_allocations
-    if not block.is_oversize and block.size < heap.tuning.max_split:
-        return
-    block.is_oversize = not block.is_oversize
+    if block.is_oversize or (heap.tuning.max_split != 0 and block.size >= heap.tuning.max_split):
+        block.is_oversize = not block.is_oversize
+        oversize_bump(heap, &heap.stats.oversize_allocations, block.is_oversize)
+
+
+cdef void oversize_bump(l0rt_heap* heap, l0rt_stat* stat, bint more) noexcept nogil:
     spin_lock(&heap.oversize)
-    if block.is_oversize:
+    if more:
         stat.current += 1
         stat.allocated += 1
         stat.peak = max(stat.peak, stat.current)
@@ -271,9 +271,17 @@ cdef void relieve(l0rt_arena* arena, int64_t size) noexcept nogil:
 
 
 cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil:
-    """What the arena has reserved changed by this much, and with it the stacks' cap."""
+    """What the arena has reserved changed by this much, and with it the stacks' cap. The growth mutex is held."""
     cdef int64_t cap
+    cdef void** link = <void**>&arena.heap.busy
+    if arena.reserved == 0 and reserved > 0:
+        arena.next_busy = <l0rt_arena*>link[0]
+        store(link, arena)
     arena.reserved += reserved
+    if arena.reserved == 0 and reserved < 0:
+        while link[0] != <void*>arena:
+            link = <void**>&(<l0rt_arena*>link[0]).next_busy
+        store(link, arena.next_busy)        # whoever stands on it finds the way on
     cap = STACK_FLOOR + (arena.reserved >> STACK_SHARE)
     arena.stack_room += cap - arena.stack_cap
     arena.stack_cap = cap

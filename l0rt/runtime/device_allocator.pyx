@@ -4,7 +4,8 @@ import gc
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
-from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
+from l0rt.runtime.allocator cimport tuning_of
+from l0rt.runtime.census cimport heap_allocated_bytes, heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_memory cimport close_heap, device_ops, device_options, forget_heap
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
@@ -15,6 +16,7 @@ from l0rt.runtime.heap cimport (
     heap_create,
     heap_empty_cache,
     heap_set_limit,
+    heap_tune,
 )
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
@@ -24,6 +26,7 @@ from l0rt.runtime.structs cimport *
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 
+from l0rt import config
 from l0rt.errors import InvalidArgumentError, OutOfMemoryError
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import MEMORY, on_exit
@@ -47,7 +50,28 @@ cdef int make_heap(l0rt_device* device) except -1:
         device.heap = heap_create(&device_ops, device, &options)
         if device.heap == NULL:
             raise MemoryError()
+        tune(<l0rt_heap*>device.heap, device)
     return 0
+
+
+cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
+    """Let the heap behave as the configuration says, which has a limit only where it is not all of the memory."""
+    cdef l0rt_tuning tuning
+    conf = config.get("alloc_conf")
+    tuning_of(conf, 1 if config.get("no_memory_caching") else 0, &tuning)
+    if conf.per_process_memory_fraction < 1:
+        heap_set_limit(heap, max(1, int(conf.per_process_memory_fraction * device.info.total_memory)))
+    with nogil:
+        heap_tune(heap, &tuning)
+    return 0
+
+
+def retune():
+    """Let every heap that there is follow a configuration that has changed."""
+    cdef int i
+    for i in range(device_total()):
+        if device_record(i).heap != NULL:
+            tune(<l0rt_heap*>device_record(i).heap, device_record(i))
 
 
 cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
@@ -189,18 +213,10 @@ def stats_of(size_t heap):
 
 cdef int64_t allocated_bytes(device) except -1:
     cdef l0rt_heap* heap
-    cdef l0rt_arena* arena
-    cdef int64_t total = 0
-    cdef int pool
     if device_total() == 0 or not lazy.initialized:
         return 0
     heap = heap_of(device)
-    arena = heap.arenas if heap != NULL else NULL
-    while arena != NULL:
-        for pool in range(POOLS):
-            total += arena.accounts[pool].limit.bytes - arena.accounts[pool].room.bytes
-        arena = arena.next
-    return total
+    return heap_allocated_bytes(heap) if heap != NULL else 0
 
 
 cdef int64_t reserved_bytes(device) except -1:

@@ -104,7 +104,11 @@ cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
 cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil:
     """An allocation with a segment of its own. The growth mutex is held."""
     cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
-    cdef int status = segment_new(heap, arena, LARGE, size)
+    cdef int status
+    if pending_poll(heap) != 0:             # what other streams used, and use no more
+        segments_settle(heap, arena, False)
+        segments_release(heap, arena, UINT64_MAX, False)
+    status = segment_new(heap, arena, LARGE, size)
     if status == L0RT_OUT_OF_MEMORY:
         census_count(heap, &heap.stats.num_alloc_retries)
         pending_wait(heap)

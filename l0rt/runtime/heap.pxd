@@ -37,6 +37,7 @@ cdef int pointer_free(const void* ptr) noexcept nogil
 cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:
     """The allocation that holds ``ptr``, wherever in it; NULL for any other address."""
     cdef l0rt_block* block = map_find(ptr)
-    if block != NULL and (block.state == LIVE or block.state == LIVE_LARGE or block.state == USED or block.state == SOLE):
+    if block != NULL and (
+            block.state == LIVE or block.state == LIVE_LARGE or block.state == USED or block.state == SOLE):
         return block
     return NULL

@@ -126,7 +126,7 @@ cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexce
     if nbytes > <size_t>1 << 62:    # a negative number, most likely; nothing below overflows
         census_count(heap, &heap.stats.num_ooms)
         return L0RT_OUT_OF_MEMORY
-    if heap.tuning.uncached:
+    if heap.tuning.sole_from != 0 and nbytes >= heap.tuning.sole_from:
         mutex_lock(&heap.growth)
         status = sole(heap, arena, nbytes, out)
         mutex_unlock(&heap.growth)

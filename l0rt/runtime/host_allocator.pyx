@@ -6,7 +6,7 @@ still uses it. Whoever gives such work calls block_use.
 
 import gc
 
-from libc.stdint cimport UINT64_MAX
+from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset
 
 from l0rt.core.memory cimport memory_reserve
@@ -15,7 +15,7 @@ from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.device_memory cimport close_heap, forget_heap, stream_ops
 from l0rt.runtime.devices cimport device_at, device_record, device_total
 from l0rt.runtime.eventcache cimport refuse
-from l0rt.runtime.heap cimport arena_malloc, block_find, heap_arena, heap_create, heap_empty_cache
+from l0rt.runtime.heap cimport arena_malloc, block_find, heap_arena, heap_create, heap_empty_cache, heap_tune
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
@@ -24,6 +24,7 @@ from l0rt.runtime.structs cimport *
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
 
+from l0rt import config
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.device_allocator import size_text, stats_of
 from l0rt.runtime.devices import lazy
@@ -65,10 +66,33 @@ cdef int make_heap(l0rt_device* device) except -1:
     heap = heap_create(&_ops, device, &options)
     if heap == NULL:
         raise MemoryError()
+    tune(heap)
     for i in range(device_total()):
         if device_record(i).context == device.context:
             device_record(i).host_heap = heap
     return 0
+
+
+cdef int tune(l0rt_heap* heap) except -1:
+    """Of the configuration, what is about pinned memory."""
+    cdef l0rt_tuning tuning
+    most = config.get("alloc_conf").pinned_max_cached_size_mb
+    memset(&tuning, 0, sizeof(tuning))
+    if config.get("no_memory_caching"):
+        tuning.sole_from = 1
+    elif most is not None:
+        tuning.sole_from = (<uint64_t>most << 20) + 1
+    with nogil:
+        heap_tune(heap, &tuning)
+    return 0
+
+
+def retune():
+    """Let every heap that there is follow a configuration that has changed."""
+    cdef int i
+    for i in range(device_total()):
+        if first_of_its_context(i):
+            tune(<l0rt_heap*>device_record(i).host_heap)
 
 
 cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nogil:

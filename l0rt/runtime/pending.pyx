@@ -25,6 +25,7 @@ from l0rt.runtime.structs cimport (
     LIVE,
     LIVE_LARGE,
     PENDING,
+    SOLE,
     USED,
     l0rt_block,
     l0rt_heap,
@@ -44,7 +45,7 @@ cdef int block_use(l0rt_block* block, void* stream) noexcept nogil:
     cdef int room, status = L0RT_OK
     if not spin_lock(&block.arena.lock):
         return L0RT_OK
-    if block.state != LIVE and block.state != LIVE_LARGE and block.state != USED:
+    if block.state != LIVE and block.state != LIVE_LARGE and block.state != USED and block.state != SOLE:
         status = L0RT_DOUBLE_FREE
     elif stream != block.arena.stream and not is_user(block.uses, stream):
         uses = block.uses

@@ -35,7 +35,6 @@ from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
-    L0RT_OUT_OF_MEMORY,
     LARGE,
     PAGE,
     POOLS,

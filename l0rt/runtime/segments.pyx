@@ -7,7 +7,7 @@ one ticket at a time up to which epoch it has."""
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
-from l0rt.runtime.arena cimport arena_resize
+from l0rt.runtime.arena cimport arena_resize, oversize_bump
 from l0rt.runtime.atomics cimport spin_lock, spin_unlock
 from l0rt.runtime.blockmap cimport map_forget, map_memory
 from l0rt.runtime.blocks cimport (
@@ -78,6 +78,9 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
         free(segment)
         return status
     census_memory(heap, pool, segment.raw_size, 1, 1)
+    if heap.tuning.max_split != 0 and size >= heap.tuning.max_split:
+        segment.is_oversize = True
+        oversize_bump(heap, &heap.stats.oversize_segments, True)
     return L0RT_OK
 
 
@@ -85,6 +88,8 @@ cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     # A refusal changes nothing for us: the address is no longer ours, and the backend knows why.
     heap.ops.release(heap.self, segment.raw, segment.raw_size)
     census_memory(heap, segment.pool, -<int64_t>segment.raw_size, -1, 1)
+    if segment.is_oversize:
+        oversize_bump(heap, &heap.stats.oversize_segments, False)
     free(segment)
 
 

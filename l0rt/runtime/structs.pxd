@@ -143,7 +143,7 @@ cdef struct l0rt_tuning:
     uint8_t divisions[16]           # so many steps between two powers of two: of 1 MiB or less, 2 MiB, ... 32 GiB
     bint segmented                  # grow by ordinary segments although there is virtual memory,
     bint torch_segments             # of torch's sizes, kept until memory runs out
-    bint uncached                   # every allocation is the memory's own, and given back at once
+    uint64_t sole_from              # from this size on nothing is cached: given back once it is free; 0: all is cached
 
 cdef struct l0rt_arena:
     l0rt_spin lock
@@ -157,6 +157,7 @@ cdef struct l0rt_arena:
     l0rt_heap* heap
     void* stream
     l0rt_arena* next                # in the heap; the list only grows
+    l0rt_arena* next_busy           # among those that have memory
     l0rt_block* spare               # records without memory
     l0rt_segment* segments
     l0rt_segment* idle
@@ -226,6 +227,7 @@ cdef struct l0rt_heap:
     const l0rt_memory_ops* ops
     void* self
     l0rt_arena* arenas
+    l0rt_arena* busy                # those that have memory; who walks along it needs no lock
     l0rt_queue* queues
     int64_t pending                 # blocks in the queues
     int64_t reserved

@@ -1,0 +1,231 @@
+"""The allocators' configuration: every text means what torch's grammar says, or gets a message that helps."""
+
+import pytest
+from l0rt import allocconf, config, memory
+from l0rt.errors import OutOfMemoryError
+
+from helpers.process import run_python
+
+GROWTH = ("segments",)
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def tuned(make, limit=None, uncached=False, **values):
+    allocator = make(limit=limit)
+    allocator.tune(allocconf.make(**values), uncached=uncached)
+    return allocator
+
+
+@pytest.mark.parametrize("text", [
+    "", "max_split_size_mb:200", " max_split_size_mb : 200 , expandable_segments:False ", "segments:torch",
+    "roundup_power2_divisions:4", "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]",
+    "garbage_collection_threshold:0.8,per_process_memory_fraction:0.5",
+])  # fmt: skip
+def test_a_configuration_can_be_written_down_again(text):
+    conf = allocconf.parse(text)
+    assert allocconf.parse(str(conf)) == conf
+
+
+def test_intervals_hold_from_the_one_before():
+    conf = allocconf.parse("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]")
+    assert conf.roundup_power2_divisions == (1,) * 9 + (2, 4) + (8,) * 5
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("bogus:1", ["unknown key 'bogus' at position 0", "max_split_size_mb"]),
+    ("max_split_size:1", ["did you mean max_split_size_mb?"]),
+    ("max_split_size_mb", ["position 17", "max_split_size_mb is followed by ':'", "the end"]),
+    ("max_split_size_mb:", ["position 18", "max_split_size_mb has no value", "a whole number from 20 on"]),
+    (":abc", ["position 0", "a key is expected"]),
+    ("segments:fit,expandable_segments:true", ["position 33", "True or False", "'true'"]),
+    ("max_split_size_mb:10", ["position 18", "a whole number from 20 on, not '10'"]),
+    ("large_segment_size_mb:10", ["from 11 on"]),
+    ("garbage_collection_threshold:1", ["position 29", "above 0 and below 1"]),
+    ("garbage_collection_threshold:nan", ["above 0 and below 1"]),
+    ("expandable_segments:True,", ["after the last comma"]),
+    ("expandable_segments:True;max_split_size_mb:20", ["position 20"]),
+    ("segments:fit,segments:fit", ["position 13", "given twice"]),
+    ("roundup_power2_divisions:3", ["power of two"]),
+    ("roundup_power2_divisions:[256:3]", ["[256:1,512:2,1024:4,>:8]"]),
+    ("roundup_power2_divisions:[256", ["position 29", "followed by ':'"]),
+    ("roundup_power2_divisions:[256:1", ["goes on with ',' or ends with ']'"]),
+])  # fmt: skip
+def test_a_malformed_text_says_what_is_wrong_and_what_is_allowed(text, words, monkeypatch):
+    with pytest.raises(ValueError, match="position|unknown key") as error:
+        allocconf.parse(text)
+    for word in words:
+        assert word in str(error.value)
+    monkeypatch.setenv("L0RT_ALLOC_CONF", text)
+    with pytest.raises(ValueError, match="^L0RT_ALLOC_CONF=") as error:
+        config.get("alloc_conf")
+    assert words[0] in str(error.value)
+
+
+def test_keys_are_checked_too():
+    with pytest.raises(ValueError, match="max_split_size_mb is a whole number from 20 on, not 3"):
+        allocconf.make(max_split_size_mb=3)
+    with pytest.raises(ValueError, match=r"did you mean expandable_segments\?"):
+        allocconf.make(expandable_segment=True)
+    with pytest.raises(TypeError, match="one of the two"):
+        memory.set_alloc_conf("segments:fit", segments="fit")
+
+
+def test_a_configuration_that_is_refused_changes_nothing():
+    before = memory.get_alloc_conf()
+    with pytest.raises(ValueError, match="from 20 on"):
+        memory.set_alloc_conf(max_split_size_mb=1)
+    assert memory.get_alloc_conf() == before
+
+
+@pytest.mark.parametrize(("nbytes", "size"), [(1200, 1536), (1024, 1024), (100 * KIB, 112 * KIB), (512, 512),
+                                              (MIB + 1, MIB + 256 * KIB), (3 * MIB, 3 * MIB), (5 * MIB, 5 * MIB)])
+def test_sizes_are_rounded_to_steps(make, nbytes, size):
+    allocator = tuned(make, roundup_power2_divisions=4)
+    for _ in range(2):                              # from new memory, and from the cache
+        address = allocator.malloc(nbytes, 1)
+        assert allocator.find(address)[1] == size
+        allocator.free(address)
+
+
+def test_an_oversize_segment_is_not_split(make):
+    allocator = tuned(make, max_split_size_mb=32)
+    big = allocator.malloc(40 * MIB, 1)
+    stats = allocator.stats()
+    assert (stats["oversize_allocations.current"], stats["oversize_segments.current"]) == (1, 1)
+    assert stats["max_split_size"] == 32 * MIB
+    allocator.free(big)
+    allocator.memory.hold()                         # so that nothing is given back before growing
+    small = allocator.malloc(4 * MIB, 1)            # not out of the 40 MiB
+    assert allocator.reserved_bytes == 44 * MIB
+    again = allocator.malloc(33 * MIB, 1)           # but this takes it, all of it
+    assert again == big
+    assert allocator.find(again)[1] == 40 * MIB
+    stats = allocator.stats()
+    assert stats["oversize_allocations.peak"] == 1
+    assert stats["oversize_allocations.allocated"] == 2
+    allocator.memory.hold(False)
+    allocator.free(small)
+    allocator.free(again)
+    allocator.empty_cache()
+    assert allocator.stats()["oversize_segments.current"] == 0
+    assert allocator.stats()["oversize_allocations.freed"] == 2
+
+
+def test_an_oversize_segment_is_not_wasted_on_much_less(make):
+    allocator = tuned(make, max_split_size_mb=32, max_non_split_rounding_mb=24)
+    big = allocator.malloc(90 * MIB, 1)
+    allocator.free(big)
+    allocator.memory.hold()
+    other = allocator.malloc(66 * MIB, 1)           # 24 MiB too many
+    assert other != big
+    fitting = allocator.malloc(67 * MIB, 1)
+    assert fitting == big
+    allocator.memory.hold(False)
+    allocator.free(other)
+    allocator.free(fitting)
+
+
+def test_an_oversize_block_that_others_use_is_counted_once(make):
+    allocator = tuned(make, max_split_size_mb=20)
+    address = allocator.malloc(24 * MIB, 1)
+    allocator.record_stream(address, 2)
+    allocator.free(address)
+    assert allocator.stats()["oversize_allocations.current"] == 0
+    allocator.free(allocator.malloc(24 * MIB, 1))
+    stats = allocator.stats()
+    assert stats["oversize_allocations.allocated"] == stats["oversize_allocations.freed"] == 2
+
+
+def test_garbage_is_collected_above_the_threshold(make):
+    allocator = tuned(make, limit=100 * MIB, garbage_collection_threshold=0.5)
+    for stream in (1, 2, 3, 4):
+        allocator.free(allocator.malloc(10 * MIB, stream))
+    kept = allocator.malloc(15 * MIB, 5)            # 40 + 15 is more than 50: the oldest goes
+    assert allocator.reserved_bytes <= 50 * MIB
+    assert [block["stream"] for block in allocator.snapshot() if block["state"] != "live"] == [4, 3, 2]
+    assert allocator.stats()["num_alloc_retries"] == 0
+    allocator.free(kept)
+
+
+def test_torchs_segments(make):
+    allocator = tuned(make, segments="torch")
+    first = allocator.malloc(3 * MIB, 1)
+    assert allocator.reserved_bytes == 20 * MIB
+    second = allocator.malloc(11 * MIB, 1)
+    assert allocator.reserved_bytes == 20 * MIB
+    third = allocator.malloc(13 * MIB + 1, 1)
+    assert allocator.reserved_bytes == 34 * MIB
+    for address in (first, second, third):
+        allocator.free(address)
+    allocator.malloc(30 * MIB, 1)                   # and what is free is kept
+    assert allocator.reserved_bytes == 64 * MIB
+
+
+def test_an_uncached_allocation_is_given_back_at_once(make):
+    allocator = tuned(make, uncached=True)
+    addresses = [allocator.malloc(nbytes, 1) for nbytes in (1, 512, MIB, 5 * MIB)]
+    assert allocator.memory.counters["reserves"] == 4
+    assert allocator.find(addresses[3] + 100)[0] == addresses[3]
+    for count, address in enumerate(addresses, 1):
+        allocator.free(address)
+        assert allocator.memory.counters["releases"] == count
+    assert allocator.reserved_bytes == allocator.allocated_bytes == 0
+    used = allocator.malloc(MIB, 1)
+    allocator.record_stream(used, 2)
+    allocator.free(used)
+    with pytest.raises(ValueError, match="freed already|not the address"):
+        allocator.free(used)
+    allocator.free(allocator.malloc(MIB, 1))
+    assert allocator.reserved_bytes == 0
+
+
+def test_an_uncached_allocation_waits_for_room(make):
+    allocator = tuned(make, limit=8 * MIB, uncached=True)
+    first = allocator.malloc(6 * MIB, 1)
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(6 * MIB, 1)
+    allocator.free(first)
+    allocator.free(allocator.malloc(6 * MIB, 1))
+
+
+def assert_runs(code, **env):
+    result = run_python(code, {"L0RT_DRIVER": "cpu", **env})
+    assert result.returncode == 0, result
+
+
+UNCACHED = """
+import l0rt, l0rt.accelerator as acc, gc
+for kind in ("device", "host"):
+    stats = acc.memory_stats if kind == "device" else l0rt.memory.host_memory_stats
+    for n in (1, 4096, 3 << 20):
+        a = l0rt.empty(n, kind=kind); p = a.ptr; a.free()
+        assert stats()["reserved_bytes.all.current"] == 0, (kind, n)
+    assert stats()["num_device_free"] == 3, stats()
+b = l0rt.empty(1000); s = acc.Stream()
+with s: b.fill(1)
+b.record_stream(s); del b; acc.synchronize(); l0rt.empty(5).free()
+assert acc.memory_reserved() == 0
+"""
+
+
+def test_without_caching_every_path_is_the_drivers_own():
+    assert_runs(UNCACHED, L0RT_NO_MEMORY_CACHING="1")
+
+
+CONFIGURED = """
+import l0rt, l0rt.accelerator as acc
+from l0rt import memory
+a = l0rt.empty(3 << 20)
+assert acc.memory_reserved() == 20 << 20, acc.memory_reserved()
+total = memory.memory_info()["total"]
+assert memory.get_memory_limit() == total // 2
+memory.set_alloc_conf(max_split_size_mb=64)
+assert acc.memory_stats()["max_split_size"] == 64 << 20
+a.free(); acc.empty_cache()
+a = l0rt.empty(3 << 20)
+assert acc.memory_reserved() <= 4 << 20
+"""
+
+
+def test_the_environment_configures_the_device_allocator():
+    assert_runs(CONFIGURED, L0RT_ALLOC_CONF="segments:torch,per_process_memory_fraction:0.5")
