@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.structs cimport l0rt_heap, l0rt_memory_ops, l0rt_tuning
+from l0rt.runtime.structs cimport l0rt_heap, l0rt_memory_ops, l0rt_owner, l0rt_tuning
 
 
 # `conf` is an AllocConf; allocations of `sole_from` bytes and more are not cached, 0: all are.
@@ -14,6 +14,10 @@ cdef class Memory:
     cdef void* self
     cdef uint64_t granule           # 0: no virtual memory
     cdef uint64_t range
+
+
+cdef class Pool:
+    cdef l0rt_owner* owner
 
 
 cdef class Allocator:

@@ -2,7 +2,7 @@
 
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
@@ -24,10 +24,12 @@ from l0rt.runtime.heap cimport (
     heap_empty_cache,
     heap_find_arena,
     heap_set_limit,
+    heap_trim,
     heap_tune,
     pointer_free,
 )
 from l0rt.runtime.pending cimport block_use
+from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
@@ -42,17 +44,40 @@ from l0rt.runtime.structs cimport (
     l0rt_block,
     l0rt_family,
     l0rt_heap_options,
+    l0rt_owner,
     l0rt_stat,
     l0rt_stats,
     l0rt_tuning,
 )
 
-from l0rt.errors import L0Error, OutOfMemoryError
+from l0rt.errors import L0Error, OutOfMemoryError, UnsupportedError
 
 
 @cython.no_gc
 cdef class Memory:
     """A kind of memory: subclasses set ``ops`` and ``self`` in ``__cinit__`` (see plainmemory.pyx)."""
+
+
+@cython.final
+@cython.no_gc
+cdef class Pool:
+    """A private pool of any allocator: memory that is cached for whoever names the pool.
+
+    With ``use_on_oom``, what is cached here is given back before memory is said to be out elsewhere. With
+    ``no_split``, free blocks are handed out as they are.
+    """
+
+    def __cinit__(self, bint use_on_oom=False, bint no_split=False):
+        self.owner = <l0rt_owner*>calloc(1, sizeof(l0rt_owner))
+        if self.owner == NULL:
+            raise MemoryError("no host memory for a pool")
+        self.owner.is_private = not use_on_oom
+        self.owner.no_split = no_split
+
+    def __dealloc__(self):
+        if self.owner != NULL:      # arenas point to it as long as they live: it stays, and they may serve others
+            self.owner.is_private = False
+            self.owner.is_gone = True
 
 
 @cython.final
@@ -81,16 +106,19 @@ cdef class Allocator:
             with nogil:
                 heap_destroy(self.heap)
 
-    def malloc(self, nbytes, stream=0):
-        """Allocate for use in the order of ``stream`` and return the address."""
+    def malloc(self, nbytes, stream=0, Pool pool=None):
+        """Allocate for use in the order of ``stream`` and return the address; from the default pool or another."""
+        cdef l0rt_owner* owner = NULL if pool is None else &pool.owner[0]
         cdef size_t size = size_of(nbytes)
         cdef void* order = <void*><uintptr_t>stream
-        cdef l0rt_arena* arena = heap_find_arena(self.heap, order)
+        if owner != NULL and owner.is_asleep:
+            raise RuntimeError("the pool is asleep: wake it before allocating from it")
+        cdef l0rt_arena* arena = heap_find_arena(self.heap, order, owner)
         cdef l0rt_block* block
         cdef int status
         if arena == NULL:
             with nogil:
-                arena = heap_arena(self.heap, order)
+                arena = heap_arena(self.heap, order, owner)
             if arena == NULL:
                 Allocator_raise(self, self.heap.closed if self.heap.closed != 0 else L0RT_NO_HOST_MEMORY, size)
         block = arena_hit(arena, size)
@@ -127,10 +155,31 @@ cdef class Allocator:
         cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
         return None if block == NULL else (<uintptr_t>block.ptr, block.size, block.requested)
 
-    def empty_cache(self):
-        """Give all cached memory back, waiting for work that may still use it."""
+    def empty_cache(self, Pool pool=None, stream=None):
+        """Give all cached memory back, or a pool's, or a stream's, waiting for work that may still use it."""
+        cdef l0rt_owner* owner = NULL if pool is None else &pool.owner[0]
+        cdef void* order = NULL if stream is None else <void*><uintptr_t>stream
         with nogil:
-            heap_empty_cache(self.heap)
+            if owner == NULL and order == NULL:
+                heap_empty_cache(self.heap)
+            else:
+                heap_trim(self.heap, order, owner)
+
+    def sleep(self, Pool pool not None):
+        """Give the memory of a pool back and keep its addresses; what was written is lost. Ranges only."""
+        cdef int status
+        with nogil:
+            status = heap_sleep(self.heap, pool.owner)
+        if status != L0RT_OK:
+            raise UnsupportedError("a pool that has ordinary segments cannot sleep: their addresses are the memory's")
+
+    def wake(self, Pool pool not None):
+        """Give a sleeping pool memory again, at the same addresses."""
+        cdef int status
+        with nogil:
+            status = heap_wake(self.heap, pool.owner)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, 0)
 
     def set_limit(self, limit):
         """Reserve at most ``limit`` bytes from now on; None for no limit."""

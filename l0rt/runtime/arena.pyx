@@ -112,6 +112,8 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
             return MISS
         if size >= arena.tuning.max_split:
             rest = 0
+    if rest != 0 and arena.owner != NULL and arena.owner.no_split:
+        rest = 0
     if rest != 0 and arena.tuning.torch_segments and pool == LARGE and rest <= SMALL_LIMIT:
         rest = 0
     if block_is_split(block):

@@ -75,7 +75,7 @@ def retune():
 
 
 cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
-    cdef l0rt_arena* arena = heap_arena(device_heap(stream.device), stream)
+    cdef l0rt_arena* arena = heap_arena(device_heap(stream.device), stream, NULL)
     if arena == NULL:
         with gil:
             raise MemoryError()

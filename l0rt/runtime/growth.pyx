@@ -58,7 +58,7 @@ cdef int merged(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** ou
 cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """A new segment, unless merging or a use that has ended makes it needless. The growth mutex is held."""
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
-    cdef uint64_t wanted = segment_size(&heap.tuning, size)
+    cdef uint64_t wanted = segment_size(arena, size)
     cdef int status
     if load_int(&heap.closed) != 0:
         return code_when_closed(arena)
@@ -70,6 +70,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
         if status != MISS:
             return status
     heap.growths += 1
+    heap.asker = arena
     collect_garbage(heap, wanted)
     segments_settle(heap, arena, False)
     if not heap.has_ranges and not heap.tuning.torch_segments:
@@ -81,8 +82,11 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     return status
 
 
-cdef uint64_t segment_size(const l0rt_tuning* tuning, uint64_t size) noexcept nogil:
+cdef uint64_t segment_size(l0rt_arena* arena, uint64_t size) noexcept nogil:
     """How large an ordinary segment is made for a block of ``size``."""
+    cdef const l0rt_tuning* tuning = arena.tuning
+    if arena.owner != NULL and arena.owner.no_split:
+        return (size + PAGE - 1) & ~<uint64_t>(PAGE - 1)
     if size <= SMALL_LIMIT:
         return SMALL_SEGMENT
     if not tuning.torch_segments:
@@ -105,6 +109,7 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
     """An allocation with a segment of its own. The growth mutex is held."""
     cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
     cdef int status
+    heap.asker = arena
     if pending_poll(heap) != 0:             # what other streams used, and use no more
         segments_settle(heap, arena, False)
         segments_release(heap, arena, UINT64_MAX, False)
@@ -135,7 +140,7 @@ cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uin
               l0rt_block** out) noexcept nogil:
     """A block in memory that was not the heap's before; MISS if another thread got it first."""
     cdef int status
-    if heap.has_ranges:
+    if heap.has_ranges and (arena.owner == NULL or not arena.owner.no_split):
         status = range_grow(heap, arena, pool, size, nbytes, out)
         if status != L0RT_NO_HOST_MEMORY:
             return status

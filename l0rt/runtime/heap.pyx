@@ -21,7 +21,7 @@ from l0rt.runtime.blocks cimport records_leave
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
 from l0rt.runtime.growth cimport code_when_closed, give_back, grow, sole, take, unstack_all
 from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
-from l0rt.runtime.ranges cimport ranges_trim
+from l0rt.runtime.ranges cimport ranges_release, ranges_trim
 from l0rt.runtime.segments cimport segments_destroy, segments_release, segments_settle
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
@@ -83,27 +83,44 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
     free(heap)
 
 
-cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream) noexcept nogil:
-    """The stream's arena or NULL, without a lock."""
+cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+    """The arena of the stream in the pool or NULL, without a lock."""
     cdef l0rt_arena* arena = heap.arenas
-    while arena != NULL and arena.stream != stream:
+    while arena != NULL and (arena.stream != stream or arena.owner != owner):
         arena = arena.next
     return arena
 
 
-cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream) noexcept nogil:
-    """The stream's arena, found or made; NULL without host memory, or if a closed heap has none."""
-    cdef l0rt_arena* arena = heap_find_arena(heap, stream)
+cdef l0rt_arena* recycled(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+    """An empty arena of a pool that is gone, made this one's; NULL if there is none. The census mutex is held."""
+    cdef l0rt_arena* arena = heap.arenas
+    while arena != NULL:
+        if (arena.owner != NULL and arena.owner.is_gone and arena.reserved == 0 and arena.ticket == NULL
+                and arena.segments == NULL):
+            arena.stream = stream
+            arena.owner = owner
+            return arena
+        arena = arena.next
+    return NULL
+
+
+cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+    """The arena of the stream in the pool (NULL: the default one), found or made; NULL without host memory, or if a
+    closed heap has none."""
+    cdef l0rt_arena* arena = heap_find_arena(heap, stream, owner)
     if arena != NULL or load_int(&heap.closed) != 0:
         return arena
     mutex_lock(&heap.census)
-    arena = heap_find_arena(heap, stream)
+    arena = heap_find_arena(heap, stream, owner)
+    if arena == NULL and owner != NULL:
+        arena = recycled(heap, stream, owner)
     if arena == NULL:
         arena = <l0rt_arena*>aligned_alloc(64, ARENA_BYTES)
         if arena != NULL:
             memset(arena, 0, ARENA_BYTES)
             arena.heap = heap
             arena.stream = stream
+            arena.owner = owner
             arena.tuning = &heap.tuning
             arena.epoch = 1
             arena_resize(arena, 0)
@@ -198,10 +215,30 @@ cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
     if load_int(&heap.closed) != 0:
         return
     mutex_lock(&heap.growth)
+    heap.asker = NULL
     pending_wait(heap)
     unstack_all(heap)
     segments_settle(heap, NULL, True)
     give_back(heap, UINT64_MAX)
+    ranges_trim(heap)
+    mutex_unlock(&heap.growth)
+
+
+cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+    """The same for the arenas of one stream, or with NULL of any, in one pool."""
+    cdef l0rt_arena* arena = heap.arenas
+    if load_int(&heap.closed) != 0:
+        return
+    mutex_lock(&heap.growth)
+    heap.asker = NULL
+    pending_wait(heap)
+    unstack_all(heap)
+    while arena != NULL:
+        if arena.owner == owner and (stream == NULL or arena.stream == stream):
+            segments_settle(heap, arena, True)
+            segments_release(heap, arena, UINT64_MAX, False)
+            ranges_release(heap, arena, UINT64_MAX)
+        arena = arena.next
     ranges_trim(heap)
     mutex_unlock(&heap.growth)
 

@@ -48,7 +48,7 @@ cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
     if device.host_heap == NULL:
         with gil:
             make_heap(device)
-    arena = heap_arena(<l0rt_heap*>device.host_heap, NULL)
+    arena = heap_arena(<l0rt_heap*>device.host_heap, NULL, NULL)
     if arena == NULL:
         with gil:
             raise MemoryError()

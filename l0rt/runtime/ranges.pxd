@@ -4,6 +4,13 @@ from libc.stdint cimport uint64_t
 
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_segment
 
+
+cdef inline bint may_release(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """May cached memory of this arena be given back for whoever asks?"""
+    return (arena.owner == NULL or not arena.owner.is_private or heap.asker == NULL
+            or heap.asker.owner == arena.owner)
+
+
 # The growth mutex is held throughout.
 cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t requested,
                     l0rt_block** out) noexcept nogil

@@ -185,7 +185,7 @@ cdef uint64_t collect(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, l0rt_
     cdef l0rt_block* parts = NULL
     cdef uint64_t found = 0, unmapped = 0
     cdef int pool, bin
-    if not spin_lock(&arena.lock):
+    if (arena.owner != NULL and arena.owner.is_asleep) or not spin_lock(&arena.lock):
         return 0
     for pool in range(POOLS - 1, -1, -1):
         for bin in range(ROWS * COLUMNS - 1, <int>bin_of(heap.granule) - 1, -1):
@@ -225,7 +225,8 @@ cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted)
     cdef l0rt_spare* spares = NULL
     cdef uint64_t released = 0
     while arena != NULL and heap.granule != 0 and released < wanted:
-        released += collect(heap, arena, wanted - released, &spares)
+        if only != NULL or may_release(heap, arena):
+            released += collect(heap, arena, wanted - released, &spares)
         arena = arena.next if only == NULL else NULL
     spares_destroy(heap, &spares)
     return released
@@ -358,7 +359,7 @@ cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """Give back a range's memory and its addresses, whatever uses them; its records stay. For a closed heap."""
     cdef uint64_t count = segment.size // heap.granule, i
     for i in range(count):
-        if segment.granules[i].count != 0 and segment.granules[i].first == i:
+        if segment.granules[i].count != 0 and segment.granules[i].first == i and segment.granules[i].piece != NULL:
             piece_back(heap, segment, i)
     heap.ops.range_release(heap.self, segment.base, segment.size)
 

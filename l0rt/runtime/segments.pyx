@@ -17,7 +17,7 @@ from l0rt.runtime.blocks cimport (
     segment_detach,
 )
 from l0rt.runtime.census cimport census_memory
-from l0rt.runtime.ranges cimport range_destroy
+from l0rt.runtime.ranges cimport may_release, range_destroy
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_NO_HOST_MEMORY,
@@ -123,7 +123,7 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
         best = NULL
         arena = heap.arenas if only == NULL else only
         while arena != NULL:
-            if spin_lock(&arena.lock):
+            if (only != NULL or may_release(heap, arena)) and spin_lock(&arena.lock):
                 best = fittest(arena, best, wanted - released, by_age)
                 spin_unlock(&arena.lock)
             arena = arena.next if only == NULL else NULL

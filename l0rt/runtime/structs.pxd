@@ -145,6 +145,12 @@ cdef struct l0rt_tuning:
     bint torch_segments             # of torch's sizes, kept until memory runs out
     uint64_t sole_from              # from this size on nothing is cached: given back once it is free; 0: all is cached
 
+cdef struct l0rt_owner:             # of a private pool's arenas
+    bint is_private                 # nobody else is given its cached memory, not even before memory is out
+    bint no_split                   # a free block is handed out as it is
+    bint is_asleep                  # its ranges have no memory
+    bint is_gone                    # nobody allocates from it any more: its arenas may serve others
+
 cdef struct l0rt_arena:
     l0rt_spin lock
     int64_t stack_room              # bytes that the stacks may still take
@@ -156,6 +162,7 @@ cdef struct l0rt_arena:
     l0rt_sum quiet_limit
     l0rt_heap* heap
     void* stream
+    l0rt_owner* owner               # NULL: the default pool
     l0rt_arena* next                # in the heap; the list only grows
     l0rt_arena* next_busy           # among those that have memory
     l0rt_block* spare               # records without memory
@@ -234,6 +241,7 @@ cdef struct l0rt_heap:
     uint64_t limit
     l0rt_tuning tuning
     int64_t growths
+    l0rt_arena* asker               # for whom memory is being given back; NULL: for the device
     l0rt_spin oversize              # inside all other locks: the statistics of oversize allocations
     uint64_t granule                # of virtual memory; 0: the memory has none
     uint64_t range

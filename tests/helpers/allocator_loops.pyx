@@ -181,12 +181,12 @@ cdef class Loops:
 
     def try_malloc(self, size_t nbytes, uintptr_t stream=1):
         """0 or a status."""
-        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream, NULL)
         cdef l0rt_block* block = arena_hit(arena, nbytes)
         return 0 if block != NULL else arena_malloc(arena, nbytes, &block)
 
     def malloc(self, size_t nbytes, uintptr_t stream=1):
-        return <uintptr_t>malloc_(heap_arena(self.heap, <void*>stream), nbytes)
+        return <uintptr_t>malloc_(heap_arena(self.heap, <void*>stream, NULL), nbytes)
 
     def free(self, uintptr_t ptr):
         """0 or a status."""
@@ -197,7 +197,7 @@ cdef class Loops:
 
     def hold(self, size_t nbytes, int count, uintptr_t stream):
         """Allocate that many and keep them until let_go()."""
-        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream, NULL)
         cdef void** held = <void**>calloc(count + 1, sizeof(void*))
         cdef int i
         with nogil:
@@ -216,7 +216,7 @@ cdef class Loops:
 
     def pairs(self, size_t nbytes, int64_t count, uintptr_t stream=1):
         """malloc and free at once, by pointer."""
-        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream, NULL)
         cdef double start
         with nogil:
             free_(malloc_(arena, nbytes))
@@ -227,7 +227,7 @@ cdef class Loops:
 
     def shuffled(self, uint64_t low, uint64_t high, int live, int64_t count, uintptr_t stream=1, uint64_t seed=1):
         """Replace one of ``live`` allocations by another size, log-uniform; also the mean of reserved / live."""
-        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream, NULL)
         cdef void** held = <void**>calloc(live, sizeof(void*))
         cdef uint64_t* sizes = <uint64_t*>calloc(live, sizeof(uint64_t))
         cdef uint64_t* table = <uint64_t*>calloc(4096, sizeof(uint64_t))
@@ -265,7 +265,7 @@ cdef class Loops:
 
     def cached(self, int64_t cached, int64_t count, int sizes=64, uintptr_t stream=1):
         """Pairs of ``sizes`` sizes in turn, with ``cached`` free blocks of them around."""
-        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream, NULL)
         cdef void** held = <void**>calloc(cached, sizeof(void*))
         cdef int64_t i
         cdef double start
@@ -287,7 +287,7 @@ cdef class Loops:
 
     def remote(self, size_t nbytes, uintptr_t[::1] ring, int64_t count, bint is_taker, uintptr_t stream=1):
         """One side of a pipe through ``ring``: the giver allocates, the taker frees."""
-        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream, NULL)
         cdef int64_t i = 0, length = ring.shape[0]
         cdef uintptr_t* slot
         cdef double start = now()
@@ -308,7 +308,7 @@ cdef class Loops:
     def replay(self, const signed char[::1] op, const int64_t[::1] ids, const int64_t[::1] sizes, int64_t scale=1,
                uintptr_t stream=1):
         """A trace; nanoseconds for one operation, or None if memory ran out. Whatever is left is freed afterwards."""
-        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream)
+        cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream, NULL)
         cdef int64_t i, count = op.shape[0], highest = 0
         cdef void** held
         cdef double start

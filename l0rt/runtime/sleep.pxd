@@ -1,0 +1,4 @@
+from l0rt.runtime.structs cimport l0rt_heap, l0rt_owner
+
+cdef int heap_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
+cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil

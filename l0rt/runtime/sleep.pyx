@@ -1,0 +1,115 @@
+"""Sleep: a pool without memory that keeps its addresses, so that what points there is right again once it wakes."""
+
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+
+from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock
+from l0rt.runtime.census cimport census_memory
+from l0rt.runtime.growth cimport give_back, unstack_all
+from l0rt.runtime.segments cimport segments_settle
+from l0rt.runtime.structs cimport (
+    L0RT_INVALID_POINTER,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    l0rt_arena,
+    l0rt_granule,
+    l0rt_segment,
+)
+
+
+cdef void range_sleep(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """Take all memory out of a range and remember where it was."""
+    cdef uint64_t count = segment.size // heap.granule, i
+    cdef l0rt_granule* granule
+    cdef int calls = 0
+    cdef int64_t bytes = 0
+    for i in range(count):
+        granule = &segment.granules[i]
+        if granule.count != 0 and granule.first == i and granule.piece != NULL:
+            heap.ops.piece_unmap(heap.self, <char*>segment.base + i * heap.granule, granule.count * heap.granule,
+                                 granule.piece)
+            heap.ops.piece_destroy(heap.self, granule.piece, granule.count * heap.granule)
+            granule.piece = NULL
+            bytes += granule.count * heap.granule
+            calls += 1
+    census_memory(heap, segment.pool, -bytes, 0, calls)
+
+
+cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """Memory, where there was some before the sleep. What was mapped until a failure stays."""
+    cdef uint64_t count = segment.size // heap.granule, i, nbytes
+    cdef l0rt_granule* granule
+    cdef int status = L0RT_OK
+    for i in range(count):
+        granule = &segment.granules[i]
+        if granule.count == 0 or granule.first != i or granule.piece != NULL:
+            continue
+        nbytes = granule.count * heap.granule
+        if heap.reserved + nbytes > heap.limit:
+            return L0RT_OUT_OF_MEMORY
+        status = heap.ops.piece_create(heap.self, nbytes, &granule.piece)
+        if status == L0RT_OK:
+            status = heap.ops.piece_map(heap.self, <char*>segment.base + i * heap.granule, nbytes, granule.piece)
+            if status != L0RT_OK:
+                heap.ops.piece_destroy(heap.self, granule.piece, nbytes)
+        if status != L0RT_OK:
+            granule.piece = NULL
+            return L0RT_OUT_OF_MEMORY if heap.ops.is_oom(status) else status
+        census_memory(heap, segment.pool, nbytes, 0, 1)
+    return status
+
+
+cdef int heap_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    """Give back the memory of a pool, whatever is allocated there, and keep its addresses. Its streams' work is done.
+    L0RT_INVALID_POINTER: the pool has ordinary segments, whose addresses go with their memory."""
+    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_segment* segment
+    cdef int status = L0RT_OK
+    mutex_lock(&heap.growth)
+    while arena != NULL:
+        segment = arena.segments if arena.owner == owner else NULL
+        while segment != NULL:
+            if segment.granules == NULL:
+                status = L0RT_INVALID_POINTER
+            segment = segment.next
+        arena = arena.next
+    if status == L0RT_OK and not owner.is_asleep:
+        owner.is_asleep = True
+        arena = heap.arenas
+        while arena != NULL:
+            segment = arena.segments if arena.owner == owner else NULL
+            while segment != NULL:
+                range_sleep(heap, segment)
+                segment = segment.next
+            arena = arena.next
+    mutex_unlock(&heap.growth)
+    return status
+
+
+cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    """Give a sleeping pool memory again. On a failure it sleeps on, with none."""
+    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_segment* segment
+    cdef int status = L0RT_OK
+    mutex_lock(&heap.growth)
+    while arena != NULL and owner.is_asleep:
+        segment = arena.segments if arena.owner == owner else NULL
+        while segment != NULL and status == L0RT_OK:
+            status = range_wake(heap, segment)
+            if status == L0RT_OUT_OF_MEMORY:
+                heap.asker = arena
+                unstack_all(heap)
+                segments_settle(heap, NULL, True)
+                give_back(heap, UINT64_MAX)
+                status = range_wake(heap, segment)
+            segment = segment.next
+        arena = arena.next
+    owner.is_asleep = owner.is_asleep and status != L0RT_OK
+    arena = heap.arenas
+    while arena != NULL and owner.is_asleep:
+        segment = arena.segments if arena.owner == owner else NULL
+        while segment != NULL:
+            range_sleep(heap, segment)
+            segment = segment.next
+        arena = arena.next
+    mutex_unlock(&heap.growth)
+    return status

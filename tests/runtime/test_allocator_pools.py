@@ -1,0 +1,128 @@
+"""Private pools: nobody else gets their memory, unless they say so; and they can sleep."""
+
+import ctypes
+import gc
+
+import pytest
+from l0rt.errors import OutOfMemoryError, UnsupportedError
+from l0rt.runtime.allocator import Pool
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def test_a_pool_has_its_own_memory(make):
+    allocator, pool = make(), Pool()
+    mine = allocator.malloc(KIB, 1, pool)
+    allocator.free(mine)
+    other = allocator.malloc(KIB, 1)
+    assert other != mine
+    assert allocator.malloc(KIB, 1, pool) == mine
+    allocator.free(mine)
+    allocator.free(other)
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_pool_gives_its_cache_on_oom_only_if_it_says_so(make, stream):
+    allocator = make(limit=50 * MIB)
+    private, generous = Pool(), Pool(use_on_oom=True)
+    allocator.free(allocator.malloc(40 * MIB, 1, private))
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(40 * MIB, stream)
+    assert allocator.reserved_bytes == 40 * MIB
+    allocator.empty_cache(private)
+    assert allocator.reserved_bytes == 0
+    allocator.free(allocator.malloc(40 * MIB, 1, generous))
+    address = allocator.malloc(40 * MIB, stream)
+    assert allocator.stats()["num_ooms"] == 1
+    allocator.free(address)
+
+
+def test_a_pool_may_use_what_the_default_pool_caches(make):
+    allocator, pool = make(limit=50 * MIB), Pool()
+    allocator.free(allocator.malloc(40 * MIB, 1))
+    address = allocator.malloc(40 * MIB, 1, pool)
+    allocator.free(address)
+
+
+def test_caches_are_emptied_by_pool_and_by_stream(make):
+    allocator, pool = make(), Pool()
+    for stream in (1, 2):
+        allocator.free(allocator.malloc(4 * MIB, stream))
+        allocator.free(allocator.malloc(4 * MIB, stream, pool))
+    for arguments, left in (((pool, 1), 12), ((pool,), 8), ((None, 2), 4), ((), 0)):
+        allocator.empty_cache(*arguments)
+        assert allocator.reserved_bytes == left * MIB
+
+
+def test_a_pool_that_does_not_split(make):
+    allocator, pool = make(), Pool(no_split=True)
+    first = allocator.malloc(6 * MIB, 1, pool)
+    small = allocator.malloc(512, 1, pool)
+    assert allocator.find(small)[1] == 64 * KIB
+    allocator.free(first)
+    again = allocator.malloc(2 * MIB, 1, pool)
+    assert again == first
+    assert allocator.find(again)[1] == 6 * MIB
+    allocator.free(again)
+    allocator.free(small)
+
+
+def test_the_arenas_of_pools_that_are_gone_serve_new_ones(make):
+    allocator = make()
+    for _ in range(200):
+        pool = Pool()
+        allocator.free(allocator.malloc(3 * MIB, 1, pool))
+        del pool
+        gc.collect()
+        allocator.empty_cache()
+    assert allocator.reserved_bytes == 0
+    pool = Pool()
+    kept = allocator.malloc(3 * MIB, 1, pool)
+    del pool                                        # what is allocated outlives its pool
+    ctypes.memset(kept, 1, 3 * MIB)
+    allocator.free(kept)
+    allocator.empty_cache()
+    assert allocator.reserved_bytes == 0
+
+
+def test_a_pool_sleeps_and_wakes_at_the_same_addresses(make):
+    allocator, pool = make(), Pool()
+    kept = [allocator.malloc(nbytes, 1, pool) for nbytes in (KIB, 3 * MIB, 9 * MIB)]
+    other = allocator.malloc(3 * MIB, 1)
+    if not make.has_ranges:
+        with pytest.raises(UnsupportedError, match="cannot sleep"):
+            allocator.sleep(pool)
+    else:
+        before = allocator.reserved_bytes
+        allocator.sleep(pool)
+        assert allocator.reserved_bytes == allocator.memory.counters["used"] == 4 * MIB
+        with pytest.raises(RuntimeError, match="asleep"):
+            allocator.malloc(KIB, 1, pool)
+        allocator.free(kept.pop())                  # freeing is fine
+        allocator.empty_cache()
+        allocator.wake(pool)
+        assert allocator.reserved_bytes == allocator.memory.counters["used"] == before
+        for address, nbytes in zip(kept, (KIB, 3 * MIB), strict=True):
+            assert allocator.find(address)[0] == address
+            ctypes.memset(address, 1, nbytes)
+        allocator.empty_cache(pool)
+        assert allocator.reserved_bytes < before
+    for address in [*kept, other]:
+        allocator.free(address)
+
+
+def test_a_pool_that_finds_no_memory_sleeps_on(make):
+    if not make.has_ranges:
+        pytest.skip("ordinary segments cannot sleep")
+    allocator, pool = make(limit=20 * MIB), Pool()
+    address = allocator.malloc(12 * MIB, 1, pool)
+    allocator.sleep(pool)
+    guest = allocator.malloc(12 * MIB, 1)
+    for _ in range(2):
+        with pytest.raises(OutOfMemoryError):
+            allocator.wake(pool)
+        assert allocator.reserved_bytes == allocator.memory.counters["used"] == 12 * MIB
+    allocator.free(guest)                           # cached now: given back for the pool
+    allocator.wake(pool)
+    ctypes.memset(address, 1, 12 * MIB)
+    allocator.free(address)
