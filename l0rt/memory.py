@@ -10,8 +10,12 @@ from l0rt.runtime import host_allocator as _host
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
+from l0rt.runtime.pools import MemPool, use_mem_pool
+from l0rt.runtime.pools import segments as _segments
 
 __all__ = [
+    "MemPool",
+    "attach_oom_observer",
     "empty_cache",
     "empty_host_cache",
     "get_alloc_conf",
@@ -25,6 +29,7 @@ __all__ = [
     "memory_allocated",
     "memory_info",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
     "reset_accumulated_memory_stats",
@@ -32,6 +37,7 @@ __all__ = [
     "set_alloc_conf",
     "set_memory_limit",
     "set_per_process_memory_fraction",
+    "use_mem_pool",
 ]
 
 
@@ -42,10 +48,28 @@ def _opened():
     return _lazy.initialized
 
 
-def empty_cache():
-    """Give cached device memory that no allocation uses back to the driver, on every device."""
-    if _opened():
-        _device.empty_cache()
+def empty_cache(device=None, *, stream=None, pool=None):
+    """Give cached device memory that no allocation uses back to the driver: on every device, private pools' too, or
+    of one device, one stream or one `MemPool`."""
+    if not _opened():
+        return
+    if pool is not None:
+        pool.empty_cache()
+    else:
+        _device.empty_cache(device, stream)
+
+
+def memory_snapshot(pool=None, *, device=None):
+    """Return all segments, or those of one `MemPool` or device, with their blocks, in torch's schema."""
+    return _segments(pool, device) if _opened() else []
+
+
+def attach_oom_observer(observer):
+    """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return a function that detaches it.
+
+    No lock is held: it may allocate, free and look. If it returns True, the allocation is tried again.
+    """
+    return _device.attach_observer(observer)
 
 
 def empty_host_cache():

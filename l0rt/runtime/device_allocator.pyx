@@ -6,7 +6,8 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.allocator cimport tuning_of
 from l0rt.runtime.census cimport heap_allocated_bytes, heap_reset_accumulated, heap_reset_peak, heap_stats
-from l0rt.runtime.current cimport current_device
+from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t
+from l0rt.runtime.current cimport current_device, thread_peek
 from l0rt.runtime.device_memory cimport close_heap, device_ops, device_options, forget_heap
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.eventcache cimport refuse
@@ -16,8 +17,10 @@ from l0rt.runtime.heap cimport (
     heap_create,
     heap_empty_cache,
     heap_set_limit,
+    heap_trim,
     heap_tune,
 )
+from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
@@ -74,13 +77,54 @@ def retune():
             tune(<l0rt_heap*>device_record(i).heap, device_record(i))
 
 
+cdef l0rt_owner* routed(int device) noexcept nogil:
+    """The pool that the calling thread allocates from; NULL: the default one."""
+    cdef l0rt_thread* thread = thread_peek()
+    cdef l0rt_route* route = <l0rt_route*>thread.routes if thread != NULL else NULL
+    while route != NULL and 0 <= route.device != device:
+        route = route.outer
+    return route.owner if route != NULL else NULL
+
+
 cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
-    cdef l0rt_arena* arena = heap_arena(device_heap(stream.device), stream, NULL)
+    cdef l0rt_owner* owner = routed(stream.device.index)
+    cdef l0rt_arena* arena
+    if owner != NULL and owner.is_asleep:
+        with gil:
+            raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
+    arena = heap_arena(device_heap(stream.device), stream, owner)
     if arena == NULL:
         with gil:
             raise MemoryError()
-    stream.arena = arena        # heap_arena makes one a stream: a second writer writes the same
+    mutex_lock(&routes_lock)
+    if routes_active == 0:
+        stream.arena = arena    # heap_arena makes one a stream: a second writer writes the same
+    mutex_unlock(&routes_lock)
     return arena
+
+
+# While a thread is in a pool, no stream has an arena at hand: every allocation comes through open_arena and asks which
+# pool its thread is in. So the hit path needs not ask, and costs nothing more while there are no pools.
+cdef extern from *:
+    """
+    static pthread_mutex_t l0rt_routes_lock = PTHREAD_MUTEX_INITIALIZER;
+    """
+    pthread_mutex_t routes_lock "l0rt_routes_lock"
+
+cdef int routes_active = 0
+
+
+cdef void routes_change(int change) noexcept nogil:
+    global routes_active
+    cdef int i, p, s
+    mutex_lock(&routes_lock)
+    routes_active += change
+    for i in range(device_total()):
+        device_record(i).default_stream.arena = NULL
+        for p in range(3):
+            for s in range(L0RT_POOL_STREAMS):
+                device_record(i).pool[p][s].arena = NULL
+    mutex_unlock(&routes_lock)
 
 
 cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil:
@@ -96,12 +140,35 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
             gc.collect()
         device_synchronize(stream.device, UINT64_MAX)
         status = arena_malloc(arena, nbytes, &block)
-        if status == L0RT_OUT_OF_MEMORY:
+        while status == L0RT_OUT_OF_MEMORY:
             with gil:
-                raise_oom(stream.device, nbytes)
+                if not ask_observers(stream.device, nbytes):
+                    raise_oom(stream.device, nbytes)
+            status = arena_malloc(arena, nbytes, &block)
     if status != L0RT_OK:
         raise_status(status, NULL)
     return block
+
+
+_observers = []
+
+
+cdef bint ask_observers(l0rt_device* device, size_t nbytes) except -1:
+    """Tell everybody who wants to know; True if somebody has made room, so that trying again is worth it."""
+    cdef l0rt_heap* heap = <l0rt_heap*>device.heap
+    if not _observers:
+        return False
+    free, total, _ = free_memory(device.index)
+    allowed = min(total, heap.limit)
+    return any([observer(device.index, nbytes, allowed, free) is True for observer in list(_observers)])
+
+
+def attach_observer(observer):
+    """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return what detaches it."""
+    if not callable(observer):
+        raise TypeError(f"an observer is a function of four arguments, not {type(observer).__name__}")
+    _observers.append(observer)
+    return lambda: _observers.remove(observer) if observer in _observers else None
 
 
 cdef int raise_status(int status, const void* ptr) except -1 nogil:
@@ -277,11 +344,26 @@ def get_limit(device=None):
     return None if heap == NULL or heap.limit == UINT64_MAX else heap.limit
 
 
-def empty_cache():
-    """Give memory that no allocation uses back to the driver, on every device."""
+cdef void trim(int index, l0rt_stream* stream, l0rt_owner* owner) noexcept nogil:
+    cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
+    if heap != NULL:
+        heap_trim(heap, stream, owner)
+
+
+def empty_cache(device=None, Lane stream=None):
+    """Give memory that no allocation uses back to the driver, of one device or stream, or on every device."""
     cdef l0rt_heap* heap
-    cdef int i
+    cdef int i, only = -1
+    if stream is not None:
+        with nogil:
+            trim(stream.ptr.device.index, stream.ptr, NULL)
+        return
+    if device is not None:
+        only = index_of(device, current_device(), lazy.device_type)
+        device_at(only)
     for i in range(device_total()):
+        if only >= 0 and i != only:
+            continue
         heap = <l0rt_heap*>device_record(i).heap
         if heap != NULL:
             with nogil:

@@ -119,3 +119,4 @@ cdef struct l0rt_thread:
     l0rt_saved* saved
     int depth
     int capacity
+    void* routes                # the innermost l0rt_route: the private pools that the thread allocates from

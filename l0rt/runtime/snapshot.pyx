@@ -63,6 +63,7 @@ cdef inline void describe(l0rt_block* block, l0rt_block* start, l0rt_block_info*
     info.address = <uintptr_t>block.ptr
     info.size = block.size
     info.requested = block.requested if LIVE <= block.state <= PENDING else 0
+    info.owner = block.arena.owner
     info.stream = block.arena.stream
     info.state = block.state
     info.pool = block.segment.pool

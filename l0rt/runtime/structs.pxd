@@ -151,6 +151,11 @@ cdef struct l0rt_owner:             # of a private pool's arenas
     bint is_asleep                  # its ranges have no memory
     bint is_gone                    # nobody allocates from it any more: its arenas may serve others
 
+cdef struct l0rt_route:             # a thread allocates from a pool
+    l0rt_owner* owner
+    int device                      # on this device; negative: on any
+    l0rt_route* outer               # what held before, and holds for other devices
+
 cdef struct l0rt_arena:
     l0rt_spin lock
     int64_t stack_room              # bytes that the stacks may still take

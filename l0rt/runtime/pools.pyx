@@ -1,0 +1,210 @@
+"""Private pools of device memory, and which of them a thread allocates from."""
+
+import itertools
+
+cimport cython
+from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
+from libc.stdlib cimport calloc, free, realloc
+
+from l0rt.runtime.allocator cimport Pool
+from l0rt.runtime.current cimport current_device, thread_record
+from l0rt.runtime.device_allocator cimport raise_status, routes_change, trim
+from l0rt.runtime.devices cimport device_at, device_record, device_total
+from l0rt.runtime.naming cimport index_of
+from l0rt.runtime.records cimport *
+from l0rt.runtime.sleep cimport heap_sleep, heap_wake
+from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
+from l0rt.runtime.streampool cimport device_synchronize
+from l0rt.runtime.structs cimport *
+
+from l0rt.errors import UnsupportedError
+from l0rt.runtime.devices import lazy
+
+_numbers = itertools.count(1)
+
+
+cdef class MemPool:
+    """A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes from it and returns to it.
+
+    With ``use_on_oom``, what it caches is given back before an allocation elsewhere fails, whatever its stream. With
+    ``no_split``, a free block is handed out as it is. What is allocated outlives the pool.
+    """
+
+    cdef Pool pool
+    cdef readonly tuple id
+    cdef int users
+
+    def __init__(self, allocator=None, bint use_on_oom=False, bint no_split=False):
+        if allocator is not None:
+            raise UnsupportedError("a pool's memory is the device's: other allocators are not supported")
+        self.pool = Pool(use_on_oom, no_split)
+        self.id = (0, next(_numbers))
+
+    @property
+    def allocator(self):
+        """None: the device allocator's own memory."""
+
+    def use_count(self):
+        """Return 1, and 1 more for every thread that is inside of it."""
+        return 1 + self.users
+
+    def empty_cache(self):
+        """Give cached memory of the pool back to the driver, on every device; waits for work that may use it."""
+        cdef int i
+        with nogil:
+            for i in range(device_total()):
+                trim(i, NULL, self.pool.owner)
+
+    def sleep(self):
+        """Give all memory of the pool back and keep the addresses; what was written there is lost.
+
+        Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments.
+        """
+        cdef l0rt_heap* heap
+        cdef int i, status
+        for i in range(device_total()):
+            heap = <l0rt_heap*>device_record(i).heap
+            if heap == NULL:
+                continue
+            with nogil:
+                device_synchronize(device_record(i), UINT64_MAX)
+                status = heap_sleep(heap, self.pool.owner)
+            if status != L0RT_OK:
+                raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
+
+    def wake(self):
+        """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep."""
+        cdef l0rt_heap* heap
+        cdef int i, status
+        for i in range(device_total()):
+            heap = <l0rt_heap*>device_record(i).heap
+            if heap == NULL:
+                continue
+            with nogil:
+                status = heap_wake(heap, self.pool.owner)
+            if status != L0RT_OK:
+                raise_status(status, NULL)
+
+    def snapshot(self):
+        """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does."""
+        return segments(self)
+
+    def __repr__(self):
+        return f"<l0rt.MemPool {self.id}>"
+
+
+cdef class use_mem_pool:
+    """``with use_mem_pool(pool, device=None):`` the calling thread allocates from ``pool``, on that device or any.
+
+    They nest; the innermost that is for the device holds. Other threads are not affected.
+    """
+
+    cdef MemPool pool
+    cdef int device
+    cdef list entered
+
+    def __init__(self, MemPool pool not None, device=None):
+        self.pool = pool
+        self.device = -1
+        self.entered = []
+        if device is not None:
+            lazy.init()
+            self.device = index_of(device, current_device(), lazy.device_type)
+            device_at(self.device)
+
+    def __enter__(self):
+        lazy.init()
+        cdef l0rt_thread* thread = thread_record()
+        cdef l0rt_route* route = <l0rt_route*>calloc(1, sizeof(l0rt_route))
+        if route == NULL:
+            raise MemoryError()
+        route.owner = self.pool.pool.owner
+        route.device = self.device
+        route.outer = <l0rt_route*>thread.routes
+        thread.routes = route
+        self.entered.append(<uintptr_t>route)
+        self.pool.users += 1
+        routes_change(1)
+        return self.pool
+
+    def __exit__(self, *error):
+        cdef l0rt_thread* thread = thread_record()
+        cdef l0rt_route* route = <l0rt_route*>thread.routes
+        if not self.entered or <uintptr_t>route != <uintptr_t>self.entered[-1]:
+            raise RuntimeError("use_mem_pool is left in another order or thread than it was entered")
+        self.entered.pop()
+        thread.routes = route.outer
+        free(route)
+        self.pool.users -= 1
+        routes_change(-1)
+
+
+STATES = ("inactive", "inactive", "inactive", "active_allocated", "active_allocated", "active_allocated",
+          "active_pending_free", "inactive", "inactive", "active_allocated")
+
+
+def segments(MemPool pool=None, device=None):
+    """Return the segments of one pool or of all, on one device or all, in torch's schema."""
+    found = []
+    for i in range(device_total()):
+        if device is None or i == index_of(device, current_device(), lazy.device_type):
+            found += device_segments(i, pool)
+    return found
+
+
+cdef list device_segments(int index, MemPool pool):
+    cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
+    cdef l0rt_block_info* blocks = NULL
+    cdef int64_t room = 1024, count
+    cdef void* owner = NULL if pool is None else pool.pool.owner
+    if heap == NULL:
+        return []
+    while True:
+        blocks = <l0rt_block_info*>realloc(blocks, room * sizeof(l0rt_block_info))
+        if blocks == NULL:
+            raise MemoryError("no host memory for a snapshot")
+        with nogil:
+            count = heap_snapshot(heap, blocks, room)
+        if count <= room:
+            break
+        room = count + count // 4
+    try:
+        return described(blocks, max(count, 0), index, pool, owner)
+    finally:
+        free(blocks)
+
+
+cdef list described(l0rt_block_info* blocks, int64_t count, int index, MemPool pool, void* owner):
+    cdef l0rt_block_info* block
+    cdef int64_t i
+    found = []
+    segment = None
+    for i in range(count):
+        block = &blocks[i]
+        if pool is not None and block.owner != owner:
+            continue
+        if segment is None or segment["address"] != block.segment:
+            segment = {
+                "device": index,
+                "address": block.segment,
+                "total_size": block.segment_size,
+                "stream": <uintptr_t>block.stream,
+                "segment_type": "small" if block.pool == SMALL else "large",
+                "allocated_size": 0,
+                "active_size": 0,
+                "requested_size": 0,
+                "is_expandable": bool(block.is_expandable),
+                "segment_pool_id": (0, 0) if block.owner == NULL else pool.id if pool is not None else (0, -1),
+                "frames": [],
+                "blocks": [],
+            }
+            found.append(segment)
+        state = STATES[block.state]
+        segment["blocks"].append({"address": block.address, "size": block.size, "requested_size": block.requested,
+                                  "state": state, "frames": []})
+        if state != "inactive":
+            segment["active_size"] += block.size
+            segment["requested_size"] += block.requested
+        if state == "active_allocated":
+            segment["allocated_size"] += block.size
+    return found

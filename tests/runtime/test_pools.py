@@ -1,0 +1,177 @@
+"""MemPool and use_mem_pool on a device: routing by thread, nesting, the memory limit, sleep."""
+
+import gc
+import threading
+
+import l0rt
+import l0rt.accelerator as acc
+import numpy as np
+import pytest
+from l0rt import memory
+from l0rt.errors import OutOfMemoryError, UnsupportedError
+from l0rt.memory import MemPool, use_mem_pool
+from l0rt.runtime.devices import capabilities
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    gc.collect()
+    acc.empty_cache()
+    yield
+    memory.set_memory_limit(None)
+    gc.collect()
+    acc.empty_cache()
+
+
+def addresses(pool):
+    return [block["address"] for segment in pool.snapshot() for block in segment["blocks"]
+            if block["state"] == "active_allocated"]
+
+
+def test_what_is_allocated_inside_belongs_to_the_pool():
+    pool, outside = MemPool(), l0rt.empty(MIB)
+    with use_mem_pool(pool) as entered:
+        assert entered is pool
+        assert pool.use_count() == 2
+        inside = [l0rt.empty(n) for n in (100, MIB, 5 * MIB)]
+    after = l0rt.empty(MIB)
+    assert sorted(addresses(pool)) == sorted(b.ptr for b in inside)
+    assert {segment["segment_pool_id"] for segment in pool.snapshot()} == {pool.id}
+    assert after.ptr not in addresses(pool)
+    assert pool.use_count() == 1
+    everything = memory.memory_snapshot()
+    assert sum(segment["allocated_size"] for segment in everything) == acc.memory_allocated()
+    assert sum(segment["total_size"] for segment in everything) == acc.memory_reserved()
+    del inside
+    with use_mem_pool(pool):
+        again = l0rt.empty(5 * MIB)
+    assert again.ptr in addresses(pool)
+    outside.free(), after.free(), again.free()
+
+
+def test_pools_nest_and_the_hit_path_comes_back():
+    outer, inner = MemPool(), MemPool()
+    l0rt.empty(512).free()
+    with use_mem_pool(outer):
+        a = l0rt.empty(512)
+        with use_mem_pool(inner):
+            b = l0rt.empty(512)
+            with use_mem_pool(outer):
+                c = l0rt.empty(512)
+        d = l0rt.empty(512)
+    e = l0rt.empty(512)
+    assert set(addresses(outer)) == {a.ptr, c.ptr, d.ptr}
+    assert addresses(inner) == [b.ptr]
+    assert e.ptr not in {*addresses(outer), *addresses(inner)}
+
+
+def test_only_the_thread_itself_is_routed():
+    pool, made = MemPool(), []
+    ready, done = threading.Event(), threading.Event()
+
+    def work():
+        ready.wait()
+        made.extend(l0rt.empty(MIB) for _ in range(20))
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with use_mem_pool(pool):
+        ready.set()
+        mine = [l0rt.empty(MIB) for _ in range(20)]
+        done.wait()
+    thread.join()
+    assert sorted(addresses(pool)) == sorted(b.ptr for b in mine)
+    assert not {b.ptr for b in made} & set(addresses(pool))
+
+
+def test_leaving_out_of_order_is_an_error():
+    first, second = use_mem_pool(MemPool()), use_mem_pool(MemPool())
+    first.__enter__()
+    second.__enter__()
+    with pytest.raises(RuntimeError, match="another order"):
+        first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    first.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("generous", [False, True])
+def test_use_on_oom_at_the_limit(generous):
+    pool = MemPool(use_on_oom=generous)
+    with use_mem_pool(pool):
+        l0rt.empty(40 * MIB).free()
+    memory.set_memory_limit(acc.memory_reserved() + 10 * MIB)
+    with acc.Stream():
+        if generous:
+            l0rt.empty(40 * MIB).free()
+        else:
+            with pytest.raises(OutOfMemoryError):
+                l0rt.empty(40 * MIB)
+    pool.empty_cache()
+    l0rt.empty(40 * MIB).free()
+
+
+def test_caches_are_emptied_by_device_stream_and_pool():
+    pool, stream = MemPool(), acc.Stream()
+    with use_mem_pool(pool):
+        l0rt.empty(4 * MIB).free()
+    with stream:
+        l0rt.empty(8 * MIB).free()
+    l0rt.empty(16 * MIB).free()
+    for arguments, left in (({"pool": pool}, 24), ({"stream": stream}, 16), ({"device": 0}, 0)):
+        memory.empty_cache(**arguments)
+        assert acc.memory_reserved() == left * MIB
+
+
+def test_observers_hear_of_a_failure_and_may_make_room():
+    heard, kept = [], [l0rt.empty(30 * MIB)]
+    memory.set_memory_limit(acc.memory_reserved() + 2 * MIB)
+
+    def observer(device, nbytes, allowed, free):
+        heard.append((device, nbytes, allowed))
+        if kept:
+            kept.pop().free()
+            return True
+        return None
+
+    detach = memory.attach_oom_observer(observer)
+    buffer = l0rt.empty(20 * MIB)
+    assert heard == [(0, 20 * MIB, memory.get_memory_limit())]
+    with pytest.raises(OutOfMemoryError):
+        l0rt.empty(20 * MIB)
+    assert len(heard) == 2
+    detach()
+    with pytest.raises(OutOfMemoryError):
+        l0rt.empty(20 * MIB)
+    assert len(heard) == 2
+    buffer.free()
+
+
+def test_sleep_and_wake_keep_addresses():
+    pool = MemPool()
+    with use_mem_pool(pool):
+        buffer = l0rt.empty(10 * MIB)
+    address, reserved = buffer.ptr, acc.memory_reserved()
+    if not capabilities(0)["vmm"]:
+        with pytest.raises(UnsupportedError, match="cannot sleep"):
+            pool.sleep()
+        return
+    pool.sleep()
+    assert acc.memory_reserved() == 0
+    with use_mem_pool(pool), pytest.raises(RuntimeError, match="asleep"):
+        l0rt.empty(512)
+    pool.wake()
+    assert acc.memory_reserved() == reserved
+    assert buffer.ptr == address
+    data = np.arange(10 * MIB // 8)
+    back = np.empty_like(data)
+    buffer.copy_from(data)
+    buffer.copy_to(back)
+    assert (data == back).all()
+
+
+def test_other_allocators_are_refused_aloud():
+    with pytest.raises(UnsupportedError):
+        MemPool(object())
