@@ -5,11 +5,14 @@ A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or
 
 from l0rt import allocconf as _allocconf
 from l0rt import config as _config
+from l0rt.memorytable import table as _table
 from l0rt.runtime import device_allocator as _device
 from l0rt.runtime import host_allocator as _host
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
+from l0rt.runtime.pools import index_or_current as _index_of
+from l0rt.runtime.pools import pointer_info as _pointer_info
 from l0rt.runtime.pools import MemPool, use_mem_pool
 from l0rt.runtime.pools import segments as _segments
 
@@ -32,6 +35,9 @@ __all__ = [
     "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
+    "memory_summary",
+    "pointer_info",
+    "recommended_max_memory",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "set_alloc_conf",
@@ -127,6 +133,29 @@ def reset_accumulated_memory_stats(device=None, /):
     """Make every total of what was allocated and freed, and every counter, 0."""
     if _opened():
         _device.reset_accumulated_stats(device)
+
+
+def memory_summary(device=None, abbreviated=False):
+    """Return the statistics of ``device`` as a table, torch's; ``abbreviated`` leaves the pools out."""
+    index = _index_of(device)
+    return _table(_device.flat_stats(index), index, abbreviated)
+
+
+def pointer_info(ptr):
+    """Return what is known of the allocation that holds the address ``ptr``, wherever in it; None: it is not ours.
+
+    A dict of ``kind`` (device or host), ``device``, ``base``, ``size`` (as taken), ``requested`` and ``stream`` (its
+    ``stream_id``, None for host memory). No driver call.
+    """
+    return _pointer_info(ptr)
+
+
+def recommended_max_memory(device=None):
+    """Return how many bytes it is wise to use of ``device``: what is free or ours already, less a twentieth of all,
+    which other work and the driver itself need."""
+    index = _index_of(device)
+    free, total, _ = _device.memory_info(index)
+    return max(0, min(total, free + _device.memory_reserved(index)) - total // 20)
 
 
 def memory_info(device=None, /):

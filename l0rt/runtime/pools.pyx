@@ -10,6 +10,7 @@ from l0rt.runtime.allocator cimport Pool
 from l0rt.runtime.current cimport current_device, thread_record
 from l0rt.runtime.device_allocator cimport raise_status, routes_change, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
+from l0rt.runtime.heap cimport block_find
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
@@ -137,6 +138,35 @@ cdef class use_mem_pool:
         free(route)
         self.pool.users -= 1
         routes_change(-1)
+
+
+def index_or_current(device):
+    """Return the index that ``device`` names; None: the current one."""
+    lazy.init()
+    index = index_of(device, current_device(), lazy.device_type)
+    device_at(index)
+    return index
+
+
+def pointer_info(size_t ptr):
+    """Return what is known of the allocation around an address, None if there is none."""
+    cdef l0rt_block* block = block_find(<void*>ptr)
+    cdef l0rt_stream* stream
+    cdef int i
+    if block == NULL:
+        return None
+    stream = <l0rt_stream*>block.arena.stream
+    for i in range(device_total()):
+        if block.arena.heap == device_record(i).heap or block.arena.heap == device_record(i).host_heap:
+            return {
+                "kind": "host" if block.arena.heap == device_record(i).host_heap else "device",
+                "device": i,
+                "base": <size_t>block.ptr,
+                "size": block.size,
+                "requested": block.requested,
+                "stream": None if stream == NULL else stream.id,
+            }
+    return None
 
 
 STATES = ("inactive", "inactive", "inactive", "active_allocated", "active_allocated", "active_allocated",

@@ -175,3 +175,37 @@ def test_sleep_and_wake_keep_addresses():
 def test_other_allocators_are_refused_aloud():
     with pytest.raises(UnsupportedError):
         MemPool(object())
+
+
+def test_an_address_tells_what_it_is():
+    with acc.Stream() as stream:
+        buffer = l0rt.empty(1000)
+    info = memory.pointer_info(buffer.ptr + 999)
+    assert info == {"kind": "device", "device": 0, "base": buffer.ptr, "size": 1024, "requested": 1000,
+                    "stream": acc.current_stream().stream_id if stream is None else info["stream"]}
+    host = l0rt.empty(5000, kind="host")
+    assert memory.pointer_info(host.ptr)["kind"] == "host"
+    assert memory.pointer_info(host.ptr)["stream"] is None
+    assert memory.pointer_info(id(host)) is None
+    base = buffer.ptr
+    buffer.free()
+    assert memory.pointer_info(base) is None
+
+
+def test_the_summary_is_torchs_table():
+    buffers = [l0rt.empty(3 * MIB), l0rt.empty(1000)]
+    full, short = memory.memory_summary(), memory.memory_summary(abbreviated=True)
+    for text in (full, short):
+        lines = text.splitlines()
+        assert {len(line) for line in lines} == {77}
+        assert any(line.startswith("| GPU reserved memory") for line in lines)
+    assert full.count("from large pool") == 9
+    assert "pool" not in short
+    row = next(line for line in full.splitlines() if line.startswith("| Allocations "))
+    assert row.split("|")[2].split() == [str(acc.memory_stats()["allocation.all.current"])]
+    del buffers
+
+
+def test_the_recommended_maximum_leaves_room():
+    info = memory.memory_info()
+    assert 0 < memory.recommended_max_memory() < info["total"]

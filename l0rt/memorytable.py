@@ -1,0 +1,62 @@
+"""The table of an allocator's statistics, laid out as torch's `memory_summary`."""
+
+_ROWS = (
+    ("allocated_bytes", "Allocated memory", True),
+    ("active_bytes", "Active memory", True),
+    ("requested_bytes", "Requested memory", True),
+    ("reserved_bytes", "GPU reserved memory", True),
+    ("inactive_split_bytes", "Non-releasable memory", True),
+    ("allocation", "Allocations", False),
+    ("active", "Active allocs", False),
+    ("segment", "GPU reserved segments", False),
+    ("inactive_split", "Non-releasable allocs", False),
+)
+_OVERSIZE = (("oversize_allocations", "Oversize allocations"), ("oversize_segments", "Oversize GPU segments"))
+_POOLS = (("all", ""), ("large_pool", "      from large pool"), ("small_pool", "      from small pool"))
+_KINDS = ("current", "peak", "allocated", "freed")
+_WIDTH = 75
+_THICK, _THIN = (f"|{sign * _WIDTH}|" for sign in "=-")
+
+
+def _size(nbytes):
+    """Seven columns: as few digits as tell it, as torch does."""
+    units, unit = ("B  ", "KiB", "MiB", "GiB", "TiB", "PiB"), 0
+    while nbytes >= 768 * 1024 and unit < len(units) - 1:
+        nbytes //= 1024
+        unit += 1
+    return f"{nbytes:6d} {units[unit]}"
+
+
+def _count(number):
+    units, unit = (" ", "K", "M"), 0
+    while number >= 750 * 1000 and unit < len(units) - 1:
+        number //= 1000
+        unit += 1
+    return f"{number:7d} {units[unit]} "
+
+
+def _row(name, values):
+    return f"| {name:<21} | " + " | ".join(values) + " |"
+
+
+def table(stats, device, abbreviated=False):
+    """Return the table of ``stats``, torch's flat statistics of device number ``device``."""
+    head = f" l0rt memory summary, device ID {device} "
+    failures = (f" OOMs: {stats.get('num_ooms', 0)} ".center(36), f" alloc retries: {stats.get('num_alloc_retries', 0)} ")
+    lines = [
+        _THICK,
+        f"|{head.center(_WIDTH)}|",
+        _THIN,
+        f"|{failures[0]}|{failures[1].center(_WIDTH - 1 - len(failures[0]))}|",
+        _THICK,
+        "|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |",
+    ]
+    for key, name, is_size in _ROWS:
+        lines.append(_THIN)
+        show = _size if is_size else _count
+        for pool, pool_name in _POOLS[: 1 if abbreviated else None]:
+            values = [show(stats.get(f"{key}.{pool}.{kind}", 0)) for kind in _KINDS]
+            lines.append(_row(pool_name or name, values))
+    for key, name in _OVERSIZE:
+        lines += [_THIN, _row(name, [_count(stats.get(f"{key}.{kind}", 0)) for kind in _KINDS])]
+    return "\n".join([*lines, _THICK, ""])
