@@ -77,6 +77,9 @@ void cpu_command_release(const cpu_command *command);
 /* Are all its events alive? Asked again when a closed list is executed. */
 bool cpu_command_valid(const cpu_command *command);
 
+/* Is all its memory there? Asked again then, too: it may have been freed or unmapped meanwhile. */
+ze_result_t cpu_command_memory(const cpu_command *command);
+
 /* Does it read or write any byte from `low` up to `high`? */
 bool cpu_command_touches(const cpu_command *command, uintptr_t low, uintptr_t high);
 

@@ -34,8 +34,11 @@ ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device
     if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (list->immediate || list->ordinal != ordinal) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
     if (!list->closed || list->context != context || list->device != device) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    for (uint32_t k = 0; k < list->count; k++)
+    for (uint32_t k = 0; k < list->count; k++) {
       if (!cpu_command_valid(&list->recorded[k])) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+      ze_result_t result = cpu_command_memory(&list->recorded[k]);
+      if (result != ZE_RESULT_SUCCESS) return result;
+    }
   }
   return ZE_RESULT_SUCCESS;
 }

@@ -253,7 +253,9 @@ enum { PAGES = 16 };
 static void map(void) {
   size_t size = (size_t)ROOM * below(PAGES + 2), offset = (size_t)ROOM * below(PAGES), result;
   ze_memory_access_attribute_t access = below(4);
-  char *at = (char *)reserved[1] + (size_t)ROOM * below(PAGES) + (below(16) == 0);
+  char *at = (char *)reserved[1] + (below(2) ? (size_t)ROOM * below(PAGES) + (below(16) == 0) : 0);
+  if (below(2)) size = ROOM, offset = 0; /* what is likely to succeed, at the addresses that commands name */
+  if (reserved[1] == NULL) return;
   switch (below(8)) {
     case 0: zeVirtualMemQueryPageSize(a_context(), a_device(), a_size(), &result); break;
     case 1: zeVirtualMemUnmap(a_context(), at, size); break;
@@ -270,6 +272,7 @@ static void map(void) {
 
 static bool unmapped(void) {
   bool all = true;
+  if (reserved[1] == NULL) return true;
   for (int page = 0; page < PAGES; page++) {
     char *at = (char *)reserved[1] + (size_t)ROOM * (size_t)page;
     for (size_t size = ROOM; size <= (size_t)ROOM * PAGES; size += ROOM)
@@ -301,7 +304,7 @@ static void clean_up(void) {
 
 static void fuzz_begin(void) {
   begin();
-  OK(zeVirtualMemReserve(context, NULL, (size_t)ROOM * PAGES, &reserved[1]));
+  zeVirtualMemReserve(context, NULL, (size_t)ROOM * PAGES, &reserved[1]); /* a profile may refuse it */
 }
 
 static void fuzz(const uint8_t *sequence, size_t size) {
@@ -320,7 +323,7 @@ static void fuzz(const uint8_t *sequence, size_t size) {
   }
   clean_up();
   alarm(0);
-  CHECK(live("context") == 1 && live("reservation") == 1);
+  CHECK(live("context") == 1 && live("reservation") == (reserved[1] != NULL));
   for (int kind = 0; l0rt_cpu_kind_name(kind) != NULL; kind++) {
     static const char *const stay[] = {"driver", "device", "context", "reservation"};
     bool stays = false;

@@ -19,6 +19,7 @@ if ! ls "$out"/libze1_*.deb >/dev/null 2>&1; then
 fi
 cd "$out"
 for package in *.deb; do dpkg-deb -x "$package" root; done
+rm -rf "$root/usr/share"
 linker=$(find "$root" -name ld-linux-x86-64.so.2 | head -n 1)
 for program in hosted stranger; do
   cc -std=gnu11 -D_GNU_SOURCE -pthread -I"$here/../../../include" -I"$here/.." "$here/$program.c" -o "$program" \
