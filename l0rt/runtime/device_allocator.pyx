@@ -226,9 +226,7 @@ def free_memory(int index):
 
 cdef l0rt_heap* heap_of(device) except? NULL:
     """The heap that ``device`` names; NULL while nothing was allocated on it."""
-    cdef int index = current_device()
-    if device is not None:
-        index = index_of(device, index, lazy.device_type)
+    cdef int index = current_device() if device is None else index_of(device, current_device(), lazy.device_type)
     return <l0rt_heap*>device_at(index).heap
 
 
