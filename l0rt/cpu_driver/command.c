@@ -51,6 +51,7 @@ void cpu_command_run(cpu_command *c) {
       break;
     }
     case CPU_OP_RESET: cpu_latch_clear(&c->reset.event->state->latch); break;
+    case CPU_OP_CALL: c->call.function(c->call.data); break;
   }
 }
 

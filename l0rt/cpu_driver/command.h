@@ -16,6 +16,7 @@ typedef enum {
   CPU_OP_CLOCK,
   CPU_OP_QUERY,
   CPU_OP_RESET,
+  CPU_OP_CALL,
 } cpu_op;
 
 typedef struct cpu_command {
@@ -59,6 +60,10 @@ typedef struct cpu_command {
     struct {
       cpu_event *event;
     } reset;
+    struct {
+      ze_host_function_callback_t function;
+      void *data;
+    } call;
   };
 } cpu_command;
 

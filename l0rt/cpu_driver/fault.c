@@ -90,7 +90,7 @@ static bool read_rule(char *text) {
   *nth++ = '\0';
   char *result = strchr(nth, ':');
   rule *r = &rules[count];
-  if (result == NULL || !cpu_ddi_knows(text) || strlen(text) >= sizeof(r->function)) return false;
+  if (result == NULL || cpu_ddi_since(text) < 0 || strlen(text) >= sizeof(r->function)) return false;
   *result++ = '\0';
   memset(r, 0, sizeof(*r));
   strcpy(r->function, text);
