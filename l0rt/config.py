@@ -47,9 +47,18 @@ def _pool_size(text):
     raise ValueError("a whole number from 1 to 32")
 
 
+def _one_of(*words):
+    def parse(text):
+        if text in words:
+            return text
+        raise ValueError(f"one of {', '.join(words)}")
+
+    return parse
+
+
 @dataclass
 class _Setting:
-    env: str
+    env: str | None
     parse: object  # text -> value; ValueError says what is allowed
     default: str
     frozen: bool = field(default=False)  # read by the running process: a change would come too late
@@ -60,7 +69,11 @@ _SETTINGS = {
     "driver": _Setting("L0RT_DRIVER", _driver, "gpu"),
     "disable": _Setting("L0RT_DISABLE", _disable, ""),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
+    "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
 }
+for _place in ("", "xpu.", "xpu.stream.", "xpu.event."):
+    _SETTINGS[_place + "wait_policy"] = _Setting(None, _one_of("block", "yield", "spin", "none"), "none")
+_listeners = []
 
 
 def _find(path):
@@ -82,7 +95,24 @@ def get(path):
     setting = _find(path)
     if setting.text is not None:
         return _parsed(setting, setting.text, path)
-    return _parsed(setting, os.environ.get(setting.env) or setting.default, setting.env)
+    return _parsed(setting, (setting.env and os.environ.get(setting.env)) or setting.default, setting.env)
+
+
+def effective(path):
+    """Return what holds at ``path``: its own value, where that is ``"none"`` the nearest above, else ``"none"``."""
+    *places, name = path.split(".")
+    chain = [".".join([*places[:depth], name]) for depth in range(len(places), -1, -1)]
+    return next((value for value in map(get, chain) if value != "none"), "none")
+
+
+def on_change(listener):
+    """Call ``listener()`` after every change of a setting."""
+    _listeners.append(listener)
+
+
+def _tell():
+    for listener in _listeners:
+        listener()
 
 
 def set(path, value):
@@ -96,6 +126,7 @@ def set(path, value):
     if setting.frozen and text != setting.text:
         raise RuntimeError(f"{path} cannot change any more: the driver is already open (set it before first use)")
     setting.text = text
+    _tell()
 
 
 def freeze(*paths):
@@ -115,6 +146,7 @@ def patch(values):
     finally:
         for path, text in before.items():
             _find(path).text = text
+        _tell()
 
 
 def explain():
@@ -122,7 +154,7 @@ def explain():
     lines = []
     for path, setting in sorted(_SETTINGS.items()):
         value = get(path)
-        source = "set" if setting.text is not None else setting.env if os.environ.get(setting.env) else "default"
+        source = "set" if setting.text is not None else setting.env if os.environ.get(setting.env or "") else "default"
         shown = ",".join(sorted(value)) if isinstance(value, frozenset) else value
         lines.append(f"{path} = {shown} ({source})")
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
-from l0rt.runtime.eventcache cimport refuse, slot_query, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport slot_release
 from l0rt.runtime.heap cimport (
     arena_malloc,
     heap_arena,
@@ -24,6 +24,7 @@ from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
+from l0rt.runtime.waits cimport refuse, slot_query, slot_wait
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport is_device_lost
