@@ -33,7 +33,9 @@ from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.ze cimport table
 from l0rt.ze.status cimport CHECK, DROP
 
+from l0rt import philox
 from l0rt.runtime.devices import lazy
+from l0rt.runtime.generator import default_generator
 
 cdef enum:
     DEVICE = 0
@@ -160,6 +162,18 @@ cdef class Buffer:
             lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
         return self
 
+    def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, Lane stream=None):
+        """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self."""
+        return Buffer_draw(self, "uniform", dtype, generator, stream, low, high)
+
+    def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, Lane stream=None):
+        """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self."""
+        return Buffer_draw(self, "normal", dtype, generator, stream, mean, std)
+
+    def randint_(self, low, high, *, dtype="int64", generator=None, Lane stream=None):
+        """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self."""
+        return Buffer_draw(self, "randint", dtype, generator, stream, low, high)
+
     def record_stream(self, Lane stream not None):
         """Let freed memory not be reused before what ``stream`` has been given by then is done."""
         Buffer_check_open(self)
@@ -248,6 +262,14 @@ cdef int Buffer_use(Buffer self, l0rt_stream* stream) except -1:
         if status != 0:
             raise_status(status, self.pointer)
     return 0
+
+
+cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, first, second):
+    """Random numbers, made on the host and copied."""
+    Buffer_check_open(self)
+    if generator is None:
+        generator = default_generator(self.owner.index)
+    return self.copy_from(philox.draw(kind, generator, self.nbytes, first, second, dtype), stream=stream)
 
 
 cdef int Buffer_copy(Buffer target, Buffer source, l0rt_stream* on, bint non_blocking) except -1:

@@ -21,6 +21,7 @@ cdef class EventPool:
 
     @staticmethod
     cdef EventPool create(Context context, uint32_t count, bint counter_based, bint interprocess)
+
     @staticmethod
     cdef EventPool open_ipc(Context context, bytes handle)
     cdef bytes ipc_handle(self)

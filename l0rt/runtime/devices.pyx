@@ -1,5 +1,6 @@
 """Devices: opened once, in a stable order, and kept as plain records."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -150,6 +151,7 @@ def _open():
         device = _devices[i]
         context = _context_of[i]
         _fill(&_records[i], i, device, context)
+    _read[:] = _environment()
     _count = <int>len(_devices)
     _ready = 1
 
@@ -222,9 +224,32 @@ def count_without_opening(driver):
     return _counted[name]
 
 
+# Who sets one of these too late would wonder why nothing happens.
+_READ_AT_OPENING = ("ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY", "ZE_ENABLE_PCI_ID_DEVICE_ORDER", "L0RT_DRIVER",
+                    "L0RT_DISABLE", "L0RT_CPU_DEVICES", "L0RT_CPU_MEMORY")
+_read = []
+
+
+cdef list _environment():
+    return [os.environ.get(name) for name in _READ_AT_OPENING]
+
+
+cdef int _tell_changes(list now) except -1:
+    """Warn of variables that were changed after the driver was opened, once for each change."""
+    before, _read[:] = list(_read), now
+    for name, old, new in zip(_READ_AT_OPENING, before, now):
+        if old != new:
+            warnings.warn(f"{name} has no effect any more: it was read when the driver was opened",
+                          RuntimeWarning, stacklevel=1)
+    return 0
+
+
 def device_count():
     """Return the number of devices; 0 if there is none. Opens no driver in this process, never raises."""
     if _count:
+        now = _environment()
+        if now != _read:
+            _tell_changes(now)
         return _count
     try:
         driver = config.get("driver")

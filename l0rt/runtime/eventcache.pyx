@@ -19,6 +19,10 @@ from l0rt.ze.api cimport ZE_RESULT_SUCCESS
 from l0rt.errors import DeviceLostError
 from l0rt.runtime.lazy import EVENTS, on_exit
 
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
 cdef enum:
     POOL_SLOTS = 256
     SCANNED = 8         # retired slots looked at before new ones are made
@@ -62,7 +66,19 @@ cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nog
 
 
 cdef int grow(l0rt_device* device, l0rt_slotcache* cache) except -1:
-    """Add a pool of slots to the cache."""
+    """Add a pool of slots to the cache.
+
+    An allocator may be behind this, with its locks: a garbage collection would run finalisers that want the same.
+    """
+    cdef bint collecting = PyGC_Disable()
+    try:
+        return add_pool(device, cache)
+    finally:
+        if collecting:
+            PyGC_Enable()
+
+
+cdef int add_pool(l0rt_device* device, l0rt_slotcache* cache) except -1:
     cdef Context context = core_context(device.index)
     cdef EventPool pool
     cdef Allocation clock = None

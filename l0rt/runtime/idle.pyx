@@ -4,7 +4,7 @@ from libc.stdint cimport uint64_t
 
 from l0rt.core.cmdlist cimport list_synchronize
 from l0rt.runtime.eventcache cimport slot_release
-from l0rt.runtime.lane cimport lane_ticket, lane_wait, lock, unlock
+from l0rt.runtime.lane cimport lane_ticket, lock, unlock, wait_untold
 from l0rt.runtime.records cimport *
 from l0rt.runtime.waits cimport WAIT_ADAPTIVE, refuse, slot_query, slot_wait_by
 from l0rt.runtime.watch cimport STREAM_SYNCHRONIZATION, STREAM_WAIT, tell, watched
@@ -22,7 +22,7 @@ cdef int lane_wait_lane(l0rt_stream* stream, l0rt_stream* other) except -1 nogil
         return 0
     slot = lane_ticket(other)
     try:
-        return lane_wait(stream, slot)
+        return wait_untold(stream, 1, &slot)
     finally:
         slot_release(slot)
 

@@ -20,6 +20,7 @@ cdef int lane_fill(
     l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
 cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
+cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil
 # All of them with one append.
 cdef int lane_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil
 # A slot with a reference, recorded behind everything that the stream has been given so far.

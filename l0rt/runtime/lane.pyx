@@ -146,12 +146,7 @@ cdef int lane_fill(
     if nbytes == 0:
         return 0
     lock(stream)
-    if pattern_size > stream.fill_limit:
-        r = fill_by_doubling(stream, <char*>dst, <const char*>pattern, pattern_size, nbytes)
-    else:
-        r = before(stream)
-        if r == ZE_RESULT_SUCCESS:
-            r = list_fill(stream.list, dst, pattern, pattern_size, nbytes)
+    r = fill_locked(stream, <char*>dst, <const char*>pattern, pattern_size, nbytes)
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)
     unlock(stream, r)
@@ -160,11 +155,14 @@ cdef int lane_fill(
     return 0
 
 
-cdef ze_result_t fill_by_doubling(
+cdef ze_result_t fill_locked(
         l0rt_stream* stream, char* dst, const char* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
-    """An engine that fills with short patterns only: write the first one in pieces, then copy what is there."""
+    """An engine that fills with short patterns only writes the first one in pieces, then copies what is there."""
     cdef ze_result_t r
     cdef size_t piece = max(stream.fill_limit, <size_t>1), filled = 0
+    if pattern_size <= stream.fill_limit:
+        r = before(stream)
+        return r if r != ZE_RESULT_SUCCESS else list_fill(stream.list, dst, pattern, pattern_size, nbytes)
     while filled < pattern_size:
         r = before(stream)
         if r == ZE_RESULT_SUCCESS:
@@ -198,15 +196,20 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
 
 
 cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    record(stream, slot)
+    if watched:
+        tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
+    return 0
+
+
+cdef int record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    """Untold: a ticket is nobody's event, and may be taken with an allocator's locks held."""
     cdef ze_result_t r
     lock(stream)
     r = record_locked(stream, slot)
     if r != ZE_RESULT_SUCCESS:
         slot.stream = NULL      # nothing will signal it
-    unlock(stream, r)
-    if watched:
-        tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
-    return 0
+    return unlock(stream, r)
 
 
 cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
@@ -222,7 +225,7 @@ cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
     unlock(stream, ZE_RESULT_SUCCESS)
     slot = slot_acquire(stream, False)
     try:
-        lane_record(stream, slot)
+        record(stream, slot)
         recorded = True
     finally:
         if not recorded:
@@ -241,13 +244,19 @@ cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
 
 
 cdef int lane_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
+    cdef uint32_t i
+    if watched:
+        for i in range(count):
+            tell(EVENT_WAIT, <uint64_t>slots[i], <uint64_t>stream, 0, 0)
+    return wait_untold(stream, count, slots)
+
+
+cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
     cdef l0rt_slot* needed[AT_ONCE]
     cdef uint32_t i, n = 0
     if not table.alive or stream.device.lost:
         return refuse(stream.device)
     for i in range(count):
-        if watched:
-            tell(EVENT_WAIT, <uint64_t>slots[i], <uint64_t>stream, 0, 0)
         if l0rt_load_int(&slots[i].complete) or slots[i].stream == stream:
             continue
         if not can_wait_for(stream, slots[i]):

@@ -58,8 +58,9 @@ cdef enum:
 
 
 # One native event with a life cycle: free, recorded (refs > 0), retired (refs 0, perhaps still in flight), free.
-# A slot in flight is never reset: neither before its signal, nor while a stream may still have to pass it. Counter-based
-# events need no such care: a wait is bound to the signal appended before it, so they are free as soon as refs is 0.
+# A slot in flight is never reset: neither before its signal, nor while a stream may still have to pass it.
+# Counter-based events need no such care: a wait is bound to the signal appended before it, so they are free as soon as
+# refs is 0.
 cdef struct l0rt_slot:
     ze_event_handle_t event
     l0rt_slot* next             # in the free list or the queue of the retired

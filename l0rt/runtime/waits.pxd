@@ -12,6 +12,8 @@ cdef enum:
 
 
 cdef void slot_completed(l0rt_slot* slot) noexcept nogil
+# 1: complete, 0: not yet, -1: the driver says neither. Raises nothing, takes no GIL.
+cdef int slot_poll(l0rt_slot* slot) noexcept nogil
 # 1: complete, 0: not yet.
 cdef int slot_query(l0rt_slot* slot) except -1 nogil
 # 1: complete, 0: the time is up. Interruptible by signals; a lost device raises.

@@ -1,7 +1,7 @@
 """Waits of the host: in slices, so that signals, time-outs and lost devices are seen; and how they pass their time."""
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdint cimport uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 
 from l0rt.core.device cimport device_status
@@ -89,6 +89,17 @@ cdef void slot_completed(l0rt_slot* slot) noexcept nogil:
     if slot.stream != NULL:
         l0rt_raise64(&slot.stream.done, slot.seq)
     l0rt_store_int(&slot.complete, 1)
+
+
+cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
+    cdef ze_result_t r
+    if l0rt_load_int(&slot.complete):
+        return 1
+    r = event_query(slot.event)
+    if r == ZE_RESULT_SUCCESS:
+        slot_completed(slot)
+        return 1
+    return 0 if r == ZE_RESULT_NOT_READY else -1
 
 
 cdef int slot_query(l0rt_slot* slot) except -1 nogil:

@@ -23,14 +23,15 @@ WITHOUT = """
 import l0rt, l0rt.accelerator as acc
 assert acc.is_available() is False and acc.device_count() == 0
 assert acc.current_accelerator() == l0rt.device("xpu") and acc.current_accelerator(check_available=True) is None
-assert acc.memory_stats() == {} and acc.memory_allocated() == 0
+assert l0rt.xpu.memory_stats() == {} and l0rt.xpu.memory_allocated() == 0
 with acc.device_index(None):
     pass
 e = l0rt.Event()
 assert e.query()
 for use in (lambda: l0rt.empty(64), acc.current_stream, acc.Stream, acc.synchronize, acc.current_device_index,
             lambda: acc.set_device_index(0), e.record, acc.empty_cache, acc.get_memory_info, acc.default_stream,
-            acc.get_device_capability, l0rt.xpu.init, lambda: acc.device_index(0).__enter__(),
+            acc.get_device_capability, acc.memory_stats, acc.memory_allocated, l0rt.xpu.init,
+            lambda: acc.device_index(0).__enter__(),
             l0rt.xpu.get_device_name, lambda: l0rt.memory.set_memory_limit(1 << 20)):
     for _ in range(2):
         try:
