@@ -90,7 +90,9 @@ _SETTINGS = {
     "driver": _Setting("L0RT_DRIVER", _driver, "gpu"),
     "disable": _Setting("L0RT_DISABLE", _disable, ""),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
+    "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
 }
+_listeners = []
 
 # The names that inherit: what their values are, and where in the tree they stand.
 _INHERITED = {
@@ -152,6 +154,16 @@ def effective(path):
     return next((value for value in map(get, _chain(path)) if value != "none"), get(path))
 
 
+def on_change(listener):
+    """Call ``listener()`` after every change of a setting."""
+    _listeners.append(listener)
+
+
+def _tell():
+    for listener in _listeners:
+        listener()
+
+
 def single(name):
     """Return the one value that holds at every node of ``name`` and below it.
 
@@ -178,6 +190,7 @@ def set(path, value):
     if setting.frozen and text != setting.text:
         raise RuntimeError(f"{path} cannot change any more: the driver is already open (set it before first use)")
     setting.text = text
+    _tell()
 
 
 def freeze(*paths):
@@ -197,6 +210,7 @@ def patch(values):
     finally:
         for path, text in before.items():
             _find(path).text = text
+        _tell()
 
 
 def explain():

@@ -9,7 +9,7 @@ from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
-from l0rt.runtime.eventcache cimport refuse, slot_poll, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport slot_release
 from l0rt.runtime.heap cimport (
     arena_malloc,
     heap_arena,
@@ -24,6 +24,7 @@ from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
+from l0rt.runtime.waits cimport refuse, slot_poll, slot_wait
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport is_device_lost
@@ -53,7 +54,7 @@ cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
     cdef l0rt_stream* on = <l0rt_stream*>stream
     cdef l0rt_slot* slot
     ticket[0] = NULL
-    if l0rt_load64(&on.done) >= on.issued:
+    if l0rt_load64(&on.done) >= on.issued and not on.shared:
         return 0
     slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(on)
     if slot == NULL:

@@ -5,11 +5,12 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.current cimport current_stream
-from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_retain, slot_wait
+from l0rt.runtime.eventcache cimport slot_acquire, slot_release, slot_retain
 from l0rt.runtime.interfaces cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
+from l0rt.runtime.waits cimport slot_query, slot_wait
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
@@ -159,7 +160,7 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
             f"Event device {self.device} does not match recording stream's device "
             f"{device_named(lazy.device_type, stream.device.index)}.")
     with nogil:
-        slot = slot_acquire(stream.device, self.enable_timing)
+        slot = slot_acquire(stream, self.enable_timing)
     try:
         with nogil:
             lane_record(stream, slot)

@@ -16,12 +16,14 @@ from l0rt.runtime.current cimport (
     save,
 )
 from l0rt.runtime.devices cimport device_at, device_total
-from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport slot_acquire, slot_release
+from l0rt.runtime.idle cimport lane_query, lane_synchronize
 from l0rt.runtime.interfaces cimport current_type, other
-from l0rt.runtime.lane cimport lane_open, lane_query, lane_record, lane_synchronize, lane_wait
+from l0rt.runtime.lane cimport lane_record, lane_share, lane_wait
 from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
+from l0rt.runtime.waits cimport slot_query, slot_wait
 
 from l0rt.runtime.devices import lazy
 
@@ -70,8 +72,7 @@ cdef int impl_stream_device(void* stream) noexcept nogil:
 
 
 cdef void* impl_stream_native_handle(void* stream) except NULL nogil:
-    lane_open(<l0rt_stream*>stream)
-    return (<l0rt_stream*>stream).list
+    return lane_share(<l0rt_stream*>stream)
 
 
 cdef int impl_query_stream(void* stream) except -1 nogil:
@@ -89,7 +90,7 @@ cdef int impl_synchronize_device(int device) except -1 nogil:
 
 
 cdef int impl_record(void** event, void* stream) except -1 nogil:
-    cdef l0rt_slot* slot = slot_acquire((<l0rt_stream*>stream).device, False)
+    cdef l0rt_slot* slot = slot_acquire(<l0rt_stream*>stream, False)
     cdef bint recorded = False
     try:
         lane_record(<l0rt_stream*>stream, slot)

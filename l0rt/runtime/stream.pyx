@@ -16,11 +16,13 @@ from l0rt.runtime.current cimport (
 )
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
+from l0rt.runtime.idle cimport lane_query, lane_synchronize, lane_wait_lane
 from l0rt.runtime.interfaces cimport call, get_slots, other as chosen, registered, set_slots, slots
-from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
+from l0rt.runtime.lane cimport Lane, lane_share
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream, stream_by_id
+from l0rt.ze.api cimport ze_command_list_handle_t
 
 from l0rt.runtime.devices import device_count, lazy
 
@@ -128,9 +130,10 @@ Streams are equal if they are the same queue. In a with block the stream and its
     @property
     def native_handle(self):
         """The ``ze_command_list_handle_t`` as an integer; makes the list if need be."""
+        cdef ze_command_list_handle_t handle
         with nogil:
-            lane_open(self.ptr)
-        return <size_t>self.ptr.list
+            handle = lane_share(self.ptr)
+        return <size_t>handle
 
     @property
     def _as_parameter_(self):
@@ -139,7 +142,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
     @property
     def hw_queue(self):
         """The ``(ordinal, index)`` of the hardware queue behind the stream; streams that share one take turns."""
-        return self.ptr.device.info.compute_ordinal, self.ptr.id % max(self.ptr.device.info.compute_queues, 1)
+        return self.ptr.ordinal, self.ptr.queue
 
     def __l0_stream__(self):
         """Return ``(0, "cmdlist_immediate", handle)``: the protocol's version, the kind, the native handle."""
@@ -207,8 +210,9 @@ cdef object stream_object(l0rt_stream* stream):
     cdef XpuStream made
     if stream.object == NULL:
         made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=stream.device.index)
-        Py_INCREF(made)
-        stream.object = <PyObject*>made
+        if stream.object == NULL:       # a finalizer may have run, and another thread in it
+            Py_INCREF(made)
+            stream.object = <PyObject*>made
     return <object>stream.object
 
 
@@ -240,11 +244,12 @@ def set_stream(Lane stream not None):
 def current_raw_stream(device=None):
     """Return the native handle of the current stream on ``device`` as an integer; no Stream object is made."""
     cdef l0rt_stream* stream
+    cdef ze_command_list_handle_t handle
     lazy.init()
     stream = c_current_stream(checked_index(device))
     with nogil:
-        lane_open(stream)
-    return <size_t>stream.list
+        handle = lane_share(stream)
+    return <size_t>handle
 
 
 def synchronize(device=None, /, *, timeout=None):
