@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "ddi.h"
+#include "object.h"
 
 enum { RULES = 64 };
 
@@ -23,6 +24,7 @@ typedef struct {
 static rule rules[RULES];
 static int count;
 static _Thread_local cpu_fault pending;
+static _Atomic uint64_t happened;
 
 #define RESULT(name) {#name, ZE_RESULT_##name}
 static const struct {
@@ -123,6 +125,7 @@ ze_result_t cpu_fault_call(const char *function) {
   pending = CPU_FAULT_NONE;
   for (rule *r = rules; r < rules + count; r++) {
     if (strcmp(r->function, function) != 0 || atomic_fetch_add(&r->calls, 1) + 1 != r->nth) continue;
+    atomic_fetch_add(&happened, 1);
     if (r->slow_ms != 0) {
       struct timespec t = {.tv_sec = r->slow_ms / 1000, .tv_nsec = (long)(r->slow_ms % 1000) * 1000000};
       while (nanosleep(&t, &t) != 0) continue; /* a signal must not shorten it */
@@ -132,6 +135,9 @@ ze_result_t cpu_fault_call(const char *function) {
   }
   return result;
 }
+
+/* For tests: how many of the faults asked for have happened. */
+CPU_EXPORT uint64_t l0rt_cpu_faults(void) { return atomic_load(&happened); }
 
 cpu_fault cpu_fault_take(void) {
   cpu_fault fault = pending;

@@ -232,6 +232,7 @@ ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, 
     ze_ipc_mem_handle_t *ipc);
 
 uint64_t l0rt_cpu_live(int kind);
+uint64_t l0rt_cpu_faults(void);
 const char *l0rt_cpu_kind_name(int kind);
 
 #endif
