@@ -23,8 +23,13 @@ SETUP = {
     "zeCommandListAppendBarrier": ("", "inorder"),
     "zeDriverGetLastErrorDescription": ("zeMemAllocHost:1:ERROR_UNKNOWN,", ""),
 }
-# Called by none of the work here: for foreign pointers, in waits of seconds, never yet, and by the loader.
-ELSEWHERE = {"zeMemGetAllocProperties", "zeDeviceGetStatus", "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle"}
+# Called by none of the work here: for foreign pointers and lists, in waits of seconds, for another process, never
+# yet, and by the loader.
+ELSEWHERE = {
+    "zeMemGetAllocProperties", "zeDeviceGetStatus", "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle",
+    "zeCommandListGetDeviceHandle", "zeCommandListGetOrdinal", "zeCommandListIsImmediate",
+    "zeEventPoolGetIpcHandle", "zeEventPoolOpenIpcHandle", "zeEventPoolCloseIpcHandle", "zeEventPoolPutIpcHandle",
+}  # fmt: skip
 # Without these l0rt has no driver, or no device, for the rest of the process; the others may fail later on as well.
 INITIAL = {
     "zeInit", "zeDriverGet", "zeDriverGetApiVersion", "zeDriverGetProperties", "zeDriverGetExtensionProperties",
