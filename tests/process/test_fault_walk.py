@@ -35,7 +35,7 @@ INITIAL = {
     "zeInit", "zeDriverGet", "zeDriverGetApiVersion", "zeDriverGetProperties", "zeDriverGetExtensionProperties",
     "zeDeviceGet", "zeDeviceGetProperties", "zeDeviceGetComputeProperties", "zeDeviceGetModuleProperties",
     "zeDeviceGetMemoryProperties", "zeDeviceGetCacheProperties", "zeDeviceGetCommandQueueGroupProperties",
-    "zeContextCreate", "zeContextDestroy", "zeCommandListCreateImmediate", "zeCommandListDestroy",
+    "zeContextCreate", "zeContextDestroy", "zeCommandListCreateImmediate", "zeCommandListDestroy", "zeEventPoolDestroy",
 }  # fmt: skip
 # There is another way, or only a hint is lost, or there is nobody to tell but by a warning.
 GOES_ON = {
@@ -43,7 +43,7 @@ GOES_ON = {
     "zeEventHostSynchronize", "zeEventQueryStatus", "zeDriverGetExtensionFunctionAddress",
     "zeDevicePciGetPropertiesExt", "zeMemFree", "zeMemFreeExt", "zeDriverGetLastErrorDescription",
     "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier", "zeDeviceGet", "zeContextDestroy",
-    "zeCommandListDestroy", "zeMemAllocDevice", "zeMemAllocHost",
+    "zeCommandListDestroy", "zeMemAllocDevice", "zeMemAllocHost", "zeEventPoolCreate", "zeCommandListHostSynchronize",
 }  # fmt: skip
 # What the driver would not destroy stays, and what holds it. A signal that fails on the way of freeing keeps the block.
 GIVEN_UP = {
