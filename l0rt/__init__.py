@@ -13,6 +13,7 @@ _HOME = {
     "Buffer": "l0rt.buffer",
     "empty": "l0rt.buffer",
     "Event": "l0rt.runtime.event",
+    "Generator": "l0rt.runtime.generator",
     "Stream": "l0rt.runtime.stream",
     "device": "l0rt.runtime.naming",
     "L0Error": "l0rt.errors",
@@ -23,7 +24,7 @@ _HOME = {
     "ModuleBuildError": "l0rt.errors",
     "DriverNotFoundError": "l0rt.errors",
 }
-_ROOMS = ("accelerator", "capi", "config", "errors", "memory", "xpu")
+_ROOMS = ("accelerator", "capi", "config", "errors", "interface", "interop", "memory", "philox", "xpu")
 
 __all__ = [*_HOME, *_ROOMS, "cpu_driver_path", "get_include"]
 

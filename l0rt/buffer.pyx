@@ -9,7 +9,12 @@ from cpython.buffer cimport (
     PyObject_CheckBuffer,
     PyObject_GetBuffer,
 )
+from cpython.exc cimport PyErr_Clear
+from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport UINT64_MAX
+
+cdef extern from "Python.h":
+    size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
 from l0rt.core.memory cimport memory_release, memory_shared
 from l0rt.runtime.arena cimport arena_hit, block_drop
@@ -18,7 +23,8 @@ from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
-from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize
+from l0rt.runtime.idle cimport lane_synchronize
+from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
 from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
@@ -27,14 +33,18 @@ from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.ze cimport table
 from l0rt.ze.status cimport CHECK, DROP
 
+from l0rt import philox
 from l0rt.runtime.devices import lazy
+from l0rt.runtime.generator import default_generator
 
 cdef enum:
     DEVICE = 0
     HOST = 1
     SHARED = 2
 
-cdef tuple KINDS = ("device", "host", "shared")
+cdef str DEVICE_NAME = "device"
+cdef tuple KINDS = (DEVICE_NAME, "host", "shared")
+cdef size_t MOST = (<size_t>1 << 62) - 1
 
 
 @cython.freelist(256)
@@ -152,6 +162,18 @@ cdef class Buffer:
             lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
         return self
 
+    def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, Lane stream=None):
+        """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self."""
+        return Buffer_draw(self, "uniform", dtype, generator, stream, low, high)
+
+    def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, Lane stream=None):
+        """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self."""
+        return Buffer_draw(self, "normal", dtype, generator, stream, mean, std)
+
+    def randint_(self, low, high, *, dtype="int64", generator=None, Lane stream=None):
+        """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self."""
+        return Buffer_draw(self, "randint", dtype, generator, stream, low, high)
+
     def record_stream(self, Lane stream not None):
         """Let freed memory not be reused before what ``stream`` has been given by then is done."""
         Buffer_check_open(self)
@@ -242,6 +264,14 @@ cdef int Buffer_use(Buffer self, l0rt_stream* stream) except -1:
     return 0
 
 
+cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, first, second):
+    """Random numbers, made on the host and copied."""
+    Buffer_check_open(self)
+    if generator is None:
+        generator = default_generator(self.owner.index)
+    return self.copy_from(philox.draw(kind, generator, self.nbytes, first, second, dtype), stream=stream)
+
+
 cdef int Buffer_copy(Buffer target, Buffer source, l0rt_stream* on, bint non_blocking) except -1:
     cdef bint wait = not non_blocking and (target.memory != DEVICE or source.memory != DEVICE)
     Buffer_check_open(source)
@@ -300,7 +330,7 @@ cdef size_t checked_size(nbytes) except? 0:
     size = nbytes.__index__()
     if size < 0:
         raise ValueError(f"a size must not be negative, got {size}")
-    if size >= 1 << 62:
+    if size > MOST:
         raise ValueError(f"a size must be below 2**62, got {size}")
     return size
 
@@ -315,11 +345,14 @@ def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
     cdef l0rt_stream* on
     cdef l0rt_block* block
     cdef size_t size
-    if type(nbytes) is int and 0 < nbytes < 1 << 62:
-        size = nbytes
+    if PyLong_CheckExact(nbytes):
+        size = PyLong_AsSize_t(nbytes)
+        if size - 1 >= MOST:            # 0, negative or huge: the slow way sorts them out
+            PyErr_Clear()
+            size = checked_size(nbytes)
     else:
         size = checked_size(nbytes)
-    if device is None and stream is None and kind == "device" and size != 0:
+    if device is None and stream is None and <void*>kind == <void*>DEVICE_NAME and size != 0:
         thread = thread_peek()
         if thread != NULL:
             on = thread.streams[thread.device]

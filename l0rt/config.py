@@ -1,8 +1,13 @@
-"""Settings by dotted path, each from the environment or from `set`; unknown paths and values name the right ones."""
+"""Settings by dotted path, each from `set`, from the environment, or from the node above it.
 
+A path ends in a setting's name; before it stands what the setting is for, the device type first:
+``xpu.matmul.fp32_precision``. The value ``"none"`` inherits: `effective` looks the name up one level higher, so a
+change above reaches every node that was not set itself. docs/settings.md lists every node.
+"""
+
+import builtins
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 CAPABILITIES = (
     "inorder",
@@ -26,6 +31,8 @@ CAPABILITIES = (
     "pidfd_ipc",
     "device_status",
 )
+PAGE = "docs/settings.md"
+_DEVICE_TYPE = "xpu"
 
 
 def _driver(text):
@@ -47,27 +54,72 @@ def _pool_size(text):
     raise ValueError("a whole number from 1 to 32")
 
 
-@dataclass
+def _one_of(*words):
+    def parse(text):
+        if text in words:
+            return text
+        raise ValueError(f"one of {', '.join(words)}")
+
+    return parse
+
+
+def _number_or_none(low, high, kind=int):
+    def parse(text):
+        try:
+            value = text if text == "none" else kind(text)
+        except ValueError:
+            value = None
+        if value == "none" or (value is not None and low <= value <= high):
+            return value
+        raise ValueError(f"none, or a number from {low} to {high}")
+
+    return parse
+
+
 class _Setting:
-    env: str
-    parse: object  # text -> value; ValueError says what is allowed
-    default: str
-    frozen: bool = field(default=False)  # read by the running process: a change would come too late
-    text: str | None = field(default=None)  # what set() was given
+    def __init__(self, env, parse, default):
+        self.env = env
+        self.parse = parse  # text -> value; ValueError says what is allowed
+        self.default = default
+        self.frozen = False  # read by the running process: a change would come too late
+        self.text = None  # what set() was given
 
 
 _SETTINGS = {
     "driver": _Setting("L0RT_DRIVER", _driver, "gpu"),
     "disable": _Setting("L0RT_DISABLE", _disable, ""),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
+    "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
 }
+_listeners = []
+
+# The names that inherit: what their values are, and where in the tree they stand.
+_INHERITED = {
+    "fp32_precision": (
+        _one_of("ieee", "tf32", "bf16", "none"),
+        ("", "xpu.", "xpu.matmul.", "xpu.conv.", "xpu.rnn."),
+    ),
+    "wait_policy": (_one_of("block", "yield", "spin", "none"), ("", "xpu.", "xpu.stream.", "xpu.event.")),
+    "copy_engine": (_one_of("auto", "compute", "copy", "none"), ("", "xpu.", "xpu.h2d.", "xpu.d2h.", "xpu.d2d.")),
+    "max_split_size_mb": (_number_or_none(20, 1 << 40), ("allocator.", "xpu.allocator.")),
+    "garbage_collection_threshold": (_number_or_none(0.0, 1.0, float), ("allocator.", "xpu.allocator.")),
+}
+for _name, (_parse, _places) in _INHERITED.items():
+    for _place in _places:
+        _SETTINGS[_place + _name] = _Setting(None, _parse, "none")
+
+
+def _likeness(path, known):
+    """How many letters both have in common at their beginnings and ends."""
+    return len(os.path.commonprefix([path, known])) + len(os.path.commonprefix([path[::-1], known[::-1]]))
 
 
 def _find(path):
-    try:
+    if isinstance(path, str) and path in _SETTINGS:
         return _SETTINGS[path]
-    except (KeyError, TypeError):
-        raise ValueError(f"no setting {path!r}; there are {', '.join(sorted(_SETTINGS))}") from None
+    near = max(_SETTINGS, key=lambda known: _likeness(path, known)) if isinstance(path, str) else None
+    meant = f" (did you mean {near!r}?)" if near and _likeness(path, near) > 0.8 * len(near) else ""
+    raise ValueError(f"no setting {path!r}{meant}; there are {', '.join(sorted(_SETTINGS))}")
 
 
 def _parsed(setting, text, name):
@@ -78,24 +130,66 @@ def _parsed(setting, text, name):
 
 
 def get(path):
-    """Return the setting ``path``: what `set` gave it, else its environment variable, else its default."""
+    """Return the setting ``path`` itself: what `set` gave it, else its environment variable, else its default."""
     setting = _find(path)
     if setting.text is not None:
         return _parsed(setting, setting.text, path)
-    return _parsed(setting, os.environ.get(setting.env) or setting.default, setting.env)
+    from_env = os.environ.get(setting.env) if setting.env else None
+    return _parsed(setting, from_env or setting.default, setting.env if from_env else path)
+
+
+def _chain(path):
+    """The path and the nodes above it that have the same name, nearest first; above a device type is every type."""
+    *places, name = path.split(".")
+    above = [".".join([*places[:depth], name]) for depth in range(len(places), -1, -1)]
+    if places[:1] == [_DEVICE_TYPE] and len(places) > 1:
+        above.append(".".join([*places[1:], name]))
+    return [node for node in above if node in _SETTINGS]
+
+
+def effective(path):
+    """Return what holds at ``path``: its own value, where that is ``"none"`` the nearest above, else ``"none"``."""
+    _find(path)
+    return next((value for value in map(get, _chain(path)) if value != "none"), get(path))
+
+
+def on_change(listener):
+    """Call ``listener()`` after every change of a setting."""
+    _listeners.append(listener)
+
+
+def _tell():
+    for listener in _listeners:
+        listener()
+
+
+def single(name):
+    """Return the one value that holds at every node of ``name`` and below it.
+
+    ``name`` is a path such as ``xpu.fp32_precision``: the subtree is every ``fp32_precision`` at and under ``xpu``.
+    RuntimeError where the nodes differ: no one value would tell the truth.
+    """
+    _find(name)
+    nodes = [path for path in _SETTINGS if name in _chain(path)]
+    values = {path: effective(path) for path in nodes}
+    if len(builtins.set(values.values())) > 1:
+        told = ", ".join(f"{path} = {value}" for path, value in sorted(values.items()))
+        raise RuntimeError(f"{name} has no single value: {told}. Ask for one of these nodes; they are listed in {PAGE}")
+    return values[name]
 
 
 def set(path, value):
     """Give the setting ``path`` a ``value`` (None: its environment variable's); ValueError names what is allowed."""
     setting = _find(path)
-    if value is not None and not isinstance(value, (str, int)):
-        raise TypeError(f"{path} takes a str or an int, not {type(value).__name__}")
+    if value is not None and (not isinstance(value, (str, int, float)) or isinstance(value, bool)):
+        raise TypeError(f"{path} takes a str or a number, not {type(value).__name__}")
     text = None if value is None else str(value)
     if text is not None:
         _parsed(setting, text, path)
     if setting.frozen and text != setting.text:
         raise RuntimeError(f"{path} cannot change any more: the driver is already open (set it before first use)")
     setting.text = text
+    _tell()
 
 
 def freeze(*paths):
@@ -115,14 +209,19 @@ def patch(values):
     finally:
         for path, text in before.items():
             _find(path).text = text
+        _tell()
 
 
 def explain():
-    """Return a line for each setting: its path, its value, and where the value comes from."""
+    """Return a line for each setting: its path, the value that holds, and where that comes from."""
     lines = []
-    for path, setting in sorted(_SETTINGS.items()):
-        value = get(path)
-        source = "set" if setting.text is not None else setting.env if os.environ.get(setting.env) else "default"
+    for path in sorted(_SETTINGS):
+        node = next((node for node in _chain(path) if get(node) != "none"), path)
+        setting = _SETTINGS[node]
+        source = "set" if setting.text is not None else setting.env
+        if setting.text is None and not (setting.env and os.environ.get(setting.env)):
+            source = "default"
+        value = get(node)
         shown = ",".join(sorted(value)) if isinstance(value, frozenset) else value
-        lines.append(f"{path} = {shown} ({source})")
+        lines.append(f"{path} = {shown} ({source if node == path else f'from {node}'})")
     return "\n".join(lines)

@@ -1,10 +1,12 @@
 """The accelerator, whatever it is: torch.accelerator's functions, and what it lacks."""
 
-from l0rt.accelerator import memory
+from l0rt.accelerator import memory, random
 from l0rt.accelerator.memory import (
     empty_cache,
     empty_host_cache,
     get_memory_info,
+    get_memory_limit,
+    get_per_process_memory_fraction,
     max_memory_allocated,
     max_memory_reserved,
     memory_allocated,
@@ -12,51 +14,91 @@ from l0rt.accelerator.memory import (
     memory_stats,
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
+    set_memory_limit,
+    set_per_process_memory_fraction,
 )
-from l0rt.runtime.devices import device_count
+from l0rt.accelerator.random import (
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from l0rt.interface import get_interface_for_device as _interface
+from l0rt.interface import set_accelerator
+from l0rt.runtime import interfaces as _interfaces
 from l0rt.runtime.event import Event
-from l0rt.runtime.guard import current_device_index, device_index, set_device_index
-from l0rt.runtime.naming import accelerator_type as _accelerator_type
-from l0rt.runtime.naming import device as _device
-from l0rt.runtime.naming import supported_dtypes as _supported_dtypes
-from l0rt.runtime.stream import (
-    Stream,
+from l0rt.runtime.facade import (
+    current_device_index,
     current_stream,
     default_stream,
+    device_count,
+    set_device_index,
     set_stream,
     stream,
     synchronize,
 )
-from l0rt.runtime.stream import (
-    index_or_current as _index_or_current,
-)
+from l0rt.runtime.facade import device_or_current as _device_or_current
+from l0rt.runtime.generator import Generator
+from l0rt.runtime.guard import device_index
+from l0rt.runtime.naming import device as _device
+from l0rt.runtime.stream import Stream
 
 __all__ = [
     "Event",
+    "Generator",
     "Stream",
+    "can_device_access_peer",
     "current_accelerator",
     "current_device_idx",
     "current_device_index",
     "current_stream",
+    "default_generator",
     "default_stream",
     "device_count",
     "device_index",
     "empty_cache",
     "empty_host_cache",
+    "fork_rng",
     "get_device_capability",
     "get_device_index",
+    "get_device_name",
+    "get_device_properties",
     "get_memory_info",
+    "get_memory_limit",
+    "get_per_process_memory_fraction",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
     "is_available",
+    "manual_seed",
+    "manual_seed_all",
     "max_memory_allocated",
     "max_memory_reserved",
+    "mem_get_info",
     "memory",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "random",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_accelerator",
     "set_device_idx",
     "set_device_index",
+    "set_memory_limit",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
     "set_stream",
     "stream",
     "synchronize",
@@ -65,6 +107,7 @@ __all__ = [
 get_device_index = current_device_index
 current_device_idx = current_device_index
 set_device_idx = set_device_index
+mem_get_info = get_memory_info
 
 
 def is_available():
@@ -76,9 +119,30 @@ def current_accelerator(check_available=False):
     """Return the accelerator's `device`, without an index; None if ``check_available`` and there is no device."""
     if check_available and not is_available():
         return None
-    return _device(_accelerator_type())
+    return _device(_interfaces.current())
+
+
+def init():
+    """Open the current accelerator's driver now instead of at first use."""
+    _interface(_interfaces.current()).init()
 
 
 def get_device_capability(device=None, /):
     """Return ``{"supported_dtypes": names}`` of ``device``: the names of the element types that it computes with."""
-    return {"supported_dtypes": _supported_dtypes(_index_or_current(device))}
+    return {"supported_dtypes": _interface(_interfaces.current()).supported_dtypes(_device_or_current(device))}
+
+
+def get_device_properties(device=None, /):
+    """Return the properties of ``device`` (the current one by default); what it has depends on the accelerator."""
+    return _interface(_interfaces.current()).get_device_properties(_device_or_current(device))
+
+
+def get_device_name(device=None, /):
+    """Return the name of ``device`` (the current one by default)."""
+    return get_device_properties(device).name
+
+
+def can_device_access_peer(device, peer, /):
+    """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device)."""
+    interface = _interface(_interfaces.current())
+    return interface.can_device_access_peer(_device_or_current(device), _device_or_current(peer))

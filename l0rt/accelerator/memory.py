@@ -1,22 +1,17 @@
-"""torch.accelerator.memory's part of `l0rt.memory`, under its names."""
+"""torch.accelerator.memory's names and limits, on the current accelerator; `l0rt.memory` is the built-in one's."""
 
-from l0rt.memory import (
-    empty_cache,
-    empty_host_cache,
-    get_memory_info,
-    max_memory_allocated,
-    max_memory_reserved,
-    memory_allocated,
-    memory_reserved,
-    memory_stats,
-    reset_accumulated_memory_stats,
-    reset_peak_memory_stats,
-)
+from l0rt import memory as _built_in
+from l0rt.runtime.facade import device_or_current as _device_or_current
+from l0rt.runtime.facade import memory_allocated, memory_reserved
+from l0rt.runtime.facade import raise_without_device as _raise_without_device
+from l0rt.runtime.interfaces import chosen as _chosen
 
 __all__ = [
     "empty_cache",
     "empty_host_cache",
     "get_memory_info",
+    "get_memory_limit",
+    "get_per_process_memory_fraction",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
@@ -24,4 +19,86 @@ __all__ = [
     "memory_stats",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
+    "set_memory_limit",
+    "set_per_process_memory_fraction",
 ]
+
+
+def _owner_of(device):
+    """Who answers for the current accelerator's memory, and the device as that wants it."""
+    other = _chosen()
+    return (other, _device_or_current(device)) if other else (_built_in, device)
+
+
+def empty_cache():
+    """Give cached device memory that no allocation uses back to the driver, on every device."""
+    _owner_of(None)[0].empty_cache()
+
+
+def empty_host_cache():
+    """Give cached pinned memory that no allocation uses back to the driver."""
+    _owner_of(None)[0].empty_host_cache()
+
+
+def memory_stats(device_index=None, /):
+    """Return the statistics of the device's allocator: a sorted flat dict under torch's keys, in bytes and counts.
+
+    Empty while nothing was allocated.
+    """
+    owner, device = _owner_of(device_index)
+    if owner is _built_in:
+        _raise_without_device()
+        return owner.memory_stats(device)
+    return dict(sorted(owner.memory_stats(device).items()))
+
+
+def max_memory_allocated(device_index=None, /):
+    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`."""
+    return memory_stats(device_index).get("allocated_bytes.all.peak", 0)
+
+
+def max_memory_reserved(device_index=None, /):
+    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`."""
+    return memory_stats(device_index).get("reserved_bytes.all.peak", 0)
+
+
+def reset_accumulated_memory_stats(device_index=None, /):
+    """Make every total of what was allocated and freed, and every counter, 0."""
+    owner, device = _owner_of(device_index)
+    owner.reset_accumulated_memory_stats(device)
+
+
+def reset_peak_memory_stats(device_index=None, /):
+    """Make every peak the current value."""
+    owner, device = _owner_of(device_index)
+    owner.reset_peak_memory_stats(device)
+
+
+def get_memory_info(device_index=None, /):
+    """Return ``(free, total)`` bytes of device memory."""
+    owner, device = _owner_of(device_index)
+    return owner.mem_get_info(device)
+
+
+def set_memory_limit(limit, device=None):
+    """Let the allocator reserve at most ``limit`` bytes of ``device``; None for no limit."""
+    owner, device = _owner_of(device)
+    owner.set_memory_limit(limit, device)
+
+
+def get_memory_limit(device=None):
+    """Return the limit of ``device`` in bytes, None if there is none."""
+    owner, device = _owner_of(device)
+    return owner.get_memory_limit(device)
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory."""
+    owner, device = _owner_of(device)
+    owner.set_per_process_memory_fraction(fraction, device)
+
+
+def get_per_process_memory_fraction(device=None):
+    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none."""
+    owner, device = _owner_of(device)
+    return owner.get_per_process_memory_fraction(device)

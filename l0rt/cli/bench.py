@@ -36,7 +36,7 @@ def run(suites, effort):
         with report.progress(len(rows)) as bar:
             task = bar.add_task("", total=len(rows))
             for row in rows:
-                bar.update(task, description=row.id)
+                bar.update(task, description=row.id, refresh=True)
                 results.append(measure(row, lab, effort))
                 bar.advance(task)
         return {
@@ -98,7 +98,7 @@ def summary(results, capabilities):
 
 def show(found, out):
     """Print a report: the head, a table for each suite, further figures, and what could not be measured."""
-    report.put_lines(out, report.head_lines(found["head"]))
+    report.put(out, report.facts(report.head_facts(found["head"])))
     for suite in SUITES:
         rows = {id: row for id, row in found["rows"].items() if row["suite"] == suite}
         measured = {id: row for id, row in rows.items() if "ns" in row}

@@ -1,5 +1,6 @@
 """The lab: the device that the bench measures on, opened once, and the bare driver's objects next to it."""
 
+import warnings
 from functools import cached_property
 
 import l0rt.accelerator as acc
@@ -14,7 +15,9 @@ class Lab:
     EVENTS = 1024
 
     def __init__(self):
-        self.index = acc.current_device_index()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="no GPU", category=UserWarning)  # a report's head says so
+            self.index = acc.current_device_index()
         self.properties = devices.properties(self.index)
         self.capabilities = devices.capabilities(self.index)
         self.context, self.device = loops.core_objects(self.index)

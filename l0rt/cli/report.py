@@ -29,13 +29,17 @@ def console(stream=None):
 
 
 def progress(total):
-    """Return a progress bar on stderr, which shows nothing unless that is a terminal."""
+    """Return a progress bar on stderr, which shows nothing unless that is a terminal.
+
+    Its owner refreshes it: a thread that does so in between would be measured too.
+    """
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        auto_refresh=False,
         disable=not sys.stderr.isatty(),
     )
 
@@ -94,17 +98,16 @@ def head(index):
     }
 
 
-def head_lines(head):
-    """Return the head as lines of text."""
+def head_facts(head):
+    """Return the head as (label, text)."""
     driver, device, machine = head["driver"], head["device"], head["machine"]
     loader = f", loader {driver['loader']}" if driver["loader"] else ""
-    device_line = f"device  {device['index']}: {device['name']}"
     return [
-        f"l0rt {head['l0rt']}, Python {head['python']}, {head['date']}",
-        f"driver  {driver['library']}",
-        f"        version {driver['version']}, API {driver['api']}{loader}",
-        device_line + (f" *** {head['caveat']} ***" if head["caveat"] else ""),
-        f"machine {machine['cpu']}, {machine['cores']} cores, {machine['system']}",
+        ("l0rt", f"{head['l0rt']}, Python {head['python']}, {head['date']}"),
+        ("driver", driver["library"]),
+        ("", f"version {driver['version']}, API {driver['api']}{loader}"),
+        ("device", f"{device['index']}: {device['name']}" + (f" *** {head['caveat']} ***" if head["caveat"] else "")),
+        ("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}"),
     ]
 
 
@@ -127,7 +130,7 @@ def put_lines(out, lines):
 def facts(pairs):
     """Return a table of (label, text) without a head; a long text goes on below its beginning."""
     made = Table.grid(padding=(0, 1, 0, 0))
-    made.add_column(no_wrap=True, min_width=11)
+    made.add_column(no_wrap=True)
     made.add_column(overflow="fold")
     for label, text in pairs:
         made.add_row(Text(label), Text(text))

@@ -86,7 +86,7 @@ def event_record_timed(lab):
 
 
 @row("event.query_pending.python", "e.query() before it is complete; raw: EventQueryStatus")
-def event_query_pending(lab):
+def query_pending(lab):
     stream, event, target = acc.Stream(), l0rt.Event(), l0rt.empty(FILL_BYTES)
     query = python("e.query()", e=event)
 
@@ -124,7 +124,7 @@ def event_complete(lab):
 
 
 @row("event.synchronize.python", "e.synchronize() of a complete event", ns=20)
-def event_synchronize(lab):
+def synchronize_complete(lab):
     event = completed_event()
     yield Work(python("e.synchronize()", e=event), lambda n: raw.event_synchronize(lab.list, lab.events, n))
 

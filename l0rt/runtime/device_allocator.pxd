@@ -1,4 +1,4 @@
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.records cimport l0rt_device, l0rt_stream
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_memory_ops
@@ -11,6 +11,9 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept
 cdef void forget_heap(l0rt_heap* heap) noexcept nogil
 cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1
+# Of the device that Python names; 0 before anything was allocated.
+cdef int64_t allocated_bytes(device) except -1
+cdef int64_t reserved_bytes(device) except -1
 cdef int raise_status(int status, const void* ptr) except -1 nogil
 
 

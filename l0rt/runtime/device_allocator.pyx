@@ -9,7 +9,7 @@ from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
-from l0rt.runtime.eventcache cimport refuse, slot_query, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport slot_release
 from l0rt.runtime.heap cimport (
     arena_malloc,
     heap_arena,
@@ -24,6 +24,7 @@ from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
+from l0rt.runtime.waits cimport refuse, slot_poll, slot_wait
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport is_device_lost
@@ -49,7 +50,13 @@ cdef int op_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
 
 
 cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
-    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(<l0rt_stream*>stream)
+    """NULL is the ticket of a stream that is known to be idle."""
+    cdef l0rt_stream* on = <l0rt_stream*>stream
+    cdef l0rt_slot* slot
+    ticket[0] = NULL
+    if l0rt_load64(&on.done) >= on.issued and not on.shared:
+        return 0
+    slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(on)
     if slot == NULL:
         return forget_error()
     ticket[0] = slot
@@ -58,14 +65,14 @@ cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
 
 cdef int op_query(void* self, void* ticket) noexcept nogil:
     """A lost device touches memory no more."""
-    if not table.alive or (<l0rt_slot*>ticket).device.lost:
+    if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
         return 0
-    cdef int done = (<int (*)(l0rt_slot*) noexcept nogil>slot_query)(<l0rt_slot*>ticket)
-    return 0 if done == 1 else 1 if done == 0 else forget_error()
+    cdef int done = slot_poll(<l0rt_slot*>ticket)
+    return 0 if done == 1 else 1 if done == 0 else ZE_RESULT_ERROR_UNKNOWN
 
 
 cdef int op_wait(void* self, void* ticket) noexcept nogil:
-    if not table.alive or (<l0rt_slot*>ticket).device.lost:
+    if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
         return 0
     if (<int (*)(l0rt_slot*, uint64_t) noexcept nogil>slot_wait)(<l0rt_slot*>ticket, UINT64_MAX) < 0:
         return forget_error()
@@ -220,7 +227,8 @@ def free_memory(int index):
 
 cdef l0rt_heap* heap_of(device) except? NULL:
     """The heap that ``device`` names; NULL while nothing was allocated on it."""
-    return <l0rt_heap*>device_at(index_of(device, current_device(), lazy.device_type)).heap
+    cdef int index = current_device() if device is None else index_of(device, current_device(), lazy.device_type)
+    return <l0rt_heap*>device_at(index).heap
 
 
 cdef list _keys = []
@@ -266,13 +274,12 @@ def stats_of(size_t heap):
     return flat
 
 
-def memory_allocated(device=None, /):
-    """Return the bytes that allocations on ``device`` (the current one by default) hold, each rounded up to 512."""
+cdef int64_t allocated_bytes(device) except -1:
     cdef l0rt_heap* heap
     cdef l0rt_arena* arena
     cdef int64_t total = 0
     cdef int pool
-    if not lazy.initialized:
+    if device_total() == 0 or not lazy.initialized:
         return 0
     heap = heap_of(device)
     arena = heap.arenas if heap != NULL else NULL
@@ -283,10 +290,19 @@ def memory_allocated(device=None, /):
     return total
 
 
-def memory_reserved(device=None, /):
-    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+cdef int64_t reserved_bytes(device) except -1:
     cdef l0rt_heap* heap = heap_of(device) if lazy.initialized else NULL
     return heap.reserved if heap != NULL else 0
+
+
+def memory_allocated(device=None):
+    """Return the bytes that allocations on ``device`` (the current one by default) hold, each rounded up to 512."""
+    return allocated_bytes(device)
+
+
+def memory_reserved(device=None):
+    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+    return reserved_bytes(device)
 
 
 def memory_info(device=None):
@@ -321,7 +337,9 @@ def set_limit(limit, device=None):
             raise ValueError(f"a memory limit must be positive, got {limit}")
         bytes = limit
     cdef l0rt_device* record = device_at(index_of(device, current_device(), lazy.device_type))
-    heap_set_limit(device_heap(record), bytes)
+    cdef l0rt_heap* heap = device_heap(record)
+    with nogil:
+        heap_set_limit(heap, bytes)
 
 
 def get_limit(device=None):

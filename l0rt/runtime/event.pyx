@@ -1,26 +1,33 @@
 """Events as Python sees them: a point in a stream's work, taken anew with every record."""
 
 cimport cython
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.current cimport current_stream
-from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_retain, slot_wait
+from l0rt.runtime.eventcache cimport slot_acquire, slot_release, slot_retain
+from l0rt.runtime.interfaces cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
+from l0rt.runtime.waits cimport slot_query, slot_wait
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
+from l0rt.runtime.interfaces import on_choice
 
 
 @cython.freelist(64)
 cdef class Event:
-    """A marker of a point in a stream's work.
+    """Event(device=None, *, enable_timing=False, blocking=False, interprocess=False)
+--
 
-    ``enable_timing``: the device writes its clock when the point is reached, for `elapsed_time`. ``blocking`` and
-    ``interprocess`` are accepted as in torch. The native event is made at the first `record`, on that stream's
-    device. Recording anew never disturbs who waits for the earlier record.
-    """
+A marker of a point in a stream's work.
+
+``enable_timing``: the device writes its clock when the point is reached, for `elapsed_time`. ``blocking`` and
+``interprocess`` are accepted as in torch. The native event is made at the first `record`, on that stream's
+device. Recording anew never disturbs who waits for the earlier record.
+"""
 
     def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
         self.index = -1 if device is None else index_of(device, -1, lazy.device_type)
@@ -110,6 +117,26 @@ cdef class Event:
         slot_release(self.slot)
 
 
+cdef slots _built_in, _others
+
+
+cdef PyObject* _make_other(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.Event(...)`` while another accelerator is current; a subclass stays what it is."""
+    if other == NULL or cls != <PyTypeObject*>Event:
+        return _built_in.make(cls, args, kwargs)
+    return call((<object>other).Event, args, kwargs)
+
+
+def _choose(bint built_in):
+    """Give the class the slots of the choice, so that the built-in accelerator's events pay nothing for it."""
+    set_slots(Event, &_built_in if built_in else &_others)
+
+
+get_slots(Event, &_built_in)
+_others.make = _make_other
+on_choice(_choose)
+
+
 cdef l0rt_stream* stream_of(Lane lane) except NULL:
     """The stream behind an argument; None means the current one."""
     return current_stream(-1) if lane is None else lane.ptr
@@ -133,7 +160,7 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
             f"Event device {self.device} does not match recording stream's device "
             f"{device_named(lazy.device_type, stream.device.index)}.")
     with nogil:
-        slot = slot_acquire(stream.device, self.enable_timing)
+        slot = slot_acquire(stream, self.enable_timing)
     try:
         with nogil:
             lane_record(stream, slot)

@@ -42,3 +42,19 @@ cdef extern from "l0rt/guard_impl.h" nogil:
 
 # The table of the built-in device type.
 cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil
+
+
+# No index: a name without one, or nothing.
+cdef enum:
+    NO_INDEX = -0x80000000
+
+
+cdef class device_index:
+    cdef object device
+    cdef list others            # (thread, interface, previous index) of blocks entered on another accelerator
+    cdef int enter(self) except -1
+    cdef int leave(self) except -1
+
+
+cdef int settable_index(device, str type) except? -1
+cdef object other_index(interface, int index)

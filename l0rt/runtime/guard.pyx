@@ -1,7 +1,9 @@
 """Guards: change what is current for a while, and restore the original on any exit."""
 
 import functools
+from _thread import get_ident
 
+cimport cython
 from libc.stdint cimport UINT64_MAX
 
 from l0rt.runtime.current cimport (
@@ -14,11 +16,14 @@ from l0rt.runtime.current cimport (
     save,
 )
 from l0rt.runtime.devices cimport device_at, device_total
-from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_wait
-from l0rt.runtime.lane cimport lane_open, lane_query, lane_record, lane_synchronize, lane_wait
+from l0rt.runtime.eventcache cimport slot_acquire, slot_release
+from l0rt.runtime.idle cimport lane_query, lane_synchronize
+from l0rt.runtime.interfaces cimport current_type, other
+from l0rt.runtime.lane cimport lane_record, lane_share, lane_wait
 from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
+from l0rt.runtime.waits cimport slot_query, slot_wait
 
 from l0rt.runtime.devices import lazy
 
@@ -67,8 +72,7 @@ cdef int impl_stream_device(void* stream) noexcept nogil:
 
 
 cdef void* impl_stream_native_handle(void* stream) except NULL nogil:
-    lane_open(<l0rt_stream*>stream)
-    return (<l0rt_stream*>stream).list
+    return lane_share(<l0rt_stream*>stream)
 
 
 cdef int impl_query_stream(void* stream) except -1 nogil:
@@ -86,7 +90,7 @@ cdef int impl_synchronize_device(int device) except -1 nogil:
 
 
 cdef int impl_record(void** event, void* stream) except -1 nogil:
-    cdef l0rt_slot* slot = slot_acquire((<l0rt_stream*>stream).device, False)
+    cdef l0rt_slot* slot = slot_acquire(<l0rt_stream*>stream, False)
     cdef bint recorded = False
     try:
         lane_record(<l0rt_stream*>stream, slot)
@@ -147,13 +151,17 @@ _xpu.synchronize_event = <int_ptr>impl_synchronize_event
 _xpu.destroy_event = impl_destroy_event
 
 
+@cython.freelist(16)
 cdef class device_index:
-    """Make a device current for the length of a with block, or of the calls of a decorated function.
+    """device_index(device, /)
+--
 
-    ``device_index(device, /)``: an index, a name, anything with a device; None or a negative index: no change. The
-    original device comes back on any exit. Blocks nest, and one object serves any number of them, on any thread.
-    """
-    cdef object device
+Make a device current for the length of a with block, or of the calls of a decorated function.
+
+``device``: an index, a name, anything with a device; None or a negative index: no change. The original device comes
+back on any exit, on the accelerator that it was taken from. Blocks nest, and one object serves any number of them, on
+any thread.
+"""
 
     def __cinit__(self, device, /):
         self.device = device
@@ -163,21 +171,32 @@ cdef class device_index:
         """What was asked for."""
         return self.device
 
-    def __enter__(self):
+    cdef int enter(self) except -1:
         cdef int before
-        if self.device is None:
-            return
-        before = exchange_device(index_of(self.device, -1, lazy.device_type))
-        save(<void*>self, before, NULL)
+        if self.device is not None:
+            before = exchange_device(index_of(self.device, -1, lazy.device_type))
+            save(<void*>self, before, NULL)
+        return 0
 
-    def __exit__(self, kind, value, trace):
+    cdef int leave(self) except -1:
         if self.device is not None and restore_saved(<void*>self) < 0:
             raise RuntimeError("this thread has not entered the guard: a with block begins and ends on one thread")
+        return 0
+
+    def __enter__(self):
+        if other == NULL:
+            self.enter()
+        elif self.device is not None:
+            enter_other(self, <object>other)
+
+    def __exit__(self, kind, value, trace):
+        if self.others is None or not leave_other(self):
+            self.leave()
 
     def __call__(self, function):
         @functools.wraps(function)
         def guarded(*args, **kwargs):
-            with device_index(self.device):
+            with self:
                 return function(*args, **kwargs)
         return guarded
 
@@ -187,21 +206,65 @@ cdef class device_index:
 
 def current_device_index():
     """Return the index of the calling thread's current device."""
-    cdef int index = current_device()
     if device_total() == 0:
         lazy.init()
+    return current_device()
+
+
+cdef int enter_other(device_index self, interface) except -1:
+    cdef int index = index_of(self.device, -1, current_type())
+    before = interface.exchange_device(index if index < 0 else other_index(interface, index))
+    if self.others is None:
+        self.others = []
+    self.others.append((get_ident(), interface, before))
+    return 0
+
+
+cdef object other_index(interface, int index):
+    """``index`` if it exists on the other accelerator, as far as that tells how many devices it has."""
+    try:
+        count = interface.device_count()
+    except NotImplementedError:
+        return index
+    if not 0 <= index < count:
+        raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
     return index
 
 
-def set_device_index(device, /):
-    """Make ``device`` the thread's current device: an index, or a name such as ``xpu:1``; negative: no change."""
-    cdef int index = -2
+cdef bint leave_other(device_index self) except -1:
+    """Undo this thread's newest block on another accelerator; False if there is none."""
+    me = get_ident()
+    for i in range(len(self.others) - 1, -1, -1):
+        if self.others[i][0] == me:
+            _, interface, before = self.others.pop(i)
+            interface.maybe_exchange_device(before)
+            return True
+    return False
+
+
+cdef class xpu_device_index(device_index):
+    """`device_index` on the built-in device type, whichever accelerator is current."""
+
+    def __enter__(self):
+        self.enter()
+
+    def __exit__(self, kind, value, trace):
+        self.leave()
+
+
+cdef int settable_index(device, str type) except? -1:
+    """The index that ``device`` names where a device must be named; negative: change nothing."""
+    cdef int index = NO_INDEX
     if isinstance(device, (int, str, device_name)):
-        index = index_of(device, -2, lazy.device_type)
-    if index == -2 and not isinstance(device, int):
+        index = index_of(device, NO_INDEX, type)
+    if index == NO_INDEX and not isinstance(device, int):
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
-    if index >= 0:
-        exchange_device(index)
+    return index
+
+
+def index_to_set(device):
+    """Return the index that ``device`` names; ValueError if it names none, and a negative one is no change."""
+    return settable_index(device, lazy.device_type)
 
 
 def exchange_device_index(int device):

@@ -2,7 +2,7 @@
 
 import atexit
 import os
-import threading
+from _thread import RLock
 import traceback
 
 from l0rt.ze cimport table
@@ -66,7 +66,7 @@ cdef class LazyInit:
     def __cinit__(self, str device_type, opener):
         self.device_type = device_type
         self.opener = opener
-        self.lock = threading.RLock()
+        self.lock = RLock()
         self.queued = []
         self.state = UNOPENED
 

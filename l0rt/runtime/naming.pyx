@@ -2,22 +2,25 @@
 
 cimport cython
 
+from l0rt.runtime.interfaces cimport current_type
+
 from l0rt.runtime.devices import lazy, properties
 
 
 cdef set _types = {"cpu", lazy.device_type}
-cdef str _accelerator = lazy.device_type
 cdef int ONEAPI = 14  # DLPack's device type
 
 
 def register_type(str name):
     """Let ``device("name:0")`` name this type."""
+    if not name.isalnum() or name.isdigit():
+        raise ValueError(f"a device type is letters and digits, got {name!r}")
     _types.add(name)
 
 
 def accelerator_type():
     """Return the device type that an index alone means."""
-    return _accelerator
+    return current_type()
 
 
 @cython.final
@@ -36,7 +39,7 @@ cdef class device:
         elif isinstance(type, str):
             self.type, self.index = _parse(type, index)
         elif isinstance(type, int) and not isinstance(type, bool) and index is None:
-            self.type, self.index = _accelerator, _checked_index(type)
+            self.type, self.index = current_type(), _checked_index(type)
         else:
             raise TypeError(
                 f"device() takes a name such as 'xpu:0', an index, or a name and an index; got {type!r}, {index!r}")
@@ -114,8 +117,11 @@ cdef int index_of(object what, int otherwise, str type) except? -1:
 
 
 def index_in(what):
-    """Return the index that ``what`` names, -1 where it names none."""
-    return index_of(what, -1, lazy.device_type)
+    """Return the index of a built-in device that ``what`` names, -1 where it names none."""
+    named = device(what) if isinstance(what, str) else what
+    if isinstance(named, device) and named.type != lazy.device_type:
+        raise ValueError(f"Expected a {lazy.device_type} device, but got: {what}")
+    return index_of(named, -1, lazy.device_type)
 
 
 def index_of_object(obj):

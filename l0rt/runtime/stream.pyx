@@ -1,9 +1,8 @@
 """Streams as Python sees them, and the calling thread's current one."""
 
 import ctypes
-from contextlib import nullcontext
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 
@@ -17,21 +16,27 @@ from l0rt.runtime.current cimport (
 )
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
-from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
+from l0rt.runtime.idle cimport lane_query, lane_synchronize, lane_wait_lane
+from l0rt.runtime.interfaces cimport call, get_slots, other as chosen, registered, set_slots, slots
+from l0rt.runtime.lane cimport Lane, lane_share
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream, stream_by_id
+from l0rt.ze.api cimport ze_command_list_handle_t
 
 from l0rt.runtime.devices import device_count, lazy
 
 
 cdef class Stream(Lane):
-    """A queue of device work that runs in order, next to that of other streams.
+    """Stream(device=None, priority=0, *, stream_id=None, device_index=None, device_type=None)
+--
 
-    ``Stream(device=None, priority=0)`` takes the next of the device's pool; ``priority`` is clamped to -1 (high),
-    0 or 1 (low). ``Stream(stream_id=…, device_index=…, device_type=…)`` finds one again; ValueError if there is none.
-    Streams are equal if they are the same queue. In a with block the stream and its device are current.
-    """
+A queue of device work that runs in order, next to that of other streams.
+
+``Stream(device=None, priority=0)`` takes the next of the device's pool; ``priority`` is clamped to -1 (high),
+0 or 1 (low). ``Stream(stream_id=…, device_index=…, device_type=…)`` finds one again; ValueError if there is none.
+Streams are equal if they are the same queue. In a with block the stream and its device are current.
+"""
 
     def __cinit__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
         cdef int64_t id
@@ -125,9 +130,10 @@ cdef class Stream(Lane):
     @property
     def native_handle(self):
         """The ``ze_command_list_handle_t`` as an integer; makes the list if need be."""
+        cdef ze_command_list_handle_t handle
         with nogil:
-            lane_open(self.ptr)
-        return <size_t>self.ptr.list
+            handle = lane_share(self.ptr)
+        return <size_t>handle
 
     @property
     def _as_parameter_(self):
@@ -136,7 +142,7 @@ cdef class Stream(Lane):
     @property
     def hw_queue(self):
         """The ``(ordinal, index)`` of the hardware queue behind the stream; streams that share one take turns."""
-        return self.ptr.device.info.compute_ordinal, self.ptr.id % max(self.ptr.device.info.compute_queues, 1)
+        return self.ptr.ordinal, self.ptr.queue
 
     def __l0_stream__(self):
         """Return ``(0, "cmdlist_immediate", handle)``: the protocol's version, the kind, the native handle."""
@@ -170,13 +176,43 @@ cdef class Stream(Lane):
         raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it again")
 
 
+cdef class XpuStream(Stream):
+    """XpuStream(device=None, priority=0, **kwargs)
+--
+
+A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`."""
+
+
+cdef slots _built_in, _choosing
+
+
+cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.Stream(...)`` makes a stream of the current accelerator, or of the ``device_type`` that it names."""
+    cdef object named = None
+    if cls != <PyTypeObject*>Stream:
+        return _built_in.make(cls, args, kwargs)
+    if kwargs != NULL:
+        named = (<dict>kwargs).get("device_type")
+    if isinstance(named, str) and named != lazy.device_type and named in registered:
+        return call(registered[named].Stream, args, kwargs)
+    if chosen == NULL or named is not None:
+        return _built_in.make(<PyTypeObject*>XpuStream, args, kwargs)
+    return call((<object>chosen).Stream, args, kwargs)
+
+
+get_slots(Stream, &_built_in)
+_choosing.make = _make
+set_slots(Stream, &_choosing)
+
+
 cdef object stream_object(l0rt_stream* stream):
     """The stream's canonical object, made once and kept for the life of the process."""
-    cdef Stream made
+    cdef XpuStream made
     if stream.object == NULL:
-        made = Stream.__new__(Stream, stream_id=stream.id, device_index=stream.device.index)
-        Py_INCREF(made)
-        stream.object = <PyObject*>made
+        made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=stream.device.index)
+        if stream.object == NULL:       # a finalizer may have run, and another thread in it
+            Py_INCREF(made)
+            stream.object = <PyObject*>made
     return <object>stream.object
 
 
@@ -208,11 +244,12 @@ def set_stream(Lane stream not None):
 def current_raw_stream(device=None):
     """Return the native handle of the current stream on ``device`` as an integer; no Stream object is made."""
     cdef l0rt_stream* stream
+    cdef ze_command_list_handle_t handle
     lazy.init()
     stream = c_current_stream(checked_index(device))
     with nogil:
-        lane_open(stream)
-    return <size_t>stream.list
+        handle = lane_share(stream)
+    return <size_t>handle
 
 
 def synchronize(device=None, /, *, timeout=None):
@@ -228,11 +265,6 @@ def synchronize(device=None, /, *, timeout=None):
         with nogil:
             idle = device_synchronize(record, limit)
     return None if timeout is None else idle
-
-
-def stream(Lane stream=None, /):
-    """Return ``stream``, for ``with stream(s):``; None is a block that changes nothing."""
-    return nullcontext() if stream is None else stream
 
 
 def index_or_current(what):

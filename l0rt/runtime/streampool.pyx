@@ -3,9 +3,9 @@
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.devices cimport device_at, device_total
-from l0rt.runtime.eventcache cimport host_clock_ns
-from l0rt.runtime.lane cimport lane_synchronize
+from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.records cimport *
+from l0rt.runtime.waits cimport host_clock_ns
 
 from l0rt import config
 from l0rt.errors import L0Error

@@ -18,73 +18,38 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef _ze_event_handle_t* ze_event_handle_t
 
     ctypedef enum ze_result_t:
-        ZE_RESULT_SUCCESS
-        ZE_RESULT_NOT_READY
-        ZE_RESULT_ERROR_DEVICE_LOST
-        ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
-        ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
-        ZE_RESULT_ERROR_MODULE_BUILD_FAILURE
-        ZE_RESULT_ERROR_MODULE_LINK_FAILURE
-        ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET
-        ZE_RESULT_ERROR_DEVICE_IN_LOW_POWER_STATE
-        ZE_RESULT_EXP_ERROR_DEVICE_IS_NOT_VERTEX
-        ZE_RESULT_EXP_ERROR_VERTEX_IS_NOT_DEVICE
-        ZE_RESULT_EXP_ERROR_REMOTE_DEVICE
-        ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS
-        ZE_RESULT_ERROR_NOT_AVAILABLE
-        ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE
-        ZE_RESULT_WARNING_DROPPED_DATA
-        ZE_RESULT_ERROR_UNINITIALIZED
-        ZE_RESULT_ERROR_UNSUPPORTED_VERSION
-        ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
-        ZE_RESULT_ERROR_INVALID_ARGUMENT
-        ZE_RESULT_ERROR_INVALID_NULL_HANDLE
-        ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE
-        ZE_RESULT_ERROR_INVALID_NULL_POINTER
-        ZE_RESULT_ERROR_INVALID_SIZE
-        ZE_RESULT_ERROR_UNSUPPORTED_SIZE
-        ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT
-        ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT
-        ZE_RESULT_ERROR_INVALID_ENUMERATION
-        ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION
-        ZE_RESULT_ERROR_UNSUPPORTED_IMAGE_FORMAT
-        ZE_RESULT_ERROR_INVALID_NATIVE_BINARY
-        ZE_RESULT_ERROR_INVALID_GLOBAL_NAME
-        ZE_RESULT_ERROR_INVALID_KERNEL_NAME
-        ZE_RESULT_ERROR_INVALID_FUNCTION_NAME
-        ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION
-        ZE_RESULT_ERROR_INVALID_GLOBAL_WIDTH_DIMENSION
-        ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX
-        ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE
-        ZE_RESULT_ERROR_INVALID_KERNEL_ATTRIBUTE_VALUE
-        ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED
-        ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE
-        ZE_RESULT_ERROR_OVERLAPPING_REGIONS
-        ZE_RESULT_WARNING_ACTION_REQUIRED
-        ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE
-        ZE_RESULT_ERROR_UNKNOWN
+        ZE_RESULT_SUCCESS, ZE_RESULT_NOT_READY, ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
+        ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY, ZE_RESULT_ERROR_MODULE_BUILD_FAILURE
+        ZE_RESULT_ERROR_MODULE_LINK_FAILURE, ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET
+        ZE_RESULT_ERROR_DEVICE_IN_LOW_POWER_STATE, ZE_RESULT_EXP_ERROR_DEVICE_IS_NOT_VERTEX
+        ZE_RESULT_EXP_ERROR_VERTEX_IS_NOT_DEVICE, ZE_RESULT_EXP_ERROR_REMOTE_DEVICE
+        ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS, ZE_RESULT_ERROR_NOT_AVAILABLE
+        ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE, ZE_RESULT_WARNING_DROPPED_DATA, ZE_RESULT_ERROR_UNINITIALIZED
+        ZE_RESULT_ERROR_UNSUPPORTED_VERSION, ZE_RESULT_ERROR_UNSUPPORTED_FEATURE, ZE_RESULT_ERROR_INVALID_ARGUMENT
+        ZE_RESULT_ERROR_INVALID_NULL_HANDLE, ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE
+        ZE_RESULT_ERROR_INVALID_NULL_POINTER, ZE_RESULT_ERROR_INVALID_SIZE, ZE_RESULT_ERROR_UNSUPPORTED_SIZE
+        ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT, ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT
+        ZE_RESULT_ERROR_INVALID_ENUMERATION, ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION
+        ZE_RESULT_ERROR_UNSUPPORTED_IMAGE_FORMAT, ZE_RESULT_ERROR_INVALID_NATIVE_BINARY
+        ZE_RESULT_ERROR_INVALID_GLOBAL_NAME, ZE_RESULT_ERROR_INVALID_KERNEL_NAME
+        ZE_RESULT_ERROR_INVALID_FUNCTION_NAME, ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION
+        ZE_RESULT_ERROR_INVALID_GLOBAL_WIDTH_DIMENSION, ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX
+        ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE, ZE_RESULT_ERROR_INVALID_KERNEL_ATTRIBUTE_VALUE
+        ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED, ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE
+        ZE_RESULT_ERROR_OVERLAPPING_REGIONS, ZE_RESULT_WARNING_ACTION_REQUIRED
+        ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE, ZE_RESULT_ERROR_UNKNOWN
 
     ctypedef enum ze_structure_type_t:
-        ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES
-        ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
-        ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES
-        ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES
-        ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES
-        ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES
-        ZE_STRUCTURE_TYPE_DEVICE_CACHE_PROPERTIES
-        ZE_STRUCTURE_TYPE_CONTEXT_DESC
-        ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC
-        ZE_STRUCTURE_TYPE_EVENT_POOL_DESC
-        ZE_STRUCTURE_TYPE_EVENT_DESC
-        ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
-        ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC
-        ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
-        ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES
-        ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC
-        ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC
-        ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
-        ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC
-        ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
+        ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
+        ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES, ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES
+        ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES
+        ZE_STRUCTURE_TYPE_DEVICE_CACHE_PROPERTIES, ZE_STRUCTURE_TYPE_CONTEXT_DESC
+        ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, ZE_STRUCTURE_TYPE_EVENT_DESC
+        ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC, ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
+        ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC, ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
+        ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES, ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC
+        ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
+        ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC, ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
 
     ctypedef enum ze_device_type_t:
         ZE_DEVICE_TYPE_GPU
@@ -127,6 +92,10 @@ cdef extern from "l0rt/ze.h" nogil:
 
     ctypedef enum ze_event_pool_flag_t:
         ZE_EVENT_POOL_FLAG_HOST_VISIBLE
+        ZE_EVENT_POOL_FLAG_IPC
+
+    ctypedef enum ze_event_pool_counter_based_exp_flag_t:
+        ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_IMMEDIATE
 
     ctypedef enum ze_event_scope_flag_t:
         ZE_EVENT_SCOPE_FLAG_DEVICE
@@ -298,6 +267,14 @@ cdef extern from "l0rt/ze.h" nogil:
         uint32_t flags
         uint32_t count
 
+    ctypedef struct ze_event_pool_counter_based_exp_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+
+    ctypedef struct ze_ipc_event_pool_handle_t:
+        char data[64]
+
     ctypedef struct ze_event_desc_t:
         ze_structure_type_t stype
         const void *pNext
@@ -363,6 +340,11 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeEventHostReset)(ze_event_handle_t hEvent) noexcept nogil
         ze_result_t (*zeEventHostSynchronize)(ze_event_handle_t hEvent, uint64_t timeout) noexcept nogil
         ze_result_t (*zeEventQueryStatus)(ze_event_handle_t hEvent) noexcept nogil
+        ze_result_t (*zeEventPoolGetIpcHandle)(ze_event_pool_handle_t hEventPool,
+            ze_ipc_event_pool_handle_t *phIpc) noexcept nogil
+        ze_result_t (*zeEventPoolOpenIpcHandle)(ze_context_handle_t hContext, ze_ipc_event_pool_handle_t hIpc,
+            ze_event_pool_handle_t *phEventPool) noexcept nogil
+        ze_result_t (*zeEventPoolCloseIpcHandle)(ze_event_pool_handle_t hEventPool) noexcept nogil
         ze_result_t (*zeMemAllocDevice)(ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,
             size_t size, size_t alignment, ze_device_handle_t hDevice, void* *pptr) noexcept nogil
         ze_result_t (*zeMemAllocHost)(ze_context_handle_t hContext, const ze_host_mem_alloc_desc_t *host_desc,
@@ -386,6 +368,14 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             uint64_t timeout) noexcept nogil
         ze_result_t (*zeDriverGetLastErrorDescription)(ze_driver_handle_t hDriver,
             const char **ppString) noexcept nogil
+        ze_result_t (*zeEventPoolPutIpcHandle)(ze_context_handle_t hContext,
+            ze_ipc_event_pool_handle_t hIpc) noexcept nogil
+        ze_result_t (*zeCommandListGetDeviceHandle)(ze_command_list_handle_t hCommandList,
+            ze_device_handle_t *phDevice) noexcept nogil
+        ze_result_t (*zeCommandListGetOrdinal)(ze_command_list_handle_t hCommandList,
+            uint32_t *pOrdinal) noexcept nogil
+        ze_result_t (*zeCommandListIsImmediate)(ze_command_list_handle_t hCommandList,
+            uint8_t *pIsImmediate) noexcept nogil
         ze_result_t (*zeInitDrivers)(uint32_t *pCount, ze_driver_handle_t *phDrivers,
             ze_init_driver_type_desc_t *desc) noexcept nogil
         ze_result_t (*zelLoaderTranslateHandle)(uint32_t handleType, void *handleIn, void **handleOut) noexcept nogil

@@ -60,6 +60,89 @@ else:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
 
 
+def test_every_mistake_is_an_error_and_harms_nothing(built):
+    code = """
+import l0rt
+from foreign.by_cython import last_error, round_trip
+from foreign.by_mistake import by_device, free, free_async, malloc, null_memory, null_stream, record_stream
+
+def refused(kind, words, call, *args):
+    try:
+        call(*args)
+    except kind as e:
+        assert words in str(e), e
+        code, text = last_error()
+        assert code != 0 and type(e).__name__ in text and words in text, (code, text)
+    else:
+        raise AssertionError((call, args))
+
+block, big = malloc(4096, -1), malloc(32 << 20, -1)
+for call in (free, free_async, record_stream):
+    for wrong in (1, 12345, id(refused), block + 1, block + 512, 1 << 47, (1 << 64) - 1, 1 << 63):
+        if call is record_stream and wrong in (block + 1, block + 512):
+            continue  # an address inside an allocation names it
+        refused(l0rt.InvalidArgumentError, "invalid device pointer", call, wrong)
+    assert call(0) is None
+for wrong in (big + 1, big + 65536, big + (32 << 20)):
+    refused(l0rt.InvalidArgumentError, "invalid device pointer", free, wrong)
+for address in (block, big):
+    free(address)
+    refused(l0rt.InvalidArgumentError, "invalid device pointer", free, address)
+refused(ValueError, "a stream is needed", free_async, malloc(64, -1), True)
+refused(ValueError, "a stream is needed", record_stream, malloc(64, -1), True)
+for which in range(3):
+    refused(ValueError, "a stream is needed", null_stream, which)
+    refused(ValueError, "an address", null_memory, which, 8)
+    null_memory(which, 0)
+for which in range(4):
+    for device in (2, 63, -2 if which else 1 << 30):
+        refused(IndexError, "out of range. It must be in [0, 2)", by_device, which, device)
+refused(IndexError, "out of range", malloc, 64, 2)
+refused(ValueError, "device 1 is not the stream's device, 0", malloc, 64, 1, 0)
+for huge in (1 << 50, (1 << 64) - 1, (1 << 63) + 5):
+    refused(l0rt.OutOfMemoryError, "requested", malloc, huge, -1)
+assert malloc(0, 7) == 0
+assert round_trip(b"still works") == b"still works"
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
+def test_use_after_fork_is_told_at_the_door(built):
+    code = """
+import os
+from foreign.by_cython import last_error, round_trip
+from foreign.by_mistake import by_device, free, malloc
+round_trip(b"x")
+block = malloc(4096, -1)
+if os.fork() == 0:
+    told = 0
+    for call in (lambda: malloc(64, -1), lambda: malloc(1 << 30, 0, -1), lambda: by_device(0, 0),
+                 lambda: by_device(1, 0), lambda: by_device(3, 0), lambda: round_trip(b"x")):
+        try:
+            call()
+        except RuntimeError as e:
+            told += "Cannot re-initialize XPU in forked subprocess" in last_error()[1]
+    free(block)
+    os._exit(told)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 6
+free(block)
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu"}, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
+def test_guards_and_events_over_the_guard_table(built):
+    code = """
+from foreign.by_mistake import events, guards
+assert guards(1) == (1, 0, 0, 1, 1)
+assert guards(0) == (0, 0, 0, 1, 1)
+assert events() == (1, 1)
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
 def test_headers_stand_alone(tmp_path):
     """Each installed header compiles as C and as C++ without anything before it."""
     import l0rt

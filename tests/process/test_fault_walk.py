@@ -23,14 +23,19 @@ SETUP = {
     "zeCommandListAppendBarrier": ("", "inorder"),
     "zeDriverGetLastErrorDescription": ("zeMemAllocHost:1:ERROR_UNKNOWN,", ""),
 }
-# Called by none of the work here: for foreign pointers, in waits of seconds, never yet, and by the loader.
-ELSEWHERE = {"zeMemGetAllocProperties", "zeDeviceGetStatus", "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle"}
+# Called by none of the work here: for foreign pointers and lists, in waits of seconds, for another process, never
+# yet, and by the loader.
+ELSEWHERE = {
+    "zeMemGetAllocProperties", "zeDeviceGetStatus", "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle",
+    "zeCommandListGetDeviceHandle", "zeCommandListGetOrdinal", "zeCommandListIsImmediate",
+    "zeEventPoolGetIpcHandle", "zeEventPoolOpenIpcHandle", "zeEventPoolCloseIpcHandle", "zeEventPoolPutIpcHandle",
+}  # fmt: skip
 # Without these l0rt has no driver, or no device, for the rest of the process; the others may fail later on as well.
 INITIAL = {
     "zeInit", "zeDriverGet", "zeDriverGetApiVersion", "zeDriverGetProperties", "zeDriverGetExtensionProperties",
     "zeDeviceGet", "zeDeviceGetProperties", "zeDeviceGetComputeProperties", "zeDeviceGetModuleProperties",
     "zeDeviceGetMemoryProperties", "zeDeviceGetCacheProperties", "zeDeviceGetCommandQueueGroupProperties",
-    "zeContextCreate", "zeContextDestroy", "zeCommandListCreateImmediate", "zeCommandListDestroy",
+    "zeContextCreate", "zeContextDestroy", "zeCommandListCreateImmediate", "zeCommandListDestroy", "zeEventPoolDestroy",
 }  # fmt: skip
 # There is another way, or only a hint is lost, or there is nobody to tell but by a warning.
 GOES_ON = {
@@ -38,7 +43,7 @@ GOES_ON = {
     "zeEventHostSynchronize", "zeEventQueryStatus", "zeDriverGetExtensionFunctionAddress",
     "zeDevicePciGetPropertiesExt", "zeMemFree", "zeMemFreeExt", "zeDriverGetLastErrorDescription",
     "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier", "zeDeviceGet", "zeContextDestroy",
-    "zeCommandListDestroy", "zeMemAllocDevice", "zeMemAllocHost",
+    "zeCommandListDestroy", "zeMemAllocDevice", "zeMemAllocHost", "zeEventPoolCreate", "zeCommandListHostSynchronize",
 }  # fmt: skip
 # What the driver would not destroy stays, and what holds it. A signal that fails on the way of freeing keeps the block.
 GIVEN_UP = {

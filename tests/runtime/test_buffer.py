@@ -314,3 +314,30 @@ def test_copies_between_devices():
     s.wait_stream(acc.current_stream(0))
     y.copy_from(x, stream=s)
     assert (y.copy_to(np.empty(4096, "u1"), stream=s) == 9).all()
+
+
+def test_finalisers_allocate_copy_and_free_whenever_they_run():
+    """A garbage collection may start inside any call; what it finalises uses the same streams and allocators."""
+
+    class Careless:
+        def __init__(self):
+            self.itself = self
+            self.buffer = l0rt.empty(3 << 20)
+            self.buffer.record_stream(acc.Stream())
+
+        def __del__(self):
+            l0rt.empty(5 << 20).fill(1, stream=acc.Stream())
+            l0rt.Event().record()
+            self.buffer.copy_from(bytes(3 << 20))
+            self.buffer.free()
+
+    threshold = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        for i in range(60):
+            Careless()
+            l0rt.empty((i + 1) << 20).fill(0, stream=acc.Stream())
+            l0rt.empty(1 << 20, kind="host")
+    finally:
+        gc.set_threshold(*threshold)
+    acc.synchronize()

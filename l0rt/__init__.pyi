@@ -1,0 +1,27 @@
+from l0rt import accelerator as accelerator
+from l0rt import capi as capi
+from l0rt import config as config
+from l0rt import errors as errors
+from l0rt import interface as interface
+from l0rt import interop as interop
+from l0rt import memory as memory
+from l0rt import philox as philox
+from l0rt import xpu as xpu
+from l0rt.buffer import Buffer as Buffer
+from l0rt.buffer import empty as empty
+from l0rt.errors import DeviceLostError as DeviceLostError
+from l0rt.errors import DriverNotFoundError as DriverNotFoundError
+from l0rt.errors import InvalidArgumentError as InvalidArgumentError
+from l0rt.errors import L0Error as L0Error
+from l0rt.errors import ModuleBuildError as ModuleBuildError
+from l0rt.errors import OutOfMemoryError as OutOfMemoryError
+from l0rt.errors import UnsupportedError as UnsupportedError
+from l0rt.runtime.event import Event as Event
+from l0rt.runtime.generator import Generator as Generator
+from l0rt.runtime.naming import device as device
+from l0rt.runtime.stream import Stream as Stream
+
+__version__: str
+
+def get_include() -> str: ...
+def cpu_driver_path() -> str: ...

@@ -1,0 +1,96 @@
+"""Random numbers on the current accelerator: the state of its devices' default generators.
+
+A state is ``bytes``; setters take anything bytes-like. Seeding opens no driver where the accelerator is built in.
+"""
+
+from contextlib import contextmanager as _contextmanager
+
+from l0rt.runtime import generator as _built_in
+from l0rt.runtime.facade import current_device_index as _current
+from l0rt.runtime.facade import default_generator
+from l0rt.runtime.facade import device_count as _device_count
+from l0rt.runtime.interfaces import chosen as _chosen
+
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+]
+
+
+def manual_seed(seed):
+    """Seed the current device's default generator."""
+    if _chosen():
+        default_generator(_current()).manual_seed(seed)
+    else:
+        _built_in.manual_seed(seed)
+
+
+def manual_seed_all(seed):
+    """Seed the default generator of every device."""
+    if other := _chosen():
+        for index in range(other.device_count()):
+            default_generator(index).manual_seed(seed)
+    else:
+        _built_in.manual_seed_all(seed)
+
+
+def seed():
+    """Seed the current device's default generator from the system's entropy; return the seed."""
+    return default_generator().seed()
+
+
+def seed_all():
+    """Seed every device's default generator with one seed from the system's entropy; return it."""
+    fresh = seed()
+    manual_seed_all(fresh)
+    return fresh
+
+
+def initial_seed(device=None, /):
+    """Return the seed of the default generator of ``device`` (the current one by default)."""
+    return default_generator(device).initial_seed()
+
+
+def get_rng_state(device=None, /):
+    """Return the state of the default generator of ``device`` (the current one by default)."""
+    return default_generator(device).get_state()
+
+
+def get_rng_state_all():
+    """Return the state of every device's default generator, a list."""
+    return [get_rng_state(index) for index in range(_device_count())]
+
+
+def set_rng_state(new_state, device=None):
+    """Set the state of the default generator of ``device`` (the current one by default)."""
+    default_generator(device).set_state(new_state)
+
+
+def set_rng_state_all(new_states):
+    """Set the state of every device's default generator, in the order of `get_rng_state_all`."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
+
+
+@_contextmanager
+def fork_rng(devices=None, enabled=True):
+    """Give the generators of ``devices`` (all by default) their present state back at the end of the with block."""
+    if not enabled:
+        yield
+        return
+    chosen = range(_device_count()) if devices is None else list(devices)
+    states = [(device, get_rng_state(device)) for device in chosen]
+    try:
+        yield
+    finally:
+        for device, state in states:
+            set_rng_state(state, device)

@@ -1,0 +1,61 @@
+from collections.abc import Sized
+from typing import Any, Literal
+
+from l0rt.runtime.generator import Generator
+from l0rt.runtime.naming import _Device
+from l0rt.runtime.naming import device as _device
+from l0rt.runtime.stream import Stream
+
+class Buffer(Sized):
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def kind(self) -> Literal["device", "host", "shared"]: ...
+    @property
+    def device(self) -> _device: ...
+    def copy_from(self, source: Any, *, non_blocking: bool = False, stream: Stream | None = None) -> Buffer: ...
+    def copy_to(self, target: Any, *, non_blocking: bool = False, stream: Stream | None = None) -> Any: ...
+    def fill(
+        self, value: int | None = None, *, pattern: bytes | None = None, stream: Stream | None = None
+    ) -> Buffer: ...
+    def uniform_(
+        self,
+        low: float = 0.0,
+        high: float = 1.0,
+        *,
+        dtype: Any = "float32",
+        generator: Generator | None = None,
+        stream: Stream | None = None,
+    ) -> Buffer: ...
+    def normal_(
+        self,
+        mean: float = 0.0,
+        std: float = 1.0,
+        *,
+        dtype: Any = "float32",
+        generator: Generator | None = None,
+        stream: Stream | None = None,
+    ) -> Buffer: ...
+    def randint_(
+        self,
+        low: int,
+        high: int,
+        *,
+        dtype: Any = "int64",
+        generator: Generator | None = None,
+        stream: Stream | None = None,
+    ) -> Buffer: ...
+    def record_stream(self, stream: Stream) -> None: ...
+    def free(self, stream: Stream | None = None) -> None: ...
+    def __len__(self) -> int: ...
+
+def empty(
+    nbytes: int,
+    *,
+    device: _Device = None,
+    stream: Stream | None = None,
+    kind: Literal["device", "host", "shared"] = "device",
+) -> Buffer: ...

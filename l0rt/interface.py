@@ -1,0 +1,394 @@
+"""The registry of device types: what software that works on any device asks for, and what a device type brings.
+
+Registering and asking touch no driver.
+"""
+
+from _thread import _local
+
+from l0rt import memory as _memory
+from l0rt import xpu as _xpu
+from l0rt.runtime import generator as _generator
+from l0rt.runtime import interfaces as _interfaces
+from l0rt.runtime import naming as _naming
+from l0rt.runtime import stream as _stream
+from l0rt.runtime.guardtable import Table as _Table
+
+__all__ = [
+    "DeviceGuard",
+    "DeviceInterface",
+    "StreamMethodContainer",
+    "XpuInterface",
+    "get_interface_for_device",
+    "get_registered_device_interfaces",
+    "register_guard_impl",
+    "register_interface_for_device",
+    "register_stream_method",
+    "set_accelerator",
+    "stream_methods",
+]
+
+
+def _missing(what):
+    def function(*args, **kwargs):
+        raise NotImplementedError(f"this device type's interface has no {what}")
+
+    function.__name__ = function.__qualname__ = what
+    return function
+
+
+def _without(what):
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError(f"this device type's interface has no {what}")
+
+    return type(what, (), {"__new__": __new__, "__doc__": f"What a device type gives as its {what}."})
+
+
+class DeviceInterface:
+    """What a device type offers: a subclass gives plain functions, and classes, as class attributes.
+
+    It is used as a class, never as an object. A ``device`` that `l0rt.accelerator` hands to it is an index that exists,
+    or None for the current one; names are understood before. What is not given raises NotImplementedError when used.
+    """
+
+    device = _without("device")
+    Event = _without("Event")
+    Stream = _without("Stream")
+
+    class Worker:
+        """The current device and the properties for a process that must not open the driver."""
+
+        set_device = _missing("Worker.set_device")
+        current_device = _missing("Worker.current_device")
+        get_device_properties = _missing("Worker.get_device_properties")
+
+    # torch's names
+    current_device = _missing("current_device")
+    set_device = _missing("set_device")
+    exchange_device = _missing("exchange_device")
+    maybe_exchange_device = _missing("maybe_exchange_device")
+    device_count = _missing("device_count")
+    stream = _missing("stream")
+    current_stream = _missing("current_stream")
+    set_stream = _missing("set_stream")
+    _set_stream_by_id = _missing("_set_stream_by_id")
+    get_raw_stream = _missing("get_raw_stream")
+    synchronize = _missing("synchronize")
+    get_compute_capability = _missing("get_compute_capability")
+    is_bf16_supported = _missing("is_bf16_supported")
+
+    @classmethod
+    def is_available(cls):
+        """Return whether there is at least one device."""
+        return cls.device_count() > 0
+
+    @classmethod
+    def get_device_properties(cls, device=None):
+        """Return the properties of ``device``."""
+        return cls.Worker.get_device_properties(device)
+
+    @classmethod
+    def is_dtype_supported(cls, dtype, including_emulation=False):
+        """Return whether ``dtype``, a NumPy-style name or an object whose text ends in one, is computed with."""
+        name = str(dtype).rpartition(".")[2]
+        return name != "bfloat16" or cls.is_bf16_supported(including_emulation)
+
+    @classmethod
+    def memory_allocated(cls, device=None):
+        """Return the bytes that allocations on ``device`` hold."""
+        return cls.memory_stats(device).get("allocated_bytes.all.current", 0)
+
+    @staticmethod
+    def is_triton_capable(device=None):
+        """Return whether Triton kernels run here: not that l0rt knows."""
+        return False
+
+    @classmethod
+    def raise_if_triton_unavailable(cls, device=None):
+        """Raise RuntimeError unless `is_triton_capable`."""
+        if not cls.is_triton_capable(device):
+            raise RuntimeError("This device is not capable of supporting Triton")
+
+    # torch 2.15's names
+    @staticmethod
+    def is_gpu():
+        """Return whether the device type is a GPU's."""
+        return True
+
+    @staticmethod
+    def exposes_streams():
+        """Return whether the device type has streams."""
+        return True
+
+    @classmethod
+    def get_multi_processor_count(cls, device=None):
+        """Return how many independent processors ``device`` has."""
+        return cls.get_device_properties(device).gpu_subslice_count
+
+    @staticmethod
+    def get_cpp_device_options(aot_mode, compile_only):
+        """Return the compiler's options for this device type: none."""
+        return {}
+
+    @staticmethod
+    def get_cache_system_info():
+        """Return what cached binaries depend on besides the device: nothing."""
+        return {}
+
+    # what torch.accelerator's other functions need
+    init = _missing("init")
+    default_stream = _missing("default_stream")
+    default_generator = _missing("default_generator")
+    can_device_access_peer = _missing("can_device_access_peer")
+    empty_cache = _missing("empty_cache")
+    empty_host_cache = _missing("empty_host_cache")
+    memory_stats = _missing("memory_stats")
+    mem_get_info = _missing("mem_get_info")
+    reset_peak_memory_stats = _missing("reset_peak_memory_stats")
+    reset_accumulated_memory_stats = _missing("reset_accumulated_memory_stats")
+    set_memory_limit = _missing("set_memory_limit")
+    get_memory_limit = _missing("get_memory_limit")
+    set_per_process_memory_fraction = _missing("set_per_process_memory_fraction")
+    get_per_process_memory_fraction = _missing("get_per_process_memory_fraction")
+    supported_dtypes = _missing("supported_dtypes")
+
+
+def _type_of(device):
+    """The device type of a name such as ``"demo"`` or ``"demo:1"``, or of a device object."""
+    name = device if isinstance(device, str) else getattr(device, "type", None)
+    if not isinstance(name, str):
+        raise TypeError(f"a device is a str or has a type, got {device!r}")
+    type, colon, index = name.partition(":")
+    if colon and not (index.isascii() and index.isdigit()):
+        raise NotImplementedError(f"No interface for device {device}: expected a type, or a type:index")
+    return type
+
+
+def register_interface_for_device(device, device_interface):
+    """Let ``device_interface``, a `DeviceInterface` or any class with its names, speak for the device's type."""
+    if not isinstance(device_interface, type):
+        raise TypeError(f"an interface is a class, not an object of {type(device_interface).__name__}")
+    name = _type_of(device)
+    _naming.register_type(name)
+    _interfaces.add(name, device_interface)
+
+
+def get_interface_for_device(device):
+    """Return the interface class of ``device``; NotImplementedError names the types that are registered."""
+    return _interfaces.get(_type_of(device))
+
+
+def get_registered_device_interfaces():
+    """Return the (device type, interface class) pairs."""
+    return _interfaces.all()
+
+
+def set_accelerator(device, /):
+    """Make a registered device type the current accelerator: that of `l0rt.accelerator`, for the whole process.
+
+    Streams, events and blocks of the previous one stay valid, and a with block restores what it has changed there.
+    """
+    _interfaces.choose(_type_of(device))
+
+
+class DeviceGuard:
+    """Make the device ``index`` of ``device_interface`` current for the length of a with block.
+
+    None or a negative index: no change. Blocks nest, and one object serves any number of them, on any thread.
+    """
+
+    def __init__(self, device_interface, index):
+        self.device_interface = device_interface
+        self.idx = index
+        self._before = _local()
+
+    def __enter__(self):
+        before = None if self.idx is None else self.device_interface.exchange_device(self.idx)
+        self._before.__dict__.setdefault("stack", []).append(before)
+
+    def __exit__(self, kind, value, trace):
+        before = self._before.stack.pop()
+        if before is not None:
+            self.device_interface.maybe_exchange_device(before)
+        return False
+
+
+class StreamMethodContainer:
+    """The four stream methods of each device type that registered only these; see `register_stream_method`."""
+
+    KEYS = ("current_stream", "create_stream_context", "set_stream", "set_stream_by_id")
+
+    def __init__(self):
+        self._methods = {}
+
+    def add(self, device_name, methods):
+        """Take the methods of a device type; ValueError for a missing or an unknown key."""
+        missing = [key for key in self.KEYS if key not in methods]
+        unknown = sorted(str(key) for key in methods if key not in self.KEYS)
+        if missing or unknown:
+            raise ValueError(
+                f"stream methods of {device_name}: {', '.join(missing) or 'none'} missing, "
+                f"{', '.join(unknown) or 'none'} unknown; there are {', '.join(self.KEYS)}"
+            )
+        for key in self.KEYS:
+            if not callable(methods[key]):
+                raise TypeError(f"stream method {key} of {device_name} is not callable")
+        self._methods[device_name] = {key: methods[key] for key in self.KEYS}
+
+    def __getitem__(self, device_name):
+        return self._methods[device_name]
+
+    def __contains__(self, device_name):
+        return device_name in self._methods
+
+    def __iter__(self):
+        return iter(self._methods)
+
+    def __len__(self):
+        return len(self._methods)
+
+
+stream_methods = StreamMethodContainer()
+
+
+def register_stream_method(device_name, methods):
+    """Let a device type with nothing but stream methods be used through `l0rt.accelerator`.
+
+    ``methods``: ``current_stream(device)``, ``create_stream_context(stream)`` (a context manager),
+    ``set_stream(stream)`` and ``set_stream_by_id(stream_id=, device_index=, device_type=)``.
+    """
+    name = _type_of(device_name)
+    stream_methods.add(name, methods)
+    register_interface_for_device(name, _interface_of_methods(name, **stream_methods[name]))
+
+
+def _interface_of_methods(name, current_stream, create_stream_context, set_stream, set_stream_by_id):
+    def by_id(device=None, priority=0, *, stream_id=None, device_index=None, device_type=name):
+        """Find a stream by its number: make it current for as long as it takes to ask for it."""
+        if stream_id is None:
+            raise NotImplementedError(f"{name} registered no way to make a stream")
+        index = device_index if device is None else device
+        before = current_stream(None)
+        set_stream_by_id(stream_id=stream_id, device_index=index, device_type=name)
+        try:
+            return current_stream(index)
+        finally:
+            set_stream(before)
+
+    return type(
+        f"{name.capitalize()}StreamInterface",
+        (DeviceInterface,),
+        {
+            "__doc__": f"What {name} registered: its stream methods.",
+            "Stream": staticmethod(by_id),
+            "current_stream": staticmethod(current_stream),
+            "stream": staticmethod(create_stream_context),
+            "set_stream": staticmethod(set_stream),
+            "_set_stream_by_id": staticmethod(set_stream_by_id),
+        },
+    )
+
+
+def register_guard_impl(table, base=DeviceInterface):
+    """Register the device type that a guard table (include/l0rt/guard_impl.h) names; return its interface.
+
+    ``table`` is a capsule named ``l0rt_guard_impl`` or an address; the table lives as long as the process. Devices,
+    streams and events go through it; ``base``, a `DeviceInterface`, has the rest.
+    """
+    functions = _Table(table)
+    names = "device_count current_device exchange_device maybe_exchange_device set_device synchronize".split()
+    names += "current_stream default_stream set_stream".split()
+    members = {name: getattr(functions, name) for name in names}
+    members.update(
+        {
+            "__doc__": f"What {functions.type} brought: a guard table.",
+            "Stream": staticmethod(functions.new_stream),
+            "Event": staticmethod(functions.new_event),
+            "stream": staticmethod(lambda stream: stream),
+        }
+    )
+    interface = type(f"{functions.type.capitalize()}Interface", (base,), members)
+    register_interface_for_device(functions.type, interface)
+    return interface
+
+
+class XpuInterface(DeviceInterface):
+    """The built-in device type: `l0rt.xpu`."""
+
+    device = _xpu.device
+    Event = _xpu.Event
+    Stream = _xpu.Stream
+
+    class Worker:
+        """Cached facts: filled in the parent, they serve a forked child, which must not open the driver."""
+
+        _device = None
+        _properties = []
+
+        @staticmethod
+        def set_device(device):
+            """Choose the device that the worker works for; the driver's current device stays."""
+            XpuInterface.Worker._device = _naming.index_in(device)
+
+        @staticmethod
+        def current_device():
+            """Return what `set_device` chose; without it, the thread's current device, 0 if the driver is not open."""
+            chosen = XpuInterface.Worker._device
+            if chosen is not None:
+                return chosen
+            return _xpu.current_device() if _xpu.is_initialized() else 0
+
+        @staticmethod
+        def get_device_properties(device=None):
+            """Return the properties of ``device``, of all devices asked for once in the life of the process."""
+            index = _naming.index_in(device)
+            known = XpuInterface.Worker._properties
+            if not known:
+                known[:] = [_xpu.get_device_properties(i) for i in range(_xpu.device_count())]
+            return known[XpuInterface.Worker.current_device() if index < 0 else index]
+
+    init = _xpu.init
+    current_device = _xpu.current_device
+    set_device = _xpu.set_device
+    exchange_device = _xpu._exchange_device
+    maybe_exchange_device = _xpu._maybe_exchange_device
+    device_count = _xpu.device_count
+    is_available = _xpu.is_available
+    stream = _xpu.stream
+    current_stream = _xpu.current_stream
+    default_stream = _stream.default_stream
+    set_stream = _xpu.set_stream
+    _set_stream_by_id = _xpu._set_stream_by_id
+    get_raw_stream = _xpu.current_raw_stream
+    synchronize = _xpu.synchronize
+    get_device_properties = _xpu.get_device_properties
+    get_compute_capability = _xpu.get_device_capability
+    is_bf16_supported = _xpu.is_bf16_supported
+    memory_allocated = _xpu.memory_allocated
+    memory_stats = _xpu.memory_stats
+    mem_get_info = _xpu.mem_get_info
+    empty_cache = _xpu.empty_cache
+    empty_host_cache = _memory.empty_host_cache
+    reset_peak_memory_stats = _xpu.reset_peak_memory_stats
+    reset_accumulated_memory_stats = _xpu.reset_accumulated_memory_stats
+    set_memory_limit = _memory.set_memory_limit
+    get_memory_limit = _memory.get_memory_limit
+    set_per_process_memory_fraction = _xpu.set_per_process_memory_fraction
+    get_per_process_memory_fraction = _xpu.get_per_process_memory_fraction
+    can_device_access_peer = _xpu.can_device_access_peer
+    supported_dtypes = _xpu.facts.supported_dtypes
+
+    @staticmethod
+    def default_generator(device=None):
+        """Return the default generator of ``device``."""
+        return _generator.default_generator(_stream.index_or_current(device))
+
+    @staticmethod
+    def is_dtype_supported(dtype, including_emulation=False):
+        """Return whether ``dtype``, a NumPy-style name or an object whose text ends in one, is computed with."""
+        name = str(dtype).rpartition(".")[2]
+        if name == "bfloat16":
+            return _xpu.is_bf16_supported(including_emulation)
+        return name in XpuInterface.supported_dtypes()
+
+
+register_interface_for_device("xpu", XpuInterface)

@@ -1,0 +1,1 @@
+"""Doors to other software; each module needs the package that it is named after."""

@@ -1,0 +1,19 @@
+"""l0rt in torch's own registry of device interfaces, which torch's compiler asks about devices."""
+
+from torch._dynamo import device_interface as _registry
+
+from l0rt.interface import XpuInterface, register_interface_for_device
+
+
+class TorchXpuInterface(XpuInterface, _registry.DeviceInterface):
+    """l0rt's interface, with whatever more this version of torch expects of one."""
+
+
+def register():
+    """Put l0rt's interface into torch's registry, for ``xpu`` and each ``xpu:i``; return it. Counts devices."""
+    _registry.get_registered_device_interfaces()  # torch fills its registry now, and would do so over ours later
+    names = ["xpu", *(f"xpu:{index}" for index in range(XpuInterface.device_count()))]
+    for name in names:
+        _registry.register_interface_for_device(name, TorchXpuInterface)
+    register_interface_for_device("xpu", TorchXpuInterface)  # one class, whichever registry is asked
+    return TorchXpuInterface

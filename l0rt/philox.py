@@ -1,0 +1,115 @@
+"""Philox4x32-10 in NumPy, and the numbers made of it: the reference that device kernels have to equal.
+
+After Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11). The stream of a seed is the
+cipher of a counter under that seed: word ``i`` is word ``i % 4`` of block ``i // 4``, so any part of it can be had
+without what comes before. Every number uses a fixed count of words: 1, or 2 where it has more than 32 bits.
+"""
+
+import numpy as np
+
+__all__ = ["normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
+
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL = 0x9E3779B9, 0xBB67AE85
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+def philox4x32(counter, key, rounds=10):
+    """Return the cipher of each row of ``counter``, (n, 4) of uint32, under ``key``, two words."""
+    c0, c1, c2, c3 = np.asarray(counter, dtype=np.uint32).reshape(-1, 4).astype(np.uint64).T
+    k0, k1 = int(key[0]), int(key[1])
+    for _ in range(rounds):
+        p0, p1 = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
+        c0, c1, c2, c3 = (p1 >> _HALF) ^ c1 ^ np.uint64(k0), p1 & _LOW, (p0 >> _HALF) ^ c3 ^ np.uint64(k1), p0 & _LOW
+        k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
+    return np.stack([c0, c1, c2, c3], axis=1).astype(np.uint32)
+
+
+def words(seed, offset, count):
+    """Return ``count`` words of the stream of ``seed`` from word ``offset`` on, as uint32."""
+    first, last = offset // 4, (offset + count + 3) // 4
+    steps = np.arange(last - first, dtype=np.uint64) + np.uint64(first & 0xFFFFFFFFFFFFFFFF)
+    counter = np.zeros((last - first, 4), dtype=np.uint32)
+    counter[:, 0], counter[:, 1] = steps & _LOW, steps >> _HALF
+    blocks = philox4x32(counter, (seed & 0xFFFFFFFF, seed >> 32))
+    return blocks.reshape(-1)[offset - 4 * first :][:count]
+
+
+def _dtype(dtype, kinds):
+    known = np.dtype(dtype)
+    if known.kind not in kinds or known.itemsize > 8:
+        raise TypeError(f"dtype {known} is not one of these numbers")
+    return known
+
+
+def words_needed(dtype, count):
+    """Return how many words of a stream ``count`` numbers use."""
+    return count * (2 if np.dtype(dtype).itemsize == 8 else 1)
+
+
+def _wide(raw):
+    """Pairs of words as uint64, the first word low."""
+    return raw[0::2].astype(np.uint64) | raw[1::2].astype(np.uint64) << _HALF
+
+
+def _unit(seed, offset, count, dtype):
+    """Numbers in [0, 1) with as many random bits as the dtype's significand holds, as float64."""
+    raw = words(seed, offset, words_needed(dtype, count))
+    if dtype.itemsize == 8:
+        return (_wide(raw) >> np.uint64(11)) * 2.0**-53
+    bits = 24 if dtype.itemsize == 4 else 11
+    return (raw >> np.uint32(32 - bits)) * 2.0**-bits
+
+
+def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
+    """Return ``count`` numbers from [low, high)."""
+    known = _dtype(dtype, "f")
+    if not low <= high:
+        raise ValueError(f"uniform numbers are from [low, high): {low} is above {high}")
+    made = (low + (high - low) * _unit(seed, offset, count, known)).astype(known)
+    # Rounding to the dtype may reach `high`, which is not in the interval.
+    return np.where(made >= high, np.nextafter(known.type(high), known.type(low)), made) if low < high else made
+
+
+def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
+    """Return ``count`` numbers of the normal distribution, two of each pair of uniform ones (Box and Muller)."""
+    known = _dtype(dtype, "f")
+    if not std >= 0:
+        raise ValueError(f"normal expects std >= 0.0, but found std {std}")
+    unit = _unit(seed, offset, count + count % 2, known)
+    radius = np.sqrt(-2.0 * np.log1p(-unit[0::2]))
+    angle = 2.0 * np.pi * unit[1::2]
+    pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)[:count]
+    return (mean + std * pairs).astype(known)
+
+
+def randint(seed, offset, count, low, high, dtype="int64"):
+    """Return ``count`` whole numbers from [low, high)."""
+    known = _dtype(dtype, "iu")
+    limits = np.iinfo(known)
+    if not low < high:
+        raise ValueError(f"random whole numbers are from [low, high): low is {low}, high is {high}")
+    if low < limits.min or high - 1 > limits.max:
+        raise ValueError(f"{known} holds {limits.min} to {limits.max}, not [{low}, {high})")
+    raw = words(seed, offset, words_needed(known, count))
+    span = high - low
+    if known.itemsize < 8:
+        steps = raw.astype(np.uint64) * np.uint64(span) >> _HALF  # the high half: no division, and no worse than %
+    else:
+        steps = _wide(raw) if span == 1 << 64 else _wide(raw) % np.uint64(span)
+    return (steps + np.uint64(low & 0xFFFFFFFFFFFFFFFF)).astype(known)
+
+
+_KINDS = {"uniform": uniform, "normal": normal, "randint": randint}
+
+
+def draw(kind, generator, nbytes, first, second, dtype):
+    """Return ``nbytes`` of numbers of a kind; ``generator`` gives the seed, and moves on by the words used."""
+    count, rest = divmod(nbytes, np.dtype(dtype).itemsize)
+    if rest:
+        raise ValueError(f"{nbytes} bytes are no whole number of {dtype}")
+    make = _KINDS[kind]
+    make(0, 0, 0, first, second, dtype)  # refuses wrong arguments before the generator moves
+    seed, offset = generator.philox_engine_inputs(words_needed(dtype, count))
+    return make(seed, offset, count, first, second, dtype)

@@ -1,0 +1,13 @@
+from libc.stdint cimport uint64_t
+
+
+# What several generators may share, so that a captured graph and its generator stay together.
+cdef class PhiloxState:
+    cdef uint64_t seed
+    cdef uint64_t offset
+
+
+cdef class Generator:
+    cdef PhiloxState state
+    cdef int index
+    cdef object __weakref__

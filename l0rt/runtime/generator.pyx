@@ -1,0 +1,173 @@
+"""Generators: a seed and an offset into the Philox stream of that seed; one default generator a device.
+
+A generator is arithmetic, not a device object: seeding one opens no driver.
+"""
+
+import os
+import struct
+
+cimport cython
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.current cimport current_device
+from l0rt.runtime.naming cimport device as device_named, index_of
+
+from l0rt.runtime.devices import lazy
+
+DEFAULT_SEED = 67280421310721   # torch's, for generators that nobody seeded
+
+
+cdef uint64_t seed_bits(seed) except? 0:
+    """A seed as 64 bits; a negative one in two's complement."""
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise ValueError(f"Overflow when unpacking long long: a seed is from -2**63 to 2**64 - 1, got {seed}")
+    return <uint64_t>(seed & 0xFFFFFFFFFFFFFFFF)
+
+
+cdef uint64_t offset_bits(offset) except? 1:
+    if not isinstance(offset, int):
+        raise TypeError(f"an offset is an int, not {type(offset).__name__}")
+    if not 0 <= offset < 1 << 64:
+        raise RuntimeError(f"an offset is from 0 to 2**64 - 4, got {offset}")
+    if offset % 4:
+        raise RuntimeError(f"offset must be a multiple of 4, got {offset}")
+    return offset
+
+
+@cython.final
+cdef class PhiloxState:
+    pass
+
+
+@cython.final
+cdef class Generator:
+    """Generator(device=None)
+--
+
+A source of random numbers: a seed, and how much of its Philox4x32-10 stream was used.
+
+Not seeded from the clock: a new one starts at a constant seed. Its state is 16 bytes, the seed and the offset, each
+little-endian. The offset counts 32-bit words and is a multiple of 4. Generators can be pickled.
+"""
+
+    def __cinit__(self, device=None):
+        self.index = index_of(device, current_device(), lazy.device_type)
+        if self.index < 0:
+            raise RuntimeError(f"Device index must not be negative, got {self.index}")
+        self.state = PhiloxState.__new__(PhiloxState)
+        self.state.seed = DEFAULT_SEED
+
+    @property
+    def device(self):
+        """The device that the generator is for."""
+        return device_named(lazy.device_type, self.index)
+
+    def manual_seed(self, seed):
+        """Start the stream of ``seed``, -2**63 to 2**64 - 1; return the generator."""
+        cdef uint64_t bits = seed_bits(seed)
+        self.state.seed = bits
+        self.state.offset = 0
+        return self
+
+    def seed(self):
+        """Start the stream of a seed from the system's entropy; return that seed."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self.state.seed
+
+    def initial_seed(self):
+        """Return the seed."""
+        return self.state.seed
+
+    def get_offset(self):
+        """Return how many words of the stream were used."""
+        return self.state.offset
+
+    def set_offset(self, offset):
+        """Go on at ``offset``, a multiple of 4."""
+        self.state.offset = offset_bits(offset)
+
+    def get_state(self):
+        """Return the state: 16 bytes, seed and offset."""
+        return struct.pack("<QQ", self.state.seed, self.state.offset)
+
+    def set_state(self, new_state):
+        """Take over a state: 16 bytes, or 8 bytes of a seed, in anything bytes-like."""
+        raw = bytes(memoryview(new_state).cast("B"))
+        if len(raw) not in (8, 16):
+            raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, or 8 of a seed alone, got {len(raw)}")
+        seed, offset = struct.unpack("<QQ", raw.ljust(16, b"\0"))
+        self.state.offset = offset_bits(offset)
+        self.state.seed = seed
+        return self
+
+    def clone_state(self):
+        """Return a new generator at the same point of the same stream."""
+        cdef Generator clone = Generator.__new__(Generator, self.device)
+        clone.state.seed = self.state.seed
+        clone.state.offset = self.state.offset
+        return clone
+
+    def graphsafe_get_state(self):
+        """Return a generator that shares this one's state: what one uses, the other has used."""
+        cdef Generator same = Generator.__new__(Generator, self.device)
+        same.state = self.state
+        return same
+
+    def graphsafe_set_state(self, Generator state not None):
+        """Share the state of the generator ``state`` from now on; return this generator."""
+        self.state = state.state
+        return self
+
+    def philox_engine_inputs(self, increment):
+        """Take the next ``increment`` words, rounded up to a multiple of 4; return (seed, offset of the first)."""
+        if not isinstance(increment, int):
+            raise TypeError(f"an increment is an int, not {type(increment).__name__}")
+        if not 0 <= increment < 1 << 63:
+            raise ValueError(f"an increment is from 0 to 2**63 - 1, got {increment}")
+        cdef uint64_t words = (<uint64_t>increment + 3) & ~<uint64_t>3
+        cdef uint64_t offset = self.state.offset
+        self.state.offset = offset + words
+        return self.state.seed, offset
+
+    def __reduce__(self):
+        return Generator, (str(self.device),), (self.state.seed, self.state.offset, self.get_state())
+
+    def __setstate__(self, saved):
+        self.set_state(saved[2])
+
+    def __repr__(self):
+        return f"<l0rt.Generator device={self.device} seed={self.state.seed} offset={self.state.offset}>"
+
+
+_defaults = {}          # device index -> its default generator
+cdef object _all_seed = None    # what manual_seed_all gave: also for devices that nobody has asked for yet
+
+
+def default_generator(int index):
+    """Return the default generator of device ``index``, seeded from the system's entropy unless somebody seeded it."""
+    cdef Generator made
+    found = _defaults.get(index)
+    if found is None:
+        made = Generator.__new__(Generator, index)
+        if _all_seed is None:
+            made.seed()
+        else:
+            made.manual_seed(_all_seed)
+        found = _defaults.setdefault(index, made)   # another thread may have been first
+    return found
+
+
+def manual_seed_all(seed):
+    """Give every device's default generator the seed ``seed``, those of devices not opened yet too."""
+    global _all_seed
+    seed_bits(seed)
+    _all_seed = seed
+    for generator in list(_defaults.values()):
+        generator.manual_seed(seed)
+
+
+def manual_seed(seed):
+    """Give the default generator of the thread's current device the seed ``seed``; opens no driver."""
+    default_generator(current_device()).manual_seed(seed)

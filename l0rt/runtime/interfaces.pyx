@@ -1,0 +1,80 @@
+"""The registered device types and which of them is the current accelerator: one choice a process."""
+
+from cpython.object cimport PyObject
+
+cdef dict registered = {}
+_kept = []      # what was replaced: another thread may be inside a call of it
+_listeners = []  # called with whether the built-in accelerator was chosen
+cdef str BUILT_IN = "xpu"
+cdef str _current = BUILT_IN
+cdef PyObject* other = NULL
+
+
+cdef str current_type():
+    return _current
+
+
+cdef object interface_of(str type):
+    """The interface of a device type; NotImplementedError names those that there are."""
+    try:
+        return registered[type]
+    except KeyError:
+        known = ", ".join(sorted(registered)) or "none"
+        raise NotImplementedError(f"No interface for device {type} (registered: {known})") from None
+
+
+cdef object interface_of_stream(object stream):
+    """The interface that a foreign stream belongs to: of the type that it tells, else the current accelerator's."""
+    type = getattr(stream, "device_type", None)
+    if type is None:
+        type = getattr(getattr(stream, "device", None), "type", None)
+    if isinstance(type, str) and type in registered:
+        return registered[type]
+    if other == NULL or stream is None:
+        raise TypeError(f"expected a Stream, got {stream.__class__.__name__}")
+    return <object>other
+
+
+def add(str type, interface):
+    """Register ``interface`` for a device type, in place of what was registered before."""
+    global other
+    if type in registered and registered[type] is not interface:
+        _kept.append(registered[type])
+    registered[type] = interface
+    if other != NULL and type == _current:
+        other = <PyObject*>interface
+
+
+def get(str type):
+    """Return the interface of a device type."""
+    return interface_of(type)
+
+
+def all():
+    """Return the registered (type, interface) pairs."""
+    return tuple(registered.items())
+
+
+def current():
+    """Return the current accelerator's device type."""
+    return _current
+
+
+def choose(str type):
+    """Make the registered device type the current accelerator, for all threads."""
+    global _current, other
+    interface = interface_of(type)
+    _current = type
+    other = NULL if type == BUILT_IN else <PyObject*>interface
+    for listener in _listeners:
+        listener(other == NULL)
+
+
+def on_choice(listener):
+    """Call ``listener(built_in)`` at every choice of an accelerator."""
+    _listeners.append(listener)
+
+
+def chosen():
+    """Return the current accelerator's interface, None for the built-in one: its own code runs."""
+    return None if other == NULL else <object>other

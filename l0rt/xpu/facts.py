@@ -1,0 +1,133 @@
+"""What a device is: its properties under torch's names and some more, and what it can do."""
+
+from types import SimpleNamespace as _Namespace
+
+from l0rt.runtime import devices as _devices
+from l0rt.runtime import naming as _naming
+from l0rt.runtime import stream as _stream
+from l0rt.ze import affinity as _affinity
+from l0rt.ze import pci as _pci
+
+__all__ = [
+    "affinity_mask",
+    "can_device_access_peer",
+    "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_gencode_flags",
+    "is_bf16_supported",
+    "is_tf32_supported",
+]
+
+
+def get_device_name(device=None):
+    """Return the name of ``device`` (the current one by default)."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device=None):
+    """Return the properties of ``device`` (the current one by default) as a dict."""
+    properties = vars(get_device_properties(device)).copy()
+    for name in ("name", "uuid", "index"):
+        del properties[name]
+    return properties
+
+
+class _XpuDeviceProperties(_Namespace):
+    """What a device is; every field is an attribute."""
+
+
+def get_device_properties(device=None):
+    """Return the properties of ``device`` (the current one by default) under torch's names and some more.
+
+    Sizes are in bytes, clock rates in MHz; ``is_software`` is True for the bundled CPU driver, which is not a GPU.
+    """
+    index = _stream.index_or_current(device)
+    p = _devices.properties(index)
+    subslices = p["slices"] * p["subslices_per_slice"]
+    return _XpuDeviceProperties(
+        name=p["name"],
+        platform_name="Intel(R) oneAPI Unified Runtime over Level-Zero" if p["vendor_id"] == 0x8086 else p["name"],
+        vendor="Intel(R) Corporation" if p["vendor_id"] == 0x8086 else f"{p['vendor_id']:#06x}",
+        device_id=p["device_id"],
+        driver_version=p["driver_version"],
+        version="{}.{}".format(*p["api_version"]),
+        max_compute_units=subslices * p["eus_per_subslice"],
+        gpu_eu_count=subslices * p["eus_per_subslice"],
+        gpu_subslice_count=subslices,
+        max_work_group_size=p["max_work_group_size"],
+        max_num_sub_groups=p["max_work_group_size"] // min(p["sub_group_sizes"] or [1]),
+        sub_group_sizes=p["sub_group_sizes"],
+        memory_clock_rate=p["memory_clock_mhz"],
+        memory_bus_width=p["memory_bus_width"],
+        local_mem_size=p["local_mem_size"],
+        last_level_cache_size=p["cache_bytes"],
+        total_memory=p["total_memory"],
+        max_alloc_size=p["max_alloc"],
+        core_clock_rate=p["core_clock_mhz"],
+        has_fp16=p["has_fp16"],
+        has_fp64=p["has_fp64"],
+        has_atomic64=p["has_atomic64"],
+        # Level Zero tells of these through kernels' extensions only: False is "not that l0rt knows".
+        has_bfloat16_conversions=False,
+        has_subgroup_matrix_multiply_accumulate=False,
+        has_subgroup_matrix_multiply_accumulate_tensor_float32=False,
+        has_subgroup_2d_block_io=False,
+        architecture=0,
+        is_integrated_gpu=bool(p["integrated"]),
+        is_software=p["is_software"],
+        type="gpu",
+        pci=p["pci"],
+        uuid=p["uuid"],
+        index=index,
+        queue_groups={"compute": p["compute_queues"], "copy": p["copy_queues"]},  # how many hardware queues each
+        peers=[i for i in range(_devices.device_count()) if i != index and _devices.can_access_peer(index, i)],
+        **_pci.facts(p["pci"]),
+    )
+
+
+def can_device_access_peer(device, peer):
+    """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device)."""
+    return _devices.can_access_peer(_stream.index_or_current(device), _stream.index_or_current(peer))
+
+
+def supported_dtypes(device=None):
+    """Return the names of the element types that ``device`` (the current one by default) computes with."""
+    return _naming.supported_dtypes(_stream.index_or_current(device))
+
+
+def is_bf16_supported(including_emulation=True):
+    """Return whether the current device computes with bfloat16; False if there is no device.
+
+    ``including_emulation``: kernels compute with bfloat16 through float32 on every device.
+    """
+    if not _devices.device_count():
+        return False
+    return including_emulation or get_device_properties().has_bfloat16_conversions
+
+
+def is_tf32_supported():
+    """Return whether the current device multiplies matrices in TensorFloat-32; False if there is no device."""
+    return bool(_devices.device_count()) and (
+        get_device_properties().has_subgroup_matrix_multiply_accumulate_tensor_float32
+    )
+
+
+def get_arch_list():
+    """Return the architectures that l0rt has native kernels for: none, its kernels are SPIR-V for any device."""
+    return []
+
+
+def get_gencode_flags():
+    """Return the compiler's flag for `get_arch_list`, empty as that is."""
+    arches = get_arch_list()
+    return f"-device {','.join(arches)}" if arches else ""
+
+
+def affinity_mask():
+    """Return the (device, tile) pairs of ZE_AFFINITY_MASK, tile None for a whole device; None if it is not set.
+
+    What a device is depends on ZE_FLAT_DEVICE_HIERARCHY: a card with ``COMPOSITE``, else a tile. Opens no driver.
+    """
+    return _affinity.parse(_affinity.environment()[0])

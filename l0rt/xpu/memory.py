@@ -1,0 +1,62 @@
+"""torch.xpu.memory's names: `l0rt.memory` with a ``device`` that may be given by name."""
+
+from l0rt import memory as _memory
+from l0rt.memory import get_per_process_memory_fraction, set_per_process_memory_fraction
+from l0rt.runtime import devices as _devices
+from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
+
+__all__ = [
+    "empty_cache",
+    "get_per_process_memory_fraction",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
+]
+
+
+def empty_cache():
+    """Give cached device memory that no allocation uses back to the driver; nothing to do without a device."""
+    if _devices.lazy.initialized:
+        _memory.empty_cache()
+
+
+def memory_stats(device=None):
+    """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts."""
+    return _memory.memory_stats(device)
+
+
+def memory_stats_as_nested_dict(device=None):
+    """Return `memory_stats` with a dict at every dot of the keys."""
+    return _memory.memory_stats_as_nested_dict(device)
+
+
+def max_memory_allocated(device=None):
+    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`."""
+    return _memory.max_memory_allocated(device)
+
+
+def max_memory_reserved(device=None):
+    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`."""
+    return _memory.max_memory_reserved(device)
+
+
+def reset_peak_memory_stats(device=None):
+    """Make every peak the current value."""
+    _memory.reset_peak_memory_stats(device)
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Make every total of what was allocated and freed, and every counter, 0."""
+    _memory.reset_accumulated_memory_stats(device)
+
+
+def mem_get_info(device=None):
+    """Return ``(free, total)`` bytes of device memory."""
+    return _memory.mem_get_info(device)

@@ -1,0 +1,68 @@
+"""torch.xpu.random's names: the state of the devices' default generators, as bytes."""
+
+from l0rt.runtime import devices as _devices
+from l0rt.runtime import generator as _generator
+from l0rt.runtime import stream as _stream
+from l0rt.runtime.generator import manual_seed, manual_seed_all
+
+__all__ = [
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+]
+
+
+def _of(device=None):
+    return _generator.default_generator(_stream.index_or_current(device))
+
+
+def seed():
+    """Seed the current device's default generator from the system's entropy."""
+    if _devices.device_count():
+        _of().seed()
+
+
+def seed_all():
+    """Seed every device's default generator with one seed from the system's entropy."""
+    if _devices.device_count():
+        manual_seed_all(_of().seed())
+
+
+def initial_seed():
+    """Return the seed of the current device's default generator."""
+    return _of().initial_seed()
+
+
+def get_rng_state(device="xpu"):
+    """Return the state of the default generator of ``device``."""
+    return _of(device).get_state()
+
+
+def get_rng_state_all():
+    """Return the state of every device's default generator, a list."""
+    return [get_rng_state(index) for index in range(_devices.device_count())]
+
+
+def set_rng_state(new_state, device="xpu"):
+    """Set the state of the default generator of ``device``."""
+    _of(device).set_state(new_state)
+
+
+def set_rng_state_all(new_states):
+    """Set the state of every device's default generator, in the order of `get_rng_state_all`."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
+
+
+def _get_rng_state_offset(device="xpu"):
+    return _of(device).get_offset()
+
+
+def _set_rng_state_offset(offset, device="xpu"):
+    _of(device).set_offset(offset)

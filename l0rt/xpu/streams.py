@@ -1,0 +1,72 @@
+"""torch.xpu's streams and events."""
+
+from l0rt.errors import UnsupportedError as _UnsupportedError
+from l0rt.runtime import event as _event
+from l0rt.runtime import stream as _stream
+from l0rt.runtime.stream import XpuStream as Stream
+
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
+    "current_stream",
+    "get_stream_from_external",
+    "set_stream",
+    "stream",
+    "synchronize",
+]
+
+
+class Event(_event.Event):
+    """An event, with torch.xpu.Event's positional arguments."""
+
+    def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
+        return super().__new__(cls, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
+
+
+class StreamContext:
+    """Make ``stream`` and its device current for the length of a with block; None: no change."""
+
+    def __init__(self, stream):
+        if stream is not None and not isinstance(stream, Stream):
+            raise TypeError(f"expected a Stream or None, got {type(stream).__name__}")
+        self.stream = stream
+
+    def __enter__(self):
+        if self.stream is not None:
+            self.stream.__enter__()
+
+    def __exit__(self, kind, value, trace):
+        if self.stream is not None:
+            self.stream.__exit__(kind, value, trace)
+
+
+def stream(stream):
+    """Return a context manager in which ``stream`` and its device are current; None: no change."""
+    return StreamContext(stream)
+
+
+def current_stream(device=None):
+    """Return the calling thread's current stream on ``device`` (the current one by default)."""
+    return _stream.current_stream(device)
+
+
+def set_stream(stream):
+    """Make ``stream`` and its device current; None changes nothing."""
+    if stream is not None:
+        _stream.set_stream(stream)
+
+
+def synchronize(device=None):
+    """Wait for all work of ``device`` (the current one by default), on all streams."""
+    _stream.synchronize(device)
+
+
+def get_stream_from_external(data_ptr, device=None):
+    """Adopt a foreign command list as a stream: not possible yet."""
+    raise _UnsupportedError("a foreign command list cannot be adopted yet: give l0rt's streams to the other library")
+
+
+def _set_stream_by_id(stream_id, device_index, device_type="xpu"):
+    """Make the stream with this number and its device current."""
+    _stream.set_stream(Stream(stream_id=stream_id, device_index=device_index, device_type=device_type))

@@ -1,0 +1,40 @@
+"""What Linux knows of a device by its PCI address: the kernel's driver, render node, memory windows."""
+
+import os
+
+_PREFETCHABLE = 0x2000
+_MEMORY = 0x200
+
+
+def facts(address, sysfs="/sys"):
+    """Return ``{"kernel_driver", "render_node", "bar_size"}`` of the device at ``address``; None for what is unknown.
+
+    ``bar_size`` is the window through which the host reaches the device's memory, in bytes: as large as that memory
+    where the BAR is resizable and was resized.
+    """
+    unknown = {"kernel_driver": None, "render_node": None, "bar_size": None}
+    if not address:
+        return unknown
+    folder = os.path.join(sysfs, "bus/pci/devices", address)
+    driver = os.path.join(folder, "driver")
+    try:
+        nodes = sorted(name for name in os.listdir(os.path.join(folder, "drm")) if name.startswith("renderD"))
+    except OSError:
+        nodes = []
+    return {
+        "kernel_driver": os.path.basename(os.path.realpath(driver)) if os.path.exists(driver) else None,
+        "render_node": f"/dev/dri/{nodes[0]}" if nodes else None,
+        "bar_size": _largest_window(os.path.join(folder, "resource")),
+    }
+
+
+def _largest_window(resource):
+    """The largest prefetchable memory window in sysfs's table of (first, last, flags); None without one."""
+    try:
+        with open(resource) as lines:
+            rows = [[int(word, 16) for word in line.split()] for line in lines]
+    except (OSError, ValueError):
+        return None
+    wanted = _PREFETCHABLE | _MEMORY
+    sizes = [last - first + 1 for first, last, flags in rows if flags & wanted == wanted and last > first]
+    return max(sizes, default=None)

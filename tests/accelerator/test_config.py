@@ -1,0 +1,161 @@
+"""Settings: a tree in which "none" inherits, and the page that lists every node."""
+
+import contextlib
+import os
+import re
+
+import pytest
+from l0rt import config
+
+from helpers.process import run_python
+from helpers.source import ROOT
+
+PAGE = (ROOT / "docs/settings.md").read_text()
+ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("| `")]
+
+
+@pytest.fixture(autouse=True)
+def settings_come_back():
+    before = {path: setting.text for path, setting in config._SETTINGS.items()}
+    yield
+    for path, text in before.items():
+        config._SETTINGS[path].text = text
+
+
+def test_none_inherits_by_looking_up():
+    leaf = "xpu.matmul.fp32_precision"
+    assert config.effective(leaf) == "none"
+    config.set("fp32_precision", "tf32")
+    assert (config.get(leaf), config.effective(leaf)) == ("none", "tf32")
+    config.set("xpu.fp32_precision", "bf16")
+    assert (config.get(leaf), config.effective(leaf)) == ("none", "bf16")
+    assert config.effective("fp32_precision") == "tf32"
+    config.set("xpu.fp32_precision", "none")
+    assert config.effective(leaf) == "tf32"
+
+
+def test_what_was_set_stays_whatever_happens_above():
+    config.set("xpu.conv.fp32_precision", "ieee")
+    for above in ("tf32", "bf16", "none"):
+        config.set("xpu.fp32_precision", above)
+        assert config.get("xpu.conv.fp32_precision") == config.effective("xpu.conv.fp32_precision") == "ieee"
+    config.set("xpu.conv.fp32_precision", None)
+    config.set("fp32_precision", "tf32")
+    assert config.effective("xpu.conv.fp32_precision") == "tf32"
+
+
+def test_a_device_types_allocator_inherits_from_every_types():
+    config.set("allocator.max_split_size_mb", 64)
+    assert config.effective("xpu.allocator.max_split_size_mb") == 64
+    config.set("xpu.allocator.max_split_size_mb", "128")
+    assert config.effective("xpu.allocator.max_split_size_mb") == 128
+    assert config.effective("allocator.max_split_size_mb") == 64
+
+
+def test_single_gives_one_value_or_says_why_there_is_none():
+    assert config.single("fp32_precision") == "none"
+    config.set("fp32_precision", "tf32")
+    assert config.single("fp32_precision") == config.single("xpu.fp32_precision") == "tf32"
+    config.set("xpu.conv.fp32_precision", "ieee")
+    for name in ("fp32_precision", "xpu.fp32_precision"):
+        with pytest.raises(RuntimeError, match=r"no single value: .*xpu.conv.fp32_precision = ieee.*docs/settings.md"):
+            config.single(name)
+    assert config.single("xpu.conv.fp32_precision") == "ieee"
+    assert config.single("xpu.matmul.fp32_precision") == "tf32"
+    assert (ROOT / config.PAGE).exists()
+
+
+def test_patch_restores_on_any_exit_and_sets_all_or_nothing():
+    config.set("fp32_precision", "tf32")
+    with contextlib.suppress(KeyError), config.patch({"fp32_precision": "ieee", "xpu.wait_policy": "spin"}):
+        assert config.effective("xpu.rnn.fp32_precision") == "ieee"
+        raise KeyError
+    assert (config.get("fp32_precision"), config.get("xpu.wait_policy")) == ("tf32", "none")
+    wrong = config.patch({"fp32_precision": "ieee", "wait_policy": "x"})
+    with pytest.raises(ValueError, match="expected one of"), wrong:
+        pass
+    assert config.get("fp32_precision") == "tf32"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "error"),
+    [
+        ("fp32_precision", "fp8", ValueError),
+        ("fp32_precision", "TF32", ValueError),
+        ("xpu.allocator.max_split_size_mb", 19, ValueError),
+        ("allocator.garbage_collection_threshold", 1.5, ValueError),
+        ("allocator.garbage_collection_threshold", "nan", ValueError),
+        ("fp32_precision", True, TypeError),
+        ("fp32_precision", ["tf32"], TypeError),
+    ],
+)
+def test_a_wrong_value_is_refused_and_changes_nothing(path, value, error):
+    with pytest.raises(error, match=path):
+        config.set(path, value)
+    assert config.get(path) == "none"
+
+
+@pytest.mark.parametrize("path", ["xpu.matmul", "fp32precision", "xpu..fp32_precision", "a.fp32_precision", None, ""])
+@pytest.mark.parametrize("ask", [config.get, config.effective, config.single, lambda path: config.set(path, "none")])
+def test_an_unknown_path_lists_the_right_ones(path, ask):
+    with pytest.raises(ValueError, match=r"no setting .*; there are .*xpu.matmul.fp32_precision"):
+        ask(path)
+
+
+def test_a_slip_of_the_pen_is_guessed():
+    with pytest.raises(ValueError, match="did you mean 'xpu.matmul.fp32_precision'"):
+        config.get("xpu.matmull.fp32_precision")
+
+
+def test_explain_tells_what_holds_and_why():
+    config.set("fp32_precision", "tf32")
+    lines = config.explain().splitlines()
+    assert "fp32_precision = tf32 (set)" in lines
+    assert "xpu.rnn.fp32_precision = tf32 (from fp32_precision)" in lines
+    assert "xpu.wait_policy = none (default)" in lines
+    assert len(lines) == len(ROWS)
+
+
+def test_the_page_lists_every_node_with_its_values_default_and_variable():
+    listed = {row[0].strip("`"): row for row in ROWS}
+    assert set(listed) == set(config._SETTINGS)
+    for path, row in listed.items():
+        setting = config._SETTINGS[path]
+        assert row[2].strip("`") == (setting.default or "nothing"), path
+        assert row[3].strip("`") == (setting.env or ""), path
+        words = re.findall(r"`([a-z]\w*)`", row[1])
+        for word in words:
+            setting.parse(word)
+        try:
+            setting.parse("\0")
+        except ValueError as allowed:
+            told = set(re.findall(r"[a-z]\w*", str(allowed).partition("one of ")[2]))
+            assert not told or told == set(words), path
+
+
+def test_what_the_process_has_read_does_not_change():
+    code = """
+from l0rt import config
+import l0rt.xpu
+config.set("driver", "cpu")
+l0rt.xpu.init()
+config.set("driver", "cpu")
+try:
+    config.set("driver", "gpu")
+except RuntimeError as e:
+    assert "cannot change any more" in str(e)
+else:
+    raise AssertionError
+assert config.get("driver") == "cpu"
+"""
+    result = run_python(code, {"L0RT_DRIVER": None})
+    assert result.returncode == 0, result
+
+
+@pytest.mark.skipif("L0RT_STREAM_POOL_SIZE" in os.environ, reason="this ring sets it")
+def test_a_wrong_variable_is_named(monkeypatch):
+    monkeypatch.setenv("L0RT_STREAM_POOL_SIZE", "33")
+    with pytest.raises(ValueError, match="L0RT_STREAM_POOL_SIZE='33' is not valid: expected a whole number"):
+        config.get("stream_pool_size")
+    monkeypatch.setenv("L0RT_STREAM_POOL_SIZE", "")
+    assert config.get("stream_pool_size") == 32

@@ -1,0 +1,294 @@
+"""Generators: state, offsets, sharing, pickling, the default ones, and the numbers that they make."""
+
+import contextlib
+import copy
+import pickle
+import struct
+
+import l0rt
+import l0rt.accelerator as acc
+import l0rt.xpu as xpu
+import numpy as np
+import pytest
+from l0rt import philox
+
+from helpers.process import run_python
+
+
+@pytest.fixture(autouse=True)
+def states_come_back():
+    with acc.fork_rng():
+        yield
+
+
+def test_the_state_is_seed_and_offset_little_endian():
+    generator = l0rt.Generator().manual_seed(0x0102030405060708)
+    generator.set_offset(0x1112131415161718)
+    assert generator.get_state() == bytes.fromhex("0807060504030201 1817161514131211")
+    assert isinstance(generator.get_state(), bytes)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, "u1")])
+def test_states_round_trip_through_anything_bytes_like(kind):
+    generator = l0rt.Generator().manual_seed(7)
+    generator.philox_engine_inputs(100)
+    other = l0rt.Generator()
+    other.set_state(kind(generator.get_state()))
+    assert (other.initial_seed(), other.get_offset()) == (7, 100)
+    other.set_state(kind(struct.pack("<Q", 9)))  # a seed alone: from the start
+    assert (other.initial_seed(), other.get_offset()) == (9, 0)
+
+
+@pytest.mark.parametrize("size", [0, 7, 9, 15, 17])
+def test_a_state_of_another_size_is_refused(size):
+    generator = l0rt.Generator().manual_seed(3)
+    with pytest.raises(RuntimeError, match="^RNG state is wrong size"):
+        generator.set_state(bytes(size))
+    assert generator.get_state() == struct.pack("<QQ", 3, 0)
+
+
+def test_offsets_are_multiples_of_four():
+    generator = l0rt.Generator()
+    for wrong in (1, 2, 3, 5, 2**64 - 1):
+        with pytest.raises(RuntimeError, match="^offset must be a multiple of 4"):
+            generator.set_offset(wrong)
+    with pytest.raises(RuntimeError, match="^offset must be a multiple of 4"):
+        generator.set_state(struct.pack("<QQ", 1, 2))
+    for wrong in (-4, 2**64):
+        with pytest.raises(RuntimeError):
+            generator.set_offset(wrong)
+    generator.set_offset(2**64 - 4)
+    assert generator.get_offset() == 2**64 - 4
+
+
+def test_a_new_one_starts_at_torchs_constant_and_seeding_resets_the_offset():
+    generator = l0rt.Generator()
+    assert (generator.initial_seed(), generator.get_offset()) == (67280421310721, 0)
+    generator.set_offset(8)
+    assert generator.manual_seed(5) is generator
+    assert (generator.initial_seed(), generator.get_offset()) == (5, 0)
+    assert generator.seed() == generator.initial_seed() != l0rt.Generator().seed()
+
+
+def test_negative_seeds_wrap_and_wide_ones_are_refused():
+    generator = l0rt.Generator()
+    assert generator.manual_seed(-1).initial_seed() == 2**64 - 1
+    assert generator.manual_seed(-(2**63)).initial_seed() == 2**63
+    assert generator.manual_seed(2**64 - 1).initial_seed() == 2**64 - 1
+    for wide in (2**64, -(2**63) - 1):
+        with pytest.raises(ValueError, match="^Overflow when unpacking long"):
+            generator.manual_seed(wide)
+    for wrong in ("3", 1.5, None, True):
+        with pytest.raises(RuntimeError, match="^manual_seed expected a long, but got"):
+            generator.manual_seed(wrong)
+
+
+def test_increments_are_rounded_up():
+    generator = l0rt.Generator().manual_seed(11)
+    assert [generator.philox_engine_inputs(n) for n in (1, 4, 5, 0)] == [(11, 0), (11, 4), (11, 8), (11, 16)]
+    assert generator.get_offset() == 16
+    with pytest.raises(ValueError, match="an increment is from 0"):
+        generator.philox_engine_inputs(-1)
+
+
+def test_a_clone_goes_its_own_way_and_a_shared_state_does_not():
+    first = l0rt.Generator().manual_seed(1)
+    clone, shared, other = first.clone_state(), first.graphsafe_get_state(), l0rt.Generator()
+    other.graphsafe_set_state(first)
+    first.philox_engine_inputs(4)
+    assert [g.get_offset() for g in (first, clone, shared, other)] == [4, 0, 4, 4]
+    other.manual_seed(2)
+    assert [g.initial_seed() for g in (first, clone, shared, other)] == [2, 1, 2, 2]
+
+
+def test_generators_are_pickled_with_their_state_and_device():
+    generator = l0rt.Generator("xpu:1").manual_seed(-5)
+    generator.set_offset(12)
+    for again in (pickle.loads(pickle.dumps(generator)), copy.deepcopy(generator)):
+        assert again.get_state() == generator.get_state()
+        assert again.device == l0rt.device("xpu:1")
+        again.philox_engine_inputs(1)
+    assert generator.get_offset() == 12
+
+
+def test_a_generator_needs_no_driver():
+    code = """
+import l0rt, l0rt.accelerator as acc, l0rt.xpu as xpu
+g = l0rt.Generator("xpu:1"); g.seed(); g.philox_engine_inputs(4)
+acc.manual_seed(3); xpu.manual_seed_all(4); acc.manual_seed_all(5)
+assert not xpu.is_initialized()
+"""
+    result = run_python(code, {"L0RT_DRIVER": "/nonexistent/libze.so"})
+    assert result.returncode == 0, result
+
+
+def test_what_was_seeded_before_the_driver_is_open_holds_after():
+    code = """
+import l0rt.accelerator as acc, l0rt.xpu as xpu
+acc.manual_seed_all(5); acc.manual_seed(6)
+assert xpu.default_generators == ()
+xpu.init()
+assert [g.initial_seed() for g in xpu.default_generators] == [6, 5]
+assert acc.default_generator(1) is xpu.default_generators[1]
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2})
+    assert result.returncode == 0, result
+
+
+def test_default_generators_are_seeded_from_entropy():
+    code = "import l0rt.accelerator as acc; print(acc.initial_seed())"
+    seeds = {run_python(code, {"L0RT_DRIVER": "cpu"}).stdout for _ in range(3)}
+    assert len(seeds) == 3
+    assert "67280421310721\n" not in seeds
+
+
+@pytest.mark.parametrize("module", [acc, xpu])
+def test_the_family_of_functions(module):
+    module.manual_seed(21)
+    assert module.initial_seed() == 21
+    state = module.get_rng_state()
+    assert state == struct.pack("<QQ", 21, 0)
+    assert len(module.get_rng_state_all()) == acc.device_count()
+    module.manual_seed_all(22)
+    assert set(module.get_rng_state_all()) == {struct.pack("<QQ", 22, 0)}
+    module.set_rng_state(bytearray(state))
+    assert module.initial_seed() == 21
+    module.set_rng_state_all([struct.pack("<QQ", i, 4) for i in range(acc.device_count())])
+    assert module.get_rng_state("xpu:0") == module.get_rng_state(0) == struct.pack("<QQ", 0, 4)
+    module.seed()
+    module.seed_all()
+    assert len(set(module.get_rng_state_all())) == 1
+    with pytest.raises(IndexError):
+        module.get_rng_state(63)
+
+
+def test_fork_rng_restores_on_any_exit_and_only_what_was_named():
+    acc.manual_seed_all(1)
+    with contextlib.suppress(KeyError), acc.fork_rng():
+        acc.manual_seed_all(2)
+        raise KeyError
+    assert acc.initial_seed() == 1
+    with acc.fork_rng(enabled=False):
+        acc.manual_seed(3)
+    assert acc.initial_seed() == 3
+    with acc.fork_rng(devices=[]):
+        acc.manual_seed(4)
+    assert acc.initial_seed() == 4
+
+
+def test_xpu_tells_and_sets_the_offset():
+    xpu.manual_seed(1)
+    xpu._set_rng_state_offset(8)
+    assert xpu._get_rng_state_offset() == 8
+
+
+# Salmon et al. 2011, as published with Random123: counter, key, cipher.
+KNOWN = [
+    ([0, 0, 0, 0], [0, 0], [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+    ([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
+    (
+        [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
+        [0xA4093822, 0x299F31D0],
+        [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1],
+    ),
+]
+
+
+@pytest.mark.parametrize(("counter", "key", "cipher"), KNOWN)
+def test_philox_equals_the_published_vectors(counter, key, cipher):
+    assert philox.philox4x32([counter], key).tolist() == [cipher]
+    assert philox.philox4x32([counter] * 3, key).tolist() == [cipher] * 3
+
+
+def test_any_part_of_a_stream_can_be_had_alone():
+    whole = philox.words(12345678901234567890, 0, 1000)
+    for start, count in ((0, 1), (1, 7), (4, 4), (997, 3), (500, 0)):
+        assert philox.words(12345678901234567890, start, count).tolist() == whole[start : start + count].tolist()
+    assert philox.words(0, 0, 4).tolist() == KNOWN[0][2]
+    assert philox.words(3, 1 << 34, 4).tolist() == philox.philox4x32([[0, 1, 0, 0]], (3, 0))[0].tolist()
+    assert philox.words((7 << 32) + 3, 0, 4).tolist() == philox.philox4x32([[0] * 4], (3, 7))[0].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_uniform_numbers_stay_in_their_interval(dtype):
+    made = philox.uniform(1, 0, 100_000, dtype=dtype)
+    assert made.dtype == dtype
+    assert made.min() >= 0
+    assert made.max() < 1
+    assert abs(made.astype("f8").mean() - 0.5) < 0.005
+    narrow = philox.uniform(1, 0, 10_000, 1.0, 1.0 + 2**-9, dtype)
+    assert narrow.max() < 1.0 + 2**-9
+    assert (philox.uniform(1, 0, 5, 3.0, 3.0, dtype) == 3).all()
+
+
+def test_uniform_numbers_are_the_words_top_bits():
+    words = philox.words(9, 0, 8)
+    assert philox.uniform(9, 0, 8).tolist() == [(int(w) >> 8) / 2**24 for w in words]
+    wide = [(int(high) << 32 | int(low)) >> 11 for low, high in words.reshape(-1, 2)]
+    assert philox.uniform(9, 0, 4, dtype="f8").tolist() == [w / 2**53 for w in wide]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_normal_numbers_have_their_moments(dtype):
+    made = philox.normal(2, 0, 200_001, 5.0, 2.0, dtype).astype("f8")
+    assert abs(made.mean() - 5) < 0.02
+    assert abs(made.std() - 2) < 0.02
+    assert abs(((made - 5) ** 3).mean()) < 0.2
+    assert np.isfinite(made).all()
+    assert philox.normal(2, 0, 7, dtype=dtype).tolist() == philox.normal(2, 0, 8, dtype=dtype)[:7].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "i4", "u4", "i8", "u8"])
+def test_whole_numbers_fill_their_interval(dtype):
+    low = 0 if dtype[0] == "u" else -3
+    made = philox.randint(3, 0, 20_000, low, low + 7, dtype)
+    counts = np.bincount(made.astype("i8") - low)
+    assert len(counts) == 7
+    assert counts.min() > 2500
+    limits = np.iinfo(dtype)
+    whole = philox.randint(3, 0, 2000, int(limits.min), int(limits.max) + 1, dtype)
+    assert (whole > limits.max // 2).any()
+    assert (whole < limits.min // 2 + limits.max // 4).any()
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("kind", ["device", "host", "shared"])
+def test_buffers_hold_what_the_reference_makes(kind):
+    generator = l0rt.Generator().manual_seed(42)
+    buffer, read = l0rt.empty(4000, kind=kind), np.empty(4000, "u1")
+    assert buffer.uniform_(-1, 1, generator=generator) is buffer
+    buffer.copy_to(read)
+    assert read.view("f4").tolist() == philox.uniform(42, 0, 1000, -1, 1).tolist()
+    assert generator.get_offset() == 1000
+    buffer.normal_(dtype="f8", generator=generator).copy_to(read)
+    assert read.view("f8").tolist() == philox.normal(42, 1000, 500, dtype="f8").tolist()
+    assert generator.get_offset() == 2000
+    buffer.randint_(0, 10, dtype="u1", generator=generator).copy_to(read)
+    assert read.tolist() == philox.randint(42, 2000, 4000, 0, 10, "u1").tolist()
+
+
+@pytest.mark.checks_data
+def test_buffers_draw_from_their_devices_default_generator():
+    acc.manual_seed(8)
+    read = np.empty(10, "i8")
+    l0rt.empty(80).randint_(0, 1 << 40).copy_to(read)
+    assert read.tolist() == philox.randint(8, 0, 10, 0, 1 << 40).tolist()
+    assert xpu._get_rng_state_offset() == 20
+
+
+@pytest.mark.parametrize(
+    ("draw", "error"),
+    [
+        (lambda b, g: b.uniform_(2, 1, generator=g), ValueError),
+        (lambda b, g: b.uniform_(dtype="i4", generator=g), TypeError),
+        (lambda b, g: b.normal_(0, -1, generator=g), ValueError),
+        (lambda b, g: b.randint_(3, 3, generator=g), ValueError),
+        (lambda b, g: b.randint_(0, 300, dtype="u1", generator=g), ValueError),
+        (lambda b, g: b.randint_(0, 3, dtype="i8", generator=g), ValueError),
+    ],
+)
+def test_wrong_arguments_leave_the_generator_where_it_was(draw, error):
+    generator = l0rt.Generator()
+    with pytest.raises(error):
+        draw(l0rt.empty(100), generator)
+    assert generator.get_offset() == 0

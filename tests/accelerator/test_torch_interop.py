@@ -1,0 +1,59 @@
+"""l0rt in torch's own registry of device interfaces; in a process of its own, since torch's import leaves traces."""
+
+import os
+
+import pytest
+
+from helpers.process import run_python
+
+CODE = """
+import warnings
+warnings.simplefilter("ignore")
+import torch
+from torch._dynamo.device_interface import DeviceInterface, get_interface_for_device, get_registered_device_interfaces
+import l0rt.interface, l0rt.xpu, l0rt.accelerator as acc
+from l0rt.interop.torch import register
+
+theirs = get_interface_for_device("cuda")
+ours = register()
+assert get_interface_for_device("xpu") is get_interface_for_device("xpu:1") is ours
+assert get_interface_for_device(torch.device("xpu", 1)) is ours is l0rt.interface.get_interface_for_device("xpu")
+assert get_interface_for_device("cuda") is theirs and "cpu" in dict(get_registered_device_interfaces())
+assert "xpu:2" not in dict(get_registered_device_interfaces())
+assert issubclass(ours, DeviceInterface) and issubclass(ours, l0rt.interface.DeviceInterface)
+
+assert ours.is_available() and ours.device_count() == 2
+ours.set_device(1)
+assert ours.current_device() == 1 and ours.exchange_device(0) == 1 and ours.maybe_exchange_device(1) == 0
+stream, event = ours.Stream(), ours.Event(enable_timing=True)
+with ours.stream(stream):
+    assert ours.current_stream() == stream and ours.get_raw_stream(1) == stream.native_handle
+    event.record()
+event.synchronize()
+ours.synchronize()
+ours._set_stream_by_id(stream.stream_id, 1, "xpu")
+assert ours.current_stream() == stream
+with ours.device(0):
+    assert ours.current_device() == 0
+ours.Worker.set_device(1)
+assert ours.Worker.current_device() == 1 and ours.Worker.get_device_properties(0).is_software
+assert ours.get_device_properties(1).index == 1 and ours.get_compute_capability()
+assert ours.memory_allocated() == 0 and ours.is_dtype_supported(torch.float32) and not ours.is_triton_capable()
+assert isinstance(ours.is_bf16_supported(), bool)
+missing = [n for n in dir(DeviceInterface) if n[0] != "_" and getattr(ours, n) is vars(DeviceInterface).get(n)]
+assert missing == [], missing
+print("done")
+"""
+
+
+ASKED = "import torch._dynamo.device_interface as d; d.get_interface_for_device('cpu')\n"
+
+
+@pytest.mark.parametrize("before", ["", ASKED])
+def test_torchs_registry_gives_l0rts_interface_and_its_methods_work(before):
+    if run_python("import torch").returncode != 0:
+        told = "needs torch beside l0rt: the extra `torch`"
+        (pytest.fail if os.environ.get("L0RT_TEST_TORCH") == "1" else pytest.skip)(told)
+    result = run_python(before + CODE, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, timeout=300)
+    assert result.returncode == 0, result
+    assert result.stdout == "done\n"

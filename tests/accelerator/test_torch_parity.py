@@ -1,0 +1,259 @@
+"""Name by name against torch 2.13.0's CPU build; docs/parity.md lists every difference, with its reason."""
+
+import inspect
+import json
+import os
+import re
+from functools import cache
+
+import l0rt.accelerator
+import l0rt.interface
+import l0rt.xpu
+import pytest
+
+from helpers.process import run_python
+from helpers.source import ROOT
+
+TORCH = "2.13.0"
+MODULES = {
+    "accelerator": "torch.accelerator",
+    "accelerator.memory": "torch.accelerator.memory",
+    "xpu": "torch.xpu",
+}
+CLASSES = {
+    "interface.DeviceInterface": "torch._dynamo.device_interface.DeviceInterface",
+    "accelerator.Stream": "torch.Stream",
+    "accelerator.Event": "torch.Event",
+    "accelerator.Generator": "torch.Generator",
+}
+
+# What a machine without an accelerator sees. `acc` and `xpu` are torch's modules, or ours.
+CALLS = """
+acc.is_available()
+acc.device_count()
+acc.current_accelerator()
+acc.current_accelerator(True)
+acc.current_device_index()
+acc.current_device_idx()
+acc.set_device_index(None)
+acc.set_device_index(1.5)
+acc.set_device_index('x')
+acc.set_device_index(-1)
+acc.set_device_index(0)
+acc.set_device_index(device=0)
+acc.set_device_index()
+acc.set_device_idx(-1)
+acc.set_stream(None)
+acc.set_stream(1)
+acc.set_stream()
+acc.synchronize()
+acc.synchronize(device=0)
+acc.current_stream()
+acc.current_stream(0)
+acc.current_stream(device=0)
+acc.current_stream(1.5)
+acc.device_index()
+acc.device_index(device=0)
+acc.device_index(None).__enter__()
+acc.device_index(0).__enter__()
+acc.device_index(-1).__enter__()
+acc.device_index('x').__enter__()
+acc.device_index(10**12).__enter__()
+acc.memory_stats()
+acc.memory_stats(device_index=0)
+acc.memory_allocated()
+acc.memory_allocated(1.5)
+acc.memory_reserved()
+acc.max_memory_allocated()
+acc.max_memory_reserved()
+acc.get_memory_info()
+acc.empty_cache()
+acc.empty_host_cache()
+acc.reset_peak_memory_stats()
+acc.reset_accumulated_memory_stats()
+acc.get_device_capability()
+acc.get_device_capability(device=1)
+acc.get_device_capability(1.5)
+xpu.is_available()
+xpu.device_count()
+xpu.is_initialized()
+xpu.get_arch_list()
+xpu.get_gencode_flags()
+xpu.is_bf16_supported()
+xpu.is_bf16_supported(False)
+xpu.is_tf32_supported()
+xpu.set_stream(None)
+xpu.stream(None).__enter__()
+xpu.empty_cache()
+xpu.memory_stats()
+xpu.memory_stats_as_nested_dict()
+xpu.memory_allocated()
+xpu.manual_seed(3)
+xpu.manual_seed_all(3)
+xpu.manual_seed(-3)
+xpu.manual_seed('a')
+xpu.manual_seed()
+xpu.seed()
+xpu.seed_all()
+xpu.get_rng_state_all()
+xpu.set_rng_state_all([])
+xpu.default_generators
+xpu.device('cpu')
+xpu.device(1.5)
+xpu.device()
+xpu.device_of(3).__enter__()
+""".split("\n")[1:-1]
+
+OUTCOMES = """
+import json, sys, warnings
+def outcome(call):
+    try:
+        value = eval(call)
+    except Exception as e:
+        return {"error": [c.__name__ for c in type(e).__mro__], "text": str(e)}
+    return {"value": value if isinstance(value, PLAIN) else repr(value)}
+PLAIN = (bool, int, str, list, tuple, dict, type(None))
+warnings.simplefilter("ignore")
+print(json.dumps({call: outcome(call) for call in CALLS}))
+"""
+
+FACTS = """
+import inspect, json, torch, torch._dynamo.device_interface
+def resolve(path):
+    value = torch
+    for name in path.split(".")[1:]:
+        value = getattr(value, name)
+    return value
+def signature(f):
+    try:
+        found = inspect.signature(f)
+    except (TypeError, ValueError):
+        return None
+    return [[p.name, p.kind.name, None if p.default is p.empty else repr(p.default)] for p in found.parameters.values()]
+print(json.dumps({
+    "version": torch.__version__,
+    "names": {path: {n: signature(getattr(resolve(path), n)) for n in resolve(path).__all__} for path in MODULES},
+    "members": {path: [n for n in dir(resolve(path)) if n[0] != "_" or n == "_set_stream_by_id"] for path in CLASSES},
+}))
+"""
+
+
+@cache
+def torch_says(code, **names):
+    result = run_python("".join(f"{k} = {v}\n" for k, v in names.items()) + code, timeout=300)
+    return json.loads(result.stdout.splitlines()[-1]) if result.returncode == 0 else str(result)
+
+
+@pytest.fixture(scope="module")
+def torch_facts():
+    have = run_python("import importlib.metadata as m; print(m.version('torch'))", timeout=60)
+    if have.returncode != 0 or have.stdout.split("+")[0].strip() != TORCH:
+        told = f"needs torch=={TORCH} (CPU) beside l0rt: the extra `torch`"
+        (pytest.fail if os.environ.get("L0RT_TEST_TORCH") == "1" else pytest.skip)(told)
+    found = torch_says(FACTS, MODULES=repr(list(MODULES.values())), CLASSES=repr(list(CLASSES.values())))
+    assert isinstance(found, dict), found
+    return found
+
+
+def table(title):
+    """Return the rows of the table under this heading of docs/parity.md, without their backquotes."""
+    text = (ROOT / "docs/parity.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    rows = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip("` ") for cell in row] for row in rows[2:]]
+
+
+def ours(path):
+    value = l0rt
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def parameters(value):
+    """Return what callers can tell apart: a positional-only parameter's name is not."""
+    try:
+        found = inspect.signature(value).parameters.values()
+    except TypeError:
+        return None
+    return [[p.name, p.kind.name, None if p.default is p.empty else repr(p.default)] for p in found]
+
+
+def without_hidden_names(found):
+    return [["", *p[1:]] if p[1] == "POSITIONAL_ONLY" else p for p in found] if found else found
+
+
+LATER = {(module, name) for module, name, _ in table("Not here yet")}
+OTHER = {(module, name): here for module, name, here, _ in table("Other parameters")}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_is_here_with_torchs_parameters(module, torch_facts):
+    complaints = []
+    for name, theirs in torch_facts["names"][MODULES[module]].items():
+        if (module, name) in LATER:
+            if hasattr(ours(module), name):
+                complaints.append(f"{name} is here: docs/parity.md says that it is not yet")
+        elif not hasattr(ours(module), name) or name not in ours(module).__all__:
+            complaints.append(f"{name} is missing")
+        elif (module, name) in OTHER:
+            if str(inspect.signature(getattr(ours(module), name))) != OTHER[module, name]:
+                complaints.append(f"{name} has other parameters than docs/parity.md says")
+            if without_hidden_names(parameters(getattr(ours(module), name))) == without_hidden_names(theirs):
+                complaints.append(f"{name} has torch's parameters: docs/parity.md says others")
+        elif theirs is not None:
+            mine = without_hidden_names(parameters(getattr(ours(module), name)))
+            if mine != without_hidden_names(theirs):
+                complaints.append(f"{name} has {mine}, torch has {theirs}")
+    assert complaints == []
+    assert LATER | set(OTHER) <= {
+        (m, n) for m, path in MODULES.items() for n in torch_facts["names"][path]
+    }, "docs/parity.md names what torch has not"
+
+
+@pytest.mark.parametrize("path", CLASSES)
+def test_every_member_is_here(path, torch_facts):
+    assert [n for n in torch_facts["members"][CLASSES[path]] if not hasattr(ours(path), n)] == []
+
+
+@pytest.fixture(scope="module")
+def outcomes(torch_facts):
+    theirs = torch_says(OUTCOMES, CALLS=f"{CALLS!r}\nimport torch.accelerator as acc, torch.xpu as xpu")
+    code = f"CALLS = {CALLS!r}\nimport l0rt.accelerator as acc, l0rt.xpu as xpu\n" + OUTCOMES
+    result = run_python(code, {"L0RT_DRIVER": "/nonexistent/libze.so"})
+    assert result.returncode == 0, result
+    return theirs, json.loads(result.stdout)
+
+
+def same(torchs, here):
+    """Do the two outcomes agree? An error may have a more precise class, and words after torch's."""
+    if "error" not in torchs or "error" not in here:
+        return torchs == here
+    if torchs["error"][0] not in here["error"]:
+        return False
+    listed = re.compile("Expected one of .* device type")  # which types there are is each one's own
+    return torchs["error"][0] == "TypeError" or listed.sub("", here["text"]).startswith(listed.sub("", torchs["text"]))
+
+
+def told(outcome):
+    return outcome["error"][0] if "error" in outcome else str(outcome["value"])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_without_an_accelerator_a_call_ends_as_in_torch(call, outcomes):
+    torchs, here = outcomes[0][call], outcomes[1][call]
+    rows = {row[0]: row[1:] for row in table("Other behaviour")}
+    if call in rows:
+        assert not same(torchs, here), "docs/parity.md lists a difference that is none"
+        assert told(here) == rows[call][1]
+        assert told(torchs) == rows[call][0] or "error" not in torchs
+    else:
+        assert same(torchs, here), f"torch: {torchs}\nl0rt: {here}"
+
+
+def test_every_listed_call_is_made():
+    assert {row[0] for row in table("Other behaviour")} <= set(CALLS)
+
+
+@pytest.mark.parametrize(("module", "name", "signature"), table("What torch 2.14 and 2.15 add"))
+def test_what_later_versions_add_is_here(module, name, signature):
+    assert str(inspect.signature(getattr(ours(module), name))) == signature

@@ -1,0 +1,117 @@
+"""Types: a script that uses the whole facade passes mypy --strict, and the stubs say what the modules are."""
+
+import sys
+
+import l0rt
+import l0rt.accelerator
+import l0rt.xpu
+import pytest
+
+from helpers.ci import skip_unless_ci
+from helpers.process import run
+
+STUBBED = """accelerator buffer config errors interface memory philox xpu
+runtime.event runtime.facade runtime.generator runtime.guard runtime.naming runtime.stream""".split()
+
+SCRIPT = """
+from __future__ import annotations
+
+import l0rt
+import l0rt.accelerator as acc
+import l0rt.xpu as xpu
+from l0rt import config
+from l0rt.interface import DeviceGuard, DeviceInterface, get_interface_for_device, register_interface_for_device
+
+
+def switch(index: int) -> str:
+    with acc.device_index(index):
+        stream: l0rt.Stream = acc.Stream(priority=-1)
+        event = l0rt.Event(enable_timing=True)
+        with stream, acc.stream(stream):
+            event.record()
+        acc.current_stream("xpu:0").wait_event(event)
+        done: bool | None = event.synchronize(timeout=1.0)
+    acc.synchronize(index, timeout=2)
+    total: int = acc.memory_allocated() + acc.get_memory_info()[1] + xpu.mem_get_info(0)[0]
+    peak: int = acc.memory_stats(index)["allocated_bytes.all.peak"]
+    return f"{done} {total} {peak} {stream.device.index}"
+
+
+@acc.device_index(0)
+def guarded(number: int) -> float:
+    return number / 2
+
+
+def draw(generator: l0rt.Generator) -> bytes:
+    buffer = l0rt.empty(4096, kind="host").uniform_(0, 1, generator=generator)
+    buffer.fill(0).copy_from(b"x" * 4096).record_stream(acc.default_stream())
+    seed, offset = generator.philox_engine_inputs(4)
+    acc.manual_seed_all(seed + offset)
+    with acc.fork_rng(devices=[0]):
+        state: bytes = acc.get_rng_state()
+    return state
+
+
+class Demo(DeviceInterface):
+    @staticmethod
+    def count() -> int:
+        return 1
+
+
+def registry() -> str:
+    register_interface_for_device("demo", Demo)
+    with DeviceGuard(get_interface_for_device("xpu"), None):
+        acc.set_accelerator("xpu")
+    named: l0rt.device | None = acc.current_accelerator(check_available=True)
+    with config.patch({"fp32_precision": "tf32"}):
+        return f"{named} {config.effective('xpu.matmul.fp32_precision')}"
+
+
+def fails() -> str:
+    try:
+        with xpu.device(63), xpu.device_of(3), xpu.stream(None):
+            pass
+    except (IndexError, l0rt.L0Error) as error:
+        return str(error.code) if isinstance(error, l0rt.L0Error) else str(error)
+    return xpu.get_device_name() + str(guarded(3))
+"""
+
+WRONG = """
+import l0rt.accelerator as acc
+x: str = acc.device_count()
+acc.set_device_index()
+acc.current_stream(1.5)
+acc.nothing()
+acc.Stream(prioritty=1)
+"""
+
+
+@pytest.fixture
+def mypy(tmp_path):
+    if run([sys.executable, "-c", "import mypy"]).returncode != 0:
+        skip_unless_ci("needs mypy: the extra `test`")
+
+    def check(script):
+        (tmp_path / "script.py").write_text(script)
+        options = ["--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
+        return run([sys.executable, "-m", "mypy", *options, tmp_path / "script.py"], cwd=tmp_path, timeout=300)
+
+    return check
+
+
+def test_the_whole_facade_passes_mypy_strict(mypy):
+    names = [f"acc.{name}" for name in l0rt.accelerator.__all__] + [f"xpu.{name}" for name in l0rt.xpu.__all__]
+    result = mypy(SCRIPT + "\n\nEVERYTHING: list[object] = [\n" + "".join(f"    {name},\n" for name in names) + "]\n")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
+
+
+def test_mypy_sees_what_is_wrong(mypy):
+    lines = mypy(WRONG).stdout.splitlines()
+    assert [line.split(":")[1] for line in lines if ": error:" in line] == ["3", "4", "5", "6", "7"], lines
+
+
+def test_the_stubs_say_what_the_modules_are(mypy, tmp_path):
+    options = ["--concise", "--ignore-missing-stub", "--ignore-disjoint-bases"]
+    modules = [f"l0rt.{name}" for name in STUBBED]
+    result = run([sys.executable, "-m", "mypy.stubtest", *modules, *options], cwd=tmp_path, timeout=300)
+    assert result.returncode == 0, result
