@@ -46,6 +46,12 @@ def test_only_the_table_reads_the_environment():
     assert readers == ["knobs.c"]
 
 
+def test_every_result_can_be_asked_for():
+    named = re.findall(r"^  ZE_RESULT_(\w+) =", (ROOT / "include/l0rt/ze_base.h").read_text(), re.MULTILINE)
+    faults = re.findall(r"^    RESULT\((\w+)\)", (ROOT / "l0rt/cpu_driver/fault.c").read_text(), re.MULTILINE)
+    assert faults == [name for name in named if name != "SUCCESS"]
+
+
 def test_it_bites(house):
     text = (house / KNOBS).read_text()
     plant(
