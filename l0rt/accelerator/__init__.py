@@ -47,6 +47,13 @@ from l0rt.runtime.facade import (
 from l0rt.runtime.facade import device_or_current as _device_or_current
 from l0rt.runtime.generator import Generator
 from l0rt.runtime.guard import device_index
+from l0rt.runtime.guards import (
+    DeviceGuard,
+    MultiStreamGuard,
+    OptionalDeviceGuard,
+    OptionalStreamGuard,
+    StreamGuard,
+)
 from l0rt.runtime.leases import stream_pool
 from l0rt.runtime.naming import device as _device
 from l0rt.runtime.stream import Stream
@@ -55,9 +62,14 @@ from l0rt.runtime.waitmany import wait_all, wait_any
 from l0rt.runtime.watch import get_sync_debug_mode, set_sync_debug_mode
 
 __all__ = [
+    "DeviceGuard",
     "Event",
     "Generator",
+    "MultiStreamGuard",
+    "OptionalDeviceGuard",
+    "OptionalStreamGuard",
     "Stream",
+    "StreamGuard",
     "can_device_access_peer",
     "current_accelerator",
     "current_device_idx",

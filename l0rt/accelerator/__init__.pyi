@@ -39,6 +39,11 @@ from l0rt.runtime.facade import stream as stream
 from l0rt.runtime.facade import synchronize as synchronize
 from l0rt.runtime.generator import Generator as Generator
 from l0rt.runtime.guard import device_index as device_index
+from l0rt.runtime.guards import DeviceGuard as DeviceGuard
+from l0rt.runtime.guards import MultiStreamGuard as MultiStreamGuard
+from l0rt.runtime.guards import OptionalDeviceGuard as OptionalDeviceGuard
+from l0rt.runtime.guards import OptionalStreamGuard as OptionalStreamGuard
+from l0rt.runtime.guards import StreamGuard as StreamGuard
 from l0rt.runtime.leases import stream_pool as stream_pool
 from l0rt.runtime.naming import _Device
 from l0rt.runtime.naming import device as _device

@@ -29,8 +29,8 @@ cdef class Event:
 A marker of a point in a stream's work.
 
 ``enable_timing``: the device writes its clock when the point is reached, for `elapsed_time`. ``blocking``: the host
-sleeps while it waits. ``interprocess``: other processes may wait for it; see `ipc_handle`. The native event is made at the first `record`, on that stream's
-device. Recording anew never disturbs who waits for the earlier record.
+sleeps while it waits. ``interprocess``: other processes may wait for it; see `ipc_handle`. The native event is made at
+the first `record`, on that stream's device. Recording anew never disturbs who waits for the earlier record.
 """
 
     def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):

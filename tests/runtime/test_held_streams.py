@@ -7,9 +7,10 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from helpers.process import run_python
 from l0rt.core import raw
 from l0rt.runtime import devices
+
+from helpers.process import run_python
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
 QUIET = (0, "", "")

@@ -7,8 +7,9 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from helpers.process import run_python
 from l0rt import config
+
+from helpers.process import run_python
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
 HANG = {**CPU, "L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang"}
