@@ -12,4 +12,6 @@ cdef l0rt_slot* slot_acquire(l0rt_stream* stream, bint timing) except NULL nogil
 cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nogil
 cdef void slot_retain(l0rt_slot* slot) noexcept nogil
 cdef void slot_release(l0rt_slot* slot) noexcept nogil
+# A slot that no cache owns, complete: as new.
+cdef int slot_reset(l0rt_slot* slot) except -1 nogil
 cdef void slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) noexcept nogil

@@ -12,9 +12,9 @@ from l0rt.core.event cimport EventPool, event_query, event_reset
 from l0rt.core.memory cimport Allocation
 from l0rt.runtime.devices cimport core_context, device_at
 from l0rt.runtime.records cimport *
-from l0rt.runtime.waits cimport refuse, slot_completed
+from l0rt.runtime.waits cimport device_fails, refuse, slot_completed
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_SUCCESS
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.errors import DeviceLostError
 from l0rt.runtime.lazy import EVENTS, on_exit
@@ -160,6 +160,15 @@ cdef bint slot_clear(l0rt_slot* slot) noexcept nogil:
     """Make the slot as new. False: the driver refuses; better one slot less than one in an unknown state."""
     slot.waiter_count = 0
     return slot.stream == NULL or slot.cache.kind == SLOT_COUNTER or event_reset(slot.event) == ZE_RESULT_SUCCESS
+
+
+cdef int slot_reset(l0rt_slot* slot) except -1 nogil:
+    cdef ze_result_t r = event_reset(slot.event)
+    if r != ZE_RESULT_SUCCESS:
+        return device_fails(slot.device, r)
+    slot.complete = 0
+    slot.stream = NULL
+    return 0
 
 
 cdef void cache_retire(l0rt_slotcache* cache, l0rt_slot* slot) noexcept nogil:

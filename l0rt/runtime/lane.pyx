@@ -216,6 +216,10 @@ cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_slot* slot
     cdef l0rt_slot* old
     cdef bint recorded = False
+    if stream.kind == STREAM_ADOPTED and stream.list == NULL and stream.ticket != NULL:
+        slot = stream.ticket        # given back: this was its last command
+        slot_retain(slot)
+        return slot
     lock(stream)
     slot = stream.ticket
     if slot != NULL and slot.seq == stream.issued and not stream.shared:

@@ -88,7 +88,8 @@ cdef void slot_completed(l0rt_slot* slot) noexcept nogil:
     """The slot was seen signalled: so is everything before it on its stream."""
     if slot.stream != NULL:
         l0rt_raise64(&slot.stream.done, slot.seq)
-    l0rt_store_int(&slot.complete, 1)
+    if slot.stream != NULL or slot.cache != NULL:       # else another process may record it anew at any time
+        l0rt_store_int(&slot.complete, 1)
 
 
 cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
