@@ -2,7 +2,7 @@
 
 import atexit
 import os
-from _thread import RLock
+import threading
 import traceback
 
 from l0rt.ze cimport table
@@ -74,7 +74,7 @@ cdef class LazyInit:
     def __cinit__(self, str device_type, opener):
         self.device_type = device_type
         self.opener = opener
-        self.lock = RLock()
+        self.lock = threading.RLock()
         self.queued = []
         self.state = UNOPENED
 
