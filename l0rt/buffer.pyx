@@ -23,7 +23,8 @@ from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
-from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill, lane_synchronize
+from l0rt.runtime.idle cimport lane_synchronize
+from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
 from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *

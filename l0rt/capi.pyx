@@ -11,7 +11,8 @@ from l0rt.runtime.current cimport current_device, current_stream, exchange_devic
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_total, ensure
 from l0rt.runtime.heap cimport block_find, pointer_free
-from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_open, lane_synchronize
+from l0rt.runtime.idle cimport lane_synchronize
+from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_share
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport l0rt_stream as stream_t
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
@@ -130,9 +131,10 @@ cdef int refuse_null(const char* what) except -1 nogil:
 cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil:
     if stream == NULL:
         refuse_null(b"a stream")
-    if (<int (*)(stream_t*) noexcept nogil>lane_open)(<stream_t*>stream) < 0:
+    cdef void* handle = (<void* (*)(stream_t*) noexcept nogil>lane_share)(<stream_t*>stream)
+    if handle == NULL:
         failed()
-    return (<stream_t*>stream).list
+    return handle
 
 
 cdef int l0rt_stream_synchronize(l0rt_stream* stream) except -1 nogil:

@@ -8,7 +8,6 @@ change above reaches every node that was not set itself. docs/settings.md lists 
 import builtins
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from l0rt import allocconf
 
@@ -92,13 +91,13 @@ def _number_or_none(low, high, kind=int):
     return parse
 
 
-@dataclass
 class _Setting:
-    env: str | None
-    parse: object  # text -> value; ValueError says what is allowed
-    default: str
-    frozen: bool = field(default=False)  # read by the running process: a change would come too late
-    text: str | None = field(default=None)  # what set() was given
+    def __init__(self, env, parse, default):
+        self.env = env
+        self.parse = parse  # text -> value; ValueError says what is allowed
+        self.default = default
+        self.frozen = False  # read by the running process: a change would come too late
+        self.text = None  # what set() was given
 
 
 _SETTINGS = {
@@ -107,7 +106,9 @@ _SETTINGS = {
     "alloc_conf": _Setting("L0RT_ALLOC_CONF", _alloc_conf, ""),
     "no_memory_caching": _Setting("L0RT_NO_MEMORY_CACHING", _switch, "0"),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
+    "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
 }
+_listeners = []
 
 # The names that inherit: what their values are, and where in the tree they stand.
 _INHERITED = {
@@ -169,6 +170,16 @@ def effective(path):
     return next((value for value in map(get, _chain(path)) if value != "none"), get(path))
 
 
+def on_change(listener):
+    """Call ``listener()`` after every change of a setting."""
+    _listeners.append(listener)
+
+
+def _tell():
+    for listener in _listeners:
+        listener()
+
+
 def single(name):
     """Return the one value that holds at every node of ``name`` and below it.
 
@@ -195,6 +206,7 @@ def set(path, value):
     if setting.frozen and text != setting.text:
         raise RuntimeError(f"{path} cannot change any more: the driver is already open (set it before first use)")
     setting.text = text
+    _tell()
 
 
 def freeze(*paths):
@@ -214,6 +226,7 @@ def patch(values):
     finally:
         for path, text in before.items():
             _find(path).text = text
+        _tell()
 
 
 def explain():

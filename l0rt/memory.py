@@ -11,9 +11,9 @@ from l0rt.runtime import host_allocator as _host
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
+from l0rt.runtime.pools import MemPool, use_mem_pool
 from l0rt.runtime.pools import index_or_current as _index_of
 from l0rt.runtime.pools import pointer_info as _pointer_info
-from l0rt.runtime.pools import MemPool, use_mem_pool
 from l0rt.runtime.pools import segments as _segments
 
 __all__ = [

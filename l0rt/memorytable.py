@@ -42,12 +42,13 @@ def _row(name, values):
 def table(stats, device, abbreviated=False):
     """Return the table of ``stats``, torch's flat statistics of device number ``device``."""
     head = f" l0rt memory summary, device ID {device} "
-    failures = (f" OOMs: {stats.get('num_ooms', 0)} ".center(36), f" alloc retries: {stats.get('num_alloc_retries', 0)} ")
+    ooms = f"OOMs: {stats.get('num_ooms', 0)}".center(36)
+    retries = f"alloc retries: {stats.get('num_alloc_retries', 0)}".center(_WIDTH - 1 - len(ooms))
     lines = [
         _THICK,
         f"|{head.center(_WIDTH)}|",
         _THIN,
-        f"|{failures[0]}|{failures[1].center(_WIDTH - 1 - len(failures[0]))}|",
+        f"|{ooms}|{retries}|",
         _THICK,
         "|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |",
     ]

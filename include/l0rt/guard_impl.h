@@ -92,6 +92,75 @@ static inline void l0rt_stream_guard_reset(l0rt_stream_guard *guard) {
   guard->current_stream = guard->original_stream;
 }
 
+/* Guards that may be empty: zeroed they are, and stay so until they are given a device or a stream. */
+typedef struct {
+  l0rt_device_guard guard; /* valid while engaged */
+  int engaged;
+} l0rt_optional_device_guard;
+
+static inline int l0rt_optional_device_guard_set_index(l0rt_optional_device_guard *guard, const l0rt_guard_impl *impl,
+                                                       int device) {
+  if (guard->engaged) return l0rt_device_guard_set_index(&guard->guard, device);
+  if (l0rt_device_guard_enter(&guard->guard, impl, device) < 0) return -1;
+  guard->engaged = 1;
+  return 0;
+}
+
+static inline void l0rt_optional_device_guard_reset(l0rt_optional_device_guard *guard) {
+  if (guard->engaged) l0rt_device_guard_reset_device(&guard->guard);
+  guard->engaged = 0;
+}
+
+typedef struct {
+  l0rt_stream_guard guard; /* valid while engaged */
+  int engaged;
+} l0rt_optional_stream_guard;
+
+static inline void l0rt_optional_stream_guard_reset(l0rt_optional_stream_guard *guard) {
+  if (guard->engaged) l0rt_stream_guard_reset(&guard->guard);
+  guard->engaged = 0;
+}
+
+/* The originals are restored first, so that a device left behind has its own stream again. */
+static inline int l0rt_optional_stream_guard_reset_stream(l0rt_optional_stream_guard *guard,
+                                                          const l0rt_guard_impl *impl, void *stream) {
+  l0rt_optional_stream_guard_reset(guard);
+  if (l0rt_stream_guard_enter(&guard->guard, impl, stream) < 0) return -1;
+  guard->engaged = 1;
+  return 0;
+}
+
+/* Several streams at once, each current on its own device; the current device stays. `originals` is the caller's, with
+ * room for as many as there are streams. */
+typedef struct {
+  const l0rt_guard_impl *impl;
+  int original_device;
+  size_t count;
+  void **originals;
+} l0rt_multi_stream_guard;
+
+static inline void l0rt_multi_stream_guard_reset(l0rt_multi_stream_guard *guard) {
+  while (guard->count > 0) guard->impl->exchange_stream(guard->originals[--guard->count]);
+  guard->impl->unchecked_set_device(guard->original_device);
+}
+
+static inline int l0rt_multi_stream_guard_enter(l0rt_multi_stream_guard *guard, const l0rt_guard_impl *impl,
+                                                void *const *streams, size_t count, void **originals) {
+  guard->impl = impl;
+  guard->original_device = impl->get_device();
+  guard->originals = originals;
+  for (guard->count = 0; guard->count < count; guard->count++) {
+    void *original = impl->exchange_stream(streams[guard->count]);
+    if (original == NULL) {
+      l0rt_multi_stream_guard_reset(guard);
+      return -1;
+    }
+    originals[guard->count] = original;
+  }
+  impl->unchecked_set_device(guard->original_device);
+  return 0;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -57,6 +57,10 @@
   REQUIRED(1_0, zeEventHostReset, (ze_event_handle_t hEvent))                                                         \
   REQUIRED(1_0, zeEventHostSynchronize, (ze_event_handle_t hEvent, uint64_t timeout))                                 \
   REQUIRED(1_0, zeEventQueryStatus, (ze_event_handle_t hEvent))                                                       \
+  REQUIRED(1_0, zeEventPoolGetIpcHandle, (ze_event_pool_handle_t hEventPool, ze_ipc_event_pool_handle_t *phIpc))      \
+  REQUIRED(1_0, zeEventPoolOpenIpcHandle, (ze_context_handle_t hContext, ze_ipc_event_pool_handle_t hIpc,             \
+           ze_event_pool_handle_t *phEventPool))                                                                      \
+  REQUIRED(1_0, zeEventPoolCloseIpcHandle, (ze_event_pool_handle_t hEventPool))                                       \
   REQUIRED(1_0, zeMemAllocDevice, (ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,       \
            size_t size, size_t alignment, ze_device_handle_t hDevice, void* *pptr))                                   \
   REQUIRED(1_0, zeMemAllocHost, (ze_context_handle_t hContext, const ze_host_mem_alloc_desc_t *host_desc,             \
@@ -85,6 +89,10 @@
            void *ptr))                                                                                                \
   OPTIONAL(1_6, zeCommandListHostSynchronize, (ze_command_list_handle_t hCommandList, uint64_t timeout))              \
   OPTIONAL(1_6, zeDriverGetLastErrorDescription, (ze_driver_handle_t hDriver, const char **ppString))                 \
+  OPTIONAL(1_6, zeEventPoolPutIpcHandle, (ze_context_handle_t hContext, ze_ipc_event_pool_handle_t hIpc))             \
+  OPTIONAL(1_9, zeCommandListGetDeviceHandle, (ze_command_list_handle_t hCommandList, ze_device_handle_t *phDevice))  \
+  OPTIONAL(1_9, zeCommandListGetOrdinal, (ze_command_list_handle_t hCommandList, uint32_t *pOrdinal))                 \
+  OPTIONAL(1_9, zeCommandListIsImmediate, (ze_command_list_handle_t hCommandList, ze_bool_t *pIsImmediate))           \
   OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))  \
   OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))
 

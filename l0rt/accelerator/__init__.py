@@ -47,13 +47,29 @@ from l0rt.runtime.facade import (
 from l0rt.runtime.facade import device_or_current as _device_or_current
 from l0rt.runtime.generator import Generator
 from l0rt.runtime.guard import device_index
+from l0rt.runtime.guards import (
+    DeviceGuard,
+    MultiStreamGuard,
+    OptionalDeviceGuard,
+    OptionalStreamGuard,
+    StreamGuard,
+)
+from l0rt.runtime.leases import stream_pool
 from l0rt.runtime.naming import device as _device
 from l0rt.runtime.stream import Stream
+from l0rt.runtime.stuck import stuck_report
+from l0rt.runtime.waitmany import wait_all, wait_any
+from l0rt.runtime.watch import get_sync_debug_mode, set_sync_debug_mode
 
 __all__ = [
+    "DeviceGuard",
     "Event",
     "Generator",
+    "MultiStreamGuard",
+    "OptionalDeviceGuard",
+    "OptionalStreamGuard",
     "Stream",
+    "StreamGuard",
     "can_device_access_peer",
     "current_accelerator",
     "current_device_idx",
@@ -75,6 +91,7 @@ __all__ = [
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
+    "get_sync_debug_mode",
     "init",
     "initial_seed",
     "is_available",
@@ -100,8 +117,13 @@ __all__ = [
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",
+    "set_sync_debug_mode",
     "stream",
+    "stream_pool",
+    "stuck_report",
     "synchronize",
+    "wait_all",
+    "wait_any",
 ]
 
 get_device_index = current_device_index

@@ -39,9 +39,20 @@ from l0rt.runtime.facade import stream as stream
 from l0rt.runtime.facade import synchronize as synchronize
 from l0rt.runtime.generator import Generator as Generator
 from l0rt.runtime.guard import device_index as device_index
+from l0rt.runtime.guards import DeviceGuard as DeviceGuard
+from l0rt.runtime.guards import MultiStreamGuard as MultiStreamGuard
+from l0rt.runtime.guards import OptionalDeviceGuard as OptionalDeviceGuard
+from l0rt.runtime.guards import OptionalStreamGuard as OptionalStreamGuard
+from l0rt.runtime.guards import StreamGuard as StreamGuard
+from l0rt.runtime.leases import stream_pool as stream_pool
 from l0rt.runtime.naming import _Device
 from l0rt.runtime.naming import device as _device
 from l0rt.runtime.stream import Stream as Stream
+from l0rt.runtime.stuck import stuck_report as stuck_report
+from l0rt.runtime.waitmany import wait_all as wait_all
+from l0rt.runtime.waitmany import wait_any as wait_any
+from l0rt.runtime.watch import get_sync_debug_mode as get_sync_debug_mode
+from l0rt.runtime.watch import set_sync_debug_mode as set_sync_debug_mode
 
 get_device_index = current_device_index
 current_device_idx = current_device_index

@@ -3,7 +3,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.core.context cimport Context
 from l0rt.core.device cimport Device
-from l0rt.ze.api cimport ze_command_list_handle_t, ze_event_handle_t, ze_result_t
+from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t, ze_event_handle_t, ze_result_t
 
 
 # Verbs on handles, for code without the GIL; the caller holds the list's lock and turns a status into an error.
@@ -18,6 +18,9 @@ cdef ze_result_t list_fill(
     size_t nbytes) noexcept nogil
 cdef ze_result_t list_timestamp(
     ze_command_list_handle_t list, uint64_t* ticks, ze_event_handle_t signal) noexcept nogil
+# What the driver tells of a foreign list; what it cannot tell stays as it is.
+cdef int list_facts(
+    ze_command_list_handle_t list, bint* immediate, ze_device_handle_t* device, int* ordinal) except -1 nogil
 cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil
 
 

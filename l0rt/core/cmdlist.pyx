@@ -1,7 +1,7 @@
 """Command lists: asynchronous immediate lists, and the commands that are appended to them."""
 
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from l0rt.core.context cimport Context
@@ -50,6 +50,27 @@ cdef ze_result_t list_timestamp(
 cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil:
     """Wait for everything appended. Only where the capability record says ``list_sync``."""
     return ze.zeCommandListHostSynchronize(list, timeout_ns)
+
+
+cdef int list_facts(
+        ze_command_list_handle_t list, bint* immediate, ze_device_handle_t* device, int* ordinal) except -1 nogil:
+    cdef uint8_t is_immediate = 1
+    cdef uint32_t group = 0
+    if ze.zeCommandListIsImmediate != NULL and told(ze.zeCommandListIsImmediate(list, &is_immediate)):
+        immediate[0] = is_immediate != 0
+    if ze.zeCommandListGetDeviceHandle != NULL:
+        told(ze.zeCommandListGetDeviceHandle(list, device))
+    if ze.zeCommandListGetOrdinal != NULL and told(ze.zeCommandListGetOrdinal(list, &group)):
+        ordinal[0] = <int>group
+    return 0
+
+
+cdef bint told(ze_result_t r) except -1 nogil:
+    """Did the driver tell? One that lacks the function behind the loader's says so."""
+    if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE or r == ZE_RESULT_ERROR_UNINITIALIZED:
+        return False
+    CHECK(r)
+    return True
 
 
 cdef ze_command_queue_priority_t queue_priority(int priority) noexcept nogil:

@@ -17,6 +17,11 @@ cdef class EventPool:
     cdef ze_event_handle_t* events
     cdef readonly uint32_t count
     cdef readonly Context context
+    cdef bint imported
 
     @staticmethod
-    cdef EventPool create(Context context, uint32_t count)
+    cdef EventPool create(Context context, uint32_t count, bint counter_based, bint interprocess)
+
+    @staticmethod
+    cdef EventPool open_ipc(Context context, bytes handle)
+    cdef bytes ipc_handle(self)

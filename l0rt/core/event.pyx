@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from l0rt.core.context cimport Context
 from l0rt.ze cimport table
@@ -30,38 +30,55 @@ cdef ze_result_t event_reset(ze_event_handle_t event) noexcept nogil:
 @cython.final
 @cython.no_gc
 cdef class EventPool:
-    """A pool and its ``count`` events. Made by ``EventPool.create(context, count)``."""
+    """A pool and its ``count`` events. Made by ``EventPool.create()`` and ``EventPool.open_ipc()``."""
 
     def __init__(self):
         raise TypeError("core.EventPool is made by EventPool.create()")
 
     @staticmethod
-    cdef EventPool create(Context context, uint32_t count):
+    cdef EventPool create(Context context, uint32_t count, bint counter_based, bint interprocess):
+        """A pool for all of the context's devices, so that any of them may wait for an event of another."""
         if count == 0:
             raise ValueError("an event pool has at least one event")  # some drivers abort on a pool of none
         cdef EventPool self = EventPool.__new__(EventPool)
-        cdef ze_event_pool_desc_t pool_desc
-        cdef ze_event_desc_t desc
-        cdef uint32_t i
-        memset(&pool_desc, 0, sizeof(pool_desc))
-        pool_desc.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC
-        pool_desc.flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE
-        pool_desc.count = count
+        cdef ze_event_pool_counter_based_exp_desc_t points
+        cdef ze_event_pool_desc_t desc
+        memset(&points, 0, sizeof(points))
+        points.stype = ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC
+        points.flags = ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_IMMEDIATE
         memset(&desc, 0, sizeof(desc))
-        desc.stype = ZE_STRUCTURE_TYPE_EVENT_DESC
-        desc.signal = desc.wait = ZE_EVENT_SCOPE_FLAG_HOST
+        desc.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC
+        desc.flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE | (ZE_EVENT_POOL_FLAG_IPC if interprocess else 0)
+        desc.count = count
+        if counter_based:
+            desc.pNext = &points
         self.context = context
-        self.events = <ze_event_handle_t*>calloc(count, sizeof(ze_event_handle_t))
-        if self.events == NULL:
-            raise MemoryError()
         with nogil:
-            # No list of devices: all of the context's, so that any of them may wait for an event of another.
-            CHECK(ze.zeEventPoolCreate(context._h, &pool_desc, 0, NULL, &self._h))
-            for i in range(count):
-                desc.index = i
-                CHECK(ze.zeEventCreate(self._h, &desc, &self.events[i]))
-                self.count = i + 1
+            CHECK(ze.zeEventPoolCreate(context._h, &desc, 0, NULL, &self._h))
+        EventPool_fill(self, count)
         return self
+
+    @staticmethod
+    cdef EventPool open_ipc(Context context, bytes handle):
+        """The pool of one event that another process has exported."""
+        cdef EventPool self = EventPool.__new__(EventPool)
+        cdef ze_ipc_event_pool_handle_t ipc
+        if len(handle) != sizeof(ipc.data):
+            raise ValueError(f"an event's handle has {sizeof(ipc.data)} bytes, not {len(handle)}")
+        memcpy(ipc.data, <const char*>handle, sizeof(ipc.data))
+        self.context = context
+        with nogil:
+            CHECK(ze.zeEventPoolOpenIpcHandle(context._h, ipc, &self._h))
+        self.imported = True
+        EventPool_fill(self, 1)
+        return self
+
+    cdef bytes ipc_handle(self):
+        """What another process opens the pool with, as long as this pool is there."""
+        cdef ze_ipc_event_pool_handle_t ipc
+        with nogil:
+            CHECK(ze.zeEventPoolGetIpcHandle(self._h, &ipc))
+        return ipc.data[:sizeof(ipc.data)]
 
     def close(self):
         """Destroy the events and the pool; closing twice is harmless."""
@@ -70,6 +87,23 @@ cdef class EventPool:
     def __dealloc__(self):
         EventPool_release(self)
         free(self.events)
+
+
+cdef int EventPool_fill(EventPool self, uint32_t count) except -1:
+    cdef ze_event_desc_t desc
+    cdef uint32_t i
+    memset(&desc, 0, sizeof(desc))
+    desc.stype = ZE_STRUCTURE_TYPE_EVENT_DESC
+    desc.signal = desc.wait = ZE_EVENT_SCOPE_FLAG_HOST
+    self.events = <ze_event_handle_t*>calloc(count, sizeof(ze_event_handle_t))
+    if self.events == NULL:
+        raise MemoryError()
+    with nogil:
+        for i in range(count):
+            desc.index = i
+            CHECK(ze.zeEventCreate(self._h, &desc, &self.events[i]))
+            self.count = i + 1
+    return 0
 
 
 cdef void EventPool_release(EventPool self) noexcept:
@@ -81,4 +115,7 @@ cdef void EventPool_release(EventPool self) noexcept:
         with nogil:
             for i in range(count):
                 DROP(ze.zeEventDestroy(self.events[i]), b"zeEventDestroy")
-            DROP(ze.zeEventPoolDestroy(h), b"zeEventPoolDestroy")
+            if self.imported:
+                DROP(ze.zeEventPoolCloseIpcHandle(h), b"zeEventPoolCloseIpcHandle")
+            else:
+                DROP(ze.zeEventPoolDestroy(h), b"zeEventPoolDestroy")

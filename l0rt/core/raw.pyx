@@ -26,7 +26,7 @@ def open_list(Context context, Device device):
 
 def open_events(Context context, unsigned int count):
     """Return a pool with ``count`` events."""
-    return EventPool.create(context, count)
+    return EventPool.create(context, count, False, False)
 
 
 # Memory.

@@ -10,7 +10,6 @@ from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t
 from l0rt.runtime.current cimport current_device, thread_peek
 from l0rt.runtime.device_memory cimport close_heap, device_ops, device_options, forget_heap
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
-from l0rt.runtime.eventcache cimport refuse
 from l0rt.runtime.heap cimport (
     arena_malloc,
     heap_arena,
@@ -26,6 +25,7 @@ from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
+from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 
@@ -116,10 +116,15 @@ cdef int routes_active = 0
 
 cdef void routes_change(int change) noexcept nogil:
     global routes_active
+    cdef l0rt_stream* stream
     cdef int i, p, s
     mutex_lock(&routes_lock)
     routes_active += change
     for i in range(device_total()):
+        stream = device_record(i).others
+        while stream != NULL:
+            stream.arena = NULL
+            stream = stream.next
         device_record(i).default_stream.arena = NULL
         for p in range(3):
             for s in range(L0RT_POOL_STREAMS):
@@ -232,7 +237,8 @@ def free_memory(int index):
 
 cdef l0rt_heap* heap_of(device) except? NULL:
     """The heap that ``device`` names; NULL while nothing was allocated on it."""
-    return <l0rt_heap*>device_at(index_of(device, current_device(), lazy.device_type)).heap
+    cdef int index = current_device() if device is None else index_of(device, current_device(), lazy.device_type)
+    return <l0rt_heap*>device_at(index).heap
 
 
 cdef list _keys = []

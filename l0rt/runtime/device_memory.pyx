@@ -16,12 +16,13 @@ from l0rt.core.virtualmem cimport (
     virtual_reserve,
     virtual_unmap,
 )
-from l0rt.runtime.eventcache cimport slot_poll, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport slot_release
 from l0rt.runtime.heap cimport heap_close
 from l0rt.runtime.lane cimport lane_ticket
 from l0rt.runtime.ranges cimport range_close
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport *
+from l0rt.runtime.waits cimport slot_poll, slot_wait
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport is_device_lost
@@ -81,7 +82,7 @@ cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
     cdef l0rt_stream* on = <l0rt_stream*>stream
     cdef l0rt_slot* slot
     ticket[0] = NULL
-    if l0rt_load64(&on.done) >= on.issued:
+    if l0rt_load64(&on.done) >= on.issued and not on.shared:
         return 0
     slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(on)
     if slot == NULL:

@@ -1,10 +1,12 @@
 """Devices: opened once, in a stable order, and kept as plain records."""
 
 import os
-import subprocess
+from _signal import SIGKILL
+from select import select
 import sys
 import warnings
 
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc
 
 from l0rt.core.context cimport Context
@@ -132,7 +134,7 @@ def _open():
     cdef Device device
     cdef Context context
     found = _choose()
-    config.freeze("driver", "disable", "stream_pool_size")
+    config.freeze("driver", "disable", "stream_pool_size", "events")
     if len(found) > L0RT_MAX_DEVICES:
         warnings.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used",
                       RuntimeWarning, stacklevel=2)
@@ -155,24 +157,33 @@ def _open():
     _ready = 1
 
 
-cdef void _fill(l0rt_device* record, int index, Device device, Context context) noexcept:
+cdef int _fill(l0rt_device* record, int index, Device device, Context context) except -1:
     record.index = index
     record.handle = device._h
     record.context = context._h
     record.caps = &device.driver.caps
     record.info = &device.info
     record.is_software = device.info.name.startswith(b"l0rt CPU device")
-    _fill_stream(&record.default_stream, record, 0, 0)
+    # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker.
+    events = config.get("events")
+    record.counter_based = device.driver.caps.cb_events and (
+        events == "cb" or (events == "auto" and not record.is_software))
+    fill_stream(&record.default_stream, record, 0, 0, False)
     for p in range(3):
         for i in range(L0RT_POOL_STREAMS):
-            _fill_stream(&record.pool[p][i], record, 1 + p * L0RT_POOL_STREAMS + i, p - 1)
-    for timing in range(2):
-        pthread_mutex_init(&record.slots[timing].lock, NULL)
-        record.slots[timing].timing = timing
+            fill_stream(&record.pool[p][i], record, 1 + p * L0RT_POOL_STREAMS + i, p - 1, False)
+    for kind in range(3):
+        pthread_mutex_init(&record.slots[kind].lock, NULL)
+        record.slots[kind].kind = kind
+    return 0
 
 
-cdef void _fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority) noexcept:
+cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority, bint copies) noexcept:
+    """Fill in a new stream's record; ``copies``: it is bound to an engine that only copies."""
     stream.device = device
+    stream.ordinal = device.info.copy_ordinal if copies else device.info.compute_ordinal
+    stream.queue = id % max(device.info.copy_queues if copies else device.info.compute_queues, <uint32_t>1)
+    stream.fill_limit = device.info.copy_fill_pattern if copies else <size_t>-1
     stream.id = id
     stream.priority = priority
     stream.in_order = device.caps.inorder
@@ -206,12 +217,38 @@ def count_without_opening(driver):
     name = loader.library_name(driver)
     if name not in _counted:
         try:
-            answer = subprocess.run([sys.executable, "-I", "-S", "-c", _COUNT, name], stdin=subprocess.DEVNULL,
-                                    capture_output=True, text=True, timeout=60)
-            _counted[name] = int(answer.stdout.split()[-1]) if answer.returncode == 0 else 0
-        except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+            _counted[name] = int(_ask([sys.executable, "-I", "-S", "-c", _COUNT, name]).split()[-1])
+        except (OSError, ValueError, IndexError):
             _counted[name] = 0
     return _counted[name]
+
+
+def _ask(command, patience=60):
+    """Return what a child process prints, nothing if it takes more than ``patience`` seconds.
+
+    Not by `subprocess`, whose import costs more than that of all of l0rt's device floor.
+    """
+    readable, writable = os.pipe()
+    nowhere = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 2)]
+    try:
+        child = os.posix_spawn(command[0], command, os.environ,
+                               file_actions=[*nowhere, (os.POSIX_SPAWN_DUP2, writable, 1)])
+    except OSError:
+        os.close(readable)
+        raise
+    finally:
+        os.close(writable)
+    with open(readable, "rb") as answer:
+        if select([answer], [], [], patience)[0]:
+            text = answer.read()
+        else:
+            os.kill(child, SIGKILL)
+            text = b""
+    try:
+        os.waitpid(child, 0)
+    except ChildProcessError:   # somebody else reaps every child of this process
+        return text
+    return text
 
 
 # Who sets one of these too late would wonder why nothing happens.

@@ -10,6 +10,7 @@ cdef class Event:
     cdef readonly bint enable_timing
     cdef readonly bint blocking
     cdef readonly bint interprocess
+    cdef object pool            # interprocess: the pool of its one native event
     cdef object __weakref__
 
 

@@ -3,13 +3,18 @@
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.stdlib cimport calloc, free
 
+from l0rt.core.event cimport EventPool
 from l0rt.runtime.current cimport current_stream
-from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_retain, slot_wait
+from l0rt.runtime.devices cimport core_context, device_at
+from l0rt.runtime.eventcache cimport slot_acquire, slot_release, slot_reset, slot_retain
 from l0rt.runtime.interfaces cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
+from l0rt.runtime.waits cimport WAIT_ADAPTIVE, WAIT_BLOCK, event_policy, slot_query, slot_wait_by
+from l0rt.ze cimport table
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
@@ -23,13 +28,15 @@ cdef class Event:
 
 A marker of a point in a stream's work.
 
-``enable_timing``: the device writes its clock when the point is reached, for `elapsed_time`. ``blocking`` and
-``interprocess`` are accepted as in torch. The native event is made at the first `record`, on that stream's
-device. Recording anew never disturbs who waits for the earlier record.
+``enable_timing``: the device writes its clock when the point is reached, for `elapsed_time`. ``blocking``: the host
+sleeps while it waits. ``interprocess``: other processes may wait for it; see `ipc_handle`. The native event is made at
+the first `record`, on that stream's device. Recording anew never disturbs who waits for the earlier record.
 """
 
     def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
         self.index = -1 if device is None else index_of(device, -1, lazy.device_type)
+        if enable_timing and interprocess:
+            raise ValueError("an event is either timed or interprocess: another process cannot read its clock")
         self.enable_timing = enable_timing
         self.blocking = blocking
         self.interprocess = interprocess
@@ -46,19 +53,22 @@ device. Recording anew never disturbs who waits for the earlier record.
         """Return whether everything before the recorded point is done; True if nothing was recorded."""
         return self.slot == NULL or slot_query(self.slot) == 1
 
-    def synchronize(self, timeout=None):
+    def synchronize(self, timeout=None, *, policy=None):
         """Block until the event is complete.
 
-        With ``timeout`` in seconds, return whether it completed in that time. Ctrl-C interrupts.
+        With ``timeout`` in seconds, return whether it completed in that time. Ctrl-C interrupts. ``policy`` says how
+        to wait: ``spin``, ``yield`` or ``block``; None is ``block`` for an event made with ``blocking=True``, else
+        what the setting ``xpu.event.wait_policy`` says.
         """
         cdef uint64_t limit = timeout_ns(timeout)
+        cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
         cdef l0rt_slot* slot = self.slot
         cdef bint fired = True
         if slot != NULL and not slot.complete:
             slot_retain(slot)   # another thread may record anew meanwhile
             try:
                 with nogil:
-                    fired = slot_wait(slot, limit)
+                    fired = slot_wait_by(slot, limit, how)
             finally:
                 slot_release(slot)
         return None if timeout is None else fired
@@ -81,13 +91,31 @@ device. Recording anew never disturbs who waits for the earlier record.
                           self.slot.device.info.timestamp_bits, self.slot.device.info.timer_hz)
 
     def ipc_handle(self):
-        """Events are not shared between processes yet."""
-        raise UnsupportedError("torch.Event ipc is not supported yet, nor is that of l0rt.Event")
+        """Return the bytes with which another process waits for this event: `from_ipc_handle`.
+
+        The event was made with ``interprocess=True``; the other process sees the record last made, as long as this
+        object is there.
+        """
+        if not self.interprocess or self.pool is None:
+            raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
+                                   "an event is shared that was made with interprocess=True and was recorded here")
+        return (<EventPool>self.pool).ipc_handle()
 
     @staticmethod
     def from_ipc_handle(device, handle):
-        """Events are not shared between processes yet."""
-        raise UnsupportedError("torch.Event ipc is not supported yet, nor is that of l0rt.Event")
+        """Return the event that another process has exported, to be waited for on streams of ``device`` or the host."""
+        cdef Event made
+        cdef int index
+        if not isinstance(handle, bytes):
+            raise TypeError(f"an event's handle is bytes, not {type(handle).__name__}")
+        lazy.init()
+        index = index_of(device, -1, lazy.device_type)
+        made = Event.__new__(Event, interprocess=True)
+        made.index = max(index, 0)
+        device_at(made.index)
+        made.pool = EventPool.open_ipc(core_context(made.index), handle)
+        made.slot = own_slot(device_at(made.index), made.pool)
+        return made
 
     @property
     def device(self):
@@ -113,7 +141,10 @@ device. Recording anew never disturbs who waits for the earlier record.
         return f"<l0rt.Event device={self.device} {state}>"
 
     def __dealloc__(self):
-        slot_release(self.slot)
+        if self.pool is None:
+            slot_release(self.slot)
+        elif self.slot != NULL:
+            give_up(self)
 
 
 cdef slots _built_in, _others
@@ -158,8 +189,10 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
         raise RuntimeError(
             f"Event device {self.device} does not match recording stream's device "
             f"{device_named(lazy.device_type, stream.device.index)}.")
+    if self.interprocess:
+        return record_shared(self, stream)
     with nogil:
-        slot = slot_acquire(stream.device, self.enable_timing)
+        slot = slot_acquire(stream, self.enable_timing)
     try:
         with nogil:
             lane_record(stream, slot)
@@ -171,6 +204,50 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
     self.index = stream.device.index
     slot_release(old)
     return 0
+
+
+cdef l0rt_slot* own_slot(l0rt_device* device, EventPool pool) except NULL:
+    """The slot of an event that has a pool of its own: it never goes to a cache."""
+    cdef l0rt_slot* slot = <l0rt_slot*>calloc(1, sizeof(l0rt_slot))
+    if slot == NULL:
+        raise MemoryError()
+    slot.device = device
+    slot.event = pool.events[0]
+    slot.refs = 1
+    return slot
+
+
+cdef int record_shared(Event self, l0rt_stream* stream) except -1:
+    """There is one native event, whose handle others have: it is recorded anew only after the last record's end."""
+    cdef l0rt_slot* slot = self.slot
+    if slot == NULL:
+        self.pool = EventPool.create(core_context(stream.device.index), 1, False, True)
+        slot = own_slot(stream.device, self.pool)
+        self.index = stream.device.index
+    elif (<EventPool>self.pool).imported:
+        raise RuntimeError("an event of another process is recorded there")
+    else:
+        with nogil:
+            slot_wait_by(slot, UINT64_MAX, WAIT_ADAPTIVE)
+            slot_reset(slot)
+    self.slot = slot
+    with nogil:
+        lane_record(stream, slot)
+    return 0
+
+
+cdef void give_up(Event self) noexcept:
+    """The pool goes when nothing here is in flight on it; until then, and while others hold the slot, it stays."""
+    cdef EventPool pool = self.pool
+    if (self.slot.refs == 1 and self.slot.waiter_count == 0
+            and (self.slot.complete or self.slot.stream == NULL or not table.alive)):
+        pool.close()
+        free(self.slot)
+    else:
+        kept.append(pool)
+
+
+kept = []   # pools of interprocess events that were dropped in flight
 
 
 cdef int Event_wait(Event self, l0rt_stream* stream) except -1:

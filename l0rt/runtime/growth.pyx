@@ -144,7 +144,8 @@ cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uin
         status = range_grow(heap, arena, pool, size, nbytes, out)
         if status != L0RT_NO_HOST_MEMORY:
             return status
-        heap.has_ranges = False     # no addresses, or no records of them: ordinary segments need less of both
+        if size <= heap.range:      # else it was the request's fault
+            heap.has_ranges = False     # no addresses, or no records of them: ordinary segments need less of both
     status = segment_new(heap, arena, pool, wanted)
     return take(arena, size, nbytes, out) if status == L0RT_OK else status
 

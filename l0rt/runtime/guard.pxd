@@ -38,6 +38,24 @@ cdef extern from "l0rt/guard_impl.h" nogil:
         void* current_stream
     int l0rt_stream_guard_enter(l0rt_stream_guard*, const l0rt_guard_impl*, void*)
     void l0rt_stream_guard_reset(l0rt_stream_guard*)
+    ctypedef struct l0rt_optional_device_guard:
+        l0rt_device_guard guard
+        int engaged
+    int l0rt_optional_device_guard_set_index(l0rt_optional_device_guard*, const l0rt_guard_impl*, int)
+    void l0rt_optional_device_guard_reset(l0rt_optional_device_guard*)
+    ctypedef struct l0rt_optional_stream_guard:
+        l0rt_stream_guard guard
+        int engaged
+    int l0rt_optional_stream_guard_reset_stream(l0rt_optional_stream_guard*, const l0rt_guard_impl*, void*)
+    void l0rt_optional_stream_guard_reset(l0rt_optional_stream_guard*)
+    ctypedef struct l0rt_multi_stream_guard:
+        const l0rt_guard_impl* impl
+        int original_device
+        size_t count
+        void** originals
+    int l0rt_multi_stream_guard_enter(
+        l0rt_multi_stream_guard*, const l0rt_guard_impl*, void* const*, size_t, void**)
+    void l0rt_multi_stream_guard_reset(l0rt_multi_stream_guard*)
     int L0RT_GUARD_IMPL_VERSION
 
 # The table of the built-in device type.

@@ -1,7 +1,7 @@
 """Guards: change what is current for a while, and restore the original on any exit."""
 
 import functools
-import threading
+from _thread import get_ident
 
 cimport cython
 from libc.stdint cimport UINT64_MAX
@@ -16,12 +16,14 @@ from l0rt.runtime.current cimport (
     save,
 )
 from l0rt.runtime.devices cimport device_at, device_total
-from l0rt.runtime.eventcache cimport slot_acquire, slot_query, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport slot_acquire, slot_release
+from l0rt.runtime.idle cimport lane_query, lane_synchronize
 from l0rt.runtime.interfaces cimport current_type, other
-from l0rt.runtime.lane cimport lane_open, lane_query, lane_record, lane_synchronize, lane_wait
+from l0rt.runtime.lane cimport lane_record, lane_share, lane_wait
 from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
+from l0rt.runtime.waits cimport slot_query, slot_wait
 
 from l0rt.runtime.devices import lazy
 
@@ -70,8 +72,7 @@ cdef int impl_stream_device(void* stream) noexcept nogil:
 
 
 cdef void* impl_stream_native_handle(void* stream) except NULL nogil:
-    lane_open(<l0rt_stream*>stream)
-    return (<l0rt_stream*>stream).list
+    return lane_share(<l0rt_stream*>stream)
 
 
 cdef int impl_query_stream(void* stream) except -1 nogil:
@@ -89,7 +90,7 @@ cdef int impl_synchronize_device(int device) except -1 nogil:
 
 
 cdef int impl_record(void** event, void* stream) except -1 nogil:
-    cdef l0rt_slot* slot = slot_acquire((<l0rt_stream*>stream).device, False)
+    cdef l0rt_slot* slot = slot_acquire(<l0rt_stream*>stream, False)
     cdef bint recorded = False
     try:
         lane_record(<l0rt_stream*>stream, slot)
@@ -215,7 +216,7 @@ cdef int enter_other(device_index self, interface) except -1:
     before = interface.exchange_device(index if index < 0 else other_index(interface, index))
     if self.others is None:
         self.others = []
-    self.others.append((threading.get_ident(), interface, before))
+    self.others.append((get_ident(), interface, before))
     return 0
 
 
@@ -232,7 +233,7 @@ cdef object other_index(interface, int index):
 
 cdef bint leave_other(device_index self) except -1:
     """Undo this thread's newest block on another accelerator; False if there is none."""
-    me = threading.get_ident()
+    me = get_ident()
     for i in range(len(self.others) - 1, -1, -1):
         if self.others[i][0] == me:
             _, interface, before = self.others.pop(i)

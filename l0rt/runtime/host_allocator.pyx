@@ -14,13 +14,13 @@ from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.device_memory cimport close_heap, forget_heap, stream_ops
 from l0rt.runtime.devices cimport device_at, device_record, device_total
-from l0rt.runtime.eventcache cimport refuse
 from l0rt.runtime.heap cimport arena_malloc, block_find, heap_arena, heap_create, heap_empty_cache, heap_tune
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
+from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
 

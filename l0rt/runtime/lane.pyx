@@ -4,7 +4,8 @@ Where the driver keeps the order, commands are appended as they are. Where it do
 command and what came before it, so that both kinds of list behave alike.
 """
 
-from libc.stdint cimport UINT64_MAX, uint64_t
+from cpython.exc cimport PyErr_Clear
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
 from l0rt.core.cmdlist cimport (
     CommandList,
@@ -12,7 +13,6 @@ from l0rt.core.cmdlist cimport (
     list_copy,
     list_fill,
     list_signal,
-    list_synchronize,
     list_timestamp,
     list_wait,
 )
@@ -20,24 +20,35 @@ from l0rt.core.event cimport event_query, event_reset
 from l0rt.runtime.devices cimport core_context, core_device
 from l0rt.runtime.eventcache cimport (
     ask_progress_with,
-    device_fails,
-    host_clock_ns,
-    refuse,
     slot_acquire,
+    slot_acquire_kind,
     slot_add_waiter,
-    slot_completed,
-    slot_query,
     slot_release,
     slot_retain,
-    slot_wait,
 )
 from l0rt.runtime.records cimport *
+from l0rt.runtime.waits cimport host_clock_ns, refuse, slot_completed, slot_wait
+from l0rt.runtime.watch cimport (
+    COPY,
+    EVENT_RECORD,
+    EVENT_WAIT,
+    FILL,
+    STREAM_CREATION,
+    implicit_sync,
+    sync_mode,
+    tell,
+    watched,
+)
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_result_t
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_event_handle_t, ze_result_t
 
+from l0rt.errors import DeviceLostError
 from l0rt.runtime.lazy import LISTS, on_exit
 
 _owners = []   # every CommandList that a lane uses
+
+cdef enum:
+    AT_ONCE = 16        # events that one append waits for
 
 
 cdef class Lane:
@@ -59,13 +70,19 @@ cdef int lane_open(l0rt_stream* stream) except -1 nogil:
 
 
 cdef int lane_create(l0rt_stream* stream) except -1:
-    cdef CommandList made = CommandList.immediate(
-        core_context(stream.device.index), core_device(stream.device.index),
-        stream.device.info.compute_ordinal, stream.id % max(stream.device.info.compute_queues, 1),
-        stream.priority, stream.in_order)
+    cdef CommandList made
     cdef l0rt_slot* mark
+    if stream.kind == STREAM_ADOPTED:
+        raise RuntimeError("the stream's list was given back to its owner")
+    try:
+        made = CommandList.immediate(
+            core_context(stream.device.index), core_device(stream.device.index),
+            stream.ordinal, stream.queue, stream.priority, stream.in_order)
+    except DeviceLostError:
+        l0rt_store_int(&stream.device.lost, 1)
+        raise
     with nogil:
-        mark = slot_acquire(stream.device, False)
+        mark = slot_acquire_kind(stream.device, SLOT_PLAIN)
     if stream.list != NULL:     # another thread was quicker while this one was in the driver
         made.close()
         slot_release(mark)
@@ -73,21 +90,19 @@ cdef int lane_create(l0rt_stream* stream) except -1:
     stream.mark = mark
     _owners.append(made)
     l0rt_store_list(&stream.list, made._h)
+    if watched:
+        tell(STREAM_CREATION, <uint64_t>stream, 0, 0, 0)
     return 0
 
 
-cdef inline int lock(l0rt_stream* stream) except -1 nogil:
-    if not table.alive or stream.list == NULL or stream.device.lost:
-        lane_open(stream)
-    pthread_mutex_lock(&stream.lock)
-    return 0
-
-
-cdef inline int unlock(l0rt_stream* stream, ze_result_t result) except -1 nogil:
-    pthread_mutex_unlock(&stream.lock)
-    if result != ZE_RESULT_SUCCESS:
-        return device_fails(stream.device, result)
-    return 0
+cdef ze_command_list_handle_t lane_share(l0rt_stream* stream) except NULL nogil:
+    cdef ze_result_t r = ZE_RESULT_SUCCESS
+    lock(stream)
+    if not stream.shared:
+        stream.shared = True
+        r = after(stream)
+    unlock(stream, r)
+    return stream.list
 
 
 cdef inline ze_result_t before(l0rt_stream* stream) noexcept nogil:
@@ -95,10 +110,18 @@ cdef inline ze_result_t before(l0rt_stream* stream) noexcept nogil:
     cdef ze_result_t r = ZE_RESULT_SUCCESS
     stream.issued += 1
     if not stream.in_order:
-        if stream.dirty:
+        if stream.dirty or stream.shared:
             r = list_barrier(stream.list, NULL)
         stream.dirty = True
     return r
+
+
+cdef inline ze_result_t after(l0rt_stream* stream) noexcept nogil:
+    """Hold back what other hands append to a list that does not keep the order itself."""
+    if not stream.shared or stream.in_order or not stream.dirty:
+        return ZE_RESULT_SUCCESS
+    stream.dirty = False
+    return list_barrier(stream.list, NULL)
 
 
 cdef int lane_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
@@ -109,7 +132,12 @@ cdef int lane_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbyte
     r = before(stream)
     if r == ZE_RESULT_SUCCESS:
         r = list_copy(stream.list, dst, src, nbytes)
-    return unlock(stream, r)
+    if r == ZE_RESULT_SUCCESS and stream.shared:
+        r = after(stream)
+    unlock(stream, r)
+    if watched:
+        tell(COPY, <uint64_t>stream, <uint64_t>dst, <uint64_t>src, nbytes)
+    return 0
 
 
 cdef int lane_fill(
@@ -118,10 +146,38 @@ cdef int lane_fill(
     if nbytes == 0:
         return 0
     lock(stream)
-    r = before(stream)
-    if r == ZE_RESULT_SUCCESS:
-        r = list_fill(stream.list, dst, pattern, pattern_size, nbytes)
-    return unlock(stream, r)
+    r = fill_locked(stream, <char*>dst, <const char*>pattern, pattern_size, nbytes)
+    if r == ZE_RESULT_SUCCESS and stream.shared:
+        r = after(stream)
+    unlock(stream, r)
+    if watched:
+        tell(FILL, <uint64_t>stream, <uint64_t>dst, nbytes, 0)
+    return 0
+
+
+cdef ze_result_t fill_locked(
+        l0rt_stream* stream, char* dst, const char* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
+    """An engine that fills with short patterns only writes the first one in pieces, then copies what is there."""
+    cdef ze_result_t r
+    cdef size_t piece = max(stream.fill_limit, <size_t>1), filled = 0
+    if pattern_size <= stream.fill_limit:
+        r = before(stream)
+        return r if r != ZE_RESULT_SUCCESS else list_fill(stream.list, dst, pattern, pattern_size, nbytes)
+    while filled < pattern_size:
+        r = before(stream)
+        if r == ZE_RESULT_SUCCESS:
+            r = list_fill(stream.list, dst + filled, pattern + filled, piece, piece)
+        if r != ZE_RESULT_SUCCESS:
+            return r
+        filled += piece
+    while filled < nbytes:
+        r = before(stream)
+        if r == ZE_RESULT_SUCCESS:
+            r = list_copy(stream.list, dst + filled, dst, min(filled, nbytes - filled))
+        if r != ZE_RESULT_SUCCESS:
+            return r
+        filled += min(filled, nbytes - filled)
+    return ZE_RESULT_SUCCESS
 
 
 cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
@@ -140,6 +196,14 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
 
 
 cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    record(stream, slot)
+    if watched:
+        tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
+    return 0
+
+
+cdef int record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    """Untold: a ticket is nobody's event, and may be taken with an allocator's locks held."""
     cdef ze_result_t r
     lock(stream)
     r = record_locked(stream, slot)
@@ -152,16 +216,20 @@ cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_slot* slot
     cdef l0rt_slot* old
     cdef bint recorded = False
+    if stream.kind == STREAM_ADOPTED and stream.list == NULL and stream.ticket != NULL:
+        slot = stream.ticket        # given back: this was its last command
+        slot_retain(slot)
+        return slot
     lock(stream)
     slot = stream.ticket
-    if slot != NULL and slot.seq == stream.issued:
+    if slot != NULL and slot.seq == stream.issued and not stream.shared:
         slot_retain(slot)
         unlock(stream, ZE_RESULT_SUCCESS)
         return slot
     unlock(stream, ZE_RESULT_SUCCESS)
-    slot = slot_acquire(stream.device, False)
+    slot = slot_acquire(stream, False)
     try:
-        lane_record(stream, slot)
+        record(stream, slot)
         recorded = True
     finally:
         if not recorded:
@@ -176,28 +244,92 @@ cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
 
 
 cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    return lane_wait_all(stream, 1, &slot)
+
+
+cdef int lane_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
+    cdef uint32_t i
+    if watched:
+        for i in range(count):
+            tell(EVENT_WAIT, <uint64_t>slots[i], <uint64_t>stream, 0, 0)
+    return wait_untold(stream, count, slots)
+
+
+cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
+    cdef l0rt_slot* needed[AT_ONCE]
+    cdef uint32_t i, n = 0
+    if not table.alive or stream.device.lost:
+        return refuse(stream.device)
+    for i in range(count):
+        if l0rt_load_int(&slots[i].complete) or slots[i].stream == stream:
+            continue
+        if not can_wait_for(stream, slots[i]):
+            if sync_mode:
+                with gil:
+                    implicit_sync("waiting for an event that the stream's device cannot see")
+            slot_wait(slots[i], UINT64_MAX)
+            continue
+        needed[n] = slots[i]
+        n += 1
+        if n == AT_ONCE:
+            wait_for(stream, n, needed)
+            n = 0
+    if n:
+        wait_for(stream, n, needed)
+    return 0
+
+
+cdef bint can_wait_for(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    """Can the stream's list wait for the slot's event? Another driver's means nothing to it, and a counter-based one
+    lives in its own device's memory."""
+    cdef signed char* peer
+    if slot.device == stream.device:
+        return True
+    if slot.device.context != stream.device.context:
+        return False
+    if slot.cache == NULL or slot.cache.kind != SLOT_COUNTER:
+        return True
+    peer = &stream.device.peers[slot.device.index]
+    if peer[0] == 0:
+        with gil:
+            peer[0] = 1 if core_device(stream.device.index).can_access_peer(core_device(slot.device.index)) else -1
+    return peer[0] > 0
+
+
+cdef int wait_for(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
+    """Append one wait for ``count`` events, AT_ONCE at the most."""
+    cdef ze_event_handle_t events[AT_ONCE]
+    cdef l0rt_waited* note
     cdef ze_result_t r
     cdef uint64_t seq
-    if slot.stream == stream or l0rt_load_int(&slot.complete):
-        if not table.alive or stream.device.lost:
-            return refuse(stream.device)
-        return 0
-    if slot.device.context != stream.device.context:
-        slot_wait(slot, UINT64_MAX)     # another driver's event means nothing to this list: the host waits
-        return 0
+    cdef uint32_t i
+    for i in range(count):
+        events[i] = slots[i].event
     lock(stream)
     stream.issued += 1
     seq = stream.issued
-    r = list_wait(stream.list, 1, &slot.event)
+    r = list_wait(stream.list, count, events)
+    if r == ZE_RESULT_SUCCESS:
+        for i in range(count):
+            note = &stream.waited[stream.waits % 4]
+            note.seq = seq
+            note.stream = slots[i].stream
+            note.stream_seq = slots[i].seq
+            stream.waits += 1
     unlock(stream, r)
-    return slot_add_waiter(slot, stream, seq)
+    for i in range(count):
+        slot_add_waiter(slots[i], stream, seq)
+    return 0
 
 
 cdef void progress(l0rt_stream* stream) noexcept nogil:
     """Find out how far the stream is, without waiting: its mark is put behind everything, and looked at later."""
     if pthread_mutex_trylock(&stream.lock) != 0:
         return
-    if stream.marked:
+    if stream.list == NULL:         # given back: its ticket was its last command
+        if stream.ticket != NULL and event_query(stream.ticket.event) == ZE_RESULT_SUCCESS:
+            slot_completed(stream.ticket)
+    elif stream.marked:
         if event_query(stream.mark.event) == ZE_RESULT_SUCCESS:
             slot_completed(stream.mark)
             stream.marked = event_reset(stream.mark.event) != ZE_RESULT_SUCCESS
@@ -209,62 +341,17 @@ cdef void progress(l0rt_stream* stream) noexcept nogil:
 ask_progress_with(progress)
 
 
-cdef int lane_wait_lane(l0rt_stream* stream, l0rt_stream* other) except -1 nogil:
-    cdef l0rt_slot* slot
-    if stream == other or l0rt_load64(&other.done) >= other.issued:
-        return 0
-    slot = lane_ticket(other)
-    try:
-        return lane_wait(stream, slot)
-    finally:
-        slot_release(slot)
-
-
-cdef int poll(l0rt_stream* stream) except -1 nogil:
-    """Ask the driver once, where it can be asked about a whole list. 1: idle, 0: not yet or unknown."""
-    cdef ze_result_t r
-    if l0rt_load_list(&stream.list) == NULL or l0rt_load64(&stream.done) >= stream.issued:
-        return 1
-    if not stream.device.caps.list_sync:
-        return 0
-    lock(stream)
-    r = list_synchronize(stream.list, 0)
-    if r == ZE_RESULT_SUCCESS:
-        l0rt_store64(&stream.done, stream.issued)
-    elif r == ZE_RESULT_NOT_READY:
-        unlock(stream, ZE_RESULT_SUCCESS)
-        return 0
-    unlock(stream, r)
-    return 1
-
-
-cdef int lane_query(l0rt_stream* stream) except -1 nogil:
-    cdef l0rt_slot* slot
-    if not table.alive or stream.device.lost:
-        return refuse(stream.device)
-    if poll(stream):
-        return 1
-    if stream.device.caps.list_sync:
-        return 0
-    slot = lane_ticket(stream)
-    try:
-        return slot_query(slot)
-    finally:
-        slot_release(slot)
-
-
-cdef int lane_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil:
-    """Wait for what has been appended so far; others may go on appending meanwhile."""
-    cdef l0rt_slot* slot
-    if not table.alive or stream.device.lost:
-        return refuse(stream.device)
-    if poll(stream):
-        return 1
-    slot = lane_ticket(stream)
-    try:
-        return slot_wait(slot, timeout_ns)
-    finally:
-        slot_release(slot)
+cdef void lane_give_back(l0rt_stream* stream) noexcept nogil:
+    cdef l0rt_slot* last
+    if table.alive and not stream.device.lost:
+        last = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(stream)
+        if last == NULL:
+            with gil:
+                PyErr_Clear()       # a lost device: nothing of the stream is waited for any more
+        slot_release(last)
+    pthread_mutex_lock(&stream.lock)
+    l0rt_store_list(&stream.list, NULL)
+    pthread_mutex_unlock(&stream.lock)
 
 
 def _close():

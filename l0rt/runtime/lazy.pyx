@@ -47,14 +47,22 @@ DRAIN, LISTS, EVENTS, MEMORY, CONTEXTS = range(5)
 
 
 def on_exit(phase, closer):
-    """Run ``closer`` once at interpreter exit, in the order of the phases, if anything was initialised."""
+    """Run ``closer`` once at interpreter exit, in the order of the phases, if anything was initialised.
+
+    One that returns False ends it there.
+    """
     _closers.append((phase, closer))
 
 
 def _at_exit():
+    """Leave in order. What cannot come to rest is left to the system: to destroy what a hung device or another thread
+    still uses would hang or crash."""
     if not _forked:
-        for _, closer in sorted(_closers, key=lambda entry: entry[0]):
-            closer()
+        for phase, closer in sorted(_closers, key=lambda entry: entry[0]):
+            if phase != DRAIN and threading.active_count() > 1:
+                break
+            if closer() is False:
+                break
     for lazy in _everybody:
         (<LazyInit>lazy).state = CLOSED
     table.alive = 0

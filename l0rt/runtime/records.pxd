@@ -1,8 +1,8 @@
 # The map: what the runtime keeps in C for a device, a stream, a native event and a thread. Records live until the
-# process exits, so a borrowed pointer to one never dangles; only an adopted stream's record dies with its owner.
+# process exits, so a borrowed pointer to one never dangles.
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from posix.types cimport pid_t
 
 from l0rt.core.device cimport l0rt_device_info
@@ -24,12 +24,17 @@ cdef extern from *:
     #define l0rt_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
     #define l0rt_publish(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
     #define l0rt_bump(p, v) __atomic_add_fetch((p), (v), __ATOMIC_ACQ_REL)
+    static inline void l0rt_raise64(uint64_t *p, uint64_t v) { /* to v, never back */
+      uint64_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+      while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+    }
     #define L0RT_MAX_DEVICES 64
     #define L0RT_POOL_STREAMS 32
     #endif
     """
     uint64_t l0rt_load64 "l0rt_acquire"(const uint64_t*) noexcept nogil
     void l0rt_store64 "l0rt_publish"(uint64_t*, uint64_t) noexcept nogil
+    void l0rt_raise64(uint64_t*, uint64_t) noexcept nogil
     int l0rt_load_int "l0rt_acquire"(const int*) noexcept nogil
     void l0rt_store_int "l0rt_publish"(int*, int) noexcept nogil
     int l0rt_add_int "l0rt_bump"(int*, int) noexcept nogil
@@ -45,11 +50,21 @@ cdef struct l0rt_waiter:
     uint64_t seq
 
 
+# What a slot's native event can do: nothing but be signalled; carry a timestamp; be signalled anew at any time.
+cdef enum:
+    SLOT_PLAIN = 0
+    SLOT_TIMED = 1
+    SLOT_COUNTER = 2
+
+
 # One native event with a life cycle: free, recorded (refs > 0), retired (refs 0, perhaps still in flight), free.
 # A slot in flight is never reset: neither before its signal, nor while a stream may still have to pass it.
+# Counter-based events need no such care: a wait is bound to the signal appended before it, so they are free as soon as
+# refs is 0.
 cdef struct l0rt_slot:
     ze_event_handle_t event
     l0rt_slot* next             # in the free list or the queue of the retired
+    l0rt_slotcache* cache       # where it goes back to; NULL: it belongs to one event for good
     l0rt_device* device
     uint64_t* ticks             # where the device writes its clock; NULL: no timing
     l0rt_stream* stream         # recorded on this stream,
@@ -67,9 +82,23 @@ cdef struct l0rt_slotcache:
     l0rt_slot* free
     l0rt_slot* retired          # oldest first
     l0rt_slot* retired_last
-    bint timing
+    int kind
     uint64_t made               # native events made so far
     uint64_t retired_count
+
+
+# A wait that a stream was given, for the report of streams that are stuck.
+cdef struct l0rt_waited:
+    uint64_t seq                # the stream's own command,
+    l0rt_stream* stream         # and what it waits for
+    uint64_t stream_seq
+
+
+# Where a stream comes from: the pool hands it out to many, one holder has it, or its list is somebody else's.
+cdef enum:
+    STREAM_POOLED = 0
+    STREAM_LEASED = 1
+    STREAM_ADOPTED = 2
 
 
 cdef struct l0rt_stream:
@@ -79,6 +108,9 @@ cdef struct l0rt_stream:
     PyObject* object                # its canonical l0rt.Stream, immortal; NULL until somebody asks
     int64_t id
     int priority                    # -1 high, 0 normal, 1 low
+    int ordinal                     # its queue group,
+    int queue                       # and the queue in it
+    size_t fill_limit               # longest pattern that its engine fills with
     bint in_order                   # the list keeps the order; else l0rt puts barriers between commands
     bint dirty                      # not in order, and something was appended since the last barrier
     l0rt_slot* mark                 # recorded behind everything, when the recycling asks how far the stream is
@@ -87,6 +119,12 @@ cdef struct l0rt_stream:
     uint64_t issued                 # commands appended so far
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL
+    bint shared                     # its list is in other hands too: what was appended is not only what l0rt counts
+    int kind
+    int live                        # not a pool stream: somebody holds it
+    l0rt_stream* next               # not a pool stream: the device's next such
+    l0rt_waited waited[4]           # its last waits, a ring
+    uint32_t waits
 
 
 cdef struct l0rt_device:
@@ -97,10 +135,13 @@ cdef struct l0rt_device:
     l0rt_device_info* info
     int lost                        # sticky: every later call raises DeviceLostError
     bint is_software
+    bint counter_based          # events are counter-based, but for those with timing
     uint64_t next_stream[3]         # round robin, by priority
     l0rt_stream default_stream
     l0rt_stream pool[3][32]         # by priority: high, normal, low
-    l0rt_slotcache slots[2]         # without and with timing
+    l0rt_stream* others             # beside the pool: leased, for a copy engine, adopted
+    l0rt_slotcache slots[3]         # by kind
+    signed char peers[64]           # for a counter-based event of that device: 0 not asked yet, 1 waits, -1 cannot
     void* heap                      # its cached memory, NULL until the first allocation
     void* host_heap                 # pinned memory of its context, shared by the context's devices
 

@@ -8,13 +8,14 @@ from libc.stdint cimport UINT64_MAX
 from libc.string cimport memcpy
 
 from l0rt.runtime.device_allocator cimport raise_status
-from l0rt.runtime.eventcache cimport slot_acquire, slot_release, slot_wait
+from l0rt.runtime.eventcache cimport slot_acquire, slot_release
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc
 from l0rt.runtime.lane cimport lane_copy, lane_record
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport l0rt_block
+from l0rt.runtime.waits cimport slot_wait
 
 cdef size_t CHUNK = 4 << 20
 
@@ -33,7 +34,7 @@ cdef int chunk_wait(Chunk* chunk) except -1 nogil:
 
 
 cdef int chunk_mark(Chunk* chunk, l0rt_stream* stream) except -1 nogil:
-    chunk.slot = slot_acquire(stream.device, False)
+    chunk.slot = slot_acquire(stream, False)
     return lane_record(stream, chunk.slot)
 
 

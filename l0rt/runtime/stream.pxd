@@ -4,6 +4,7 @@ from l0rt.runtime.records cimport l0rt_stream
 
 cdef class Stream(Lane):
     cdef object __weakref__
+    cdef bint holds             # one hold on an adopted list
 
 
 cdef object stream_object(l0rt_stream* stream)

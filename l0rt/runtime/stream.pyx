@@ -16,12 +16,24 @@ from l0rt.runtime.current cimport (
 )
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
+from l0rt.runtime.idle cimport lane_query, lane_synchronize_by, lane_wait_lane
 from l0rt.runtime.interfaces cimport call, get_slots, other as chosen, registered, set_slots, slots
-from l0rt.runtime.lane cimport Lane, lane_open, lane_query, lane_synchronize, lane_wait_lane
+from l0rt.runtime.lane cimport Lane, lane_share
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
-from l0rt.runtime.streampool cimport device_synchronize, pool_stream, stream_by_id
+from l0rt.runtime.streampool cimport (
+    adopt_list,
+    device_synchronize,
+    hold_adopted,
+    pool_stream,
+    release_adopted,
+    stream_by_id,
+)
+from l0rt.runtime.stuck cimport log_stuck
+from l0rt.runtime.waits cimport stream_policy
+from l0rt.ze.api cimport ze_command_list_handle_t
 
+from l0rt.runtime import callbacks
 from l0rt.runtime.devices import device_count, lazy
 
 
@@ -56,6 +68,9 @@ Streams are equal if they are the same queue. In a with block the stream and its
             id = stream_id
             index = index_of(device_index if device is None else device, current_device(), lazy.device_type)
             self.ptr = stream_by_id(device_at(index), id)
+            if self.ptr.kind == STREAM_ADOPTED:
+                hold_adopted(self.ptr)
+                self.holds = True
 
     @staticmethod
     def priority_range():
@@ -69,16 +84,49 @@ Streams are equal if they are the same queue. In a with block the stream and its
             idle = lane_query(self.ptr)
         return idle
 
-    def synchronize(self, timeout=None):
+    def synchronize(self, timeout=None, *, policy=None):
         """Block until all work given to the stream so far is done.
 
-        With ``timeout`` in seconds, return whether it was done in that time. Ctrl-C interrupts.
+        With ``timeout`` in seconds, return whether it was done in that time. Ctrl-C interrupts. ``policy`` says how
+        to wait: ``spin``, ``yield`` or ``block``; None is what the setting ``xpu.stream.wait_policy`` says.
         """
         cdef uint64_t limit = timeout_ns(timeout)
+        cdef int how = stream_policy(policy)
         cdef bint idle
         with nogil:
-            idle = lane_synchronize(self.ptr, limit)
+            idle = lane_synchronize_by(self.ptr, limit, how)
+        if not idle:
+            log_stuck(self.ptr)
         return None if timeout is None else idle
+
+    def add_callback(self, function, /, *args):
+        """Call ``function(*args)`` on the host once everything given to the stream so far is done.
+
+        Callbacks of one stream run one after another, on a thread of their own; later work of the stream does not
+        wait for them. What they raise goes to `sys.unraisablehook`.
+        """
+        if not callable(function):
+            raise TypeError(f"a callback is callable, {type(function).__name__} is not")
+        callbacks.add(<size_t>self.ptr, self.record_event(), function, args)
+
+    @staticmethod
+    def from_handle(handle, *, device=None, owner=None):
+        """Adopt a foreign immediate ``ze_command_list_handle_t``, an int, as a stream of ``device``.
+
+        The list must be of l0rt's context. It is used as long as this object, or another from the same handle, is
+        there, is never destroyed, and ``owner`` is kept alive for it. Appending to it from two threads at once is for
+        the caller to prevent.
+        """
+        cdef l0rt_device* on
+        cdef l0rt_stream* stream
+        if not isinstance(handle, int) or isinstance(handle, bool) or not 0 < handle < 1 << 64:
+            raise ValueError(f"a command list's handle is an address, got {handle!r}")
+        lazy.init()
+        on = device_at(index_of(device, current_device(), lazy.device_type))
+        stream = adopt_list(on, <ze_command_list_handle_t><size_t>handle, owner)
+        made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=on.index)
+        release_adopted(stream)     # the object has a hold of its own
+        return made
 
     def wait_event(self, Event event not None):
         """Make later work of this stream wait for ``event``; the host goes on at once."""
@@ -128,9 +176,10 @@ Streams are equal if they are the same queue. In a with block the stream and its
     @property
     def native_handle(self):
         """The ``ze_command_list_handle_t`` as an integer; makes the list if need be."""
+        cdef ze_command_list_handle_t handle
         with nogil:
-            lane_open(self.ptr)
-        return <size_t>self.ptr.list
+            handle = lane_share(self.ptr)
+        return <size_t>handle
 
     @property
     def _as_parameter_(self):
@@ -139,7 +188,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
     @property
     def hw_queue(self):
         """The ``(ordinal, index)`` of the hardware queue behind the stream; streams that share one take turns."""
-        return self.ptr.device.info.compute_ordinal, self.ptr.id % max(self.ptr.device.info.compute_queues, 1)
+        return self.ptr.ordinal, self.ptr.queue
 
     def __l0_stream__(self):
         """Return ``(0, "cmdlist_immediate", handle)``: the protocol's version, the kind, the native handle."""
@@ -168,6 +217,10 @@ Streams are equal if they are the same queue. In a with block the stream and its
 
     def __copy__(self):
         return self
+
+    def __dealloc__(self):
+        if self.holds:
+            release_adopted(self.ptr)
 
     def __reduce__(self):
         raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it again")
@@ -203,12 +256,17 @@ set_slots(Stream, &_choosing)
 
 
 cdef object stream_object(l0rt_stream* stream):
-    """The stream's canonical object, made once and kept for the life of the process."""
+    """The stream's canonical object, made once and kept for the life of the process; a new one for an adopted list."""
     cdef XpuStream made
+    if stream.kind == STREAM_ADOPTED:
+        if not stream.live:
+            raise RuntimeError("the stream's list was given back to its owner")
+        return XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=stream.device.index)
     if stream.object == NULL:
         made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=stream.device.index)
-        Py_INCREF(made)
-        stream.object = <PyObject*>made
+        if stream.object == NULL:       # a finalizer may have run, and another thread in it
+            Py_INCREF(made)
+            stream.object = <PyObject*>made
     return <object>stream.object
 
 
@@ -240,11 +298,12 @@ def set_stream(Lane stream not None):
 def current_raw_stream(device=None):
     """Return the native handle of the current stream on ``device`` as an integer; no Stream object is made."""
     cdef l0rt_stream* stream
+    cdef ze_command_list_handle_t handle
     lazy.init()
     stream = c_current_stream(checked_index(device))
     with nogil:
-        lane_open(stream)
-    return <size_t>stream.list
+        handle = lane_share(stream)
+    return <size_t>handle
 
 
 def synchronize(device=None, /, *, timeout=None):
@@ -259,6 +318,8 @@ def synchronize(device=None, /, *, timeout=None):
         record = device_at(checked_index(device))
         with nogil:
             idle = device_synchronize(record, limit)
+        if not idle:
+            log_stuck(&record.default_stream)
     return None if timeout is None else idle
 
 

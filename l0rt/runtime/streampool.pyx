@@ -1,11 +1,21 @@
-"""The stream pool: 32 streams a device and priority, handed out in turn; the device's default stream beside them."""
+"""The stream pool: 32 streams a device and priority, handed out in turn; the device's default stream beside them.
+
+Beside the pool are streams with one holder: leased ones, and those over adopted lists. Their records are made when
+they are needed, chained at the device, and used again once their holder has gone.
+"""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.stdlib cimport calloc
 
-from l0rt.runtime.devices cimport device_at, device_total
-from l0rt.runtime.eventcache cimport host_clock_ns
-from l0rt.runtime.lane cimport lane_synchronize
+from l0rt.core.cmdlist cimport list_facts
+from l0rt.runtime.devices cimport device_at, device_total, fill_stream
+from l0rt.runtime.eventcache cimport slot_acquire_kind
+from l0rt.runtime.idle cimport lane_synchronize
+from l0rt.runtime.lane cimport lane_give_back, progress
 from l0rt.runtime.records cimport *
+from l0rt.runtime.waits cimport host_clock_ns
+from l0rt.runtime.watch cimport DEVICE_SYNCHRONIZATION, STREAM_CREATION, tell, watched
+from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t
 
 from l0rt import config
 from l0rt.errors import L0Error
@@ -18,8 +28,11 @@ cdef extern from *:
     uint64_t l0rt_next(uint64_t*) noexcept nogil
 
 cdef uint64_t EXIT_WAIT_NS = 5_000_000_000
+cdef enum:
+    FIRST_OTHER = 1 + 3 * 32    # the first id behind the pool's
 
 cdef int _size = 0  # read with the first hand-out
+cdef dict _owners = {}  # of adopted lists: kept alive as long as the stream is
 
 
 cdef int read_size() except -1:
@@ -38,40 +51,172 @@ cdef l0rt_stream* pool_stream(l0rt_device* device, int priority) except NULL nog
 
 
 cdef l0rt_stream* stream_by_id(l0rt_device* device, int64_t id) except NULL nogil:
-    """Find a stream again by its id: 0 is the default stream, the pool's follow."""
+    """Find a stream again by its id: 0 is the default stream, the pool's follow, then those that have a holder."""
+    cdef l0rt_stream* stream
     if id == 0:
         return &device.default_stream
-    if 1 <= id <= 3 * L0RT_POOL_STREAMS:
+    if 1 <= id < FIRST_OTHER:
         return &device.pool[(id - 1) // L0RT_POOL_STREAMS][(id - 1) % L0RT_POOL_STREAMS]
+    stream = device.others
+    while stream != NULL:
+        if stream.id == id and stream.live:
+            return stream
+        stream = stream.next
     with gil:
         raise ValueError(f"device {device.index} has no stream with the id {id}")
 
 
-cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil:
-    """Wait for everything that was appended to any stream of the device."""
+cdef l0rt_stream* next_stream(l0rt_device* device, l0rt_stream* last) noexcept nogil:
+    cdef int64_t id
+    if last == NULL:
+        return &device.default_stream
+    if last.id >= FIRST_OTHER:
+        return last.next
+    id = last.id
+    if id + 1 == FIRST_OTHER:
+        return device.others
+    return &device.pool[id // L0RT_POOL_STREAMS][id % L0RT_POOL_STREAMS]
+
+
+cdef int synchronize_all(l0rt_device* device, uint64_t timeout_ns, bint adopted) except -1 nogil:
     cdef uint64_t start = host_clock_ns(), spent = 0
-    cdef l0rt_stream* stream
-    cdef int i
-    for i in range(3 * L0RT_POOL_STREAMS + 1):
-        stream = stream_by_id(device, i)
-        if stream.issued == 0:
+    cdef l0rt_stream* stream = NULL
+    while True:
+        stream = next_stream(device, stream)
+        if stream == NULL:
+            return 1
+        if (stream.issued == 0 and not stream.shared) or (stream.kind == STREAM_ADOPTED and not adopted):
             continue
         if timeout_ns != UINT64_MAX:
             spent = min(host_clock_ns() - start, timeout_ns)
         if not lane_synchronize(stream, timeout_ns - spent if timeout_ns != UINT64_MAX else UINT64_MAX):
             return 0
-    return 1
+
+
+cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil:
+    """Wait for everything that was appended to any stream of the device, through l0rt or beside it."""
+    cdef int idle = synchronize_all(device, timeout_ns, True)
+    if idle and watched:
+        tell(DEVICE_SYNCHRONIZATION, device.index, 0, 0, 0)
+    return idle
+
+
+cdef l0rt_stream* add_other(l0rt_device* device, int priority, bint copies, int kind) except NULL:
+    cdef l0rt_stream* stream = <l0rt_stream*>calloc(1, sizeof(l0rt_stream))
+    if stream == NULL:
+        raise MemoryError()
+    fill_stream(stream, device, FIRST_OTHER if device.others == NULL else device.others.id + 1, priority, copies)
+    stream.kind = kind
+    stream.live = 1
+    stream.next = device.others
+    l0rt_store64(<uint64_t*>&device.others, <uint64_t>stream)   # complete before a walker without the GIL sees it
+    return stream
+
+
+cdef l0rt_stream* lease_stream(l0rt_device* device, int priority, bint copies) except NULL:
+    cdef bint on_copy_engine = copies and device.info.copy_ordinal >= 0
+    cdef int ordinal = device.info.copy_ordinal if on_copy_engine else device.info.compute_ordinal
+    cdef l0rt_stream* stream = device.others
+    while stream != NULL:
+        if (stream.kind == STREAM_LEASED and not stream.live and stream.priority == priority
+                and stream.ordinal == ordinal):
+            stream.live = 1
+            return stream
+        stream = stream.next
+    return add_other(device, priority, on_copy_engine, STREAM_LEASED)
+
+
+cdef void return_stream(l0rt_stream* stream) noexcept:
+    stream.live = 0
+
+
+cdef l0rt_stream* find_list(l0rt_device* device, ze_command_list_handle_t list) noexcept:
+    cdef l0rt_stream* stream = next_stream(device, NULL)
+    while stream != NULL:
+        if stream.list == list:
+            return stream
+        stream = next_stream(device, stream)
+    return NULL
+
+
+cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list, owner) except NULL:
+    cdef l0rt_stream* stream = find_list(device, list)
+    cdef ze_device_handle_t on = device.handle
+    cdef int ordinal = device.info.compute_ordinal
+    cdef bint immediate = True
+    cdef l0rt_slot* mark
+    if stream != NULL:          # adopted before, or l0rt's own
+        hold_adopted(stream)
+        return stream
+    with nogil:
+        list_facts(list, &immediate, &on, &ordinal)
+    if not immediate:
+        raise ValueError("only immediate command lists can be adopted: a regular one runs nothing by itself")
+    if on != device.handle:
+        raise ValueError(f"the command list is not of device {device.index}")
+    stream = device.others
+    while stream != NULL:       # a record whose last mark was passed: nothing of its former list is in flight
+        if stream.kind == STREAM_ADOPTED and not stream.live:
+            progress(stream)
+            if l0rt_load64(&stream.done) >= stream.issued:
+                break
+        stream = stream.next
+    if stream == NULL:
+        with nogil:
+            mark = slot_acquire_kind(device, SLOT_PLAIN)
+        stream = add_other(device, 0, False, STREAM_ADOPTED)
+        stream.mark = mark
+    stream.live = 1
+    stream.ordinal = ordinal
+    stream.fill_limit = device.info.copy_fill_pattern if ordinal == device.info.copy_ordinal else <size_t>-1
+    stream.in_order = False     # nobody can be asked: barriers are right for either kind
+    stream.shared = stream.dirty = True
+    _owners[<size_t>stream] = owner
+    l0rt_store_list(&stream.list, list)
+    if watched:
+        tell(STREAM_CREATION, <uint64_t>stream, 0, 0, 0)
+    return stream
+
+
+cdef void hold_adopted(l0rt_stream* stream) noexcept:
+    if stream.kind == STREAM_ADOPTED:
+        stream.live += 1
+
+
+cdef void release_adopted(l0rt_stream* stream) noexcept:
+    if stream.kind == STREAM_ADOPTED:
+        stream.live -= 1
+        if stream.live == 0:
+            with nogil:
+                lane_give_back(stream)
+            _owners.pop(<size_t>stream, None)
+
+
+def pool_state(int index):
+    """Return how many streams of device ``index`` have a list, are leased, adopted, and idle in the lease's store."""
+    cdef l0rt_device* device = device_at(index)
+    cdef l0rt_stream* stream = next_stream(device, NULL)
+    state = {"open": 0, "leased": 0, "returned": 0, "adopted": 0}
+    while stream != NULL:
+        state["open"] += stream.list != NULL
+        state["leased"] += stream.kind == STREAM_LEASED and stream.live
+        state["returned"] += stream.kind == STREAM_LEASED and not stream.live
+        state["adopted"] += stream.kind == STREAM_ADOPTED and stream.live > 0
+        stream = next_stream(device, stream)
+    return state
 
 
 def drain():
-    """Wait for all devices, as long as an exiting process may take; a device that cannot finish is left alone."""
+    """Wait for all devices, as long as an exiting process may take; return whether all came to rest."""
     cdef int i
     for i in range(device_total()):
         try:
             with nogil:
-                device_synchronize(device_at(i), EXIT_WAIT_NS)
+                if not synchronize_all(device_at(i), EXIT_WAIT_NS, False):  # adopted lists may be gone by now
+                    device_at(i).lost = 1
         except (L0Error, RuntimeError, KeyboardInterrupt):
             device_at(i).lost = 1
+    return not any(device_at(i).lost for i in range(device_total()))
 
 
 on_exit(DRAIN, drain)

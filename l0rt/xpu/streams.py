@@ -1,6 +1,5 @@
 """torch.xpu's streams and events."""
 
-from l0rt.errors import UnsupportedError as _UnsupportedError
 from l0rt.runtime import event as _event
 from l0rt.runtime import stream as _stream
 from l0rt.runtime.stream import XpuStream as Stream
@@ -63,8 +62,11 @@ def synchronize(device=None):
 
 
 def get_stream_from_external(data_ptr, device=None):
-    """Adopt a foreign command list as a stream: not possible yet."""
-    raise _UnsupportedError("a foreign command list cannot be adopted yet: give l0rt's streams to the other library")
+    """Adopt a foreign immediate ``ze_command_list_handle_t``, of ``device`` (the current one by default), as a stream.
+
+    The caller keeps the list alive; `Stream.from_handle` can do that.
+    """
+    return Stream.from_handle(data_ptr, device=device)
 
 
 def _set_stream_by_id(stream_id, device_index, device_type="xpu"):

@@ -14,6 +14,8 @@ ctypedef struct l0rt_caps:
     bint global_ts
     bint device_status
     bint init_drivers
+    bint cb_pool              # event pools of counter-based events (for in-order immediate lists)
+    bint cb_events            # any way of counter-based events
     uint32_t api_version      # major << 16 | minor
     uint32_t driver_version   # as zeDriverGetProperties gives it
     uint32_t build            # Intel's build number, 0 for another driver

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset, strncmp
+from libc.string cimport memset
 
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK
@@ -37,7 +37,9 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     caps.build = caps.driver_version & 0xFFFF if intel else 0
 
     off = config.get("disable")
-    caps.list_sync = ze.zeCommandListHostSynchronize != NULL and "list_sync" not in off
+    # A newer loader exports functions that an older driver behind it lacks: then its version tells.
+    caps.list_sync = (ze.zeCommandListHostSynchronize != NULL and caps.api_version >= 0x10006
+                      and "list_sync" not in off)
     caps.free_ext = ze.zeMemFreeExt != NULL and "free_ext" not in off
     caps.global_ts = ze.zeDeviceGetGlobalTimestamps != NULL and "global_ts" not in off
     caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off
@@ -48,9 +50,12 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
         or "ZE_extension_relaxed_allocation_limits" in extensions)
     caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
     caps.vmm = "vmm" not in off and device != NULL and _virtual_probe(driver, device)
-    ours = strncmp(device_properties.name, b"l0rt CPU device", 15) == 0
-    trusted = caps.build >= IN_ORDER_BUILD if intel else ours or caps.api_version >= 0x10007
-    caps.inorder = trusted and device != NULL and "inorder" not in off and _in_order_probe(driver, device)
+    trusted = caps.build >= IN_ORDER_BUILD if intel else caps.api_version >= 0x10007
+    plain = _list_probe(driver, device, False, &caps.list_sync)
+    caps.inorder = plain and trusted and "inorder" not in off and _list_probe(driver, device, True, &caps.list_sync)
+    caps.cb_pool = (caps.inorder and not off & {"cb_events", "cb_pool"}
+                    and "ZE_experimental_event_pool_counter_based" in extensions and _counter_pool_probe(driver))
+    caps.cb_events = caps.cb_pool
     return 0
 
 
@@ -101,23 +106,58 @@ cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) e
     return r == ZE_RESULT_SUCCESS
 
 
-cdef bint _in_order_probe(ze_driver_handle_t driver, ze_device_handle_t device) except -1:
-    """Can an in-order immediate list be made? A layer older than the flag refuses it before any driver is asked."""
+cdef bint _list_probe(ze_driver_handle_t driver, ze_device_handle_t device, bint in_order, bint* sync) except -1:
+    """Can an immediate list be made, and be asked as a whole?
+
+    A layer older than the flag refuses it before any driver is asked; a loader newer than the driver has a function
+    that the driver lacks.
+    """
     cdef ze_context_desc_t context_desc
     cdef ze_context_handle_t context = NULL
     cdef ze_command_queue_desc_t desc
     cdef ze_command_list_handle_t made = NULL
     cdef ze_result_t r
+    if device == NULL:
+        return False
     memset(&context_desc, 0, sizeof(context_desc))
     context_desc.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC
     memset(&desc, 0, sizeof(desc))
     desc.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC
-    desc.flags = ZE_COMMAND_QUEUE_FLAG_IN_ORDER
+    desc.flags = ZE_COMMAND_QUEUE_FLAG_IN_ORDER if in_order else 0
     desc.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
     with nogil:
         CHECK(ze.zeContextCreate(driver, &context_desc, &context))
         r = ze.zeCommandListCreateImmediate(context, device, &desc, &made)
         if r == ZE_RESULT_SUCCESS:
+            if sync[0]:
+                sync[0] = ze.zeCommandListHostSynchronize(made, 0) == ZE_RESULT_SUCCESS
             CHECK(ze.zeCommandListDestroy(made))
+        CHECK(ze.zeContextDestroy(context))
+    return r == ZE_RESULT_SUCCESS
+
+
+cdef bint _counter_pool_probe(ze_driver_handle_t driver) except -1:
+    """Can a pool of counter-based events be made?"""
+    cdef ze_context_desc_t context_desc
+    cdef ze_context_handle_t context = NULL
+    cdef ze_event_pool_counter_based_exp_desc_t counter_based
+    cdef ze_event_pool_desc_t desc
+    cdef ze_event_pool_handle_t made = NULL
+    cdef ze_result_t r
+    memset(&context_desc, 0, sizeof(context_desc))
+    context_desc.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC
+    memset(&counter_based, 0, sizeof(counter_based))
+    counter_based.stype = ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC
+    counter_based.flags = ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_IMMEDIATE
+    memset(&desc, 0, sizeof(desc))
+    desc.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC
+    desc.pNext = &counter_based
+    desc.flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE
+    desc.count = 1
+    with nogil:
+        CHECK(ze.zeContextCreate(driver, &context_desc, &context))
+        r = ze.zeEventPoolCreate(context, &desc, 0, NULL, &made)
+        if r == ZE_RESULT_SUCCESS:
+            CHECK(ze.zeEventPoolDestroy(made))
         CHECK(ze.zeContextDestroy(context))
     return r == ZE_RESULT_SUCCESS

@@ -134,7 +134,9 @@ free(block)
 
 def test_guards_and_events_over_the_guard_table(built):
     code = """
-from foreign.by_mistake import events, guards
+from foreign.by_mistake import events, guards, more_guards
+assert more_guards(1) == (0, 1, 1, 1, 1)
+assert more_guards(0) == (0, 0, 1, 1, 1)
 assert guards(1) == (1, 0, 0, 1, 1)
 assert guards(0) == (0, 0, 0, 1, 1)
 assert events() == (1, 1)

@@ -1,6 +1,11 @@
-"""Random programs of copies, fills, events and waits on several streams, beside a model that runs them in order."""
+"""Random programs of copies, fills, events and waits on several streams, beside a model that runs them in order.
+
+A `Program` is one thread's. Several run at once on streams that they share: each keeps its own buffers and events, so
+each has its own model, while the streams' order, the events' recycling and the locks are everybody's.
+"""
 
 import random
+import threading
 
 import l0rt
 import l0rt.accelerator as acc
@@ -15,11 +20,11 @@ class Program:
     ``forgetful``: leave every such wait out. Where the driver uses its freedom, the bytes come out wrong.
     """
 
-    def __init__(self, seed, steps=60, forgetful=False):
+    def __init__(self, seed, steps=60, forgetful=False, devices=1):
         self.choice = random.Random(seed)
         self.forgetful = forgetful
         self.steps = steps
-        self.streams = [acc.Stream(priority=i % 3 - 1) for i in range(STREAMS)]
+        self.streams = [acc.Stream(i % devices, priority=i % 3 - 1) for i in range(STREAMS)]
         self.events = [l0rt.Event(enable_timing=i % 2 == 0) for i in range(STREAMS)]  # recorded anew with every step
         self.buffers = [l0rt.empty(NBYTES, stream=self.streams[i]) for i in range(BUFFERS)]
         self.model = [np.zeros(NBYTES, "u1") for _ in range(BUFFERS)]
@@ -56,7 +61,7 @@ class Program:
     def leave(self, s, reads=(), writes=()):
         """Mark the point behind the command just given to stream ``s``."""
         if self.choice.random() < 0.3:
-            self.events[s] = l0rt.Event()
+            self.events[s] = l0rt.Event(enable_timing=self.choice.random() < 0.3)
         event = self.events[s]
         event.record(self.streams[s])
         for b in writes:
@@ -109,3 +114,29 @@ def wrong_buffers(seed, **options):
     """Run a program; return the indices of the buffers whose bytes differ from the model's."""
     got, expected = Program(seed, **options).run()
     return [i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if not np.array_equal(a, b)]
+
+
+def wrong_in_threads(seed, threads=4, **options):
+    """Run ``threads`` programs at once on the same streams; return what is wrong, thread -> buffers, or its failure."""
+    wrong, gate = {}, threading.Barrier(threads)
+
+    def run(thread):
+        try:
+            program = Program(1000 * seed + thread, **options)
+            program.streams = shared
+            gate.wait()
+            got, expected = program.run()
+            bad = [i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if not np.array_equal(a, b)]
+            if bad:
+                wrong[thread] = bad
+        except BaseException as failure:
+            wrong[thread] = repr(failure)
+            gate.abort()
+
+    shared = Program(seed, **options).streams
+    running = [threading.Thread(target=run, args=(thread,)) for thread in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return wrong

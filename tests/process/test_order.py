@@ -7,34 +7,56 @@ import pytest
 from helpers.process import run_python
 from helpers.rings import TESTS
 
-SEEDS = 2000 if os.environ.get("L0RT_TEST_SOAK") == "1" else 200
-CHAOS = 2000 if os.environ.get("L0RT_TEST_SOAK") == "1" else 40
+SOAK = os.environ.get("L0RT_TEST_SOAK") == "1"
 PROGRAMS = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
-from helpers.programs import wrong_buffers
+from helpers.programs import wrong_buffers, wrong_in_threads
 """
+WAYS = {  # how the driver keeps order, and what its events are
+    "in order": {},
+    "in order, counter-based": {"L0RT_EVENTS": "cb"},
+    "no list_sync, counter-based": {"L0RT_EVENTS": "cb", "L0RT_DISABLE": "list_sync"},
+    "not in order": {"L0RT_DISABLE": "inorder"},
+    "neither in order nor list_sync": {"L0RT_DISABLE": "inorder,list_sync"},
+    "22.43": {"L0RT_CPU_PROFILE": "neo-22.43"},
+    "counter-based events refused": {"L0RT_EVENTS": "cb", "L0RT_DISABLE": "cb_events"},
+}
 
 
-@pytest.mark.parametrize("disabled", ["", "inorder", "list_sync", "inorder,list_sync"])
-def test_programs_equal_the_sequential_model_without(disabled):
-    code = PROGRAMS + f"print({{seed: w for seed in range({SEEDS}) if (w := wrong_buffers(seed))}})"
-    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_DISABLE": disabled}, timeout=1800)
+def check(code, env):
+    result = run_python(PROGRAMS + code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, **env}, timeout=7200)
     assert (result.returncode, result.stdout, result.stderr) == (0, "{}\n", "")
 
 
-@pytest.mark.parametrize("disabled", ["", "inorder,list_sync"])
-def test_programs_equal_the_sequential_model_on_a_driver_that_uses_its_freedom(disabled):
-    for chaos in range(1, 4):
-        code = PROGRAMS + f"print({{seed: w for seed in range({CHAOS}) if (w := wrong_buffers(seed))}})"
-        result = run_python(
-            code, {"L0RT_DRIVER": "cpu", "L0RT_DISABLE": disabled, "L0RT_CPU_CHAOS": chaos}, timeout=3600
+@pytest.mark.parametrize("way", WAYS)
+def test_programs_equal_the_sequential_model(way):
+    seeds = 2000 if SOAK else 150
+    check(f"print({{seed: w for seed in range({seeds}) if (w := wrong_buffers(seed))}})", WAYS[way])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_programs_on_two_devices_and_a_driver_that_uses_its_freedom(way):
+    """The chaos seed decides the driver's delays, the program's seed what is done: a slice of both at once."""
+    for chaos in range(1, 5 if SOAK else 2):
+        seeds = range(500 * (chaos - 1), 500 * chaos) if SOAK else range(40)
+        check(
+            f"print({{seed: w for seed in {seeds!r} if (w := wrong_buffers(seed, devices=2))}})",
+            {**WAYS[way], "L0RT_CPU_CHAOS": chaos},
         )
-        assert (result.returncode, result.stdout, result.stderr) == (0, "{}\n", "")
 
 
-def test_a_program_without_its_waits_is_found_out():
+@pytest.mark.parametrize("way", WAYS)
+def test_programs_of_several_threads_on_the_same_streams(way):
+    seeds = range(500 if SOAK else 12)
+    code = f"print({{seed: w for seed in {seeds!r} if (w := wrong_in_threads(seed, devices=1 + seed % 2))}})"
+    check(code, {**WAYS[way], "L0RT_CPU_CHAOS": 7})
+    check(code, WAYS[way])
+
+
+@pytest.mark.parametrize("way", ["in order", "in order, counter-based", "not in order", "22.43"])
+def test_a_program_without_its_waits_is_found_out(way):
     """The check above can fail: leave the waits out, and some bytes come out wrong."""
     code = PROGRAMS + "print(any(wrong_buffers(seed, forgetful=True) for seed in range(100)))"
-    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_CHAOS": 1}, timeout=600)
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_CHAOS": 1, **WAYS[way]}, timeout=600)
     assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")

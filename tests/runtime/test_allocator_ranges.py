@@ -176,3 +176,12 @@ def test_pieces_grow_with_the_heap(make):
     assert allocator.reserved_bytes == reserved + 300 * MIB
     for address in [*pointers, one]:
         allocator.free(address)
+
+
+def test_a_request_without_bounds_does_not_end_the_ranges(make):
+    allocator = make(capacity=64 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(1 << 60, 1)
+    address = allocator.malloc(3 * MIB, 1)
+    assert counters(allocator)["ranges"] == 1
+    allocator.free(address)

@@ -165,7 +165,7 @@ def test_events_are_neither_copied_nor_pickled():
     with pytest.raises(NotImplementedError, match="ipc is not supported yet"):
         e.ipc_handle()
     with pytest.raises(NotImplementedError, match="ipc is not supported yet"):
-        l0rt.Event.from_ipc_handle(0, b"")
+        l0rt.Event(interprocess=True).ipc_handle()
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), -0.001])

@@ -1,5 +1,7 @@
-"""Device guards restore the original on any exit."""
+"""Guards restore the original on any exit."""
 
+import copy
+import pickle
 import threading
 
 import l0rt
@@ -110,3 +112,123 @@ def test_the_guards_of_xpu():
     assert xpu.current_device() == 1
     xpu.set_device("xpu:0")
     assert xpu.current_device() == 0
+
+
+def now():
+    return acc.current_device_index(), acc.current_stream(0), acc.current_stream(acc.device_count() - 1)
+
+
+@pytest.mark.needs_two_devices
+def test_guards_tell_the_original_and_restore_it():
+    before, s = now(), acc.Stream(1)
+    with acc.DeviceGuard(1) as g:
+        assert (g.original_device, g.current_device, acc.current_device_index()) == (0, 1, 1)
+        g.set_index(0)
+        assert (g.original_device, g.current_device, acc.current_device_index()) == (0, 0, 0)
+        g.set_index("xpu:1")
+        g.reset_device()
+        assert acc.current_device_index() == g.current_device == 0
+        g.set_index(1)
+    assert now() == before
+    with acc.StreamGuard(s) as g:
+        assert (g.original_device, g.current_device) == (0, 1)
+        assert (g.original_stream, g.current_stream) == (before[2], s)
+        assert now() == (1, before[1], s)
+        other = acc.Stream(0)
+        g.reset_stream(other)
+        assert now() == (0, other, before[2])
+        assert g.original_stream == before[1]
+    assert now() == before
+    with acc.MultiStreamGuard([s, other]) as g:
+        assert now() == (0, other, s)
+        assert set(g.original_streams) == set(before[1:])
+    assert now() == before
+    for guard in (acc.DeviceGuard(1), acc.StreamGuard(s), acc.MultiStreamGuard([s, other])):
+        with pytest.raises(KeyError), guard:
+            raise KeyError
+        assert now() == before
+
+
+@pytest.mark.needs_two_devices
+def test_optional_guards_may_be_empty():
+    before, s = now(), acc.Stream(1)
+    with acc.OptionalDeviceGuard() as g:
+        assert g.original_device is None
+        assert g.current_device is None
+        acc.set_device_index(1)
+    assert acc.current_device_index() == 1
+    acc.set_device_index(0)
+    with acc.OptionalDeviceGuard() as g:
+        g.set_index(1)
+        assert (g.original_device, g.current_device) == (0, 1)
+        g.reset()
+        assert g.current_device is None
+        assert now() == before
+        g.set_index(1)
+    assert now() == before
+    with acc.OptionalStreamGuard() as g:
+        assert g.original_stream is None
+        assert g.current_stream is None
+        assert g.current_device is None
+        g.reset_stream(s)
+        assert now() == (1, before[1], s)
+        g.reset()
+        assert now() == before
+        g.reset_stream(s)
+    assert now() == before
+    with acc.OptionalDeviceGuard(1) as g, acc.OptionalStreamGuard(s):
+        assert now() == (1, before[1], s)
+    assert now() == before
+
+
+def test_guard_objects_serve_many_blocks_and_are_not_copied():
+    s = acc.Stream()
+    for guard in (
+        acc.DeviceGuard(0),
+        acc.OptionalDeviceGuard(),
+        acc.StreamGuard(s),
+        acc.OptionalStreamGuard(),
+        acc.MultiStreamGuard([s]),
+    ):
+        before = now()
+        with guard, guard:
+            pass
+        assert now() == before
+        with pytest.raises(RuntimeError, match="not inside the guard"):
+            guard.__exit__(None, None, None)
+        for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="cannot be"):
+                attempt(guard)
+    for wrong in (None, 3, "xpu"):
+        with pytest.raises(TypeError, match="expected a Stream"):
+            acc.StreamGuard(wrong)
+    with pytest.raises(IndexError), acc.DeviceGuard(63):
+        pass
+
+
+def test_sixteen_threads_never_see_each_others_stream(soak):
+    """Blocks of with, guards and set_stream on 16 threads; each sees its own, and exceptions restore the original."""
+    wrong, gate = [], threading.Barrier(16)
+
+    def work(thread):
+        mine = [acc.Stream(i % acc.device_count()) for i in range(2)]
+        gate.wait()
+        for i in range(10_000 if soak else 1_000):
+            s = mine[i % 2]
+            try:
+                with s:
+                    if acc.current_stream() != s or acc.current_device_index() != s.device_index:
+                        wrong.append(thread)
+                    if i % 3 == 0:
+                        raise KeyError
+            except KeyError:
+                pass
+            if acc.current_stream() != acc.default_stream(0) or acc.current_device_index() != 0:
+                wrong.append(-thread)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(1, 17)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []

@@ -102,6 +102,41 @@ def guards(int device):
     return inside, moved, after, streamed, restored
 
 
+def more_guards(int device):
+    """Return what optional guards and one of several streams make of what is current: inside, and after."""
+    cdef l0rt_optional_device_guard by_device
+    cdef l0rt_optional_stream_guard by_stream
+    cdef l0rt_multi_stream_guard several
+    cdef const l0rt_guard_impl* impl
+    cdef void* streams[2]
+    cdef void* originals[2]
+    cdef int empty, engaged, streamed, both, after
+    by_device.engaged = by_stream.engaged = 0
+    with nogil:
+        l0rt_init()
+        impl = xpu_guard_impl()
+        l0rt_optional_device_guard_reset(&by_device)
+        l0rt_optional_stream_guard_reset(&by_stream)
+        empty = impl.get_device()
+        l0rt_optional_device_guard_set_index(&by_device, impl, 0)
+        l0rt_optional_device_guard_set_index(&by_device, impl, device)
+        engaged = impl.get_device()
+        l0rt_optional_device_guard_reset(&by_device)
+        streams[0] = impl.get_stream_from_pool(device, 0)
+        streams[1] = impl.get_stream_from_pool(0, 0)
+        l0rt_optional_stream_guard_reset_stream(&by_stream, impl, streams[1])
+        l0rt_optional_stream_guard_reset_stream(&by_stream, impl, streams[0])
+        streamed = impl.get_stream(-1) == streams[0]
+        l0rt_optional_stream_guard_reset(&by_stream)
+        l0rt_multi_stream_guard_enter(&several, impl, streams, 2, originals)
+        both = impl.get_stream(0) == streams[1] and (device == 0 or impl.get_stream(device) == streams[0])
+        both = both and impl.get_device() == 0
+        l0rt_multi_stream_guard_reset(&several)
+        after = impl.get_device() == 0 and impl.get_stream(0) == impl.get_default_stream(0)
+        after = after and impl.get_stream(device) == impl.get_default_stream(device)
+    return empty, engaged, streamed, both, after
+
+
 def events():
     """Record, wait for and destroy an event through the table."""
     cdef const l0rt_guard_impl* impl

@@ -1,0 +1,66 @@
+"""What streams wait for: a report of those that are not idle, on demand and when a wait times out."""
+
+import logging
+
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.devices cimport device_at, device_total
+from l0rt.runtime.lane cimport progress
+from l0rt.runtime.records cimport *
+from l0rt.runtime.streampool cimport next_stream
+from l0rt.ze cimport table
+
+_log = logging.getLogger("l0rt.stream")
+
+
+cdef str name_of(l0rt_stream* stream):
+    return f"stream {stream.id} of device {stream.device.index}"
+
+
+cdef list waits_of(l0rt_stream* stream, uint64_t done):
+    """One line for each remembered wait that the stream may still be in."""
+    cdef l0rt_waited* wait
+    cdef uint64_t have
+    cdef uint32_t i
+    lines = []
+    for i in range(max(<int>stream.waits - 4, 0), stream.waits):
+        wait = &stream.waited[i % 4]
+        if wait.seq > done and wait.stream != NULL:
+            have = l0rt_load64(&wait.stream.done)
+            if have < wait.stream_seq:
+                lines.append(f"    command {wait.seq} waits for command {wait.stream_seq} of "
+                             f"{name_of(wait.stream)}, which has done {have} of {wait.stream.issued}")
+    return lines
+
+
+def stuck_report(device=None):
+    """Return what each stream that is not idle has done and waits for, a line each; empty if all are idle.
+
+    ``device``: an index, None for all devices. Nothing is waited for.
+    """
+    cdef l0rt_stream* stream
+    cdef int i
+    lines = []
+    for i in range(device_total()) if device is None else (device,):
+        stream = next_stream(device_at(i), NULL)
+        while stream != NULL:
+            if stream.list != NULL and l0rt_load64(&stream.done) < stream.issued and table.alive:
+                with nogil:             # once to put the mark behind everything, once to look at it
+                    progress(stream)
+                    progress(stream)
+            stream = next_stream(device_at(i), stream)
+        stream = next_stream(device_at(i), NULL)
+        while stream != NULL:
+            done = l0rt_load64(&stream.done)
+            if stream.list != NULL and done < stream.issued:
+                lines.append(f"{name_of(stream)}: {done} of {stream.issued} commands done, on queue "
+                             f"{stream.ordinal}.{stream.queue}{', lost' if stream.device.lost else ''}")
+                lines += waits_of(stream, done)
+            stream = next_stream(device_at(i), stream)
+    return "\n".join(lines)
+
+
+cdef int log_stuck(l0rt_stream* stream) except -1:
+    if _log.isEnabledFor(logging.INFO):
+        _log.info("a wait for %s timed out\n%s", name_of(stream), stuck_report(stream.device.index))
+    return 0

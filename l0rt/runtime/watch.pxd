@@ -1,0 +1,29 @@
+from libc.stdint cimport uint64_t
+
+
+# What can be watched. The verbs of streams, events and buffers look at one integer, and at nothing else while it is 0.
+cdef enum:
+    EVENT_CREATION = 0
+    EVENT_DELETION
+    EVENT_RECORD            # slot, stream
+    EVENT_WAIT              # slot, stream
+    EVENT_SYNCHRONIZATION   # slot
+    MEMORY_ALLOCATION       # address, bytes, stream
+    MEMORY_DEALLOCATION     # address
+    STREAM_CREATION         # stream
+    STREAM_SYNCHRONIZATION  # stream
+    STREAM_WAIT             # stream, and the one it waits for
+    DEVICE_SYNCHRONIZATION  # device
+    COPY                    # stream, target, source, bytes
+    FILL                    # stream, target, bytes
+    MEMORY_USE              # address, stream: freed memory is not reused before
+    HOST_ACCESS             # address, bytes, writes
+    KINDS
+
+
+cdef int watched            # a bit for each kind that somebody watches
+# Call who watches `kind`. Never with a C lock held. What a callback raises is reported and goes no further.
+cdef void tell(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil
+
+cdef int sync_mode          # 0: an implicit synchronisation is nothing special, 1: warn, 2: raise
+cdef int implicit_sync(str what) except -1

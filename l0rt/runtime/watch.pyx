@@ -1,0 +1,78 @@
+"""Who watches what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
+
+import warnings
+
+from libc.stdint cimport uint64_t
+
+from cpython.exc cimport PyErr_WriteUnraisable
+
+NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
+         "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
+         "device_synchronization", "copy", "fill", "memory_use", "host_access")
+# How many numbers each kind tells.
+cdef tuple _counts = (1, 1, 2, 2, 1, 3, 1, 1, 1, 2, 1, 4, 3, 2, 3)
+
+cdef list _callbacks = [()] * len(NAMES)
+
+
+cdef void tell(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil:
+    if watched >> kind & 1:
+        with gil:
+            call_all(kind, (a, b, c, d))
+
+
+cdef void call_all(int kind, tuple values) noexcept:
+    for callback in _callbacks[kind]:
+        try:
+            callback(*values[:_counts[kind]])
+        except Exception:
+            PyErr_WriteUnraisable(callback)
+
+
+def add(str name, callback):
+    """Call ``callback`` at every ``name`` from now on."""
+    global watched
+    if not callable(callback):
+        raise TypeError(f"a callback is callable, {type(callback).__name__} is not")
+    kind = NAMES.index(name)
+    _callbacks[kind] += (callback,)
+    watched |= 1 << kind
+
+
+def remove(str name, callback):
+    """Call ``callback`` no more; ValueError if it was not added."""
+    global watched
+    kind = NAMES.index(name)
+    kept = list(_callbacks[kind])
+    kept.remove(callback)
+    _callbacks[kind] = tuple(kept)
+    if not kept:
+        watched &= ~(1 << kind)
+
+
+cdef int implicit_sync(str what) except -1:
+    """``what`` is about to make the host wait although nobody asked for that by name."""
+    if sync_mode == 2:
+        raise RuntimeError(f"{what} synchronizes implicitly")
+    warnings.warn(f"{what} synchronizes implicitly", UserWarning, stacklevel=1)
+    return 0
+
+
+def set_sync_debug_mode(mode):
+    """Do nothing, warn or raise RuntimeError when a call makes the host wait implicitly: "default", "warn", "error".
+
+    The numbers 0, 1 and 2 mean the same.
+    """
+    global sync_mode
+    words = ("default", "warn", "error")
+    if mode in words:
+        sync_mode = words.index(mode)
+    elif isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode <= 2:
+        sync_mode = mode
+    else:
+        raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, got {mode!r}")
+
+
+def get_sync_debug_mode():
+    """Return what `set_sync_debug_mode` chose: 0, 1 or 2."""
+    return sync_mode
