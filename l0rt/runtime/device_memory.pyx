@@ -3,7 +3,7 @@
 The ``self`` of every operation is an l0rt_device, a ticket is a slot of the event cache.
 """
 
-from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdint cimport UINT64_MAX
 from libc.string cimport memset
 
 from cpython.exc cimport PyErr_Clear

@@ -2,7 +2,6 @@
 
 import itertools
 
-cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 

@@ -136,7 +136,7 @@ cdef struct l0rt_account:
 # How a heap behaves; may change at any time. All zero is the default.
 cdef struct l0rt_tuning:
     uint64_t max_split              # ordinary segments of this size or more are not split; 0: all are
-    uint64_t max_non_split_rounding # how much larger than the request such a segment may be; 0: 20 MiB
+    uint64_t max_non_split_rounding  # how much larger than the request such a segment may be; 0: 20 MiB
     uint64_t large_segment          # torch's size for requests from 1 to 10 MiB; 0: 20 MiB
     double gc_threshold             # the part of the limit above which old segments are given back; 0: never
     bint rounds                     # sizes go up to one of
