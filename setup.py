@@ -16,8 +16,8 @@ ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.event core.cmdlist core.raw
 runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
 runtime.segments runtime.heap runtime.allocator runtime.plainmemory
-runtime.lazy runtime.watch runtime.devices runtime.interfaces runtime.waits runtime.naming runtime.eventcache
-runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
+runtime.arguments runtime.lazy runtime.watch runtime.devices runtime.interfaces runtime.waits runtime.naming
+runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
 runtime.current runtime.event runtime.device_allocator runtime.host_allocator runtime.staging runtime.stream
 runtime.guard runtime.facade runtime.generator runtime.guardtable
 buffer capi

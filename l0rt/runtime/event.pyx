@@ -14,6 +14,7 @@ from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.waits cimport WAIT_ADAPTIVE, WAIT_BLOCK, event_policy, slot_query, slot_wait_by
+from l0rt.runtime.watch cimport EVENT_CREATION, EVENT_DELETION, EVENT_SYNCHRONIZATION, tell, watched
 from l0rt.ze cimport table
 
 from l0rt.errors import UnsupportedError
@@ -40,6 +41,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         self.enable_timing = enable_timing
         self.blocking = blocking
         self.interprocess = interprocess
+        if watched:
+            tell(EVENT_CREATION, <uint64_t><void*>self, 0, 0, 0)
 
     def record(self, Lane stream=None):
         """Mark the point that ``stream`` (the current one by default) has been given work up to."""
@@ -51,7 +54,10 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
 
     def query(self):
         """Return whether everything before the recorded point is done; True if nothing was recorded."""
-        return self.slot == NULL or slot_query(self.slot) == 1
+        cdef bint complete = self.slot == NULL or slot_query(self.slot) == 1
+        if watched and complete and self.slot != NULL:
+            tell(EVENT_SYNCHRONIZATION, <uint64_t>self.slot, 0, 0, 0)
+        return complete
 
     def synchronize(self, timeout=None, *, policy=None):
         """Block until the event is complete.
@@ -64,11 +70,13 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
         cdef l0rt_slot* slot = self.slot
         cdef bint fired = True
-        if slot != NULL and not slot.complete:
+        if slot != NULL and (not slot.complete or watched):
             slot_retain(slot)   # another thread may record anew meanwhile
             try:
                 with nogil:
                     fired = slot_wait_by(slot, limit, how)
+                    if fired and watched:
+                        tell(EVENT_SYNCHRONIZATION, <uint64_t>slot, 0, 0, 0)
             finally:
                 slot_release(slot)
         return None if timeout is None else fired
@@ -141,6 +149,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         return f"<l0rt.Event device={self.device} {state}>"
 
     def __dealloc__(self):
+        if watched:
+            tell(EVENT_DELETION, <uint64_t><void*>self, 0, 0, 0)
         if self.pool is None:
             slot_release(self.slot)
         elif self.slot != NULL:

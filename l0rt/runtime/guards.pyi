@@ -1,5 +1,6 @@
 from collections.abc import Iterable
 from types import TracebackType
+
 from typing_extensions import Self
 
 from l0rt.runtime.naming import _Device
