@@ -5,7 +5,7 @@ PIP := $(BIN)/pip install --quiet --no-build-isolation --no-deps
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-c asan tsan run-c bench lint soak clean
+.PHONY: build debug test test-c asan tsan bench lint soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -33,27 +33,10 @@ lint: $(READY)
 	$(BIN)/codespell
 	$(BIN)/pytest -q tests/layout
 
-# The CPU driver's tests are C programs, each linked with the driver itself: no Python, no loader.
-test-c: ; @+$(MAKE) run-c KIND=$@ C_FLAGS='-O1 -g -DCPU_DEBUG=2'
-asan: ; @+$(MAKE) run-c KIND=$@ C_FLAGS='-O1 -g -DCPU_DEBUG=2 -fsanitize=address,undefined -fno-sanitize-recover=all'
-tsan: ; @+$(MAKE) run-c KIND=$@ C_FLAGS='-O1 -g -fsanitize=thread'
-
-COMPILE = @mkdir -p $(@D); $(CC) -std=gnu11 -Wall -Wextra -Werror $(C_FLAGS) -D_GNU_SOURCE -pthread -Iinclude -Il0rt/cpu_driver
-C_HEADERS := $(wildcard include/l0rt/*.h l0rt/cpu_driver/*.h l0rt/cpu_driver/test/*.h)
-C_OBJECTS := $(patsubst %.c,build/$(KIND)/%.o,$(wildcard l0rt/cpu_driver/*.c))
-C_TESTS := $(patsubst %.c,build/$(KIND)/%,$(wildcard l0rt/cpu_driver/test/test_*.c))
-
-.SECONDARY:  # keep the objects
-
-run-c: $(C_TESTS)
-	@test -n "$^" || { echo "there are no l0rt/cpu_driver/test/test_*.c"; exit 1; }
-	@set -e; for program in $^; do echo $$program; $$program; done
-
-build/$(KIND)/%.o: %.c $(C_HEADERS)
-	$(COMPILE) -c $< -o $@
-
-build/$(KIND)/%: %.c $(C_OBJECTS) $(C_HEADERS)
-	$(COMPILE) $< $(C_OBJECTS) -lm -o $@
+# The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.
+test-c: ; @+$(MAKE) -C l0rt/cpu_driver/test test
+asan: ; @+$(MAKE) -C l0rt/cpu_driver/test $@
+tsan: ; @+$(MAKE) -C l0rt/cpu_driver/test $@
 
 clean:
 	rm -rf build dist *.egg-info

@@ -8,7 +8,6 @@ change above reaches every node that was not set itself. docs/settings.md lists 
 import builtins
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 CAPABILITIES = (
     "inorder",
@@ -80,13 +79,13 @@ def _words(*words):
     return parse
 
 
-@dataclass
 class _Setting:
-    env: str | None
-    parse: object  # text -> value; ValueError says what is allowed
-    default: str
-    frozen: bool = field(default=False)  # read by the running process: a change would come too late
-    text: str | None = field(default=None)  # what set() was given
+    def __init__(self, env, parse, default):
+        self.env = env
+        self.parse = parse  # text -> value; ValueError says what is allowed
+        self.default = default
+        self.frozen = False  # read by the running process: a change would come too late
+        self.text = None  # what set() was given
 
 
 _SETTINGS = {

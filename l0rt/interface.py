@@ -3,7 +3,7 @@
 Registering and asking touch no driver.
 """
 
-import threading
+from _thread import _local
 
 from l0rt import memory as _memory
 from l0rt import xpu as _xpu
@@ -199,7 +199,7 @@ class DeviceGuard:
     def __init__(self, device_interface, index):
         self.device_interface = device_interface
         self.idx = index
-        self._before = threading.local()
+        self._before = _local()
 
     def __enter__(self):
         before = None if self.idx is None else self.device_interface.exchange_device(self.idx)

@@ -118,6 +118,25 @@ typedef struct {
   size_t size;
 } ze_physical_mem_desc_t;
 
+typedef struct { /* 1.15 */
+  ze_structure_type_t stype;
+  void *pNext;
+  uint64_t id;
+  uint64_t size;
+} ze_physical_mem_properties_t;
+
+typedef enum {
+  ZE_IPC_MEM_HANDLE_TYPE_FLAG_DEFAULT = 1u << 0, /* 1.15 */
+  ZE_IPC_MEM_HANDLE_TYPE_FLAG_FABRIC_ACCESSIBLE = 1u << 1, /* 1.15 */
+} ze_ipc_mem_handle_type_flag_t;
+typedef uint32_t ze_ipc_mem_handle_type_flags_t;
+
+typedef struct { /* 1.15 */
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_ipc_mem_handle_type_flags_t typeFlags;
+} ze_ipc_mem_handle_type_ext_desc_t;
+
 typedef struct {
   ze_structure_type_t stype;
   const void *pNext;

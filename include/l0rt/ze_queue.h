@@ -34,6 +34,8 @@ typedef enum {
   ZE_COMMAND_LIST_FLAG_MAXIMIZE_THROUGHPUT = 1u << 1,
   ZE_COMMAND_LIST_FLAG_EXPLICIT_ONLY = 1u << 2,
   ZE_COMMAND_LIST_FLAG_IN_ORDER = 1u << 3, /* 1.7 */
+  ZE_COMMAND_LIST_FLAG_EXP_CLONEABLE = 1u << 4, /* 1.9 */
+  ZE_COMMAND_LIST_FLAG_COPY_OFFLOAD_HINT = 1u << 5, /* 1.14 */
 } ze_command_list_flag_t;
 typedef uint32_t ze_command_list_flags_t;
 
@@ -50,6 +52,17 @@ typedef enum {
   ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_NON_IMMEDIATE = 1u << 1, /* 1.8 */
 } ze_event_pool_counter_based_exp_flag_t;
 typedef uint32_t ze_event_pool_counter_based_exp_flags_t;
+
+typedef enum {
+  ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE = 1u << 0, /* 1.15 */
+  ZE_EVENT_COUNTER_BASED_FLAG_NON_IMMEDIATE = 1u << 1, /* 1.15 */
+  ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE = 1u << 2, /* 1.15 */
+  ZE_EVENT_COUNTER_BASED_FLAG_IPC = 1u << 3, /* 1.15 */
+  ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP = 1u << 4, /* 1.15 */
+  ZE_EVENT_COUNTER_BASED_FLAG_HOST_TIMESTAMP = 1u << 5, /* 1.15 */
+  ZE_EVENT_COUNTER_BASED_FLAG_GRAPH_EXTERNAL = 1u << 6, /* 1.17 */
+} ze_event_counter_based_flag_t;
+typedef uint32_t ze_event_counter_based_flags_t;
 
 typedef enum {
   ZE_EVENT_SCOPE_FLAG_SUBDEVICE = 1u << 0,
@@ -119,6 +132,16 @@ typedef struct {
   ze_event_scope_flags_t signal;
   ze_event_scope_flags_t wait;
 } ze_event_desc_t;
+
+typedef struct { /* 1.15 */
+  ze_structure_type_t stype;
+  const void *pNext;
+  ze_event_counter_based_flags_t flags;
+  ze_event_scope_flags_t signal;
+  ze_event_scope_flags_t wait;
+} ze_event_counter_based_desc_t;
+
+typedef void (*ze_host_function_callback_t)(void *pUserData); /* 1.17 */
 
 typedef struct {
   uint64_t kernelStart;

@@ -98,3 +98,20 @@ CPU_EXPORT ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_
   cpu_command end = {.op = CPU_OP_NONE, .barrier = true};
   return cpu_list_append(list, &end, signal, 0, NULL);
 }
+
+/* The engine's own thread calls it, without any lock: the function may call this driver, but must not wait for what
+ * stands behind it in the queue. */
+CPU_EXPORT ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t handle,
+                                                       ze_host_function_callback_t function, void *data,
+                                                       const void *next, ze_event_handle_t signal,
+                                                       uint32_t wait_count, ze_event_handle_t *waits) {
+  CPU_ENTER();
+  cpu_list *list = cpu_list_cast(handle);
+  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (function == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  cpu_command command = {.op = CPU_OP_CALL};
+  command.call.function = function;
+  command.call.data = data;
+  return cpu_list_append(list, &command, signal, wait_count, waits);
+}

@@ -38,11 +38,18 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyFromContext(ze_command_list_
   return append_copy(list, target, source, size, signal, wait_count, waits);
 }
 
-CPU_EXPORT ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t handle, void *target,
-                                                     const void *pattern, size_t pattern_size, size_t size,
-                                                     ze_event_handle_t signal, uint32_t wait_count,
-                                                     ze_event_handle_t *waits) {
+CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *target,
+                                                                   const void *source, size_t size, const void *next,
+                                                                   ze_event_handle_t signal, uint32_t wait_count,
+                                                                   ze_event_handle_t *waits) {
   CPU_ENTER();
+  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  return append_copy(list, target, source, size, signal, wait_count, waits);
+}
+
+static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, const void *pattern,
+                               size_t pattern_size, size_t size, ze_event_handle_t signal, uint32_t wait_count,
+                               ze_event_handle_t *waits) {
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (target == NULL || pattern == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
@@ -56,6 +63,22 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t ha
   command.fill.pattern_size = pattern_size;
   memcpy(command.fill.pattern, pattern, pattern_size);
   return cpu_list_append(list, &command, signal, wait_count, waits);
+}
+
+CPU_EXPORT ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t list, void *target,
+                                                     const void *pattern, size_t pattern_size, size_t size,
+                                                     ze_event_handle_t signal, uint32_t wait_count,
+                                                     ze_event_handle_t *waits) {
+  CPU_ENTER();
+  return append_fill(list, target, pattern, pattern_size, size, signal, wait_count, waits);
+}
+
+CPU_EXPORT ze_result_t zeCommandListAppendMemoryFillWithParameters(
+    ze_command_list_handle_t list, void *target, const void *pattern, size_t pattern_size, size_t size,
+    const void *next, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
+  CPU_ENTER();
+  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  return append_fill(list, target, pattern, pattern_size, size, signal, wait_count, waits);
 }
 
 /* One side of a region copy, as a start, strides and the bytes from first to last. */

@@ -51,6 +51,7 @@ void cpu_command_run(cpu_command *c) {
       break;
     }
     case CPU_OP_RESET: cpu_latch_clear(&c->reset.event->state->latch); break;
+    case CPU_OP_CALL: c->call.function(c->call.data); break;
   }
 }
 
@@ -83,12 +84,32 @@ bool cpu_command_valid(const cpu_command *c) {
   return true;
 }
 
-static bool overlap(const void *pointer, size_t size, uintptr_t low, uintptr_t high) {
-  return (uintptr_t)pointer < high && (uintptr_t)pointer + size > low;
-}
-
 static size_t extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
   return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+static ze_result_t check_two(const void *target, size_t target_size, const void *source, size_t source_size) {
+  ze_result_t result = cpu_memory_check(target, target_size, true);
+  return result == ZE_RESULT_SUCCESS ? cpu_memory_check(source, source_size, false) : result;
+}
+
+ze_result_t cpu_command_memory(const cpu_command *c) {
+  switch ((cpu_op)c->op) {
+    case CPU_OP_COPY: return check_two(c->copy.target, c->copy.size, c->copy.source, c->copy.size);
+    case CPU_OP_FILL: return cpu_memory_check(c->fill.target, c->fill.size, true);
+    case CPU_OP_REGION: {
+      size_t w = c->region.width, h = c->region.height, d = c->region.depth;
+      return check_two(c->region.target, extent(w, h, d, c->region.target_pitch, c->region.target_slice),
+                       c->region.source, extent(w, h, d, c->region.source_pitch, c->region.source_slice));
+    }
+    case CPU_OP_CLOCK: return cpu_memory_check(c->clock.target, sizeof(uint64_t), true);
+    case CPU_OP_QUERY: return cpu_memory_check(c->query.target, sizeof(ze_kernel_timestamp_result_t), true);
+    default: return ZE_RESULT_SUCCESS;
+  }
+}
+
+static bool overlap(const void *pointer, size_t size, uintptr_t low, uintptr_t high) {
+  return (uintptr_t)pointer < high && (uintptr_t)pointer + size > low;
 }
 
 bool cpu_command_touches(const cpu_command *c, uintptr_t low, uintptr_t high) {

@@ -16,6 +16,7 @@ typedef enum {
   CPU_OP_CLOCK,
   CPU_OP_QUERY,
   CPU_OP_RESET,
+  CPU_OP_CALL,
 } cpu_op;
 
 typedef struct cpu_command {
@@ -59,6 +60,10 @@ typedef struct cpu_command {
     struct {
       cpu_event *event;
     } reset;
+    struct {
+      ze_host_function_callback_t function;
+      void *data;
+    } call;
   };
 } cpu_command;
 
@@ -71,6 +76,9 @@ void cpu_command_release(const cpu_command *command);
 
 /* Are all its events alive? Asked again when a closed list is executed. */
 bool cpu_command_valid(const cpu_command *command);
+
+/* Is all its memory there? Asked again then, too: it may have been freed or unmapped meanwhile. */
+ze_result_t cpu_command_memory(const cpu_command *command);
 
 /* Does it read or write any byte from `low` up to `high`? */
 bool cpu_command_touches(const cpu_command *command, uintptr_t low, uintptr_t high);

@@ -1,6 +1,8 @@
 /* context.c: making and ending contexts. */
 #include "context.h"
 
+#include <pthread.h>
+
 #include "driver.h"
 #include "gate.h"
 #include "usm.h"
@@ -34,6 +36,22 @@ CPU_EXPORT ze_result_t zeContextCreateEx(ze_driver_handle_t driver, const ze_con
     set |= (uint64_t)1 << device->index;
   }
   return create(driver, desc, set, out);
+}
+
+/* Made when it is asked for, and again after its end. */
+CPU_EXPORT ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static ze_context_handle_t of_all_devices;
+  if (atomic_load(&cpu_gate) != 0 && cpu_gate_ask(__func__) != ZE_RESULT_SUCCESS) return NULL;
+  if (cpu_driver_cast(driver) == NULL) return NULL;
+  const ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+  pthread_mutex_lock(&lock);
+  if (cpu_context_cast(of_all_devices) == NULL &&
+      create(driver, &desc, UINT64_MAX, &of_all_devices) != ZE_RESULT_SUCCESS)
+    of_all_devices = NULL;
+  ze_context_handle_t context = of_all_devices;
+  pthread_mutex_unlock(&lock);
+  return context;
 }
 
 /* Its memory goes with it; anything else made in it must have gone before. */

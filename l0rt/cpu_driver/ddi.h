@@ -2,8 +2,7 @@
 #ifndef L0RT_CPU_DDI_H
 #define L0RT_CPU_DDI_H
 
-#include <stdbool.h>
-
-bool cpu_ddi_knows(const char *name);
+/* The minor version of the specification that has a function first; -1 for a name that is none of ours. */
+int cpu_ddi_since(const char *name);
 
 #endif

@@ -1,7 +1,10 @@
 /* device.c: the devices, their clock, and what they can do with each other. */
 #include "device.h"
 
+#include <time.h>
+
 #include "clock.h"
+#include "engine.h"
 #include "gate.h"
 #include "knobs.h"
 
@@ -77,5 +80,17 @@ CPU_EXPORT ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t handle, ui
   if (host == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   *host = cpu_host_ns();
   *device = cpu_ticks(*host) & cpu_tick_mask();
+  return ZE_RESULT_SUCCESS;
+}
+
+/* Rarely called, and for long waits: so it looks now and then, and costs commands nothing. */
+CPU_EXPORT ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
+  CPU_ENTER();
+  cpu_device *device = cpu_device_cast(handle);
+  if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  for (int i = 0; i < CPU_GROUPS * CPU_QUEUES_MAX; i++) {
+    cpu_engine *engine = atomic_load(&device->engines[i / CPU_QUEUES_MAX][i % CPU_QUEUES_MAX]);
+    while (engine != NULL && !cpu_engine_idle(engine)) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  }
   return ZE_RESULT_SUCCESS;
 }

@@ -9,6 +9,7 @@ struct cpu_engine;
 enum { CPU_GROUPS = 2, CPU_DEVICES_MAX = 64 };
 enum { CPU_GROUP_COMPUTE = 0, CPU_GROUP_COPY = 1 };
 enum { CPU_QUEUES_MAX = 2 };
+enum { CPU_PCI_DOMAIN = 0x10c4 }; /* no machine has it */
 
 typedef struct {
   cpu_object base;
@@ -24,6 +25,10 @@ static inline cpu_device *cpu_device_cast(ze_device_handle_t handle) { return cp
 
 /* Makes the devices that the knobs ask for; false when there is no memory for them. */
 bool cpu_devices_make(void);
+
+/* What zeDeviceGetProperties says of it, but for the chain; the bytes of its memory that are not allocated. */
+void cpu_device_describe(const cpu_device *device, ze_device_properties_t *properties);
+uint64_t cpu_device_free(const cpu_device *device);
 
 /* How many queues a group has; 0 past the last group. */
 uint32_t cpu_group_queues(uint32_t ordinal);

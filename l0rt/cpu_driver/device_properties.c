@@ -15,18 +15,19 @@
   if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                                    \
   if ((pointer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER
 
+uint64_t cpu_device_free(const cpu_device *device) {
+  uint64_t used = atomic_load(&device->used);
+  return used < cpu_knobs.memory ? cpu_knobs.memory - used : 0;
+}
+
 static void fill_chain(const cpu_device *device, void *next) {
   for (ze_base_properties_t *p = next; p != NULL; p = p->pNext) {
     if (p->stype != ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES) continue; /* unknown ones are skipped */
-    uint64_t used = atomic_load(&device->used);
-    ((ze_device_usablemem_size_ext_properties_t *)p)->currUsableMemSize =
-        used < cpu_knobs.memory ? cpu_knobs.memory - used : 0;
+    ((ze_device_usablemem_size_ext_properties_t *)p)->currUsableMemSize = cpu_device_free(device);
   }
 }
 
-CPU_EXPORT ze_result_t zeDeviceGetProperties(ze_device_handle_t handle, ze_device_properties_t *p) {
-  CHECK_ARGUMENTS(handle, p);
-  const cpu_device *device = cpu_device_cast(handle);
+void cpu_device_describe(const cpu_device *device, ze_device_properties_t *p) {
   CLEAR(p);
   p->type = ZE_DEVICE_TYPE_GPU; /* clients look at nothing else; the name says what it is */
   p->coreClockRate = 1000;
@@ -43,7 +44,12 @@ CPU_EXPORT ze_result_t zeDeviceGetProperties(ze_device_handle_t handle, ze_devic
   memcpy(p->uuid.id, "l0rt CPU dev", 12);
   p->uuid.id[15] = (uint8_t)device->index;
   snprintf(p->name, sizeof(p->name), "l0rt CPU device");
-  fill_chain(device, p->pNext);
+}
+
+CPU_EXPORT ze_result_t zeDeviceGetProperties(ze_device_handle_t handle, ze_device_properties_t *p) {
+  CHECK_ARGUMENTS(handle, p);
+  cpu_device_describe(cpu_device_cast(handle), p);
+  fill_chain(cpu_device_cast(handle), p->pNext);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -137,11 +143,11 @@ CPU_EXPORT ze_result_t zeDeviceGetExternalMemoryProperties(ze_device_handle_t ha
   return ZE_RESULT_SUCCESS;
 }
 
-/* A place of its own for each device, in a PCI domain that no machine has. */
+/* A place of its own for each device. */
 CPU_EXPORT ze_result_t zeDevicePciGetPropertiesExt(ze_device_handle_t handle, ze_pci_ext_properties_t *p) {
   CHECK_ARGUMENTS(handle, p);
   const cpu_device *device = cpu_device_cast(handle);
-  p->address = (ze_pci_address_ext_t){.domain = 0x10c4, .bus = device->index + 1};
+  p->address = (ze_pci_address_ext_t){.domain = CPU_PCI_DOMAIN, .bus = device->index + 1};
   p->maxSpeed = (ze_pci_speed_ext_t){.genVersion = -1, .width = -1, .maxBandwidth = -1};
   return ZE_RESULT_SUCCESS;
 }

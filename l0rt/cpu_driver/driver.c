@@ -12,12 +12,12 @@
 #include "usm.h"
 
 enum {
-  API = 1 << 16 | 13,
+  API = 1 << 16 | 16, /* from 1.17 on every handle promises tables to call through */
   API_NEO = 1 << 16 | 3,
   VERSION = 0x01000001,     /* ours */
   VERSION_NEO = 0x01036013, /* what the driver of the profile says */
 };
-static const char version_text[] = "1.13.0+l0rt";
+static const char version_text[] = "1.16.0+l0rt";
 static const char version_text_neo[] = "1.3.24595";
 
 static cpu_driver *driver;
@@ -43,7 +43,7 @@ static ze_result_t initialise(void) {
   return ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t open_gate(const char *function) {
+ze_result_t cpu_driver_open(const char *function) {
   if (atomic_load(&cpu_gate) & CPU_GATE_FORKED) return ZE_RESULT_ERROR_UNINITIALIZED;
   pthread_mutex_lock(&lock);
   ze_result_t result = initialise();
@@ -55,10 +55,10 @@ static ze_result_t open_gate(const char *function) {
 CPU_EXPORT ze_result_t zeInit(ze_init_flags_t flags) {
   if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if (flags == ZE_INIT_FLAG_VPU_ONLY) return ZE_RESULT_ERROR_UNINITIALIZED; /* nothing of the kind here */
-  return open_gate(__func__);
+  return cpu_driver_open(__func__);
 }
 
-static ze_result_t list_driver(uint32_t *count, ze_driver_handle_t *drivers) {
+ze_result_t cpu_driver_list(uint32_t *count, ze_driver_handle_t *drivers) {
   if (*count > 0 && drivers != NULL) drivers[0] = (ze_driver_handle_t)driver;
   *count = 1;
   return ZE_RESULT_SUCCESS;
@@ -67,9 +67,9 @@ static ze_result_t list_driver(uint32_t *count, ze_driver_handle_t *drivers) {
 CPU_EXPORT ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, ze_init_driver_type_desc_t *desc) {
   if (count == NULL || desc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->flags == 0) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  ze_result_t result = open_gate(__func__);
+  ze_result_t result = cpu_driver_open(__func__);
   if (result != ZE_RESULT_SUCCESS) return result;
-  if (desc->flags & ZE_INIT_DRIVER_TYPE_FLAG_GPU) return list_driver(count, drivers);
+  if (desc->flags & ZE_INIT_DRIVER_TYPE_FLAG_GPU) return cpu_driver_list(count, drivers);
   *count = 0;
   return ZE_RESULT_SUCCESS;
 }
@@ -77,7 +77,7 @@ CPU_EXPORT ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *driver
 CPU_EXPORT ze_result_t zeDriverGet(uint32_t *count, ze_driver_handle_t *drivers) {
   CPU_ENTER();
   if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  return list_driver(count, drivers);
+  return cpu_driver_list(count, drivers);
 }
 
 CPU_EXPORT ze_result_t zeDriverGetApiVersion(ze_driver_handle_t handle, ze_api_version_t *version) {
@@ -121,7 +121,9 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
       {"ZE_experimental_relaxed_allocation_limits", 1 << 16, true},
       {"ZE_extension_memory_free_policies", 1 << 16, true},
       {"ZE_extension_pci_properties", 1 << 16, true},
+      {"ZE_experimental_command_list_clone", 1 << 16, false},
       {"ZE_experimental_event_pool_counter_based", 1 << 16, false},
+      {"ZE_experimental_immediate_command_list_append", 1 << 16, false},
       {"ZE_extension_device_usablemem_size_properties", 1 << 16, false},
   };
   CPU_ENTER();
@@ -140,12 +142,14 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
   return ZE_RESULT_SUCCESS;
 }
 
+const char *cpu_driver_version(void) { return cpu_knobs.neo_22_43 ? version_text_neo : version_text; }
+
 /* Found by name only. `*size` counts the closing NUL; a NULL text asks for the size. */
 static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char *text, size_t *size) {
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  const char *version = cpu_knobs.neo_22_43 ? version_text_neo : version_text;
+  const char *version = cpu_driver_version();
   if (text != NULL && *size != 0) snprintf(text, *size, "%s", version);
   *size = strlen(version) + 1;
   return ZE_RESULT_SUCCESS;
@@ -170,8 +174,7 @@ CPU_EXPORT ze_result_t zeDriverGetLastErrorDescription(ze_driver_handle_t handle
   return ZE_RESULT_SUCCESS;
 }
 
-CPU_EXPORT ze_result_t zeDeviceGet(ze_driver_handle_t handle, uint32_t *count, ze_device_handle_t *devices) {
-  CPU_ENTER();
+ze_result_t cpu_driver_devices(ze_driver_handle_t handle, uint32_t *count, ze_device_handle_t *devices) {
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   uint32_t n = *count == 0 || *count > cpu_device_count ? cpu_device_count : *count;
@@ -179,6 +182,11 @@ CPU_EXPORT ze_result_t zeDeviceGet(ze_driver_handle_t handle, uint32_t *count, z
     for (uint32_t i = 0; i < n; i++) devices[i] = (ze_device_handle_t)cpu_devices[i];
   *count = n;
   return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeDeviceGet(ze_driver_handle_t driver, uint32_t *count, ze_device_handle_t *devices) {
+  CPU_ENTER();
+  return cpu_driver_devices(driver, count, devices);
 }
 
 /* After the program's own end: no call gets in any more, and no engine touches its memory. */

@@ -8,6 +8,16 @@ typedef struct {
   cpu_object base;
 } cpu_driver;
 
+/* What the calls that initialise do: reads the settings and opens the gate, once. */
+ze_result_t cpu_driver_open(const char *function);
+
+/* Its version as a text. */
+const char *cpu_driver_version(void);
+
+/* Lists the driver, and its devices, as the specification says of lists. */
+ze_result_t cpu_driver_list(uint32_t *count, ze_driver_handle_t *drivers);
+ze_result_t cpu_driver_devices(ze_driver_handle_t driver, uint32_t *count, ze_device_handle_t *devices);
+
 static inline cpu_driver *cpu_driver_cast(ze_driver_handle_t handle) { return cpu_cast(handle, CPU_DRIVER); }
 
 #endif

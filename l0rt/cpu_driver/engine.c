@@ -231,6 +231,13 @@ void cpu_engines_ring(void) {
   }
 }
 
+bool cpu_engine_idle(cpu_engine *engine) {
+  pthread_mutex_lock(&engine->lock);
+  bool idle = engine->lanes == NULL;
+  pthread_mutex_unlock(&engine->lock);
+  return idle;
+}
+
 static bool lane_touches(const cpu_lane *lane, uintptr_t low, uintptr_t high) {
   for (const cpu_command *c = lane->flying; c != NULL; c = c->next)
     if (cpu_command_touches(c, low, high)) return true;

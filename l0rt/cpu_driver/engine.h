@@ -19,6 +19,7 @@ typedef struct cpu_lane {
   _Atomic uint64_t finished; /* commands up to this number are complete */
   _Atomic uint32_t beat;     /* counts up with `finished`; hosts sleep on it */
   _Atomic uint32_t sleepers;
+  uint64_t serial; /* no two lanes ever have the same */
   uint64_t random;
   bool in_order;
 } cpu_lane;
@@ -41,6 +42,9 @@ cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index)
 
 void cpu_engine_ring(cpu_engine *engine);
 void cpu_engines_ring(void);
+
+/* Has the engine nothing to do? */
+bool cpu_engine_idle(cpu_engine *engine);
 
 /* Stops all threads; what has not started never will. */
 void cpu_engines_stop(void);

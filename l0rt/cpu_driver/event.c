@@ -9,6 +9,18 @@
 
 static pthread_mutex_t points = PTHREAD_MUTEX_INITIALIZER;
 
+cpu_event *cpu_event_new(ze_event_scope_flags_t signal, ze_event_scope_flags_t wait, bool timed,
+                         ze_event_counter_based_flags_t counter_flags) {
+  cpu_event *event = cpu_new(CPU_EVENT);
+  if (event == NULL) return NULL;
+  event->state = &event->own;
+  event->signal_scope = signal;
+  event->wait_scope = wait;
+  event->timed = timed;
+  event->counter_flags = counter_flags;
+  return event;
+}
+
 cpu_event *cpu_event_take(cpu_event *event) {
   if (!cpu_event_is_counter_based(event)) return event;
   pthread_mutex_lock(&points);
@@ -76,10 +88,10 @@ CPU_EXPORT ze_result_t zeEventDestroy(ze_event_handle_t handle) {
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (atomic_load(&event->users) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  cpu_event_pool *pool = event->pool;
+  _Atomic uint32_t *siblings = event->pool != NULL ? &event->pool->events : &event->context->children;
   cpu_event_set_point(event, NULL);
   cpu_delete(event);
-  atomic_fetch_sub(&pool->events, 1);
+  atomic_fetch_sub(siblings, 1);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -121,11 +133,7 @@ CPU_EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
   return set ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
 }
 
-CPU_EXPORT ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_kernel_timestamp_result_t *result) {
-  CPU_ENTER();
-  cpu_event *event = cpu_event_cast(handle);
-  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (result == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+static ze_result_t query_timestamp(cpu_event *event, ze_kernel_timestamp_result_t *result) {
   if (!event->timed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   cpu_event *point = cpu_event_take(event);
   bool set = point != NULL && cpu_latch_is_set(&point->state->latch);
@@ -134,11 +142,32 @@ CPU_EXPORT ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_
   return set ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
 }
 
+CPU_EXPORT ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_kernel_timestamp_result_t *result) {
+  CPU_ENTER();
+  cpu_event *event = cpu_event_cast(handle);
+  if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  return result == NULL ? ZE_RESULT_ERROR_INVALID_NULL_POINTER : query_timestamp(event, result);
+}
+
+/* One packet an event, whatever the device. */
+CPU_EXPORT ze_result_t zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_device_handle_t device, uint32_t *count,
+                                                 ze_kernel_timestamp_result_t *results) {
+  CPU_ENTER();
+  cpu_event *event = cpu_event_cast(handle);
+  if (event == NULL || cpu_cast(device, CPU_DEVICE) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  if (*count != 0 && results != NULL) result = query_timestamp(event, results);
+  *count = 1;
+  return result;
+}
+
 CPU_EXPORT ze_result_t zeEventGetEventPool(ze_event_handle_t handle, ze_event_pool_handle_t *pool) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pool == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (event->pool == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT; /* it was made without one */
   *pool = (ze_event_pool_handle_t)event->pool;
   return ZE_RESULT_SUCCESS;
 }

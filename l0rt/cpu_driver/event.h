@@ -21,14 +21,15 @@ typedef struct {
   cpu_event_state *shared; /* one for each index, in a file, or NULL */
   int file;
   bool imported; /* another process has made it */
-  bool counter_based;
+  ze_event_counter_based_flags_t counter_flags; /* 0: its events are none */
 } cpu_event_pool;
 
 /* A counter-based event is signalled again and again, and who waits for it waits for the last signal appended before.
  * So each signal is an event of its own, a point, that lives as long as anybody names it; the event names the last. */
 typedef struct cpu_event {
   cpu_object base;
-  cpu_event_pool *pool;    /* borrowed: see `events`; NULL for a point */
+  cpu_event_pool *pool;    /* borrowed: see `events`; NULL for a point, and for one made without a pool, */
+  cpu_context *context;    /* which is a child of its context */
   struct cpu_event *point; /* counter-based: the last signal appended, or NULL: that counts as set */
   cpu_event_state *state; /* `own`, or its place in the pool's shared memory */
   cpu_event_state own;
@@ -36,15 +37,18 @@ typedef struct cpu_event {
   _Atomic uint32_t users;   /* commands submitted and not complete that name it; of a point, its event too */
   ze_event_scope_flags_t signal_scope;
   ze_event_scope_flags_t wait_scope;
+  ze_event_counter_based_flags_t counter_flags; /* where it may be used; 0: it is not counter-based */
   bool timed;
 } cpu_event;
 
 static inline cpu_event *cpu_event_cast(ze_event_handle_t handle) { return cpu_cast(handle, CPU_EVENT); }
 
 static inline bool cpu_event_is_point(const cpu_event *event) { return cpu_cast(event, CPU_POINT) != NULL; }
-static inline bool cpu_event_is_counter_based(const cpu_event *event) {
-  return event->pool != NULL && event->pool->counter_based;
-}
+static inline bool cpu_event_is_counter_based(const cpu_event *event) { return event->counter_flags != 0; }
+
+/* A new event, set up but for its pool or context; NULL without memory. */
+cpu_event *cpu_event_new(ze_event_scope_flags_t signal, ze_event_scope_flags_t wait, bool timed,
+                         ze_event_counter_based_flags_t counter_flags);
 
 /* The event to wait for: itself, or its last point, or NULL when nothing is to be waited for. */
 cpu_event *cpu_event_take(cpu_event *event);

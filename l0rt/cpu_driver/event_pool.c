@@ -51,14 +51,13 @@ CPU_EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t context_handle, con
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->flags > 0xf) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if (desc->count == 0 || (devices == NULL && device_count > 0)) return ZE_RESULT_ERROR_INVALID_SIZE;
-  bool counter_based = false;
+  ze_event_counter_based_flags_t counter_flags = 0;
   for (const ze_base_desc_t *d = desc->pNext; d != NULL; d = d->pNext) {
     if (d->stype != ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC || cpu_knobs.neo_22_43) continue;
     uint32_t flags = ((const ze_event_pool_counter_based_exp_desc_t *)d)->flags;
     if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-    if (flags == ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_NON_IMMEDIATE || (desc->flags & ZE_EVENT_POOL_FLAG_IPC))
-      return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE; /* for immediate lists of this process only */
-    counter_based = true;
+    if (desc->flags & ZE_EVENT_POOL_FLAG_IPC) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE; /* in this process only */
+    counter_flags = flags == 0 ? ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE : flags; /* the two have the same bits */
   }
   for (uint32_t i = 0; i < device_count; i++) {
     cpu_device *device = cpu_device_cast(devices[i]);
@@ -67,7 +66,7 @@ CPU_EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t context_handle, con
   }
   cpu_event_pool *pool = make(context, desc->flags, desc->count);
   if (pool == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-  pool->counter_based = counter_based;
+  pool->counter_flags = counter_flags;
   if ((desc->flags & ZE_EVENT_POOL_FLAG_IPC) &&
       !map_states(pool, cpu_share_make(desc->count * sizeof(cpu_event_state)))) {
     end(pool);
@@ -85,15 +84,12 @@ CPU_EXPORT ze_result_t zeEventCreate(ze_event_pool_handle_t handle, const ze_eve
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->signal > 0x7 || desc->wait > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if (desc->index >= pool->count) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  cpu_event *event = cpu_new(CPU_EVENT);
+  uint32_t timed = ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP;
+  cpu_event *event = cpu_event_new(desc->signal, desc->wait, (pool->flags & timed) != 0, pool->counter_flags);
   if (event == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   event->pool = pool;
-  event->state = pool->shared == NULL ? &event->own : &pool->shared[desc->index];
+  if (pool->shared != NULL) event->state = &pool->shared[desc->index];
   if (pool->shared != NULL && !pool->imported) cpu_latch_clear(&event->state->latch);
-  event->signal_scope = desc->signal;
-  event->wait_scope = desc->wait;
-  uint32_t timed = ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP;
-  event->timed = (pool->flags & timed) != 0;
   atomic_fetch_add(&pool->events, 1);
   *out = (ze_event_handle_t)event;
   return ZE_RESULT_SUCCESS;

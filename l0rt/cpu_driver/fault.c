@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "ddi.h"
+#include "object.h"
 
 enum { RULES = 64 };
 
@@ -23,6 +24,7 @@ typedef struct {
 static rule rules[RULES];
 static int count;
 static _Thread_local cpu_fault pending;
+static _Atomic uint64_t happened;
 
 #define RESULT(name) {#name, ZE_RESULT_##name}
 static const struct {
@@ -37,6 +39,9 @@ static const struct {
     RESULT(ERROR_MODULE_LINK_FAILURE),
     RESULT(ERROR_DEVICE_REQUIRES_RESET),
     RESULT(ERROR_DEVICE_IN_LOW_POWER_STATE),
+    RESULT(EXP_ERROR_DEVICE_IS_NOT_VERTEX),
+    RESULT(EXP_ERROR_VERTEX_IS_NOT_DEVICE),
+    RESULT(EXP_ERROR_REMOTE_DEVICE),
     RESULT(ERROR_INSUFFICIENT_PERMISSIONS),
     RESULT(ERROR_NOT_AVAILABLE),
     RESULT(ERROR_DEPENDENCY_UNAVAILABLE),
@@ -54,9 +59,21 @@ static const struct {
     RESULT(ERROR_INVALID_SYNCHRONIZATION_OBJECT),
     RESULT(ERROR_INVALID_ENUMERATION),
     RESULT(ERROR_UNSUPPORTED_ENUMERATION),
+    RESULT(ERROR_UNSUPPORTED_IMAGE_FORMAT),
     RESULT(ERROR_INVALID_NATIVE_BINARY),
+    RESULT(ERROR_INVALID_GLOBAL_NAME),
+    RESULT(ERROR_INVALID_KERNEL_NAME),
+    RESULT(ERROR_INVALID_FUNCTION_NAME),
+    RESULT(ERROR_INVALID_GROUP_SIZE_DIMENSION),
+    RESULT(ERROR_INVALID_GLOBAL_WIDTH_DIMENSION),
+    RESULT(ERROR_INVALID_KERNEL_ARGUMENT_INDEX),
+    RESULT(ERROR_INVALID_KERNEL_ARGUMENT_SIZE),
+    RESULT(ERROR_INVALID_KERNEL_ATTRIBUTE_VALUE),
+    RESULT(ERROR_INVALID_MODULE_UNLINKED),
     RESULT(ERROR_INVALID_COMMAND_LIST_TYPE),
     RESULT(ERROR_OVERLAPPING_REGIONS),
+    RESULT(WARNING_ACTION_REQUIRED),
+    RESULT(ERROR_INVALID_KERNEL_HANDLE),
     RESULT(ERROR_UNKNOWN),
 };
 
@@ -90,7 +107,7 @@ static bool read_rule(char *text) {
   *nth++ = '\0';
   char *result = strchr(nth, ':');
   rule *r = &rules[count];
-  if (result == NULL || !cpu_ddi_knows(text) || strlen(text) >= sizeof(r->function)) return false;
+  if (result == NULL || cpu_ddi_since(text) < 0 || strlen(text) >= sizeof(r->function)) return false;
   *result++ = '\0';
   memset(r, 0, sizeof(*r));
   strcpy(r->function, text);
@@ -123,6 +140,7 @@ ze_result_t cpu_fault_call(const char *function) {
   pending = CPU_FAULT_NONE;
   for (rule *r = rules; r < rules + count; r++) {
     if (strcmp(r->function, function) != 0 || atomic_fetch_add(&r->calls, 1) + 1 != r->nth) continue;
+    atomic_fetch_add(&happened, 1);
     if (r->slow_ms != 0) {
       struct timespec t = {.tv_sec = r->slow_ms / 1000, .tv_nsec = (long)(r->slow_ms % 1000) * 1000000};
       while (nanosleep(&t, &t) != 0) continue; /* a signal must not shorten it */
@@ -132,6 +150,9 @@ ze_result_t cpu_fault_call(const char *function) {
   }
   return result;
 }
+
+/* For tests: how many of the faults asked for have happened. */
+CPU_EXPORT uint64_t l0rt_cpu_faults(void) { return atomic_load(&happened); }
 
 cpu_fault cpu_fault_take(void) {
   cpu_fault fault = pending;

@@ -15,7 +15,8 @@ void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order) {
   static _Atomic uint64_t serial;
   lane->engine = engine;
   lane->in_order = in_order;
-  lane->random = cpu_knobs.seed + 0x9e3779b97f4a7c15u * (atomic_fetch_add(&serial, 1) + 1);
+  lane->serial = atomic_fetch_add(&serial, 1) + 1;
+  lane->random = cpu_knobs.seed + 0x9e3779b97f4a7c15u * lane->serial;
 }
 
 /* A spare command, with the engine's lock held. Commands are made in chunks and reused for ever. */

@@ -8,6 +8,7 @@
 #include "gate.h"
 #include "knobs.h"
 #include "queue.h"
+#include "submit.h"
 
 static ze_result_t create(ze_context_handle_t context_handle, ze_device_handle_t device_handle, uint32_t ordinal,
                           uint32_t index, cpu_list **out) {
@@ -37,10 +38,11 @@ CPU_EXPORT ze_result_t zeCommandListCreate(ze_context_handle_t context, ze_devic
   CPU_ENTER();
   if (cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0xf && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (desc->flags > 0x3f && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   cpu_list *list;
   ze_result_t result = create(context, device, desc->commandQueueGroupOrdinal, 0, &list);
   if (result != ZE_RESULT_SUCCESS) return result;
+  list->flags = desc->flags;
   list->in_order = (desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER) != 0 && !cpu_knobs.neo_22_43;
   *out = (ze_command_list_handle_t)list;
   return ZE_RESULT_SUCCESS;
@@ -63,6 +65,9 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
     return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   }
   list->immediate = true;
+  list->flags = desc->flags;
+  list->mode = (uint8_t)desc->mode;
+  list->priority = (uint8_t)desc->priority;
   list->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
   list->in_order = cpu_queue_desc_in_order(desc);
   cpu_lane_init(&list->lane, engine, list->in_order);
@@ -70,11 +75,13 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
   return ZE_RESULT_SUCCESS;
 }
 
-/* Is the device still at it? */
+/* Is the device still at it? A place that is gone was idle, even if another has taken its address. */
 static bool busy(cpu_list *list) {
   if (list->immediate) return !cpu_lane_reached(&list->lane, cpu_lane_last(&list->lane));
-  cpu_queue *queue = cpu_cast(list->queue, CPU_QUEUE); /* a queue that is gone was idle */
-  return queue != NULL && !cpu_lane_reached(&queue->lane, list->last);
+  cpu_queue *queue = cpu_cast(list->place, CPU_QUEUE);
+  cpu_list *other = cpu_cast(list->place, CPU_LIST);
+  cpu_lane *lane = queue != NULL ? &queue->lane : other != NULL ? &other->lane : NULL;
+  return lane != NULL && lane->serial == list->serial && !cpu_lane_reached(lane, list->last);
 }
 
 CPU_EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {
@@ -113,52 +120,6 @@ CPU_EXPORT ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t han
   return list->immediate ? cpu_lane_wait(&list->lane, timeout) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
-CPU_EXPORT ze_result_t zeCommandListGetDeviceHandle(ze_command_list_handle_t handle, ze_device_handle_t *device) {
-  CPU_ENTER();
-  cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  *device = (ze_device_handle_t)list->device;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeCommandListGetContextHandle(ze_command_list_handle_t handle, ze_context_handle_t *context) {
-  CPU_ENTER();
-  cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  *context = (ze_context_handle_t)list->context;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeCommandListGetOrdinal(ze_command_list_handle_t handle, uint32_t *ordinal) {
-  CPU_ENTER();
-  cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (ordinal == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  *ordinal = list->ordinal;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeCommandListImmediateGetIndex(ze_command_list_handle_t handle, uint32_t *index) {
-  CPU_ENTER();
-  cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (index == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (!list->immediate) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  *index = list->index;
-  return ZE_RESULT_SUCCESS;
-}
-
-CPU_EXPORT ze_result_t zeCommandListIsImmediate(ze_command_list_handle_t handle, ze_bool_t *immediate) {
-  CPU_ENTER();
-  cpu_list *list = cpu_list_cast(handle);
-  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (immediate == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  *immediate = list->immediate;
-  return ZE_RESULT_SUCCESS;
-}
-
 static ze_result_t record(cpu_list *list, const cpu_command *command) {
   if (list->count == list->capacity) {
     uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
@@ -172,63 +133,76 @@ static ze_result_t record(cpu_list *list, const cpu_command *command) {
   return ZE_RESULT_SUCCESS;
 }
 
-/* Puts a command that waits for these events, as many as fit one. They are taken for the moment only: the command
- * holds them itself once it is put. */
-static ze_result_t put_with_waits(cpu_list *list, cpu_command *command, uint32_t count, ze_event_handle_t *waits) {
-  cpu_event *taken[CPU_WAITS];
-  uint8_t n = 0;
+/* Puts a command that waits for these events, as many as fit one. */
+static ze_result_t put(cpu_list *list, cpu_command *command, uint32_t count, ze_event_handle_t *waits) {
+  command->wait_count = 0;
   for (uint32_t i = 0; i < count; i++) {
     cpu_event *event = cpu_event_cast(waits[i]);
-    if (event != NULL && (taken[n] = cpu_event_take(event)) != NULL) n++;
+    if (event != NULL) command->waits[command->wait_count++] = event;
   }
-  memcpy(command->waits, taken, n * sizeof(taken[0]));
-  command->wait_count = n;
-  ze_result_t result = list->immediate ? cpu_lane_push(&list->lane, command) : record(list, command);
-  for (uint8_t i = 0; i < n; i++) cpu_event_put_back(taken[i]);
-  return result;
+  return list->immediate ? cpu_submit(&list->lane, command) : record(list, command);
 }
 
-/* All events are checked before anything is appended. */
 static ze_result_t check_event(const cpu_list *list, ze_event_handle_t handle, bool signal) {
   const cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
   if (!cpu_event_is_counter_based(event)) return ZE_RESULT_SUCCESS;
-  if (!list->immediate) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  uint32_t needed =
+      list->immediate ? ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE : ZE_EVENT_COUNTER_BASED_FLAG_NON_IMMEDIATE;
+  if ((event->counter_flags & needed) == 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return signal && !list->in_order ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
+}
+
+ze_result_t cpu_list_check(const cpu_list *list, ze_event_handle_t signal, uint32_t wait_count,
+                           ze_event_handle_t *waits) {
+  if (waits == NULL && wait_count > 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  if (list->closed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  ze_result_t result = signal == NULL ? ZE_RESULT_SUCCESS : check_event(list, signal, true);
+  for (uint32_t i = 0; i < wait_count && result == ZE_RESULT_SUCCESS; i++) result = check_event(list, waits[i], false);
+  return result;
 }
 
 static ze_result_t put_all(cpu_list *list, cpu_command *command, uint32_t wait_count, ze_event_handle_t *waits) {
   ze_result_t result = ZE_RESULT_SUCCESS;
   for (; wait_count > CPU_WAITS && result == ZE_RESULT_SUCCESS; wait_count -= CPU_WAITS, waits += CPU_WAITS) {
     cpu_command wait = {.op = CPU_OP_NONE};
-    result = put_with_waits(list, &wait, CPU_WAITS, waits);
+    result = put(list, &wait, CPU_WAITS, waits);
   }
-  return result == ZE_RESULT_SUCCESS ? put_with_waits(list, command, wait_count, waits) : result;
+  return result == ZE_RESULT_SUCCESS ? put(list, command, wait_count, waits) : result;
 }
 
-ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal_handle, uint32_t wait_count,
+ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal, uint32_t wait_count,
                             ze_event_handle_t *waits) {
-  if (waits == NULL && wait_count > 0) return ZE_RESULT_ERROR_INVALID_SIZE;
-  if (list->closed) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  ze_result_t result = signal_handle == NULL ? ZE_RESULT_SUCCESS : check_event(list, signal_handle, true);
-  for (uint32_t i = 0; i < wait_count && result == ZE_RESULT_SUCCESS; i++) result = check_event(list, waits[i], false);
+  ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
   if (result != ZE_RESULT_SUCCESS) return result;
   command->hangs = cpu_fault_any() && cpu_fault_take() == CPU_FAULT_HANG;
-  cpu_event *signal = signal_handle == NULL ? NULL : cpu_event_cast(signal_handle);
-  cpu_event *point = NULL;
-  if (signal != NULL && cpu_event_is_counter_based(signal)) {
-    if ((point = cpu_event_new_point(signal)) == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-  }
-  command->signal = point != NULL ? point : signal;
+  command->signal = signal == NULL ? NULL : cpu_event_cast(signal);
   result = put_all(list, command, wait_count, waits);
-  if (point != NULL) {
-    if (result == ZE_RESULT_SUCCESS) {
-      cpu_event_set_point(signal, point);
-    } else {
-      cpu_event_let_go(point);
-    }
-  }
   if (!list->immediate) return result;
   cpu_engine_ring(list->lane.engine);
   return result == ZE_RESULT_SUCCESS && list->synchronous ? cpu_lane_wait(&list->lane, CPU_NEVER) : result;
+}
+
+/* A copy of a closed list, for those made to be copied. */
+CPU_EXPORT ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t handle, ze_command_list_handle_t *out) {
+  CPU_ENTER();
+  cpu_list *list = cpu_list_cast(handle);
+  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (list->immediate || !list->closed || (list->flags & ZE_COMMAND_LIST_FLAG_EXP_CLONEABLE) == 0)
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_list *clone;
+  ze_result_t result = create((ze_context_handle_t)list->context, (ze_device_handle_t)list->device, list->ordinal, 0,
+                              &clone);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  clone->flags = list->flags;
+  clone->in_order = list->in_order;
+  for (uint32_t i = 0; i < list->count && result == ZE_RESULT_SUCCESS; i++) result = record(clone, &list->recorded[i]);
+  if (result != ZE_RESULT_SUCCESS) {
+    end(clone);
+    return result;
+  }
+  clone->closed = true;
+  *out = (ze_command_list_handle_t)clone;
+  return ZE_RESULT_SUCCESS;
 }

@@ -14,18 +14,25 @@ typedef struct {
   bool synchronous;
   bool in_order;
   bool closed;
+  uint8_t mode, priority; /* as asked for, like the flags */
+  uint32_t flags;
   /* an immediate list */
   cpu_lane lane;
   /* a regular one */
   cpu_command *recorded;
   uint32_t count, capacity;
-  struct cpu_queue *queue; /* where it was executed last, */
-  uint64_t last;           /* and the number of its last command there */
+  void *place;     /* the queue or immediate list where it was executed last, */
+  uint64_t serial; /* that place's lane, */
+  uint64_t last;   /* and the number of its last command there */
 } cpu_list;
 
 _Static_assert(sizeof(cpu_list) <= CPU_SLOT, "an object must fit its slot");
 
 static inline cpu_list *cpu_list_cast(ze_command_list_handle_t handle) { return cpu_cast(handle, CPU_LIST); }
+
+/* May a command with these events be appended? All of them are checked before anything is. */
+ze_result_t cpu_list_check(const cpu_list *list, ze_event_handle_t signal, uint32_t wait_count,
+                           ze_event_handle_t *waits);
 
 /* Appends a command: checks the events, then records or submits it, as the list is. */
 ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal, uint32_t wait_count,

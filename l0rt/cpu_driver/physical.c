@@ -64,3 +64,14 @@ CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, 
   cpu_delete(physical);
   return ZE_RESULT_SUCCESS;
 }
+
+CPU_EXPORT ze_result_t zePhysicalMemGetProperties(ze_context_handle_t context, ze_physical_mem_handle_t handle,
+                                                  ze_physical_mem_properties_t *properties) {
+  CPU_ENTER();
+  cpu_physical *physical = cpu_physical_cast(handle);
+  if (cpu_context_cast(context) == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  properties->id = physical->id;
+  properties->size = physical->size;
+  return ZE_RESULT_SUCCESS;
+}

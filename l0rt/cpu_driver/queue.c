@@ -3,11 +3,11 @@
 
 #include "gate.h"
 #include "knobs.h"
-#include "list.h"
+#include "submit.h"
 
 ze_result_t cpu_queue_desc_check(const ze_command_queue_desc_t *desc) {
   /* The driver of the profile takes any bit, and leaves out what it does not know. */
-  if (desc->flags > 0x3 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (desc->flags > 0x7 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if ((uint32_t)desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if ((uint32_t)desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   return ZE_RESULT_SUCCESS;
@@ -35,6 +35,9 @@ CPU_EXPORT ze_result_t zeCommandQueueCreate(ze_context_handle_t context_handle, 
   queue->device = device;
   queue->ordinal = desc->ordinal;
   queue->index = desc->index;
+  queue->flags = desc->flags;
+  queue->mode = (uint8_t)desc->mode;
+  queue->priority = (uint8_t)desc->priority;
   queue->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
   cpu_lane_init(&queue->lane, engine, cpu_queue_desc_in_order(desc));
   pthread_mutex_init(&queue->submitting, NULL);
@@ -51,30 +54,6 @@ CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
     return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   atomic_fetch_sub(&queue->context->children, 1);
   cpu_delete(queue);
-  return ZE_RESULT_SUCCESS;
-}
-
-/* Everything is checked before anything is handed over. */
-static ze_result_t check_lists(const cpu_queue *queue, uint32_t count, ze_command_list_handle_t *lists) {
-  for (uint32_t i = 0; i < count; i++) {
-    const cpu_list *list = cpu_list_cast(lists[i]);
-    if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-    if (list->immediate || list->ordinal != queue->ordinal) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
-    if (!list->closed || list->context != queue->context || list->device != queue->device)
-      return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    for (uint32_t k = 0; k < list->count; k++)
-      if (!cpu_command_valid(&list->recorded[k])) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-  }
-  return ZE_RESULT_SUCCESS;
-}
-
-static ze_result_t push_list(cpu_queue *queue, cpu_list *list) {
-  for (uint32_t i = 0; i < list->count; i++) {
-    ze_result_t result = cpu_lane_push(&queue->lane, &list->recorded[i]);
-    if (result != ZE_RESULT_SUCCESS) return result;
-  }
-  list->queue = queue;
-  list->last = cpu_lane_last(&queue->lane);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -97,11 +76,11 @@ CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle
   cpu_fence *fence = fence_handle == NULL ? NULL : cpu_fence_cast(fence_handle);
   if (fence_handle != NULL && (fence == NULL || fence->queue != queue))
     return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-  ze_result_t result = check_lists(queue, count, lists);
+  ze_result_t result = cpu_lists_check(queue->context, queue->device, queue->ordinal, count, lists);
   if (result != ZE_RESULT_SUCCESS) return result;
   pthread_mutex_lock(&queue->submitting);
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
-    result = push_list(queue, cpu_list_cast(lists[i]));
+    result = cpu_submit_list(queue, &queue->lane, cpu_list_cast(lists[i]));
   if (result == ZE_RESULT_SUCCESS && fence != NULL) result = push_fence(queue, fence);
   pthread_mutex_unlock(&queue->submitting);
   cpu_engine_ring(queue->lane.engine);
@@ -129,5 +108,33 @@ CPU_EXPORT ze_result_t zeCommandQueueGetIndex(ze_command_queue_handle_t handle, 
   if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (index == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   *index = queue->index;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueGetFlags(ze_command_queue_handle_t handle, ze_command_queue_flags_t *flags) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (flags == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *flags = queue->flags;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueGetMode(ze_command_queue_handle_t handle, ze_command_queue_mode_t *mode) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (mode == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *mode = (ze_command_queue_mode_t)queue->mode;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeCommandQueueGetPriority(ze_command_queue_handle_t handle,
+                                                     ze_command_queue_priority_t *priority) {
+  CPU_ENTER();
+  cpu_queue *queue = cpu_queue_cast(handle);
+  if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (priority == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  *priority = (ze_command_queue_priority_t)queue->priority;
   return ZE_RESULT_SUCCESS;
 }

@@ -11,6 +11,8 @@ typedef struct cpu_queue {
   uint32_t ordinal;
   uint32_t index;
   bool synchronous;
+  uint8_t mode, priority; /* as asked for, like the flags */
+  uint32_t flags;
   _Atomic uint32_t fences;   /* alive: they must go first */
   pthread_mutex_t submitting; /* one thread's lists never get between another's */
   cpu_lane lane;

@@ -256,6 +256,7 @@ CPU_EXPORT ze_result_t zeVirtualMemSetAccessAttribute(ze_context_handle_t contex
   ze_result_t result = check_range(pointer, size);
   if (result != ZE_RESULT_SUCCESS) return result;
   if ((uint32_t)access > ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (cpu_engines_touch((uintptr_t)pointer, (uintptr_t)pointer + size)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   pthread_rwlock_wrlock(&lock);
   reservation *r = find_range(context, pointer, size);
   if (r == NULL) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;

@@ -17,6 +17,13 @@ int cpu_share_make(size_t size) {
   return -1;
 }
 
+/* Memory files are sealable, and nothing else is: so no other file is ever taken for one. */
+size_t cpu_share_size(int file) {
+  struct stat status;
+  if (fcntl(file, F_GET_SEALS) < 0 || fstat(file, &status) != 0) return 0;
+  return (size_t)status.st_size;
+}
+
 bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle) {
   struct stat status;
   if (fstat(file, &status) != 0) return false;

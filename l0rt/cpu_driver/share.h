@@ -22,6 +22,9 @@ _Static_assert(sizeof(cpu_ticket) <= ZE_MAX_IPC_HANDLE_SIZE, "a ticket must fit 
 /* A new file of this size, or -1. */
 int cpu_share_make(size_t size);
 
+/* How long such a file is; 0 for a descriptor of anything else. */
+size_t cpu_share_size(int file);
+
 /* Writes a ticket into a handle of ZE_MAX_IPC_HANDLE_SIZE bytes. */
 bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle);
 

@@ -39,9 +39,7 @@ static bool move_into_file(cpu_found found) {
   return true;
 }
 
-CPU_EXPORT ze_result_t zeMemGetIpcHandle(ze_context_handle_t context_handle, const void *pointer,
-                                         ze_ipc_mem_handle_t *ipc) {
-  CPU_ENTER();
+static ze_result_t get_handle(ze_context_handle_t context_handle, const void *pointer, ze_ipc_mem_handle_t *ipc) {
   cpu_context *context = cpu_context_cast(context_handle);
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pointer == NULL || ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
@@ -54,6 +52,49 @@ CPU_EXPORT ze_result_t zeMemGetIpcHandle(ze_context_handle_t context_handle, con
   cpu_engines_go();
   good = good && cpu_share_export(CPU_USM, found.block->file, found.block->size, 0, 1, ipc->data);
   return good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+CPU_EXPORT ze_result_t zeMemGetIpcHandle(ze_context_handle_t context, const void *pointer, ze_ipc_mem_handle_t *ipc) {
+  CPU_ENTER();
+  return get_handle(context, pointer, ipc);
+}
+
+/* Of the sorts of handles there is one: for processes of this machine. */
+CPU_EXPORT ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t context, const void *pointer, void *next,
+                                                       ze_ipc_mem_handle_t *ipc) {
+  CPU_ENTER();
+  for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext) {
+    if (d->stype != ZE_STRUCTURE_TYPE_IPC_MEM_HANDLE_TYPE_EXT_DESC) continue;
+    uint32_t flags = ((const ze_ipc_mem_handle_type_ext_desc_t *)d)->typeFlags;
+    if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+    if (flags & ZE_IPC_MEM_HANDLE_TYPE_FLAG_FABRIC_ACCESSIBLE) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  }
+  return get_handle(context, pointer, ipc);
+}
+
+/* A file descriptor for the memory of a handle; it is the caller's to close. */
+CPU_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_t context, ze_ipc_mem_handle_t ipc,
+                                                              uint64_t *descriptor) {
+  CPU_ENTER();
+  if (cpu_context_cast(context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (descriptor == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_ticket ticket;
+  int file = cpu_share_import(CPU_USM, ipc.data, &ticket);
+  if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  *descriptor = (uint64_t)file;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* A handle for the memory behind a descriptor that came from another process; good while the descriptor is open. */
+CPU_EXPORT ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, uint64_t descriptor,
+                                                              ze_ipc_mem_handle_t *ipc) {
+  CPU_ENTER();
+  if (cpu_context_cast(context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  size_t size = descriptor <= INT32_MAX ? cpu_share_size((int)descriptor) : 0;
+  if (size == 0 || !cpu_share_export(CPU_USM, (int)descriptor, size, 0, 1, ipc->data))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t ipc) {

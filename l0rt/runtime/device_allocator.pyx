@@ -227,7 +227,8 @@ def free_memory(int index):
 
 cdef l0rt_heap* heap_of(device) except? NULL:
     """The heap that ``device`` names; NULL while nothing was allocated on it."""
-    return <l0rt_heap*>device_at(index_of(device, current_device(), lazy.device_type)).heap
+    cdef int index = current_device() if device is None else index_of(device, current_device(), lazy.device_type)
+    return <l0rt_heap*>device_at(index).heap
 
 
 cdef list _keys = []

@@ -1,7 +1,7 @@
 """Guards: change what is current for a while, and restore the original on any exit."""
 
 import functools
-import threading
+from _thread import get_ident
 
 cimport cython
 from libc.stdint cimport UINT64_MAX
@@ -216,7 +216,7 @@ cdef int enter_other(device_index self, interface) except -1:
     before = interface.exchange_device(index if index < 0 else other_index(interface, index))
     if self.others is None:
         self.others = []
-    self.others.append((threading.get_ident(), interface, before))
+    self.others.append((get_ident(), interface, before))
     return 0
 
 
@@ -233,7 +233,7 @@ cdef object other_index(interface, int index):
 
 cdef bint leave_other(device_index self) except -1:
     """Undo this thread's newest block on another accelerator; False if there is none."""
-    me = threading.get_ident()
+    me = get_ident()
     for i in range(len(self.others) - 1, -1, -1):
         if self.others[i][0] == me:
             _, interface, before = self.others.pop(i)

@@ -3,7 +3,7 @@
 Every function of a table is called without the GIL, so that one that blocks holds up nobody.
 """
 
-import threading
+from _thread import get_ident
 
 cimport cython
 from cpython.exc cimport PyErr_Occurred
@@ -220,11 +220,11 @@ cdef class TableStream:
         cdef void* before = exchange_stream(self.table, self.pointer)
         if self.entered is None:
             self.entered = []
-        self.entered.append((threading.get_ident(), device, <uintptr_t>before))
+        self.entered.append((get_ident(), device, <uintptr_t>before))
         return self
 
     def __exit__(self, kind, value, trace):
-        me = threading.get_ident()
+        me = get_ident()
         for i in range(len(self.entered or ()) - 1, -1, -1):
             if self.entered[i][0] == me:
                 _, device, before = self.entered.pop(i)

@@ -43,7 +43,8 @@ def get_device_properties(device=None):
 
     Sizes are in bytes, clock rates in MHz; ``is_software`` is True for the bundled CPU driver, which is not a GPU.
     """
-    p = _devices.properties(_stream.index_or_current(device))
+    index = _stream.index_or_current(device)
+    p = _devices.properties(index)
     subslices = p["slices"] * p["subslices_per_slice"]
     return _XpuDeviceProperties(
         name=p["name"],
@@ -79,7 +80,9 @@ def get_device_properties(device=None):
         type="gpu",
         pci=p["pci"],
         uuid=p["uuid"],
-        index=p["index"],
+        index=index,
+        queue_groups={"compute": p["compute_queues"], "copy": p["copy_queues"]},  # how many hardware queues each
+        peers=[i for i in range(_devices.device_count()) if i != index and _devices.can_access_peer(index, i)],
         **_pci.facts(p["pci"]),
     )
 

@@ -37,7 +37,9 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     caps.build = caps.driver_version & 0xFFFF if intel else 0
 
     off = config.get("disable")
-    caps.list_sync = ze.zeCommandListHostSynchronize != NULL and "list_sync" not in off
+    # A newer loader exports functions that an older driver behind it lacks: then its version tells.
+    caps.list_sync = (ze.zeCommandListHostSynchronize != NULL and caps.api_version >= 0x10006
+                      and "list_sync" not in off)
     caps.free_ext = ze.zeMemFreeExt != NULL and "free_ext" not in off
     caps.global_ts = ze.zeDeviceGetGlobalTimestamps != NULL and "global_ts" not in off
     caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off

@@ -2,11 +2,10 @@
 
 import ctypes
 import os
-from glob import glob
-from pathlib import Path
 
 LOADER = "libze_loader.so.1"
-CPU_DRIVER = str(Path(__file__).parent.parent / "cpu_driver" / "libze_l0rt_cpu.so")
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CPU_DRIVER = os.path.join(_PACKAGE, "cpu_driver", "libze_l0rt_cpu.so")
 
 
 class Library:
@@ -28,10 +27,10 @@ class Library:
         """Return the file that the dynamic linker chose, as far as /proc tells."""
         name = os.path.basename(self.path).split(".so")[0]
         try:
-            maps = Path("/proc/self/maps").read_text()
+            with open("/proc/self/maps") as maps:
+                return next((line.split(maxsplit=5)[5].strip() for line in maps if name in line), self.path)
         except OSError:
             return self.path
-        return next((line.split(maxsplit=5)[5] for line in maps.splitlines() if name in line), self.path)
 
     def loader_version(self):
         """Return the loader's version as text, None if this library is no loader or too old to say."""
@@ -70,13 +69,17 @@ def open_library(driver):
 def gpu_nodes():
     """Return the render nodes of this machine's Intel GPUs, whether or not they may be opened."""
     nodes = []
-    for node in sorted(glob("/sys/class/drm/renderD*")):
+    try:
+        found = sorted(name for name in os.listdir("/sys/class/drm") if name.startswith("renderD"))
+    except OSError:
+        return nodes
+    for name in found:
         try:
-            vendor = Path(node, "device/vendor").read_text().strip()
+            with open(f"/sys/class/drm/{name}/device/vendor") as vendor:
+                if vendor.read().strip() == "0x8086":
+                    nodes.append(f"/dev/dri/{name}")
         except OSError:
             continue
-        if vendor == "0x8086":
-            nodes.append("/dev/dri/" + os.path.basename(node))
     return nodes
 
 

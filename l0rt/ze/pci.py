@@ -1,8 +1,6 @@
 """What Linux knows of a device by its PCI address: the kernel's driver, render node, memory windows."""
 
 import os
-from glob import glob
-from pathlib import Path
 
 _PREFETCHABLE = 0x2000
 _MEMORY = 0x200
@@ -17,20 +15,24 @@ def facts(address, sysfs="/sys"):
     unknown = {"kernel_driver": None, "render_node": None, "bar_size": None}
     if not address:
         return unknown
-    folder = Path(sysfs, "bus/pci/devices", address)
-    nodes = sorted(glob(f"{folder}/drm/renderD*"))
-    driver = folder / "driver"
+    folder = os.path.join(sysfs, "bus/pci/devices", address)
+    driver = os.path.join(folder, "driver")
+    try:
+        nodes = sorted(name for name in os.listdir(os.path.join(folder, "drm")) if name.startswith("renderD"))
+    except OSError:
+        nodes = []
     return {
-        "kernel_driver": os.path.basename(os.path.realpath(driver)) if driver.exists() else None,
-        "render_node": f"/dev/dri/{os.path.basename(nodes[0])}" if nodes else None,
-        "bar_size": _largest_window(folder / "resource"),
+        "kernel_driver": os.path.basename(os.path.realpath(driver)) if os.path.exists(driver) else None,
+        "render_node": f"/dev/dri/{nodes[0]}" if nodes else None,
+        "bar_size": _largest_window(os.path.join(folder, "resource")),
     }
 
 
 def _largest_window(resource):
     """The largest prefetchable memory window in sysfs's table of (first, last, flags); None without one."""
     try:
-        rows = [[int(word, 16) for word in line.split()] for line in resource.read_text().splitlines()]
+        with open(resource) as lines:
+            rows = [[int(word, 16) for word in line.split()] for line in lines]
     except (OSError, ValueError):
         return None
     wanted = _PREFETCHABLE | _MEMORY

@@ -19,6 +19,8 @@ def test_properties_have_torchs_fields_and_more():
     assert properties.max_num_sub_groups * min(properties.sub_group_sizes) <= properties.max_work_group_size
     for more in ("pci", "index", "is_software", "kernel_driver", "render_node", "bar_size"):
         assert hasattr(properties, more)
+    assert properties.queue_groups["compute"] >= 1
+    assert properties.peers == [i for i in range(1, xpu.device_count()) if xpu.can_device_access_peer(0, i)]
 
 
 @pytest.fixture

@@ -59,6 +59,12 @@ RINGS = (
         {"ZE_ENABLE_VALIDATION_LAYER": 1, "ZE_ENABLE_PARAMETER_VALIDATION": 1},
         hosts_cpu_driver=True,
     ),
+    Ring(
+        "old driver",  # functions missing behind a loader that has them, in-order lists that are none
+        (LOADER,),
+        {"L0RT_CPU_DEVICES": 2, "L0RT_CPU_PROFILE": "neo-22.43"},
+        hosts_cpu_driver=True,
+    ),
     Ring("intel", (LOADER, INTEL), {**NO_HARDWARE, "ProductFamilyOverride": "tgllp"}),
     Ring(
         "intel x2",

@@ -110,6 +110,16 @@ def test_fill_a_byte():
         assert (x.copy_to(np.empty(777, "u1")) == value).all()
 
 
+@pytest.mark.checks_data
+@pytest.mark.parametrize("kind", ["device", "host", "shared"])
+def test_a_copy_onto_itself_changes_nothing(kind):
+    data = np.arange(4096, dtype="u1")
+    x = l0rt.empty(4096, kind=kind)
+    x.copy_from(data)
+    x.copy_from(x)
+    assert (x.copy_to(np.empty(4096, "u1")) == data).all()
+
+
 def test_an_empty_buffer():
     for kind in ("device", "host", "shared"):
         x = l0rt.empty(0, kind=kind)

@@ -39,7 +39,7 @@ def test_a_stream_is_found_again_by_its_numbers():
     again = acc.Stream(stream_id=s.stream_id, device_index=s.device_index, device_type=s.device_type)
     assert again == s
     assert hash(again) == hash(s)
-    for unknown in (-1, 97, 1 << 40):
+    for unknown in (-1, 1 << 20, 1 << 40):
         with pytest.raises(ValueError, match="no stream with the id"):
             acc.Stream(stream_id=unknown, device_index=0)
     with pytest.raises(ValueError, match="doesn't match the current accelerator xpu"):

@@ -3,6 +3,7 @@
 #define L0RT_CPU_TEST_ENTRY_POINTS_H
 
 #include "l0rt/ze.h"
+#include "l0rt/ze_sysman.h"
 
 ze_result_t zeInit(ze_init_flags_t flags);
 ze_result_t zeDriverGet(uint32_t *pCount, ze_driver_handle_t *phDrivers);
@@ -153,7 +154,85 @@ ze_result_t zeEventGetWaitScope(ze_event_handle_t hEvent, ze_event_scope_flags_t
 ze_result_t zeMemPutIpcHandle(ze_context_handle_t hContext, ze_ipc_mem_handle_t handle);
 ze_result_t zeEventPoolPutIpcHandle(ze_context_handle_t hContext, ze_ipc_event_pool_handle_t hIpc);
 
+ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t handle, ze_host_function_callback_t function,
+    void *data, const void *next, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits);
+ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *target, const void
+    *source, size_t size, const void *next, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t
+    *waits);
+ze_result_t zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *target, const void
+    *pattern, size_t pattern_size, size_t size, const void *next, ze_event_handle_t signal, uint32_t wait_count,
+    ze_event_handle_t *waits);
+ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver);
+ze_result_t zeDeviceSynchronize(ze_device_handle_t handle);
+ze_result_t zeDeviceGetModuleProperties(ze_device_handle_t handle, ze_device_module_properties_t *p);
+ze_result_t zeDeviceGetCacheProperties(ze_device_handle_t handle, uint32_t *count, ze_device_cache_properties_t *p);
+ze_result_t zeDeviceGetImageProperties(ze_device_handle_t handle, ze_device_image_properties_t *p);
+ze_result_t zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_device_handle_t device, uint32_t *count,
+    ze_kernel_timestamp_result_t *results);
+ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle, const
+    ze_event_counter_based_desc_t *desc, ze_event_handle_t *out);
+ze_result_t zeEventGetCounterBasedFlags(ze_event_handle_t handle, ze_event_counter_based_flags_t *flags);
+ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t handle, ze_command_list_handle_t *out);
+ze_result_t zeCommandListGetFlags(ze_command_list_handle_t handle, ze_command_list_flags_t *flags);
+ze_result_t zeCommandListImmediateGetFlags(ze_command_list_handle_t handle, ze_command_queue_flags_t *flags);
+ze_result_t zeCommandListImmediateGetMode(ze_command_list_handle_t handle, ze_command_queue_mode_t *mode);
+ze_result_t zeCommandListImmediateGetPriority(ze_command_list_handle_t handle, ze_command_queue_priority_t
+    *priority);
+ze_result_t zeCommandListIsMutableExp(ze_command_list_handle_t handle, ze_bool_t *is_mutable);
+ze_result_t zePhysicalMemGetProperties(ze_context_handle_t context, ze_physical_mem_handle_t handle,
+    ze_physical_mem_properties_t *properties);
+ze_result_t zeCommandQueueGetFlags(ze_command_queue_handle_t handle, ze_command_queue_flags_t *flags);
+ze_result_t zeCommandQueueGetMode(ze_command_queue_handle_t handle, ze_command_queue_mode_t *mode);
+ze_result_t zeCommandQueueGetPriority(ze_command_queue_handle_t handle, ze_command_queue_priority_t *priority);
+ze_result_t zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t list, uint32_t count,
+    ze_command_list_handle_t *lists, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits);
+ze_result_t zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t list, uint32_t count,
+    ze_command_list_handle_t *lists, const void *next, ze_event_handle_t signal, uint32_t wait_count,
+    ze_event_handle_t *waits);
+ze_result_t zesInit(zes_init_flags_t flags);
+ze_result_t zesDriverGet(uint32_t *count, zes_driver_handle_t *drivers);
+ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_device_handle_t *devices);
+ze_result_t zesDriverGetExtensionProperties(zes_driver_handle_t driver, uint32_t *count, void *properties);
+ze_result_t zesDriverGetExtensionFunctionAddress(zes_driver_handle_t driver, const char *name, void **address);
+ze_result_t zesDriverGetDeviceByUuidExp(zes_driver_handle_t driver, zes_uuid_t uuid, zes_device_handle_t *out,
+    ze_bool_t *on_subdevice, uint32_t *subdevice);
+ze_result_t zesDeviceGetProperties(zes_device_handle_t handle, zes_device_properties_t *p);
+ze_result_t zesDeviceGetState(zes_device_handle_t handle, zes_device_state_t *p);
+ze_result_t zesDeviceGetSubDevicePropertiesExp(zes_device_handle_t handle, uint32_t *count, void *p);
+ze_result_t zesDevicePciGetProperties(zes_device_handle_t handle, zes_pci_properties_t *p);
+ze_result_t zesDevicePciGetState(zes_device_handle_t handle, zes_pci_state_t *p);
+ze_result_t zesDeviceEnumMemoryModules(zes_device_handle_t handle, uint32_t *count, zes_mem_handle_t *modules);
+ze_result_t zesMemoryGetProperties(zes_mem_handle_t handle, zes_mem_properties_t *p);
+ze_result_t zesMemoryGetState(zes_mem_handle_t handle, zes_mem_state_t *p);
+ze_result_t zesDeviceEccAvailable(zes_device_handle_t handle, ze_bool_t *available);
+ze_result_t zesDeviceEccConfigurable(zes_device_handle_t handle, ze_bool_t *configurable);
+ze_result_t zesDevicePciGetBars(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumActiveVFExp(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumEnabledVFExp(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumDiagnosticTestSuites(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumEngineGroups(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumFabricPorts(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumFans(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumFirmwares(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumFrequencyDomains(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumLeds(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumPerformanceFactorDomains(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumPowerDomains(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumPsus(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumRasErrorSets(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumSchedulers(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumStandbyDomains(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumTemperatureSensors(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zesDeviceEnumOverclockDomains(zes_device_handle_t handle, uint32_t *count, void *parts);
+ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t context, const void *pointer, void *next,
+    ze_ipc_mem_handle_t *ipc);
+ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_t context, ze_ipc_mem_handle_t ipc, uint64_t
+    *descriptor);
+ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, uint64_t descriptor,
+    ze_ipc_mem_handle_t *ipc);
+
 uint64_t l0rt_cpu_live(int kind);
+uint64_t l0rt_cpu_faults(void);
 const char *l0rt_cpu_kind_name(int kind);
 
 #endif

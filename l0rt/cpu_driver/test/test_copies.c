@@ -35,6 +35,44 @@ static void fills_repeat_their_pattern(void) {
   OK(zeMemFree(context, memory));
 }
 
+/* Powers of two up to what the group says, on either group, and nothing else. */
+static void groups_limit_patterns(void) {
+  ze_command_queue_group_properties_t groups[2] = {{.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES},
+                                                   {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES}};
+  uint32_t count = 2;
+  OK(zeDeviceGetCommandQueueGroupProperties(device, &count, groups));
+  CHECK(count == 2 && groups[0].maxMemoryFillPatternSize > groups[1].maxMemoryFillPatternSize);
+  unsigned char pattern[256] = {9}, *memory = device_memory(4096);
+  for (uint32_t ordinal = 0; ordinal < count; ordinal++) {
+    ze_command_list_handle_t list = immediate_on(ordinal, 0, 0);
+    for (size_t size = 1; size <= sizeof(pattern); size++) {
+      bool good = (size & (size - 1)) == 0 && size <= groups[ordinal].maxMemoryFillPatternSize;
+      ze_result_t result = zeCommandListAppendMemoryFill(list, memory, pattern, size, 4096, NULL, 0, NULL);
+      CHECK(result == (good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_SIZE));
+    }
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+    OK(zeCommandListDestroy(list));
+  }
+  OK(zeMemFree(context, memory));
+}
+
+/* The target gets what the source held before, whichever begins first. */
+static void ranges_may_overlap(void) {
+  enum { BYTES = 100000 };
+  unsigned char *memory = host_memory(BYTES);
+  ze_command_list_handle_t list = in_order_list();
+  static const int shifts[] = {1, 63, 4096, 50000};
+  for (int i = 0; i < 8; i++) {
+    int shift = shifts[i / 2], from = i & 1 ? shift : 0, to = i & 1 ? 0 : shift;
+    for (int k = 0; k < BYTES; k++) memory[k] = (unsigned char)(k * 7 / 3);
+    OK(zeCommandListAppendMemoryCopy(list, memory + to, memory + from, (size_t)(BYTES - shift), NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+    for (int k = 0; k < BYTES - shift; k++) CHECK(memory[to + k] == (unsigned char)((from + k) * 7 / 3));
+  }
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, memory));
+}
+
 static void regions_copy_boxes(void) {
   enum { W = 64, H = 32, D = 4 };
   unsigned char *from = shared_memory(W * H * D), *to = shared_memory(W * H * D);
@@ -97,6 +135,8 @@ int main(void) {
   for (int i = 0; i < 3; i++) OK(zeMemFree(context, memory[i]));
   free(memory[3]);
   fills_repeat_their_pattern();
+  groups_limit_patterns();
+  ranges_may_overlap();
   regions_copy_boxes();
   wrong_arguments_are_refused();
   finish("copies");

@@ -23,7 +23,7 @@ static void rules(void) {
   GIVES(ERROR_INVALID_ARGUMENT, zeEventHostReset(event));
   GIVES(ERROR_INVALID_SYNCHRONIZATION_OBJECT, zeCommandListAppendEventReset(in_order, event));
   GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendSignalEvent(loose, event));
-  GIVES(ERROR_UNSUPPORTED_FEATURE, zeCommandListAppendSignalEvent(recording, event));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendSignalEvent(recording, event)); /* made for immediate ones */
   OK(zeCommandListAppendWaitOnEvents(loose, 1, &event));
   OK(zeCommandListHostSynchronize(loose, FOREVER));
   OK(zeCommandListDestroy(in_order));

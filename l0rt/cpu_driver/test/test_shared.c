@@ -75,6 +75,24 @@ int main(void) {
   ze_event_pool_handle_t plain = pool_of(1, 0);
   GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolGetIpcHandle(plain, &none));
   GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandle(context, copy, &again));
+  /* A handle becomes a descriptor, and a descriptor a handle: for processes that pass descriptors on. */
+  uint64_t descriptor;
+  void *opened;
+  OK(zeMemGetFileDescriptorFromIpcHandleExp(context, tickets.memory, &descriptor));
+  OK(zeMemGetIpcHandleFromFileDescriptorExp(context, descriptor, &again));
+  OK(zeMemOpenIpcHandle(context, device, again, 0, &opened));
+  CHECK(memcmp(opened, memory, SIZE) == 0);
+  OK(zeMemCloseIpcHandle(context, opened));
+  close((int)descriptor);
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, again, 0, &opened)); /* closed meanwhile */
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandleFromFileDescriptorExp(context, 0, &again));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandleFromFileDescriptorExp(context, UINT64_MAX, &again));
+  ze_ipc_mem_handle_type_ext_desc_t sort = {.stype = ZE_STRUCTURE_TYPE_IPC_MEM_HANDLE_TYPE_EXT_DESC,
+                                            .typeFlags = ZE_IPC_MEM_HANDLE_TYPE_FLAG_DEFAULT};
+  OK(zeMemGetIpcHandleWithProperties(context, memory, &sort, &again));
+  CHECK(memcmp(&again, &tickets.memory, sizeof(again)) == 0);
+  sort.typeFlags = ZE_IPC_MEM_HANDLE_TYPE_FLAG_FABRIC_ACCESSIBLE;
+  GIVES(ERROR_UNSUPPORTED_FEATURE, zeMemGetIpcHandleWithProperties(context, memory, &sort, &again));
   OK(zeMemPutIpcHandle(context, tickets.memory));
   OK(zeEventPoolPutIpcHandle(context, tickets.events));
   OK(zeMemFree(context, memory));

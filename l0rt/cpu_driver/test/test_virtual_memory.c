@@ -100,8 +100,44 @@ static void what_is_in_use_stays_mapped(void) {
   OK(zeEventPoolDestroy(pool));
 }
 
+/* A list outlives the memory that its commands name: executing it is refused, as appending would be. */
+static void recorded_commands_need_their_memory(void) {
+  ze_command_list_desc_t list_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC};
+  ze_physical_mem_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .size = 64 << 10};
+  ze_physical_mem_handle_t physical;
+  ze_command_list_handle_t on_mapped, on_freed, immediate = in_order_list();
+  void *place, *block = device_memory(64);
+  char bytes[64] = {0};
+  OK(zeVirtualMemReserve(context, NULL, 64 << 10, &place));
+  OK(zePhysicalMemCreate(context, device, &desc, &physical));
+  ze_physical_mem_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_PROPERTIES};
+  OK(zePhysicalMemGetProperties(context, physical, &properties));
+  CHECK(properties.size == 64 << 10 && properties.id != 0);
+  OK(zeVirtualMemMap(context, place, 64 << 10, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeCommandListCreate(context, device, &list_desc, &on_mapped));
+  OK(zeCommandListCreate(context, device, &list_desc, &on_freed));
+  OK(zeCommandListAppendMemoryCopy(on_mapped, place, bytes, 64, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryCopy(on_freed, block, bytes, 64, NULL, 0, NULL));
+  OK(zeCommandListClose(on_mapped));
+  OK(zeCommandListClose(on_freed));
+  OK(zeCommandListImmediateAppendCommandListsExp(immediate, 1, &on_mapped, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(immediate, FOREVER));
+  OK(zeVirtualMemSetAccessAttribute(context, place, 64 << 10, ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListImmediateAppendCommandListsExp(immediate, 1, &on_mapped, NULL, 0, NULL));
+  OK(zeVirtualMemUnmap(context, place, 64 << 10));
+  OK(zeMemFree(context, block));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListImmediateAppendCommandListsExp(immediate, 1, &on_mapped, NULL, 0, NULL));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListImmediateAppendCommandListsExp(immediate, 1, &on_freed, NULL, 0, NULL));
+  OK(zePhysicalMemDestroy(context, physical));
+  OK(zeVirtualMemFree(context, place, 64 << 10));
+  OK(zeCommandListDestroy(on_mapped));
+  OK(zeCommandListDestroy(on_freed));
+  OK(zeCommandListDestroy(immediate));
+}
+
 int main(void) {
   begin();
+  recorded_commands_need_their_memory();
   sizes_are_whole_pages();
   a_range_grows_piece_by_piece();
   what_is_in_use_stays_mapped();

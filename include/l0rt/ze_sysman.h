@@ -1,0 +1,141 @@
+/* ze_sysman.h: system management: what tools ask of a device and its memory.
+ * Names, values and layouts are those of the Level Zero specification (sysman, 1.0 to 1.17). Handles are the core's. */
+#ifndef L0RT_ZE_SYSMAN_H
+#define L0RT_ZE_SYSMAN_H
+
+#include "l0rt/ze.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef ze_driver_handle_t zes_driver_handle_t;
+typedef ze_device_handle_t zes_device_handle_t;
+typedef struct _zes_mem_handle_t *zes_mem_handle_t;
+
+#define ZES_STRING_PROPERTY_SIZE 64
+#define ZES_MAX_UUID_SIZE 16 /* 1.8 */
+
+typedef uint32_t zes_init_flags_t;
+
+typedef enum {
+  ZES_STRUCTURE_TYPE_DEVICE_PROPERTIES = 0x1,
+  ZES_STRUCTURE_TYPE_PCI_PROPERTIES = 0x2,
+  ZES_STRUCTURE_TYPE_MEM_PROPERTIES = 0xb,
+  ZES_STRUCTURE_TYPE_DEVICE_STATE = 0x15,
+  ZES_STRUCTURE_TYPE_PCI_STATE = 0x17,
+  ZES_STRUCTURE_TYPE_MEM_STATE = 0x1e,
+  ZES_STRUCTURE_TYPE_DEVICE_EXT_PROPERTIES = 0x2d, /* 1.8 */
+} zes_structure_type_t;
+
+typedef enum {
+  ZES_DEVICE_TYPE_GPU = 1, /* 1.8 */
+} zes_device_type_t;
+
+typedef enum {
+  ZES_MEM_TYPE_DDR = 1,
+} zes_mem_type_t;
+
+typedef enum {
+  ZES_MEM_LOC_SYSTEM = 0,
+  ZES_MEM_LOC_DEVICE = 1,
+} zes_mem_loc_t;
+
+typedef enum {
+  ZES_MEM_HEALTH_UNKNOWN = 0,
+  ZES_MEM_HEALTH_OK = 1,
+} zes_mem_health_t;
+
+typedef enum {
+  ZES_PCI_LINK_STATUS_UNKNOWN = 0,
+} zes_pci_link_status_t;
+
+typedef struct { /* 1.8 */
+  uint8_t id[ZES_MAX_UUID_SIZE];
+} zes_uuid_t;
+
+typedef struct {
+  zes_structure_type_t stype;
+  void *pNext;
+  ze_device_properties_t core;
+  uint32_t numSubdevices;
+  char serialNumber[ZES_STRING_PROPERTY_SIZE];
+  char boardNumber[ZES_STRING_PROPERTY_SIZE];
+  char brandName[ZES_STRING_PROPERTY_SIZE];
+  char modelName[ZES_STRING_PROPERTY_SIZE];
+  char vendorName[ZES_STRING_PROPERTY_SIZE];
+  char driverVersion[ZES_STRING_PROPERTY_SIZE];
+} zes_device_properties_t;
+
+typedef struct { /* 1.8 */
+  zes_structure_type_t stype;
+  void *pNext;
+  zes_uuid_t uuid;
+  zes_device_type_t type;
+  uint32_t flags;
+} zes_device_ext_properties_t;
+
+typedef struct {
+  zes_structure_type_t stype;
+  const void *pNext;
+  uint32_t reset;
+  uint32_t repaired;
+} zes_device_state_t;
+
+typedef struct {
+  uint32_t domain;
+  uint32_t bus;
+  uint32_t device;
+  uint32_t function;
+} zes_pci_address_t;
+
+typedef struct {
+  int32_t gen;
+  int32_t width;
+  int64_t maxBandwidth;
+} zes_pci_speed_t;
+
+typedef struct {
+  zes_structure_type_t stype;
+  void *pNext;
+  zes_pci_address_t address;
+  zes_pci_speed_t maxSpeed;
+  ze_bool_t haveBandwidthCounters;
+  ze_bool_t havePacketCounters;
+  ze_bool_t haveReplayCounters;
+} zes_pci_properties_t;
+
+typedef struct {
+  zes_structure_type_t stype;
+  const void *pNext;
+  zes_pci_link_status_t status;
+  uint32_t qualityIssues;
+  uint32_t stabilityIssues;
+  zes_pci_speed_t speed;
+} zes_pci_state_t;
+
+typedef struct {
+  zes_structure_type_t stype;
+  void *pNext;
+  zes_mem_type_t type;
+  ze_bool_t onSubdevice;
+  uint32_t subdeviceId;
+  zes_mem_loc_t location;
+  uint64_t physicalSize;
+  int32_t busWidth;
+  int32_t numChannels;
+} zes_mem_properties_t;
+
+typedef struct {
+  zes_structure_type_t stype;
+  const void *pNext;
+  zes_mem_health_t health;
+  uint64_t free;
+  uint64_t size;
+} zes_mem_state_t;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,88 @@
+/* submit.c: from a program's command to one in a lane. */
+#include "submit.h"
+
+#include "gate.h"
+
+ze_result_t cpu_submit(cpu_lane *lane, cpu_command *command) {
+  cpu_event *signal = command->signal, *point = NULL;
+  if (signal != NULL && cpu_event_is_counter_based(signal)) {
+    if ((point = cpu_event_new_point(signal)) == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    command->signal = point;
+  }
+  uint8_t count = 0;
+  for (uint8_t i = 0; i < command->wait_count; i++) {
+    cpu_event *event = cpu_event_take(command->waits[i]);
+    if (event != NULL) command->waits[count++] = event;
+  }
+  command->wait_count = count;
+  ze_result_t result = cpu_lane_push(lane, command);
+  /* Taken for the moment only: a command in a lane holds its events itself. */
+  for (uint8_t i = 0; i < count; i++) cpu_event_put_back(command->waits[i]);
+  if (point == NULL) return result;
+  if (result == ZE_RESULT_SUCCESS) {
+    cpu_event_set_point(signal, point);
+  } else {
+    cpu_event_let_go(point);
+  }
+  return result;
+}
+
+ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device, uint32_t ordinal, uint32_t count,
+                            ze_command_list_handle_t *lists) {
+  for (uint32_t i = 0; i < count; i++) {
+    const cpu_list *list = cpu_list_cast(lists[i]);
+    if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    if (list->immediate || list->ordinal != ordinal) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+    if (!list->closed || list->context != context || list->device != device) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    for (uint32_t k = 0; k < list->count; k++) {
+      if (!cpu_command_valid(&list->recorded[k])) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+      ze_result_t result = cpu_command_memory(&list->recorded[k]);
+      if (result != ZE_RESULT_SUCCESS) return result;
+    }
+  }
+  return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t cpu_submit_list(void *place, cpu_lane *lane, cpu_list *list) {
+  for (uint32_t i = 0; i < list->count; i++) {
+    cpu_command command = list->recorded[i];
+    ze_result_t result = cpu_submit(lane, &command);
+    if (result != ZE_RESULT_SUCCESS) return result;
+  }
+  list->place = place;
+  list->serial = lane->serial;
+  list->last = cpu_lane_last(lane);
+  return ZE_RESULT_SUCCESS;
+}
+
+/* The waits come first, as a command of their own; the signal is a barrier's, after all the lists. */
+static ze_result_t append_lists(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
+                                ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
+  cpu_list *list = cpu_list_cast(handle);
+  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (lists == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (!list->immediate) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+  ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
+  if (result == ZE_RESULT_SUCCESS) result = cpu_lists_check(list->context, list->device, list->ordinal, count, lists);
+  cpu_command begin = {.op = CPU_OP_NONE}, end = {.op = CPU_OP_NONE, .barrier = signal != NULL};
+  if (result == ZE_RESULT_SUCCESS && wait_count != 0) result = cpu_list_append(list, &begin, NULL, wait_count, waits);
+  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
+    result = cpu_submit_list(list, &list->lane, cpu_list_cast(lists[i]));
+  return result == ZE_RESULT_SUCCESS ? cpu_list_append(list, &end, signal, 0, NULL) : result;
+}
+
+CPU_EXPORT ze_result_t zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t list, uint32_t count,
+                                                                   ze_command_list_handle_t *lists,
+                                                                   ze_event_handle_t signal, uint32_t wait_count,
+                                                                   ze_event_handle_t *waits) {
+  CPU_ENTER();
+  return append_lists(list, count, lists, signal, wait_count, waits);
+}
+
+CPU_EXPORT ze_result_t zeCommandListImmediateAppendCommandListsWithParameters(
+    ze_command_list_handle_t list, uint32_t count, ze_command_list_handle_t *lists, const void *next,
+    ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
+  CPU_ENTER();
+  if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  return append_lists(list, count, lists, signal, wait_count, waits);
+}

@@ -1,0 +1,337 @@
+/* fuzz.h: bytes as a sequence of calls, with valid, destroyed and garbage handles. Nothing may crash, hang or leak:
+ * what is left over at a sequence's end is signalled, destroyed and counted.
+ *
+ * Pointers to memory are in allocations, alive or freed, or in a buffer of this program: the driver takes any other
+ * address for the program's own memory, as the specification says. Only calls that return at once are made. */
+#ifndef L0RT_CPU_TEST_FUZZ_H
+#define L0RT_CPU_TEST_FUZZ_H
+
+#include <time.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+enum { CONTEXT, QUEUE, LIST, FENCE, POOL, EVENT, PHYSICAL, KINDS, SLOTS = 6, BLOCKS = 6, ROOM = 1 << 16 };
+enum { PATIENCE = 20 }; /* seconds: a sequence that takes longer hangs */
+
+static void *handles[KINDS][SLOTS]; /* the last ones made, destroyed or not */
+static void *blocks[BLOCKS], *reserved[2];
+static char buffer[2 * ROOM];
+static ze_ipc_mem_handle_t block_ticket;
+static ze_ipc_event_pool_handle_t pool_ticket;
+static const uint8_t *bytes;
+static size_t left;
+
+static uint32_t byte(void) {
+  if (left == 0) return 0;
+  left--;
+  return *bytes++;
+}
+
+static uint32_t below(uint32_t n) { return byte() % n; }
+
+/* Usually one of this kind; at times of another, at times none at all. */
+static void *handle(int kind) {
+  uint32_t how = byte();
+  if (how < 224) return handles[kind][how % SLOTS];
+  if (how < 240) return handles[how % KINDS][how / KINDS % SLOTS];
+  void *garbage[] = {NULL, (void *)1, (void *)UINTPTR_MAX, buffer, &left, (char *)context + 8, device, driver};
+  return garbage[how % 8];
+}
+
+static void *a_context(void) { return below(8) != 0 ? context : handle(CONTEXT); }
+static void *a_device(void) { return below(16) != 0 ? device : handle(EVENT); }
+static ze_event_handle_t an_event(void) { return below(2) ? NULL : handle(EVENT); }
+static void *a_chain(ze_base_desc_t *desc, uint32_t stype) {
+  desc->stype = stype;
+  desc->pNext = NULL;
+  return below(4) == 0 ? desc : NULL;
+}
+
+static char *memory(void) {
+  uint32_t how = byte();
+  char *start = how < 160 ? blocks[how % BLOCKS] : how < 192 ? reserved[1] : how < 250 ? buffer : NULL;
+  return start == NULL ? NULL : start + 16 * byte();
+}
+
+static size_t a_size(void) {
+  static const size_t sizes[] = {0, 1, 4, 64, 4096, ROOM - 16, ROOM, ROOM + 1, (size_t)2 << 20, SIZE_MAX, SIZE_MAX / 2};
+  uint32_t how = byte();
+  return how < 16 ? sizes[how % 11] : how; /* a small one keeps within the buffer */
+}
+
+/* Sizes of work on memory: the buffer's end is not the driver's to know. */
+static size_t work_size(void) {
+  size_t size = a_size();
+  return size <= ROOM ? size : size % ROOM;
+}
+
+static ze_result_t destroy(int kind, void *h) {
+  ze_result_t result;
+  switch (kind) {
+    case CONTEXT: return zeContextDestroy(h);
+    case QUEUE: return zeCommandQueueDestroy(h);
+    case LIST: return zeCommandListDestroy(h);
+    case FENCE: return zeFenceDestroy(h);
+    case EVENT: return zeEventDestroy(h);
+    case POOL:
+      result = zeEventPoolDestroy(h);
+      return result == ZE_RESULT_ERROR_INVALID_ARGUMENT ? zeEventPoolCloseIpcHandle(h) : result;
+    default:
+      result = zePhysicalMemDestroy(context, h);
+      for (int i = 0; i < SLOTS && result == ZE_RESULT_ERROR_INVALID_ARGUMENT; i++) { /* of another context */
+        ze_result_t other = zePhysicalMemDestroy(handles[CONTEXT][i], h);
+        if (other != ZE_RESULT_ERROR_INVALID_NULL_HANDLE) result = other;
+      }
+      return result;
+  }
+}
+
+/* Room for a new handle: none that is alive may be forgotten. NULL while the one that is there is in use. */
+static void *vacant(int kind) {
+  void **slot = &handles[kind][below(SLOTS)];
+  ze_result_t result = *slot == context ? ZE_RESULT_SUCCESS : destroy(kind, *slot);
+  return result == ZE_RESULT_SUCCESS || result == ZE_RESULT_ERROR_INVALID_NULL_HANDLE ? slot : NULL;
+}
+
+/* Frees a block of whatever context; one that is not freed by this is gone already. */
+static void vacate(void *block) {
+  for (int i = -1; i < SLOTS && block != NULL; i++) {
+    ze_context_handle_t owner = i < 0 ? context : handles[CONTEXT][i];
+    if (zeMemFree(owner, block) == ZE_RESULT_SUCCESS || zeMemCloseIpcHandle(owner, block) == ZE_RESULT_SUCCESS) return;
+  }
+}
+
+static void allocate(void) {
+  void **block = &blocks[below(BLOCKS)];
+  ze_base_desc_t next;
+  ze_device_mem_alloc_desc_t on_device = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC, .flags = below(10),
+                                          .ordinal = below(16) == 0,
+                                          .pNext = a_chain(&next, byte())};
+  ze_host_mem_alloc_desc_t on_host = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC, .flags = below(18)};
+  size_t size = a_size(), alignment = below(4) ? 0 : byte();
+  uint32_t how = below(4);
+  vacate(*block);
+  if (how == 0) zeMemAllocDevice(a_context(), &on_device, size, alignment, a_device(), block);
+  if (how == 1) zeMemAllocHost(a_context(), &on_host, size, alignment, block);
+  if (how == 2) zeMemAllocShared(a_context(), &on_device, &on_host, size, alignment, a_device(), block);
+  if (how == 3) zeMemOpenIpcHandle(a_context(), a_device(), block_ticket, below(5), block);
+}
+
+static void create(void) {
+  int kind = (int)below(KINDS);
+  void *out = vacant(kind);
+  if (out == NULL) return;
+  ze_base_desc_t next;
+  uint32_t a = byte(), b = byte(), wild = below(16) == 0 ? byte() : 0;
+  ze_command_queue_desc_t queue = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = a & 1, .index = wild & 3,
+                                   .flags = b % 10, .mode = wild & 4 ? 3 : b & 16 ? 0 : 2, .priority = wild & 7};
+  ze_command_list_desc_t list = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .flags = b % 66,
+                                 .commandQueueGroupOrdinal = wild != 0 ? wild : a & 1};
+  ze_fence_desc_t fence = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC, .flags = b % 3};
+  ze_event_pool_counter_based_exp_desc_t counter = {.stype = ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC,
+                                                    .flags = a % 5};
+  ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .pNext = b & 64 ? &counter : NULL,
+                               .flags = b % 17, .count = wild != 0 ? wild - 1 : 8};
+  ze_event_desc_t event = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = a % 9, .signal = b % 9, .wait = wild};
+  ze_event_counter_based_desc_t alone = {.stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC, .flags = b % 129,
+                                         .pNext = a_chain(&next, a)};
+  ze_physical_mem_desc_t physical = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .flags = wild,
+                                     .size = wild != 0 ? a_size() : (size_t)ROOM << (a % 7)};
+  ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC, .flags = wild};
+  ze_device_handle_t devices[2] = {device, a_device()};
+  switch (kind) {
+    case CONTEXT: zeContextCreateEx(driver, &desc, a % 3, devices, out); break;
+    case QUEUE: zeCommandQueueCreate(a_context(), a_device(), &queue, out); break;
+    case LIST:
+      if (a & 2) zeCommandListCreateImmediate(a_context(), a_device(), &queue, out);
+      else if (a & 4) zeCommandListCreate(a_context(), a_device(), &list, out);
+      else zeCommandListCreateCloneExp(handle(LIST), out);
+      break;
+    case FENCE: zeFenceCreate(handle(QUEUE), &fence, out); break;
+    case POOL:
+      if (a < 224) zeEventPoolCreate(a_context(), &pool, a % 3, devices, out);
+      else zeEventPoolOpenIpcHandle(a_context(), pool_ticket, out);
+      break;
+    case EVENT:
+      if (a < 192) zeEventCreate(handle(POOL), &event, out);
+      else zeEventCounterBasedCreate(a_context(), a_device(), &alone, out);
+      break;
+    default: zePhysicalMemCreate(a_context(), a_device(), &physical, out);
+  }
+}
+
+static void count_up(void *data) { __atomic_fetch_add((int *)data, 1, __ATOMIC_RELAXED); }
+
+static void append(void) {
+  static int calls;
+  ze_command_list_handle_t list = handle(LIST);
+  ze_event_handle_t signal = an_event(), waits[12];
+  uint32_t count = below(4) ? 0 : below(13);
+  for (uint32_t i = 0; i < count; i++) waits[i] = handle(EVENT);
+  ze_event_handle_t *all = byte() == 0 ? NULL : waits;
+  char *to = memory(), *from = memory();
+  size_t size = work_size();
+  ze_copy_region_t region = {below(9), below(9), below(3), below(32), below(32), below(8)}, other = region;
+  if (below(4) == 0) other.originX = byte();
+  if (below(16) == 0) other.width = byte();
+  uint32_t pitch = below(64), slice = below(4) ? 0 : pitch * 32;
+  ze_command_list_handle_t lists[] = {handle(LIST), handle(LIST)};
+  size_t offsets[12] = {0}, pattern = below(8) ? (size_t)1 << below(9) : byte();
+  const void *ranges[1] = {from};
+  switch (below(16)) {
+    case 0: zeCommandListAppendBarrier(list, signal, count, all); break;
+    case 1: zeCommandListAppendMemoryRangesBarrier(list, 1, &size, ranges, signal, count, all); break;
+    case 2: zeCommandListAppendSignalEvent(list, signal); break;
+    case 3: zeCommandListAppendWaitOnEvents(list, count, all); break;
+    case 4: zeCommandListAppendEventReset(list, signal); break;
+    case 5: zeCommandListAppendWriteGlobalTimestamp(list, (uint64_t *)(void *)to, signal, count, all); break;
+    case 6: zeCommandListAppendQueryKernelTimestamps(list, count, waits, to, offsets, signal, 0, NULL); break;
+    case 7: zeCommandListAppendHostFunction(list, byte() ? count_up : NULL, &calls, NULL, signal, count, all); break;
+    case 8: zeCommandListAppendMemoryFill(list, to, buffer, pattern, size, signal, count, all); break;
+    case 9:
+      zeCommandListAppendMemoryCopyRegion(list, to, &region, pitch, slice, from, &other, pitch, slice, signal, count,
+                                          all);
+      break;
+    case 10: zeCommandListAppendMemoryPrefetch(list, from, size); break;
+    case 11: zeCommandListAppendMemAdvise(list, a_device(), from, size, below(10)); break;
+    case 12: zeCommandListImmediateAppendCommandListsExp(list, below(3), lists, signal, count, all); break;
+    default: zeCommandListAppendMemoryCopy(list, to, from, size, signal, count, all);
+  }
+}
+
+static void use(void) {
+  ze_kernel_timestamp_result_t times;
+  ze_command_list_handle_t lists[] = {handle(LIST), handle(LIST), handle(LIST)};
+  uint32_t number = below(4);
+  switch (below(22)) {
+    case 0: zeCommandListClose(lists[0]); break;
+    case 1: zeCommandListReset(lists[0]); break;
+    case 2: zeCommandListHostSynchronize(lists[0], below(2) * 1000); break;
+    case 3: zeCommandQueueSynchronize(handle(QUEUE), below(2) * 1000); break;
+    case 4: zeFenceHostSynchronize(handle(FENCE), below(2) * 1000); break;
+    case 5: zeFenceReset(handle(FENCE)); break;
+    case 6: zeEventHostSynchronize(handle(EVENT), below(2) * 1000); break;
+    case 7: zeEventHostReset(handle(EVENT)); break;
+    case 8: zeEventQueryKernelTimestamp(handle(EVENT), &times); break;
+    case 9: zeEventQueryTimestampsExp(handle(EVENT), a_device(), &number, &times); break;
+    case 10: zeEventPoolGetIpcHandle(handle(POOL), &pool_ticket); break;
+    case 11: zeMemGetIpcHandle(a_context(), memory(), &block_ticket); break;
+    case 12: block_ticket.data[byte() % sizeof(block_ticket)] ^= (char)byte(); break;
+    case 13: pool_ticket.data[byte() % sizeof(pool_ticket)] ^= (char)byte(); break;
+    case 14: zeCommandQueueExecuteCommandLists(handle(QUEUE), number, lists, handle(FENCE)); break;
+    case 15: case 16: case 17:
+      zeCommandQueueExecuteCommandLists(handle(QUEUE), number, lists, NULL);
+      break;
+    default: zeEventHostSignal(handle(EVENT));
+  }
+}
+
+static void ask_about_memory(void) {
+  ze_memory_allocation_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
+  ze_physical_mem_properties_t physical = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_PROPERTIES};
+  ze_device_handle_t owner;
+  void *base;
+  size_t size = a_size();
+  ze_memory_free_ext_desc_t free_desc = {.stype = ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC,
+                                         .freePolicy = below(3) ? ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE : 0};
+  switch (below(8)) {
+    case 0: zeMemGetAllocProperties(a_context(), memory(), &properties, &owner); break;
+    case 1: zeMemGetAddressRange(a_context(), memory(), &base, &size); break;
+    case 2: zeContextMakeMemoryResident(a_context(), a_device(), memory(), size); break;
+    case 3: zeContextEvictMemory(a_context(), a_device(), memory(), size); break;
+    case 4: zePhysicalMemGetProperties(a_context(), handle(PHYSICAL), &physical); break;
+    case 5: zeMemFreeExt(a_context(), &free_desc, memory()); break;
+    case 6: zeMemCloseIpcHandle(a_context(), memory()); break;
+    default: zeMemFree(a_context(), below(2) ? blocks[below(BLOCKS)] : memory());
+  }
+}
+
+/* Commands name addresses of one reservation only, which stays: others come and go. */
+enum { PAGES = 16 };
+
+static void map(void) {
+  size_t size = (size_t)ROOM * below(PAGES + 2), offset = (size_t)ROOM * below(PAGES), result;
+  ze_memory_access_attribute_t access = below(4);
+  char *at = (char *)reserved[1] + (below(2) ? (size_t)ROOM * below(PAGES) + (below(16) == 0) : 0);
+  if (below(2)) size = ROOM, offset = 0; /* what is likely to succeed, at the addresses that commands name */
+  if (reserved[1] == NULL) return;
+  switch (below(8)) {
+    case 0: zeVirtualMemQueryPageSize(a_context(), a_device(), a_size(), &result); break;
+    case 1: zeVirtualMemUnmap(a_context(), at, size); break;
+    case 2: zeVirtualMemSetAccessAttribute(a_context(), at, size, access); break;
+    case 3: zeVirtualMemGetAccessAttribute(a_context(), at, size, &access, &result); break;
+    case 4:
+      if (zeVirtualMemFree(context, reserved[0], ROOM) != ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE)
+        zeVirtualMemReserve(context, NULL, ROOM, &reserved[0]);
+      break;
+    case 5: zeVirtualMemMap(a_context(), reserved[0], size, handle(PHYSICAL), offset, access); break;
+    default: zeVirtualMemMap(a_context(), at, size, handle(PHYSICAL), offset, access);
+  }
+}
+
+static bool unmapped(void) {
+  bool all = true;
+  if (reserved[1] == NULL) return true;
+  for (int page = 0; page < PAGES; page++) {
+    char *at = (char *)reserved[1] + (size_t)ROOM * (size_t)page;
+    for (size_t size = ROOM; size <= (size_t)ROOM * PAGES; size += ROOM)
+      all &= zeVirtualMemUnmap(context, at, size) != ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  }
+  zeVirtualMemUnmap(context, reserved[0], ROOM);
+  return all;
+}
+
+/* Ends everything, once what it waits for is signalled. */
+static void clean_up(void) {
+  static const int order[] = {LIST, FENCE, QUEUE, EVENT, POOL, PHYSICAL, CONTEXT};
+  for (bool again = true; again;) {
+    again = !unmapped();
+    for (int i = 0; i < SLOTS; i++) zeEventHostSignal(handles[EVENT][i]);
+    for (int k = 0; k < KINDS; k++)
+      for (int i = 0; i < SLOTS; i++) {
+        if (order[k] == CONTEXT && again) continue; /* it takes its memory along */
+        if (destroy(order[k], handles[order[k]][i]) == ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE) again = true;
+      }
+  }
+  zeVirtualMemFree(context, reserved[0], ROOM);
+  for (int i = 0; i < BLOCKS; i++) vacate(blocks[i]);
+  OK(zeMemFree(context, host_memory(1))); /* frees what was deferred, too */
+  memset(handles, 0, sizeof(handles));
+  memset(blocks, 0, sizeof(blocks));
+  reserved[0] = NULL;
+}
+
+static void fuzz_begin(void) {
+  begin();
+  zeVirtualMemReserve(context, NULL, (size_t)ROOM * PAGES, &reserved[1]); /* a profile may refuse it */
+}
+
+static void fuzz(const uint8_t *sequence, size_t size) {
+  alarm(PATIENCE);
+  bytes = sequence;
+  left = size;
+  while (left != 0) {
+    switch (below(8)) {
+      case 0: destroy((int)below(KINDS), handle((int)below(KINDS))); break;
+      case 1: allocate(); break;
+      case 2: case 3: create(); break;
+      case 4: use(); break;
+      case 5: below(2) ? map() : ask_about_memory(); break;
+      default: append();
+    }
+  }
+  clean_up();
+  alarm(0);
+  CHECK(live("context") == 1 && live("reservation") == (reserved[1] != NULL));
+  for (int kind = 0; l0rt_cpu_kind_name(kind) != NULL; kind++) {
+    static const char *const stay[] = {"driver", "device", "context", "reservation"};
+    bool stays = false;
+    for (int i = 0; i < 4; i++) stays |= strcmp(stay[i], l0rt_cpu_kind_name(kind)) == 0;
+    if (stays || l0rt_cpu_live(kind) == 0) continue;
+    fprintf(stderr, "%llu of kind %s left\n", (unsigned long long)l0rt_cpu_live(kind), l0rt_cpu_kind_name(kind));
+    abort();
+  }
+}
+
+#endif

@@ -1,0 +1,148 @@
+"""One injected fault in a process of its own: what l0rt makes of it, whether anything leaks, whether work goes on.
+
+A fork server, so that a case costs no start of Python: reads a line of JSON a case, ``{"rule": L0RT_CPU_FAIL,
+"disable": L0RT_DISABLE}``, forks before l0rt has initialised anything, and answers with a line.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import sys
+import warnings
+
+import l0rt
+import l0rt.accelerator as acc
+import numpy as np
+from l0rt.core import cmdlist, context, device, driver, memory, raw  # noqa: F401
+
+from helpers import ledger
+
+EVENTS = 70  # more than one of the caches' steps
+
+
+def properties():
+    for index in range(acc.device_count()):
+        acc.get_device_capability(index)
+        l0rt.xpu.get_device_properties(index)
+        l0rt.xpu.can_device_access_peer(index, 0)
+
+
+def blocks():
+    for index in range(acc.device_count()):
+        block, small = l0rt.empty(3 << 20, device=index), l0rt.empty(100, device=index)
+        block.fill(7)
+        block.copy_from(bytes(3 << 20))
+        small.fill(1)
+        del block, small
+        acc.get_memory_info(index)
+    for kind in ("host", "shared"):
+        l0rt.empty(4096, kind=kind).free()
+    pinned = l0rt.empty(4096, kind="host")
+    l0rt.empty(4096).copy_from(np.frombuffer(pinned, np.uint8))
+    del pinned
+    acc.synchronize()
+    acc.empty_cache()
+    acc.empty_host_cache()
+
+
+def streams():
+    s, t = acc.Stream(), acc.Stream(priority=-1)
+    x = l0rt.empty(1 << 16)
+    x.fill(0, stream=s)
+    t.wait_stream(s)
+    x.fill(1, stream=t)
+    x.record_stream(s)
+    s.query()
+    t.synchronize()
+    x.free()
+
+
+def events():
+    s = acc.Stream()
+    first, last = l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
+    many = [l0rt.Event() for _ in range(EVENTS)]
+    first.record(s)
+    for event in many:
+        event.record(s)
+    last.record(s)
+    acc.current_stream().wait_event(last)
+    last.query()
+    last.synchronize()
+    first.elapsed_time(last)
+    s.synchronize()
+
+
+def copies_between_devices():
+    a, b = l0rt.empty(1 << 20, device=0), l0rt.empty(1 << 20, device=1)
+    a.fill(5)
+    b.copy_from(a)
+    acc.synchronize(1)
+
+
+def plain_calls():
+    found = driver.open_drivers()[0]
+    first = device.open_devices(found)[0]
+    made = context.make_context(found)
+    held = memory.host_allocation(made, 4096)
+    commands, events = raw.open_list(made, first), raw.open_events(made, 4)
+    _ = found.version
+    raw.event_create_destroy(made, first, 2)
+    raw.signal(commands, events, 4)
+    raw.wait_on(commands, events, 2)
+    for owner in (events, commands, held, made):
+        owner.close()
+
+
+WORK = (properties, blocks, streams, events, copies_between_devices, plain_calls)
+
+
+def attempt():
+    """Do all the work; what is raised ends only the part that raised it."""
+    raised = []
+    for part in WORK:
+        try:
+            part()
+        except Exception as error:
+            tree = [c.__name__ for c in type(error).__mro__]
+            raised.append(
+                {"part": part.__name__, "tree": tree, "code": getattr(error, "code", None), "text": str(error)}
+            )
+    gc.collect()
+    return raised
+
+
+def outcome(rule, disable):
+    """Work with the fault, then twice more; say what was raised, what was warned of and what is alive."""
+    os.environ["L0RT_CPU_FAIL"], os.environ["L0RT_DISABLE"] = rule, disable
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        rounds = [attempt() for _ in range(3)]
+        loaded = ledger.library()
+        loaded.l0rt_cpu_faults.restype = ctypes.c_uint64
+        happened = loaded.l0rt_cpu_faults()
+        try:
+            live = ledger.live()
+        except l0rt.DeviceLostError:
+            live = None  # nothing can be given back any more
+    texts = [str(w.message) for w in warned if issubclass(w.category, ResourceWarning)]
+    return {"happened": happened, "rounds": rounds, "warned": texts, "live": live}
+
+
+def serve():
+    for line in sys.stdin:
+        here, there = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(here)
+            os.write(there, json.dumps(outcome(**json.loads(line))).encode())
+            os._exit(0)
+        os.close(there)
+        with os.fdopen(here, "rb") as answer:
+            said = answer.read()
+        _, status = os.waitpid(child, 0)
+        print(json.dumps({**(json.loads(said) if said else {}), "status": status}), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,40 @@
+"""The page about the CPU driver's functions says what the source says, and the source what the specification says."""
+
+import re
+
+from helpers.driver_functions import ABSENT, DONE, DRIVER, PAGE, UNSUPPORTED, in_tables, page, specified, states
+from helpers.source import ROOT, plant
+
+
+def test_the_page_is_up_to_date():
+    assert (ROOT / PAGE).read_text() == page(), f"write {PAGE} again: python -m helpers.driver_functions, in tests/"
+
+
+def test_the_page_has_every_function():
+    assert len(specified()) == 405
+    assert sorted(re.findall(r"`(ze\w+)`", page())) == sorted(name for _, _, name in specified())
+
+
+def test_tables_are_those_of_the_specification():
+    ours = in_tables()
+    assert ours, "the tables are read, not skipped"
+    filled = {table for table, _, _ in ours}
+    assert sorted(ours) == sorted(row for row in specified() if row[0] in filled)
+    for table in filled:  # the order is that of the entries
+        assert [r for r in ours if r[0] == table] == [r for r in specified() if r[0] == table]
+
+
+def test_what_is_in_a_table_is_there_and_nothing_else():
+    filled = {name for _, _, name in in_tables()}
+    assert {name for name, state in states().items() if state != ABSENT} == filled
+
+
+def test_it_bites(house):
+    before = states(house)
+    absent = (house / DRIVER / "absent.c").read_text()
+    plant(house, f"{DRIVER}/absent.c", absent.replace("ABSENT(zeImageCreate)\n", ""))
+    plant(house, f"{DRIVER}/planted.c", "CPU_EXPORT ze_result_t zeRTASBuilderCreateExt(void) {\n")
+    after = states(house)
+    assert (before["zeImageCreate"], after["zeImageCreate"]) == (UNSUPPORTED, ABSENT)
+    assert (before["zeRTASBuilderCreateExt"], after["zeRTASBuilderCreateExt"]) == (ABSENT, DONE)
+    assert page(house) != page()

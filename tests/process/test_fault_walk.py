@@ -1,0 +1,139 @@
+"""Every result that the CPU driver can be told to give, for every driver call that l0rt makes: the right exception,
+nothing leaked, and a process that goes on working."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import l0rt
+import pytest
+from l0rt.errors import CLASS_OF_RESULT
+from l0rt.ze import table
+
+from helpers.source import ROOT
+
+FAULTS = ROOT / "l0rt/cpu_driver/fault.c"
+
+# What must happen before some functions are called at all: rules before the fault, capabilities off.
+SETUP = {
+    "zeInit": ("", "init_drivers"),
+    "zeDriverGet": ("", "init_drivers"),
+    "zeCommandListAppendBarrier": ("", "inorder"),
+    "zeDriverGetLastErrorDescription": ("zeMemAllocHost:1:ERROR_UNKNOWN,", ""),
+}
+# Called by none of the work here: for foreign pointers and lists, in waits of seconds, for another process, never
+# yet, and by the loader.
+ELSEWHERE = {
+    "zeMemGetAllocProperties", "zeDeviceGetStatus", "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle",
+    "zeCommandListGetDeviceHandle", "zeCommandListGetOrdinal", "zeCommandListIsImmediate",
+    "zeEventPoolGetIpcHandle", "zeEventPoolOpenIpcHandle", "zeEventPoolCloseIpcHandle", "zeEventPoolPutIpcHandle",
+}  # fmt: skip
+# Without these l0rt has no driver, or no device, for the rest of the process; the others may fail later on as well.
+INITIAL = {
+    "zeInit", "zeDriverGet", "zeDriverGetApiVersion", "zeDriverGetProperties", "zeDriverGetExtensionProperties",
+    "zeDeviceGet", "zeDeviceGetProperties", "zeDeviceGetComputeProperties", "zeDeviceGetModuleProperties",
+    "zeDeviceGetMemoryProperties", "zeDeviceGetCacheProperties", "zeDeviceGetCommandQueueGroupProperties",
+    "zeContextCreate", "zeContextDestroy", "zeCommandListCreateImmediate", "zeCommandListDestroy", "zeEventPoolDestroy",
+}  # fmt: skip
+# There is another way, or only a hint is lost, or there is nobody to tell but by a warning.
+GOES_ON = {
+    "zeInitDrivers", "zeContextMakeMemoryResident", "zeCommandListCreateImmediate", "zeEventHostReset",
+    "zeEventHostSynchronize", "zeEventQueryStatus", "zeDriverGetExtensionFunctionAddress",
+    "zeDevicePciGetPropertiesExt", "zeMemFree", "zeMemFreeExt", "zeDriverGetLastErrorDescription",
+    "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier", "zeDeviceGet", "zeContextDestroy",
+    "zeCommandListDestroy", "zeMemAllocDevice", "zeMemAllocHost", "zeEventPoolCreate", "zeCommandListHostSynchronize",
+}  # fmt: skip
+# What the driver would not destroy stays, and what holds it. A signal that fails on the way of freeing keeps the block.
+GIVEN_UP = {
+    "zeMemFree": {"usm"},
+    "zeMemFreeExt": {"usm"},
+    "zeEventDestroy": {"event", "event_pool", "context"},
+    "zeEventPoolDestroy": {"event_pool", "context"},
+    "zeContextDestroy": {"context"},
+    "zeCommandListDestroy": {"list", "context"},
+    "zeCommandListAppendSignalEvent": {"usm"},
+    "zeCommandListAppendBarrier": {"usm"},
+}
+LOST = {"ERROR_DEVICE_LOST", "ERROR_DEVICE_REQUIRES_RESET"}
+
+
+def results():
+    found = re.findall(r"RESULT\((\w+)\)", FAULTS.read_text())
+    return [name for name in found if name != "name"]
+
+
+def names():
+    return [name for name, _, _ in table.entry_points() if name not in ELSEWHERE]
+
+
+@pytest.fixture(scope="module")
+def walk():
+    if not FAULTS.exists():
+        pytest.skip("needs the source tree")
+    changed = {**os.environ, "L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2", "PYTHONPATH": str(ROOT / "tests")}
+    for name in ("L0RT_CPU_FAIL", "L0RT_CPU_PROFILE", "L0RT_DISABLE"):
+        changed.pop(name, None)
+    command = [sys.executable, "-m", "helpers.fault_walk"]
+    with subprocess.Popen(
+        command, cwd="/", env=changed, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+
+        def ask(rule, disable=""):
+            server.stdin.write(json.dumps({"rule": rule, "disable": disable}) + "\n")
+            server.stdin.flush()
+            return json.loads(server.stdout.readline())
+
+        ask.live = {disable: ask("", disable)["live"] for disable in ("", "init_drivers", "inorder")}
+        yield ask
+        server.stdin.close()
+
+
+def complaints(walk, name, nth, result):
+    """Return what is wrong after this fault; None if there was no such call."""
+    before, disable = SETUP.get(name, ("", ""))
+    got = walk(f"{before}{name}:{nth}:{result}", disable)
+    if got["status"] != 0:
+        return [f"the process ended with status {got['status']}"]
+    if got["happened"] <= bool(before):
+        return None
+    wrong = []
+    allowed = {CLASS_OF_RESULT.get(result, l0rt.L0Error).__name__}
+    if name in INITIAL:
+        allowed.add("DriverNotFoundError")
+    if before:
+        allowed = {"L0Error"}
+    raised = [error for errors in got["rounds"] for error in errors]
+    wrong += [f"{e['part']} raised {e['tree'][0]}: {e['text']}" for e in raised if e["tree"][0] not in allowed]
+    only_later = result == "NOT_READY" and name.endswith("Synchronize")
+    if not raised and not got["warned"] and not only_later and name not in GOES_ON:
+        wrong.append("nobody heard of it")
+    if got["rounds"][-1] and result not in LOST and name not in INITIAL:
+        wrong.append(f"it still fails: {got['rounds'][-1][0]['text']}")
+    if got["live"] is not None and result not in LOST:
+        counts = walk.live[disable]
+        grown = {kind: n for kind, n in got["live"].items() if n > counts[kind] and kind not in GIVEN_UP.get(name, ())}
+        wrong += [f"{n - counts[kind]} of kind {kind} leaked" for kind, n in grown.items()]
+    return wrong
+
+
+def faults(soak):
+    """Every function with every result, at its first and its second call; in a short run one result for each."""
+    every = results()
+    for i, name in enumerate(names()):
+        for k, result in enumerate(every):
+            if soak or k == i % len(every):
+                yield name, 1, result
+                yield name, 2, result
+
+
+def test_every_result_of_every_call_is_heard_and_survived(walk, soak):
+    wrong, happened = [], set()
+    for name, nth, result in faults(soak):
+        found = complaints(walk, name, nth, result)
+        if found is not None:
+            happened.add(name)
+            wrong += [f"{name}:{nth}:{result}: {text}" for text in found]
+    assert happened == set(names()), "each call was reached"
+    assert not wrong, "\n".join(wrong)
