@@ -5,6 +5,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+from l0rt.core.device cimport device_clocks
 from l0rt.core.event cimport EventPool
 from l0rt.runtime.current cimport current_stream
 from l0rt.runtime.devices cimport core_context, device_at
@@ -13,9 +14,10 @@ from l0rt.runtime.interfaces cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
-from l0rt.runtime.waits cimport WAIT_ADAPTIVE, WAIT_BLOCK, event_policy, slot_query, slot_wait_by
+from l0rt.runtime.waits cimport WAIT_ADAPTIVE, WAIT_BLOCK, device_fails, event_policy, host_clock_ns, slot_query, slot_wait_by
 from l0rt.runtime.watch cimport EVENT_CREATION, EVENT_DELETION, EVENT_SYNCHRONIZATION, tell, watched
 from l0rt.ze cimport table
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
@@ -97,6 +99,30 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
             raise ValueError(f"the events are of two devices, {self.device} and {end.device}: their clocks differ")
         return elapsed_ms(self.slot.ticks[0], end.slot.ticks[0], <int64_t>(end.slot.host_ns - self.slot.host_ns),
                           self.slot.device.info.timestamp_bits, self.slot.device.info.timer_hz)
+
+    def host_time(self):
+        """Return when the event was reached, in nanoseconds of the host's CLOCK_MONOTONIC_RAW.
+
+        The event is timed, recorded and complete. Both clocks are read anew at each call, which is slow; the answer is
+        as exact as the driver's pair of readings and its clock's frequency, which is known to a few parts in a million.
+        """
+        cdef uint64_t host = 0, ticks = 0
+        cdef ze_result_t r
+        cdef l0rt_device* device
+        if not self.enable_timing:
+            raise ValueError("the event must be created with argument 'enable_timing=True'")
+        if self.slot == NULL or not self.query():
+            raise RuntimeError("the event must be recorded and completed")
+        device = self.slot.device
+        if not device.caps.global_ts:
+            raise UnsupportedError("this driver does not tell both clocks")
+        with nogil:
+            r = device_clocks(device.handle, &host, &ticks)
+        if r != ZE_RESULT_SUCCESS:
+            device_fails(device, r)
+        return <int64_t>host - round(1e6 * elapsed_ms(
+            self.slot.ticks[0], ticks, <int64_t>(host_clock_ns() - self.slot.host_ns),
+            device.info.timestamp_bits, device.info.timer_hz))
 
     def ipc_handle(self):
         """Return the bytes with which another process waits for this event: `from_ipc_handle`.
