@@ -24,7 +24,19 @@ _HOME = {
     "ModuleBuildError": "l0rt.errors",
     "DriverNotFoundError": "l0rt.errors",
 }
-_ROOMS = ("accelerator", "capi", "config", "errors", "interface", "interop", "memory", "philox", "xpu")
+_ROOMS = (
+    "accelerator",
+    "capi",
+    "config",
+    "errors",
+    "interface",
+    "interop",
+    "logs",
+    "memory",
+    "philox",
+    "sanitizer",
+    "xpu",
+)
 
 __all__ = [*_HOME, *_ROOMS, "cpu_driver_path", "get_include"]
 
@@ -54,3 +66,9 @@ def get_include():
 def cpu_driver_path():
     """Return the path of the bundled CPU driver, a Level Zero driver for any loader."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "cpu_driver", "libze_l0rt_cpu.so")
+
+
+# Watchers have to be there before what they watch. Without these variables nothing more is loaded.
+for _variable, _room in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):
+    if os.environ.get(_variable):
+        importlib.import_module(_room).begin()

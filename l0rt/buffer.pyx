@@ -1,23 +1,17 @@
 """Buffers: what an allocation is in Python. Device memory in a stream's order, pinned host memory, shared memory."""
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_C_CONTIGUOUS,
-    PyBUF_WRITABLE,
-    PyBuffer_FillInfo,
-    PyBuffer_Release,
-    PyObject_CheckBuffer,
-    PyObject_GetBuffer,
-)
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release
 from cpython.exc cimport PyErr_Clear
 from cpython.long cimport PyLong_CheckExact
-from libc.stdint cimport UINT64_MAX
+from libc.stdint cimport UINT64_MAX, uint64_t
 
 cdef extern from "Python.h":
     size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
 from l0rt.core.memory cimport memory_release, memory_shared
 from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view
 from l0rt.runtime.current cimport current_stream, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_at
@@ -30,6 +24,8 @@ from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
+from l0rt.runtime.watch cimport (
+    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, about_to_wait, note)
 from l0rt.ze cimport table
 from l0rt.ze.status cimport CHECK, DROP
 
@@ -98,6 +94,7 @@ cdef class Buffer:
             elif non_blocking:
                 raise ValueError("non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host')")
             else:
+                about_to_wait("copy_from() from memory that is not pinned")
                 with nogil:
                     copy_in(on, self.pointer, view.buf, view.len)
             Buffer_use(self, on)
@@ -129,8 +126,10 @@ cdef class Buffer:
             elif non_blocking:
                 raise ValueError("non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host')")
             else:
+                about_to_wait("copy_to() into host memory")
                 with nogil:
                     copy_out(on, view.buf, self.pointer, view.len)
+                note(STREAM_SYNCHRONIZATION, <uint64_t>on, 0, 0)
         finally:
             PyBuffer_Release(&view)
         return target
@@ -201,6 +200,7 @@ cdef class Buffer:
         if self.memory == DEVICE:
             raise BufferError("device memory is not the host's to read: copy_to() copies it")
         PyBuffer_FillInfo(view, self, self.pointer, self.nbytes, 0, flags)
+        note(HOST_ACCESS, <uint64_t>self.pointer, self.nbytes, flags & PyBUF_WRITABLE != 0)
         self.exports += 1
 
     def __releasebuffer__(self, Py_buffer* view):
@@ -241,6 +241,8 @@ cdef l0rt_stream* Buffer_stream(Buffer self, Lane stream) except NULL:
 cdef void Buffer_release(Buffer self) noexcept:
     cdef l0rt_block* block = self.block
     cdef void* pointer = self.pointer
+    if pointer != NULL:
+        note(MEMORY_DEALLOCATION, <uint64_t>pointer, 0, 0)
     self.freed = True
     self.block = NULL
     self.pointer = NULL
@@ -261,6 +263,7 @@ cdef int Buffer_use(Buffer self, l0rt_stream* stream) except -1:
             status = block_use(self.block, stream)
         if status != 0:
             raise_status(status, self.pointer)
+        note(MEMORY_USE, <uint64_t>self.pointer, <uint64_t>stream, 0)
     return 0
 
 
@@ -279,6 +282,8 @@ cdef int Buffer_copy(Buffer target, Buffer source, l0rt_stream* on, bint non_blo
     check_sizes(source.nbytes, target.nbytes)
     Buffer_use(source, on)
     Buffer_use(target, on)
+    if wait:
+        about_to_wait("a copy from or to host memory without non_blocking=True")
     with nogil:
         lane_copy(on, target.pointer, source.pointer, source.nbytes)
         if wait:
@@ -292,23 +297,13 @@ cdef int copy_and_hold(void* dst, const void* src, size_t nbytes, l0rt_stream* o
     cdef int status = block_use(pinned, on)
     if status != 0:
         raise_status(status, pinned.ptr)
+    note(MEMORY_USE, <uint64_t>pinned.ptr, <uint64_t>on, 0)
+    if not non_blocking:
+        about_to_wait("a copy from or to host memory without non_blocking=True")
     with nogil:
         lane_copy(on, dst, src, nbytes)
         if not non_blocking:
             lane_synchronize(on, UINT64_MAX)
-    return 0
-
-
-cdef int check_sizes(size_t source, size_t target) except -1:
-    if source != target:
-        raise ValueError(f"sizes differ: the source has {source} bytes, the target {target}")
-    return 0
-
-
-cdef int get_view(what, Py_buffer* view, int flags, str where) except -1:
-    if not PyObject_CheckBuffer(what):
-        raise TypeError(f"{where}() takes a Buffer or an object with the buffer protocol, not {type(what).__name__}")
-    PyObject_GetBuffer(what, view, flags)
     return 0
 
 
@@ -321,18 +316,8 @@ cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, i
     made.block = block
     if block != NULL:
         made.pointer = block.ptr
+        note(MEMORY_ALLOCATION, <uint64_t>made.pointer, nbytes, <uint64_t>stream)
     return made
-
-
-cdef size_t checked_size(nbytes) except? 0:
-    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
-        raise TypeError(f"a size is an int of bytes, not {type(nbytes).__name__}")
-    size = nbytes.__index__()
-    if size < 0:
-        raise ValueError(f"a size must not be negative, got {size}")
-    if size > MOST:
-        raise ValueError(f"a size must be below 2**62, got {size}")
-    return size
 
 
 def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
@@ -393,4 +378,5 @@ cdef Buffer empty_slow(size_t size, device, Lane stream, str kind):
     made = new_buffer(size, on, on.device, SHARED, NULL)
     with nogil:
         CHECK(memory_shared(on.device.context, on.device.handle, size, &made.pointer))
+    note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
     return made

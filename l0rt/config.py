@@ -43,13 +43,6 @@ def _driver(text):
     raise ValueError("gpu, cpu, auto, or a library's path (with a / in it)")
 
 
-def _disable(text):
-    names = frozenset(name.strip() for name in text.split(",") if name.strip())
-    if not names.issubset(CAPABILITIES):
-        raise ValueError("a comma-separated list of " + ", ".join(CAPABILITIES))
-    return names
-
-
 def _pool_size(text):
     if text.isascii() and text.isdigit() and 1 <= int(text) <= 32:
         return int(text)
@@ -91,6 +84,16 @@ def _number_or_none(low, high, kind=int):
     return parse
 
 
+def _words(*words):
+    def parse(text):
+        given = frozenset(word.strip() for word in text.split(",") if word.strip())
+        if not given.issubset(words):
+            raise ValueError("a comma-separated list of " + ", ".join(words))
+        return given
+
+    return parse
+
+
 class _Setting:
     def __init__(self, env, parse, default):
         self.env = env
@@ -102,10 +105,13 @@ class _Setting:
 
 _SETTINGS = {
     "driver": _Setting("L0RT_DRIVER", _driver, "gpu"),
-    "disable": _Setting("L0RT_DISABLE", _disable, ""),
+    "disable": _Setting("L0RT_DISABLE", _words(*CAPABILITIES), ""),
     "alloc_conf": _Setting("L0RT_ALLOC_CONF", _alloc_conf, ""),
     "no_memory_caching": _Setting("L0RT_NO_MEMORY_CACHING", _switch, "0"),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
+    "logs": _Setting("L0RT_LOGS", _words("alloc", "event", "init", "stream"), ""),
+    "sanitize": _Setting("L0RT_SANITIZE", _words("stream"), ""),
+    "lazy_init": _Setting("L0RT_LAZY_INIT", _one_of("0", "1"), "1"),
     "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
 }
 _listeners = []

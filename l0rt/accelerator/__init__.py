@@ -57,6 +57,7 @@ from l0rt.runtime.guards import (
 from l0rt.runtime.leases import stream_pool
 from l0rt.runtime.naming import device as _device
 from l0rt.runtime.stream import Stream
+from l0rt.runtime.streampool import open_all as _open_all
 from l0rt.runtime.stuck import stuck_report
 from l0rt.runtime.waitmany import wait_all, wait_any
 from l0rt.runtime.watch import get_sync_debug_mode, set_sync_debug_mode
@@ -144,9 +145,14 @@ def current_accelerator(check_available=False):
     return _device(_interfaces.current())
 
 
-def init():
-    """Open the current accelerator's driver now instead of at first use."""
+def init(*, lazy=True):
+    """Open the current accelerator's driver now instead of at first use.
+
+    ``lazy=False`` also makes what else is made at first use: the built-in accelerator's streams and peers.
+    """
     _interface(_interfaces.current()).init()
+    if not lazy and _interfaces.chosen() is None:
+        _open_all()
 
 
 def get_device_capability(device=None, /):

@@ -1,11 +1,10 @@
 """Host callbacks in stream order: a thread for each stream that has any, gone when they are done."""
 
-import sys
 import threading
 from collections import deque
-from types import SimpleNamespace
 
 from l0rt.runtime.lazy import DRAIN, on_exit
+from l0rt.runtime.watch import tell_unraisable
 
 _EXIT_WAIT = 5.0  # seconds in which callbacks may end while the interpreter exits
 _lock = threading.Lock()
@@ -35,14 +34,7 @@ def _run(stream):
             event.synchronize()
             function(*args)
         except BaseException as failure:
-            told = SimpleNamespace(
-                exc_type=type(failure),
-                exc_value=failure,
-                exc_traceback=failure.__traceback__,
-                err_msg="Exception ignored in a stream's callback",
-                object=function,
-            )
-            sys.unraisablehook(told)
+            tell_unraisable(function, failure)
         del event, function, args  # kept by nobody while the thread waits for the next
 
 

@@ -134,7 +134,7 @@ def _open():
     cdef Device device
     cdef Context context
     found = _choose()
-    config.freeze("driver", "disable", "stream_pool_size", "events")
+    config.freeze("driver", "disable", "stream_pool_size", "events", "lazy_init")
     if len(found) > L0RT_MAX_DEVICES:
         warnings.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used",
                       RuntimeWarning, stacklevel=2)

@@ -1,3 +1,4 @@
+from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from l0rt.runtime.lane cimport Lane
@@ -10,7 +11,7 @@ cdef class Event:
     cdef readonly bint enable_timing
     cdef readonly bint blocking
     cdef readonly bint interprocess
-    cdef object pool            # interprocess: the pool of its one native event
+    cdef PyObject* pool         # interprocess: the EventPool of its one native event; untyped, so that no GC is needed
     cdef object __weakref__
 
 

@@ -2,19 +2,31 @@
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+from l0rt.core.device cimport device_clocks
 from l0rt.core.event cimport EventPool
 from l0rt.runtime.current cimport current_stream
 from l0rt.runtime.devices cimport core_context, device_at
-from l0rt.runtime.eventcache cimport slot_acquire, slot_release, slot_reset, slot_retain
+from l0rt.runtime.eventcache cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
 from l0rt.runtime.interfaces cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
 from l0rt.runtime.naming cimport device as device_named, index_of
 from l0rt.runtime.records cimport *
-from l0rt.runtime.waits cimport WAIT_ADAPTIVE, WAIT_BLOCK, event_policy, slot_query, slot_wait_by
+from l0rt.runtime.waits cimport (
+    WAIT_ADAPTIVE,
+    WAIT_BLOCK,
+    device_fails,
+    event_policy,
+    host_clock_ns,
+    slot_query,
+    slot_wait_by,
+)
+from l0rt.runtime.watch cimport EVENT_CREATION, EVENT_DELETION, EVENT_SYNCHRONIZATION, tell, watched
 from l0rt.ze cimport table
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
@@ -40,6 +52,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         self.enable_timing = enable_timing
         self.blocking = blocking
         self.interprocess = interprocess
+        if watched:
+            tell(EVENT_CREATION, <uint64_t><void*>self, 0, 0, 0)
 
     def record(self, Lane stream=None):
         """Mark the point that ``stream`` (the current one by default) has been given work up to."""
@@ -51,7 +65,10 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
 
     def query(self):
         """Return whether everything before the recorded point is done; True if nothing was recorded."""
-        return self.slot == NULL or slot_query(self.slot) == 1
+        cdef bint complete = self.slot == NULL or slot_query(self.slot) == 1
+        if watched and complete and self.slot != NULL:
+            tell(EVENT_SYNCHRONIZATION, <uint64_t>self.slot, 0, 0, 0)
+        return complete
 
     def synchronize(self, timeout=None, *, policy=None):
         """Block until the event is complete.
@@ -64,11 +81,13 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
         cdef l0rt_slot* slot = self.slot
         cdef bint fired = True
-        if slot != NULL and not slot.complete:
+        if slot != NULL and (not slot.complete or watched):
             slot_retain(slot)   # another thread may record anew meanwhile
             try:
                 with nogil:
                     fired = slot_wait_by(slot, limit, how)
+                    if fired and watched:
+                        tell(EVENT_SYNCHRONIZATION, <uint64_t>slot, 0, 0, 0)
             finally:
                 slot_release(slot)
         return None if timeout is None else fired
@@ -90,16 +109,40 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         return elapsed_ms(self.slot.ticks[0], end.slot.ticks[0], <int64_t>(end.slot.host_ns - self.slot.host_ns),
                           self.slot.device.info.timestamp_bits, self.slot.device.info.timer_hz)
 
+    def host_time(self):
+        """Return when the event was reached, in nanoseconds of the host's CLOCK_MONOTONIC_RAW.
+
+        The event is timed, recorded and complete. Both clocks are read anew at each call, which is slow; the answer is
+        as exact as the driver's pair of readings and its clock's frequency, which is known to a few parts in a million.
+        """
+        cdef uint64_t host = 0, ticks = 0
+        cdef ze_result_t r
+        cdef l0rt_device* device
+        if not self.enable_timing:
+            raise ValueError("the event must be created with argument 'enable_timing=True'")
+        if self.slot == NULL or not self.query():
+            raise RuntimeError("the event must be recorded and completed")
+        device = self.slot.device
+        if not device.caps.global_ts:
+            raise UnsupportedError("this driver does not tell both clocks")
+        with nogil:
+            r = device_clocks(device.handle, &host, &ticks)
+        if r != ZE_RESULT_SUCCESS:
+            device_fails(device, r)
+        return <int64_t>host - round(1e6 * elapsed_ms(
+            self.slot.ticks[0], ticks, <int64_t>(host_clock_ns() - self.slot.host_ns),
+            device.info.timestamp_bits, device.info.timer_hz))
+
     def ipc_handle(self):
         """Return the bytes with which another process waits for this event: `from_ipc_handle`.
 
         The event was made with ``interprocess=True``; the other process sees the record last made, as long as this
         object is there.
         """
-        if not self.interprocess or self.pool is None:
+        if self.pool == NULL:
             raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
                                    "an event is shared that was made with interprocess=True and was recorded here")
-        return (<EventPool>self.pool).ipc_handle()
+        return (<EventPool><object>self.pool).ipc_handle()
 
     @staticmethod
     def from_ipc_handle(device, handle):
@@ -113,8 +156,7 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         made = Event.__new__(Event, interprocess=True)
         made.index = max(index, 0)
         device_at(made.index)
-        made.pool = EventPool.open_ipc(core_context(made.index), handle)
-        made.slot = own_slot(device_at(made.index), made.pool)
+        take_pool(made, EventPool.open_ipc(core_context(made.index), handle), device_at(made.index))
         return made
 
     @property
@@ -141,9 +183,11 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         return f"<l0rt.Event device={self.device} {state}>"
 
     def __dealloc__(self):
-        if self.pool is None:
+        if watched:
+            tell(EVENT_DELETION, <uint64_t><void*>self, 0, 0, 0)
+        if self.pool == NULL:
             slot_release(self.slot)
-        elif self.slot != NULL:
+        else:
             give_up(self)
 
 
@@ -206,48 +250,59 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
     return 0
 
 
-cdef l0rt_slot* own_slot(l0rt_device* device, EventPool pool) except NULL:
-    """The slot of an event that has a pool of its own: it never goes to a cache."""
-    cdef l0rt_slot* slot = <l0rt_slot*>calloc(1, sizeof(l0rt_slot))
+cdef dict _leaving_pools = {}   # slot -> pool of interprocess events that were dropped in flight
+
+
+cdef int take_pool(Event self, EventPool pool, l0rt_device* device) except -1:
+    """Make the pool's one event the Event's own: its slot never goes to a cache."""
+    cdef l0rt_slot* slot
+    for left in list(_leaving_pools):
+        leave(<l0rt_slot*><size_t>left, True)
+    slot = <l0rt_slot*>calloc(1, sizeof(l0rt_slot))
     if slot == NULL:
         raise MemoryError()
     slot.device = device
     slot.event = pool.events[0]
     slot.refs = 1
-    return slot
+    Py_INCREF(pool)
+    self.pool = <PyObject*>pool
+    self.slot = slot
+    self.index = device.index
+    return 0
 
 
 cdef int record_shared(Event self, l0rt_stream* stream) except -1:
     """There is one native event, whose handle others have: it is recorded anew only after the last record's end."""
     cdef l0rt_slot* slot = self.slot
     if slot == NULL:
-        self.pool = EventPool.create(core_context(stream.device.index), 1, False, True)
-        slot = own_slot(stream.device, self.pool)
-        self.index = stream.device.index
-    elif (<EventPool>self.pool).imported:
+        take_pool(self, EventPool.create(core_context(stream.device.index), 1, False, True), stream.device)
+        slot = self.slot
+    elif (<EventPool><object>self.pool).imported:
         raise RuntimeError("an event of another process is recorded there")
     else:
         with nogil:
             slot_wait_by(slot, UINT64_MAX, WAIT_ADAPTIVE)
             slot_reset(slot)
-    self.slot = slot
     with nogil:
         lane_record(stream, slot)
     return 0
 
 
 cdef void give_up(Event self) noexcept:
-    """The pool goes when nothing here is in flight on it; until then, and while others hold the slot, it stays."""
-    cdef EventPool pool = self.pool
-    if (self.slot.refs == 1 and self.slot.waiter_count == 0
-            and (self.slot.complete or self.slot.stream == NULL or not table.alive)):
-        pool.close()
-        free(self.slot)
-    else:
-        kept.append(pool)
+    """The pool goes once nothing is in flight on its event; until then it is among the leaving."""
+    _leaving_pools[<size_t>self.slot] = <object>self.pool
+    Py_DECREF(<object>self.pool)
+    leave(self.slot, False)
 
 
-kept = []   # pools of interprocess events that were dropped in flight
+cdef void leave(l0rt_slot* slot, bint ask) noexcept:
+    cdef bint over
+    with nogil:
+        over = slot.refs == 1 and slot_is_over(slot, ask)
+    if over or not table.alive:
+        (<EventPool>_leaving_pools.pop(<size_t>slot)).close()
+        free(slot.waiters)
+        free(slot)
 
 
 cdef int Event_wait(Event self, l0rt_stream* stream) except -1:

@@ -142,9 +142,9 @@ cdef void slot_release(l0rt_slot* slot) noexcept nogil:
 cdef bint slot_is_over(l0rt_slot* slot, bint ask) noexcept nogil:
     """Is the slot signalled, and has every stream that waits for it come past? ``ask``: the driver, if need be."""
     cdef int i
-    if slot.stream == NULL or slot.cache.kind == SLOT_COUNTER:
+    if slot.cache != NULL and slot.cache.kind == SLOT_COUNTER:
         return True
-    if not l0rt_load_int(&slot.complete):
+    if slot.stream != NULL and not l0rt_load_int(&slot.complete):
         if not ask or event_query(slot.event) != ZE_RESULT_SUCCESS:
             return False
         slot_completed(slot)
@@ -205,10 +205,10 @@ cdef l0rt_slot* cache_scan(l0rt_slotcache* cache) noexcept nogil:
 
 cdef void slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) noexcept nogil:
     """Remember that ``stream`` passes the slot with its command number ``seq``. The caller holds a reference."""
-    cdef l0rt_slotcache* cache = slot.cache
+    cdef l0rt_slotcache* cache = slot.cache if slot.cache != NULL else &slot.device.slots[SLOT_PLAIN]
     cdef l0rt_waiter* grown
     cdef int i
-    if cache == NULL or cache.kind == SLOT_COUNTER:
+    if cache.kind == SLOT_COUNTER:
         return
     pthread_mutex_lock(&cache.lock)
     for i in range(slot.waiter_count):

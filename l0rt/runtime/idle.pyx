@@ -35,7 +35,9 @@ cdef inline bint known_idle(l0rt_stream* stream) noexcept nogil:
 cdef int poll(l0rt_stream* stream) except -1 nogil:
     """Ask the driver once, where it can be asked about a whole list. 1: idle, 0: not yet or unknown."""
     cdef ze_result_t r
-    if l0rt_load_list(&stream.list) == NULL or known_idle(stream):
+    if l0rt_load_list(&stream.list) == NULL:    # not made yet, or given back: then its ticket was its last command
+        return stream.ticket == NULL or l0rt_load64(&stream.done) >= stream.issued
+    if known_idle(stream):
         return 1
     if not stream.device.caps.list_sync:
         return 0
@@ -56,7 +58,7 @@ cdef int lane_query(l0rt_stream* stream) except -1 nogil:
     if not table.alive or stream.device.lost:
         return refuse(stream.device)
     idle = poll(stream)
-    if not idle and not stream.device.caps.list_sync:
+    if not idle and (not stream.device.caps.list_sync or stream.list == NULL):
         slot = lane_ticket(stream)
         try:
             idle = slot_query(slot)

@@ -1,6 +1,6 @@
 from libc.stdint cimport uint32_t, uint64_t
 
-from l0rt.runtime.records cimport l0rt_slot, l0rt_stream, pthread_mutex_lock, pthread_mutex_unlock
+from l0rt.runtime.records cimport l0rt_device, l0rt_slot, l0rt_stream, pthread_mutex_lock, pthread_mutex_unlock
 from l0rt.runtime.waits cimport device_fails
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_result_t
@@ -27,6 +27,7 @@ cdef int lane_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) e
 cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil
 # Find out how far the stream is, without waiting; what is found shows in `done`.
 cdef void progress(l0rt_stream* stream) noexcept nogil
+cdef bint lane_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil
 # An adopted stream's owner takes its list back: behind a last mark, l0rt touches it no more.
 cdef void lane_give_back(l0rt_stream* stream) noexcept nogil
 

@@ -282,18 +282,23 @@ cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) exc
 cdef bint can_wait_for(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     """Can the stream's list wait for the slot's event? Another driver's means nothing to it, and a counter-based one
     lives in its own device's memory."""
-    cdef signed char* peer
     if slot.device == stream.device:
         return True
     if slot.device.context != stream.device.context:
         return False
     if slot.cache == NULL or slot.cache.kind != SLOT_COUNTER:
         return True
-    peer = &stream.device.peers[slot.device.index]
-    if peer[0] == 0:
+    return lane_knows_peer(stream.device, slot.device)
+
+
+cdef bint lane_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil:
+    """Can ``device`` reach the memory of ``peer``? Asked once; two threads that ask at once get the same answer."""
+    cdef signed char* known = &device.peers[peer.index]
+    if known[0] == 0:
         with gil:
-            peer[0] = 1 if core_device(stream.device.index).can_access_peer(core_device(slot.device.index)) else -1
-    return peer[0] > 0
+            known[0] = 1 if device.context == peer.context and core_device(device.index).can_access_peer(
+                core_device(peer.index)) else -1
+    return known[0] > 0
 
 
 cdef int wait_for(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:

@@ -1,6 +1,7 @@
 """Lazy initialisation: once, on first use, under a lock, aware of fork; one mechanism for every device type."""
 
 import atexit
+import copy
 import os
 import threading
 import traceback
@@ -22,6 +23,7 @@ cdef int _forgetter_count = 0
 cdef bint _forked = False
 cdef bint _watching = False
 
+_instances = []   # every LazyInit
 _everybody = []   # every LazyInit that was ever opened
 _closers = []     # (phase, closer)
 
@@ -40,6 +42,21 @@ cdef void _in_child() noexcept nogil:
     table.alive = 0
     for i in range(_forgetter_count):
         _forgetters[i]()
+
+
+def _after_fork():
+    """Another thread of the parent may have held a lock, or have been opening a driver half of which is now here."""
+    cdef LazyInit lazy
+    for lazy in _instances:
+        lazy.lock = threading.RLock()
+        if lazy.opening:
+            lazy.opening = False
+            lazy.state = FORKED
+            lazy.origin = "a thread that was just doing so"
+            _in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 # The order of leaving: what still runs ends first, then what uses something goes before what it uses.
@@ -77,6 +94,7 @@ cdef class LazyInit:
         self.lock = threading.RLock()
         self.queued = []
         self.state = UNOPENED
+        _instances.append(self)
 
     @property
     def initialized(self):
@@ -107,7 +125,7 @@ cdef class LazyInit:
             if self.initialized:
                 function(*args)
             else:
-                self.queued.append((function, args, traceback.format_stack()[:-1]))
+                self.queued.append((function, args, traceback.format_stack()))   # compiled code has no frame
 
     def _open(self):
         name = self.device_type.upper()
@@ -121,7 +139,7 @@ cdef class LazyInit:
             if self.state == READY or self.opening:
                 return
             if self.failure is not None:
-                raise type(self.failure)(*self.failure.args)
+                raise copy.copy(self.failure)
             self.opening = True
             try:
                 self._open_locked()
@@ -142,12 +160,22 @@ cdef class LazyInit:
             pthread_atfork(NULL, NULL, _in_child)
             atexit.register(_at_exit)
         _everybody.append(self)
-        self.state = READY
-        queued, self.queued = self.queued, []
-        for function, args, origin in queued:
+        try:
+            self._run_queued()
+        finally:
+            self.state = READY      # not before: another thread's first use comes behind the queued calls
+
+    def _run_queued(self):
+        """Run all queued calls; raise for the first that failed."""
+        failed = None
+        while self.queued:
+            function, args, origin = self.queued.pop(0)
             try:
                 function(*args)
             except Exception as e:
-                raise Exception(
-                    f"{self.device_type.upper()} call failed lazily at initialization with error: {e}\n\n"
-                    f"{self.device_type.upper()} call was originally invoked at:\n\n{''.join(origin)}") from e
+                failed = failed or (e, origin)
+        if failed is not None:
+            e, origin = failed
+            raise Exception(
+                f"{self.device_type.upper()} call failed lazily at initialization with error: {e}\n\n"
+                f"{self.device_type.upper()} call was originally invoked at:\n\n{''.join(origin)}") from e

@@ -11,7 +11,7 @@ from l0rt.core.cmdlist cimport list_facts
 from l0rt.runtime.devices cimport device_at, device_total, fill_stream
 from l0rt.runtime.eventcache cimport slot_acquire_kind
 from l0rt.runtime.idle cimport lane_synchronize
-from l0rt.runtime.lane cimport lane_give_back, progress
+from l0rt.runtime.lane cimport lane_give_back, lane_knows_peer, lane_open, progress
 from l0rt.runtime.records cimport *
 from l0rt.runtime.waits cimport host_clock_ns
 from l0rt.runtime.watch cimport DEVICE_SYNCHRONIZATION, STREAM_CREATION, tell, watched
@@ -19,6 +19,7 @@ from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t
 
 from l0rt import config
 from l0rt.errors import L0Error
+from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import DRAIN, on_exit
 
 cdef extern from *:
@@ -206,6 +207,27 @@ def pool_state(int index):
     return state
 
 
+def open_all():
+    """Make what is otherwise made at its first use: every stream's list, and what is known of peers."""
+    cdef l0rt_stream* stream
+    cdef int i, peer
+    for i in range(device_total()):
+        stream = next_stream(device_at(i), NULL)
+        while stream != NULL:
+            if stream.kind != STREAM_ADOPTED:
+                with nogil:
+                    lane_open(stream)
+            stream = next_stream(device_at(i), stream)
+        for peer in range(device_total()):
+            if peer != i:
+                lane_knows_peer(device_at(i), device_at(peer))
+
+
+def _opened():
+    if config.get("lazy_init") == "0":
+        open_all()
+
+
 def drain():
     """Wait for all devices, as long as an exiting process may take; return whether all came to rest."""
     cdef int i
@@ -219,4 +241,5 @@ def drain():
     return not any(device_at(i).lost for i in range(device_total()))
 
 
+lazy.call(_opened)
 on_exit(DRAIN, drain)

@@ -8,6 +8,7 @@ from l0rt.runtime.eventcache cimport slot_release, slot_retain
 from l0rt.runtime.lane cimport Lane, lane_ticket, lane_wait_all
 from l0rt.runtime.records cimport *
 from l0rt.runtime.waits cimport check_device, event_policy, host_clock_ns, nap, slot_query, slot_wait_by
+from l0rt.runtime.watch cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, tell, watched
 
 cdef uint64_t CHECK_NS = 50_000_000
 
@@ -34,6 +35,8 @@ cdef class Many:
                 if stream.list != NULL:
                     with nogil:
                         slot = lane_ticket(stream)
+                        if watched:
+                            tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
             else:
                 raise TypeError(f"expected Events and Streams, got {type(item).__name__}")
             self.slots[self.count] = slot
@@ -72,6 +75,8 @@ def wait_all(*events, Lane stream=None, timeout=None, policy=None):
                 continue
             spent = min(host_clock_ns() - start, limit) if limit != UINT64_MAX else 0
             fired = slot_wait_by(many.slots[i], limit - spent, how)
+            if fired and watched:
+                tell(EVENT_SYNCHRONIZATION, <uint64_t>many.slots[i], 0, 0, 0)
     return None if timeout is None else fired
 
 
@@ -97,4 +102,6 @@ def wait_any(*events, timeout=None, policy=None):
                     for i in range(many.count):
                         check_device(many.slots[i].device)
                 nap(how, spent, limit - spent)
+    if found >= 0 and many.slots[found] != NULL and watched:
+        tell(EVENT_SYNCHRONIZATION, <uint64_t>many.slots[found], 0, 0, 0)
     return None if found < 0 else found

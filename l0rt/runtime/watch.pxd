@@ -27,3 +27,12 @@ cdef void tell(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcep
 
 cdef int sync_mode          # 0: an implicit synchronisation is nothing special, 1: warn, 2: raise
 cdef int implicit_sync(str what) except -1
+
+
+cdef inline void note(int kind, uint64_t a, uint64_t b, uint64_t c) noexcept nogil:
+    if watched:
+        tell(kind, a, b, c, 0)
+
+
+cdef inline int about_to_wait(str what) except -1:
+    return implicit_sync(what) if sync_mode else 0

@@ -1,10 +1,10 @@
 """Who watches what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
 
+import sys
 import warnings
+from types import SimpleNamespace
 
 from libc.stdint cimport uint64_t
-
-from cpython.exc cimport PyErr_WriteUnraisable
 
 NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
          "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
@@ -25,8 +25,15 @@ cdef void call_all(int kind, tuple values) noexcept:
     for callback in _callbacks[kind]:
         try:
             callback(*values[:_counts[kind]])
-        except Exception:
-            PyErr_WriteUnraisable(callback)
+        except Exception as failure:
+            tell_unraisable(callback, failure)
+
+
+def tell_unraisable(function, failure):
+    """Report what a callback raised: nobody is there to catch it."""
+    sys.unraisablehook(SimpleNamespace(
+        exc_type=type(failure), exc_value=failure, exc_traceback=failure.__traceback__,
+        err_msg="Exception ignored in a callback", object=function))
 
 
 def add(str name, callback):

@@ -85,7 +85,8 @@ cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) e
     cdef size_t size = 6 << 20
     cdef void* base = NULL
     cdef ze_result_t r
-    if ze.zeVirtualMemReserve == NULL or ze.zeVirtualMemMap == NULL or ze.zePhysicalMemCreate == NULL:
+    if (ze.zeVirtualMemReserve == NULL or ze.zeVirtualMemFree == NULL or ze.zeVirtualMemMap == NULL
+            or ze.zeVirtualMemUnmap == NULL or ze.zePhysicalMemCreate == NULL or ze.zePhysicalMemDestroy == NULL):
         return False
     memset(&context_desc, 0, sizeof(context_desc))
     context_desc.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC

@@ -21,6 +21,8 @@ SETUP = {
     "zeInit": ("", "init_drivers"),
     "zeDriverGet": ("", "init_drivers"),
     "zeCommandListAppendBarrier": ("", "inorder"),
+    "zeMemAllocDevice": ("", "vmm"),
+    "zeContextMakeMemoryResident": ("", "vmm"),
     "zeDriverGetLastErrorDescription": ("zeMemAllocHost:1:ERROR_UNKNOWN,", ""),
 }
 # Called by none of the work here: for foreign pointers and lists, in waits of seconds, for another process, never
@@ -36,6 +38,7 @@ INITIAL = {
     "zeDeviceGet", "zeDeviceGetProperties", "zeDeviceGetComputeProperties", "zeDeviceGetModuleProperties",
     "zeDeviceGetMemoryProperties", "zeDeviceGetCacheProperties", "zeDeviceGetCommandQueueGroupProperties",
     "zeContextCreate", "zeContextDestroy", "zeCommandListCreateImmediate", "zeCommandListDestroy", "zeEventPoolDestroy",
+    "zeVirtualMemFree", "zeVirtualMemUnmap", "zePhysicalMemDestroy",
 }  # fmt: skip
 # There is another way, or only a hint is lost, or there is nobody to tell but by a warning.
 GOES_ON = {
@@ -44,6 +47,8 @@ GOES_ON = {
     "zeDevicePciGetPropertiesExt", "zeMemFree", "zeMemFreeExt", "zeDriverGetLastErrorDescription",
     "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier", "zeDeviceGet", "zeContextDestroy",
     "zeCommandListDestroy", "zeMemAllocDevice", "zeMemAllocHost", "zeEventPoolCreate", "zeCommandListHostSynchronize",
+    "zeVirtualMemReserve", "zeVirtualMemFree", "zeVirtualMemMap", "zeVirtualMemUnmap", "zePhysicalMemCreate",
+    "zePhysicalMemDestroy",
 }  # fmt: skip
 # What the driver would not destroy stays, and what holds it. A signal that fails on the way of freeing keeps the block.
 GIVEN_UP = {
@@ -52,6 +57,9 @@ GIVEN_UP = {
     "zeEventDestroy": {"event", "event_pool", "context"},
     "zeEventPoolDestroy": {"event_pool", "context"},
     "zeContextDestroy": {"context"},
+    "zeVirtualMemFree": {"reservation", "context"},
+    "zeVirtualMemUnmap": {"reservation", "physical", "context"},
+    "zePhysicalMemDestroy": {"physical", "context"},
     "zeCommandListDestroy": {"list", "context"},
     "zeCommandListAppendSignalEvent": {"usm"},
     "zeCommandListAppendBarrier": {"usm"},
@@ -85,7 +93,7 @@ def walk():
             server.stdin.flush()
             return json.loads(server.stdout.readline())
 
-        ask.live = {disable: ask("", disable)["live"] for disable in ("", "init_drivers", "inorder")}
+        ask.live = {disable: ask("", disable)["live"] for disable in ("", "init_drivers", "inorder", "vmm")}
         yield ask
         server.stdin.close()
 

@@ -228,3 +228,111 @@ x.free()
 """
     fail = {"L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:ERROR_DEVICE_LOST"}
     assert outcome(run_python(code, {**CPU, **fail})) == QUIET
+
+
+def test_queued_calls_run_once_in_order_and_before_anybody_elses_first_use():
+    code = """
+import threading
+import l0rt.accelerator as acc
+from l0rt.runtime.devices import lazy
+order, gate = [], threading.Event()
+def first():
+    thread.start()
+    order.append("first")
+    lazy.call(order.append, "nested")
+    acc.current_stream()
+def elsewhere():
+    lazy.init()
+    order.append("elsewhere")
+thread = threading.Thread(target=elsewhere)
+def failing(): raise KeyError("told")
+lazy.call(first); lazy.call(failing); lazy.call(order.append, "last")
+try:
+    acc.current_stream()
+except Exception as e:
+    assert str(e).startswith("XPU call failed lazily at initialization with error: 'told'"), e
+    assert "XPU call was originally invoked at:\\n\\n  File \\"<string>\\", line 16" in str(e), e
+else:
+    raise AssertionError
+thread.join()
+assert order == ["first", "nested", "last", "elsewhere"], order
+acc.synchronize()
+"""
+    assert outcome(run_python(code, CPU)) == QUIET
+
+
+def test_a_fork_while_another_thread_opens_the_driver():
+    code = """
+import os, threading
+import l0rt.accelerator as acc
+from l0rt.runtime.devices import lazy
+opening, go = threading.Event(), threading.Event()
+def hold():
+    opening.set()
+    go.wait()
+lazy.call(hold)
+thread = threading.Thread(target=acc.current_stream)
+thread.start()
+opening.wait()
+pid = os.fork()
+if pid == 0:
+    try:
+        acc.current_stream()
+    except RuntimeError as e:
+        assert "Cannot re-initialize XPU in forked subprocess" in str(e), e
+        os._exit(7)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+go.set()
+thread.join()
+acc.synchronize()
+"""
+    assert outcome(run_python(code, CPU)) == QUIET
+
+
+def test_a_failed_opening_fails_the_same_way_again():
+    code = """
+import l0rt, l0rt.accelerator as acc
+told = []
+for _ in range(2):
+    try:
+        acc.current_stream()
+    except l0rt.DriverNotFoundError as e:
+        told.append((str(e), e.code))
+assert len(told) == 2 and told[0] == told[1], told
+"""
+    assert outcome(run_python(code, {"L0RT_DRIVER": "/nowhere/libze.so"})) == QUIET
+
+
+def test_connections_are_made_at_first_use_or_all_at_once():
+    code = """
+import threading
+import l0rt, l0rt.accelerator as acc
+acc.current_stream(); acc.current_stream(1)
+print(acc.stream_pool.state(0)["open"], acc.stream_pool.state(1)["open"])
+s = acc.Stream()
+threads = [threading.Thread(target=lambda: l0rt.Event().record(s)) for _ in range(16)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(acc.stream_pool.state(0)["open"])
+acc.init(lazy=False)
+print(acc.stream_pool.state(0)["open"], acc.stream_pool.state(1)["open"])
+"""
+    assert outcome(run_python(code, CPU)) == (0, "0 0\n1\n97 97\n", "")
+    assert outcome(run_python(code, {**CPU, "L0RT_LAZY_INIT": "0"})) == (0, "97 97\n97\n97 97\n", "")
+
+
+def test_a_hung_device_and_a_daemon_thread_are_left_to_the_system_at_exit():
+    code = """
+import threading
+import l0rt, l0rt.accelerator as acc
+s, x = acc.Stream(), l0rt.empty(64)
+x.fill(0, stream=s)
+started = threading.Event()
+def wait():
+    started.set()
+    s.synchronize()
+threading.Thread(target=wait, daemon=True).start()
+started.wait()
+"""
+    assert outcome(run_python(code, {**CPU, **HANG}, timeout=120)) == QUIET

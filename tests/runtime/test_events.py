@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 import threading
+import time
 
 import l0rt
 import l0rt.accelerator as acc
@@ -183,3 +184,56 @@ def test_wrong_streams_are_refused():
             e.wait(wrong)
     with pytest.raises(TypeError):
         acc.Stream().wait_event(None)
+
+
+@pytest.mark.checks_data
+def test_an_events_time_on_the_hosts_clock():
+    s, e = acc.Stream(), l0rt.Event(enable_timing=True)
+    for bad in (l0rt.Event().host_time, e.host_time):
+        with pytest.raises((ValueError, RuntimeError), match="the event must be"):
+            bad()
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    e.record(s)
+    e.synchronize()
+    after = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    slack = 1_000_000  # the clocks are read one after the other
+    assert before - slack <= e.host_time() <= after + slack
+    assert before - slack <= e.host_time() <= after + slack
+
+
+@pytest.mark.checks_data
+def test_slots_stay_bounded_when_events_are_recorded_anew_while_waited_for_and_dropped_elsewhere(soak):
+    """Recorders, waiters and a thread that drops: the number of native events follows what is in flight."""
+    rounds = 10_000 if soak else 600
+    dropped, stop = [], threading.Event()
+    streams = [acc.Stream(i % acc.device_count()) for i in range(6)]
+
+    def drop():
+        while not stop.is_set():
+            dropped.clear()
+            time.sleep(0)
+
+    def work(seed):
+        own = [l0rt.Event(enable_timing=i % 2 == 0) for i in range(4)]
+        for i in range(rounds):
+            a, b = streams[(i + seed) % 6], streams[(i * 5 + seed + 1) % 6]
+            e = own[i % 4] if a.device_index == 0 else l0rt.Event()
+            e.record(a)
+            b.wait_event(e)
+            dropped.append(a.record_event())
+            if i % 50 == 0:
+                b.synchronize()
+
+    before = cache_state(0)["made"] + cache_state(acc.device_count() - 1)["made"]
+    threads = [threading.Thread(target=drop), *(threading.Thread(target=work, args=(i,)) for i in range(5))]
+    for t in threads:
+        t.start()
+    for t in threads[1:]:
+        t.join()
+    stop.set()
+    threads[0].join()
+    dropped.clear()
+    for device in range(acc.device_count()):
+        acc.synchronize(device)
+    after = cache_state(0)["made"] + cache_state(acc.device_count() - 1)["made"]
+    assert after - before <= 8192

@@ -261,3 +261,21 @@ def test_shared_events_are_recorded_anew_and_dropped():
     with pytest.raises(ValueError, match="64 bytes, not 3"):
         l0rt.Event.from_ipc_handle(0, b"abc")
     s.synchronize()
+
+
+@pytest.mark.checks_data
+def test_a_shared_event_dropped_while_a_stream_waits_for_it_stays_until_then():
+    a, b, x = acc.Stream(), acc.Stream(), l0rt.empty(8 << 20)
+    for i in range(30):
+        x.fill(i, stream=a)
+        e = l0rt.Event(interprocess=True)
+        e.record(a)
+        b.wait_event(e)
+        del e
+    acc.synchronize()
+    for _ in range(4):  # each new one looks after those that are leaving
+        e = l0rt.Event(interprocess=True)
+        e.record(a)
+        acc.synchronize()
+        e.synchronize()
+        del e

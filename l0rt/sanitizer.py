@@ -1,0 +1,215 @@
+"""A sanitizer of races between streams: which accesses to the same memory does nothing put in order?
+
+Every stream has a clock that each of its commands moves on, and knows of every other clock how far it is ordered
+behind it (a vector clock). A record takes the stream's knowledge along, a wait joins it to another stream's, a
+synchronisation to the host's, and each command knows what the host knew. An access to memory that another access
+touches, one of both writing, is a race unless the one's clock is known where the other is made.
+
+What is seen: copies and fills, Buffers, views of host and shared memory at the moment they are made, and what
+`host_access` announces. ``L0RT_SANITIZE=stream`` begins with the import of l0rt; `races` has what was found.
+"""
+
+import bisect
+import sys
+import threading
+import traceback
+import warnings
+from dataclasses import dataclass
+
+from l0rt import config
+from l0rt.runtime import watch
+
+HOST = 0  # the host's place among the streams, which are addresses
+_HERE = __file__
+
+
+class StreamRaceWarning(UserWarning):
+    """Two accesses to the same memory that nothing puts in order."""
+
+
+@dataclass
+class Access:
+    """One access: by which stream or the host, at which of its times, to which bytes."""
+
+    stream: int
+    time: int
+    low: int
+    high: int
+    writes: bool
+    what: str
+    stack: list
+
+    def __str__(self):
+        by = "the host" if self.stream == HOST else f"stream {self.stream:#x}"
+        where = "".join(traceback.format_list(self.stack)) or "  (no Python frame)\n"
+        return f"{self.what} by {by}, {self.high - self.low} bytes at {self.low:#x}:\n{where}"
+
+
+class Memory:
+    """An allocation: its stream, its accesses that may still matter, and the streams whose use was announced."""
+
+    def __init__(self, low, high, stream):
+        self.low, self.high, self.stream = low, high, stream
+        self.accesses = []
+        self.announced = set()
+
+
+class Sanitizer:
+    """The clocks and the memory of one process."""
+
+    def __init__(self, report):
+        self.report = report
+        self.lock = threading.RLock()
+        self.clocks = {HOST: {HOST: 0}}  # stream -> what it is ordered behind: stream -> time
+        self.points = {}  # recorded slot -> knowledge
+        self.memory = {}  # low -> Memory
+        self.lows = []
+
+    # What streams and events do.
+
+    def command(self, stream):
+        """Move the stream's clock on; its next command knows what the host knows."""
+        mine = self.clocks.setdefault(stream, {stream: 0})
+        mine[stream] += 1
+        self.join(mine, self.clocks[HOST])
+        return mine
+
+    @staticmethod
+    def join(mine, other):
+        for stream, time in other.items():
+            if mine.get(stream, 0) < time:
+                mine[stream] = time
+
+    def on_event_record(self, slot, stream):
+        self.points[slot] = dict(self.command(stream))
+
+    def on_event_wait(self, slot, stream):
+        self.join(self.command(stream), self.points.get(slot, {}))
+
+    def on_event_synchronization(self, slot):
+        self.join(self.clocks[HOST], self.points.get(slot, {}))
+
+    def on_stream_wait(self, stream, other):
+        self.join(self.command(stream), self.clocks.get(other, {}))
+
+    def on_stream_synchronization(self, stream):
+        self.join(self.clocks[HOST], self.clocks.get(stream, {}))
+
+    # What is done to memory.
+
+    def on_memory_allocation(self, low, nbytes, stream):
+        self.on_memory_deallocation(low)
+        self.memory[low] = Memory(low, low + nbytes, stream)
+        bisect.insort(self.lows, low)
+
+    def on_memory_use(self, low, stream):
+        if found := self.find(low):
+            found.announced.add(stream)
+
+    def on_memory_deallocation(self, low):
+        gone = self.memory.pop(low, None)
+        if gone is None:
+            return
+        del self.lows[bisect.bisect_left(self.lows, low)]
+        knows = dict(self.clocks.get(gone.stream, {}))
+        self.join(knows, self.clocks[HOST])
+        free = Access(gone.stream, 0, gone.low, gone.high, True, "free", _stack())
+        for access in gone.accesses:
+            if access.stream in (gone.stream, HOST) or knows.get(access.stream, 0) >= access.time:
+                continue
+            if access.stream not in gone.announced:
+                self.report(access, free)
+
+    def on_copy(self, stream, target, source, nbytes):
+        knows = self.command(stream)
+        self.access(stream, knows, source, nbytes, False, "copy from")
+        self.access(stream, knows, target, nbytes, True, "copy to")
+
+    def on_fill(self, stream, target, nbytes):
+        self.access(stream, self.command(stream), target, nbytes, True, "fill")
+
+    def on_host_access(self, low, nbytes, writes):
+        knows = self.command(HOST)
+        self.access(HOST, knows, low, nbytes, bool(writes), "write" if writes else "read")
+
+    def find(self, address):
+        at = bisect.bisect_right(self.lows, address) - 1
+        found = self.memory[self.lows[at]] if at >= 0 else None
+        return found if found is not None and address < found.high else None
+
+    def access(self, stream, knows, low, nbytes, writes, what):
+        memory = self.find(low)
+        if memory is None:
+            return
+        new = Access(stream, knows[stream], low, low + nbytes, writes, what, _stack())
+        kept = []
+        for old in memory.accesses:
+            ordered = knows.get(old.stream, 0) >= old.time
+            overlaps = old.low < new.high and new.low < old.high
+            if overlaps and not ordered and (old.writes or writes):
+                self.report(old, new)
+            covered = new.low <= old.low and old.high <= new.high
+            # What is ordered before a write over the same bytes, or before a like access, says nothing new.
+            if not (ordered and covered and (writes or not old.writes)):
+                kept.append(old)
+        memory.accesses = [*kept, new]
+
+
+races = []  # (earlier, later) of every race found, each place once
+_seen = set()
+_sanitizer = None
+
+
+def _stack():
+    """The Python frames outside of l0rt, outermost first."""
+    frame, found = sys._getframe(1), []
+    while frame is not None and len(found) < 16:
+        if frame.f_code.co_filename != _HERE:
+            found.append(traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _report(old, new):
+    place = tuple((a.what, [(f.filename, f.lineno) for f in a.stack[-4:]]) for a in (old, new))
+    if repr(place) in _seen:
+        return
+    _seen.add(repr(place))
+    races.append((old, new))
+    warnings.warn(
+        f"nothing orders these two accesses to the same memory\n  first, {old}  then, {new}",
+        StreamRaceWarning,
+        stacklevel=2,
+    )
+
+
+def begin():
+    """Watch from now on, if the setting ``sanitize`` says so."""
+    if "stream" in config.get("sanitize"):
+        start()
+
+
+def start():
+    """Watch from now on; what was given to streams before is not known."""
+    global _sanitizer
+    if _sanitizer is not None:
+        return
+    _sanitizer = Sanitizer(_report)
+    for name in watch.NAMES:
+        if handler := getattr(_sanitizer, f"on_{name}", None):
+            watch.add(name, _locked(handler))
+
+
+def _locked(handler):
+    def call(*values):
+        with _sanitizer.lock:
+            handler(*values)
+
+    return call
+
+
+def host_access(buffer, writes=True):
+    """Tell the sanitizer that the host now writes, or reads, the memory of a host or shared ``buffer``."""
+    if _sanitizer is not None:
+        with _sanitizer.lock:
+            _sanitizer.on_host_access(buffer.ptr, buffer.nbytes, writes)

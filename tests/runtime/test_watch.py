@@ -1,0 +1,131 @@
+"""Trace callbacks, the mode for implicit synchronisation, and logs."""
+
+import l0rt
+import l0rt.accelerator as acc
+import pytest
+from l0rt.runtime import watch
+from l0rt.xpu import gpu_trace
+
+from helpers.process import run_python
+
+CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
+
+
+def test_callbacks_see_what_happens_and_go():
+    seen = []
+    callbacks = {name: lambda *values, name=name: seen.append((name, len(values))) for name in watch.NAMES}
+    for name, callback in callbacks.items():
+        getattr(gpu_trace, f"register_callback_for_{name}")(callback)
+    s, t, e = acc.Stream(), acc.Stream(), l0rt.Event()
+    x, h = l0rt.empty(64, stream=s), l0rt.empty(64, kind="host")
+    x.fill(1, stream=s)
+    e.record(s)
+    e.wait(t)
+    t.wait_stream(s)
+    x.record_stream(t)
+    h.copy_from(x, stream=s)
+    bytes(memoryview(h))
+    e.synchronize()
+    s.synchronize()
+    with acc.stream_pool.lease() as leased:
+        leased.synchronize()
+    acc.synchronize()
+    del e, x, h
+    for name, callback in callbacks.items():
+        watch.remove(name, callback)
+    numbers = dict(seen)
+    assert set(numbers) >= set(watch.NAMES) - {"stream_creation"}
+    assert numbers["copy"] == 4
+    assert numbers["event_record"] == 2
+    before = len(seen)
+    acc.Stream().record_event().synchronize()
+    l0rt.empty(64).fill(1)
+    assert len(seen) == before
+
+
+def test_a_failing_callback_disturbs_nobody(monkeypatch):
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", told.append)
+
+    def fail(*values):
+        raise KeyError(values)
+
+    watch.add("event_record", fail)
+    try:
+        e = acc.Stream().record_event()
+    finally:
+        watch.remove("event_record", fail)
+    assert e.synchronize(timeout=60)
+    assert [t.exc_type for t in told] == [KeyError]
+    del told[:]
+    with pytest.raises(TypeError, match="a callback is callable"):
+        watch.add("copy", 3)
+    with pytest.raises(ValueError, match="not in tuple"):
+        watch.add("nonsense", print)
+    with pytest.raises(ValueError, match="not in list"):
+        watch.remove("copy", print)
+
+
+@pytest.fixture
+def mode():
+    yield acc.set_sync_debug_mode
+    acc.set_sync_debug_mode("default")
+
+
+def test_implicit_synchronisation_warns_or_raises(mode):
+    s = acc.Stream()
+    x, h = l0rt.empty(64, stream=s), l0rt.empty(64, kind="host")
+    implicit = [
+        lambda: x.copy_to(bytearray(64), stream=s),
+        lambda: x.copy_from(bytes(64), stream=s),
+        lambda: h.copy_from(x, stream=s),
+        lambda: x.copy_from(h, stream=s),
+        lambda: x.copy_from(memoryview(h), stream=s),
+    ]
+    for level, word in enumerate(("default", "warn", "error")):
+        for name in (level, word):
+            mode(name)
+            assert acc.get_sync_debug_mode() == level
+    for use in implicit:
+        with pytest.raises(RuntimeError, match="synchronizes implicitly"):
+            use()
+    x.fill(1, stream=s).copy_from(h, non_blocking=True, stream=s)
+    s.record_event().synchronize()  # asked for by name
+    s.synchronize()
+    acc.synchronize()
+    mode("warn")
+    for use in implicit:
+        with pytest.warns(UserWarning, match="synchronizes implicitly"):
+            use()
+    mode("default")
+    for use in implicit:
+        use()
+    for wrong in ("loud", 3, -1, None, True):
+        with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+            mode(wrong)
+
+
+@pytest.mark.parametrize("topics", ["alloc", "stream", "event", "init", "init,alloc, event,stream"])
+def test_logs_are_told_what_was_asked_for(topics):
+    code = """
+import l0rt, l0rt.accelerator as acc
+s = acc.Stream()
+x = l0rt.empty(64, stream=s).fill(1, stream=s)
+e = s.record_event()
+e.synchronize()
+acc.synchronize()
+x.free()
+"""
+    result = run_python(code, {**CPU, "L0RT_LOGS": topics})
+    assert (result.returncode, result.stdout) == (0, ""), result
+    told = {line.split(":")[0] for line in result.stderr.splitlines()}
+    assert told == {f"l0rt.{topic.strip()}" for topic in topics.split(",")}
+
+
+def test_a_wrong_topic_is_named():
+    for variable, right in (("L0RT_LOGS", "alloc, event, init, stream"), ("L0RT_SANITIZE", "stream")):
+        result = run_python("import l0rt", {**CPU, variable: "nonsense"})
+        assert f"ValueError: {variable}='nonsense' is not valid: expected a comma-separated list of {right}" in (
+            result.stderr
+        )
+        assert run_python("import l0rt", {**CPU, variable: ""}).stderr == ""
