@@ -156,8 +156,9 @@ def test_adopted_lists_are_checked():
 @pytest.mark.needs_two_devices
 def test_a_list_of_another_device_is_not_adopted():
     mine = foreign_list(1)
-    with pytest.raises(ValueError, match="not of device 0"):
-        acc.Stream.from_handle(mine.handle, device=0)
+    if "zeCommandListGetDeviceHandle" not in table.missing():  # a loader older than 1.9 cannot tell a list's device
+        with pytest.raises(ValueError, match="not of device 0"):
+            acc.Stream.from_handle(mine.handle, device=0)
     assert acc.Stream.from_handle(mine.handle, device=1).device_index == 1
     acc.synchronize(1)
     mine.close()
@@ -207,6 +208,7 @@ def test_events_between_processes():
     code = """
 import subprocess, sys, os
 import l0rt, l0rt.accelerator as acc
+from l0rt.ze import table
 e, s, x = l0rt.Event(interprocess=True), acc.Stream(), l0rt.empty(64)
 for wrong in (lambda: l0rt.Event(interprocess=True).ipc_handle(), lambda: l0rt.Event().ipc_handle()):
     try: wrong()
