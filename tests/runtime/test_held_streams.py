@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from l0rt.core import raw
 from l0rt.runtime import devices
+from l0rt.ze import table
 
 from helpers.process import run_python
 
@@ -208,7 +209,6 @@ def test_events_between_processes():
     code = """
 import subprocess, sys, os
 import l0rt, l0rt.accelerator as acc
-from l0rt.ze import table
 e, s, x = l0rt.Event(interprocess=True), acc.Stream(), l0rt.empty(64)
 for wrong in (lambda: l0rt.Event(interprocess=True).ipc_handle(), lambda: l0rt.Event().ipc_handle()):
     try: wrong()
