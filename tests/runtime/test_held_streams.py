@@ -248,6 +248,7 @@ os._exit(0)
     assert (result.returncode, result.stdout) == (0, ""), result
 
 
+@pytest.mark.checks_data  # without hardware Intel's driver shares no event pool
 def test_shared_events_are_recorded_anew_and_dropped():
     s = acc.Stream()
     for _ in range(20):
