@@ -39,6 +39,7 @@ cdef enum:
     SHARED = 2
 
 cdef str DEVICE_NAME = "device"
+cdef str NEEDS_PINNED = "non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host')"
 cdef tuple KINDS = (DEVICE_NAME, "host", "shared")
 cdef size_t MOST = (<size_t>1 << 62) - 1
 
@@ -89,15 +90,15 @@ cdef class Buffer:
         get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
         try:
             check_sizes(view.len, self.nbytes)
+            Buffer_use(self, on)    # before the copy: one that fails half-way leaves work behind
             if is_pinned(view.buf, &pinned):
                 copy_and_hold(self.pointer, view.buf, view.len, on, pinned, non_blocking)
             elif non_blocking:
-                raise ValueError("non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host')")
+                raise ValueError(NEEDS_PINNED)
             else:
                 about_to_wait("copy_from() from memory that is not pinned")
                 with nogil:
                     copy_in(on, self.pointer, view.buf, view.len)
-            Buffer_use(self, on)
         finally:
             PyBuffer_Release(&view)
         return self
@@ -124,7 +125,7 @@ cdef class Buffer:
             if is_pinned(view.buf, &pinned):
                 copy_and_hold(view.buf, self.pointer, view.len, on, pinned, non_blocking)
             elif non_blocking:
-                raise ValueError("non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host')")
+                raise ValueError(NEEDS_PINNED)
             else:
                 about_to_wait("copy_to() into host memory")
                 with nogil:

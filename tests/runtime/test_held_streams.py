@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from l0rt.core import raw
 from l0rt.runtime import devices
+from l0rt.ze import table
 
 from helpers.process import run_python
 
@@ -156,8 +157,9 @@ def test_adopted_lists_are_checked():
 @pytest.mark.needs_two_devices
 def test_a_list_of_another_device_is_not_adopted():
     mine = foreign_list(1)
-    with pytest.raises(ValueError, match="not of device 0"):
-        acc.Stream.from_handle(mine.handle, device=0)
+    if "zeCommandListGetDeviceHandle" not in table.missing():  # a loader older than 1.9 cannot tell a list's device
+        with pytest.raises(ValueError, match="not of device 0"):
+            acc.Stream.from_handle(mine.handle, device=0)
     assert acc.Stream.from_handle(mine.handle, device=1).device_index == 1
     acc.synchronize(1)
     mine.close()
@@ -246,6 +248,7 @@ os._exit(0)
     assert (result.returncode, result.stdout) == (0, ""), result
 
 
+@pytest.mark.checks_data  # without hardware Intel's driver shares no event pool
 def test_shared_events_are_recorded_anew_and_dropped():
     s = acc.Stream()
     for _ in range(20):

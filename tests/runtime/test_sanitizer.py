@@ -98,7 +98,7 @@ h.copy_from(x, non_blocking=True, stream=a)
 a.synchronize() #!
 bytes(memoryview(h)[:1])
 """,
-    "early re-use of pinned memory": """
+    "early reuse of pinned memory": """
 x.copy_from(h, non_blocking=True, stream=a)
 a.record_event().synchronize() #!
 h.copy_from(bytes(4096))

@@ -11,7 +11,7 @@ from l0rt import config
 
 from helpers.process import run_python
 
-CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
+CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_DEVICES": "2"}
 HANG = {**CPU, "L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang"}
 QUIET = (0, "", "")
 
