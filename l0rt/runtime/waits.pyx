@@ -1,7 +1,7 @@
 """Waits of the host: in slices, so that signals, time-outs and lost devices are seen; and how they pass their time."""
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport uint64_t
+from libc.stdint cimport UINT64_MAX, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 
 from l0rt.core.device cimport device_status
@@ -73,7 +73,9 @@ cdef int device_fails(l0rt_device* device, int result) except -1 nogil:
 
 cdef int check_device(l0rt_device* device) except -1 nogil:
     cdef ze_result_t r
-    if not table.alive or l0rt_load_int(&device.lost):
+    while not table.alive:      # the interpreter left while this daemon thread waited: it cannot be told any more
+        nap(WAIT_BLOCK, UINT64_MAX, UINT64_MAX)
+    if l0rt_load_int(&device.lost):
         return refuse(device)
     if device.caps.device_status:
         r = device_status(device.handle)
