@@ -34,11 +34,12 @@ DIRECTIVES = {
     "binding": True,
     "freethreading_compatible": False,
 }
-DEBUG = os.environ.get("L0RT_BUILD") == "debug"
-if DEBUG:
+FLAVOUR = os.environ.get("L0RT_BUILD") or "release"
+FLAVOURS = {"release": ["-O2", "-g0"], "debug": ["-O0", "-g"], "tsan": ["-O1", "-g", "-fsanitize=thread"]}
+if FLAVOUR == "debug":
     DIRECTIVES["linetrace"] = True
-C_FLAGS = ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
-C_FLAGS += ["-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
+C_FLAGS = [*FLAVOURS[FLAVOUR], "-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
+L_FLAGS = ["-fsanitize=thread"] if FLAVOUR == "tsan" else []
 CPU_DRIVER = "libze_l0rt_cpu.so"
 # Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.
 SETTINGS = repr((sorted(DIRECTIVES.items()), C_FLAGS, Cython.__version__))
@@ -72,7 +73,7 @@ class BuildExt(build_ext):
             extra_preargs=[*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE"],
         )
         # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
-        self.compiler.link_shared_object(objects, target, extra_postargs=["-pthread", "-Wl,-Bsymbolic"])
+        self.compiler.link_shared_object(objects, target, extra_postargs=["-pthread", "-Wl,-Bsymbolic", *L_FLAGS])
 
 
 def extensions():
@@ -82,6 +83,7 @@ def extensions():
             [f"l0rt/{name.replace('.', '/')}.pyx"],
             include_dirs=["include"],
             extra_compile_args=C_FLAGS,
+            extra_link_args=L_FLAGS,
             depends=glob("include/l0rt/*.h") + glob("l0rt/*/*.h"),
         )
         for name in MODULES

@@ -82,7 +82,7 @@ cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
     cdef l0rt_stream* on = <l0rt_stream*>stream
     cdef l0rt_slot* slot
     ticket[0] = NULL
-    if l0rt_load64(&on.done) >= on.issued and not on.shared:
+    if known_idle(on):
         return 0
     slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(on)
     if slot == NULL:

@@ -81,7 +81,7 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
         cdef l0rt_slot* slot = self.slot
         cdef bint fired = True
-        if slot != NULL and (not slot.complete or watched):
+        if slot != NULL and (not l0rt_load_int(&slot.complete) or watched):
             slot_retain(slot)   # another thread may record anew meanwhile
             try:
                 with nogil:
@@ -179,7 +179,7 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         raise TypeError("an Event cannot be pickled")
 
     def __repr__(self):
-        state = "not recorded" if self.slot == NULL else "complete" if self.slot.complete else "recorded"
+        state = "not recorded" if self.slot == NULL else "complete" if l0rt_load_int(&self.slot.complete) else "recorded"
         return f"<l0rt.Event device={self.device} {state}>"
 
     def __dealloc__(self):

@@ -6,6 +6,7 @@ from libc.string cimport memset
 
 from l0rt.runtime.arena cimport MISS, arena_give, arena_resize, block_drop, size_round
 from l0rt.runtime.atomics cimport (
+    load,
     load_int,
     mutex_destroy,
     mutex_init,
@@ -85,7 +86,7 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
 
 cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
     """The arena of the stream in the pool or NULL, without a lock."""
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = <l0rt_arena*>load(<void**>&heap.arenas)
     while arena != NULL and (arena.stream != stream or arena.owner != owner):
         arena = arena.next
     return arena

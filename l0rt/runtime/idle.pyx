@@ -27,16 +27,11 @@ cdef int lane_wait_lane(l0rt_stream* stream, l0rt_stream* other) except -1 nogil
         slot_release(slot)
 
 
-cdef inline bint known_idle(l0rt_stream* stream) noexcept nogil:
-    """Is everything done, as far as l0rt's own counts tell?"""
-    return l0rt_load64(&stream.done) >= stream.issued and not stream.shared
-
-
 cdef int poll(l0rt_stream* stream) except -1 nogil:
     """Ask the driver once, where it can be asked about a whole list. 1: idle, 0: not yet or unknown."""
     cdef ze_result_t r
     if l0rt_load_list(&stream.list) == NULL:    # not made yet, or given back: then its ticket was its last command
-        return stream.ticket == NULL or l0rt_load64(&stream.done) >= stream.issued
+        return stream.ticket == NULL or l0rt_load64(&stream.done) >= l0rt_load64(&stream.issued)
     if known_idle(stream):
         return 1
     if not stream.device.caps.list_sync:

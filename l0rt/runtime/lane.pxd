@@ -1,6 +1,13 @@
 from libc.stdint cimport uint32_t, uint64_t
 
-from l0rt.runtime.records cimport l0rt_device, l0rt_slot, l0rt_stream, pthread_mutex_lock, pthread_mutex_unlock
+from l0rt.runtime.records cimport (
+    l0rt_device,
+    l0rt_load_list,
+    l0rt_slot,
+    l0rt_stream,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
 from l0rt.runtime.waits cimport device_fails
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_result_t
@@ -34,7 +41,7 @@ cdef void lane_give_back(l0rt_stream* stream) noexcept nogil
 
 # The lock around an append, and its end, which raises what the driver answered.
 cdef inline int lock(l0rt_stream* stream) except -1 nogil:
-    if not table.alive or stream.list == NULL or stream.device.lost:
+    if not table.alive or l0rt_load_list(&stream.list) == NULL or stream.device.lost:
         lane_open(stream)
     pthread_mutex_lock(&stream.lock)
     return 0

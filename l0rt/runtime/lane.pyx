@@ -99,16 +99,22 @@ cdef ze_command_list_handle_t lane_share(l0rt_stream* stream) except NULL nogil:
     cdef ze_result_t r = ZE_RESULT_SUCCESS
     lock(stream)
     if not stream.shared:
-        stream.shared = True
+        l0rt_store_int(&stream.shared, 1)
         r = after(stream)
     unlock(stream, r)
     return stream.list
 
 
+cdef inline uint64_t number(l0rt_stream* stream) noexcept nogil:
+    """Number the next command. The lock is held; others read the number without it."""
+    l0rt_store64(&stream.issued, stream.issued + 1)
+    return stream.issued
+
+
 cdef inline ze_result_t before(l0rt_stream* stream) noexcept nogil:
     """Put what comes next behind everything appended so far."""
     cdef ze_result_t r = ZE_RESULT_SUCCESS
-    stream.issued += 1
+    number(stream)
     if not stream.in_order:
         if stream.dirty or stream.shared:
             r = list_barrier(stream.list, NULL)
@@ -188,7 +194,7 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
         slot.host_ns = host_clock_ns()
         r = before(stream)
         return r if r != ZE_RESULT_SUCCESS else list_timestamp(stream.list, slot.ticks, slot.event)
-    stream.issued += 1
+    number(stream)
     if stream.in_order:
         return list_signal(stream.list, slot.event)
     stream.dirty = False
@@ -216,7 +222,7 @@ cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_slot* slot
     cdef l0rt_slot* old
     cdef bint recorded = False
-    if stream.kind == STREAM_ADOPTED and stream.list == NULL and stream.ticket != NULL:
+    if stream.kind == STREAM_ADOPTED and l0rt_load_list(&stream.list) == NULL and stream.ticket != NULL:
         slot = stream.ticket        # given back: this was its last command
         slot_retain(slot)
         return slot
@@ -311,8 +317,7 @@ cdef int wait_for(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except
     for i in range(count):
         events[i] = slots[i].event
     lock(stream)
-    stream.issued += 1
-    seq = stream.issued
+    seq = number(stream)
     r = list_wait(stream.list, count, events)
     if r == ZE_RESULT_SUCCESS:
         for i in range(count):

@@ -116,10 +116,10 @@ cdef struct l0rt_stream:
     l0rt_slot* mark                 # recorded behind everything, when the recycling asks how far the stream is
     bint marked                     # the mark is in flight
     l0rt_slot* ticket               # the newest of lane_ticket: serves again while nothing is appended behind it
-    uint64_t issued                 # commands appended so far
+    uint64_t issued                 # commands appended so far: counted under the lock, read without
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL
-    bint shared                     # its list is in other hands too: what was appended is not only what l0rt counts
+    int shared                      # its list is in other hands too: what was appended is not only what l0rt counts
     int kind
     int live                        # not a pool stream: somebody holds it
     l0rt_stream* next               # not a pool stream: the device's next such
@@ -144,6 +144,11 @@ cdef struct l0rt_device:
     signed char peers[64]           # for a counter-based event of that device: 0 not asked yet, 1 waits, -1 cannot
     void* heap                      # its cached memory, NULL until the first allocation
     void* host_heap                 # pinned memory of its context, shared by the context's devices
+
+
+cdef inline bint known_idle(const l0rt_stream* stream) noexcept nogil:
+    """Is everything done, as far as l0rt's own counts tell?"""
+    return l0rt_load64(&stream.done) >= l0rt_load64(&stream.issued) and not l0rt_load_int(&stream.shared)
 
 
 # What a with block found and has to restore.

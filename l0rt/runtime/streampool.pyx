@@ -86,7 +86,7 @@ cdef int synchronize_all(l0rt_device* device, uint64_t timeout_ns, bint adopted)
         stream = next_stream(device, stream)
         if stream == NULL:
             return 1
-        if (stream.issued == 0 and not stream.shared) or (stream.kind == STREAM_ADOPTED and not adopted):
+        if (l0rt_load64(&stream.issued) == 0 and not l0rt_load_int(&stream.shared)) or (stream.kind == STREAM_ADOPTED and not adopted):
             continue
         if timeout_ns != UINT64_MAX:
             spent = min(host_clock_ns() - start, timeout_ns)
@@ -171,7 +171,8 @@ cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list,
     stream.ordinal = ordinal
     stream.fill_limit = device.info.copy_fill_pattern if ordinal == device.info.copy_ordinal else <size_t>-1
     stream.in_order = False     # nobody can be asked: barriers are right for either kind
-    stream.shared = stream.dirty = True
+    stream.shared = 1
+    stream.dirty = True
     _owners[<size_t>stream] = owner
     l0rt_store_list(&stream.list, list)
     if watched:

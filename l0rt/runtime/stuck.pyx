@@ -29,7 +29,7 @@ cdef list waits_of(l0rt_stream* stream, uint64_t done):
             have = l0rt_load64(&wait.stream.done)
             if have < wait.stream_seq:
                 lines.append(f"    command {wait.seq} waits for command {wait.stream_seq} of "
-                             f"{name_of(wait.stream)}, which has done {have} of {wait.stream.issued}")
+                             f"{name_of(wait.stream)}, which has done {have} of {l0rt_load64(&wait.stream.issued)}")
     return lines
 
 
@@ -44,7 +44,7 @@ def stuck_report(device=None):
     for i in range(device_total()) if device is None else (device,):
         stream = next_stream(device_at(i), NULL)
         while stream != NULL:
-            if stream.list != NULL and l0rt_load64(&stream.done) < stream.issued and table.alive:
+            if stream.list != NULL and l0rt_load64(&stream.done) < l0rt_load64(&stream.issued) and table.alive:
                 with nogil:             # once to put the mark behind everything, once to look at it
                     progress(stream)
                     progress(stream)
@@ -52,8 +52,8 @@ def stuck_report(device=None):
         stream = next_stream(device_at(i), NULL)
         while stream != NULL:
             done = l0rt_load64(&stream.done)
-            if stream.list != NULL and done < stream.issued:
-                lines.append(f"{name_of(stream)}: {done} of {stream.issued} commands done, on queue "
+            if stream.list != NULL and done < l0rt_load64(&stream.issued):
+                lines.append(f"{name_of(stream)}: {done} of {l0rt_load64(&stream.issued)} commands done, on queue "
                              f"{stream.ordinal}.{stream.queue}{', lost' if stream.device.lost else ''}")
                 lines += waits_of(stream, done)
             stream = next_stream(device_at(i), stream)
