@@ -14,8 +14,8 @@ from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view
 from l0rt.runtime.current cimport current_stream, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
+from l0rt.runtime.device_memory cimport block_let_go
 from l0rt.runtime.devices cimport device_at
-from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
 from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
@@ -250,7 +250,7 @@ cdef void Buffer_release(Buffer self) noexcept:
     if block != NULL:
         if not block_drop(block):
             with nogil:
-                block_free(block)
+                block_let_go(block)
     elif pointer != NULL and table.alive:   # shared memory is not cached; the driver waits for who uses it
         with nogil:
             DROP(memory_release(self.owner.context, True, pointer), b"zeMemFree")

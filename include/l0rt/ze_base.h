@@ -114,6 +114,7 @@ typedef enum {
   ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2 = 0x20006,
   ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC = 0x20014, /* 1.8 */
   ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC = 0x20021, /* 1.10 */
+  ZE_STRUCTURE_TYPE_DRIVER_DDI_HANDLES_EXT_PROPERTIES = 0x20027, /* 1.12 */
   ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC = 0x2003a, /* 1.15 */
   ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_EXTERNAL_SYNC_ALLOCATION_DESC = 0x2003b, /* 1.15 */
   ZE_STRUCTURE_TYPE_IPC_MEM_HANDLE_TYPE_EXT_DESC = 0x2003d, /* 1.15 */
@@ -137,6 +138,14 @@ typedef struct { /* 1.10 */
   const void *pNext;
   uint32_t flags;
 } ze_init_driver_type_desc_t;
+
+#define ZE_DRIVER_DDI_HANDLE_EXT_FLAG_DDI_HANDLE_EXT_SUPPORTED (1u << 0) /* 1.12 */
+
+typedef struct { /* 1.12 */
+  ze_structure_type_t stype;
+  void *pNext;
+  uint32_t flags;
+} ze_driver_ddi_handles_ext_properties_t;
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,8 @@ from l0rt.ze.status cimport CHECK, describe_with
 from l0rt.ze.table cimport ze
 
 from l0rt import config
+from l0rt.errors import DriverNotFoundError
+from l0rt.ze.status import error_of, name_of
 
 cdef uint32_t ZEL_HANDLE_DRIVER = 0  # the handle's exact type: newer loaders accept a wrong one and translate nothing
 
@@ -78,6 +80,7 @@ cdef ze_driver_handle_t Driver_own_handle(Driver self) except? NULL:
 
 cdef ze_result_t _list_drivers(uint32_t* count, ze_driver_handle_t* found) noexcept nogil:
     """zeInitDrivers for GPUs where it works, else zeInit and zeDriverGet; the two families must not be mixed."""
+    global _refused, _refused_by
     cdef ze_init_driver_type_desc_t desc
     cdef ze_result_t r
     memset(&desc, 0, sizeof(desc))
@@ -88,24 +91,35 @@ cdef ze_result_t _list_drivers(uint32_t* count, ze_driver_handle_t* found) noexc
         if r == ZE_RESULT_SUCCESS:
             return r
     r = ze.zeInit(ZE_INIT_FLAG_GPU_ONLY)
-    # After a failed zeInit an old loader has unloaded its driver: the next call of any kind would crash.
     if r != ZE_RESULT_SUCCESS:
+        _refused = r
+        _refused_by = <void*>ze.zeInit
         return r
     return ze.zeDriverGet(count, found)
 
 
 cdef bint _use_init_drivers = True
 
+# After a failed zeInit an old loader has unloaded its driver, and the next call of any kind would crash: the library
+# is not asked again.
+cdef ze_result_t _refused = ZE_RESULT_SUCCESS
+cdef void* _refused_by = NULL
+
 
 def open_drivers():
-    """Initialise Level Zero and return its drivers; L0Error if there is none."""
+    """Initialise Level Zero and return its drivers; DriverNotFoundError, now and later, if the library has none."""
     global _use_init_drivers
+    cdef ze_result_t r = ZE_RESULT_SUCCESS
     cdef uint32_t count = 0
     cdef ze_driver_handle_t* found
     cdef Driver driver
     _use_init_drivers = "init_drivers" not in config.get("disable")
-    with nogil:
-        CHECK(_list_drivers(&count, NULL))
+    if _refused_by != <void*>ze.zeInit:
+        with nogil:
+            r = _list_drivers(&count, NULL)
+    if _refused_by == <void*>ze.zeInit:
+        raise DriverNotFoundError(str(error_of(<long>_refused)), (name_of(<long>_refused), <long>_refused))
+    CHECK(r)
     found = <ze_driver_handle_t*>calloc(count + 1, sizeof(ze_driver_handle_t))
     if found == NULL:
         raise MemoryError()

@@ -7,7 +7,7 @@ from libc.string cimport memset
 from l0rt.core.context cimport Context
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
-from l0rt.ze.status cimport CHECK, DROP, is_device_lost
+from l0rt.ze.status cimport CHECK, DROP, DROP_LATER, is_device_lost
 from l0rt.ze.table cimport ze
 
 # What a host cache line and the widest vector want; device segments are aligned to the largest page.
@@ -45,7 +45,7 @@ cdef ze_result_t memory_reserve(
         return r
     r = ze.zeContextMakeMemoryResident(context, device, out[0], nbytes)
     if r == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY or r == ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY or is_device_lost(r):
-        DROP(ze.zeMemFree(context, out[0]), b"zeMemFree")
+        DROP_LATER(ze.zeMemFree(context, out[0]), b"zeMemFree")     # the caller may hold locks
         out[0] = NULL
         return r
     return ZE_RESULT_SUCCESS

@@ -20,10 +20,15 @@ typedef struct {
 #define DECLARE(since, name) void name(void);
 #define ROW(since, name) {since, name},
 
+static _Atomic bool loader_is_older;
+
+bool cpu_ddi_loader_is_older(void) { return atomic_load(&loader_is_older); }
+
 /* Major version 1 only; a newer minor version is never an error, its table only has more room. */
 static ze_result_t fill(ze_api_version_t version, entry *table, const row *rows, size_t count) {
   if (table == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (version >> 16 != 1) return ZE_RESULT_ERROR_UNSUPPORTED_VERSION;
+  if (version < CPU_DISPATCH_VERSION) atomic_store(&loader_is_older, true);
   for (size_t i = 0; i < count; i++)
     if (rows[i].since <= (version & 0xffff)) table[i] = rows[i].function;
   return ZE_RESULT_SUCCESS;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ddi.h"
 #include "driver.h"
 #include "engine.h"
 #include "fault.h"
@@ -12,12 +13,12 @@
 #include "usm.h"
 
 enum {
-  API = 1 << 16 | 16, /* from 1.17 on every handle promises tables to call through */
+  API = CPU_DISPATCH_VERSION, /* the newest there is: it promises the tables at the beginning of handles */
   API_NEO = 1 << 16 | 3,
   VERSION = 0x01000001,     /* ours */
   VERSION_NEO = 0x01036013, /* what the driver of the profile says */
 };
-static const char version_text[] = "1.16.0+l0rt";
+static const char version_text[] = "1.17.0+l0rt";
 static const char version_text_neo[] = "1.3.24595";
 
 static cpu_driver *driver;
@@ -100,6 +101,9 @@ CPU_EXPORT ze_result_t zeDriverGetProperties(ze_driver_handle_t handle, ze_drive
           cpu_knobs.neo_22_43 ? ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
                               : ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE |
                                     ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE;
+    else if (p->stype == ZE_STRUCTURE_TYPE_DRIVER_DDI_HANDLES_EXT_PROPERTIES)
+      ((ze_driver_ddi_handles_ext_properties_t *)p)->flags =
+          cpu_knobs.neo_22_43 || cpu_ddi_loader_is_older() ? 0 : ZE_DRIVER_DDI_HANDLE_EXT_FLAG_DDI_HANDLE_EXT_SUPPORTED;
   return ZE_RESULT_SUCCESS;
 }
 

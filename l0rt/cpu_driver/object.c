@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "ddi.h"
 #include "invariant.h"
 
 struct cpu_slots cpu_slots;
@@ -50,8 +51,10 @@ static cpu_object *fresh(void) {
     if (mprotect((void *)(cpu_slots.base + used), STEP, PROT_READ | PROT_WRITE) != 0) return NULL;
     accessible += STEP;
   }
+  cpu_object *object = (cpu_object *)(cpu_slots.base + used);
+  memcpy(object->tables, cpu_dispatch, sizeof(object->tables));
   atomic_store_explicit(&cpu_slots.size, used + CPU_SLOT, memory_order_release);
-  return (cpu_object *)(cpu_slots.base + used);
+  return object;
 }
 
 void *cpu_new(cpu_kind kind) {

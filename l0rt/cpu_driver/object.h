@@ -29,8 +29,9 @@ typedef enum {
   CPU_KINDS,
 } cpu_kind;
 
-/* First in every object. From version 1.17 on a loader may dispatch through tables that it finds at the start of
- * a handle; the four words keep that place free. */
+/* First in every object. From version 1.17 on a loader dispatches through tables that it finds at the start of a
+ * handle: core, tools, system management, runtime. They outlive the object, so that a stale handle comes this far and
+ * is recognised here. */
 typedef struct {
   const void *tables[4];
   _Atomic uint32_t live; /* the kind plus one; 0 in a free slot */

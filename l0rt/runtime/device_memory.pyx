@@ -17,7 +17,7 @@ from l0rt.core.virtualmem cimport (
     virtual_unmap,
 )
 from l0rt.runtime.eventcache cimport slot_release
-from l0rt.runtime.heap cimport heap_close
+from l0rt.runtime.heap cimport block_free, heap_close
 from l0rt.runtime.lane cimport lane_ticket
 from l0rt.runtime.ranges cimport range_close
 from l0rt.runtime.records cimport *
@@ -25,7 +25,7 @@ from l0rt.runtime.structs cimport *
 from l0rt.runtime.waits cimport slot_poll, slot_wait
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
-from l0rt.ze.status cimport is_device_lost
+from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
 
 cdef enum:
     GRANULE = 1 << 21               # what large pages are, and what every driver with virtual memory takes
@@ -39,7 +39,8 @@ cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
 
 
 cdef int op_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
-    return memory_release((<l0rt_device*>self).context, False, ptr) if table.alive else 0
+    cdef l0rt_device* device = <l0rt_device*>self
+    return told(device, memory_release(device.context, False, ptr), b"zeMemFree") if table.alive else 0
 
 
 cdef int op_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
@@ -50,7 +51,8 @@ cdef int op_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
 
 
 cdef int op_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
-    return virtual_free((<l0rt_device*>self).context, ptr, nbytes) if table.alive else 0
+    cdef l0rt_device* device = <l0rt_device*>self
+    return told(device, virtual_free(device.context, ptr, nbytes), b"zeVirtualMemFree") if table.alive else 0
 
 
 cdef int op_piece_create(void* self, size_t nbytes, void** out) noexcept nogil:
@@ -61,9 +63,10 @@ cdef int op_piece_create(void* self, size_t nbytes, void** out) noexcept nogil:
 
 
 cdef int op_piece_destroy(void* self, void* piece, size_t nbytes) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
     if not table.alive:
         return 0
-    return physical_destroy((<l0rt_device*>self).context, <ze_physical_mem_handle_t>piece)
+    return told(device, physical_destroy(device.context, <ze_physical_mem_handle_t>piece), b"zePhysicalMemDestroy")
 
 
 cdef int op_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
@@ -74,21 +77,27 @@ cdef int op_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noexcep
 
 
 cdef int op_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
-    return virtual_unmap((<l0rt_device*>self).context, ptr, nbytes) if table.alive else 0
+    cdef l0rt_device* device = <l0rt_device*>self
+    return told(device, virtual_unmap(device.context, ptr, nbytes), b"zeVirtualMemUnmap") if table.alive else 0
 
 
 cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
-    """NULL is the ticket of a stream that is known to be idle."""
+    """NULL is the ticket of a stream that is known to be idle, or of a device that is lost."""
     cdef l0rt_stream* on = <l0rt_stream*>stream
-    cdef l0rt_slot* slot
     ticket[0] = NULL
     if known_idle(on):
         return 0
-    slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(on)
+    ticket[0] = ticket_of(on)
+    if ticket[0] == NULL and table.alive and not on.device.lost:
+        ticket[0] = ticket_of(on)   # whoever frees has nothing to lose by asking once more
+    return 0 if ticket[0] != NULL or not table.alive or on.device.lost else ZE_RESULT_ERROR_UNKNOWN
+
+
+cdef l0rt_slot* ticket_of(l0rt_stream* stream) noexcept nogil:
+    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(stream)
     if slot == NULL:
-        return forget_error()
-    ticket[0] = slot
-    return 0
+        forget_error()
+    return slot
 
 
 cdef int op_query(void* self, void* ticket) noexcept nogil:
@@ -127,6 +136,21 @@ cdef int lost_or(l0rt_device* device, ze_result_t result) noexcept nogil:
     if is_device_lost(result):
         l0rt_store_int(&device.lost, 1)
     return result
+
+
+cdef int told(l0rt_device* device, ze_result_t result, const char* call) noexcept nogil:
+    """What the driver does not take back is given up: the core cannot raise, so this is warned of, unless the device
+    is lost anyway."""
+    if result != ZE_RESULT_SUCCESS and not device.lost:
+        DROP_LATER(result, call)
+    return lost_or(device, result)
+
+
+cdef void block_let_go(l0rt_block* block) noexcept nogil:
+    """Free a block for an object that is going: a failure, which keeps it allocated, is a ResourceWarning."""
+    cdef int status = block_free(block)
+    if status > 0:
+        DROP(<ze_result_t>status, b"the mark behind the last use of an allocation")
 
 
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept:

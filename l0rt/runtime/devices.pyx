@@ -18,7 +18,7 @@ from l0rt import config
 from l0rt.core.context import make_context
 from l0rt.core.device import open_devices
 from l0rt.core.driver import open_drivers
-from l0rt.errors import DriverNotFoundError, L0Error
+from l0rt.errors import DriverNotFoundError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
 from l0rt.ze import loader
 from l0rt.ze import table as ze_table
@@ -81,12 +81,12 @@ def _close():
         context.close()
 
 
-def not_found(why):
-    """Return the error for "there is no device", which says what to do."""
+def not_found(why, code=None):
+    """Return the error for "there is no device", which says what to do; ``code`` is what the driver answered."""
     return DriverNotFoundError(
         f"Cannot access accelerator device when none is available. No Level Zero device was found: {why}. "
         "L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU; "
-        "`l0rt doctor` shows what was looked for and where")
+        "`l0rt doctor` shows what was looked for and where", code)
 
 
 def _open_library(driver):
@@ -102,8 +102,8 @@ def _open_library(driver):
         raise not_found(f"{opened.path} is no Level Zero library: it lacks {', '.join(missing)}")
     try:
         found = [d for each in open_drivers() for d in open_devices(each)]
-    except L0Error as e:
-        raise not_found(f"{loader.why_no_gpu() if driver == 'gpu' else opened.path} ({e})") from e
+    except DriverNotFoundError as e:    # anything else may pass: the next first use tries again
+        raise not_found(f"{loader.why_no_gpu() if driver == 'gpu' else opened.path} ({e})", e.code) from e
     if not found:
         raise not_found(f"the driver in {opened.path} has no GPU")
     library = opened
@@ -143,8 +143,8 @@ def _open():
     for device in _devices:
         if device.driver.index not in by_driver:
             by_driver[device.driver.index] = make_context(device.driver)
-            _contexts.append(by_driver[device.driver.index])
-        _context_of.append(by_driver[device.driver.index])
+    _contexts[:] = by_driver.values()
+    _context_of[:] = [by_driver[device.driver.index] for device in _devices]
     _records = <l0rt_device*>calloc(len(_devices), sizeof(l0rt_device))
     if _records == NULL:
         raise MemoryError()

@@ -2,7 +2,6 @@ cdef class LazyInit:
     cdef readonly str device_type
     cdef object opener
     cdef object lock
-    cdef object failure         # what the opener raised, for every later attempt
     cdef object origin          # where the process was initialised
     cdef list queued
     cdef int state

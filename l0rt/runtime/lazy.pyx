@@ -1,7 +1,6 @@
 """Lazy initialisation: once, on first use, under a lock, aware of fork; one mechanism for every device type."""
 
 import atexit
-import copy
 import os
 import threading
 import traceback
@@ -113,7 +112,7 @@ cdef class LazyInit:
         return 0
 
     def init(self):
-        """Initialise now, unless that has been done; raise what the first attempt raised."""
+        """Initialise now, unless that has been done; after a failure the next call tries again."""
         self.ensure()
 
     def call(self, function, *args):
@@ -138,8 +137,6 @@ cdef class LazyInit:
         with self.lock:
             if self.state == READY or self.opening:
                 return
-            if self.failure is not None:
-                raise copy.copy(self.failure)
             self.opening = True
             try:
                 self._open_locked()
@@ -148,11 +145,7 @@ cdef class LazyInit:
 
     def _open_locked(self):
         global _watching
-        try:
-            self.opener()
-        except Exception as failure:
-            self.failure = failure
-            raise
+        self.opener()
         frame = traceback.extract_stack()[-1]
         self.origin = f"{os.path.basename(frame.filename)}:{frame.lineno}"
         if not _watching:

@@ -8,8 +8,8 @@ from libc.stdint cimport UINT64_MAX
 from libc.string cimport memcpy
 
 from l0rt.runtime.device_allocator cimport raise_status
+from l0rt.runtime.device_memory cimport block_let_go
 from l0rt.runtime.eventcache cimport slot_acquire, slot_release
-from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_malloc
 from l0rt.runtime.lane cimport lane_copy, lane_record
 from l0rt.runtime.pending cimport block_use
@@ -51,7 +51,7 @@ cdef int chunk_open(Chunk* chunk, l0rt_stream* stream, size_t nbytes) except -1 
 cdef void chunk_close(Chunk* chunk) noexcept nogil:
     slot_release(chunk.slot)
     if chunk.block != NULL:
-        block_free(chunk.block)
+        block_let_go(chunk.block)
 
 
 cdef int copy_in(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:

@@ -8,7 +8,12 @@ from l0rt.core.device cimport device_status
 from l0rt.core.event cimport event_query, event_wait
 from l0rt.runtime.records cimport *
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_result_t
+from l0rt.ze.api cimport (
+    ZE_RESULT_ERROR_DEVICE_LOST,
+    ZE_RESULT_NOT_READY,
+    ZE_RESULT_SUCCESS,
+    ze_result_t,
+)
 from l0rt.ze.status cimport is_device_lost, raise_result
 
 from l0rt import config
@@ -59,7 +64,8 @@ cdef int refuse(l0rt_device* device) except -1 nogil:
     """Raise why this device may not be used any more: lost, forked, or the process is exiting."""
     with gil:
         if device.lost:
-            raise DeviceLostError(f"device {device.index} was lost; restart the process to use it again")
+            raise DeviceLostError(f"device {device.index} was lost; restart the process to use it again",
+                                  ("ERROR_DEVICE_LOST", <long>ZE_RESULT_ERROR_DEVICE_LOST))
         lazy.init()
         raise RuntimeError("l0rt was shut down")
 

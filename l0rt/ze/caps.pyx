@@ -5,7 +5,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from l0rt.ze.api cimport *
-from l0rt.ze.status cimport CHECK
+from l0rt.ze.status cimport CHECK, DROP
 from l0rt.ze.table cimport ze
 
 from l0rt import config
@@ -77,14 +77,15 @@ cdef set _extensions(ze_driver_handle_t driver):
 
 cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) except -1:
     """Can three pages of memory be mapped at reserved addresses? Older drivers answer the query of the page size and
-    refuse the rest, or take powers of two only. What was mapped may be registered even where mapping failed."""
+    refuse the rest, or take powers of two only. What was mapped may be registered even where mapping failed, and need
+    not be."""
     cdef ze_context_desc_t context_desc
     cdef ze_context_handle_t context = NULL
     cdef ze_physical_mem_desc_t desc
     cdef ze_physical_mem_handle_t physical = NULL
     cdef size_t size = 6 << 20
     cdef void* base = NULL
-    cdef ze_result_t r
+    cdef ze_result_t r, undone
     if (ze.zeVirtualMemReserve == NULL or ze.zeVirtualMemFree == NULL or ze.zeVirtualMemMap == NULL
             or ze.zeVirtualMemUnmap == NULL or ze.zePhysicalMemCreate == NULL or ze.zePhysicalMemDestroy == NULL):
         return False
@@ -100,10 +101,12 @@ cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) e
             r = ze.zePhysicalMemCreate(context, device, &desc, &physical)
             if r == ZE_RESULT_SUCCESS:
                 r = ze.zeVirtualMemMap(context, base, size, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE)
-                <void>ze.zeVirtualMemUnmap(context, base, size)
-                <void>ze.zePhysicalMemDestroy(context, physical)
-            <void>ze.zeVirtualMemFree(context, base, size)
-        CHECK(ze.zeContextDestroy(context))
+                undone = ze.zeVirtualMemUnmap(context, base, size)
+                if r == ZE_RESULT_SUCCESS:
+                    DROP(undone, b"zeVirtualMemUnmap")
+                DROP(ze.zePhysicalMemDestroy(context, physical), b"zePhysicalMemDestroy")
+            DROP(ze.zeVirtualMemFree(context, base, size), b"zeVirtualMemFree")
+        DROP(ze.zeContextDestroy(context), b"zeContextDestroy")
     return r == ZE_RESULT_SUCCESS
 
 
@@ -132,8 +135,8 @@ cdef bint _list_probe(ze_driver_handle_t driver, ze_device_handle_t device, bint
         if r == ZE_RESULT_SUCCESS:
             if sync[0]:
                 sync[0] = ze.zeCommandListHostSynchronize(made, 0) == ZE_RESULT_SUCCESS
-            CHECK(ze.zeCommandListDestroy(made))
-        CHECK(ze.zeContextDestroy(context))
+            DROP(ze.zeCommandListDestroy(made), b"zeCommandListDestroy")
+        DROP(ze.zeContextDestroy(context), b"zeContextDestroy")
     return r == ZE_RESULT_SUCCESS
 
 
@@ -159,6 +162,6 @@ cdef bint _counter_pool_probe(ze_driver_handle_t driver) except -1:
         CHECK(ze.zeContextCreate(driver, &context_desc, &context))
         r = ze.zeEventPoolCreate(context, &desc, 0, NULL, &made)
         if r == ZE_RESULT_SUCCESS:
-            CHECK(ze.zeEventPoolDestroy(made))
-        CHECK(ze.zeContextDestroy(context))
+            DROP(ze.zeEventPoolDestroy(made), b"zeEventPoolDestroy")
+        DROP(ze.zeContextDestroy(context), b"zeContextDestroy")
     return r == ZE_RESULT_SUCCESS

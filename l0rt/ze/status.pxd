@@ -3,6 +3,7 @@ from l0rt.ze.api cimport ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_driver_handl
 
 cdef int raise_result(ze_result_t result) except -1 nogil
 cdef void warn_dropped(ze_result_t result, const char* call) noexcept nogil
+cdef void warn_soon(ze_result_t result, const char* call) noexcept nogil
 cdef bint is_device_lost(ze_result_t result) noexcept nogil
 cdef void describe_with(ze_driver_handle_t driver) noexcept
 
@@ -26,3 +27,9 @@ cdef inline int CHECK_READY(ze_result_t result) except -1 nogil:
 cdef inline void DROP(ze_result_t result, const char* call) noexcept nogil:
     if result != ZE_RESULT_SUCCESS:
         warn_dropped(result, call)
+
+
+# The same where locks are held: neither takes the GIL nor runs Python now; the main thread warns a little later.
+cdef inline void DROP_LATER(ze_result_t result, const char* call) noexcept nogil:
+    if result != ZE_RESULT_SUCCESS:
+        warn_soon(result, call)

@@ -4,11 +4,21 @@ import sys
 import warnings
 
 from cpython.exc cimport PyErr_WriteUnraisable
+from libc.stdlib cimport free, malloc
 from l0rt.ze cimport api
 from l0rt.ze.api cimport ze_driver_handle_t, ze_result_t
 from l0rt.ze.table cimport ze
 
 from l0rt.errors import CLASS_OF_RESULT, L0Error
+
+ctypedef int (*pending_call)(void*) noexcept
+
+cdef extern from "Python.h":
+    int Py_AddPendingCall(pending_call function, void* argument) noexcept nogil     # needs no thread state either
+
+ctypedef struct l0rt_dropped:
+    ze_result_t result
+    const char* call
 
 NAMES = {
     api.ZE_RESULT_SUCCESS: "SUCCESS",
@@ -113,3 +123,20 @@ cdef void warn_dropped(ze_result_t result, const char* call) noexcept nogil:
                           ResourceWarning, stacklevel=2)
         except Warning:  # warnings may be errors; a destructor has nobody to raise to
             PyErr_WriteUnraisable(name_of)
+
+
+cdef void warn_soon(ze_result_t result, const char* call) noexcept nogil:
+    cdef l0rt_dropped* dropped = <l0rt_dropped*>malloc(sizeof(l0rt_dropped))
+    if dropped == NULL:
+        return
+    dropped.result = result
+    dropped.call = call
+    if Py_AddPendingCall(warn_now, dropped) != 0:   # as many warnings as fit are on their way already
+        free(dropped)
+
+
+cdef int warn_now(void* argument) noexcept:
+    cdef l0rt_dropped* dropped = <l0rt_dropped*>argument
+    warn_dropped(dropped.result, dropped.call)
+    free(dropped)
+    return 0

@@ -32,25 +32,21 @@ ELSEWHERE = {
     "zeCommandListGetDeviceHandle", "zeCommandListGetOrdinal", "zeCommandListIsImmediate",
     "zeEventPoolGetIpcHandle", "zeEventPoolOpenIpcHandle", "zeEventPoolCloseIpcHandle", "zeEventPoolPutIpcHandle",
 }  # fmt: skip
-# Without these l0rt has no driver, or no device, for the rest of the process; the others may fail later on as well.
-INITIAL = {
-    "zeInit", "zeDriverGet", "zeDriverGetApiVersion", "zeDriverGetProperties", "zeDriverGetExtensionProperties",
-    "zeDeviceGet", "zeDeviceGetProperties", "zeDeviceGetComputeProperties", "zeDeviceGetModuleProperties",
-    "zeDeviceGetMemoryProperties", "zeDeviceGetCacheProperties", "zeDeviceGetCommandQueueGroupProperties",
-    "zeContextCreate", "zeContextDestroy", "zeCommandListCreateImmediate", "zeCommandListDestroy", "zeEventPoolDestroy",
-    "zeVirtualMemFree", "zeVirtualMemUnmap", "zePhysicalMemDestroy",
-}  # fmt: skip
-# There is another way, or only a hint is lost, or there is nobody to tell but by a warning.
+# Without these the library is no driver: it is not asked again.
+INITIAL = {"zeInit"}
+# There is another way, or only a hint is lost.
 GOES_ON = {
-    "zeInitDrivers", "zeContextMakeMemoryResident", "zeCommandListCreateImmediate", "zeEventHostReset",
-    "zeEventHostSynchronize", "zeEventQueryStatus", "zeDriverGetExtensionFunctionAddress",
-    "zeDevicePciGetPropertiesExt", "zeMemFree", "zeMemFreeExt", "zeDriverGetLastErrorDescription",
-    "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier", "zeDeviceGet", "zeContextDestroy",
-    "zeCommandListDestroy", "zeMemAllocDevice", "zeMemAllocHost", "zeEventPoolCreate", "zeCommandListHostSynchronize",
-    "zeVirtualMemReserve", "zeVirtualMemFree", "zeVirtualMemMap", "zeVirtualMemUnmap", "zePhysicalMemCreate",
-    "zePhysicalMemDestroy",
+    "zeInitDrivers",  # zeInit
+    "zeDriverGetExtensionFunctionAddress", "zeDriverGetLastErrorDescription", "zeDevicePciGetPropertiesExt",  # a text
+    "zeContextMakeMemoryResident",  # a driver that cannot is trusted
+    "zeCommandListCreateImmediate", "zeCommandListHostSynchronize", "zeEventPoolCreate", "zeVirtualMemReserve",
+    "zeVirtualMemMap", "zePhysicalMemCreate",  # found out by trying: there are fallbacks
+    "zeMemAllocDevice", "zeMemAllocHost",  # once more, when the cache is empty
+    "zeEventHostReset",  # another event
+    "zeEventHostSynchronize", "zeEventQueryStatus",  # once more
+    "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier",  # behind the last use of a block: once more
 }  # fmt: skip
-# What the driver would not destroy stays, and what holds it. A signal that fails on the way of freeing keeps the block.
+# What the driver does not destroy stays, and what holds it.
 GIVEN_UP = {
     "zeMemFree": {"usm"},
     "zeMemFreeExt": {"usm"},
@@ -61,8 +57,6 @@ GIVEN_UP = {
     "zeVirtualMemUnmap": {"reservation", "physical", "context"},
     "zePhysicalMemDestroy": {"physical", "context"},
     "zeCommandListDestroy": {"list", "context"},
-    "zeCommandListAppendSignalEvent": {"usm"},
-    "zeCommandListAppendBarrier": {"usm"},
 }
 LOST = {"ERROR_DEVICE_LOST", "ERROR_DEVICE_REQUIRES_RESET"}
 
@@ -114,6 +108,7 @@ def complaints(walk, name, nth, result):
         allowed = {"L0Error"}
     raised = [error for errors in got["rounds"] for error in errors]
     wrong += [f"{e['part']} raised {e['tree'][0]}: {e['text']}" for e in raised if e["tree"][0] not in allowed]
+    wrong += [f"{e['part']} raised without a code: {e['text']}" for e in raised if e["code"] is None]
     only_later = result == "NOT_READY" and name.endswith("Synchronize")
     if not raised and not got["warned"] and not only_later and name not in GOES_ON:
         wrong.append("nobody heard of it")
@@ -145,3 +140,38 @@ def test_every_result_of_every_call_is_heard_and_survived(walk, soak):
             wrong += [f"{name}:{nth}:{result}: {text}" for text in found]
     assert happened == set(names()), "each call was reached"
     assert not wrong, "\n".join(wrong)
+
+
+def test_memory_that_the_driver_does_not_take_back_is_warned_of(walk):
+    for name in ("zeMemFree", "zeVirtualMemFree", "zeVirtualMemUnmap", "zePhysicalMemDestroy"):
+        got = walk(f"{name}:2:ERROR_UNKNOWN")
+        assert got["warned"] == [f"{name} failed with ERROR_UNKNOWN; the object is given up"]
+        assert got["rounds"] == [[], [], []]
+
+
+def test_a_device_that_is_lost_on_the_way_of_freeing_is_known_to_be_lost(walk):
+    for name in ("zeMemFree", "zeVirtualMemUnmap"):
+        raised = walk(f"{name}:2:ERROR_DEVICE_LOST")["rounds"][-1]
+        assert {(error["tree"][0], error["code"][0]) for error in raised} == {("DeviceLostError", "ERROR_DEVICE_LOST")}
+
+
+def test_a_mark_that_fails_twice_behind_the_last_use_of_a_block_is_warned_of(walk):
+    twice = "zeCommandListAppendSignalEvent:{}:ERROR_UNKNOWN,zeCommandListAppendSignalEvent:{}:ERROR_UNKNOWN"
+    outcomes = [walk(twice.format(n, n + 1)) for n in (1, 2, 3)]
+    assert {len(got["warned"]) for got in outcomes if not got["rounds"][0]} == {1}
+    assert all(got["rounds"][-1] == [] for got in outcomes)
+
+
+def test_a_start_that_fails_for_the_moment_can_be_repeated(walk):
+    got = walk("zeContextCreate:1:ERROR_OUT_OF_HOST_MEMORY,zeDeviceGet:1:ERROR_UNINITIALIZED")
+    first = [(error["tree"][0], error["code"][0]) for error in got["rounds"][0]]
+    assert first == [("DriverNotFoundError", "ERROR_UNINITIALIZED"), ("OutOfMemoryError", "ERROR_OUT_OF_HOST_MEMORY")]
+    assert got["rounds"][1:] == [[], []]
+
+
+def test_a_library_that_is_no_driver_is_not_asked_again(walk):
+    got = walk("zeInitDrivers:1:ERROR_UNINITIALIZED,zeInit:1:ERROR_UNINITIALIZED")
+    for raised in got["rounds"]:
+        assert {(error["tree"][0], error["code"][0]) for error in raised[:4]} == {
+            ("DriverNotFoundError", "ERROR_UNINITIALIZED")
+        }

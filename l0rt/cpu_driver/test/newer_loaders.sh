@@ -31,5 +31,7 @@ for program in hosted stranger; do
   done
 done
 cp "$library" second.so
-ZE_ENABLE_ALT_DRIVERS=$library,$out/second.so L0RT_CPU_DEVICES=2 ./stranger >/dev/null
+for program in hosted stranger; do
+  ZE_ENABLE_ALT_DRIVERS=$library,$out/second.so L0RT_CPU_DEVICES=2 "./$program" >/dev/null
+done
 echo "loader of $suite: ok ($(basename "$(ls libze1_*.deb)" .deb))"

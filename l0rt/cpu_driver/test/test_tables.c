@@ -74,8 +74,82 @@ static void what_is_no_table_is_refused(void) {
   CHECK(entries[0] == NULL && entries[1] == NULL);
 }
 
+/* What the specification lets a loader find at the beginning of a handle. */
+typedef struct {
+  uint32_t version;
+  uint8_t valid;
+  void *const *tables[40];
+} dispatch;
+
+/* The tables of one kind, ze or zes, are those of functions.txt in its order; a function that is not here is NULL. */
+static void check_dispatch(const dispatch *d, const char *kind) {
+  size_t length = strlen(kind);
+  CHECK(d != NULL && d->version == (1u << 16 | NEWEST) && d->valid == 1);
+  int n = 0;
+  for (int t = 0; t < table_count; t++) {
+    if (strncmp(tables[t].name, kind, length) != 0) continue;
+    void *const *entries = d->tables[n++];
+    CHECK(entries != NULL);
+    for (int i = 0; i < tables[t].count; i++) CHECK(entries[i] == dlsym(RTLD_DEFAULT, tables[t].entries[i].function));
+  }
+  CHECK(n > 20);
+}
+
+static void check_handle(const void *handle) {
+  const dispatch *const *d = handle;
+  check_dispatch(d[0], "zeGet");
+  check_dispatch(d[2], "zesGet");
+  CHECK(d[1]->valid == 1 && d[3]->valid == 1);
+  for (int t = 0; t < 19; t++) CHECK(d[1]->tables[t] != NULL && d[1]->tables[t][0] == NULL);
+  CHECK(d[3]->tables[0] != NULL && d[3]->tables[0][0] == NULL);
+}
+
+static void every_handle_begins_with_its_tables(void) {
+  begin();
+  ze_api_version_t version;
+  OK(zeDriverGetApiVersion(driver, &version));
+  CHECK(version == (1u << 16 | NEWEST));
+  ze_command_list_handle_t list = in_order_list();
+  ze_command_queue_handle_t queue;
+  ze_command_queue_desc_t queue_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC};
+  OK(zeCommandQueueCreate(context, device, &queue_desc, &queue));
+  ze_fence_handle_t fence;
+  ze_fence_desc_t fence_desc = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC};
+  OK(zeFenceCreate(queue, &fence_desc, &fence));
+  ze_event_pool_handle_t pool;
+  ze_event_pool_desc_t pool_desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .count = 1};
+  OK(zeEventPoolCreate(context, &pool_desc, 0, NULL, &pool));
+  ze_event_handle_t event;
+  ze_event_desc_t event_desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC};
+  OK(zeEventCreate(pool, &event_desc, &event));
+  ze_physical_mem_handle_t physical;
+  ze_physical_mem_desc_t physical_desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .size = 1 << 21};
+  OK(zePhysicalMemCreate(context, device, &physical_desc, &physical));
+  const void *handles[] = {driver, device, context, list, queue, fence, pool, event, physical};
+  for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) check_handle(handles[i]);
+  OK(zePhysicalMemDestroy(context, physical));
+  OK(zeEventDestroy(event));
+  OK(zeEventPoolDestroy(pool));
+  OK(zeFenceDestroy(fence));
+  OK(zeCommandQueueDestroy(queue));
+  OK(zeCommandListDestroy(list));
+  check_handle(list); /* a loader calls through a stale handle, too */
+  GIVES(ERROR_INVALID_NULL_HANDLE, zeCommandListClose(list));
+  finish("handles");
+}
+
+/* An older loader would look for other tables there. */
+static void told(bool supported) {
+  ze_driver_ddi_handles_ext_properties_t ddi = {.stype = ZE_STRUCTURE_TYPE_DRIVER_DDI_HANDLES_EXT_PROPERTIES, .flags = 9};
+  ze_driver_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES, .pNext = &ddi};
+  OK(zeDriverGetProperties(driver, &properties));
+  CHECK(ddi.flags == (supported ? ZE_DRIVER_DDI_HANDLE_EXT_FLAG_DDI_HANDLE_EXT_SUPPORTED : 0));
+}
+
 int main(void) {
   read_functions();
+  every_handle_begins_with_its_tables();
+  told(true);
   CHECK(table_count > 50);
   for (int t = 0; t < table_count; t++) {
     for (int minor = 0; minor <= NEWEST; minor++) ask(t, minor);
@@ -83,6 +157,7 @@ int main(void) {
   }
   CHECK(exported > 250);
   what_is_no_table_is_refused();
+  told(false);
   printf("tables: ok\n");
   return 0;
 }
