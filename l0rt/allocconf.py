@@ -3,9 +3,9 @@
 ``key:value`` pairs after commas, blanks ignored, a list as ``[key:value,...]``.
 """
 
-import difflib
+import os
 import re
-from dataclasses import dataclass, field, fields
+from collections import namedtuple
 
 MIB = 1 << 20
 UNLIMITED = None
@@ -87,35 +87,33 @@ def _power(value):
     return number
 
 
-def _key(default, parse):
-    return field(default=default, metadata={"parse": parse})
+_FIELDS = {  # default and parser
+    "expandable_segments": (True, _flag),
+    "segments": ("fit", _word("fit", "torch")),
+    "max_split_size_mb": (UNLIMITED, _whole(20)),
+    "max_non_split_rounding_mb": (20, _whole(20)),
+    "large_segment_size_mb": (20, _whole(11)),
+    "roundup_power2_divisions": ((0,) * len(INTERVALS), _divisions),
+    "garbage_collection_threshold": (0.0, _fraction(True, False)),
+    "per_process_memory_fraction": (1.0, _fraction(False, True)),
+    "pinned_max_cached_size_mb": (UNLIMITED, _whole(1)),
+}
+KEYS = {name: parse for name, (_, parse) in _FIELDS.items()}
 
 
-@dataclass(frozen=True)
-class AllocConf:
+class AllocConf(namedtuple("AllocConf", _FIELDS, defaults=[default for default, _ in _FIELDS.values()])):
     """Everything that can be configured, under torch's names where torch has one; sizes in MiB."""
 
-    expandable_segments: bool = _key(True, _flag)
-    segments: str = _key("fit", _word("fit", "torch"))
-    max_split_size_mb: int | None = _key(UNLIMITED, _whole(20))
-    max_non_split_rounding_mb: int = _key(20, _whole(20))
-    large_segment_size_mb: int = _key(20, _whole(11))
-    roundup_power2_divisions: tuple = _key((0,) * len(INTERVALS), _divisions)
-    garbage_collection_threshold: float = _key(0.0, _fraction(True, False))
-    per_process_memory_fraction: float = _key(1.0, _fraction(False, True))
-    pinned_max_cached_size_mb: int | None = _key(UNLIMITED, _whole(1))
+    __slots__ = ()  # not a dataclass: making one takes longer than all the rest of this module
 
     def __str__(self):
         """The text that gives this configuration: every key that is not at its default."""
         pairs = []
-        for key in fields(self):
-            value = getattr(self, key.name)
-            if value != key.default:
-                pairs.append(f"{key.name}:{_list_text(value) if isinstance(value, tuple) else value}")
+        for name, (default, _) in _FIELDS.items():
+            value = getattr(self, name)
+            if value != default:
+                pairs.append(f"{name}:{_list_text(value) if isinstance(value, tuple) else value}")
         return ",".join(pairs)
-
-
-KEYS = {key.name: key.metadata["parse"] for key in fields(AllocConf)}
 
 
 def _list_text(divisions):
@@ -123,9 +121,20 @@ def _list_text(divisions):
     return "[" + ",".join(f"{key}:{steps or 1}" for key, steps in pairs) + "]"
 
 
+def nearest(word, known):
+    """Return the one of ``known`` that ``word`` is most likely a slip of, None if it is like none of them."""
+
+    def likeness(name):
+        """How many letters both have in common at their beginnings and ends."""
+        return len(os.path.commonprefix([word, name])) + len(os.path.commonprefix([word[::-1], name[::-1]]))
+
+    near = max(known, key=likeness)
+    return near if likeness(near) > 0.8 * len(near) else None
+
+
 def _unknown(key, where=""):
-    near = difflib.get_close_matches(str(key), KEYS, 1)
-    meant = f" (did you mean {near[0]}?)" if near else ""
+    near = nearest(str(key), KEYS)
+    meant = f" (did you mean {near}?)" if near else ""
     return ValueError(f"unknown key {key!r}{where}{meant}; the keys are {', '.join(KEYS)}")
 
 
@@ -137,8 +146,8 @@ def make(**values):
             raise _unknown(key)
         try:
             parsed[key] = value if value is UNLIMITED and key.endswith("_mb") else KEYS[key](value)
-        except _Wrong as allowed:
-            raise ValueError(f"{key} is {allowed}, not {value!r}") from None
+        except _Wrong as words:
+            raise ValueError(f"{key} is {words}, not {value!r}") from None
     return AllocConf(**parsed)
 
 
@@ -182,11 +191,11 @@ def parse(text):
         value_at = tokens.peek()[1]
         values[key] = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
         if values[key] in ("", ",", ":", "]"):
-            raise ValueError(f"position {value_at}: {key} has no value; it is {_allowed(key)}")
+            raise ValueError(f"position {value_at}: {key} has no value; it is {allowed(key)}")
         try:
             KEYS[key](values[key])
-        except _Wrong as allowed:
-            raise ValueError(f"position {value_at}: {key} is {allowed}, not {values[key]!r}") from None
+        except _Wrong as words:
+            raise ValueError(f"position {value_at}: {key} is {words}, not {values[key]!r}") from None
         if tokens.found:
             tokens.expect(",", f"the value of {key}")
             if not tokens.found:
@@ -194,11 +203,24 @@ def parse(text):
     return make(**values)
 
 
-def _allowed(key):
+def value(key, text):
+    """Return what ``text`` is as the value of ``key``; ValueError says what that takes."""
+    tokens = _Tokens(text)
+    try:
+        given = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
+        if not tokens.found:
+            return KEYS[key](given)
+    except ValueError:
+        pass
+    raise ValueError(allowed(key))
+
+
+def allowed(key):
+    """Return the words for what ``key`` takes."""
     try:
         KEYS[key]("?")
-    except _Wrong as allowed:
-        return allowed
+    except _Wrong as words:
+        return str(words)
     return "a value"
 
 

@@ -71,15 +71,12 @@ def _one_of(*words):
     return parse
 
 
-def _number_or_none(low, high, kind=int):
+def _allocator_key(key):
     def parse(text):
         try:
-            value = text if text == "none" else kind(text)
-        except ValueError:
-            value = None
-        if value == "none" or (value is not None and low <= value <= high):
-            return value
-        raise ValueError(f"none, or a number from {low} to {high}")
+            return text if text == "none" else allocconf.value(key, text)
+        except ValueError as allowed:
+            raise ValueError(f"none, or {allowed}") from None
 
     return parse
 
@@ -124,24 +121,18 @@ _INHERITED = {
     ),
     "wait_policy": (_one_of("block", "yield", "spin", "none"), ("", "xpu.", "xpu.stream.", "xpu.event.")),
     "copy_engine": (_one_of("auto", "compute", "copy", "none"), ("", "xpu.", "xpu.h2d.", "xpu.d2h.", "xpu.d2d.")),
-    "max_split_size_mb": (_number_or_none(20, 1 << 40), ("allocator.", "xpu.allocator.")),
-    "garbage_collection_threshold": (_number_or_none(0.0, 1.0, float), ("allocator.", "xpu.allocator.")),
+    **{key: (_allocator_key(key), ("allocator.", "xpu.allocator.")) for key in allocconf.KEYS},
 }
 for _name, (_parse, _places) in _INHERITED.items():
     for _place in _places:
         _SETTINGS[_place + _name] = _Setting(None, _parse, "none")
 
 
-def _likeness(path, known):
-    """How many letters both have in common at their beginnings and ends."""
-    return len(os.path.commonprefix([path, known])) + len(os.path.commonprefix([path[::-1], known[::-1]]))
-
-
 def _find(path):
     if isinstance(path, str) and path in _SETTINGS:
         return _SETTINGS[path]
-    near = max(_SETTINGS, key=lambda known: _likeness(path, known)) if isinstance(path, str) else None
-    meant = f" (did you mean {near!r}?)" if near and _likeness(path, near) > 0.8 * len(near) else ""
+    near = allocconf.nearest(path, _SETTINGS) if isinstance(path, str) else None
+    meant = f" (did you mean {near!r}?)" if near else ""
     raise ValueError(f"no setting {path!r}{meant}; there are {', '.join(sorted(_SETTINGS))}")
 
 
@@ -150,6 +141,13 @@ def _parsed(setting, text, name):
         return setting.parse(text)
     except ValueError as allowed:
         raise ValueError(f"{name}={text!r} is not valid: expected {allowed}") from None
+
+
+def _takes_bool(setting):
+    try:
+        return setting.parse("True") is True
+    except ValueError:
+        return False
 
 
 def get(path):
@@ -176,14 +174,22 @@ def effective(path):
     return next((value for value in map(get, _chain(path)) if value != "none"), get(path))
 
 
-def on_change(listener):
-    """Call ``listener()`` after every change of a setting."""
-    _listeners.append(listener)
+def alloc_conf():
+    """Return how the device type's allocators are to behave: ``alloc_conf``, but what a node of its own says."""
+    nodes = {key: effective(f"{_DEVICE_TYPE}.allocator.{key}") for key in allocconf.KEYS}
+    return get("alloc_conf")._replace(**{key: value for key, value in nodes.items() if value != "none"})
 
 
-def _tell():
-    for listener in _listeners:
-        listener()
+def on_change(listener, names=None):
+    """Call ``listener()`` after every change of a setting, or of one whose path ends in one of ``names``."""
+    _listeners.append((listener, names))
+
+
+def _tell(paths):
+    changed = {path.rpartition(".")[2] for path in paths}
+    for listener, names in _listeners:
+        if names is None or changed & names:
+            listener()
 
 
 def single(name):
@@ -204,7 +210,9 @@ def single(name):
 def set(path, value):
     """Give the setting ``path`` a ``value`` (None: its environment variable's); ValueError names what is allowed."""
     setting = _find(path)
-    if value is not None and (not isinstance(value, (str, int, float)) or isinstance(value, bool)):
+    if not (value is None or isinstance(value, (str, int, float))) or (
+        isinstance(value, bool) and not _takes_bool(setting)
+    ):
         raise TypeError(f"{path} takes a str or a number, not {type(value).__name__}")
     text = None if value is None else str(value)
     if text is not None:
@@ -212,7 +220,7 @@ def set(path, value):
     if setting.frozen and text != setting.text:
         raise RuntimeError(f"{path} cannot change any more: the driver is already open (set it before first use)")
     setting.text = text
-    _tell()
+    _tell([path])
 
 
 def freeze(*paths):
@@ -232,7 +240,7 @@ def patch(values):
     finally:
         for path, text in before.items():
             _find(path).text = text
-        _tell()
+        _tell(before)
 
 
 def explain():

@@ -145,6 +145,8 @@ class DeviceInterface:
     mem_get_info = _missing("mem_get_info")
     reset_peak_memory_stats = _missing("reset_peak_memory_stats")
     reset_accumulated_memory_stats = _missing("reset_accumulated_memory_stats")
+    memory_snapshot = _missing("memory_snapshot")
+    attach_oom_observer = _missing("attach_oom_observer")
     set_memory_limit = _missing("set_memory_limit")
     get_memory_limit = _missing("get_memory_limit")
     set_per_process_memory_fraction = _missing("set_per_process_memory_fraction")
@@ -370,6 +372,8 @@ class XpuInterface(DeviceInterface):
     empty_host_cache = _memory.empty_host_cache
     reset_peak_memory_stats = _xpu.reset_peak_memory_stats
     reset_accumulated_memory_stats = _xpu.reset_accumulated_memory_stats
+    memory_snapshot = _xpu.memory_snapshot
+    attach_oom_observer = _memory.attach_oom_observer
     set_memory_limit = _memory.set_memory_limit
     get_memory_limit = _memory.get_memory_limit
     set_per_process_memory_fraction = _xpu.set_per_process_memory_fraction

@@ -36,6 +36,8 @@ class DeviceInterface:
     mem_get_info: ClassVar[Callable[..., Any]]
     reset_peak_memory_stats: ClassVar[Callable[..., Any]]
     reset_accumulated_memory_stats: ClassVar[Callable[..., Any]]
+    memory_snapshot: ClassVar[Callable[..., Any]]
+    attach_oom_observer: ClassVar[Callable[..., Any]]
     set_memory_limit: ClassVar[Callable[..., Any]]
     get_memory_limit: ClassVar[Callable[..., Any]]
     set_per_process_memory_fraction: ClassVar[Callable[..., Any]]

@@ -5,6 +5,7 @@ A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or
 
 from l0rt import allocconf as _allocconf
 from l0rt import config as _config
+from l0rt.memorytable import nested as _nested
 from l0rt.memorytable import table as _table
 from l0rt.runtime import device_allocator as _device
 from l0rt.runtime import host_allocator as _host
@@ -92,17 +93,6 @@ def memory_stats(device=None, /):
     return _device.flat_stats(device)
 
 
-def _nested(flat):
-    nested = {}
-    for key, value in flat.items():
-        *path, last = key.split(".")
-        place = nested
-        for name in path:
-            place = place.setdefault(name, {})
-        place[last] = value
-    return nested
-
-
 def memory_stats_as_nested_dict(device=None, /):
     """Return `memory_stats` with a dict at every dot of the keys."""
     return _nested(_device.flat_stats(device))
@@ -179,13 +169,19 @@ def set_alloc_conf(text=None, /, **values):
     if text is not None and values:
         raise TypeError("set_alloc_conf() takes a text or keys, one of the two")
     _config.set("alloc_conf", text if text is not None else str(_allocconf.make(**values)))
-    _device.retune()
-    _host.retune()
 
 
 def get_alloc_conf():
     """Return the configuration that holds: an object with a field for each key; ``str()`` of it is its text."""
-    return _config.get("alloc_conf")
+    return _config.alloc_conf()
+
+
+def _retune():
+    _device.retune()
+    _host.retune()
+
+
+_config.on_change(_retune, {"alloc_conf", *_allocconf.KEYS})
 
 
 def set_memory_limit(limit, device=None):

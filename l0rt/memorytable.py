@@ -61,3 +61,15 @@ def table(stats, device, abbreviated=False):
     for key, name in _OVERSIZE:
         lines += [_THIN, _row(name, [_count(stats.get(f"{key}.{kind}", 0)) for kind in _KINDS])]
     return "\n".join([*lines, _THICK, ""])
+
+
+def nested(flat):
+    """Return the statistics with a dict at every dot of the keys."""
+    tree = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        place = tree
+        for name in path:
+            place = place.setdefault(name, {})
+        place[last] = value
+    return tree

@@ -2,6 +2,8 @@
 
 from l0rt.accelerator import memory, random
 from l0rt.accelerator.memory import (
+    MemPool,
+    attach_oom_observer,
     empty_cache,
     empty_host_cache,
     get_memory_info,
@@ -11,11 +13,15 @@ from l0rt.accelerator.memory import (
     max_memory_reserved,
     memory_allocated,
     memory_reserved,
+    memory_snapshot,
     memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
     set_memory_limit,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from l0rt.accelerator.random import (
     default_generator,
@@ -66,11 +72,13 @@ __all__ = [
     "DeviceGuard",
     "Event",
     "Generator",
+    "MemPool",
     "MultiStreamGuard",
     "OptionalDeviceGuard",
     "OptionalStreamGuard",
     "Stream",
     "StreamGuard",
+    "attach_oom_observer",
     "can_device_access_peer",
     "current_accelerator",
     "current_device_idx",
@@ -104,7 +112,10 @@ __all__ = [
     "memory",
     "memory_allocated",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
     "random",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
@@ -123,6 +134,7 @@ __all__ = [
     "stream_pool",
     "stuck_report",
     "synchronize",
+    "use_mem_pool",
     "wait_all",
     "wait_any",
 ]

@@ -2,6 +2,8 @@ from typing import Any
 
 from l0rt.accelerator import memory as memory
 from l0rt.accelerator import random as random
+from l0rt.accelerator.memory import MemPool as MemPool
+from l0rt.accelerator.memory import attach_oom_observer as attach_oom_observer
 from l0rt.accelerator.memory import empty_cache as empty_cache
 from l0rt.accelerator.memory import empty_host_cache as empty_host_cache
 from l0rt.accelerator.memory import get_memory_info as get_memory_info
@@ -11,11 +13,15 @@ from l0rt.accelerator.memory import max_memory_allocated as max_memory_allocated
 from l0rt.accelerator.memory import max_memory_reserved as max_memory_reserved
 from l0rt.accelerator.memory import memory_allocated as memory_allocated
 from l0rt.accelerator.memory import memory_reserved as memory_reserved
+from l0rt.accelerator.memory import memory_snapshot as memory_snapshot
 from l0rt.accelerator.memory import memory_stats as memory_stats
+from l0rt.accelerator.memory import memory_stats_as_nested_dict as memory_stats_as_nested_dict
+from l0rt.accelerator.memory import memory_summary as memory_summary
 from l0rt.accelerator.memory import reset_accumulated_memory_stats as reset_accumulated_memory_stats
 from l0rt.accelerator.memory import reset_peak_memory_stats as reset_peak_memory_stats
 from l0rt.accelerator.memory import set_memory_limit as set_memory_limit
 from l0rt.accelerator.memory import set_per_process_memory_fraction as set_per_process_memory_fraction
+from l0rt.accelerator.memory import use_mem_pool as use_mem_pool
 from l0rt.accelerator.random import default_generator as default_generator
 from l0rt.accelerator.random import fork_rng as fork_rng
 from l0rt.accelerator.random import get_rng_state as get_rng_state

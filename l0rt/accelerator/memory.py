@@ -1,12 +1,18 @@
 """torch.accelerator.memory's names and limits, on the current accelerator; `l0rt.memory` is the built-in one's."""
 
 from l0rt import memory as _built_in
+from l0rt.memory import MemPool, use_mem_pool
+from l0rt.memorytable import nested as _nested
+from l0rt.memorytable import table as _table
+from l0rt.runtime.facade import current_device_index as _current
 from l0rt.runtime.facade import device_or_current as _device_or_current
 from l0rt.runtime.facade import memory_allocated, memory_reserved
 from l0rt.runtime.facade import raise_without_device as _raise_without_device
 from l0rt.runtime.interfaces import chosen as _chosen
 
 __all__ = [
+    "MemPool",
+    "attach_oom_observer",
     "empty_cache",
     "empty_host_cache",
     "get_memory_info",
@@ -16,11 +22,15 @@ __all__ = [
     "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "set_memory_limit",
     "set_per_process_memory_fraction",
+    "use_mem_pool",
 ]
 
 
@@ -50,6 +60,31 @@ def memory_stats(device_index=None, /):
         _raise_without_device()
         return owner.memory_stats(device)
     return dict(sorted(owner.memory_stats(device).items()))
+
+
+def memory_stats_as_nested_dict(device_index=None, /):
+    """Return `memory_stats` with a dict at every dot of the keys."""
+    return _nested(memory_stats(device_index))
+
+
+def memory_summary(device=None, abbreviated=False):
+    """Return the statistics of ``device`` as a table, torch's; ``abbreviated`` leaves the pools out."""
+    index = _device_or_current(device)
+    index = _current() if index is None else index
+    return _table(memory_stats(index), index, abbreviated)
+
+
+def memory_snapshot():
+    """Return all segments of the allocator with their blocks, in torch's schema."""
+    return _owner_of(None)[0].memory_snapshot()
+
+
+def attach_oom_observer(observer):
+    """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return a function that detaches it.
+
+    If it returns True, the allocation is tried again.
+    """
+    return _owner_of(None)[0].attach_oom_observer(observer)
 
 
 def max_memory_allocated(device_index=None, /):

@@ -60,7 +60,7 @@ cdef int make_heap(l0rt_device* device) except -1:
 cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
     """Let the heap behave as the configuration says, which has a limit only where it is not all of the memory."""
     cdef l0rt_tuning tuning
-    conf = config.get("alloc_conf")
+    conf = config.alloc_conf()
     tuning_of(conf, 1 if config.get("no_memory_caching") else 0, &tuning)
     if conf.per_process_memory_fraction < 1:
         heap_set_limit(heap, max(1, int(conf.per_process_memory_fraction * device.info.total_memory)))

@@ -76,7 +76,7 @@ cdef int make_heap(l0rt_device* device) except -1:
 cdef int tune(l0rt_heap* heap) except -1:
     """Of the configuration, what is about pinned memory."""
     cdef l0rt_tuning tuning
-    most = config.get("alloc_conf").pinned_max_cached_size_mb
+    most = config.alloc_conf().pinned_max_cached_size_mb
     memset(&tuning, 0, sizeof(tuning))
     if config.get("no_memory_caching"):
         tuning.sole_from = 1

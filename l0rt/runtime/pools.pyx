@@ -1,6 +1,7 @@
 """Private pools of device memory, and which of them a thread allocates from."""
 
 import itertools
+from _weakref import ref
 
 from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
@@ -21,10 +22,14 @@ from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
 
 _numbers = itertools.count(1)
+_living = {}  # by id: weak references to the pools
 
 
 cdef class MemPool:
-    """A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes from it and returns to it.
+    """MemPool(allocator=None, use_on_oom=False, no_split=False)
+--
+
+A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes from it and returns to it.
 
     With ``use_on_oom``, what it caches is given back before an allocation elsewhere fails, whatever its stream. With
     ``no_split``, a free block is handed out as it is. What is allocated outlives the pool.
@@ -33,12 +38,14 @@ cdef class MemPool:
     cdef Pool pool
     cdef readonly tuple id
     cdef int users
+    cdef object __weakref__
 
-    def __init__(self, allocator=None, bint use_on_oom=False, bint no_split=False):
+    def __cinit__(self, allocator=None, bint use_on_oom=False, bint no_split=False):
         if allocator is not None:
             raise UnsupportedError("a pool's memory is the device's: other allocators are not supported")
         self.pool = Pool(use_on_oom, no_split)
-        self.id = (0, next(_numbers))
+        self.id = id = (0, next(_numbers))
+        _living[id] = ref(self, lambda gone: _living.pop(id, None))
 
     @property
     def allocator(self):
@@ -94,7 +101,10 @@ cdef class MemPool:
 
 
 cdef class use_mem_pool:
-    """``with use_mem_pool(pool, device=None):`` the calling thread allocates from ``pool``, on that device or any.
+    """use_mem_pool(pool, device=None)
+--
+
+``with use_mem_pool(pool, device=None):`` the calling thread allocates from ``pool``, on that device or any.
 
     They nest; the innermost that is for the device holds. Other threads are not affected.
     """
@@ -103,7 +113,7 @@ cdef class use_mem_pool:
     cdef int device
     cdef list entered
 
-    def __init__(self, MemPool pool not None, device=None):
+    def __cinit__(self, MemPool pool not None, device=None):
         self.pool = pool
         self.device = -1
         self.entered = []
@@ -168,6 +178,12 @@ def pointer_info(size_t ptr):
     return None
 
 
+def pool_of(id):
+    """Return the `MemPool` with this ``id``, None if there is none any more."""
+    found = _living.get(id)
+    return None if found is None else found()
+
+
 STATES = ("inactive", "inactive", "inactive", "active_allocated", "active_allocated", "active_allocated",
           "active_pending_free", "inactive", "inactive", "active_allocated")
 
@@ -203,6 +219,18 @@ cdef list device_segments(int index, MemPool pool):
         free(blocks)
 
 
+cdef tuple id_of_owner(void* owner):
+    """The id of the pool with this owner: (0, 0) for what is in none, (0, -1) for one that is gone."""
+    cdef MemPool pool
+    if owner == NULL:
+        return 0, 0
+    for found in list(_living.values()):
+        pool = found()
+        if pool is not None and pool.pool.owner == owner:
+            return pool.id
+    return 0, -1
+
+
 cdef list described(l0rt_block_info* blocks, int64_t count, int index, MemPool pool, void* owner):
     cdef l0rt_block_info* block
     cdef int64_t i
@@ -223,7 +251,7 @@ cdef list described(l0rt_block_info* blocks, int64_t count, int index, MemPool p
                 "active_size": 0,
                 "requested_size": 0,
                 "is_expandable": bool(block.is_expandable),
-                "segment_pool_id": (0, 0) if block.owner == NULL else pool.id if pool is not None else (0, -1),
+                "segment_pool_id": id_of_owner(block.owner),
                 "frames": [],
                 "blocks": [],
             }

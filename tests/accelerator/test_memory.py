@@ -4,6 +4,7 @@ import gc
 
 import l0rt
 import l0rt.accelerator as acc
+import l0rt.xpu as xpu
 import pytest
 from l0rt import memory
 
@@ -175,3 +176,33 @@ def test_host_memory_is_counted_apart():
     x.free()
     acc.empty_host_cache()
     assert memory.host_memory_stats()["allocated_bytes.all.current"] == 0
+
+
+def test_the_facades_and_the_module_name_the_same_things():
+    pool = acc.MemPool()
+    assert acc.MemPool is xpu.MemPool is memory.MemPool and acc.use_mem_pool is xpu.use_mem_pool
+    with xpu.use_mem_pool(pool, device="xpu:0"):
+        inside = l0rt.empty(MIB)
+    outside = l0rt.empty(MIB)
+
+    def addresses(segments):
+        blocks = [block for segment in segments for block in segment["blocks"]]
+        return {block["address"] for block in blocks if block["state"] == "active_allocated"}
+
+    assert addresses(xpu.memory_snapshot(pool.id)) == {inside.ptr}
+    assert outside.ptr in addresses(xpu.memory_snapshot((0, 0))) and inside.ptr not in addresses(
+        xpu.memory_snapshot((0, 0))
+    )
+    assert addresses(xpu.memory_snapshot()) == addresses(acc.memory_snapshot()) >= {inside.ptr, outside.ptr}
+    assert pool.id in {segment["segment_pool_id"] for segment in xpu.memory_snapshot()}
+    assert xpu.memory_snapshot((7, 7)) == []
+    assert acc.memory_stats_as_nested_dict() == memory.memory_stats_as_nested_dict()
+    assert acc.memory_summary() == memory.memory_summary(0) != acc.memory_summary(abbreviated=True)
+    inside.free()
+    outside.free()
+
+
+@pytest.mark.parametrize("wrong", [5, "pool", (1, 2, 3), (0,), [0, 1], 1.5])
+def test_a_pools_id_is_two_numbers(wrong):
+    with pytest.raises(TypeError, match="id of a MemPool"):
+        xpu.memory_snapshot(wrong)

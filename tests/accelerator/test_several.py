@@ -96,6 +96,13 @@ def test_its_memory_is_served_by_the_same_allocator(demo_is_current):
     assert acc.memory_reserved(1) == 0
 
 
+def test_its_memory_is_summed_up(demo_is_current):
+    assert acc.memory_summary().splitlines() == acc.memory_summary("demo:0").splitlines()
+    assert set(acc.memory_stats_as_nested_dict()) >= {"allocated_bytes", "num_ooms"}
+    with pytest.raises(NotImplementedError, match="memory_snapshot"):
+        acc.memory_snapshot()
+
+
 def test_its_generators_are_seeded_and_restored(demo_is_current):
     acc.manual_seed_all(3)
     acc.set_rng_state((9).to_bytes(8, "little"), "demo:1")
