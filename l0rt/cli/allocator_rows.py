@@ -8,11 +8,12 @@ import numpy as np
 
 import l0rt
 import l0rt.accelerator as acc
-from l0rt.cli import loops, traces
+from l0rt.cli import loops, replays, traces
 from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
 from l0rt.core import raw
 
 row = suite("allocator")
+HELD, SMALLEST = "reserved/requested", "smallest limit/requested"
 SIZES = {"512B": 512, "4KiB": 4 * KIB, "1MiB": MIB, "20MiB": 20 * MIB}
 
 
@@ -130,46 +131,60 @@ def handoff(lab):
     acc.empty_cache()
 
 
-def replay(lab, name, scale):
-    """A real trace from an empty cache, the driver's calls included."""
+def replay(lab, name, scale, mode):
+    """A real trace from an empty cache, the driver's calls included; then again, from what is cached."""
+    trace = fitting(lab, name, scale)
+    with replays.elsewhere(name, scale, mode) as ask:
+
+        def notes(figures):
+            facts = ask("facts")
+            found = {HELD: Note(facts["held"], "x")}
+            if facts["smallest"] is not None:
+                found[SMALLEST] = Note(facts["smallest"], "x")
+            return {
+                **found,
+                "driver calls": Note(facts["calls"]["first"]),
+                "again": Note(figures["beside"].median, "ns"),
+                "again: driver calls": Note(facts["calls"]["again"]),
+            }
+
+        yield Work(
+            lambda n: ask("first", n),
+            lambda n: raw.replay(lab.context, lab.device, trace.ops, trace.slots, trace.sizes, n),
+            lambda n: ask("again", n),
+            n=len(trace),
+            notes=notes,
+        )
+
+
+def limited(lab, name, scale):
+    """A real trace with little more memory than it needs."""
+    trace = fitting(lab, name, scale)
+    with replays.elsewhere(name, scale) as ask:
+        if ask("limited", len(trace)) is None:
+            raise Skip(f"does not fit into {replays.TIGHT} times its peak here")
+        yield Work(lambda n: ask("limited", n), n=len(trace))
+
+
+def fitting(lab, name, scale):
+    """Return a trace if the device has room for it."""
     trace = traces.load(name, scale)
     if 1.3 * trace.peak > lab.memory:
         raise Skip(f"needs {1.3 * trace.peak / GIB:.1f} GiB of device memory")
-    blocks, peaks, calls = loops.Blocks(trace.slot_count), [], []
-
-    def loop(n):
-        acc.empty_cache()
-        acc.reset_peak_memory_stats()
-        before, calls_before = acc.memory_reserved(), driver_calls()
-        try:
-            return blocks.replay(trace.ops, trace.slots, trace.sizes, n)
-        finally:
-            peaks.append(acc.max_memory_reserved() - before)
-            calls.append(driver_calls() - calls_before)
-            blocks.free()
-
-    def notes(_):
-        held = Note(max(peaks) / trace.peak, "x")
-        return {"reserved/requested": held, "driver calls": Note(calls[-1])}
-
-    yield Work(
-        loop,
-        lambda n: raw.replay(lab.context, lab.device, trace.ops, trace.slots, trace.sizes, n),
-        n=len(trace),
-        notes=notes,
-    )
-    acc.empty_cache()
+    return trace
 
 
-def driver_calls():
-    stats = acc.memory_stats()
-    return stats["num_device_alloc"] + stats["num_device_free"]
-
-
+for mode, how in {"": "", "novm": ", without virtual memory", "torch": ", with torch's segments"}.items():
+    for name in traces.NAMES:
+        for scale in (1, 8):
+            id = ".".join(filter(None, ("allocator.trace", name, f"x{scale}", mode, "c")))
+            budget = {} if mode == "torch" else {"ns": 60}
+            row(id, f"replay of the trace {name}, sizes x{scale}, driver calls included{how}",
+                name, scale, mode, **budget)(replay)  # fmt: skip
 for name in traces.NAMES:
     for scale in (1, 8):
-        text = f"replay of the trace {name}, sizes x{scale}, driver calls included"
-        row(f"allocator.trace.{name}.x{scale}.c", text, name, scale, ns=60)(replay)
+        row(f"allocator.trace.{name}.x{scale}.tight.c", f"the same, with {replays.TIGHT} x its peak as the limit",
+            name, scale, ns=120)(limited)  # fmt: skip
 
 
 @row("allocator.memory_allocated.python", "acc.memory_allocated()", ns=30)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from l0rt.cli import allocator_rows, reference_rows, report, streams_rows
+from l0rt.cli import allocator_rows, reference_rows, replays, report, streams_rows
+from l0rt.cli.allocator_rows import HELD, SMALLEST
 from l0rt.cli.lab import Lab
-from l0rt.cli.rows import ROWS, measure
+from l0rt.cli.rows import ROWS, Note, measure
 
 FORMAT = 1  # of the JSON; a reader refuses another
 SUITES = {"reference": reference_rows, "allocator": allocator_rows, "streams": streams_rows}
-SHARE = "reserved/requested"
 LEGEND = (
     "raw: the same call in C on the same driver; ratio: median / raw",
     "budget: scaled to this machine by the reference rows; > where it is passed",
@@ -87,13 +87,22 @@ def _plain_note(note):
 
 def summary(results, capabilities):
     """Return what only several rows tell together: name -> note."""
-    shares = [result.notes[SHARE].value for result in results if SHARE in result.notes]
-    if not shares:
-        return {}
-    limit = 1.06 if capabilities.get("vmm") else 1.12
-    mean = exp(sum(map(log, shares)) / len(shares))
-    return {f"{SHARE}, geometric mean": {"value": mean, "unit": "x", "limit": limit, "least": False,
-                                         "within": mean <= limit}}  # fmt: skip
+    found = {}
+    for mode in replays.MODES:
+        limit = None if mode == "torch" else 1.06 if mode == "" and capabilities.get("vmm") else 1.12
+        for share in (HELD, SMALLEST):
+            values = [r.notes[share].value for r in results if share in r.notes and mode_of(r.row.id) == mode]
+            if values:
+                mean = exp(sum(map(log, values)) / len(values))
+                name = f"{share}{mode and f', {mode}'}, geometric mean"
+                found[name] = _plain_note(Note(mean, "x", limit))
+    return found
+
+
+def mode_of(id):
+    """Return the mode that a trace's row was replayed in; its ID has it before the language."""
+    word = id.split(".")[-2]
+    return word if word in replays.MODES else ""
 
 
 def show(found, out):
