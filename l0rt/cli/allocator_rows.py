@@ -9,7 +9,7 @@ import numpy as np
 import l0rt
 import l0rt.accelerator as acc
 from l0rt.cli import loops, replays, traces
-from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
+from l0rt.cli.rows import GIB, KIB, MIB, ROWS, Note, Skip, Work, python, suite
 from l0rt.core import raw
 
 row = suite("allocator")
@@ -36,11 +36,23 @@ def empty_drop(lab, nbytes):
     acc.empty_cache()
 
 
+def pinned(lab, nbytes):
+    sizes = sizes_of(nbytes)
+    yield Work(lambda n: loops.pinned_malloc_free(lab.index, sizes, n))
+    l0rt.memory.empty_host_cache()
+
+
 for name, nbytes in SIZES.items():
-    most = 20 if nbytes <= MIB else 32
-    row(f"allocator.malloc_free.{name}.c", f"l0rt_malloc + l0rt_free, {name}, cached", nbytes, ns=most)(malloc_free)
+    most = {"ns": 20, "instructions": 160} if nbytes <= MIB else {"ns": 32}
+    row(f"allocator.malloc_free.{name}.c", f"l0rt_malloc + l0rt_free, {name}, cached",
+        nbytes, counts=True, **most)(malloc_free)  # fmt: skip
 for name, nbytes in SIZES.items():
-    row(f"allocator.empty_drop.{name}.python", f"l0rt.empty(n), dropped, {name}, cached", nbytes, ns=45)(empty_drop)
+    row(f"allocator.empty_drop.{name}.python", f"l0rt.empty(n), dropped, {name}, cached",
+        nbytes, counts=True, ns=45, instructions=700)(empty_drop)  # fmt: skip
+for name, nbytes in SIZES.items():
+    most = {"ns": 20, "instructions": 160} if nbytes <= MIB else {"ns": 32}
+    row(f"allocator.pinned.{name}.c", f"the same pair of pinned memory, {name}, cached",
+        nbytes, counts=True, **most)(pinned)  # fmt: skip
 
 
 def cached(lab, count):
@@ -58,14 +70,16 @@ def cached(lab, count):
         acc.empty_cache()
 
 
-row("allocator.cached.100.c", "malloc + free of 512 B to 4 KiB, 100 free blocks cached", 100)(cached)
+row("allocator.cached.100.c", "malloc + free of 512 B to 4 KiB, 100 free blocks cached", 100,
+    counts=True)(cached)  # fmt: skip
 for exponent in range(3, 7):
     budget = {"ns": 24, "times": (1.3, "allocator.cached.100.c")} if exponent > 4 else {}
     text = f"the same with 10^{exponent} free blocks cached"
-    row(f"allocator.cached.{10**exponent}.c", text, 10**exponent, long=exponent > 5, **budget)(cached)
+    row(f"allocator.cached.{10**exponent}.c", text, 10**exponent, long=exponent > 5, counts=exponent <= 5,
+        **budget)(cached)  # fmt: skip
 
 
-@row("allocator.random.c", "free + malloc of a random block, 512 B to 64 MiB, 1,000 live", ns=80)
+@row("allocator.random.c", "free + malloc of a random block, 512 B to 64 MiB, 1,000 live", counts=True, ns=80)
 def random(lab):
     rounds = 1 << 14
     generator = np.random.default_rng(1)
@@ -187,11 +201,11 @@ for name in traces.NAMES:
             name, scale, ns=120)(limited)  # fmt: skip
 
 
-@row("allocator.memory_allocated.python", "acc.memory_allocated()", ns=30)
+@row("allocator.memory_allocated.python", "acc.memory_allocated()", counts=True, ns=30)
 def memory_allocated(lab):
     yield Work(python("memory_allocated()", memory_allocated=acc.memory_allocated))
 
 
-@row("allocator.memory_stats.python", "acc.memory_stats()", ns=6000)
+@row("allocator.memory_stats.python", "acc.memory_stats()", counts=True, ns=6000)
 def memory_stats(lab):
     yield Work(python("memory_stats()", memory_stats=acc.memory_stats))

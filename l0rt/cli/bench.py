@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from l0rt.cli import allocator_rows, reference_rows, replays, report, streams_rows
+from l0rt.cli import allocator_rows, counts, reference_rows, replays, report, streams_rows
 from l0rt.cli.allocator_rows import HELD, SMALLEST
 from l0rt.cli.lab import Lab
 from l0rt.cli.rows import ROWS, Note, measure
@@ -28,8 +28,8 @@ def chosen(suites):
     return [row for row in ROWS.values() if row.suite in suites]
 
 
-def run(suites, effort):
-    """Measure the rows of some suites; return the report as plain values, ready for JSON."""
+def run(suites, effort, instructions=False):
+    """Measure the rows of some suites, and if asked for their instructions; return the report as plain values."""
     lab = Lab()
     rows, results = chosen({"reference", *suites}), []
     try:
@@ -39,7 +39,7 @@ def run(suites, effort):
                 bar.update(task, description=row.id, refresh=True)
                 results.append(measure(row, lab, effort))
                 bar.advance(task)
-        return {
+        found = {
             "format": FORMAT,
             "head": report.head(lab.index),
             "effort": effort.name,
@@ -48,6 +48,27 @@ def run(suites, effort):
         }
     finally:
         lab.close()
+    if instructions:
+        count(rows, found)
+    return found
+
+
+def count(rows, found):
+    """Put instruction counts into a report, or why there are none."""
+    measured = [row for row in rows if row.counts and "ns" in found["rows"][row.id]]
+    if not measured:
+        found["uncounted"] = "no instruction counts: only rows of the allocator have them"
+        return
+    try:
+        counted = counts.counted([row.id for row in measured])
+    except counts.Missing as why:
+        found["uncounted"] = str(why)
+        return
+    for row in measured:
+        if row.id in counted:
+            found["rows"][row.id]["notes"]["instructions"] = _plain_note(
+                Note(round(counted[row.id]), "", row.budget.instructions)
+            )
 
 
 def plain(results):
@@ -118,6 +139,9 @@ def show(found, out):
     if notes.row_count:
         report.put(out)
         report.put(out, notes)
+    if "uncounted" in found:
+        report.put(out)
+        report.put_lines(out, [found["uncounted"]])
     missing = [f"{id}: {row.get('failed') or row['skipped']}" for id, row in found["rows"].items() if "ns" not in row]
     if missing:
         report.put(out)

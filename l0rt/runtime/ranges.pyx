@@ -45,7 +45,7 @@ from l0rt.runtime.structs cimport (
 )
 
 cdef enum:
-    MOVES_AT_FIRST = 128            # pieces that may move while an arena gets its memory, and
+    MOVES_AT_FIRST = 64             # pieces that may move while an arena gets its memory, and
     MOVES_SHIFT = 10                # then one for so many frees, as a power of two
 
 
@@ -248,7 +248,7 @@ cdef inline bint may_move(l0rt_arena* arena) noexcept nogil:
     calls, and is worth some of them at first and few in the long run."""
     cdef int64_t frees = arena.accounts[SMALL].freed.count + arena.accounts[LARGE].freed.count
     if arena.reserved == 0:
-        arena.moves = -(frees >> MOVES_SHIFT)
+        arena.moves = frees >> MOVES_SHIFT
     return arena.moves < MOVES_AT_FIRST + (frees >> MOVES_SHIFT)
 
 
