@@ -37,7 +37,7 @@ DIRECTIVES = {
 DEBUG = os.environ.get("L0RT_BUILD") == "debug"
 if DEBUG:
     DIRECTIVES["linetrace"] = True
-C_FLAGS = ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
+C_FLAGS = ["-O0", "-g"] if DEBUG else ["-O2", "-fno-tree-slp-vectorize", "-g0"]
 C_FLAGS += ["-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
 CPU_DRIVER = "libze_l0rt_cpu.so"
 # Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.

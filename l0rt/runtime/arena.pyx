@@ -64,9 +64,11 @@ cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexce
     return block
 
 
-cdef bint block_try(l0rt_block* block) noexcept nogil:
+cdef int block_try(l0rt_block* block, bint locked) noexcept nogil:
     """The fast free's other half: whatever needs no memory operation and no census."""
     cdef l0rt_arena* arena = block.arena
+    if not locked:
+        return False
     cdef bint done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
     spin_unlock(&arena.lock)
     return done
