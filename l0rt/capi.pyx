@@ -6,7 +6,15 @@ from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport UINT64_MAX, uint32_t
 from libc.string cimport strncpy
 
-from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.arena cimport (
+    arena_serve,
+    arena_try,
+    block_return,
+    block_try,
+    l0rt_return_rest,
+    l0rt_serve_rest,
+)
+from l0rt.runtime.blockmap cimport map_start
 from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_total, ensure
@@ -153,9 +161,23 @@ cdef int l0rt_device_synchronize(int device) except -1 nogil:
     return 0
 
 
+# The slow halves are called through these: a compiler that knew them would put them into the fast ones, which then save
+# five registers for them, and restore them, at every hit.
+cdef void* (*elsewhere)(size_t, int, stream_t*) noexcept nogil
+cdef l0rt_serve_rest rest_of_malloc
+cdef l0rt_return_rest rest_of_free
+cdef int (*oddly)(void*) noexcept nogil
+
+
 cdef void* l0rt_malloc(size_t nbytes, int device, l0rt_stream* stream) except? NULL nogil:
     cdef stream_t* on = <stream_t*>stream
-    cdef l0rt_block* block
+    if on != NULL and (device == -1 or device == on.device.index) and on.arena != NULL:
+        return arena_serve(<l0rt_arena*>on.arena, nbytes, True, rest_of_malloc, on)
+    return elsewhere(nbytes, device, on)
+
+
+cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL nogil:
+    """On a stream that has allocated nothing yet, or that is still to be found."""
     if nbytes == 0:
         return NULL
     if on == NULL:
@@ -164,13 +186,22 @@ cdef void* l0rt_malloc(size_t nbytes, int device, l0rt_stream* stream) except? N
             failed()
     elif device != -1 and device != on.device.index:
         refuse_device(device, on.device.index)
+    return malloc_rest(on, nbytes, False)
+
+
+cdef void* malloc_rest(void* who, size_t nbytes, bint locked) noexcept nogil:
+    """What is not on top of a class stack. NULL of more than 0 bytes: an exception is set."""
+    cdef stream_t* on = <stream_t*>who
+    cdef l0rt_block* block = NULL
+    if nbytes == 0:
+        return NULL
     if on.arena != NULL:
-        block = arena_hit(<l0rt_arena*>on.arena, nbytes)
-        if block != NULL:
-            return block.ptr
-    block = (<l0rt_block* (*)(stream_t*, size_t) noexcept nogil>malloc_slow)(on, nbytes)
+        block = arena_try(<l0rt_arena*>on.arena, nbytes, locked)
     if block == NULL:
-        failed()
+        block = (<l0rt_block* (*)(stream_t*, size_t) noexcept nogil>malloc_slow)(on, nbytes)
+        if block == NULL:
+            (<quiet_void>failed)()
+            return NULL
     return block.ptr
 
 
@@ -189,13 +220,27 @@ cdef int answer(int status, const void* ptr) except -1 nogil:
 
 
 cdef int l0rt_free(void* ptr) except -1 nogil:
-    cdef l0rt_block* block
-    if ptr == NULL:
+    cdef l0rt_block* block = map_start(ptr)
+    if block != NULL:
+        return block_return(block, 0, rest_of_free)
+    return oddly(ptr)
+
+
+cdef int free_rest(l0rt_block* block, bint locked) noexcept nogil:
+    """What does not go on top of a class stack. -1: an exception is set."""
+    if block_try(block, locked):
         return 0
-    block = block_find(ptr)
-    if block != NULL and block.ptr == ptr and block_drop(block):
-        return 0
+    return (<int (*)(void*) noexcept nogil>free_odd)(block.ptr)
+
+
+cdef int free_odd(void* ptr) except -1 nogil:
     return answer(pointer_free(ptr), ptr)
+
+
+elsewhere = <void* (*)(size_t, int, stream_t*) noexcept nogil>malloc_anywhere
+rest_of_malloc = malloc_rest
+rest_of_free = free_rest
+oddly = <int (*)(void*) noexcept nogil>free_odd
 
 
 cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil:

@@ -65,7 +65,7 @@ def make_parser():
         "bench",
         help="measure the allocator and streams next to the raw driver; compare two reports",
         description="Measure the allocator and streams on this machine, next to the raw driver's cost and the budgets.",
-        usage="l0rt bench [allocator|streams] [--quick] [--json FILE]\n       l0rt bench compare A.json B.json",
+        usage="l0rt bench [allocator|streams] [--quick] [--instructions] [--json FILE]\n       l0rt bench compare A.json B.json",
         epilog="Without words both suites run, which takes up to three minutes.",
     )
     command.add_argument(
@@ -75,6 +75,11 @@ def make_parser():
         help="one suite alone, or two reports to compare",
     )
     command.add_argument("--quick", action="store_true", help="fewer and shorter rounds: half a minute at most")
+    command.add_argument(
+        "--instructions",
+        action="store_true",
+        help="count the instructions of the allocator's rows too, where valgrind is installed: a minute more",
+    )
     command.add_argument("--json", metavar="FILE", help="also write the report to FILE; with - print it and no table")
     command.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     command.set_defaults(run=run_bench)
@@ -109,7 +114,7 @@ def run_bench(options):
     except ValueError as e:
         raise BadUse(e) from None
     effort = rows.SMOKE if options.smoke else rows.QUICK if options.quick else rows.FULL
-    found = bench.run(words or SUITES, effort)
+    found = bench.run(words or SUITES, effort, options.instructions)
     if options.json == "-":
         print(json.dumps(found, indent=1))
     else:

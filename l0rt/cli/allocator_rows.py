@@ -8,11 +8,12 @@ import numpy as np
 
 import l0rt
 import l0rt.accelerator as acc
-from l0rt.cli import loops, traces
-from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
+from l0rt.cli import loops, replays, traces
+from l0rt.cli.rows import GIB, KIB, MIB, ROWS, Note, Skip, Work, python, suite
 from l0rt.core import raw
 
 row = suite("allocator")
+HELD, SMALLEST = "reserved/requested", "smallest limit/requested"
 SIZES = {"512B": 512, "4KiB": 4 * KIB, "1MiB": MIB, "20MiB": 20 * MIB}
 
 
@@ -35,11 +36,23 @@ def empty_drop(lab, nbytes):
     acc.empty_cache()
 
 
+def pinned(lab, nbytes):
+    sizes = sizes_of(nbytes)
+    yield Work(lambda n: loops.pinned_malloc_free(lab.index, sizes, n))
+    l0rt.memory.empty_host_cache()
+
+
 for name, nbytes in SIZES.items():
-    most = 20 if nbytes <= MIB else 32
-    row(f"allocator.malloc_free.{name}.c", f"l0rt_malloc + l0rt_free, {name}, cached", nbytes, ns=most)(malloc_free)
+    most = {"ns": 20, "instructions": 160} if nbytes <= MIB else {"ns": 32}
+    row(f"allocator.malloc_free.{name}.c", f"l0rt_malloc + l0rt_free, {name}, cached",
+        nbytes, counts=True, **most)(malloc_free)  # fmt: skip
 for name, nbytes in SIZES.items():
-    row(f"allocator.empty_drop.{name}.python", f"l0rt.empty(n), dropped, {name}, cached", nbytes, ns=45)(empty_drop)
+    row(f"allocator.empty_drop.{name}.python", f"l0rt.empty(n), dropped, {name}, cached",
+        nbytes, counts=True, ns=45, instructions=700)(empty_drop)  # fmt: skip
+for name, nbytes in SIZES.items():
+    most = {"ns": 20, "instructions": 160} if nbytes <= MIB else {"ns": 32}
+    row(f"allocator.pinned.{name}.c", f"the same pair of pinned memory, {name}, cached",
+        nbytes, counts=True, **most)(pinned)  # fmt: skip
 
 
 def cached(lab, count):
@@ -57,14 +70,16 @@ def cached(lab, count):
         acc.empty_cache()
 
 
-row("allocator.cached.100.c", "malloc + free of 512 B to 4 KiB, 100 free blocks cached", 100)(cached)
+row("allocator.cached.100.c", "malloc + free of 512 B to 4 KiB, 100 free blocks cached", 100,
+    counts=True)(cached)  # fmt: skip
 for exponent in range(3, 7):
     budget = {"ns": 24, "times": (1.3, "allocator.cached.100.c")} if exponent > 4 else {}
     text = f"the same with 10^{exponent} free blocks cached"
-    row(f"allocator.cached.{10**exponent}.c", text, 10**exponent, long=exponent > 5, **budget)(cached)
+    row(f"allocator.cached.{10**exponent}.c", text, 10**exponent, long=exponent > 5, counts=exponent <= 5,
+        **budget)(cached)  # fmt: skip
 
 
-@row("allocator.random.c", "free + malloc of a random block, 512 B to 64 MiB, 1,000 live", ns=80)
+@row("allocator.random.c", "free + malloc of a random block, 512 B to 64 MiB, 1,000 live", counts=True, ns=80)
 def random(lab):
     rounds = 1 << 14
     generator = np.random.default_rng(1)
@@ -130,53 +145,67 @@ def handoff(lab):
     acc.empty_cache()
 
 
-def replay(lab, name, scale):
-    """A real trace from an empty cache, the driver's calls included."""
+def replay(lab, name, scale, mode):
+    """A real trace from an empty cache, the driver's calls included; then again, from what is cached."""
+    trace = fitting(lab, name, scale)
+    with replays.elsewhere(name, scale, mode) as ask:
+
+        def notes(figures):
+            facts = ask("facts")
+            found = {HELD: Note(facts["held"], "x")}
+            if facts["smallest"] is not None:
+                found[SMALLEST] = Note(facts["smallest"], "x")
+            return {
+                **found,
+                "driver calls": Note(facts["calls"]["first"]),
+                "again": Note(figures["beside"].median, "ns"),
+                "again: driver calls": Note(facts["calls"]["again"]),
+            }
+
+        yield Work(
+            lambda n: ask("first", n),
+            lambda n: raw.replay(lab.context, lab.device, trace.ops, trace.slots, trace.sizes, n),
+            lambda n: ask("again", n),
+            n=len(trace),
+            notes=notes,
+        )
+
+
+def limited(lab, name, scale):
+    """A real trace with little more memory than it needs."""
+    trace = fitting(lab, name, scale)
+    with replays.elsewhere(name, scale) as ask:
+        if ask("limited", len(trace)) is None:
+            raise Skip(f"does not fit into {replays.TIGHT} times its peak here")
+        yield Work(lambda n: ask("limited", n), n=len(trace))
+
+
+def fitting(lab, name, scale):
+    """Return a trace if the device has room for it."""
     trace = traces.load(name, scale)
     if 1.3 * trace.peak > lab.memory:
         raise Skip(f"needs {1.3 * trace.peak / GIB:.1f} GiB of device memory")
-    blocks, peaks, calls = loops.Blocks(trace.slot_count), [], []
-
-    def loop(n):
-        acc.empty_cache()
-        acc.reset_peak_memory_stats()
-        before, calls_before = acc.memory_reserved(), driver_calls()
-        try:
-            return blocks.replay(trace.ops, trace.slots, trace.sizes, n)
-        finally:
-            peaks.append(acc.max_memory_reserved() - before)
-            calls.append(driver_calls() - calls_before)
-            blocks.free()
-
-    def notes(_):
-        held = Note(max(peaks) / trace.peak, "x")
-        return {"reserved/requested": held, "driver calls": Note(calls[-1])}
-
-    yield Work(
-        loop,
-        lambda n: raw.replay(lab.context, lab.device, trace.ops, trace.slots, trace.sizes, n),
-        n=len(trace),
-        notes=notes,
-    )
-    acc.empty_cache()
+    return trace
 
 
-def driver_calls():
-    stats = acc.memory_stats()
-    return stats["num_device_alloc"] + stats["num_device_free"]
-
-
+for mode, how in {"": "", "novm": ", without virtual memory", "torch": ", with torch's segments"}.items():
+    for name in traces.NAMES:
+        for scale in (1, 8):
+            id = ".".join(filter(None, ("allocator.trace", name, f"x{scale}", mode, "c")))
+            budget = {} if mode == "torch" else {"ns": 60}
+            row(id, f"replay of the trace {name}, sizes x{scale}, driver calls included{how}",
+                name, scale, mode, **budget)(replay)  # fmt: skip
 for name in traces.NAMES:
     for scale in (1, 8):
-        text = f"replay of the trace {name}, sizes x{scale}, driver calls included"
-        row(f"allocator.trace.{name}.x{scale}.c", text, name, scale, ns=60)(replay)
+        row(f"allocator.trace.{name}.x{scale}.tight.c", f"the same, with {replays.TIGHT} x its peak as the limit",
+            name, scale, ns=120)(limited)  # fmt: skip
 
 
-@row("allocator.memory_allocated.python", "acc.memory_allocated()", ns=30)
+@row("allocator.memory_allocated.python", "acc.memory_allocated()", counts=True, ns=30)
 def memory_allocated(lab):
     yield Work(python("memory_allocated()", memory_allocated=acc.memory_allocated))
 
 
-@row("allocator.memory_stats.python", "acc.memory_stats()", ns=6000)
+@row("allocator.memory_stats.python", "acc.memory_stats()", counts=True, ns=6000)
 def memory_stats(lab):
     yield Work(python("memory_stats()", memory_stats=acc.memory_stats))

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from l0rt.cli import allocator_rows, reference_rows, report, streams_rows
+from l0rt.cli import allocator_rows, counts, reference_rows, replays, report, streams_rows
+from l0rt.cli.allocator_rows import HELD, SMALLEST
 from l0rt.cli.lab import Lab
-from l0rt.cli.rows import ROWS, measure
+from l0rt.cli.rows import ROWS, Note, measure
 
 FORMAT = 1  # of the JSON; a reader refuses another
 SUITES = {"reference": reference_rows, "allocator": allocator_rows, "streams": streams_rows}
-SHARE = "reserved/requested"
 LEGEND = (
     "raw: the same call in C on the same driver; ratio: median / raw",
     "budget: scaled to this machine by the reference rows; > where it is passed",
@@ -28,8 +28,8 @@ def chosen(suites):
     return [row for row in ROWS.values() if row.suite in suites]
 
 
-def run(suites, effort):
-    """Measure the rows of some suites; return the report as plain values, ready for JSON."""
+def run(suites, effort, instructions=False):
+    """Measure the rows of some suites, and if asked for their instructions; return the report as plain values."""
     lab = Lab()
     rows, results = chosen({"reference", *suites}), []
     try:
@@ -39,7 +39,7 @@ def run(suites, effort):
                 bar.update(task, description=row.id, refresh=True)
                 results.append(measure(row, lab, effort))
                 bar.advance(task)
-        return {
+        found = {
             "format": FORMAT,
             "head": report.head(lab.index),
             "effort": effort.name,
@@ -48,6 +48,27 @@ def run(suites, effort):
         }
     finally:
         lab.close()
+    if instructions:
+        count(rows, found)
+    return found
+
+
+def count(rows, found):
+    """Put instruction counts into a report, or why there are none."""
+    measured = [row for row in rows if row.counts and "ns" in found["rows"][row.id]]
+    if not measured:
+        found["uncounted"] = "no instruction counts: only rows of the allocator have them"
+        return
+    try:
+        counted = counts.counted([row.id for row in measured])
+    except counts.Missing as why:
+        found["uncounted"] = str(why)
+        return
+    for row in measured:
+        if row.id in counted:
+            found["rows"][row.id]["notes"]["instructions"] = _plain_note(
+                Note(round(counted[row.id]), "", row.budget.instructions)
+            )
 
 
 def plain(results):
@@ -87,13 +108,22 @@ def _plain_note(note):
 
 def summary(results, capabilities):
     """Return what only several rows tell together: name -> note."""
-    shares = [result.notes[SHARE].value for result in results if SHARE in result.notes]
-    if not shares:
-        return {}
-    limit = 1.06 if capabilities.get("vmm") else 1.12
-    mean = exp(sum(map(log, shares)) / len(shares))
-    return {f"{SHARE}, geometric mean": {"value": mean, "unit": "x", "limit": limit, "least": False,
-                                         "within": mean <= limit}}  # fmt: skip
+    found = {}
+    for mode in replays.MODES:
+        limit = None if mode == "torch" else 1.06 if mode == "" and capabilities.get("vmm") else 1.12
+        for share in (HELD, SMALLEST):
+            values = [r.notes[share].value for r in results if share in r.notes and mode_of(r.row.id) == mode]
+            if values:
+                mean = exp(sum(map(log, values)) / len(values))
+                name = f"{share}{mode and f', {mode}'}, geometric mean"
+                found[name] = _plain_note(Note(mean, "x", limit))
+    return found
+
+
+def mode_of(id):
+    """Return the mode that a trace's row was replayed in; its ID has it before the language."""
+    word = id.split(".")[-2]
+    return word if word in replays.MODES else ""
 
 
 def show(found, out):
@@ -109,6 +139,9 @@ def show(found, out):
     if notes.row_count:
         report.put(out)
         report.put(out, notes)
+    if "uncounted" in found:
+        report.put(out)
+        report.put_lines(out, [found["uncounted"]])
     missing = [f"{id}: {row.get('failed') or row['skipped']}" for id, row in found["rows"].items() if "ns" not in row]
     if missing:
         report.put(out)

@@ -8,7 +8,9 @@ from libc.stdlib cimport calloc, free as c_free
 
 from l0rt.capi cimport *
 from l0rt.core.raw cimport now_ns
-from l0rt.runtime.devices cimport core_context, core_device
+from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.blockmap cimport map_find
+from l0rt.runtime.devices cimport core_context, core_device, device_at
 from l0rt.runtime.guard cimport (
     l0rt_device_guard,
     l0rt_device_guard_enter,
@@ -19,6 +21,45 @@ from l0rt.runtime.guard cimport (
     l0rt_stream_guard_reset,
     xpu_guard_impl,
 )
+from l0rt.runtime.heap cimport pointer_free
+from l0rt.runtime.host_allocator cimport host_arena, host_malloc
+from l0rt.runtime.records cimport l0rt_device
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
+
+cdef extern from *:
+    """
+    /* What <valgrind/callgrind.h> has, for one processor: five shifts and an exchange that do nothing, unless valgrind
+     * sees them. */
+    static void l0rt_ask_valgrind(unsigned long request, const void *what) {
+    #if defined(__x86_64__) && defined(__linux__)
+      volatile unsigned long ask[6] = {(unsigned long)'C' << 24 | (unsigned long)'T' << 16 | request,
+                                       (unsigned long)what, 0, 0, 0, 0};
+      unsigned long answer = 0;
+      __asm__ volatile(
+          "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+          : "=d"(answer) : "a"(ask), "0"(answer) : "cc", "memory");
+    #else
+      (void)request, (void)what;
+    #endif
+    }
+    """
+    void ask_valgrind "l0rt_ask_valgrind"(unsigned long request, const void* what) noexcept nogil
+
+
+def count_start():
+    """Let valgrind's callgrind count instructions from now on."""
+    ask_valgrind(4, NULL)
+
+
+def count_zero():
+    """Forget what was counted."""
+    ask_valgrind(1, NULL)
+
+
+def count_dump(str name):
+    """Write down what was counted since count_zero, under a name."""
+    cdef bytes text = name.encode()
+    ask_valgrind(3, <const char*>text)
 
 
 def malloc_free(const uint64_t[::1] sizes, uint64_t n):
@@ -33,6 +74,26 @@ def malloc_free(const uint64_t[::1] sizes, uint64_t n):
         for i in range(n):
             ptr = l0rt_malloc(nbytes[i & mask], -1, stream)
             l0rt_free(ptr)
+        spent = now_ns() - start
+    return spent
+
+
+def pinned_malloc_free(int index, const uint64_t[::1] sizes, uint64_t n):
+    """The same with pinned memory, as a Buffer takes it and gives it back."""
+    cdef uint64_t i, start, spent, mask = sizes.shape[0] - 1
+    cdef const uint64_t* nbytes = &sizes[0]
+    cdef l0rt_device* device = device_at(index)
+    cdef l0rt_arena* arena = host_arena(device)
+    cdef l0rt_block* block
+    with nogil:
+        start = now_ns()
+        for i in range(n):
+            block = arena_hit(arena, nbytes[i & mask])
+            if block == NULL:
+                block = host_malloc(device, nbytes[i & mask])
+            block = map_find(block.ptr)
+            if not block_drop(block):
+                pointer_free(block.ptr)
         spent = now_ns() - start
     return spent
 

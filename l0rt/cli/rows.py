@@ -33,12 +33,14 @@ class Budget:
     """What a row may take. All that are given hold at once.
 
     ``ns`` and ``over_raw`` are for the machine that the design was measured on; a report scales them to the one at
-    hand by the reference rows. ``times`` is ``(factor, id)``: a multiple of another row.
+    hand by the reference rows. ``times`` is ``(factor, id)``: a multiple of another row. ``instructions`` are counted
+    apart, and not scaled.
     """
 
     ns: float | None = None
     over_raw: float | None = None
     times: tuple[float, str] | None = None
+    instructions: int | None = None
 
     def limit(self, raw, figures, scale):
         """Return the nanoseconds allowed here, None if what that depends on was not measured."""
@@ -96,19 +98,20 @@ class Row:
     open: Callable
     budget: Budget
     long: bool = False  # left out by --quick
+    counts: bool = False  # --instructions counts it: one thread, and nothing that another process does
 
 
 ROWS = {}
 
 
-def row(suite, id, what, *args, long=False, **budget):
+def row(suite, id, what, *args, long=False, counts=False, **budget):
     """Define the row that the decorated generator function of ``(lab, *args)`` yields the Work of."""
 
     def define(function):
         if id in ROWS:
             raise ValueError(f"two rows are called {id}")
         opened = contextmanager(lambda lab: function(lab, *args))
-        ROWS[id] = Row(id, suite, what, opened, Budget(**budget), long)
+        ROWS[id] = Row(id, suite, what, opened, Budget(**budget), long, counts)
         return function
 
     return define

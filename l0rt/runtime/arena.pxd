@@ -38,10 +38,13 @@ cdef void oversize_count(l0rt_block* block) noexcept nogil
 cdef void arena_gain(l0rt_block* block) noexcept nogil
 cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil
 
-# The other halves of the two below: behind the stacks, and the lock is held and will be
-# released; for arena_try only if `locked`.
+# The other halves of the two below: behind the stacks. The lock is held if `locked`, and will be released.
 cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil
-cdef bint block_try(l0rt_block* block) noexcept nogil
+cdef int block_try(l0rt_block* block, bint locked) noexcept nogil
+
+# How the hit path goes on where it is not a hit: called last of all, so that a hit saves and restores no register.
+ctypedef void* (*l0rt_serve_rest)(void* who, size_t nbytes, bint locked) noexcept nogil
+ctypedef int (*l0rt_return_rest)(l0rt_block* block, bint locked) noexcept nogil
 
 
 cdef inline uint64_t size_round(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:
@@ -51,23 +54,22 @@ cdef inline uint64_t size_round(const l0rt_tuning* tuning, uint64_t nbytes) noex
     return (nbytes + GRAIN - 1) & ~<uint64_t>(GRAIN - 1)
 
 
-cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nogil:
-    """A cached block. NULL: nothing fits, the lock is contended, or the heap is closed; call arena_malloc."""
+cdef inline void* arena_serve(l0rt_arena* arena, size_t nbytes, bint as_pointer,
+                              l0rt_serve_rest rest, void* who) noexcept nogil:
+    """The top of a class stack, as a block or its pointer; else what the rest comes to."""
     cdef size_t klass = (nbytes - 1) >> GRAIN_SHIFT
     cdef l0rt_account* account = &arena.accounts[SMALL]
     cdef l0rt_block* block
     cdef int64_t size, count, bytes, requested
-    if unlikely(klass >= CLASSES):
-        return arena_try(arena, nbytes, False)
-    if unlikely(not spin_try(&arena.lock)):
-        return NULL
+    if unlikely(klass >= CLASSES or not spin_try(&arena.lock)):
+        return rest(who, nbytes, False)
     block = arena.stacks[klass]
     size = (klass + 1) << GRAIN_SHIFT
     count = account.room.count - 1
     bytes = account.room.bytes - size
     requested = account.room.requested - <int64_t>nbytes
     if unlikely(block == NULL or (count | bytes | requested) < 0):
-        return arena_try(arena, nbytes, True)
+        return rest(who, nbytes, True)
     arena.stacks[klass] = block.next
     arena.stack_room += size
     account.room.count = count
@@ -76,24 +78,24 @@ cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nog
     block.requested = nbytes
     block.state = LIVE
     spin_unlock(&arena.lock)
-    return block
+    return block.ptr if as_pointer else block
 
 
-cdef inline bint block_drop(l0rt_block* block) noexcept nogil:
-    """Free a block that only its own stream used. False: call block_free, without the GIL."""
+cdef inline int block_return(l0rt_block* block, int done, l0rt_return_rest rest) noexcept nogil:
+    """Put a block that only its own stream used on its class stack: ``done``; else what the rest comes to."""
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_account* account = &arena.accounts[SMALL]
     cdef int64_t size, count, bytes, stack_room
     cdef size_t klass
     if unlikely(not spin_try(&arena.lock)):
-        return False
+        return rest(block, False)
     size = block.size
     count = account.room.count + 1
     bytes = account.room.bytes + size
     stack_room = arena.stack_room - size
     if unlikely(block.state != LIVE
                 or ((account.ceiling.count - count) | (account.ceiling.bytes - bytes) | stack_room) < 0):
-        return block_try(block)
+        return rest(block, True)
     klass = (<size_t>size >> GRAIN_SHIFT) - 1
     arena.stack_room = stack_room
     account.room.count = count
@@ -106,4 +108,14 @@ cdef inline bint block_drop(l0rt_block* block) noexcept nogil:
     block.next = arena.stacks[klass]
     arena.stacks[klass] = block
     spin_unlock(&arena.lock)
-    return True
+    return done
+
+
+cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nogil:
+    """A cached block. NULL: nothing fits, the lock is contended, or the heap is closed; call arena_malloc."""
+    return <l0rt_block*>arena_serve(arena, nbytes, False, <l0rt_serve_rest>arena_try, arena)
+
+
+cdef inline bint block_drop(l0rt_block* block) noexcept nogil:
+    """Free a block that only its own stream used. False: call block_free, without the GIL."""
+    return block_return(block, True, block_try)

@@ -1,6 +1,6 @@
 """An arena: taking and giving blocks behind the class stacks."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 from l0rt.runtime.accounts cimport (
     account_quiet,
@@ -64,9 +64,11 @@ cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexce
     return block
 
 
-cdef bint block_try(l0rt_block* block) noexcept nogil:
+cdef int block_try(l0rt_block* block, bint locked) noexcept nogil:
     """The fast free's other half: whatever needs no memory operation and no census."""
     cdef l0rt_arena* arena = block.arena
+    if not locked:
+        return False
     cdef bint done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
     spin_unlock(&arena.lock)
     return done
@@ -240,12 +242,19 @@ cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
 
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil:
     """Everything on the class stacks goes to the bins and is merged there."""
-    cdef size_t klass
+    cdef l0rt_block** stacks = arena.stacks
+    cdef int klass, each
+    cdef uintptr_t any
     if arena.stack_room == arena.stack_cap:
         return
-    for klass in range(CLASSES):
-        while arena.stacks[klass] != NULL:
-            unstack(arena, klass)
+    for klass in range(0, CLASSES, 8):      # most are empty: eight at a time
+        any = 0
+        for each in range(8):
+            any |= <uintptr_t>stacks[klass + each]
+        if any != 0:
+            for each in range(klass, klass + 8):
+                while stacks[each] != NULL:
+                    unstack(arena, each)
 
 
 cdef void arena_gain(l0rt_block* block) noexcept nogil:

@@ -6,15 +6,21 @@ from l0rt.runtime.atomics cimport unlikely
 from l0rt.runtime.structs cimport COLUMNS, GRAIN_SHIFT, l0rt_bins, l0rt_block
 
 cdef extern from *:
+    """
+    #define bins_looks 8
+    #define bins_sorted 2
+    /* Whoever grows looks for what came of it in the bins. Were it put deeper than that look goes, growing would not
+     * end. */
+    _Static_assert(bins_sorted < bins_looks, "a block that was just freed must be found");
+    """
     int leading_zeros "__builtin_clzll" (unsigned long long x) noexcept nogil
     int trailing_zeros "__builtin_ctzll" (unsigned long long x) noexcept nogil
-
-cdef enum:
-    # How far to look along one list. Taking the next larger class at once costs 7 % of memory on real traces;
-    # looking at this many blocks of the own class is as good as an exact best fit.
-    LOOKS = 8
-    # Among so many a freed block is put in the order of addresses. More costs time and saves no memory.
-    SORTED = 2
+    enum:
+        # How far to look along one list. Taking the next larger class at once costs 7 % of memory on real traces;
+        # looking at this many blocks of the own class is as good as an exact best fit.
+        LOOKS "bins_looks"
+        # Among so many a freed block is put in the order of addresses. More costs time and saves no memory.
+        SORTED "bins_sorted"
 
 
 cdef inline unsigned bin_of(uint64_t size) noexcept nogil:

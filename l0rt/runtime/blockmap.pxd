@@ -44,8 +44,8 @@ cdef inline l0rt_leaf* map_leaf(uint64_t region) noexcept nogil:
     return leaf
 
 
-cdef inline l0rt_block* map_find(const void* ptr) noexcept nogil:
-    """The block that holds ``ptr``, free or not; NULL for a foreign address. Fastest for a block's start."""
+cdef inline l0rt_block* map_start(const void* ptr) noexcept nogil:
+    """The block that starts at ``ptr``, free or not; NULL if none does."""
     cdef uintptr_t address = <uintptr_t>ptr
     cdef l0rt_leaf* leaf = map_leaf(address >> LEAF_SHIFT)
     cdef uintptr_t word
@@ -56,11 +56,15 @@ cdef inline l0rt_block* map_find(const void* ptr) noexcept nogil:
     if word & TABLE:
         word = <uintptr_t>load(<void**>(word - TABLE) + ((address >> GRAIN_SHIFT) & (PAGE_GRAINS - 1)))
     if unlikely(word <= INSIDE):
-        return map_search(ptr)
+        return NULL
     block = <l0rt_block*>word
-    if unlikely(block.ptr != ptr):
-        return map_search(ptr)
-    return block
+    return block if block.ptr == ptr else NULL
+
+
+cdef inline l0rt_block* map_find(const void* ptr) noexcept nogil:
+    """The block that holds ``ptr``, free or not; NULL for a foreign address. Fastest for a block's start."""
+    cdef l0rt_block* block = map_start(ptr)
+    return block if block != NULL else map_search(ptr)
 
 
 cdef inline void** map_page(uintptr_t address) noexcept nogil:

@@ -5,10 +5,10 @@ from libc.stdlib cimport free, malloc
 
 from l0rt.runtime.blockmap cimport map_forget, map_memory
 from l0rt.runtime.census cimport census_memory
-from l0rt.runtime.structs cimport L0RT_OK, L0RT_OUT_OF_MEMORY, LARGE, l0rt_granule
+from l0rt.runtime.structs cimport L0RT_OK, L0RT_OUT_OF_MEMORY, l0rt_granule
 
 cdef enum:
-    PIECE_SHARE = 5                 # a piece is at most 1/32 of what is reserved, or one granule
+    PIECE_SHARE = 3                 # a piece is at most 1/8 of what is reserved, or one granule
 
 
 cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil:
@@ -21,7 +21,7 @@ cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noex
     if status != L0RT_OK:
         return status
     while status == L0RT_OK and at < total:
-        status = piece_get(heap, segment.pool, at, total - at, spares, &piece)
+        status = piece_get(heap, at, total - at, spares, &piece)
         if status == L0RT_OK:
             status = heap.ops.piece_map(heap.self, <char*>held.ptr + at * heap.granule,
                                         piece.count * heap.granule, piece.piece)
@@ -60,7 +60,7 @@ cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare
         granules[i].count = piece.count
 
 
-cdef int piece_get(l0rt_heap* heap, int pool, uint64_t mapped, uint64_t most, l0rt_spare** spares,
+cdef int piece_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare** spares,
                    l0rt_spare* out) noexcept nogil:
     """A spare piece of at most that many granules, or else a new one within the limit."""
     cdef l0rt_spare** link = spares
@@ -76,10 +76,7 @@ cdef int piece_get(l0rt_heap* heap, int pool, uint64_t mapped, uint64_t most, l0
         free(spare)
         return L0RT_OK
     spares_destroy(heap, spares)
-    out.count = 1
-    if pool == LARGE:
-        while out.count * 2 <= most and out.count * 2 * heap.granule <= <uint64_t>heap.reserved >> PIECE_SHARE:
-            out.count *= 2
+    out.count = max(<uint64_t>1, min(most, (<uint64_t>heap.reserved >> PIECE_SHARE) // heap.granule))
     nbytes = out.count * heap.granule
     if heap.reserved + mapped * heap.granule + nbytes > heap.limit:
         return L0RT_OUT_OF_MEMORY

@@ -5,7 +5,7 @@ a block like any other to its neighbours, but in no bin. Growing maps memory nex
 it first from where whole granules are free: memory moves, and not more of it is taken.
 """
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.runtime.accounts cimport account_quiet
@@ -26,15 +26,16 @@ from l0rt.runtime.blocks cimport (
     segment_unlist,
 )
 from l0rt.runtime.census cimport census_lock, census_memory, census_take, census_unlock
+from l0rt.runtime.holes cimport hole_join, hole_list, place_extend, place_hold, place_move_end
 from l0rt.runtime.pieces cimport l0rt_spare, piece_back, pieces_map, pieces_unmap, spares_destroy
 from l0rt.runtime.structs cimport (
     BINNED,
     COLUMNS,
     HELD,
-    HOLE,
     L0RT_CLOSED,
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
     LARGE,
     PAGE,
     POOLS,
@@ -44,77 +45,8 @@ from l0rt.runtime.structs cimport (
 )
 
 cdef enum:
-    MOVES_AT_FIRST = 128            # pieces that may move while an arena gets its memory, and
+    MOVES_AT_FIRST = 64             # pieces that may move while an arena gets its memory, and
     MOVES_SHIFT = 10                # then one for so many frees, as a power of two
-
-# --- Holes. The arena's lock is held.
-
-
-cdef inline void hole_list(l0rt_block* hole) noexcept nogil:
-    cdef l0rt_segment* segment = hole.segment
-    hole.state = HOLE
-    hole.previous = NULL
-    hole.next = segment.holes
-    if hole.next != NULL:
-        hole.next.previous = hole
-    segment.holes = hole
-
-
-cdef inline void hole_unlist(l0rt_block* hole) noexcept nogil:
-    if hole.next != NULL:
-        hole.next.previous = hole.previous
-    if hole.previous != NULL:
-        hole.previous.next = hole.next
-    else:
-        hole.segment.holes = hole.next
-
-
-cdef inline void hole_swallow(l0rt_block* hole, l0rt_block* after) noexcept nogil:
-    hole.size += after.size
-    hole.after = after.after
-    if hole.after != NULL:
-        hole.after.before = hole
-    record_drop(after)
-
-
-cdef void hole_join(l0rt_block* block) noexcept nogil:
-    """A held block is a hole from now on, one with the holes beside it."""
-    cdef l0rt_block* other = block.after
-    if other != NULL and other.state == HOLE:
-        hole_unlist(other)
-        hole_swallow(block, other)
-    other = block.before
-    if other != NULL and other.state == HOLE:
-        hole_swallow(other, block)
-    else:
-        hole_list(block)
-
-
-cdef inline uint64_t free_size(l0rt_block* block) noexcept nogil:
-    return block.size if block != NULL and block.state == BINNED else 0
-
-
-cdef l0rt_block* hole_find(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, uint64_t* map) noexcept nogil:
-    """The hole where the least memory makes room for ``size``, with what is free around it; ``map`` is how much."""
-    cdef l0rt_segment* segment = arena.segments
-    cdef l0rt_block* hole
-    cdef l0rt_block* best = NULL
-    cdef uint64_t before, need
-    map[0] = UINT64_MAX
-    while segment != NULL:
-        hole = segment.holes if segment.pool == pool else NULL
-        while hole != NULL:
-            before = free_size(hole.before)
-            need = size - before if before < size else 1
-            need = (need + heap.granule - 1) // heap.granule * heap.granule
-            if need > hole.size and before + hole.size + free_size(hole.after) >= size:
-                need = hole.size
-            if need <= hole.size and (need < map[0] or (need == map[0] and hole.ptr < best.ptr)):
-                best = hole
-                map[0] = need
-            hole = hole.next
-        segment = segment.next
-    return best
 
 
 # --- Giving memory back.
@@ -184,13 +116,16 @@ cdef uint64_t collect(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, l0rt_
     """Take memory out of an arena where whole pieces are free and no work uses them; how many bytes it was."""
     cdef l0rt_block* parts = NULL
     cdef uint64_t found = 0, unmapped = 0
-    cdef int pool, bin
+    cdef int pool, row, bin
     if (arena.owner != NULL and arena.owner.is_asleep) or not spin_lock(&arena.lock):
         return 0
     for pool in range(POOLS - 1, -1, -1):
-        for bin in range(ROWS * COLUMNS - 1, <int>bin_of(heap.granule) - 1, -1):
-            if found < wanted and arena.bins[pool].heads[bin] != NULL:
-                found += cut_bin(heap, arena, arena.bins[pool].heads[bin], wanted - found, &parts)
+        for row in range(ROWS - 1, <int>bin_of(heap.granule) // COLUMNS - 1, -1):
+            if arena.bins[pool].columns[row] == 0:
+                continue
+            for bin in range(row * COLUMNS + COLUMNS - 1, row * COLUMNS - 1, -1):
+                if found < wanted and arena.bins[pool].heads[bin] != NULL:
+                    found += cut_bin(heap, arena, arena.bins[pool].heads[bin], wanted - found, &parts)
     spin_unlock(&arena.lock)
     while parts != NULL:
         unmapped += part_unmap(heap, &parts, spares)
@@ -270,41 +205,27 @@ cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) 
     return L0RT_OK
 
 
-cdef l0rt_block* place_hold(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
-    """Hold the part of a hole that has to get memory; NULL if no range has room."""
-    cdef uint64_t nbytes
-    cdef l0rt_block* hole
-    if not spin_lock(&arena.lock):
-        return NULL
-    hole = hole_find(heap, arena, pool, size, &nbytes)
-    if hole != NULL and nbytes < hole.size:
-        if records_ready(arena):
-            block_cut(hole, nbytes)
-            hole_list(hole.after)
-        else:
-            hole = NULL
-    if hole != NULL:
-        hole_unlist(hole)
-        hole.state = HELD
-    spin_unlock(&arena.lock)
-    return hole
-
-
 cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t requested,
                     l0rt_block** out) noexcept nogil:
     """A block of ``size`` bytes, part of which gets memory for it. Without host memory for that, a range is no help:
     L0RT_NO_HOST_MEMORY."""
     cdef l0rt_block* held = place_hold(heap, arena, pool, size)
     cdef l0rt_spare* spares = NULL
+    cdef uint64_t extra
     cdef int status
     if held == NULL:
         status = range_new(heap, arena, pool, size)
         held = place_hold(heap, arena, pool, size) if status == L0RT_OK else NULL
         if held == NULL:
             return status if status == L0RT_CLOSED else L0RT_NO_HOST_MEMORY
+    # A call costs as much for more memory, and whoever has to grow most often has to again: grown by what was missing
+    # alone, ranges need twice the calls, and work that repeats goes on moving memory for the want of a little.
+    extra = place_extend(heap, held)
     if may_move(arena):
         collect(heap, arena, held.size, &spares)
     status = pieces_map(heap, held, &spares)
+    if status == L0RT_OUT_OF_MEMORY and extra != 0 and place_move_end(held, -<int64_t>extra):
+        status = pieces_map(heap, held, &spares)
     spares_destroy(heap, &spares)
     if status == L0RT_OK and not census_lock(heap):
         return L0RT_CLOSED
@@ -327,7 +248,7 @@ cdef inline bint may_move(l0rt_arena* arena) noexcept nogil:
     calls, and is worth some of them at first and few in the long run."""
     cdef int64_t frees = arena.accounts[SMALL].freed.count + arena.accounts[LARGE].freed.count
     if arena.reserved == 0:
-        arena.moves = -(frees >> MOVES_SHIFT)
+        arena.moves = frees >> MOVES_SHIFT
     return arena.moves < MOVES_AT_FIRST + (frees >> MOVES_SHIFT)
 
 

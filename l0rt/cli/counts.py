@@ -1,0 +1,79 @@
+"""Instruction counts: rows that run under valgrind, in a process of their own. Counts repeat where times do not."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from l0rt.cli import loops, rows
+from l0rt.cli.allocator_rows import ROWS
+from l0rt.cli.lab import Lab
+from l0rt.cli.replays import environment
+
+MISSING = "no instruction counts: valgrind is not installed (apt-get install valgrind)"
+FEW, MANY = 2000, 6000  # what the second has more than the first is the operations' own
+
+
+class Missing(Exception):
+    """Instructions cannot be counted here; the text says why."""
+
+
+def counted(ids):
+    """Return id -> instructions an operation, for those of the rows that could be measured."""
+    if shutil.which("valgrind") is None:
+        raise Missing(MISSING)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            "valgrind",
+            "--tool=callgrind",
+            "--instr-atstart=no",
+            f"--callgrind-out-file={folder}/out",
+            f"--log-file={folder}/log",
+            sys.executable,
+            "-c",
+            "from l0rt.cli.counts import serve; serve()",
+            *ids,
+        ]
+        done = subprocess.run(
+            command, env=environment({"OPENBLAS_NUM_THREADS": "1"}), capture_output=True, text=True, check=False
+        )
+        totals = totals_in(Path(folder))
+    if done.returncode != 0 or not totals:
+        said = done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}"
+        raise Missing(f"no instruction counts: valgrind's process ended: {said}")
+    return {
+        id: (totals[id, MANY] - totals[id, FEW]) / (MANY - FEW)
+        for id in ids
+        if (id, MANY) in totals and (id, FEW) in totals
+    }
+
+
+def totals_in(folder):
+    """Return (id, operations) -> instructions from callgrind's files."""
+    found = {}
+    for path in folder.glob("out.*"):
+        text = path.read_text(errors="replace")
+        name = re.search(r"^desc: Trigger: Client Request: (\S+)@(\d+)$", text, re.MULTILINE)
+        total = re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE)
+        if name and total:
+            found[name[1], int(name[2])] = int(total[1])
+    return found
+
+
+def serve():
+    """Run rows, a few operations and many, and have valgrind write down what each took."""
+    lab = Lab()
+    loops.count_start()
+    for id in sys.argv[1:]:
+        try:
+            with ROWS[id].open(lab) as work:
+                rows.run(work, work.loop, MANY)  # to warm up
+                for n in (FEW, MANY):
+                    loops.count_zero()
+                    rows.run(work, work.loop, n)
+                    loops.count_dump(f"{id}@{n}")
+        except rows.Skip:
+            pass
+    lab.close()
