@@ -31,6 +31,16 @@ def _whole(low, high=1 << 40, power_of_two=False):
     return parse
 
 
+def _byte(value):
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    else:
+        number = int(value, 0) if re.fullmatch(r"0[xX][0-9a-fA-F]+|0|[1-9][0-9]*", str(value)) else -1
+    if 0 <= number <= 255:
+        return number
+    raise _Wrong("a byte, 0 to 255 or 0x00 to 0xFF")
+
+
 def _flag(value):
     if isinstance(value, bool) or value in ("True", "False"):
         return value in (True, "True")
@@ -95,6 +105,7 @@ def _key(default, parse):
 class AllocConf:
     """Everything that can be configured, under torch's names where torch has one; sizes in MiB."""
 
+    backend: str = _key("native", _word("native", "async"))
     expandable_segments: bool = _key(True, _flag)
     segments: str = _key("fit", _word("fit", "torch"))
     max_split_size_mb: int | None = _key(UNLIMITED, _whole(20))
@@ -104,6 +115,7 @@ class AllocConf:
     garbage_collection_threshold: float = _key(0.0, _fraction(True, False))
     per_process_memory_fraction: float = _key(1.0, _fraction(False, True))
     pinned_max_cached_size_mb: int | None = _key(UNLIMITED, _whole(1))
+    fill_uninitialized: int | None = _key(None, _byte)
 
     def __str__(self):
         """The text that gives this configuration: every key that is not at its default."""
@@ -116,6 +128,7 @@ class AllocConf:
 
 
 KEYS = {key.name: key.metadata["parse"] for key in fields(AllocConf)}
+DEFAULTS = {key.name: key.default for key in fields(AllocConf)}
 
 
 def _list_text(divisions):
@@ -136,7 +149,7 @@ def make(**values):
         if key not in KEYS:
             raise _unknown(key)
         try:
-            parsed[key] = value if value is UNLIMITED and key.endswith("_mb") else KEYS[key](value)
+            parsed[key] = value if value is None and DEFAULTS[key] is None else KEYS[key](value)
         except _Wrong as allowed:
             raise ValueError(f"{key} is {allowed}, not {value!r}") from None
     return AllocConf(**parsed)

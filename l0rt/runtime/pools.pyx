@@ -7,11 +7,13 @@ from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.allocator cimport Pool
 from l0rt.runtime.current cimport current_device, thread_record
-from l0rt.runtime.device_allocator cimport raise_status, routes_change, trim
+from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
 from l0rt.runtime.heap cimport block_find
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
+from l0rt.runtime.pending cimport block_order
+from l0rt.runtime.routes cimport routes_change
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.streampool cimport device_synchronize
@@ -154,7 +156,7 @@ def pointer_info(size_t ptr):
     cdef int i
     if block == NULL:
         return None
-    stream = <l0rt_stream*>block.arena.stream
+    stream = <l0rt_stream*>block_order(block)
     for i in range(device_total()):
         if block.arena.heap == device_record(i).heap or block.arena.heap == device_record(i).host_heap:
             return {
