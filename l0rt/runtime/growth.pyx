@@ -35,15 +35,19 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     status = merged(arena, size, nbytes, out)
     if status != MISS:
         return status
+    status = returned(heap, arena, False, size, nbytes, out)
+    if status != MISS:
+        return status
     if pending_poll(heap) != 0:
         status = merged(arena, size, nbytes, out)
         if status != MISS:
             return status
-    status = returned(heap, arena, heap.tuning.is_async and pool == LARGE, size, nbytes, out)
-    if status == MISS and heap.tuning.is_async and pool == LARGE:   # a stream's small blocks cost little to have
-        status = lent(heap, arena, size, nbytes, out)
-    if status != MISS:
-        return status
+    if heap.tuning.is_async and pool == LARGE:      # a stream's small blocks cost little to have
+        status = returned(heap, arena, True, size, nbytes, out)
+        if status == MISS:
+            status = lent(heap, arena, size, nbytes, out)
+        if status != MISS:
+            return status
     heap.growths += 1
     heap.asker = arena
     collect_garbage(heap, wanted)

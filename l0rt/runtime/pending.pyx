@@ -190,10 +190,10 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
         pending_finish(heap, block)
         return status
     if status == L0RT_OK:
+        if load_i64(&heap.pending) % POLL_EVERY == POLL_EVERY - 1:
+            pending_poll(heap)      # else hits alone would let tickets pile up
         status = queues_add(heap, block, tickets)
     if status == L0RT_OK:
-        if load_i64(&heap.pending) % POLL_EVERY == 0:
-            pending_poll(heap)      # else hits alone would let tickets pile up
         return status
     tickets_drop(heap, tickets)
     if spin_lock(&block.arena.lock):
@@ -205,12 +205,16 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     return status
 
 
+cdef inline bint is_over(l0rt_heap* heap, void* ticket) noexcept nogil:
+    return ticket == NULL or heap.ops.query(heap.self, ticket) == 0
+
+
 cdef int ticket_add(l0rt_heap* heap, l0rt_block* block, l0rt_use* use, l0rt_ticket** tickets) noexcept nogil:
     """What the block has to wait for because of one use: nothing, where that is over."""
     cdef l0rt_ticket* ticket
     cdef void* mark = use.ticket
     cdef int status = L0RT_OK
-    if use.is_marked and (mark == NULL or heap.ops.query(heap.self, mark) == 0):
+    if use.is_marked and is_over(heap, mark):
         return status               # the mark stays with the use, until that is dropped
     ticket = <l0rt_ticket*>calloc(1, sizeof(l0rt_ticket))
     if ticket == NULL:
@@ -221,7 +225,8 @@ cdef int ticket_add(l0rt_heap* heap, l0rt_block* block, l0rt_use* use, l0rt_tick
         use.is_marked = False       # should the free fail, the next one waits for more
     else:
         status = heap.ops.record(heap.self, use.stream, &ticket.ticket)
-    if status != L0RT_OK or ticket.ticket == NULL:
+    # what was freed for a stream stays in its queue, though that may be idle: it comes there for it
+    if status != L0RT_OK or (ticket.ticket == NULL and use.stream != block.order):
         free(ticket)
         return status
     ticket.block = block
@@ -235,7 +240,8 @@ cdef void tickets_drop(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
     cdef l0rt_ticket* next
     while ticket != NULL:
         next = ticket.next
-        heap.ops.drop(heap.self, ticket.ticket)
+        if ticket.ticket != NULL:
+            heap.ops.drop(heap.self, ticket.ticket)
         free(ticket)
         ticket = next
 
@@ -289,7 +295,8 @@ cdef inline l0rt_ticket* pop(l0rt_queue* queue) noexcept nogil:
 cdef l0rt_block* complete(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
     """The block, if this was the last ticket that it waited for. The mutex is held."""
     cdef l0rt_block* block = ticket.block
-    heap.ops.drop(heap.self, ticket.ticket)
+    if ticket.ticket != NULL:
+        heap.ops.drop(heap.self, ticket.ticket)
     free(ticket)
     block.waits -= 1
     if block.waits != 0:
@@ -324,7 +331,7 @@ cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
     mutex_lock(&heap.waiting)
     queue = heap.queues
     while queue != NULL:
-        while queue.head != NULL and heap.ops.query(heap.self, queue.head.ticket) == 0:
+        while queue.head != NULL and is_over(heap, queue.head.ticket):
             block = complete(heap, pop(queue))
             if block != NULL:
                 block.next = done
@@ -356,7 +363,7 @@ cdef int pending_wait(l0rt_heap* heap) noexcept nogil:
             return L0RT_OK
         ticket = pop(queue)
         mutex_unlock(&heap.waiting)
-        status = heap.ops.wait(heap.self, ticket.ticket)
+        status = heap.ops.wait(heap.self, ticket.ticket) if ticket.ticket != NULL else L0RT_OK
         mutex_lock(&heap.waiting)
         if status != L0RT_OK:
             if queue.head == NULL:

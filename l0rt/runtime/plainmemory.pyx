@@ -180,8 +180,6 @@ cdef int plain_wait(void* self, void* ticket) noexcept nogil:
 cdef void plain_drop(void* self, void* ticket) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef l0rt_plain_ticket** link = &plain.newest
-    if ticket == NULL:
-        return
     mutex_lock(&plain.mutex)
     while link[0] != NULL and link[0] != <l0rt_plain_ticket*>ticket:
         link = &link[0].older
