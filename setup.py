@@ -15,11 +15,13 @@ MODULES = """
 ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw
 runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
-runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.growth runtime.sleep runtime.heap runtime.allocator
+ runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
+ runtime.growth runtime.sleep runtime.heap runtime.allocator
 runtime.plainmemory
 runtime.arguments runtime.lazy runtime.watch runtime.devices runtime.interfaces runtime.waits runtime.naming
 runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
-runtime.current runtime.event runtime.device_memory runtime.device_allocator runtime.pools runtime.host_allocator
+runtime.current runtime.event runtime.device_memory runtime.routes
+runtime.device_allocator runtime.pools runtime.host_allocator
 runtime.staging runtime.stream runtime.guard runtime.facade runtime.generator runtime.guardtable
 buffer capi
 cli.reference cli.loops
@@ -35,7 +37,11 @@ DIRECTIVES = {
     "freethreading_compatible": False,
 }
 FLAVOUR = os.environ.get("L0RT_BUILD") or "release"
-FLAVOURS = {"release": ["-O2", "-fno-tree-slp-vectorize", "-g0"], "debug": ["-O0", "-g"], "tsan": ["-O1", "-g", "-fsanitize=thread"]}
+FLAVOURS = {
+    "release": ["-O2", "-fno-tree-slp-vectorize", "-g0"],
+    "debug": ["-O0", "-g"],
+    "tsan": ["-O1", "-g", "-fsanitize=thread"],
+}
 if FLAVOUR == "debug":
     DIRECTIVES["linetrace"] = True
 C_FLAGS = [*FLAVOURS[FLAVOUR], "-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]

@@ -31,6 +31,16 @@ def _whole(low, high=1 << 40, power_of_two=False):
     return parse
 
 
+def _byte(value):
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    else:
+        number = int(value, 0) if re.fullmatch(r"0[xX][0-9a-fA-F]+|0|[1-9][0-9]*", str(value)) else -1
+    if 0 <= number <= 255:
+        return number
+    raise _Wrong("a byte, 0 to 255 or 0x00 to 0xFF")
+
+
 def _flag(value):
     if isinstance(value, bool) or value in ("True", "False"):
         return value in (True, "True")
@@ -88,6 +98,7 @@ def _power(value):
 
 
 _FIELDS = {  # default and parser
+    "backend": ("native", _word("native", "async")),
     "expandable_segments": (True, _flag),
     "segments": ("fit", _word("fit", "torch")),
     "max_split_size_mb": (UNLIMITED, _whole(20)),
@@ -97,6 +108,7 @@ _FIELDS = {  # default and parser
     "garbage_collection_threshold": (0.0, _fraction(True, False)),
     "per_process_memory_fraction": (1.0, _fraction(False, True)),
     "pinned_max_cached_size_mb": (UNLIMITED, _whole(1)),
+    "fill_uninitialized": (None, _byte),
 }
 KEYS = {name: parse for name, (_, parse) in _FIELDS.items()}
 
@@ -145,7 +157,7 @@ def make(**values):
         if key not in KEYS:
             raise _unknown(key)
         try:
-            parsed[key] = value if value is UNLIMITED and key.endswith("_mb") else KEYS[key](value)
+            parsed[key] = value if value is None and _FIELDS[key][0] is None else KEYS[key](value)
         except _Wrong as words:
             raise ValueError(f"{key} is {words}, not {value!r}") from None
     return AllocConf(**parsed)

@@ -20,8 +20,9 @@ from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
 from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
 from l0rt.runtime.naming cimport device as device_name, index_of
-from l0rt.runtime.pending cimport block_use
+from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.records cimport *
+from l0rt.runtime.routes cimport fill_host
 from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.runtime.watch cimport (
@@ -179,18 +180,30 @@ cdef class Buffer:
         Buffer_check_open(self)
         Buffer_use(self, stream.ptr)
 
+    def record_use(self, Lane stream=None):
+        """Let freed memory not be reused before what ``stream`` has been given until now is done.
+
+        To be called right after the work was given. Unlike `record_stream`, what the stream is given later does not
+        count, and freeing asks the driver for nothing.
+        """
+        Buffer_check_open(self)
+        Buffer_use(self, Buffer_stream(self, stream), True)
+
     def free(self, Lane stream=None):
         """Give the memory back; later use raises ValueError. Freeing twice is an error.
 
-        It is reused in the order of the stream that it was allocated for. With ``stream``, everything given to that
-        stream so far comes first.
+        It is reused in the order of the stream that it was allocated for. With ``stream`` it is reused in the order of
+        that one, behind what it and the other has been given so far.
         """
+        cdef int status = 0
         Buffer_check_open(self)
         if self.exports:
             raise BufferError("the buffer is in use by a memoryview or an array: release that first")
-        if stream is not None and stream.ptr != self.stream:
-            if self.block != NULL:
-                Buffer_use(self, stream.ptr)
+        if stream is not None and self.block != NULL:
+            with nogil:
+                status = block_move(self.block, stream.ptr)
+            if status != 0:
+                raise_status(status, self.pointer)
         Buffer_release(self)
 
     def __len__(self):
@@ -256,12 +269,12 @@ cdef void Buffer_release(Buffer self) noexcept:
             DROP(memory_release(self.owner.context, True, pointer), b"zeMemFree")
 
 
-cdef int Buffer_use(Buffer self, l0rt_stream* stream) except -1:
-    """Remember that ``stream`` uses the memory, unless its order covers that already."""
+cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=False) except -1:
+    """Remember that ``stream`` uses the memory, or has used it, unless its order covers that already."""
     cdef int status
     if self.block != NULL and (stream != self.stream or self.memory != DEVICE):
         with nogil:
-            status = block_use(self.block, stream)
+            status = block_mark(self.block, stream) if is_past else block_use(self.block, stream)
         if status != 0:
             raise_status(status, self.pointer)
         note(MEMORY_USE, <uint64_t>self.pointer, <uint64_t>stream, 0)
@@ -375,9 +388,11 @@ cdef Buffer empty_slow(size_t size, device, Lane stream, str kind):
     if kind == "host":
         with nogil:
             block = host_malloc(on.device, size)
+        fill_host(block.ptr, block.size)
         return new_buffer(size, on, on.device, HOST, block)
     made = new_buffer(size, on, on.device, SHARED, NULL)
     with nogil:
         CHECK(memory_shared(on.device.context, on.device.handle, size, &made.pointer))
+    fill_host(made.pointer, size)
     note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
     return made

@@ -22,4 +22,5 @@ cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil
 cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil
 cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_stream* stream) except -1 nogil
 cdef int l0rt_memset_async(void* dst, int value, size_t nbytes, l0rt_stream* stream) except -1 nogil
+cdef int l0rt_record_use(void* ptr, l0rt_stream* stream) except -1 nogil
 cdef int l0rt_last_error(char* text, size_t size) noexcept nogil

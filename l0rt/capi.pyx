@@ -21,7 +21,7 @@ from l0rt.runtime.devices cimport device_total, ensure
 from l0rt.runtime.heap cimport block_find, pointer_free
 from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_share
-from l0rt.runtime.pending cimport block_use
+from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.records cimport l0rt_stream as stream_t
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
 from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, l0rt_arena, l0rt_block
@@ -57,6 +57,7 @@ cdef extern from "l0rt/l0rt.h" nogil:
         void* memcpy_async
         void* memset_async
         void* last_error
+        void* record_use
     int L0RT_API_VERSION
 
 
@@ -244,10 +245,16 @@ oddly = <int (*)(void*) noexcept nogil>free_odd
 
 
 cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil:
+    cdef l0rt_block* block
+    cdef int status = 0
     if ptr == NULL:
         return 0
-    l0rt_record_stream(ptr, stream)
-    return answer(pointer_free(ptr), ptr)
+    if stream == NULL:
+        refuse_null(b"a stream")
+    block = block_find(ptr)
+    if block != NULL and block.ptr == ptr:      # else freeing it says what is wrong
+        status = block_move(block, stream)
+    return answer(status if status != 0 else pointer_free(ptr), ptr)
 
 
 cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil:
@@ -260,6 +267,18 @@ cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil:
     if block == NULL:
         return answer(L0RT_INVALID_POINTER, ptr)
     return answer(block_use(block, stream), ptr)
+
+
+cdef int l0rt_record_use(void* ptr, l0rt_stream* stream) except -1 nogil:
+    cdef l0rt_block* block
+    if ptr == NULL:
+        return 0
+    if stream == NULL:
+        refuse_null(b"a stream")
+    block = block_find(ptr)
+    if block == NULL:
+        return answer(L0RT_INVALID_POINTER, ptr)
+    return answer(block_mark(block, stream), ptr)
 
 
 cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_stream* stream) except -1 nogil:
@@ -313,5 +332,6 @@ _api.record_stream = <void*>l0rt_record_stream
 _api.memcpy_async = <void*>l0rt_memcpy_async
 _api.memset_async = <void*>l0rt_memset_async
 _api.last_error = <void*>l0rt_last_error
+_api.record_use = <void*>l0rt_record_use
 
 _C_API = PyCapsule_New(&_api, b"l0rt.capi._C_API", NULL)

@@ -15,6 +15,7 @@ from l0rt.runtime.devices import lazy as _lazy
 from l0rt.runtime.pools import MemPool, use_mem_pool
 from l0rt.runtime.pools import index_or_current as _index_of
 from l0rt.runtime.pools import pointer_info as _pointer_info
+from l0rt.runtime.pools import record_use as _record_use
 from l0rt.runtime.pools import segments as _segments
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "memory_summary",
     "pointer_info",
     "recommended_max_memory",
+    "record_use",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "set_alloc_conf",
@@ -138,6 +140,17 @@ def pointer_info(ptr):
     ``stream_id``, None for host memory). No driver call.
     """
     return _pointer_info(ptr)
+
+
+def record_use(buffer, stream=None):
+    """Let freed memory not be reused before what ``stream`` (the current one) has been given until now is done.
+
+    ``buffer`` is a Buffer, or the address of an allocation, wherever in it. Call it right after the work is given.
+    """
+    if hasattr(buffer, "record_use"):
+        buffer.record_use(stream)
+    else:
+        _record_use(buffer, stream)
 
 
 def recommended_max_memory(device=None):

@@ -40,6 +40,7 @@ typedef struct l0rt_api {
   int (*memcpy_async)(void *dst, const void *src, size_t nbytes, l0rt_stream *stream);
   int (*memset_async)(void *dst, int value, size_t nbytes, l0rt_stream *stream);
   int (*last_error)(char *text, size_t size); /* the code of this thread's last failure, 0: none */
+  int (*record_use)(void *ptr, l0rt_stream *stream); /* as record_stream, by what the stream has been given until now */
 } l0rt_api;
 
 #ifdef PYTHON_API_VERSION

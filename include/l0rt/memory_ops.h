@@ -19,8 +19,9 @@ typedef struct l0rt_memory_ops {
   int (*reserve)(void *self, size_t nbytes, void **out);
   /* Give a segment back, with the address and size that reserve() had. No work uses it any more. */
   int (*release)(void *self, void *ptr, size_t nbytes);
-  /* A ticket for the present end of that stream's work. Not called for the NULL stream of memory that no stream
-   * orders, unless somebody says that the NULL stream uses another stream's block. */
+  /* A ticket for the present end of that stream's work; NULL where that is known to be complete. Not called for the
+   * NULL stream of memory that no stream orders, unless somebody says that the NULL stream uses another stream's
+   * block. */
   int (*record)(void *self, void *stream, void **ticket);
   /* 0: that work is complete; 1: not yet. Anything else counts as not yet, since memory must not be reused while a
    * device may write to it: a backend that knows that its device is gone answers 0. */
@@ -40,6 +41,10 @@ typedef struct l0rt_memory_ops {
   int (*piece_destroy)(void *self, void *piece, size_t nbytes);
   int (*piece_map)(void *self, void *ptr, size_t nbytes, void *piece); /* a failure leaves nothing mapped */
   int (*piece_unmap)(void *self, void *ptr, size_t nbytes, void *piece); /* no work uses it any more */
+
+  /* What is given to the stream from now on begins after that work is complete; the host does not wait. NULL where
+   * streams cannot do that: then a block passes from one stream to another only once its work is complete. */
+  int (*order)(void *self, void *stream, void *ticket);
 } l0rt_memory_ops;
 
 /* The allocator's own status codes. Positive ones are the backend's. */

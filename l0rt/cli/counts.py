@@ -7,10 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import l0rt.cli.allocator_rows  # noqa: F401 - it fills ROWS
 from l0rt.cli import loops, rows
-from l0rt.cli.allocator_rows import ROWS
 from l0rt.cli.lab import Lab
 from l0rt.cli.replays import environment
+from l0rt.cli.rows import ROWS
 
 MISSING = "no instruction counts: valgrind is not installed (apt-get install valgrind)"
 FEW, MANY = 2000, 6000  # what the second has more than the first is the operations' own

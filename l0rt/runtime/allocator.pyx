@@ -28,7 +28,7 @@ from l0rt.runtime.heap cimport (
     heap_tune,
     pointer_free,
 )
-from l0rt.runtime.pending cimport block_use
+from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.structs cimport (
@@ -129,11 +129,18 @@ cdef class Allocator:
                 Allocator_raise(self, status, size)
         return <uintptr_t>block.ptr
 
-    def free(self, ptr):
-        """Free an allocation by its address; 0 is fine."""
+    def free(self, ptr, stream=None):
+        """Free an allocation by its address; 0 is fine. With ``stream``, it is reused in that stream's order."""
         cdef const void* address = <const void*><uintptr_t>ptr
         cdef l0rt_block* block = map_find(address)
+        cdef void* order
         cdef int status
+        if stream is not None and block != NULL and block.ptr == address:
+            order = <void*><uintptr_t>stream
+            with nogil:
+                status = block_move(block, order)
+            if status != L0RT_OK:
+                Allocator_raise(self, status, <uintptr_t>ptr)
         if block != NULL and block.ptr == address and block_drop(block):
             return
         with nogil:
@@ -144,9 +151,22 @@ cdef class Allocator:
     def record_stream(self, ptr, stream):
         """Another stream uses this allocation: once freed, it is not reused before that stream's work is done."""
         cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
+        cdef void* order = <void*><uintptr_t>stream
         cdef int status = L0RT_INVALID_POINTER
         if block != NULL:
-            status = block_use(block, <void*><uintptr_t>stream)
+            with nogil:
+                status = block_use(block, order)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, <uintptr_t>ptr)
+
+    def record_use(self, ptr, stream):
+        """The same by what that stream has been given until now: what it is given later does not count."""
+        cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
+        cdef void* order = <void*><uintptr_t>stream
+        cdef int status = L0RT_INVALID_POINTER
+        if block != NULL:
+            with nogil:
+                status = block_mark(block, order)
         if status != L0RT_OK:
             Allocator_raise(self, status, <uintptr_t>ptr)
 
@@ -261,6 +281,7 @@ cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1:
         out.rounds |= out.divisions[i] > 1
     out.segmented = not conf.expandable_segments
     out.torch_segments = conf.segments == "torch"
+    out.is_async = conf.backend == "async"
     out.sole_from = sole_from
     return 0
 

@@ -13,6 +13,7 @@ cdef void segment_detach(l0rt_segment* segment) noexcept nogil
 cdef void segment_list(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
 cdef void segment_unlist(l0rt_segment* segment) noexcept nogil
 cdef void chain_drop(l0rt_block* block) noexcept nogil
+cdef void uses_drop(l0rt_block* block) noexcept nogil
 
 
 cdef inline bint block_is_split(l0rt_block* block) noexcept nogil:

@@ -8,7 +8,9 @@ from l0rt.runtime.blockmap cimport map_set
 from l0rt.runtime.structs cimport (
     l0rt_arena,
     l0rt_block,
+    l0rt_heap,
     l0rt_segment,
+    l0rt_uses,
 )
 
 cdef enum:
@@ -107,13 +109,26 @@ cdef void segment_unlist(l0rt_segment* segment) noexcept nogil:
         segment.arena.segments = segment.next
 
 
+cdef void uses_drop(l0rt_block* block) noexcept nogil:
+    """Forget what uses a block. No lock is held, for tickets are dropped."""
+    cdef l0rt_uses* uses = block.uses
+    cdef l0rt_heap* heap = block.arena.heap
+    cdef int i
+    block.uses = NULL
+    if uses != NULL:
+        for i in range(uses.count):
+            if uses.entries[i].ticket != NULL:
+                heap.ops.drop(heap.self, uses.entries[i].ticket)
+        free(uses)
+
+
 cdef void chain_drop(l0rt_block* block) noexcept nogil:
     """The records of a whole segment, whatever its blocks are, become spare. The arena ends."""
     cdef l0rt_block* next
     while block != NULL:
         next = block.after
-        free(block.uses)
-        block.uses = NULL
+        uses_drop(block)
+        block.order = NULL
         block.waits = 0
         record_drop(block)
         block = next

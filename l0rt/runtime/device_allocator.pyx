@@ -6,7 +6,6 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.allocator cimport tuning_of
 from l0rt.runtime.census cimport heap_allocated_bytes, heap_reset_accumulated, heap_reset_peak, heap_stats
-from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t
 from l0rt.runtime.current cimport current_device, thread_peek
 from l0rt.runtime.device_memory cimport close_heap, device_ops, device_options, forget_heap
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
@@ -23,6 +22,7 @@ from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
+from l0rt.runtime.routes cimport at_hand, fill_block, filling, set_filling
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
 from l0rt.runtime.waits cimport refuse
@@ -66,12 +66,13 @@ cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
         heap_set_limit(heap, max(1, int(conf.per_process_memory_fraction * device.info.total_memory)))
     with nogil:
         heap_tune(heap, &tuning)
-    return 0
+    return set_filling(conf.fill_uninitialized)
 
 
 def retune():
     """Let every heap that there is follow a configuration that has changed."""
     cdef int i
+    set_filling(config.get("alloc_conf").fill_uninitialized)
     for i in range(device_total()):
         if device_record(i).heap != NULL:
             tune(<l0rt_heap*>device_record(i).heap, device_record(i))
@@ -96,40 +97,8 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
     if arena == NULL:
         with gil:
             raise MemoryError()
-    mutex_lock(&routes_lock)
-    if routes_active == 0:
-        stream.arena = arena    # heap_arena makes one a stream: a second writer writes the same
-    mutex_unlock(&routes_lock)
+    at_hand(stream, arena)
     return arena
-
-
-# While a thread is in a pool, no stream has an arena at hand: every allocation comes through open_arena and asks which
-# pool its thread is in. So the hit path needs not ask, and costs nothing more while there are no pools.
-cdef extern from *:
-    """
-    static pthread_mutex_t l0rt_routes_lock = PTHREAD_MUTEX_INITIALIZER;
-    """
-    pthread_mutex_t routes_lock "l0rt_routes_lock"
-
-cdef int routes_active = 0
-
-
-cdef void routes_change(int change) noexcept nogil:
-    global routes_active
-    cdef l0rt_stream* stream
-    cdef int i, p, s
-    mutex_lock(&routes_lock)
-    routes_active += change
-    for i in range(device_total()):
-        stream = device_record(i).others
-        while stream != NULL:
-            stream.arena = NULL
-            stream = stream.next
-        device_record(i).default_stream.arena = NULL
-        for p in range(3):
-            for s in range(L0RT_POOL_STREAMS):
-                device_record(i).pool[p][s].arena = NULL
-    mutex_unlock(&routes_lock)
 
 
 cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil:
@@ -143,7 +112,8 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
         # What unreachable objects hold may be enough, once the work that uses it is done.
         with gil:
             gc.collect()
-        device_synchronize(stream.device, UINT64_MAX)
+        if not arena.tuning.is_async:
+            device_synchronize(stream.device, UINT64_MAX)
         status = arena_malloc(arena, nbytes, &block)
         while status == L0RT_OUT_OF_MEMORY:
             with gil:
@@ -152,6 +122,8 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
             status = arena_malloc(arena, nbytes, &block)
     if status != L0RT_OK:
         raise_status(status, NULL)
+    if filling >= 0:
+        fill_block(stream, block)
     return block
 
 

@@ -18,7 +18,7 @@ from l0rt.core.virtualmem cimport (
 )
 from l0rt.runtime.eventcache cimport slot_release
 from l0rt.runtime.heap cimport block_free, heap_close
-from l0rt.runtime.lane cimport lane_ticket
+from l0rt.runtime.lane cimport lane_ticket, wait_untold
 from l0rt.runtime.ranges cimport range_close
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport *
@@ -116,6 +116,15 @@ cdef int op_wait(void* self, void* ticket) noexcept nogil:
     return 0
 
 
+cdef int op_order(void* self, void* stream, void* ticket) noexcept nogil:
+    cdef l0rt_slot* slot = <l0rt_slot*>ticket
+    if not table.alive:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    if (<int (*)(l0rt_stream*, unsigned int, l0rt_slot**) noexcept nogil>wait_untold)(<l0rt_stream*>stream, 1, &slot) < 0:
+        return forget_error()
+    return 0
+
+
 cdef void op_drop(void* self, void* ticket) noexcept nogil:
     slot_release(<l0rt_slot*>ticket)
 
@@ -160,6 +169,7 @@ cdef void stream_ops(l0rt_memory_ops* ops) noexcept:
     ops.query = op_query
     ops.wait = op_wait
     ops.drop = op_drop
+    ops.order = op_order
     ops.is_oom = op_is_oom
 
 

@@ -4,10 +4,6 @@ from libc.stdint cimport uint64_t
 
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_tuning
 
-# From what is cached: a status, or MISS.
-cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil
-cdef int code_when_closed(l0rt_arena* arena) noexcept nogil
-
 # The growth mutex is held.
 cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil
 cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil

@@ -2,11 +2,12 @@
 
 from libc.stdint cimport UINT64_MAX, uint64_t
 
-from l0rt.runtime.arena cimport MISS, TIGHT, arena_take, arena_unstack
-from l0rt.runtime.atomics cimport load_int, spin_close, spin_lock, spin_unlock
+from l0rt.runtime.arena cimport MISS, arena_unstack
+from l0rt.runtime.atomics cimport load_int, spin_lock, spin_unlock
 from l0rt.runtime.accounts cimport account_take
 from l0rt.runtime.blocks cimport block_unbin
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
+from l0rt.runtime.handover cimport code_when_closed, lent, merged, recovered, returned, take
 from l0rt.runtime.pending cimport pending_poll, pending_wait
 from l0rt.runtime.ranges cimport range_grow, ranges_release
 from l0rt.runtime.segments cimport segment_new, segments_release, segments_settle
@@ -24,37 +25,6 @@ from l0rt.runtime.structs cimport (
 )
 
 
-cdef int code_when_closed(l0rt_arena* arena) noexcept nogil:
-    # again, should a holder have reopened the lock since
-    spin_close(&arena.lock)
-    return load_int(&arena.heap.closed)
-
-
-cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """From what is cached: a status, or MISS."""
-    cdef int status
-    if not spin_lock(&arena.lock):
-        return code_when_closed(arena)
-    status = arena_take(arena, size, nbytes, False, out)
-    spin_unlock(&arena.lock)
-    if status != TIGHT:
-        return status
-    if not census_lock(arena.heap):
-        return code_when_closed(arena)
-    status = arena_take(arena, size, nbytes, True, out)
-    census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
-    census_unlock(arena.heap)
-    return status
-
-
-cdef int merged(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """From what is cached, with the class stacks merged."""
-    if spin_lock(&arena.lock):
-        arena_unstack(arena)
-        spin_unlock(&arena.lock)
-    return take(arena, size, nbytes, out)
-
-
 cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """A new segment, unless merging or a use that has ended makes it needless. The growth mutex is held."""
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
@@ -65,8 +35,17 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     status = merged(arena, size, nbytes, out)
     if status != MISS:
         return status
+    status = returned(heap, arena, False, size, nbytes, out)
+    if status != MISS:
+        return status
     if pending_poll(heap) != 0:
         status = merged(arena, size, nbytes, out)
+        if status != MISS:
+            return status
+    if heap.tuning.is_async and pool == LARGE:      # a stream's small blocks cost little to have
+        status = returned(heap, arena, True, size, nbytes, out)
+        if status == MISS:
+            status = lent(heap, arena, size, nbytes, out)
         if status != MISS:
             return status
     heap.growths += 1
@@ -177,7 +156,8 @@ cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
 
 cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
                      uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """Memory is out: other streams' cached segments, least first; then wait for work; then everything."""
+    """Memory is out: other streams' cached segments, least first; then what streams can be made to wait for, and then
+    what the host can; then everything."""
     cdef int status
     unstack_all(heap)
     segments_settle(heap, NULL, False)
@@ -185,6 +165,16 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
         status = more(heap, arena, pool, wanted, size, nbytes, out)
         if status != L0RT_OUT_OF_MEMORY:
             return status
+    status = returned(heap, arena, True, size, nbytes, out)
+    if status == MISS:
+        status = lent(heap, arena, size, nbytes, out)
+    if status == MISS:
+        status = recovered(heap, arena, size, nbytes, out)
+    if status != MISS:
+        return status
+    if heap.tuning.is_async:
+        census_count(heap, &heap.stats.num_ooms)
+        return L0RT_OUT_OF_MEMORY
     census_count(heap, &heap.stats.num_sync_all_streams)
     pending_wait(heap)
     unstack_all(heap)

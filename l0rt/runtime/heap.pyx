@@ -20,7 +20,8 @@ from l0rt.runtime.atomics cimport (
 )
 from l0rt.runtime.blocks cimport records_leave
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
-from l0rt.runtime.growth cimport code_when_closed, give_back, grow, sole, take, unstack_all
+from l0rt.runtime.growth cimport give_back, grow, sole, unstack_all
+from l0rt.runtime.handover cimport code_when_closed, take
 from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.ranges cimport ranges_release, ranges_trim
 from l0rt.runtime.segments cimport segments_destroy, segments_release, segments_settle

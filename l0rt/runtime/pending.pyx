@@ -17,6 +17,7 @@ from l0rt.runtime.atomics cimport (
     spin_unlock,
     store_i64,
 )
+from l0rt.runtime.blocks cimport uses_drop
 from l0rt.runtime.census cimport census_lock, census_take, census_unlock
 from l0rt.runtime.structs cimport (
     L0RT_DOUBLE_FREE,
@@ -27,10 +28,12 @@ from l0rt.runtime.structs cimport (
     PENDING,
     SOLE,
     USED,
+    l0rt_arena,
     l0rt_block,
     l0rt_heap,
     l0rt_queue,
     l0rt_ticket,
+    l0rt_use,
     l0rt_uses,
 )
 
@@ -39,41 +42,125 @@ cdef enum:
     POLL_EVERY = 32
 
 
+cdef bint is_allocated(l0rt_block* block) noexcept nogil:
+    return block.state == LIVE or block.state == LIVE_LARGE or block.state == USED or block.state == SOLE
+
+
+cdef l0rt_use* use_find(l0rt_block* block, void* stream) noexcept nogil:
+    cdef int i
+    if block.uses != NULL:
+        for i in range(block.uses.count):
+            if block.uses.entries[i].stream == stream:
+                return &block.uses.entries[i]
+    return NULL
+
+
+cdef l0rt_use* use_of(l0rt_block* block, void* stream) noexcept nogil:
+    """What is known of a stream's use, found or made; NULL without host memory. The arena's lock is held."""
+    cdef l0rt_uses* uses = block.uses
+    cdef l0rt_use* use = use_find(block, stream)
+    cdef int room
+    if use != NULL:
+        return use
+    if uses == NULL or uses.count == uses.room:
+        room = 4 if uses == NULL else 2 * uses.room
+        uses = <l0rt_uses*>realloc(uses, sizeof(l0rt_uses) + room * sizeof(l0rt_use))
+        if uses == NULL:
+            return NULL
+        if block.uses == NULL:
+            uses.count = 0
+        uses.room = room
+        block.uses = uses
+    use = &uses.entries[uses.count]
+    use.stream = stream
+    use.ticket = NULL
+    use.is_marked = False
+    uses.count += 1
+    block.state = USED
+    return use
+
+
 cdef int block_use(l0rt_block* block, void* stream) noexcept nogil:
     """Another stream uses the block: freed, it waits for what that stream has been given by then."""
-    cdef l0rt_uses* uses
-    cdef int room, status = L0RT_OK
+    cdef l0rt_heap* heap = block.arena.heap
+    cdef l0rt_use* use
+    cdef void* old = NULL
+    cdef int status = L0RT_OK
     if not spin_lock(&block.arena.lock):
         return L0RT_OK
-    if block.state != LIVE and block.state != LIVE_LARGE and block.state != USED and block.state != SOLE:
+    if not is_allocated(block):
         status = L0RT_DOUBLE_FREE
-    elif stream != block.arena.stream and not is_user(block.uses, stream):
-        uses = block.uses
-        if uses == NULL or uses.count == uses.room:
-            room = 4 if uses == NULL else 2 * uses.room
-            uses = <l0rt_uses*>realloc(uses, sizeof(l0rt_uses) + room * sizeof(void*))
-            if uses != NULL:
-                if block.uses == NULL:
-                    uses.count = 0
-                uses.room = room
-                block.uses = uses
-        if uses == NULL:
+    elif stream != block_order(block):
+        use = use_of(block, stream)
+        if use == NULL:
             status = L0RT_NO_HOST_MEMORY
         else:
-            uses.streams[uses.count] = stream
-            uses.count += 1
-            block.state = USED
+            old = use.ticket        # what is given until the free comprises what a mark stands for
+            use.ticket = NULL
+            use.is_marked = False
     spin_unlock(&block.arena.lock)
+    if old != NULL:
+        heap.ops.drop(heap.self, old)
     return status
 
 
-cdef bint is_user(l0rt_uses* uses, void* stream) noexcept nogil:
-    cdef int i
-    if uses != NULL:
-        for i in range(uses.count):
-            if uses.streams[i] == stream:
-                return True
-    return False
+cdef int block_mark(l0rt_block* block, void* stream) noexcept nogil:
+    """Another stream has used the block: freed, it waits for what that stream has been given until now."""
+    cdef l0rt_heap* heap = block.arena.heap
+    cdef l0rt_use* use
+    cdef void* ticket = NULL
+    cdef void* old = NULL
+    cdef int count, status
+    if stream == block_order(block):
+        return L0RT_OK if is_allocated(block) else L0RT_DOUBLE_FREE
+    status = heap.ops.record(heap.self, stream, &ticket)
+    if status != L0RT_OK:
+        return status
+    old = ticket                    # what is dropped below: the new ticket, or the one that it replaces
+    if spin_lock(&block.arena.lock):
+        if not is_allocated(block):
+            status = L0RT_DOUBLE_FREE
+        elif ticket != NULL or use_find(block, stream) != NULL:
+            count = 0 if block.uses == NULL else block.uses.count
+            use = use_of(block, stream)
+            if use == NULL:
+                status = L0RT_NO_HOST_MEMORY
+            elif use.is_marked or block.uses.count > count:
+                old = use.ticket
+                use.ticket = ticket
+                use.is_marked = True
+        spin_unlock(&block.arena.lock)
+    if old != NULL:
+        heap.ops.drop(heap.self, old)
+    return status
+
+
+cdef int block_move(l0rt_block* block, void* stream) noexcept nogil:
+    """From its free on, the block is reused in this stream's order, and behind whatever used it before."""
+    cdef l0rt_arena* arena = block.arena
+    cdef l0rt_heap* heap = arena.heap
+    cdef l0rt_use* use
+    cdef void* before
+    cdef void* old = NULL
+    cdef int status = L0RT_OK
+    if not spin_lock(&arena.lock):
+        return L0RT_OK
+    before = block_order(block)
+    if not is_allocated(block):
+        status = L0RT_DOUBLE_FREE
+    elif stream != before:
+        if (before != NULL and use_of(block, before) == NULL) or use_of(block, stream) == NULL:
+            status = L0RT_NO_HOST_MEMORY
+        else:
+            use = use_find(block, stream)
+            old = use.ticket
+            use.ticket = NULL
+            use.is_marked = False
+            block.order = NULL if stream == arena.stream else stream
+    spin_unlock(&arena.lock)
+    if old != NULL:
+        heap.ops.drop(heap.self, old)
+    return status
 
 
 cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
@@ -96,14 +183,17 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     uses = block.uses
     count = uses.count
     for i in range(count):
-        status = ticket_add(heap, block, uses.streams[i], &tickets)
+        status = ticket_add(heap, block, &uses.entries[i], &tickets)
         if status != L0RT_OK:
             break
+    if status == L0RT_OK and tickets == NULL:
+        pending_finish(heap, block)
+        return status
     if status == L0RT_OK:
+        if load_i64(&heap.pending) % POLL_EVERY == POLL_EVERY - 1:
+            pending_poll(heap)      # else hits alone would let tickets pile up
         status = queues_add(heap, block, tickets)
     if status == L0RT_OK:
-        if load_i64(&heap.pending) % POLL_EVERY == 0:
-            pending_poll(heap)      # else hits alone would let tickets pile up
         return status
     tickets_drop(heap, tickets)
     if spin_lock(&block.arena.lock):
@@ -115,17 +205,32 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     return status
 
 
-cdef int ticket_add(l0rt_heap* heap, l0rt_block* block, void* stream, l0rt_ticket** tickets) noexcept nogil:
-    cdef l0rt_ticket* ticket = <l0rt_ticket*>calloc(1, sizeof(l0rt_ticket))
-    cdef int status
+cdef inline bint is_over(l0rt_heap* heap, void* ticket) noexcept nogil:
+    return ticket == NULL or heap.ops.query(heap.self, ticket) == 0
+
+
+cdef int ticket_add(l0rt_heap* heap, l0rt_block* block, l0rt_use* use, l0rt_ticket** tickets) noexcept nogil:
+    """What the block has to wait for because of one use: nothing, where that is over."""
+    cdef l0rt_ticket* ticket
+    cdef void* mark = use.ticket
+    cdef int status = L0RT_OK
+    if use.is_marked and is_over(heap, mark):
+        return status               # the mark stays with the use, until that is dropped
+    ticket = <l0rt_ticket*>calloc(1, sizeof(l0rt_ticket))
     if ticket == NULL:
         return L0RT_NO_HOST_MEMORY
-    status = heap.ops.record(heap.self, stream, &ticket.ticket)
-    if status != L0RT_OK:
+    if use.is_marked:
+        ticket.ticket = mark
+        use.ticket = NULL
+        use.is_marked = False       # should the free fail, the next one waits for more
+    else:
+        status = heap.ops.record(heap.self, use.stream, &ticket.ticket)
+    # what was freed for a stream stays in its queue, though that may be idle: it comes there for it
+    if status != L0RT_OK or (ticket.ticket == NULL and use.stream != block.order):
         free(ticket)
         return status
     ticket.block = block
-    ticket.stream = stream
+    ticket.stream = use.stream
     ticket.next = tickets[0]
     tickets[0] = ticket
     return L0RT_OK
@@ -135,7 +240,8 @@ cdef void tickets_drop(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
     cdef l0rt_ticket* next
     while ticket != NULL:
         next = ticket.next
-        heap.ops.drop(heap.self, ticket.ticket)
+        if ticket.ticket != NULL:
+            heap.ops.drop(heap.self, ticket.ticket)
         free(ticket)
         ticket = next
 
@@ -189,7 +295,8 @@ cdef inline l0rt_ticket* pop(l0rt_queue* queue) noexcept nogil:
 cdef l0rt_block* complete(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
     """The block, if this was the last ticket that it waited for. The mutex is held."""
     cdef l0rt_block* block = ticket.block
-    heap.ops.drop(heap.self, ticket.ticket)
+    if ticket.ticket != NULL:
+        heap.ops.drop(heap.self, ticket.ticket)
     free(ticket)
     block.waits -= 1
     if block.waits != 0:
@@ -198,13 +305,13 @@ cdef l0rt_block* complete(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
     return block
 
 
-cdef void finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
-    """No stream uses the block any more: cache it."""
+cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
+    """No stream uses the block any more, but for its arena's: cache it."""
     cdef bint done
-    free(block.uses)
-    block.uses = NULL
+    uses_drop(block)
     if not spin_lock(&block.arena.lock):
         return
+    block.order = NULL
     done = arena_give(block, False)
     spin_unlock(&block.arena.lock)
     if not done and census_lock(heap):
@@ -224,7 +331,7 @@ cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
     mutex_lock(&heap.waiting)
     queue = heap.queues
     while queue != NULL:
-        while queue.head != NULL and heap.ops.query(heap.self, queue.head.ticket) == 0:
+        while queue.head != NULL and is_over(heap, queue.head.ticket):
             block = complete(heap, pop(queue))
             if block != NULL:
                 block.next = done
@@ -234,7 +341,7 @@ cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
     while done != NULL:
         block = done
         done = block.next
-        finish(heap, block)
+        pending_finish(heap, block)
         count += 1
     return count
 
@@ -256,7 +363,7 @@ cdef int pending_wait(l0rt_heap* heap) noexcept nogil:
             return L0RT_OK
         ticket = pop(queue)
         mutex_unlock(&heap.waiting)
-        status = heap.ops.wait(heap.self, ticket.ticket)
+        status = heap.ops.wait(heap.self, ticket.ticket) if ticket.ticket != NULL else L0RT_OK
         mutex_lock(&heap.waiting)
         if status != L0RT_OK:
             if queue.head == NULL:
@@ -268,7 +375,7 @@ cdef int pending_wait(l0rt_heap* heap) noexcept nogil:
         block = complete(heap, ticket)
         mutex_unlock(&heap.waiting)
         if block != NULL:
-            finish(heap, block)
+            pending_finish(heap, block)
 
 
 cdef void pending_destroy(l0rt_heap* heap) noexcept nogil:

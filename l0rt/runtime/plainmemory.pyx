@@ -6,14 +6,9 @@ until somebody waits, so that everything that depends on time can be tried in an
 
 cimport cython
 from libc.stdint cimport UINT64_MAX, uintptr_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, realloc
 
-from l0rt.runtime.atomics cimport (
-    mutex_destroy,
-    mutex_init,
-    mutex_lock,
-    mutex_unlock,
-)
+from l0rt.runtime.atomics cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from l0rt.runtime.structs cimport PAGE, l0rt_memory_ops
 
 cdef extern from "stdlib.h" nogil:
@@ -37,6 +32,26 @@ cdef extern from "sys/mman.h" nogil:
 cdef enum:
     FULL = 1                        # this backend's only code of its own for out of memory
     GRANULE = 1 << 21
+    RECORDED = 0
+    ORDERED = 1
+    DONE = 2
+    TAKEN_AWAY = 3
+
+
+cdef void note(l0rt_plain* plain, int kind, uint64_t subject, uint64_t number) noexcept nogil:
+    """Keep what happened, for a model that has to agree. The mutex is held."""
+    cdef l0rt_plain_note* grown     # and then the new one
+    if not plain.is_watched:
+        return
+    if plain.note_count == plain.note_room:
+        grown = <l0rt_plain_note*>realloc(plain.notes, (2 * plain.note_room + 64) * sizeof(l0rt_plain_note))
+        if grown == NULL:
+            return
+        plain.notes = grown
+        plain.note_room = 2 * plain.note_room + 64
+    grown = &plain.notes[plain.note_count]
+    grown.kind, grown.subject, grown.number = kind, subject, number
+    plain.note_count += 1
 
 
 cdef int plain_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
@@ -66,6 +81,7 @@ cdef int plain_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
     mutex_lock(&plain.mutex)
     plain.used -= nbytes
     plain.releases += 1
+    note(plain, TAKEN_AWAY, <uintptr_t>ptr, nbytes)
     free(<char*>ptr - plain.skew)
     mutex_unlock(&plain.mutex)
     return 0
@@ -80,24 +96,64 @@ cdef int plain_record(void* self, void* stream, void** ticket) noexcept nogil:
     if code == 0:
         made = <l0rt_plain_ticket*>calloc(1, sizeof(l0rt_plain_ticket))
         made.stream = stream
-        made.is_done = not plain.is_held
-        if plain.is_held:
-            made.older = plain.newest
-            plain.newest = made
+        plain.number += 1
+        made.number = plain.number
+        made.older = plain.newest
+        plain.newest = made
         plain.records += 1
         ticket[0] = made
+        note(plain, RECORDED, <uintptr_t>stream, made.number)
+        if not plain.is_held:
+            complete(plain, stream, made.number)
     mutex_unlock(&plain.mutex)
     return code
 
 
-cdef void complete(l0rt_plain* plain, l0rt_plain_ticket* ticket) noexcept nogil:
+cdef void complete(l0rt_plain* plain, void* stream, uint64_t number) noexcept nogil:
+    """A stream has come so far: so have its older tickets, and what it was made to wait for. The mutex is held."""
     cdef l0rt_plain_ticket** link = &plain.newest
-    ticket.is_done = True
+    cdef l0rt_plain_order** place = &plain.newest_order
+    cdef l0rt_plain_order* order
+    cdef uint64_t behind
+    cdef void* other
+    note(plain, DONE, <uintptr_t>stream, number)
     while link[0] != NULL:
-        if link[0] == ticket:
-            link[0] = ticket.older
-            return
-        link = &link[0].older
+        if link[0].stream == stream and link[0].number <= number:
+            link[0].is_done = True
+            link[0] = link[0].older
+        else:
+            link = &link[0].older
+    while place[0] != NULL:
+        order = place[0]
+        if order.stream == stream and order.number <= number:
+            place[0] = order.older
+            other, behind = order.other, order.behind
+            free(order)
+            complete(plain, other, behind)
+            place = &plain.newest_order
+        else:
+            place = &order.older
+
+
+cdef int plain_order(void* self, void* stream, void* ticket) noexcept nogil:
+    cdef l0rt_plain* plain = <l0rt_plain*>self
+    cdef l0rt_plain_ticket* behind = <l0rt_plain_ticket*>ticket
+    cdef l0rt_plain_order* order
+    cdef int code
+    mutex_lock(&plain.mutex)
+    code = plain.order_code
+    if code == 0:
+        plain.orders += 1
+        plain.number += 1
+        note(plain, ORDERED, <uintptr_t>stream, behind.number)
+        if not behind.is_done:
+            order = <l0rt_plain_order*>calloc(1, sizeof(l0rt_plain_order))
+            order.stream, order.number = stream, plain.number
+            order.other, order.behind = behind.stream, behind.number
+            order.older = plain.newest_order
+            plain.newest_order = order
+    mutex_unlock(&plain.mutex)
+    return code
 
 
 cdef int plain_query(void* self, void* ticket) noexcept nogil:
@@ -116,15 +172,19 @@ cdef int plain_wait(void* self, void* ticket) noexcept nogil:
     plain.waits += 1
     code = plain.wait_code
     if code == 0:
-        complete(plain, <l0rt_plain_ticket*>ticket)
+        complete(plain, (<l0rt_plain_ticket*>ticket).stream, (<l0rt_plain_ticket*>ticket).number)
     mutex_unlock(&plain.mutex)
     return code
 
 
 cdef void plain_drop(void* self, void* ticket) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
+    cdef l0rt_plain_ticket** link = &plain.newest
     mutex_lock(&plain.mutex)
-    complete(plain, <l0rt_plain_ticket*>ticket)
+    while link[0] != NULL and link[0] != <l0rt_plain_ticket*>ticket:
+        link = &link[0].older
+    if link[0] != NULL:
+        link[0] = link[0].older
     plain.drops += 1
     mutex_unlock(&plain.mutex)
     free(ticket)
@@ -204,6 +264,7 @@ cdef int plain_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) no
     mprotect(ptr, nbytes, PROT_NONE)
     mutex_lock(&plain.mutex)
     plain.unmaps += 1
+    note(plain, TAKEN_AWAY, <uintptr_t>ptr, nbytes)
     mutex_unlock(&plain.mutex)
     return 0
 
@@ -226,6 +287,7 @@ plain_ops.piece_create = plain_piece_create
 plain_ops.piece_destroy = plain_piece_destroy
 plain_ops.piece_map = plain_piece_map
 plain_ops.piece_unmap = plain_piece_unmap
+plain_ops.order = plain_order
 
 
 @cython.final
@@ -248,15 +310,38 @@ cdef class PlainMemory(Memory):
         self.self = &self.plain
 
     def __dealloc__(self):
+        cdef l0rt_plain_order* order
+        while self.plain.newest_order != NULL:
+            order = self.plain.newest_order
+            self.plain.newest_order = order.older
+            free(order)
+        free(self.plain.notes)
         mutex_destroy(&self.plain.mutex)
 
     def refuse(self, times, code=FULL):
         """Let the next ``times`` reservations answer ``code``; ``code`` 1 means out of memory."""
         self.plain.refusal, self.plain.refusals = code, times
 
-    def fail(self, record=0, wait=0):
-        """Let record and wait answer these codes from now on."""
-        self.plain.record_code, self.plain.wait_code = record, wait
+    def fail(self, record=0, wait=0, order=0):
+        """Let record, wait and order answer these codes from now on."""
+        self.plain.record_code, self.plain.wait_code, self.plain.order_code = record, wait, order
+
+    def work(self):
+        """A stream is given work: return its number, which that of every later ticket is above."""
+        self.plain.number += 1
+        return self.plain.number
+
+    def watch(self):
+        """Return what happened since the last call, as ``(kind, subject, number)``: a stream has recorded a ticket (0),
+        is ordered behind one (1), has come so far (2); so many bytes at an address were taken away (3)."""
+        cdef int64_t i
+        mutex_lock(&self.plain.mutex)       # whoever holds it never wants the GIL
+        self.plain.is_watched = True
+        notes = [(self.plain.notes[i].kind, self.plain.notes[i].subject, self.plain.notes[i].number)
+                 for i in range(self.plain.note_count)]
+        self.plain.note_count = 0
+        mutex_unlock(&self.plain.mutex)
+        return notes
 
     def refuse_map(self, nth):
         """Let the ``nth`` map from now on find no memory."""
@@ -285,7 +370,7 @@ cdef class PlainMemory(Memory):
                     ticket = ticket.older
                 if oldest == NULL:
                     break
-                complete(&self.plain, oldest)
+                complete(&self.plain, oldest.stream, oldest.number)
                 finished += 1
                 left -= 1
             mutex_unlock(&self.plain.mutex)
@@ -300,6 +385,7 @@ cdef class PlainMemory(Memory):
             "releases": self.plain.releases,
             "records": self.plain.records,
             "waits": self.plain.waits,
+            "orders": self.plain.orders,
             "drops": self.plain.drops,
             "ranges": self.plain.ranges,
             "pieces": self.plain.pieces,

@@ -7,12 +7,15 @@ from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.allocator cimport Pool
-from l0rt.runtime.current cimport current_device, thread_record
-from l0rt.runtime.device_allocator cimport raise_status, routes_change, trim
+from l0rt.runtime.current cimport current_device, current_stream, thread_record
+from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
 from l0rt.runtime.heap cimport block_find
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
+from l0rt.runtime.lane cimport Lane
+from l0rt.runtime.pending cimport block_mark, block_order
+from l0rt.runtime.routes cimport routes_change
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.streampool cimport device_synchronize
@@ -164,7 +167,7 @@ def pointer_info(size_t ptr):
     cdef int i
     if block == NULL:
         return None
-    stream = <l0rt_stream*>block.arena.stream
+    stream = <l0rt_stream*>block_order(block)
     for i in range(device_total()):
         if block.arena.heap == device_record(i).heap or block.arena.heap == device_record(i).host_heap:
             return {
@@ -182,6 +185,19 @@ def pool_of(id):
     """Return the `MemPool` with this ``id``, None if there is none any more."""
     found = _living.get(id)
     return None if found is None else found()
+
+
+def record_use(size_t ptr, Lane stream=None):
+    """A stream, or the current one, has used the allocation around an address: see `Buffer.record_use`."""
+    cdef l0rt_block* block = block_find(<void*>ptr)
+    cdef l0rt_stream* on
+    cdef int status = L0RT_INVALID_POINTER
+    if block != NULL:
+        on = stream.ptr if stream is not None else current_stream(-1)
+        with nogil:
+            status = block_mark(block, on)
+    if status != L0RT_OK:
+        raise_status(status, <void*>ptr)
 
 
 STATES = ("inactive", "inactive", "inactive", "active_allocated", "active_allocated", "active_allocated",

@@ -23,6 +23,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         int (*piece_destroy)(void* self, void* piece, size_t nbytes) noexcept nogil
         int (*piece_map)(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil
         int (*piece_unmap)(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil
+        int (*order)(void* self, void* stream, void* ticket) noexcept nogil
     enum:
         L0RT_OK
         L0RT_OUT_OF_MEMORY
@@ -60,10 +61,15 @@ cdef enum:
     HELD = 8                        # the same, while memory is mapped there or unmapped
     SOLE = 9                        # allocated, and alone in its segment, which is given back with it
 
+cdef struct l0rt_use:
+    void* stream
+    void* ticket                    # of a marked use: behind it; NULL: it is complete
+    bint is_marked                  # told with its moment; else all counts that the stream is given before the free
+
 cdef struct l0rt_uses:              # the other streams that use a block
     int count
     int room
-    void* streams[1]
+    l0rt_use entries[1]
 
 cdef struct l0rt_block:
     # the first line is all that a hit touches
@@ -82,7 +88,8 @@ cdef struct l0rt_block:
     l0rt_segment* segment
     uint64_t epoch                  # while free: the arena's when it was freed or merged
     bint is_oversize                # allocated, and counted as such
-    void* padding[2]                # two cache lines
+    void* order                     # handed over to this stream, which is not its arena's; NULL: it was not
+    void* padding[1]                # two cache lines
 
 cdef struct l0rt_granule:           # of a range: the piece of memory that is mapped here
     void* piece
@@ -143,6 +150,7 @@ cdef struct l0rt_tuning:
     uint8_t divisions[16]           # so many steps between two powers of two: of 1 MiB or less, 2 MiB, ... 32 GiB
     bint segmented                  # grow by ordinary segments although there is virtual memory,
     bint torch_segments             # of torch's sizes, kept until memory runs out
+    bint is_async                   # blocks pass between streams before more is taken; the host never waits
     uint64_t sole_from              # from this size on nothing is cached: given back once it is free; 0: all is cached
 
 cdef struct l0rt_owner:             # of a private pool's arenas

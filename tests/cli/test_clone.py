@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+
 from helpers.process import run
 
 SCRIPT = "import sys; from l0rt.cli import main; sys.exit(main())"

@@ -1,8 +1,9 @@
 """A state machine: whatever is done in whatever order, the allocator agrees with a model that counts the slow way.
 
-After every step no two live blocks overlap, every byte is what its owner wrote, memory that other streams use is not
-handed out, the counters are the model's, and memory taken is memory in use. The slice of CI is short; L0RT_TEST_SOAK=1
-makes 100,000 operations and more.
+After every step no two live blocks overlap, every byte is what its owner wrote, no memory is handed out or taken away
+before its last use is done (the plain memory tells who recorded, waited and finished what, and `Order` draws the
+conclusions), the counters are the model's, and memory taken is memory in use. The slice of CI is short;
+L0RT_TEST_SOAK=1 makes 100,000 operations and more.
 """
 
 import ctypes
@@ -29,7 +30,53 @@ SIZES = st.one_of(
 CONFIGURATIONS = st.sampled_from((
     {}, {"expandable_segments": False}, {"segments": "torch"}, {"roundup_power2_divisions": 4},
     {"expandable_segments": False, "max_split_size_mb": 20}, {"garbage_collection_threshold": 0.5},
+    {"backend": "async"}, {"backend": "async", "expandable_segments": False},
 ))  # fmt: skip
+RECORDED, ORDERED, DONE, TAKEN_AWAY = range(4)
+
+
+class Order:
+    """Which work is behind which, and which is done: every use of memory is a stream and a number."""
+
+    def __init__(self, memory):
+        self.memory = memory
+        self.memory.watch()
+        self.behind = {}                        # stream: {other stream: up to this number}
+        self.tickets = {}                       # number: what its stream was behind, and itself
+        self.done = {}                          # stream: up to this number
+        self.uses = []                          # [start, end, stream, number] of memory that is free
+
+    def follow(self):
+        """Take in what happened since the last time; memory that was taken away must be done with."""
+        for kind, subject, number in self.memory.watch():
+            if kind == RECORDED:
+                self.tickets[number] = {**self.behind.get(subject, {}), subject: number}
+            elif kind == ORDERED:
+                self.merge(self.behind.setdefault(subject, {}), self.tickets[number])
+            elif kind == DONE:
+                self.merge(self.done, {subject: number})
+            else:
+                self.take(subject, subject + number, lambda stream, n: self.done.get(stream, 0) >= n)
+
+    @staticmethod
+    def merge(into, what):
+        for stream, number in what.items():
+            into[stream] = max(into.get(stream, 0), number)
+
+    def hand_out(self, start, end, stream):
+        """All that used this memory is done, or ``stream`` comes behind it."""
+        behind = self.behind.get(stream, {})
+        self.take(start, end, lambda s, n: s == stream or self.done.get(s, 0) >= n or behind.get(s, 0) >= n)
+
+    def take(self, start, end, is_safe):
+        left = []
+        for low, high, stream, number in self.uses:
+            if high <= start or end <= low:
+                left.append([low, high, stream, number])
+                continue
+            assert is_safe(stream, number), f"stream {stream} may still use {max(low, start):#x}"
+            left += [[a, b, stream, number] for a, b in ((low, start), (end, high)) if a < b]
+        self.uses = left
 
 
 class Machine(RuleBasedStateMachine):
@@ -40,7 +87,8 @@ class Machine(RuleBasedStateMachine):
         self.memory = PlainMemory(capacity=CAPACITY, virtual=self.virtual)
         self.allocator = Allocator(self.memory)
         self.pools = {None: None, "private": Pool(), "generous": Pool(use_on_oom=True), "whole": Pool(no_split=True)}
-        self.live = {}                          # address: [size, requested, value, stream, users]
+        self.order = Order(self.memory)
+        self.live = {}                          # address: [size, requested, value, stream, {stream: its last work}]
         self.refused = False
         self.count = self.bytes = self.peak = 0
 
@@ -55,30 +103,48 @@ class Machine(RuleBasedStateMachine):
         start, size, requested = self.allocator.find(address)
         assert (start, requested) == (address, nbytes)
         assert size >= nbytes
+        self.order.follow()
+        self.order.hand_out(address, address + size, stream)
         ctypes.memset(address, value, nbytes)
-        self.live[address] = [size, nbytes, value, stream, set()]
+        self.live[address] = [size, nbytes, value, stream, {stream: self.memory.work()} if stream else {}]
         self.bytes += size
         self.peak = max(self.peak, self.bytes)
         self.count += 1
 
     @precondition(lambda self: self.live)
-    @rule(data=st.data())
-    def free(self, data):
+    @rule(data=st.data(), on=st.sampled_from((None, None, None, 1, 2, 3)))
+    def free(self, data, on):
         address = data.draw(st.sampled_from(sorted(self.live)))
-        size, nbytes, value, stream, users = self.live.pop(address)
+        size, nbytes, value, stream, uses = self.live.pop(address)
         assert ctypes.string_at(address, nbytes) == bytes([value]) * nbytes
-        self.allocator.free(address)
+        if on is not None and stream:
+            uses[on] = self.memory.work()       # freed behind that
+        self.order.follow()
+        self.order.uses += [[address, address + size, user, number] for user, number in uses.items()]
+        self.allocator.free(address, on)
         with pytest.raises(ValueError, match="freed already|is not the address"):
             self.allocator.free(address)
         self.bytes -= size
 
     @precondition(lambda self: self.live)
-    @rule(data=st.data(), stream=STREAMS)
-    def use(self, data, stream):
+    @rule(data=st.data())
+    def work(self, data):
         address = data.draw(st.sampled_from(sorted(self.live)))
-        self.allocator.record_stream(address, stream)
-        if stream != self.live[address][3]:
-            self.live[address][4].add(stream)
+        stream, uses = self.live[address][3:]
+        if stream:
+            uses[stream] = self.memory.work()
+
+    @precondition(lambda self: self.live)
+    @rule(data=st.data(), stream=STREAMS, is_marked=st.booleans())
+    def use(self, data, stream, is_marked):
+        address = data.draw(st.sampled_from(sorted(self.live)))
+        own, uses = self.live[address][3:]
+        if stream:
+            uses[stream] = self.memory.work()
+        if is_marked or (stream == 0 and own):
+            self.allocator.record_use(address, stream)
+        else:
+            self.allocator.record_stream(address, stream)
 
     @rule(on=st.booleans())
     def hold(self, on):
@@ -98,6 +164,10 @@ class Machine(RuleBasedStateMachine):
     def tune(self, values):
         self.allocator.tune(allocconf.make(**values))
 
+    @rule(on=st.booleans())
+    def refuse_order(self, on):
+        self.memory.fail(order=7 if on else 0)
+
     @rule(times=st.integers(1, 3))
     def refuse(self, times):
         self.refused = True
@@ -116,6 +186,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def agrees(self):
+        self.order.follow()
         stats = self.allocator.stats()
         assert stats["allocation.all.current"] == len(self.live)
         assert stats["allocation.all.allocated"] == self.count
@@ -147,6 +218,7 @@ class Machine(RuleBasedStateMachine):
         self.memory.hold(False)
         self.memory.refuse(0)
         self.memory.refuse_map(0)
+        self.memory.fail()
         for address in self.live:
             self.allocator.free(address)
         self.memory.finish()
@@ -154,6 +226,8 @@ class Machine(RuleBasedStateMachine):
         counters = self.memory.counters
         assert self.allocator.reserved_bytes == counters["used"] == counters["pieces"] == counters["ranges"] == 0
         assert counters["reserves"] == counters["releases"]
+        assert counters["records"] == counters["drops"]
+        self.order.follow()
 
 
 @pytest.mark.parametrize("virtual", [0, 1 << 30], ids=["segments", "ranges"])
