@@ -86,7 +86,9 @@ cdef int synchronize_all(l0rt_device* device, uint64_t timeout_ns, bint adopted)
         stream = next_stream(device, stream)
         if stream == NULL:
             return 1
-        if (l0rt_load64(&stream.issued) == 0 and not l0rt_load_int(&stream.shared)) or (stream.kind == STREAM_ADOPTED and not adopted):
+        if l0rt_load64(&stream.issued) == 0 and not l0rt_load_int(&stream.shared):
+            continue
+        if stream.kind == STREAM_ADOPTED and not adopted:
             continue
         if timeout_ns != UINT64_MAX:
             spent = min(host_clock_ns() - start, timeout_ns)

@@ -378,7 +378,7 @@ print(acc.stream_pool.state(0)["open"], acc.stream_pool.state(1)["open"])
 
 
 def test_a_hung_device_and_a_daemon_thread_are_left_to_the_system_at_exit():
-    """Several at once, for the thread has to look up between the driver's end and the process's, which load draws out."""
+    """Several at once: the thread has to look up between the driver's end and the process's, which load draws out."""
     code = """
 import threading
 import l0rt, l0rt.accelerator as acc

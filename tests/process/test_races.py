@@ -17,8 +17,6 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory):
-    import os
-
     if os.environ.get("L0RT_TEST_SOAK") != "1":
         pytest.skip("a build of its own takes minutes: make tsan-python, or make soak")
     return races.build(tmp_path_factory.mktemp("tsan"))

@@ -296,7 +296,8 @@ e = s.record_event()
 assert not e.query() and not s.query()
 t.wait_event(e); t.wait_stream(s); acc.wait_all(e, stream=t); acc.wait_all(s, t, stream=acc.Stream())
 y.copy_from(x, stream=t); h.copy_from(y, non_blocking=True, stream=t); y.copy_from(h, non_blocking=True, stream=t)
-y.fill(2, stream=t); y.fill(pattern=b"12345678", stream=t); t.record_event(l0rt.Event(enable_timing=True)); e.record(t); e.wait(s)
+y.fill(2, stream=t); y.fill(pattern=b"12345678", stream=t); t.record_event(l0rt.Event(enable_timing=True))
+e.record(t); e.wait(s)
 x.record_stream(t); s.add_callback(print); s.native_handle
 for _ in range(100): e.record(s); t.wait_event(e)
 assert not acc.wait_all(e, timeout=0) and acc.wait_any(s, t, timeout=0) is None
