@@ -72,9 +72,11 @@ def warm_up():
             if library() is None:
                 return
             acc.Event().record(acc.stream_pool.copy_stream())
-            for engine in ("compute", "copy"):
-                with acc.stream_pool.lease(engine=engine) as leased:
-                    acc.Event().record(leased)
+            with acc.stream_pool.lease(engine="copy") as leased:
+                acc.Event().record(leased)
+            with acc.stream_pool.lease() as leased, acc.stream_pool.lease() as another:
+                acc.Event().record(leased)
+                acc.Event().record(another)
             for priority in (-1, 0, 1):
                 for _ in range(POOL_STREAMS):
                     acc.Event().record(acc.Stream(priority=priority))

@@ -22,7 +22,7 @@ OPTIONAL = [name for name, _, required in table.entry_points() if not required a
 
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_a_function_that_is_there_and_refuses_has_a_fallback(name):
-    """Trap 4: the pointer is not NULL, and the answer is UNSUPPORTED_FEATURE; an error where just that was asked for."""
+    """Trap 4: the pointer is not NULL, the answer is UNSUPPORTED_FEATURE; an error where just that was asked for."""
     code = """
 import l0rt, l0rt.accelerator as acc
 x, y, out = l0rt.empty(4096), l0rt.empty(4096), bytearray(4096)
