@@ -5,7 +5,7 @@ PIP := $(BIN)/pip install --quiet --no-build-isolation --no-deps
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-c asan tsan bench lint soak clean
+.PHONY: build debug test test-c asan tsan tsan-python bench lint soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -37,6 +37,10 @@ lint: $(READY)
 test-c: ; @+$(MAKE) -C l0rt/cpu_driver/test test
 asan: ; @+$(MAKE) -C l0rt/cpu_driver/test $@
 tsan: ; @+$(MAKE) -C l0rt/cpu_driver/test $@
+
+# The extension modules under the thread sanitizer, built for it alone.
+tsan-python: build
+	L0RT_TEST_SOAK=1 $(BIN)/pytest tests/process/test_races.py
 
 clean:
 	rm -rf build dist *.egg-info

@@ -42,6 +42,8 @@ FLAVOURS = {
     "debug": ["-O0", "-g"],
     "tsan": ["-O1", "-g", "-fsanitize=thread"],
 }
+if FLAVOUR not in FLAVOURS:
+    raise SystemExit(f"L0RT_BUILD={FLAVOUR!r} is not valid: expected debug, tsan, or nothing for a release build")
 if FLAVOUR == "debug":
     DIRECTIVES["linetrace"] = True
 C_FLAGS = [*FLAVOURS[FLAVOUR], "-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]

@@ -138,6 +138,21 @@ def record_query_wait(lab):
     )
 
 
+def events_alive(lab, count):
+    """What an event costs while many others are kept, each with its native event."""
+    stream, event = acc.Stream(), l0rt.Event()
+    kept = [stream.record_event() for _ in range(count)]
+    stream.synchronize()
+    yield Work(python("e.record(s); e.query(); e.synchronize()", e=event, s=stream), most=AT_ONCE)
+    del kept
+
+
+for count in (100, 100_000):
+    budget = {"times": (1.3, "event.alive.100.python")} if count > 100 else {}
+    text = f"e.record(s); e.query(); e.synchronize() while {count} recorded events are kept"
+    row(f"event.alive.{count}.python", text, count, **budget)(events_alive)
+
+
 @row("event.elapsed_time.python", "start.elapsed_time(end)")
 def elapsed_time(lab):
     start, end = l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)

@@ -179,10 +179,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         raise TypeError("an Event cannot be pickled")
 
     def __repr__(self):
-        if self.slot == NULL:
-            state = "not recorded"
-        else:
-            state = "complete" if l0rt_load_int(&self.slot.complete) else "recorded"
+        complete = self.slot != NULL and l0rt_load_int(&self.slot.complete)
+        state = "not recorded" if self.slot == NULL else "complete" if complete else "recorded"
         return f"<l0rt.Event device={self.device} {state}>"
 
     def __dealloc__(self):

@@ -2,7 +2,8 @@
 
 import sys
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from l0rt.runtime.devices cimport device_at, device_total
 from l0rt.runtime.lane cimport progress
@@ -18,11 +19,17 @@ cdef str name_of(l0rt_stream* stream):
 cdef list waits_of(l0rt_stream* stream, uint64_t done):
     """One line for each remembered wait that the stream may still be in."""
     cdef l0rt_waited* wait
+    cdef l0rt_waited last[4]
     cdef uint64_t have
-    cdef uint32_t i
+    cdef uint32_t i, waits
+    if pthread_mutex_trylock(&stream.lock) != 0:    # not waited for: an append holds it, which may block
+        return ["    a command is being appended"]
+    waits = stream.waits
+    memcpy(last, stream.waited, sizeof(last))
+    pthread_mutex_unlock(&stream.lock)
     lines = []
-    for i in range(max(<int>stream.waits - 4, 0), stream.waits):
-        wait = &stream.waited[i % 4]
+    for i in range(4):
+        wait = &last[(waits + i) % 4]       # oldest first
         if wait.seq > done and wait.stream != NULL:
             have = l0rt_load64(&wait.stream.done)
             if have < wait.stream_seq:

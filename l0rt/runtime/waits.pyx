@@ -70,8 +70,18 @@ cdef int refuse(l0rt_device* device) except -1 nogil:
         raise RuntimeError("l0rt was shut down")
 
 
+cdef void stay_if_left() noexcept nogil:
+    """Never return once the interpreter has left while this daemon thread was in the driver.
+
+    There is nobody to tell anything any more: to take the GIL then crashes. The process ends around this thread.
+    """
+    while not table.alive:
+        nap(WAIT_BLOCK, UINT64_MAX, UINT64_MAX)
+
+
 cdef int device_fails(l0rt_device* device, int result) except -1 nogil:
-    """Raise the driver's ``result``; a lost device stays lost."""
+    """Raise the driver's ``result``; a lost device stays lost. A driver that was shut down answers errors, too."""
+    stay_if_left()
     if is_device_lost(<ze_result_t>result):
         l0rt_store_int(&device.lost, 1)
     return raise_result(<ze_result_t>result)
@@ -79,8 +89,7 @@ cdef int device_fails(l0rt_device* device, int result) except -1 nogil:
 
 cdef int check_device(l0rt_device* device) except -1 nogil:
     cdef ze_result_t r
-    while not table.alive:      # the interpreter left while this daemon thread waited: it cannot be told any more
-        nap(WAIT_BLOCK, UINT64_MAX, UINT64_MAX)
+    stay_if_left()
     if l0rt_load_int(&device.lost):
         return refuse(device)
     if device.caps.device_status:

@@ -74,6 +74,9 @@ def warm_up():
             acc.Event().record(acc.stream_pool.copy_stream())
             with acc.stream_pool.lease(engine="copy") as leased:
                 acc.Event().record(leased)
+            with acc.stream_pool.lease() as leased, acc.stream_pool.lease() as another:
+                acc.Event().record(leased)
+                acc.Event().record(another)
             for priority in (-1, 0, 1):
                 for _ in range(POOL_STREAMS):
                     acc.Event().record(acc.Stream(priority=priority))

@@ -175,8 +175,31 @@ def start(code, extra):
 HANG = {"L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang"}
 
 
-@pytest.mark.parametrize("wait", ["acc.synchronize()", "s.synchronize()", "e.synchronize()"])
+def in_time(measure, seconds, tries=5):
+    """Does ``measure()`` return less than ``seconds`` in one of a few tries?
+
+    What is promised is l0rt's own delay. A machine with more to do than processors adds to it whenever it likes, so one
+    try says nothing; a wait that is deaf, or looks up too seldom, is late in every one.
+    """
+    return any(measure() < seconds for _ in range(tries))
+
+
+
+
+WAITS = [
+    "acc.synchronize()",
+    "s.synchronize()",
+    "e.synchronize()",
+    "acc.wait_any(e)",
+    "acc.wait_all(e)",
+    "s.synchronize(timeout=3600)",
+    *(f"s.synchronize(policy={policy!r})" for policy in ("spin", "yield", "block")),
+]
+
+
+@pytest.mark.parametrize("wait", WAITS)
 def test_control_c_interrupts_a_wait_that_never_ends(wait):
+    """Trap 24. From the signal to the end of the process: the interrupt, its handling, and the exit."""
     code = f"""
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background had it ignored
@@ -190,13 +213,43 @@ except KeyboardInterrupt:
     print("interrupted")
 import os; os._exit(0)
 """
-    with start(code, HANG) as child:
-        assert child.stdout.readline() == "waiting\n"
-        child.send_signal(signal.SIGINT)
-        begun = time.monotonic()
-        out, err = child.communicate(timeout=60)
-    assert (child.returncode, out, err) == (0, "interrupted\n", "")
-    assert time.monotonic() - begun < 30  # far above the promised second: a hang is what fails here
+
+    def from_signal_to_exit():
+        with start(code, HANG) as child:
+            assert child.stdout.readline() == "waiting\n"
+            begun = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=60)
+            took = time.monotonic() - begun
+        assert (child.returncode, out, err) == (0, "interrupted\n", "")
+        return took
+
+    assert in_time(from_signal_to_exit, 1.0)
+
+
+def test_a_timeout_is_kept():
+    """Never too early, and late by milliseconds only: the longest nap is one."""
+    code = """
+import time
+import l0rt, l0rt.accelerator as acc
+s, e, x = acc.Stream(), l0rt.Event(), l0rt.empty(64)
+x.fill(0, stream=s); e.record(s)
+waits = {"s": s.synchronize, "e": e.synchronize, "acc": acc.synchronize,
+         "all": lambda **k: acc.wait_all(e, s, **k), "any": lambda **k: acc.wait_any(e, s, **k) is not None}
+for name, wait in waits.items():
+    for policy in (None, "spin", "yield", "block") if name != "acc" else (None,):
+        how = {} if policy is None else {"policy": policy}
+        for limit in (0, 0.001, 0.03, 0.15):
+            late = []
+            while len(late) < 5 and not (late and min(late) < 0.02):
+                begun = time.monotonic()
+                assert wait(timeout=limit, **how) is False
+                late.append(time.monotonic() - begun - limit)
+                assert late[-1] >= 0, (name, policy, limit, late)
+            assert min(late) < 0.02, (name, policy, limit, late)
+import os; os._exit(0)
+"""
+    assert outcome(run_python(code, {**CPU, **HANG}, timeout=120)) == QUIET
 
 
 def test_a_timeout_returns_and_a_hung_device_does_not_keep_the_process():
@@ -325,6 +378,7 @@ print(acc.stream_pool.state(0)["open"], acc.stream_pool.state(1)["open"])
 
 
 def test_a_hung_device_and_a_daemon_thread_are_left_to_the_system_at_exit():
+    """Several at once: the thread has to look up between the driver's end and the process's, which load draws out."""
     code = """
 import threading
 import l0rt, l0rt.accelerator as acc
@@ -337,4 +391,6 @@ def wait():
 threading.Thread(target=wait, daemon=True).start()
 started.wait()
 """
-    assert outcome(run_python(code, {**CPU, **HANG}, timeout=120)) == QUIET
+    children = [start(code, HANG) for _ in range(8)]
+    ends = [(*child.communicate(timeout=300), child.returncode) for child in children]
+    assert ends == [("", "", 0)] * 8

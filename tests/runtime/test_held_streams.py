@@ -68,6 +68,22 @@ def test_leases_begin_and_end_once():
 
 
 @pytest.mark.checks_data
+def test_a_lease_that_ends_with_work_pending_does_all_of_it():
+    """The list stays, whoever leases it next: nothing is destroyed under its work, and nothing of it overtakes."""
+    x, out = l0rt.empty(16 << 20), np.empty(16 << 20, "u1")
+    acc.synchronize()
+    for i in range(1, 20):
+        with acc.stream_pool.lease() as s:
+            x.fill(i, stream=s)
+            e = s.record_event()
+        del s
+        gc.collect()
+        with acc.stream_pool.lease() as t:
+            t.wait_event(e)
+            assert (x.copy_to(out, stream=t) == i).all()
+
+
+@pytest.mark.checks_data
 def test_a_copy_engine_copies_and_fills_with_any_pattern():
     s = acc.stream_pool.copy_stream()
     assert s == acc.stream_pool.copy_stream(0)

@@ -250,8 +250,43 @@ assert "stream 33 of device 0: 0 of" in acc.stuck_report(0) and "stream 33 of de
     assert outcome(code, HANG) == QUIET
 
 
+def test_a_stuck_stream_with_an_append_that_blocks_says_so():
+    code = """
+import sys, threading
+import l0rt, l0rt.accelerator as acc
+s, x, begun = acc.Stream(), l0rt.empty(64), threading.Event()
+x.fill(0, stream=s)
+def work():
+    begun.set()
+    x.fill(1, stream=s)
+sys.setswitchinterval(1000)
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+report = acc.stuck_report()
+assert "a command is being appended" in report, report
+import os; os._exit(0)
+"""
+    fail = "zeCommandListAppendMemoryFill:1:hang,zeCommandListAppendMemoryFill:2:slow=3000"
+    assert outcome(code, {**CPU, "L0RT_CPU_FAIL": fail}) == QUIET
+
+
+def test_a_long_fill_is_still_running_when_it_and_the_record_return():
+    """A machine that stops this thread for as long as the fill takes may spoil a try: a call that waits spoils each."""
+    s, x = acc.Stream(), l0rt.empty(1 << 30)
+    for i in range(5):
+        x.fill(i, stream=s)
+        e = s.record_event()
+        pending = not e.query() and not s.query()
+        assert s.synchronize(timeout=300)
+        if pending:
+            break
+    assert pending
+    if os.environ.get("L0RT_TEST_NO_DATA") != "1":
+        assert e.query()
+
+
 def test_nothing_is_secretly_synchronous():
-    """After a fill that takes its time, everything asynchronous returns while the work still runs."""
+    """After a fill that never ends, everything asynchronous returns: whatever waited for it would hang."""
     code = """
 import l0rt, l0rt.accelerator as acc
 s, t = acc.Stream(), acc.Stream()
@@ -261,9 +296,20 @@ e = s.record_event()
 assert not e.query() and not s.query()
 t.wait_event(e); t.wait_stream(s); acc.wait_all(e, stream=t); acc.wait_all(s, t, stream=acc.Stream())
 y.copy_from(x, stream=t); h.copy_from(y, non_blocking=True, stream=t); y.copy_from(h, non_blocking=True, stream=t)
-y.fill(2, stream=t); t.record_event(l0rt.Event(enable_timing=True)); e.record(t); e.wait(s)
+y.fill(2, stream=t); y.fill(pattern=b"12345678", stream=t); t.record_event(l0rt.Event(enable_timing=True))
+e.record(t); e.wait(s)
 x.record_stream(t); s.add_callback(print); s.native_handle
 for _ in range(100): e.record(s); t.wait_event(e)
+assert not acc.wait_all(e, timeout=0) and acc.wait_any(s, t, timeout=0) is None
+with acc.stream_pool.lease() as leased, leased:
+    leased.wait_event(e); z = l0rt.empty(1 << 20); z.fill(3); z.copy_from(x); leased.record_event(l0rt.Event())
+    acc.current_stream(); acc.stuck_report(); del z
+copies = acc.stream_pool.copy_stream()
+copies.wait_stream(s); y.copy_from(x, stream=copies); y.copy_to(h, non_blocking=True, stream=copies)
+other = acc.Stream(1); w = l0rt.empty(1 << 20, stream=other)
+other.wait_event(e); w.fill(1, stream=other); other.record_event(); del w
+acc.Event().record(s); acc.set_stream(t); acc.memory_stats(); l0rt.Event(blocking=True).record(t)
+b = l0rt.empty(4096, stream=s); b.record_stream(t); b.free(); l0rt.empty(8 << 20, stream=t).free()
 del e, x, y, h
 l0rt.empty(1 << 20, stream=t)
 print("asynchronous")

@@ -1,0 +1,184 @@
+"""Traps of Level Zero's drivers that a test on the interface does not show: see tests/layout/test_traps.py."""
+
+import pytest
+from l0rt.ze import table
+
+from helpers.process import run_python
+from helpers.rings import TESTS
+
+CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_DEVICES": "2"}
+QUIET = (0, "", "")
+
+
+def outcome(code, env=CPU):
+    result = run_python(code, env, timeout=300)
+    return result.returncode, result.stdout, result.stderr
+
+
+# Who can map memory can unmap it, and the last one is the loader's: no driver answers for it.
+NEVER_REFUSED = {"zeVirtualMemFree", "zeVirtualMemUnmap", "zePhysicalMemDestroy", "zelLoaderTranslateHandle"}
+OPTIONAL = [name for name, _, required in table.entry_points() if not required and name not in NEVER_REFUSED]
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_a_function_that_is_there_and_refuses_has_a_fallback(name):
+    """Trap 4: the pointer is not NULL, the answer is UNSUPPORTED_FEATURE; an error where just that was asked for."""
+    code = """
+import l0rt, l0rt.accelerator as acc
+x, y, out = l0rt.empty(4096), l0rt.empty(4096), bytearray(4096)
+s, e, f = acc.Stream(), l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
+e.record(s)
+x.fill(7, stream=s)
+f.record(s)
+acc.current_stream().wait_event(f)
+y.copy_from(x)
+assert bytes(y.copy_to(out)) == bytes([7]) * 4096
+assert e.elapsed_time(f) >= 0
+s.synchronize(); acc.synchronize(); assert s.query()
+l0rt.empty(64, kind="shared").free()
+l0rt.xpu.get_device_properties()
+acc.get_memory_info()
+try:
+    e.host_time()
+except NotImplementedError as error:
+    assert "UNSUPPORTED_FEATURE" in str(error)
+"""
+    assert outcome(code, {**CPU, "L0RT_CPU_FAIL": f"{name}:1:ERROR_UNSUPPORTED_FEATURE"}) == QUIET
+
+
+@pytest.mark.parametrize(
+    ("function", "append"),
+    [
+        ("zeCommandListAppendMemoryFill", "x.fill(1, stream=s)"),
+        ("zeCommandListAppendMemoryCopy", "x.copy_from(y, stream=s)"),
+        ("zeCommandListAppendSignalEvent", "s.record_event()"),
+        ("zeCommandListAppendWaitOnEvents", "s.wait_event(e)"),
+    ],
+)
+def test_an_append_that_blocks_lets_other_threads_run(function, append):
+    """Trap 25. No thread is made to give the GIL up: that another runs means that the call was made without it."""
+    code = f"""
+import sys, threading
+import l0rt, l0rt.accelerator as acc
+s, t, x, y = acc.Stream(), acc.Stream(), l0rt.empty(64), l0rt.empty(64)
+s.native_handle
+e, begun, over = l0rt.Event(), threading.Event(), []
+SLOW
+def work():
+    begun.set()
+    {append}
+    over.append(1)
+sys.setswitchinterval(1000)
+thread = threading.Thread(target=work)
+thread.start()
+begun.wait()
+assert not over
+thread.join()
+assert over
+"""
+    # To wait for something, something must have been recorded: then the wait's first call is the slow one all the same.
+    prepare = "e.record(t)" if "Wait" in function else ""
+    fail = {"L0RT_CPU_FAIL": f"{function}:1:slow=3000"}
+    assert outcome(code.replace("SLOW", prepare), {**CPU, **fail}) == QUIET
+
+
+def test_a_pool_of_no_events_is_never_asked_for():
+    """Trap 26: some drivers abort on it. The CPU driver refuses it, and every way to an event goes well on it."""
+    code = """
+import ctypes
+import l0rt, l0rt.accelerator as acc
+from l0rt.runtime import devices
+s = acc.Stream()
+s.synchronize()
+class Desc(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p if name == "pNext" else ctypes.c_uint32)
+                for name in ("stype", "pNext", "flags", "count")]
+ze, pool, none = ctypes.CDLL(l0rt.cpu_driver_path()), ctypes.c_void_p(), Desc(0x10, None, 1, 0)
+context = ctypes.c_void_p(devices._context_of[0].handle)
+assert ze.zeEventPoolCreate(context, ctypes.byref(none), 0, None, ctypes.byref(pool)) != 0
+for options in ({}, {"enable_timing": True}, {"interprocess": True}, {"blocking": True}):
+    l0rt.Event(**options)                       # dropped without a record
+    event = l0rt.Event(**options)
+    event.record(s)
+    s.wait_event(event)
+acc.wait_all(stream=s)
+s.wait_stream(acc.Stream())
+s.synchronize()
+"""
+    for events in ("pool", "cb"):
+        assert outcome(code, {**CPU, "L0RT_EVENTS": events}) == QUIET
+
+
+def test_ten_thousand_streams_and_events_do_not_exhaust_the_process():
+    """Trap 36: a list or a pool for each would use up the system's mappings."""
+    code = f"""
+import sys
+sys.path.insert(0, {str(TESTS)!r})
+import l0rt, l0rt.accelerator as acc
+from helpers.ledger import live
+def mappings():
+    return sum(1 for _ in open("/proc/self/maps"))
+l0rt.Event().record()
+acc.synchronize()
+before = mappings()
+streams = [acc.Stream(priority=i % 3 - 1) for i in range(10_000)]
+events = [s.record_event() for s in streams]
+for s, e in zip(streams, reversed(events)):
+    s.wait_event(e)
+for i in range(10_000):
+    with acc.stream_pool.lease() as s:
+        s.record_event()
+        if i % 100 == 0:        # what is in flight needs its event
+            s.synchronize()
+objects = live()
+assert objects["list"] <= 98, objects           # 3 x 32, the default stream's, a leased one's
+assert objects["event_pool"] <= 44, objects     # 256 events each
+grown = mappings() - before
+assert grown < 1000, grown                      # the system allows 65,530
+for e in events: e.synchronize()
+"""
+    assert outcome(code) == QUIET
+
+
+def test_a_second_interpreter_is_refused():
+    """Trap 22, one of its ends: interpreters that know nothing of each other would share what is kept in C."""
+    code = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import l0rt.accelerator as acc
+acc.Stream().synchronize()
+other = interpreters.create()
+try:
+    failed = interpreters.run_string(other, "import l0rt.accelerator") or ""
+except interpreters.RunFailedError as error:
+    failed = error
+assert "interpreter" in str(failed), failed
+interpreters.destroy(other)
+acc.Stream().synchronize()
+"""
+    assert outcome(code) == QUIET
+
+
+@pytest.mark.parametrize("bits", [24, 32, 36, 64])
+def test_a_clock_that_wraps_in_the_middle_of_work(bits):
+    """Trap 5, with the driver's clock: at its fastest one of 24 bits wraps 60 times a second."""
+    code = """
+import time
+import l0rt, l0rt.accelerator as acc
+s, events, x = acc.Stream(), [l0rt.Event(enable_timing=True) for _ in range(30)], l0rt.empty(1 << 20)
+begun = time.monotonic()
+for e in events:
+    e.record(s)
+    l0rt.empty(16 << 20, stream=s).fill(1, stream=s)
+    s.synchronize()
+took = (time.monotonic() - begun) * 1e3
+whole = events[0].elapsed_time(events[-1])
+parts = [a.elapsed_time(b) for a, b in zip(events, events[1:])]
+assert all(part >= 0 for part in parts), parts
+assert abs(sum(parts) - whole) < 1e-3 * took, (sum(parts), whole)
+assert 0 < whole <= took, (whole, took)
+"""
+    clock = {"L0RT_CPU_TIMESTAMP_BITS": bits, "L0RT_CPU_TIMESTAMP_HZ": 1_000_000_000}
+    assert outcome(code, {**CPU, **clock}) == QUIET
