@@ -63,5 +63,6 @@ CLASS_OF_RESULT = {
     "ERROR_UNSUPPORTED_ALIGNMENT": InvalidArgumentError,
     "ERROR_UNSUPPORTED_ENUMERATION": InvalidArgumentError,
     "ERROR_OVERLAPPING_REGIONS": InvalidArgumentError,
+    "ERROR_ADDRESS_NOT_FOUND": InvalidArgumentError,
     "ERROR_UNINITIALIZED": DriverNotFoundError,
 }

@@ -17,6 +17,7 @@ typedef enum {
   ZE_HOST_MEM_ALLOC_FLAG_BIAS_UNCACHED = 1u << 1,
   ZE_HOST_MEM_ALLOC_FLAG_BIAS_WRITE_COMBINED = 1u << 2,
   ZE_HOST_MEM_ALLOC_FLAG_BIAS_INITIAL_PLACEMENT = 1u << 3,
+  ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY = 1u << 4, /* 1.16 */
 } ze_host_mem_alloc_flag_t;
 typedef uint32_t ze_host_mem_alloc_flags_t;
 
@@ -42,6 +43,8 @@ typedef enum {
   ZE_MEMORY_ADVICE_CLEAR_NON_ATOMIC_MOSTLY = 5,
   ZE_MEMORY_ADVICE_BIAS_CACHED = 6,
   ZE_MEMORY_ADVICE_BIAS_UNCACHED = 7,
+  ZE_MEMORY_ADVICE_SET_SYSTEM_MEMORY_PREFERRED_LOCATION = 8, /* 1.7 */
+  ZE_MEMORY_ADVICE_CLEAR_SYSTEM_MEMORY_PREFERRED_LOCATION = 9, /* 1.7 */
 } ze_memory_advice_t;
 
 typedef enum {
@@ -51,7 +54,8 @@ typedef enum {
 } ze_memory_access_attribute_t;
 
 typedef enum {
-  ZE_PHYSICAL_MEM_FLAG_TBD = 1u << 0,
+  ZE_PHYSICAL_MEM_FLAG_TBD = 1u << 0, /* 1.7: _ALLOCATE_ON_DEVICE */
+  ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST = 1u << 1, /* 1.7 */
 } ze_physical_mem_flag_t;
 typedef uint32_t ze_physical_mem_flags_t;
 

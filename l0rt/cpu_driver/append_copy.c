@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gate.h"
+#include "knobs.h"
 #include "list.h"
 #include "usm.h"
 
@@ -55,6 +56,8 @@ static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, co
   if (target == NULL || pattern == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (pattern_size == 0 || (pattern_size & (pattern_size - 1)) != 0 || pattern_size > cpu_group_pattern(list->ordinal))
     return ZE_RESULT_ERROR_INVALID_SIZE;
+  if (size % pattern_size != 0 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_SIZE;
+  if ((uintptr_t)target % pattern_size != 0 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
   ze_result_t result = cpu_memory_check(target, size, true);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_FILL};
@@ -165,7 +168,9 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemAdvise(ze_command_list_handle_t han
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if ((uint32_t)advice > ZE_MEMORY_ADVICE_BIAS_UNCACHED) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  uint32_t last = cpu_knobs.neo_22_43 ? ZE_MEMORY_ADVICE_BIAS_UNCACHED
+                                      : ZE_MEMORY_ADVICE_CLEAR_SYSTEM_MEMORY_PREFERRED_LOCATION;
+  if ((uint32_t)advice > last) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   ze_result_t result = cpu_memory_check(pointer, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_NONE};

@@ -24,8 +24,9 @@ static _Atomic bool stopping;
 static bool waits_met(cpu_command *c, uint64_t *wake) {
   while (c->waits_met < c->wait_count) {
     cpu_event *event = c->waits[c->waits_met];
-    if (!cpu_event_watch(event)) {
-      uint64_t again = event->state == &event->own ? CPU_NEVER : cpu_wait_ns() + POLL;
+    bool own = event->state == &event->own;
+    if (own ? !cpu_latch_is_set(&event->state->latch) : !cpu_event_watch(event)) {
+      uint64_t again = own ? CPU_NEVER : cpu_wait_ns() + POLL;
       if (again < *wake) *wake = again;
       return false;
     }
@@ -77,23 +78,80 @@ static cpu_command *take(cpu_lane *lane, uint64_t *wake) {
   return landing(lane, wake);
 }
 
-static void leave_ring(cpu_engine *engine, cpu_lane *lane) {
+void cpu_ring_enter(cpu_lane **ring, cpu_lane *lane) {
+  if (*ring == NULL) {
+    *ring = lane->next = lane->previous = lane;
+    return;
+  }
+  lane->next = *ring;
+  lane->previous = (*ring)->previous;
+  lane->previous->next = lane->next->previous = lane;
+}
+
+/* Puts a lane on a stack that others take from as a whole. */
+static void push(cpu_lane *_Atomic *stack, cpu_lane *lane) {
+  lane->waiting = atomic_load(stack);
+  while (!atomic_compare_exchange_weak(stack, &lane->waiting, lane)) continue;
+}
+
+static void leave(cpu_lane **ring, cpu_lane *lane) {
   CPU_INVARIANT(lane->next != NULL && lane->previous != NULL);
-  if (engine->lanes == lane) engine->lanes = lane->next == lane ? NULL : lane->next;
+  if (*ring == lane) *ring = lane->next == lane ? NULL : lane->next;
   lane->next->previous = lane->previous;
   lane->previous->next = lane->next;
   lane->next = lane->previous = NULL;
 }
 
-/* Exactly the lanes with something to do are in the ring. */
-static bool ring_is_whole(const cpu_engine *engine) {
-  const cpu_lane *lane = engine->lanes;
+/* Lets the lanes go on that were stirred. */
+static void unblock(cpu_engine *engine) {
+  cpu_lane *lane = atomic_exchange(&engine->stirred, NULL);
+  while (lane != NULL) {
+    cpu_lane *next = lane->waiting;
+    leave(&engine->blocked, lane);
+    cpu_ring_enter(&engine->lanes, lane);
+    lane = next;
+  }
+}
+
+bool cpu_event_stir(cpu_event *event) {
+  if (atomic_load(&event->waiters) == NULL) return false;
+  cpu_lane *lane = atomic_exchange(&event->waiters, NULL);
+  while (lane != NULL) {
+    cpu_lane *next = lane->waiting;
+    push(&lane->engine->stirred, lane);
+    lane = next;
+  }
+  return true;
+}
+
+/* What alone holds the lane up, if that is an event of this process. */
+static cpu_event *holder(const cpu_lane *lane) {
+  const cpu_command *c = lane->head;
+  if (c == NULL || lane->flying != NULL || c->waits_met == c->wait_count) return NULL;
+  cpu_event *event = c->waits[c->waits_met];
+  return event->state == &event->own ? event : NULL;
+}
+
+/* Puts the lane aside until somebody sets the event. It is announced before it looks for the last time, and whoever
+ * sets the event looks for announcements after that: so one of the two sees the other. */
+static void block(cpu_engine *engine, cpu_lane *lane, cpu_event *event) {
+  leave(&engine->lanes, lane);
+  cpu_ring_enter(&engine->blocked, lane);
+  push(&event->waiters, lane);
+  if (atomic_load(&event->state->latch.set) != 0 && cpu_event_stir(event)) cpu_engines_ring();
+}
+
+/* Exactly the lanes with something to do are in the rings; one may have just what is running. */
+static bool ring_is_whole(const cpu_engine *engine, const cpu_lane *lane) {
   if (lane == NULL) return true;
+  const cpu_lane *first = lane;
+  bool may_be_empty = engine->running != NULL;
   do {
-    if (lane->engine != engine || lane->next->previous != lane || (lane->head == NULL && lane->flying == NULL))
-      return false;
+    bool empty = lane->head == NULL && lane->flying == NULL;
+    if (lane->engine != engine || lane->next->previous != lane || (empty && !may_be_empty)) return false;
+    may_be_empty = may_be_empty && !empty;
     lane = lane->next;
-  } while (lane != engine->lanes);
+  } while (lane != first);
   return true;
 }
 
@@ -127,9 +185,8 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
   }
   command->next = engine->spare;
   engine->spare = command;
-  if (lane->head == NULL && lane->flying == NULL) leave_ring(engine, lane);
-  engine->running = NULL;
-  CPU_INVARIANT_WALK(ring_is_whole(engine));
+  if (lane->head == NULL && lane->flying == NULL) leave(&engine->lanes, lane);
+  CPU_INVARIANT_WALK(ring_is_whole(engine, engine->lanes) && ring_is_whole(engine, engine->blocked));
   CPU_INVARIANT(oldest(lane) > atomic_load(&lane->finished) && oldest(lane) <= lane->submitted + 1);
   atomic_store(&lane->finished, oldest(lane) - 1);
   atomic_fetch_add(&lane->beat, 1);
@@ -142,26 +199,43 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
   pthread_mutex_lock(&engine->lock);
 }
 
+bool cpu_lane_settle(cpu_lane *lane) {
+  cpu_command *command = lane->head;
+  if (command != lane->tail || lane->flying != NULL || command->hangs || cpu_knobs.chaos) return false;
+  if (command->op != CPU_OP_NONE && command->op != CPU_OP_RESET) return false;
+  for (unsigned i = 0; i < command->wait_count; i++)
+    if (!cpu_latch_is_set(&command->waits[i]->state->latch)) return false;
+  lane->head = lane->tail = NULL;
+  if (command->signal != NULL && command->signal->timed) command->start = cpu_host_ns();
+  cpu_command_run(command);
+  complete(lane->engine, lane, command);
+  return true;
+}
+
 /* One command of one lane, beginning with the lane after the last one served. False: nothing can run now. */
 static bool serve(cpu_engine *engine, uint64_t *wake) {
   cpu_lane *lane = engine->lanes;
   if (lane == NULL) return false;
-  do {
+  for (cpu_lane *last = lane->previous, *next;; lane = next) {
+    next = lane->next;
     cpu_command *command = take(lane, wake);
     if (command != NULL) {
-      engine->lanes = lane->next;
+      engine->lanes = next;
       engine->running = command;
       if (command->op != CPU_OP_NONE) {
         pthread_mutex_unlock(&engine->lock);
         cpu_command_run(command);
         pthread_mutex_lock(&engine->lock);
       }
+      engine->running = NULL;
       complete(engine, lane, command);
       return true;
     }
-    lane = lane->next;
-  } while (lane != engine->lanes);
-  return false;
+    bool done = lane == last;
+    cpu_event *event = holder(lane);
+    if (event != NULL) block(engine, lane, event);
+    if (done) return false;
+  }
 }
 
 static void sleep_on_bell(cpu_engine *engine, uint32_t heard, uint64_t wake) {
@@ -180,6 +254,7 @@ static void *work(void *argument) {
   while (!atomic_load(&stopping)) {
     uint32_t heard = atomic_load(&engine->bell); /* before looking: what comes later rings again */
     uint64_t wake = CPU_NEVER;
+    if (atomic_load(&engine->stirred) != NULL) unblock(engine);
     if (serve(engine, &wake)) continue;
     pthread_mutex_unlock(&engine->lock);
     sleep_on_bell(engine, heard, wake);
@@ -216,6 +291,7 @@ cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index)
 }
 
 void cpu_engine_ring(cpu_engine *engine) {
+  if (atomic_exchange(&engine->news, 0) == 0) return; /* or another host's ring has told of it */
   atomic_fetch_add(&engine->bell, 1);
   if (atomic_load(&engine->asleep)) cpu_futex_wake(&engine->bell);
   if (CPU_LIKELY(atomic_load_explicit(&engine->started, memory_order_relaxed))) return;
@@ -233,7 +309,7 @@ void cpu_engines_ring(void) {
 
 bool cpu_engine_idle(cpu_engine *engine) {
   pthread_mutex_lock(&engine->lock);
-  bool idle = engine->lanes == NULL;
+  bool idle = engine->lanes == NULL && engine->blocked == NULL;
   pthread_mutex_unlock(&engine->lock);
   return idle;
 }
@@ -246,18 +322,19 @@ static bool lane_touches(const cpu_lane *lane, uintptr_t low, uintptr_t high) {
   return false;
 }
 
+static bool ring_touches(const cpu_lane *lane, uintptr_t low, uintptr_t high) {
+  const cpu_lane *first = lane;
+  for (; lane != NULL; lane = lane->next == first ? NULL : lane->next)
+    if (lane_touches(lane, low, high)) return true;
+  return false;
+}
+
 bool cpu_engines_touch(uintptr_t low, uintptr_t high) {
   bool touches = false;
   for (cpu_engine *engine = atomic_load(&engines); engine != NULL && !touches; engine = engine->next) {
     pthread_mutex_lock(&engine->lock);
-    cpu_lane *lane = engine->lanes;
-    touches = engine->running != NULL && cpu_command_touches(engine->running, low, high);
-    if (lane != NULL && !touches) {
-      do {
-        touches = lane_touches(lane, low, high);
-        lane = lane->next;
-      } while (lane != engine->lanes && !touches);
-    }
+    touches = (engine->running != NULL && cpu_command_touches(engine->running, low, high)) ||
+              ring_touches(engine->lanes, low, high) || ring_touches(engine->blocked, low, high);
     pthread_mutex_unlock(&engine->lock);
   }
   return touches;

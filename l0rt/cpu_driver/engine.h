@@ -12,7 +12,8 @@
 
 typedef struct cpu_lane {
   struct cpu_engine *engine;
-  struct cpu_lane *next, *previous; /* the ring of its engine's lanes that have work; NULL while it has none */
+  struct cpu_lane *next, *previous; /* the ring of its engine that it is in; NULL while it has no work */
+  struct cpu_lane *waiting;         /* blocked: the next one of those that wait for the same event, or were stirred */
   cpu_command *head, *tail;         /* not started, oldest first */
   cpu_command *flying;              /* started, not complete */
   uint64_t submitted;
@@ -26,12 +27,15 @@ typedef struct cpu_lane {
 
 typedef struct cpu_engine {
   pthread_mutex_t lock; /* guards everything of its lanes that is not atomic */
-  cpu_lane *lanes;      /* any one of the ring */
+  cpu_lane *lanes;      /* any one of the ring of those with work */
+  cpu_lane *blocked;    /* the same of those that wait for an event of this process: not looked at before it is set */
   cpu_command *running;
   cpu_command *spare;
   struct cpu_chunk *chunks;
   _Atomic uint32_t bell; /* counts up when there may be something to do */
   _Atomic uint32_t asleep;
+  cpu_lane *_Atomic stirred; /* those of the blocked ones whose event was set */
+  _Atomic uint32_t news;     /* something was pushed since the last ring for that */
   _Atomic bool started;
   pthread_t thread;
   struct cpu_engine *next; /* all engines; never shrinks before the end */
@@ -40,11 +44,14 @@ typedef struct cpu_engine {
 /* The engine of a queue of a device, or NULL without memory. Its thread starts with its first command. */
 cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index);
 
-void cpu_engine_ring(cpu_engine *engine);
-void cpu_engines_ring(void);
+void cpu_engine_ring(cpu_engine *engine); /* if there is news */
+void cpu_engines_ring(void); /* because an event was set */
 
 /* Has the engine nothing to do? */
 bool cpu_engine_idle(cpu_engine *engine);
+
+/* Puts a lane into a ring as its last one. */
+void cpu_ring_enter(cpu_lane **ring, cpu_lane *lane);
 
 /* Stops all threads; what has not started never will. */
 void cpu_engines_stop(void);
@@ -60,6 +67,11 @@ void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order);
 
 /* Puts a copy of the command at the lane's end; the engine hears of it with the next ring. */
 ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *command);
+
+/* With the engine's lock held: completes a lane's only command at once if it touches no memory and waits for nothing.
+ * A signal, a barrier or a reset that stands behind nothing costs no thread's wakening; what moves data never runs in
+ * the program's own thread. */
+bool cpu_lane_settle(cpu_lane *lane);
 
 /* The number of the last command pushed; are all up to a number complete? Both see the end of a command whose event
  * has been seen set: the engine does the two under its lock. */

@@ -65,7 +65,8 @@ bool cpu_event_watch(cpu_event *event) {
 cpu_event_wakes cpu_event_raise(cpu_event *event) {
   cpu_event_wakes wakes;
   wakes.sleepers = cpu_latch_raise(&event->state->latch);
-  wakes.watchers = atomic_load(&event->watched) != 0 && atomic_exchange(&event->watched, 0) != 0;
+  wakes.watchers = cpu_event_stir(event);
+  wakes.watchers |= atomic_load(&event->watched) != 0 && atomic_exchange(&event->watched, 0) != 0;
   return wakes;
 }
 

@@ -25,6 +25,7 @@ CPU_EXPORT ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context_han
   if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->flags > 0x7f || desc->signal > 0x7 || desc->wait > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if ((desc->flags & TIMED) == TIMED) return ZE_RESULT_ERROR_INVALID_ARGUMENT; /* one of the two */
   if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if ((desc->flags & NOT_DONE) != 0 || wants_own_counter(desc->pNext)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
   uint32_t where = (desc->flags & WHERE) != 0 ? 0 : WHERE; /* unless told, in any list */

@@ -18,6 +18,7 @@ typedef struct {
   _Atomic uint32_t state; /* cpu_block_state */
   uint32_t next_free;     /* the next block of the class's stack, counted from 1 */
   ze_memory_type_t type;
+  bool read_only;      /* for devices */
   bool bad;            /* injected: its first use fails */
   cpu_context *context; /* borrowed: its end frees the block */
   cpu_device *device;   /* whose memory it is; NULL for host memory */

@@ -34,18 +34,6 @@ static cpu_command *spare(cpu_engine *engine) {
   return command;
 }
 
-static void enter_ring(cpu_lane *lane) {
-  cpu_engine *engine = lane->engine;
-  if (lane->next != NULL) return;
-  if (engine->lanes == NULL) {
-    engine->lanes = lane->next = lane->previous = lane;
-    return;
-  }
-  lane->next = engine->lanes;
-  lane->previous = engine->lanes->previous;
-  lane->previous->next = lane->next->previous = lane;
-}
-
 ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *prototype) {
   cpu_engine *engine = lane->engine;
   pthread_mutex_lock(&engine->lock);
@@ -64,7 +52,9 @@ ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *prototype) {
     lane->tail->next = command;
   }
   lane->tail = command;
-  enter_ring(lane);
+  bool idle = lane->next == NULL; /* nothing of it is running either */
+  if (idle) cpu_ring_enter(&engine->lanes, lane);
+  if (!idle || !cpu_lane_settle(lane)) atomic_store(&engine->news, 1);
   pthread_mutex_unlock(&engine->lock);
   return ZE_RESULT_SUCCESS;
 }

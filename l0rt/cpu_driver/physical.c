@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gate.h"
+#include "knobs.h"
 #include "reservation.h"
 #include "usm.h"
 
@@ -31,18 +32,20 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   cpu_device *device = cpu_device_cast(device_handle);
   if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0x1) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (desc->flags > (cpu_knobs.neo_22_43 ? 0x1 : 0x3)) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if (desc->size == 0 || desc->size % cpu_virtual_page(desc->size) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
   if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if (!cpu_usm_charge(device, desc->size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  bool on_host = (desc->flags & ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST) != 0;
+  if (!on_host && !cpu_usm_charge(device, desc->size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   int64_t offset;
   cpu_physical *physical = take_offset(desc->size, &offset) ? cpu_new(CPU_PHYSICAL) : NULL;
   if (physical == NULL) {
-    cpu_usm_refund(device, desc->size);
-    return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (!on_host) cpu_usm_refund(device, desc->size);
+    return on_host ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   }
   physical->context = context;
   physical->device = device;
+  physical->on_host = on_host;
   physical->size = desc->size;
   physical->offset = offset;
   physical->id = ((uint64_t)1 << 63) + atomic_fetch_add(&last_id, 1);
@@ -59,7 +62,7 @@ CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, 
   if (physical->context != context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (atomic_load(&physical->mapped) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
-  cpu_usm_refund(physical->device, physical->size);
+  if (!physical->on_host) cpu_usm_refund(physical->device, physical->size);
   atomic_fetch_sub(&context->children, 1);
   cpu_delete(physical);
   return ZE_RESULT_SUCCESS;

@@ -53,7 +53,7 @@ bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_m
   pthread_rwlock_rdlock(&lock);
   const reservation *r = find((uintptr_t)pointer);
   const piece *p = r == NULL || r->context != context ? NULL : page_at(r, (uintptr_t)pointer)->piece;
-  if (p != NULL) *mapping = (cpu_mapping){p->base, p->size, p->physical->id, p->physical->device};
+  if (p != NULL) *mapping = (cpu_mapping){p->base, p->size, p->physical->id, p->physical->device, p->physical->on_host};
   pthread_rwlock_unlock(&lock);
   return p != NULL;
 }
@@ -183,6 +183,10 @@ static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_phys
     free(new_piece);
     return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   }
+  /* Where the host does not see the device's memory, it sees its own all the same. */
+  if (r->view != 0 && physical->on_host)
+    mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
+         physical->offset + (int64_t)offset);
   for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL) *page_at(r, p) = (page){new_piece, access};
   atomic_fetch_add(&physical->mapped, 1);
   return ZE_RESULT_SUCCESS;
@@ -208,6 +212,10 @@ CPU_EXPORT ze_result_t zeVirtualMemMap(ze_context_handle_t context_handle, const
   return result;
 }
 
+static bool hide(uintptr_t at, size_t size) {
+  return mmap((void *)at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+}
+
 static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
   reservation *r = find_range(context, (void *)at, size);
   if (r == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
@@ -216,9 +224,7 @@ static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
     if (mapped == NULL || mapped->base != p || mapped->size > at + size - p) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     p += mapped->size;
   }
-  if (mmap((void *)(at + r->view), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) ==
-      MAP_FAILED)
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  if (!hide(at + r->view, size) || (r->view != 0 && !hide(at, size))) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   for (uintptr_t p = at; p < at + size;) {
     piece *mapped = page_at(r, p)->piece;
     for (uintptr_t end = p + mapped->size; p < end; p += CPU_VIRTUAL_SMALL) *page_at(r, p) = (page){NULL, 0};

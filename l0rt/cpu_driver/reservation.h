@@ -16,6 +16,7 @@ typedef struct {
   cpu_object base;
   cpu_context *context;
   cpu_device *device;
+  bool on_host; /* it counts against no device */
   size_t size;
   int64_t offset;          /* in the file */
   _Atomic uint32_t mapped; /* mappings of it: they must go first */
@@ -33,6 +34,7 @@ typedef struct {
   size_t size;
   uint64_t id;
   cpu_device *device;
+  bool on_host;
 } cpu_mapping;
 
 /* Is the pointer in mapped memory of this context? */

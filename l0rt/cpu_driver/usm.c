@@ -53,7 +53,7 @@ ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written) {
   if (found.block == NULL) return cpu_reservation_check(pointer, size, written);
   size_t offset = (uintptr_t)pointer - found.base;
   if (atomic_load_explicit(&found.block->state, memory_order_acquire) != CPU_BLOCK_LIVE ||
-      offset > found.block->size || size > found.block->size - offset)
+      offset > found.block->size || size > found.block->size - offset || (written && found.block->read_only))
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return found.block->bad ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_SUCCESS;
 }
@@ -98,6 +98,22 @@ void cpu_usm_free_all(cpu_context *context) {
   cpu_heap_each(&cpu_host_heap, end_if_of_context, context);
 }
 
+static ze_result_t check_host_flags(ze_host_mem_alloc_flags_t flags) {
+  if (flags > (cpu_knobs.neo_22_43 ? 0xf : 0x1f)) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  uint32_t either = ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY | ZE_HOST_MEM_ALLOC_FLAG_BIAS_WRITE_COMBINED;
+  return (flags & either) == either ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
+}
+
+/* Memory of a kind that the device's properties do not offer; unknown structures are skipped, these must not be. */
+static bool is_from_elsewhere(const ze_base_desc_t *d) {
+  for (; d != NULL; d = d->pNext)
+    if (d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC ||
+        d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD ||
+        d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC)
+      return true;
+  return false;
+}
+
 /* What the specification says of sizes and alignments; `*size` becomes one that can be had. */
 static ze_result_t check_extent(const void *next, size_t *size, size_t *alignment) {
   if (cpu_knobs.neo_22_43) {
@@ -106,15 +122,12 @@ static ze_result_t check_extent(const void *next, size_t *size, size_t *alignmen
   }
   if (*size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
   if ((*alignment & (*alignment - 1)) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
+  if (is_from_elsewhere(next)) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
   bool relaxed = false;
-  for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext) {
+  for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext)
     if (d->stype == ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC)
       relaxed = (((const ze_relaxed_allocation_limits_exp_desc_t *)d)->flags &
                  ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE) != 0;
-    else if (d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC ||
-             d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD)
-      return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION; /* the device's properties offer no such type */
-  }
   return *size > cpu_knobs.memory && !relaxed ? ZE_RESULT_ERROR_UNSUPPORTED_SIZE : ZE_RESULT_SUCCESS;
 }
 
@@ -124,7 +137,7 @@ cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t
   cpu_found found = cpu_heap_take(heap, size, alignment);
   if (found.block == NULL) return found;
   found.block->type = type;
-  found.block->bad = false;
+  found.block->read_only = found.block->bad = false;
   found.block->context = context;
   found.block->device = device;
   found.block->size = size;
@@ -178,10 +191,12 @@ CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const 
   cpu_context *context = cpu_context_cast(context_handle);
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > 0xf) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  ze_result_t result = check_extent(desc->pNext, &size, &alignment);
-  if (result != ZE_RESULT_SUCCESS) return result;
-  return allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, out);
+  ze_result_t result = check_host_flags(desc->flags);
+  if (result == ZE_RESULT_SUCCESS) result = check_extent(desc->pNext, &size, &alignment);
+  if (result == ZE_RESULT_SUCCESS) result = allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, out);
+  if (result == ZE_RESULT_SUCCESS)
+    cpu_usm_find(*out).block->read_only = (desc->flags & ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY) != 0;
+  return result;
 }
 
 CPU_EXPORT ze_result_t zeMemAllocShared(ze_context_handle_t context_handle,
@@ -193,11 +208,14 @@ CPU_EXPORT ze_result_t zeMemAllocShared(ze_context_handle_t context_handle,
   cpu_device *device = cpu_device_cast(device_handle); /* optional */
   if (context == NULL || (device == NULL && device_handle != NULL)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (device_desc == NULL || host_desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (device_desc->flags > 0x7 || host_desc->flags > 0xf) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (device_desc->flags > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  ze_result_t result = check_host_flags(host_desc->flags);
+  if (result != ZE_RESULT_SUCCESS) return result;
   if (device_desc->ordinal != 0 || (device != NULL && !cpu_context_has(context, device)))
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  ze_result_t result = check_extent(device_desc->pNext, &size, &alignment);
+  result = check_extent(device_desc->pNext, &size, &alignment);
   if (result != ZE_RESULT_SUCCESS) return result;
+  if (is_from_elsewhere(host_desc->pNext)) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
   return allocate(context, device, ZE_MEMORY_TYPE_SHARED, size, alignment, out);
 }
 

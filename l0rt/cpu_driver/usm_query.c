@@ -1,5 +1,6 @@
 /* usm_query.c: what a pointer is, and residency. */
 #include "gate.h"
+#include "knobs.h"
 #include "usm.h"
 
 CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handle, const void *pointer,
@@ -20,10 +21,10 @@ CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handl
     properties->pageSize = CPU_PAGE;
     if (device != NULL) *device = (ze_device_handle_t)found.block->device;
   } else if (cpu_reservation_find(context, pointer, &mapping)) {
-    properties->type = ZE_MEMORY_TYPE_DEVICE;
+    properties->type = mapping.on_host ? ZE_MEMORY_TYPE_HOST : ZE_MEMORY_TYPE_DEVICE;
     properties->id = mapping.id;
     properties->pageSize = CPU_PAGE;
-    if (device != NULL) *device = (ze_device_handle_t)mapping.device;
+    if (device != NULL) *device = mapping.on_host ? NULL : (ze_device_handle_t)mapping.device;
   }
   return ZE_RESULT_SUCCESS;
 }
@@ -40,7 +41,7 @@ CPU_EXPORT ze_result_t zeMemGetAddressRange(ze_context_handle_t context_handle, 
     mapping.base = found.base;
     mapping.size = found.block->size;
   } else if (!cpu_reservation_find(context, pointer, &mapping)) {
-    return ZE_RESULT_ERROR_UNKNOWN;
+    return cpu_knobs.neo_22_43 ? ZE_RESULT_ERROR_UNKNOWN : ZE_RESULT_ERROR_ADDRESS_NOT_FOUND;
   }
   if (base != NULL) *base = (void *)mapping.base;
   if (size != NULL) *size = mapping.size;

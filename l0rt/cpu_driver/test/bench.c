@@ -46,6 +46,28 @@ int main(void) {
   printf("%-44s mean   %10.0f ns\n", "append barrier, many", (appended - start) / N);
   printf("%-44s mean   %10.0f ns\n", "barrier, many, to the end", (now() - start) / N);
 
+  /* Copies: what moves data is always the engine's to do. */
+  start = now();
+  for (int i = 0; i < N; i++) OK(zeCommandListAppendMemoryCopy(list, a, b, 64, NULL, 0, NULL));
+  appended = now();
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  printf("%-44s mean   %10.0f ns\n", "append copy 64 B, many", (appended - start) / N);
+  printf("%-44s mean   %10.0f ns\n", "copy 64 B, many, to the end", (now() - start) / N);
+  MEDIAN("append copy 4 KiB, engine asleep", 1000, OK(zeCommandListHostSynchronize(list, FOREVER)); nap(),
+         OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL)));
+  MEDIAN("copy 4 KiB + list synchronize, engine awake", 2000, , {
+    OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+  });
+  MEDIAN("copy 4 KiB + list synchronize, engine asleep", 1000, nap(), {
+    OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+  });
+  MEDIAN("copy 4 KiB + event synchronize, engine asleep", 1000, nap(); OK(zeEventHostReset(event)), {
+    OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, event, 0, NULL));
+    OK(zeEventHostSynchronize(event, FOREVER));
+  });
+
   MEDIAN("append barrier, engine asleep", 1000, OK(zeCommandListHostSynchronize(list, FOREVER)); nap(),
          OK(zeCommandListAppendBarrier(list, NULL, 0, NULL)));
   MEDIAN("append copy 4 KiB, engine awake", 1000, , OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL)));

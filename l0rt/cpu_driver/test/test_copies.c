@@ -21,7 +21,7 @@ static void fills_repeat_their_pattern(void) {
   for (int i = 0; i < 128; i++) pattern[i] = (unsigned char)(i + 1);
   ze_command_list_handle_t list = in_order_list();
   for (size_t size = 1; size <= 128; size *= 2) {
-    size_t bytes = 100001; /* no multiple of the pattern */
+    size_t bytes = 128 * 781; /* no power of two */
     memset(memory, 0, SIZE);
     OK(zeCommandListAppendMemoryFill(list, memory, pattern, size, bytes, NULL, 0, NULL));
     OK(zeCommandListHostSynchronize(list, FOREVER));
@@ -31,6 +31,10 @@ static void fills_repeat_their_pattern(void) {
   GIVES(ERROR_INVALID_SIZE, zeCommandListAppendMemoryFill(list, memory, pattern, 3, 6, NULL, 0, NULL));
   GIVES(ERROR_INVALID_SIZE, zeCommandListAppendMemoryFill(list, memory, pattern, 0, 6, NULL, 0, NULL));
   GIVES(ERROR_INVALID_SIZE, zeCommandListAppendMemoryFill(list, memory, pattern, 256, 256, NULL, 0, NULL));
+  GIVES(ERROR_INVALID_SIZE, zeCommandListAppendMemoryFill(list, memory, pattern, 8, 100, NULL, 0, NULL));
+  GIVES(ERROR_UNSUPPORTED_ALIGNMENT, zeCommandListAppendMemoryFill(list, memory + 4, pattern, 8, 64, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryFill(list, memory + 1, pattern, 1, 3, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
   OK(zeCommandListDestroy(list));
   OK(zeMemFree(context, memory));
 }

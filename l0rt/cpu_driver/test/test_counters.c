@@ -34,6 +34,14 @@ static void rules(void) {
 }
 
 /* A wait keeps to the signal that was the last when it was appended, whatever comes later. */
+static void stamps_are_in_one_time_domain(void) {
+  ze_event_counter_based_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC,
+                                        .flags = ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP |
+                                                 ZE_EVENT_COUNTER_BASED_FLAG_HOST_TIMESTAMP};
+  ze_event_handle_t event;
+  GIVES(ERROR_INVALID_ARGUMENT, zeEventCounterBasedCreate(context, device, &desc, &event));
+}
+
 static void waits_are_bound(void) {
   ze_event_pool_handle_t pool = counter_pool(1, 0), plain = pool_of(2, 0);
   ze_event_handle_t event = event_of(pool, 0), first = event_of(plain, 0), second = event_of(plain, 1);
@@ -88,6 +96,7 @@ static void two_lists_take_turns(void) {
 int main(void) {
   begin();
   rules();
+  stamps_are_in_one_time_domain();
   waits_are_bound();
   two_lists_take_turns();
   finish("counters");

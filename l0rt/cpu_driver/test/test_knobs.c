@@ -146,6 +146,20 @@ static void hidden_memory(void) {
   OK(zeCommandListDestroy(list));
   free(plain);
   free(back);
+  ze_physical_mem_desc_t own = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .flags = 2, .size = 2 << 20};
+  ze_physical_mem_handle_t of_host;
+  char *seen;
+  OK(zePhysicalMemCreate(context, device, &own, &of_host));
+  OK(zeVirtualMemReserve(context, NULL, own.size, (void **)&seen));
+  OK(zeVirtualMemMap(context, seen, own.size, of_host, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  ze_command_list_handle_t filler = in_order_list();
+  OK(zeCommandListAppendMemoryFill(filler, seen, "y", 1, own.size, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(filler, FOREVER));
+  CHECK(seen[0] == 'y' && seen[own.size - 1] == 'y');
+  OK(zeCommandListDestroy(filler));
+  OK(zeVirtualMemUnmap(context, seen, own.size));
+  OK(zeVirtualMemFree(context, seen, own.size));
+  OK(zePhysicalMemDestroy(context, of_host));
   finish("hidden memory");
 }
 

@@ -72,7 +72,7 @@ static void pointers_are_known(void) {
   int stack;
   OK(zeMemGetAllocProperties(context, &stack, &p, &owner));
   CHECK(p.type == ZE_MEMORY_TYPE_UNKNOWN && owner == NULL);
-  CHECK(zeMemGetAddressRange(context, &stack, NULL, NULL) != ZE_RESULT_SUCCESS);
+  GIVES(ERROR_ADDRESS_NOT_FOUND, zeMemGetAddressRange(context, &stack, NULL, NULL));
   GIVES(ERROR_INVALID_ARGUMENT, zeMemFree(context, &stack));
   GIVES(ERROR_INVALID_NULL_POINTER, zeMemFree(context, NULL));
 }
@@ -140,8 +140,66 @@ static void a_context_takes_its_memory_along(void) {
   context = first;
 }
 
+/* Memory that devices may only read; a host and a copy from it may do what they like. */
+static void read_only_memory_is_not_written(void) {
+  ze_host_mem_alloc_desc_t desc = on_host;
+  void *memory, *target = device_memory(4096);
+  desc.flags = 0x20;
+  GIVES(ERROR_INVALID_ENUMERATION, zeMemAllocHost(context, &desc, 4096, 0, &memory));
+  desc.flags = ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY | ZE_HOST_MEM_ALLOC_FLAG_BIAS_WRITE_COMBINED;
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &desc, 4096, 0, &memory));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocShared(context, &on_device, &desc, 4096, 0, device, &memory));
+  desc.flags = ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY;
+  OK(zeMemAllocHost(context, &desc, 4096, 0, &memory));
+  memset(memory, 7, 4096);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendMemoryCopy(list, target, memory, 4096, NULL, 0, NULL));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendMemoryCopy(list, memory, target, 4096, NULL, 0, NULL));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendMemoryFill(list, memory, "x", 1, 4096, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeMemFree(context, memory));
+  void *again = host_memory(4096); /* what takes its place may be written */
+  OK(zeCommandListAppendMemoryCopy(list, again, target, 4096, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(*(char *)again == 7);
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, again));
+  OK(zeMemFree(context, target));
+}
+
+/* To leave these structures out of account would give the program other memory than it asked for. */
+static void memory_from_elsewhere_is_refused(void) {
+  uint32_t types[] = {ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD,
+                      ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC};
+  for (int i = 0; i < 3; i++) {
+    ze_base_desc_t extra = {.stype = (ze_structure_type_t)types[i]};
+    ze_host_mem_alloc_desc_t host = on_host;
+    ze_device_mem_alloc_desc_t local = on_device;
+    host.pNext = local.pNext = &extra;
+    void *memory;
+    GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocHost(context, &host, 4096, 0, &memory));
+    GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocDevice(context, &local, 4096, 0, device, &memory));
+    GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocShared(context, &local, &on_host, 4096, 0, device, &memory));
+    GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocShared(context, &on_device, &host, 4096, 0, device, &memory));
+  }
+}
+
+static void advice_is_what_the_specification_lists(void) {
+  void *memory = shared_memory(4096);
+  ze_command_list_handle_t list = in_order_list();
+  for (int advice = 0; advice <= 9; advice++)
+    OK(zeCommandListAppendMemAdvise(list, device, memory, 4096, (ze_memory_advice_t)advice));
+  GIVES(ERROR_INVALID_ENUMERATION, zeCommandListAppendMemAdvise(list, device, memory, 4096, (ze_memory_advice_t)10));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, memory));
+}
+
 int main(void) {
   begin();
+  read_only_memory_is_not_written();
+  memory_from_elsewhere_is_refused();
+  advice_is_what_the_specification_lists();
   sizes_and_alignments();
   capacity_is_kept();
   pointers_are_known();

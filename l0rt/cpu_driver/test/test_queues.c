@@ -1,4 +1,6 @@
 /* test_queues.c: regular lists, queues and fences. */
+#include <dirent.h>
+
 #include "harness.h"
 
 static ze_command_list_handle_t regular(uint32_t flags) {
@@ -132,8 +134,50 @@ static void a_synchronous_list_has_done_it_already(void) {
   OK(zeCommandListDestroy(list));
 }
 
+static int threads(void) {
+  int n = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  CHECK(tasks != NULL);
+  for (struct dirent *task; (task = readdir(tasks)) != NULL;) n += task->d_name[0] != '.';
+  closedir(tasks);
+  return n;
+}
+
+/* Barriers, signals, resets and waits for what is set need no engine where they stand behind nothing: none is started
+ * for them. What moves data has one. */
+static void what_has_nothing_to_do_is_done_at_once(void) {
+  ze_event_pool_handle_t pool = pool_of(3, ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP);
+  ze_event_handle_t first = event_of(pool, 0), second = event_of(pool, 1), unset = event_of(pool, 2);
+  ze_command_list_handle_t list = immediate_on(0, 1, 0);
+  int before = threads();
+  OK(zeCommandListAppendSignalEvent(list, first));
+  OK(zeEventQueryStatus(first));
+  OK(zeCommandListAppendWaitOnEvents(list, 1, &first));
+  OK(zeCommandListAppendBarrier(list, second, 1, &first));
+  OK(zeEventQueryStatus(second));
+  ze_kernel_timestamp_result_t stamps;
+  OK(zeEventQueryKernelTimestamp(second, &stamps));
+  CHECK(stamps.global.kernelStart <= stamps.global.kernelEnd);
+  OK(zeCommandListAppendEventReset(list, first));
+  GIVES(NOT_READY, zeEventQueryStatus(first));
+  OK(zeCommandListHostSynchronize(list, 0));
+  CHECK(threads() == before);
+  OK(zeCommandListAppendWaitOnEvents(list, 1, &unset));
+  OK(zeCommandListAppendSignalEvent(list, first)); /* it stands behind the wait */
+  CHECK(threads() > before); /* a sanitizer may have added its own */
+  GIVES(NOT_READY, zeEventHostSynchronize(first, 1000000));
+  OK(zeEventHostSignal(unset));
+  OK(zeEventHostSynchronize(first, FOREVER));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeCommandListDestroy(list));
+  ze_event_handle_t all[] = {first, second, unset};
+  for (int i = 0; i < 3; i++) OK(zeEventDestroy(all[i]));
+  OK(zeEventPoolDestroy(pool));
+}
+
 int main(void) {
   begin();
+  what_has_nothing_to_do_is_done_at_once();
   a_closed_list_runs_again_and_again();
   lists_wait_for_events_of_other_queues();
   wrong_arguments_are_refused();

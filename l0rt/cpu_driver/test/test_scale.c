@@ -37,6 +37,39 @@ static void ten_thousand_events_on_a_thousand_lists(void) {
   free(lists);
 }
 
+/* What a few thousand fills cost while so many lists of the same queue wait for an event. */
+static double fills_beside(int waiting) {
+  enum { MOST = 1000, FILLS = 5000 };
+  static ze_command_list_handle_t lists[MOST];
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t never = event_of(pool, 0);
+  char *memory = device_memory(64), pattern = 1;
+  for (int i = 0; i < waiting; i++) {
+    lists[i] = in_order_list();
+    OK(zeCommandListAppendWaitOnEvents(lists[i], 1, &never));
+  }
+  ze_command_list_handle_t list = in_order_list();
+  double before = processor_seconds();
+  for (int i = 0; i < FILLS; i++) OK(zeCommandListAppendMemoryFill(list, memory, &pattern, 1, 64, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  double cost = processor_seconds() - before;
+  OK(zeEventHostSignal(never));
+  for (int i = 0; i < waiting; i++) {
+    OK(zeCommandListHostSynchronize(lists[i], FOREVER));
+    OK(zeCommandListDestroy(lists[i]));
+  }
+  OK(zeCommandListDestroy(list));
+  OK(zeEventDestroy(never));
+  OK(zeEventPoolDestroy(pool));
+  OK(zeMemFree(context, memory));
+  return cost;
+}
+
+static void lists_that_wait_cost_the_others_nothing(void) {
+  double alone = fills_beside(0), beside = fills_beside(1000);
+  CHECK(beside < 3 * alone + 0.015); /* looking at a thousand lists for each fill takes twice as long as that */
+}
+
 /* The last allocations cost what the first ones did, within what a busy machine allows. */
 static void a_hundred_thousand_allocations(void) {
   enum { BLOCKS = 100000, TENTH = BLOCKS / 10 };
@@ -64,9 +97,10 @@ static void wait_a_while(void) { nanosleep(&(struct timespec){.tv_nsec = 5000000
 static void an_idle_device_burns_nothing(void) {
   ze_event_pool_handle_t pool = pool_of(1, 0);
   ze_event_handle_t never = event_of(pool, 0);
+  char *memory = device_memory(64), pattern = 1;
   ze_command_list_handle_t lists[] = {in_order_list(), immediate_on(0, 1, 0), immediate_on(1, 0, 0)};
   for (int i = 0; i < 3; i++) {
-    OK(zeCommandListAppendBarrier(lists[i], NULL, 0, NULL));
+    OK(zeCommandListAppendMemoryFill(lists[i], memory, &pattern, 1, 64, NULL, 0, NULL));
     OK(zeCommandListHostSynchronize(lists[i], FOREVER));
   }
   OK(zeCommandListAppendWaitOnEvents(lists[0], 1, &never));
@@ -77,6 +111,7 @@ static void an_idle_device_burns_nothing(void) {
   OK(zeEventHostSignal(never));
   for (int i = 0; i < 3; i++) OK(zeCommandListHostSynchronize(lists[i], FOREVER));
   for (int i = 0; i < 3; i++) OK(zeCommandListDestroy(lists[i]));
+  OK(zeMemFree(context, memory));
   OK(zeEventDestroy(never));
   OK(zeEventPoolDestroy(pool));
 }
@@ -84,6 +119,7 @@ static void an_idle_device_burns_nothing(void) {
 int main(void) {
   begin();
   ten_thousand_events_on_a_thousand_lists();
+  lists_that_wait_cost_the_others_nothing();
   a_hundred_thousand_allocations();
   an_idle_device_burns_nothing();
   finish("scale");

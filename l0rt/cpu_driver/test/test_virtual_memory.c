@@ -135,8 +135,37 @@ static void recorded_commands_need_their_memory(void) {
   OK(zeCommandListDestroy(immediate));
 }
 
+/* Of the host's memory: it counts against no device, and is what it says. */
+static void physical_memory_may_be_the_hosts(void) {
+  ze_physical_mem_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .flags = 4, .size = LARGE};
+  ze_physical_mem_handle_t memory;
+  GIVES(ERROR_INVALID_ENUMERATION, zePhysicalMemCreate(context, device, &desc, &memory));
+  desc.flags = ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST;
+  desc.size = (size_t)20 << 30; /* more than the device has */
+  OK(zePhysicalMemCreate(context, device, &desc, &memory));
+  OK(zePhysicalMemDestroy(context, memory));
+  desc.size = LARGE;
+  OK(zePhysicalMemCreate(context, device, &desc, &memory));
+  char *base, pattern = 3;
+  OK(zeVirtualMemReserve(context, NULL, LARGE, (void **)&base));
+  OK(zeVirtualMemMap(context, base, LARGE, memory, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  ze_memory_allocation_properties_t what = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
+  ze_device_handle_t owner = device;
+  OK(zeMemGetAllocProperties(context, base, &what, &owner));
+  CHECK(what.type == ZE_MEMORY_TYPE_HOST && owner == NULL);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendMemoryFill(list, base, &pattern, 1, LARGE, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(base[0] == 3 && base[LARGE - 1] == 3);
+  OK(zeCommandListDestroy(list));
+  OK(zeVirtualMemUnmap(context, base, LARGE));
+  OK(zeVirtualMemFree(context, base, LARGE));
+  OK(zePhysicalMemDestroy(context, memory));
+}
+
 int main(void) {
   begin();
+  physical_memory_may_be_the_hosts();
   recorded_commands_need_their_memory();
   sizes_are_whole_pages();
   a_range_grows_piece_by_piece();
