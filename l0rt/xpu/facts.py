@@ -139,7 +139,7 @@ def is_bf16_supported(including_emulation=True):
     """
     if not _devices.device_count():
         return False
-    return including_emulation or get_device_properties().has_bfloat16_conversions
+    return bool(including_emulation) or get_device_properties().has_bfloat16_conversions
 
 
 def is_tf32_supported():

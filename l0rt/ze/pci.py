@@ -7,10 +7,10 @@ _MEMORY = 0x200
 
 
 def facts(address, sysfs="/sys"):
-    """Return ``{"kernel_driver", "render_node", "card_node", "bar_size"}`` of the device at ``address``; None for what is unknown.
+    """Return what is known of the device at ``address``, None for what is not.
 
-    ``bar_size`` is the window through which the host reaches the device's memory, in bytes: as large as that memory
-    where the BAR is resizable and was resized.
+    ``kernel_driver``, ``render_node`` and ``card_node`` are names; ``bar_size`` is the window through which the host
+    reaches the device's memory, in bytes: as large as that memory where the BAR is resizable and was resized.
     """
     unknown = {"kernel_driver": None, "render_node": None, "card_node": None, "bar_size": None}
     if not address:
