@@ -13,7 +13,7 @@ from setuptools.command.build_ext import build_ext
 # Every compiled module of the package, once, floor by floor (docs/house.md has the ranks).
 MODULES = """
 ze.table ze.status ze.caps
-core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw
+core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw core.sysman
 runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
  runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
  runtime.growth runtime.sleep runtime.heap runtime.allocator

@@ -232,6 +232,8 @@ def freeze(*paths):
 @contextmanager
 def patch(values):
     """Set several settings, a dict of path to value, for the length of a with block."""
+    if not isinstance(values, dict):
+        raise TypeError(f"patch() takes a dict of path to value, not {type(values).__name__}")
     before = {path: _find(path).text for path in values}
     try:
         for path, value in values.items():

@@ -134,24 +134,16 @@ class DeviceInterface:
         """Return what cached binaries depend on besides the device: nothing."""
         return {}
 
-    # what torch.accelerator's other functions need
-    init = _missing("init")
-    default_stream = _missing("default_stream")
-    default_generator = _missing("default_generator")
-    can_device_access_peer = _missing("can_device_access_peer")
-    empty_cache = _missing("empty_cache")
-    empty_host_cache = _missing("empty_host_cache")
-    memory_stats = _missing("memory_stats")
-    mem_get_info = _missing("mem_get_info")
-    reset_peak_memory_stats = _missing("reset_peak_memory_stats")
-    reset_accumulated_memory_stats = _missing("reset_accumulated_memory_stats")
-    memory_snapshot = _missing("memory_snapshot")
-    attach_oom_observer = _missing("attach_oom_observer")
-    set_memory_limit = _missing("set_memory_limit")
-    get_memory_limit = _missing("get_memory_limit")
-    set_per_process_memory_fraction = _missing("set_per_process_memory_fraction")
-    get_per_process_memory_fraction = _missing("get_per_process_memory_fraction")
-    supported_dtypes = _missing("supported_dtypes")
+
+# What torch.accelerator's other functions need.
+_OTHERS = """
+init default_stream default_generator can_device_access_peer empty_cache empty_host_cache memory_stats
+mem_get_info reset_peak_memory_stats reset_accumulated_memory_stats memory_snapshot attach_oom_observer
+set_memory_limit get_memory_limit set_per_process_memory_fraction get_per_process_memory_fraction
+supported_dtypes
+"""
+for _name in _OTHERS.split():
+    setattr(DeviceInterface, _name, staticmethod(_missing(_name)))
 
 
 def _type_of(device):
@@ -199,6 +191,10 @@ class DeviceGuard:
     """
 
     def __init__(self, device_interface, index):
+        if not hasattr(device_interface, "exchange_device"):
+            raise TypeError(f"expected a DeviceInterface, got {device_interface!r}")
+        if index is not None and not isinstance(index, int):
+            raise TypeError(f"an index is an int or None, got {index!r}")
         self.device_interface = device_interface
         self.idx = index
         self._before = _local()
@@ -224,6 +220,8 @@ class StreamMethodContainer:
 
     def add(self, device_name, methods):
         """Take the methods of a device type; ValueError for a missing or an unknown key."""
+        if not hasattr(methods, "keys"):
+            raise TypeError(f"stream methods of {device_name} are a dict, not {type(methods).__name__}")
         missing = [key for key in self.KEYS if key not in methods]
         unknown = sorted(str(key) for key in methods if key not in self.KEYS)
         if missing or unknown:
@@ -296,6 +294,8 @@ def register_guard_impl(table, base=DeviceInterface):
     ``table`` is a capsule named ``l0rt_guard_impl`` or an address; the table lives as long as the process. Devices,
     streams and events go through it; ``base``, a `DeviceInterface`, has the rest.
     """
+    if isinstance(table, int) and table < 4096:
+        raise ValueError(f"a guard table is at address {table}")
     functions = _Table(table)
     names = "device_count current_device exchange_device maybe_exchange_device set_device synchronize".split()
     names += "current_stream default_stream set_stream".split()

@@ -139,7 +139,9 @@ def pointer_info(ptr):
     A dict of ``kind`` (device or host), ``device``, ``base``, ``size`` (as taken), ``requested`` and ``stream`` (its
     ``stream_id``, None for host memory). No driver call.
     """
-    return _pointer_info(ptr)
+    if not isinstance(ptr, int):
+        raise TypeError(f"an address is an int, not {type(ptr).__name__}")
+    return _pointer_info(ptr) if 0 <= ptr < 1 << 64 else None
 
 
 def record_use(buffer, stream=None):

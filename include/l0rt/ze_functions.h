@@ -79,6 +79,8 @@
   OPTIONAL(1_0, zePhysicalMemCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                       \
            ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *phPhysicalMemory))                                 \
   OPTIONAL(1_0, zePhysicalMemDestroy, (ze_context_handle_t hContext, ze_physical_mem_handle_t hPhysicalMemory))       \
+  OPTIONAL(1_0, zeDeviceGetSubDevices, (ze_device_handle_t hDevice, uint32_t *pCount,                                 \
+           ze_device_handle_t *phSubdevices))                                                                         \
   OPTIONAL(1_0, zeDeviceGetStatus, (ze_device_handle_t hDevice))                                                      \
   OPTIONAL(1_1, zeDriverGetExtensionFunctionAddress, (ze_driver_handle_t hDriver, const char *name,                   \
            void* *ppFunctionAddress))                                                                                 \

@@ -77,6 +77,8 @@ def set_rng_state(new_state, device=None):
 
 def set_rng_state_all(new_states):
     """Set the state of every device's default generator, in the order of `get_rng_state_all`."""
+    if not hasattr(new_states, "__iter__"):
+        raise TypeError(f"expected the list of get_rng_state_all(), got {type(new_states).__name__}")
     for index, state in enumerate(new_states):
         set_rng_state(state, index)
 
@@ -87,6 +89,8 @@ def fork_rng(devices=None, enabled=True):
     if not enabled:
         yield
         return
+    if devices is not None and (isinstance(devices, str) or not hasattr(devices, "__iter__")):
+        raise TypeError(f"fork_rng() takes a list of devices or None for all, got {devices!r}")
     chosen = range(_device_count()) if devices is None else list(devices)
     states = [(device, get_rng_state(device)) for device in chosen]
     try:

@@ -151,12 +151,15 @@ def advice(found):
     """Return the sentences that say what is wrong and what to do."""
     gpu, driver = found["gpu"], found["driver"]
     sentences = []
-    if "error" in driver:
-        sentences.append(f"No driver could be used: {driver['error']}.")
+    why, error = gpu.get("why") or "?", driver.get("error")
+    if error and not error.startswith(why):
+        sentences.append(f"No driver could be used: {error}.")
     if "error" in gpu:
         sentences.append(f"Looking for a GPU failed: {gpu['error']}.")
     elif not gpu["count"]:
-        sentences.append(f"No GPU is seen: {gpu['why']}.")
+        sentences.append(f"No GPU is seen: {why}.")
+        if error and error.startswith(why + " ("):
+            sentences.append(f"{error[len(why) + 2 : -1]}.")
     if driver.get("devices") and all(device["is_software"] for device in driver["devices"]):
         sentences.append("The bundled CPU driver is used. It is complete, but it is not a GPU.")
     if found["simulated"]:
@@ -225,6 +228,11 @@ def node_text(node):
     return ", ".join(part for part in parts if part)
 
 
+def queues_text(count):
+    """Return a number of queues in words."""
+    return f"{count} queue" + ("s" if count != 1 else "")
+
+
 def device_facts(device, found):
     """Return a device as (label, text): what it is, what it has, what l0rt does where it lacks something."""
     states = found["trial"].get("devices", [])
@@ -237,15 +245,18 @@ def device_facts(device, found):
         state = states[index] or "works: allocated, filled, copied back"
     else:
         state = "not tried"
-    copy = f"copy group {device['copy_ordinal']} ({device['copy_queues']} queues)"
+    copy = f"copy group {device['copy_ordinal']} ({queues_text(device['copy_queues'])})"
+    kinds = [f"{name or 'unnamed'} {report.size_text(size)}" for name, size in device["memory_kinds"]]
     return [
         (f"device {index}", device["name"] + (f" *** {caveat} ***" if caveat else "")),
         ("  trial", state),
         ("  version", f"{device['driver_version']}, API {'.'.join(map(str, device['api_version']))}"),
-        ("  PCI", f"{device.get('pci') or 'not told'}, {'integrated' if device['integrated'] else 'discrete'}"),
+        ("  PCI", f"{device.get('pci') or 'not told'}, {'integrated' if device['integrated'] else 'discrete'}"
+         + (f", {device['tiles']} tiles" if device["tiles"] > 1 else "")),
+        ("  UUID", device["uuid"]),
         ("  memory", f"{report.size_text(device['total_memory'])}, "
-         f"at most {report.size_text(device['max_alloc'])} at once"),
-        ("  queues", f"compute group {device['compute_ordinal']} ({device['compute_queues']} queues), "
+         f"at most {report.size_text(device['max_alloc'])} at once ({', '.join(kinds)})"),
+        ("  queues", f"compute group {device['compute_ordinal']} ({queues_text(device['compute_queues'])}), "
          + (copy if device["copy_ordinal"] >= 0 else "no group that only copies")),
         ("  clock", f"{device['timestamp_bits']} bits (kernels: {device['kernel_timestamp_bits']}), "
          f"{device['timer_hz']:,} Hz"),

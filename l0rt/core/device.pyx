@@ -7,8 +7,22 @@ from libc.string cimport memcpy, memset
 
 from l0rt.core.driver cimport Driver
 from l0rt.ze.api cimport *
+from l0rt.ze.caps cimport extension_names
 from l0rt.ze.status cimport CHECK
 from l0rt.ze.table cimport ze
+
+
+cdef enum:
+    ZE_STRUCTURE_TYPE_DEVICE_IP_VERSION_EXT = 0x1000F            # 1.5
+    ZE_STRUCTURE_INTEL_DEVICE_MODULE_DP_EXP_PROPERTIES = 0x30013   # Intel's, since 24.05
+    DPAS = 1 << 1
+
+
+cdef struct word_ext_t:
+    # What these extensions hang on a structure: one word. A driver that does not know one leaves it alone.
+    ze_structure_type_t stype
+    void* pNext
+    uint32_t word
 
 
 @cython.final
@@ -38,6 +52,7 @@ cdef class Device:
         values["pci"] = "{:04x}:{:02x}:{:02x}.{:x}".format(*self.info.pci) if self.info.has_pci else None
         values["uuid"] = bytes(self.info.uuid[:16])
         values.update(_module_values(self))
+        values.update(_more_values(self))
         values.update(_compute_values(self))
         return values
 
@@ -190,15 +205,60 @@ cdef int _fill_queue_groups(Device self) except -1:
 
 cdef dict _module_values(Device self):
     cdef ze_device_module_properties_t p
+    cdef word_ext_t dot
     memset(&p, 0, sizeof(p))
+    memset(&dot, 0, sizeof(dot))
     p.stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES
+    dot.stype = <ze_structure_type_t>ZE_STRUCTURE_INTEL_DEVICE_MODULE_DP_EXP_PROPERTIES
+    p.pNext = &dot
     with nogil:
         CHECK(ze.zeDeviceGetModuleProperties(self._h, &p))
     return {
         "has_fp16": bool(p.flags & ZE_DEVICE_MODULE_FLAG_FP16),
         "has_fp64": bool(p.flags & ZE_DEVICE_MODULE_FLAG_FP64),
         "has_atomic64": bool(p.flags & ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS),
+        "has_dpas": bool(dot.word & DPAS),
     }
+
+
+cdef dict _more_values(Device self):
+    """What the record has no room for: tiles, the kinds of memory, the architecture's version, bfloat16."""
+    cdef ze_device_properties_t p
+    cdef word_ext_t version
+    cdef uint32_t tiles = 0
+    cdef ze_result_t r
+    _properties(self, &p, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES)
+    lanes = p.physicalEUSimdWidth
+    memset(&p, 0, sizeof(p))
+    memset(&version, 0, sizeof(version))
+    p.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
+    version.stype = <ze_structure_type_t>ZE_STRUCTURE_TYPE_DEVICE_IP_VERSION_EXT
+    p.pNext = &version
+    with nogil:
+        CHECK(ze.zeDeviceGetProperties(self._h, &p))
+        if ze.zeDeviceGetSubDevices != NULL:
+            r = ze.zeDeviceGetSubDevices(self._h, &tiles, NULL)
+            if r != ZE_RESULT_SUCCESS:
+                tiles = 0
+    return {
+        "tiles": max(tiles, 1),
+        "simd_width": lanes,
+        "ip_version": version.word,
+        "memory_kinds": _memory_kinds(self),
+        "has_bfloat16": "ZE_extension_bfloat16_conversions" in extension_names(self.driver._h),
+    }
+
+
+cdef list _memory_kinds(Device self):
+    """The device's memories, each ``(name, bytes)``."""
+    cdef uint32_t count = 8
+    cdef ze_device_memory_properties_t[8] found
+    memset(&found, 0, sizeof(found))
+    for i in range(8):
+        found[i].stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES
+    with nogil:
+        CHECK(ze.zeDeviceGetMemoryProperties(self._h, &count, found))
+    return [(found[i].name.decode("utf-8", "replace"), found[i].totalSize) for i in range(min(count, 8))]
 
 
 cdef dict _compute_values(Device self):

@@ -31,7 +31,7 @@ from l0rt.ze.api cimport *
 
 from l0rt import config
 from l0rt.errors import InvalidArgumentError, OutOfMemoryError
-from l0rt.runtime.devices import lazy
+from l0rt.runtime.devices import lazy, memory_on_card
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.ze.status import error_of
 
@@ -203,6 +203,9 @@ def free_memory(int index):
     usable = core_device(index).usable_memory()
     if usable is not None:
         return min(usable, total), total, "reported by the driver"
+    told = memory_on_card(index)
+    if told is not None:
+        return min(told[0], total), total, "reported by system management"
     reserved = heap.reserved if heap != NULL else 0
     return max(0, total - reserved), total, "total less what this process has reserved"
 

@@ -15,10 +15,11 @@ from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.records cimport *
 
 from l0rt import config
+from l0rt.core import sysman
 from l0rt.core.context import make_context
 from l0rt.core.device import open_devices
 from l0rt.core.driver import open_drivers
-from l0rt.errors import DriverNotFoundError
+from l0rt.errors import DriverNotFoundError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
 from l0rt.ze import loader
 from l0rt.ze import table as ze_table
@@ -30,6 +31,7 @@ cdef int _ready = 0
 _devices = []    # core.Device, in l0rt's order
 _contexts = []   # core.Context, one a driver
 _context_of = []  # by device
+_cards = []      # one list of system management's cards, once somebody has asked
 library = None   # the opened ze.loader.Library
 cdef LazyInit xpu
 
@@ -252,8 +254,8 @@ def _ask(command, patience=60):
 
 
 # Who sets one of these too late would wonder why nothing happens.
-_READ_AT_OPENING = ("ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY", "ZE_ENABLE_PCI_ID_DEVICE_ORDER", "L0RT_DRIVER",
-                    "L0RT_DISABLE", "L0RT_CPU_DEVICES", "L0RT_CPU_MEMORY")
+_READ_AT_OPENING = ("ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY", "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
+                    "ZES_ENABLE_SYSMAN", "L0RT_DRIVER", "L0RT_DISABLE", "L0RT_CPU_DEVICES", "L0RT_CPU_MEMORY")
 _read = []
 
 
@@ -296,6 +298,32 @@ def properties(int index):
     values["driver_version"] = core_device(index).driver.version
     values["api_version"] = core_device(index).driver.api_version
     return values
+
+
+def card(int index):
+    """Return system management's card of device ``index``, a dict; None if there is none or it is not known which.
+
+    UnsupportedError where ZES_ENABLE_SYSMAN=1 gave system management to the driver's own handles.
+    """
+    device_at(index)
+    if not _cards:
+        legacy = _read[_READ_AT_OPENING.index("ZES_ENABLE_SYSMAN")]
+        _cards.append(sysman.open_cards(library.address, legacy))
+    known = [each.values() for each in _devices]
+    mine = known[index]
+    alone = sum(each["pci"] == mine["pci"] for each in known) == 1
+    return sysman.find_card(_cards[0], mine["uuid"], mine["pci"], alone)
+
+
+def memory_on_card(int index):
+    """Return ``(free, size)`` bytes as system management tells, None if it does not or cannot be believed."""
+    try:
+        found = card(index)
+    except UnsupportedError:
+        return None
+    told = None if found is None else sysman.free_memory(found["handle"])
+    # A tile that is alone here because a mask hides the others is less than its card.
+    return told if told is not None and told[1] < 1.25 * _records[index].info.total_memory else None
 
 
 def capabilities(int index):

@@ -47,6 +47,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
 
     def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
         self.index = -1 if device is None else index_of(device, -1, lazy.device_type)
+        if self.index < 0 and isinstance(device, int):
+            raise IndexError(f"The device index is out of range: {device}")
         if enable_timing and interprocess:
             raise ValueError("an event is either timed or interprocess: another process cannot read its clock")
         self.enable_timing = enable_timing

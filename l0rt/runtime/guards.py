@@ -202,6 +202,8 @@ class MultiStreamGuard(_Guard):
 
     def __init__(self, streams):
         super().__init__()
+        if not hasattr(streams, "__iter__"):
+            raise TypeError(f"expected several Streams, got {type(streams).__name__}")
         self._streams = [_checked(stream) for stream in streams]
 
     def _begin(self):

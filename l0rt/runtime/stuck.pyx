@@ -5,11 +5,15 @@ import sys
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport device_at, device_total
 from l0rt.runtime.lane cimport progress
+from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport next_stream
 from l0rt.ze cimport table
+
+from l0rt.runtime.devices import lazy
 
 
 cdef str name_of(l0rt_stream* stream):
@@ -46,7 +50,7 @@ def stuck_report(device=None):
     cdef l0rt_stream* stream
     cdef int i
     lines = []
-    for i in range(device_total()) if device is None else (device,):
+    for i in range(device_total()) if device is None else (index_of(device, current_device(), lazy.device_type),):
         stream = next_stream(device_at(i), NULL)
         while stream != NULL:
             if stream.list != NULL and l0rt_load64(&stream.done) < l0rt_load64(&stream.issued) and table.alive:

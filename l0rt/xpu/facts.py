@@ -11,6 +11,7 @@ from l0rt.ze import pci as _pci
 __all__ = [
     "affinity_mask",
     "can_device_access_peer",
+    "find_device",
     "get_arch_list",
     "get_device_capability",
     "get_device_name",
@@ -32,6 +33,12 @@ def get_device_capability(device=None):
     for name in ("name", "uuid", "index"):
         del properties[name]
     return properties
+
+
+def _has_xe_hpc(ip_version):
+    """Whether this is Xe-HPC or Xe2 and later: graphics 12.60 and from 20 on."""
+    architecture, release = ip_version >> 22, ip_version >> 14 & 0xFF
+    return architecture >= 20 or (architecture == 12 and release >= 60 and release < 70)
 
 
 class _XpuDeviceProperties(_Namespace):
@@ -69,12 +76,18 @@ def get_device_properties(device=None):
         has_fp16=p["has_fp16"],
         has_fp64=p["has_fp64"],
         has_atomic64=p["has_atomic64"],
-        # Level Zero tells of these through kernels' extensions only: False is "not that l0rt knows".
-        has_bfloat16_conversions=False,
-        has_subgroup_matrix_multiply_accumulate=False,
-        has_subgroup_matrix_multiply_accumulate_tensor_float32=False,
-        has_subgroup_2d_block_io=False,
-        architecture=0,
+        has_bfloat16_conversions=p["has_bfloat16"],
+        has_subgroup_matrix_multiply_accumulate=p["has_dpas"],
+        # Level Zero does not tell of these two; they came with Xe-HPC, and Alchemist lacks them.
+        has_subgroup_matrix_multiply_accumulate_tensor_float32=p["has_dpas"] and _has_xe_hpc(p["ip_version"]),
+        has_subgroup_2d_block_io=p["has_dpas"] and _has_xe_hpc(p["ip_version"]),
+        architecture=p["ip_version"],  # 0 where the driver does not tell
+        xe_stack_count=p["tiles"],
+        xe_regions_per_stack=1,
+        xe_clusters_per_region=p["slices"],
+        xe_cores_per_cluster=p["subslices_per_slice"],
+        eus_per_xe_core=p["eus_per_subslice"],
+        max_lanes_per_hw_thread=p["simd_width"],
         is_integrated_gpu=bool(p["integrated"]),
         is_software=p["is_software"],
         type="gpu",
@@ -82,9 +95,31 @@ def get_device_properties(device=None):
         uuid=p["uuid"],
         index=index,
         queue_groups={"compute": p["compute_queues"], "copy": p["copy_queues"]},  # how many hardware queues each
+        tiles=p["tiles"],
+        memory_kinds=p["memory_kinds"],  # (name, bytes) of each
         peers=[i for i in range(_devices.device_count()) if i != index and _devices.can_access_peer(index, i)],
         **_pci.facts(p["pci"]),
     )
+
+
+def find_device(what):
+    """Return the index of the device with this UUID, PCI address or DRM node; ValueError if there is none.
+
+    A UUID is 16 bytes or their hex digits, an address ``"0000:03:00.0"``, a node ``"/dev/dri/renderD128"`` or
+    ``"/dev/dri/card0"``. These name a device everywhere: in Level Zero, its system management, and Linux. Indexes
+    do not. Of tiles that share an address it is the first.
+    """
+    if not isinstance(what, (bytes, str)):
+        raise TypeError(f"a device is known by the bytes of its UUID or by a str, not by {type(what).__name__}")
+    known = []
+    for index in range(_devices.device_count()):
+        p = _devices.properties(index)
+        linux = _pci.facts(p["pci"])
+        names = (p["uuid"], p["uuid"].hex(), p["pci"], linux["render_node"], linux["card_node"])
+        if (what.replace("-", "").lower() if isinstance(what, str) and "/" not in what else what) in names:
+            return index
+        known.append(f"{index}: {p['uuid'].hex()} {p['pci']}")
+    raise ValueError(f"no device is {what!r}; there are {'; '.join(known) or 'none'}")
 
 
 def can_device_access_peer(device, peer):
@@ -104,7 +139,7 @@ def is_bf16_supported(including_emulation=True):
     """
     if not _devices.device_count():
         return False
-    return including_emulation or get_device_properties().has_bfloat16_conversions
+    return bool(including_emulation) or get_device_properties().has_bfloat16_conversions
 
 
 def is_tf32_supported():

@@ -56,6 +56,8 @@ def set_rng_state(new_state, device="xpu"):
 
 def set_rng_state_all(new_states):
     """Set the state of every device's default generator, in the order of `get_rng_state_all`."""
+    if not hasattr(new_states, "__iter__"):
+        raise TypeError(f"expected the list of get_rng_state_all(), got {type(new_states).__name__}")
     for index, state in enumerate(new_states):
         set_rng_state(state, index)
 

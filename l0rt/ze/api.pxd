@@ -362,6 +362,8 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *phPhysicalMemory) noexcept nogil
         ze_result_t (*zePhysicalMemDestroy)(ze_context_handle_t hContext,
             ze_physical_mem_handle_t hPhysicalMemory) noexcept nogil
+        ze_result_t (*zeDeviceGetSubDevices)(ze_device_handle_t hDevice, uint32_t *pCount,
+            ze_device_handle_t *phSubdevices) noexcept nogil
         ze_result_t (*zeDeviceGetStatus)(ze_device_handle_t hDevice) noexcept nogil
         ze_result_t (*zeDriverGetExtensionFunctionAddress)(ze_driver_handle_t hDriver, const char *name,
             void* *ppFunctionAddress) noexcept nogil

@@ -22,3 +22,4 @@ ctypedef struct l0rt_caps:
 
 
 cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1
+cdef set extension_names(ze_driver_handle_t driver)

@@ -44,7 +44,7 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     caps.global_ts = ze.zeDeviceGetGlobalTimestamps != NULL and "global_ts" not in off
     caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off
     caps.init_drivers = ze.zeInitDrivers != NULL and "init_drivers" not in off
-    extensions = _extensions(driver)
+    extensions = extension_names(driver)
     caps.relaxed = "relaxed" not in off and (
         "ZE_experimental_relaxed_allocation_limits" in extensions
         or "ZE_extension_relaxed_allocation_limits" in extensions)
@@ -59,7 +59,7 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     return 0
 
 
-cdef set _extensions(ze_driver_handle_t driver):
+cdef set extension_names(ze_driver_handle_t driver):
     cdef uint32_t count = 0
     with nogil:
         CHECK(ze.zeDriverGetExtensionProperties(driver, &count, NULL))

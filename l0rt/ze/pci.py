@@ -7,25 +7,30 @@ _MEMORY = 0x200
 
 
 def facts(address, sysfs="/sys"):
-    """Return ``{"kernel_driver", "render_node", "bar_size"}`` of the device at ``address``; None for what is unknown.
+    """Return what is known of the device at ``address``, None for what is not.
 
-    ``bar_size`` is the window through which the host reaches the device's memory, in bytes: as large as that memory
-    where the BAR is resizable and was resized.
+    ``kernel_driver``, ``render_node`` and ``card_node`` are names; ``bar_size`` is the window through which the host
+    reaches the device's memory, in bytes: as large as that memory where the BAR is resizable and was resized.
     """
-    unknown = {"kernel_driver": None, "render_node": None, "bar_size": None}
+    unknown = {"kernel_driver": None, "render_node": None, "card_node": None, "bar_size": None}
     if not address:
         return unknown
     folder = os.path.join(sysfs, "bus/pci/devices", address)
     driver = os.path.join(folder, "driver")
     try:
-        nodes = sorted(name for name in os.listdir(os.path.join(folder, "drm")) if name.startswith("renderD"))
+        nodes = sorted(os.listdir(os.path.join(folder, "drm")))
     except OSError:
         nodes = []
     return {
         "kernel_driver": os.path.basename(os.path.realpath(driver)) if os.path.exists(driver) else None,
-        "render_node": f"/dev/dri/{nodes[0]}" if nodes else None,
+        "render_node": _node(nodes, "renderD"),
+        "card_node": _node(nodes, "card"),
         "bar_size": _largest_window(os.path.join(folder, "resource")),
     }
+
+
+def _node(names, kind):
+    return next((f"/dev/dri/{name}" for name in names if name.startswith(kind)), None)
 
 
 def _largest_window(resource):

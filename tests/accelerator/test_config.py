@@ -167,8 +167,8 @@ def test_the_allocators_take_their_nodes_and_else_the_one_text():
     config.set("allocator.max_split_size_mb", 128)
     conf = memory.get_alloc_conf()
     assert (conf.max_split_size_mb, conf.segments) == (128, "torch")
-    divisions = "[256:1,>:8]"
-    with config.patch({"xpu.allocator.max_split_size_mb": 256, "xpu.allocator.roundup_power2_divisions": divisions}):
+    steps = "[256:1,>:8]"
+    with config.patch({"xpu.allocator.max_split_size_mb": 256, "xpu.allocator.roundup_power2_divisions": steps}):
         assert memory.get_alloc_conf().max_split_size_mb == 256
         assert memory.get_alloc_conf().roundup_power2_divisions == (1,) * 9 + (8,) * 7
     assert memory.get_alloc_conf() == conf

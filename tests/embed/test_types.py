@@ -4,6 +4,7 @@ import sys
 
 import l0rt
 import l0rt.accelerator
+import l0rt.memory
 import l0rt.xpu
 import pytest
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 import l0rt
 import l0rt.accelerator as acc
 import l0rt.xpu as xpu
-from l0rt import config
+from l0rt import config, memory
 from l0rt.interface import DeviceGuard, DeviceInterface, get_interface_for_device, register_interface_for_device
 
 
@@ -67,6 +68,19 @@ def registry() -> str:
         return f"{named} {config.effective('xpu.matmul.fp32_precision')}"
 
 
+def pools() -> list[int]:
+    pool = acc.MemPool(use_on_oom=True)
+    with acc.use_mem_pool(pool, device=0) as entered:
+        inside = l0rt.empty(1 << 20)
+    detach = acc.attach_oom_observer(lambda device, nbytes, allowed, free: False)
+    detach()
+    snapshot = xpu.memory_snapshot(entered.id)
+    print(acc.memory_summary(abbreviated=True), acc.memory_stats_as_nested_dict()["allocation"], memory.memory_info())
+    config.set("xpu.allocator.max_split_size_mb", 200)
+    limit: int | None = memory.get_alloc_conf().max_split_size_mb
+    return [segment["total_size"] for segment in snapshot] + [limit or 0, xpu.find_device(bytes(16)), inside.nbytes]
+
+
 def fails() -> str:
     try:
         with xpu.device(63), xpu.device_of(3), xpu.stream(None):
@@ -100,7 +114,8 @@ def mypy(tmp_path):
 
 
 def test_the_whole_facade_passes_mypy_strict(mypy):
-    names = [f"acc.{name}" for name in l0rt.accelerator.__all__] + [f"xpu.{name}" for name in l0rt.xpu.__all__]
+    rooms = {"acc": l0rt.accelerator, "xpu": l0rt.xpu, "memory": l0rt.memory}
+    names = [f"{room}.{name}" for room, module in rooms.items() for name in module.__all__]
     result = mypy(SCRIPT + "\n\nEVERYTHING: list[object] = [\n" + "".join(f"    {name},\n" for name in names) + "]\n")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
 

@@ -1,0 +1,99 @@
+"""Whatever a public function is given, the answer is a result or an error that says what is wrong."""
+
+import inspect
+
+import l0rt
+import l0rt.accelerator as acc
+import l0rt.xpu as xpu
+import pytest
+from l0rt import config, interface, memory
+from l0rt.interface import get_interface_for_device
+
+MODULES = {"accelerator": acc, "xpu": xpu, "memory": memory, "config": config, "interface": interface}
+TAKES_ADDRESSES = {"register_guard_impl", "get_stream_from_external"}  # what is there is the caller's word
+ODD = [
+    None, -1, -2, 2, 127, 1 << 31, 1 << 63, 1 << 70, -(1 << 70), 1.5, float("nan"), "", "x", "xpu:99", "xpu:-1", "cpu",
+    "cpu:0", b"ab", [], {}, (1, 2), object(), object, {"a": 1}, {1: 2},
+]  # fmt: skip
+CLEAR = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
+# Python's own words for what a function's body could not do with its argument.
+VAGUE = ("an integer is required", "has no attribute", "is not iterable", "unsupported operand", "subscriptable",
+         "not supported between", "has no len", "cannot unpack", "unhashable")  # fmt: skip
+
+
+def functions():
+    for module, room in MODULES.items():
+        names = room.__all__ if hasattr(room, "__all__") else ["get", "effective", "set", "single", "patch"]
+        for name in names:
+            if callable(getattr(room, name)) and name not in TAKES_ADDRESSES:
+                yield f"{module}.{name}", getattr(room, name)
+
+
+def use(result):
+    """Enter what is a block, which may be where it looks at what it was given."""
+    if hasattr(result, "__enter__") and not isinstance(result, type):
+        with result:
+            pass
+
+
+@pytest.mark.parametrize(("name", "function"), list(functions()), ids=lambda value: value if isinstance(value, str) else "")
+def test_an_odd_argument_gives_a_result_or_a_clear_error(name, function):
+    try:
+        found = inspect.signature(function).parameters.values()
+    except ValueError:
+        pytest.skip("takes nothing, or says not what")
+    places = [p for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = sum(p.default is p.empty for p in places)
+    before = {path: setting.text for path, setting in config._SETTINGS.items()}
+    complaints = []
+    for place in range(len(places)):
+        for value in ODD:
+            given = [0] * place + [value] + [0] * (required - place - 1)
+            try:
+                use(function(*given))
+            except CLEAR as error:
+                if any(words in str(error) for words in VAGUE):
+                    complaints.append(f"{given!r}: {error}")
+            except Exception as error:
+                complaints.append(f"{given!r}: {type(error).__name__}: {error}")
+            finally:
+                acc.set_accelerator("xpu")
+                acc.set_device_index(0)
+                acc.set_stream(acc.default_stream(0))
+                acc.set_sync_debug_mode(0)
+                memory.set_memory_limit(None)
+                for path, text in before.items():
+                    config._SETTINGS[path].text = text
+    assert complaints == []
+
+
+def test_what_is_closed_says_so():
+    buffer = l0rt.empty(64)
+    buffer.free()
+    for use_of in (buffer.fill, buffer.copy_to, buffer.copy_from):
+        with pytest.raises((RuntimeError, ValueError), match=r"freed|free"):
+            use_of(bytearray(64) if use_of != buffer.fill else 0)
+
+
+@pytest.mark.parametrize("wrong", [None, 0, "xpu", object])
+def test_a_guard_of_the_registry_wants_an_interface(wrong):
+    with pytest.raises(TypeError, match="expected a DeviceInterface"):
+        interface.DeviceGuard(wrong, 0)
+
+
+def test_a_guard_of_the_registry_wants_an_index():
+    with pytest.raises(TypeError, match="an index is an int or None"):
+        interface.DeviceGuard(get_interface_for_device("xpu"), "xpu:1")
+
+
+@pytest.mark.parametrize("index", [-1, -2])
+def test_an_event_has_no_negative_device(index):
+    with pytest.raises(IndexError, match="out of range"):
+        l0rt.Event(index)
+
+
+def test_a_report_of_what_is_stuck_takes_any_name_of_a_device():
+    assert acc.stuck_report("xpu:0") == acc.stuck_report(0) == ""
+    for wrong in (-1, 1 << 31, "xpu:99"):
+        with pytest.raises(IndexError):
+            acc.stuck_report(wrong)
