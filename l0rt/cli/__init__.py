@@ -65,7 +65,8 @@ def make_parser():
         "bench",
         help="measure the allocator and streams next to the raw driver; compare two reports",
         description="Measure the allocator and streams on this machine, next to the raw driver's cost and the budgets.",
-        usage="l0rt bench [allocator|streams] [--quick] [--instructions] [--json FILE]\n       l0rt bench compare A.json B.json",
+        usage="l0rt bench [allocator|streams] [--quick] [--instructions] [--json FILE]\n"
+        "       l0rt bench compare A.json B.json",
         epilog="Without words both suites run, which takes up to three minutes.",
     )
     command.add_argument(

@@ -9,7 +9,7 @@ import numpy as np
 import l0rt
 import l0rt.accelerator as acc
 from l0rt.cli import loops, replays, traces
-from l0rt.cli.rows import GIB, KIB, MIB, ROWS, Note, Skip, Work, python, suite
+from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
 from l0rt.core import raw
 
 row = suite("allocator")

@@ -29,7 +29,6 @@ from l0rt.runtime.census cimport census_lock, census_memory, census_take, census
 from l0rt.runtime.holes cimport hole_join, hole_list, place_extend, place_hold, place_move_end
 from l0rt.runtime.pieces cimport l0rt_spare, piece_back, pieces_map, pieces_unmap, spares_destroy
 from l0rt.runtime.structs cimport (
-    BINNED,
     COLUMNS,
     HELD,
     L0RT_CLOSED,

@@ -134,7 +134,7 @@ cdef inline int free_(void* ptr) noexcept nogil:
 
 
 def bookkeeping():
-    """Bytes: of a block's record; for each byte of small segments, of large ones and of ranges, what finds its block."""
+    """Bytes: of a block's record; and, for a byte of small segments, of large ones and of ranges, of the map."""
     cdef l0rt_leaf* leaf = NULL
     page = sizeof(leaf.pages[0]) / <double>PAGE
     return (sizeof(l0rt_block), page + sizeof(l0rt_starts) / <double>SMALL_SEGMENT, page,
