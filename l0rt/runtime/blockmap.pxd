@@ -14,6 +14,12 @@ from libc.stdint cimport uint64_t, uintptr_t
 from l0rt.runtime.atomics cimport load, store, unlikely
 from l0rt.runtime.structs cimport GRAIN_SHIFT, PAGE, PAGE_SHIFT, SMALL_SEGMENT, l0rt_block
 
+cdef extern from *:
+    """
+    #define l0rt_prefetch_to_write(ptr) __builtin_prefetch(ptr, 1)
+    """
+    void prefetch_to_write "l0rt_prefetch_to_write"(void* ptr) noexcept nogil
+
 cdef enum:
     ROOTS = 1 << 16
     LEAF_SHIFT = 31
@@ -75,6 +81,11 @@ cdef inline l0rt_block* map_find(const void* ptr) noexcept nogil:
 cdef inline void** map_page(uintptr_t address) noexcept nogil:
     """Where the word of an address that is or was ours stands."""
     return &map_leaf(address >> LEAF_SHIFT).pages[(address >> PAGE_SHIFT) & (LEAF_PAGES - 1)]
+
+
+cdef inline void map_expect(const void* ptr) noexcept nogil:
+    """This address, which is or was ours, will be written soon."""
+    prefetch_to_write(map_page(<uintptr_t>ptr))
 
 
 cdef inline void map_set(void* ptr, l0rt_block* block) noexcept nogil:
