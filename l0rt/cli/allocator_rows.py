@@ -13,7 +13,7 @@ from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
 from l0rt.core import raw
 
 row = suite("allocator")
-HELD, SMALLEST = "reserved/requested", "smallest limit/requested"
+HELD, SMALLEST = "reserved/requested", "smallest limit"
 SIZES = {"512B": 512, "4KiB": 4 * KIB, "1MiB": MIB, "20MiB": 20 * MIB}
 
 
@@ -159,7 +159,7 @@ def replay(lab, name, scale, mode):
                 **found,
                 "driver calls": Note(facts["calls"]["first"]),
                 "again": Note(figures["beside"].median, "ns"),
-                "again: driver calls": Note(facts["calls"]["again"]),
+                "driver calls again": Note(facts["calls"]["again"]),
             }
 
         yield Work(

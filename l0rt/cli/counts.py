@@ -7,11 +7,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import l0rt.cli.allocator_rows  # noqa: F401 - it fills ROWS
-from l0rt.cli import loops, rows
+from l0rt.cli import allocator_rows, loops, rows  # noqa: F401 - the first defines rows
 from l0rt.cli.lab import Lab
-from l0rt.cli.replays import environment
-from l0rt.cli.rows import ROWS
+from l0rt.cli.replays import environment, program
 
 MISSING = "no instruction counts: valgrind is not installed (apt-get install valgrind)"
 FEW, MANY = 2000, 6000  # what the second has more than the first is the operations' own
@@ -34,7 +32,7 @@ def counted(ids):
             f"--log-file={folder}/log",
             sys.executable,
             "-c",
-            "from l0rt.cli.counts import serve; serve()",
+            program("counts"),
             *ids,
         ]
         done = subprocess.run(
@@ -69,7 +67,7 @@ def serve():
     loops.count_start()
     for id in sys.argv[1:]:
         try:
-            with ROWS[id].open(lab) as work:
+            with rows.ROWS[id].open(lab) as work:
                 rows.run(work, work.loop, MANY)  # to warm up
                 for n in (FEW, MANY):
                     loops.count_zero()

@@ -91,7 +91,7 @@ def driver_calls():
 @contextmanager
 def elsewhere(name, scale, mode=""):
     """Start a process that replays; give a function that has it do what a method of Replays does."""
-    command = [sys.executable, "-c", "from l0rt.cli.replays import serve; serve()", name, str(scale)]
+    command = [sys.executable, "-c", program("replays"), name, str(scale)]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -123,8 +123,12 @@ def environment(changes):
     found = {**os.environ, "L0RT_DRIVER": config.get("driver"), **changes}
     if "L0RT_DISABLE" in changes and os.environ.get("L0RT_DISABLE"):
         found["L0RT_DISABLE"] = f"{os.environ['L0RT_DISABLE']},{changes['L0RT_DISABLE']}"
-    found["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     return found
+
+
+def program(module):
+    """Return what has a child serve, which imports what its parent did, whatever lies in the working folder."""
+    return f"import sys; sys.path[:] = {sys.path}; from l0rt.cli.{module} import serve; serve()"
 
 
 def serve():

@@ -138,10 +138,10 @@ def facts(pairs):
 
 
 def table(*columns):
-    """Return a table without lines; the first column is text, the others are figures."""
+    """Return a table without lines; the first column is text, folded if need be, the others are figures."""
     made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
-        made.add_column(name, justify="right" if place else "left", no_wrap=True, overflow="fold")
+        made.add_column(name, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
     return made
 
 

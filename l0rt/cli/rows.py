@@ -144,7 +144,11 @@ def operations(work, loop, round_ns):
     while work.n is None and n * each < round_ns / 4:
         n = int(n * min(10, max(2, round_ns / max(n * each, 1))))
         each = run(work, loop, n)
-    return work.n or max(1, int(round_ns / each))
+    if work.n:
+        return work.n
+    if n > 1:  # once more: whatever disturbed the last one would make all rounds too short to mean anything
+        each = min(each, run(work, loop, n))
+    return max(1, int(round_ns / each))
 
 
 @dataclass(frozen=True)
@@ -169,14 +173,16 @@ def loops_of(work):
 def figures(work, effort):
     """Measure a Work: its loops take turns, so that what disturbs the machine for a while disturbs them all."""
     loops = loops_of(work)
-    count = {name: operations(work, loop, effort.round_ns) for name, loop in loops.items()}
+    most = {name: operations(work, loop, effort.round_ns) for name, loop in loops.items()}
+    count = dict(most)
     rounds = {name: [] for name in loops}
     for _ in range(min(effort.rounds, work.rounds)):
         for name, loop in loops.items():
             each = run(work, loop, count[name], 4 * effort.round_ns)
             rounds[name].append(each)
-            if not work.n:  # what has become slower since the warm-up is done less often
-                count[name] = max(1, min(count[name], int(2 * effort.round_ns / max(each, 1e-3))))
+            if not work.n:  # what has become slower since the warm-up, and stays so, is done less often
+                each = min(rounds[name][-3:])
+                count[name] = max(1, min(most[name], int(2 * effort.round_ns / max(each, 1e-3))))
     return {name: Figure.of(found) for name, found in rounds.items()}
 
 

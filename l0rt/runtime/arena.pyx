@@ -11,7 +11,7 @@ from l0rt.runtime.accounts cimport (
 )
 from l0rt.runtime.atomics cimport spin_lock, spin_try, spin_unlock, store, unlikely
 from l0rt.runtime.bins cimport bins_find, leading_zeros
-from l0rt.runtime.blockmap cimport map_set
+from l0rt.runtime.blockmap cimport map_expect, map_set
 from l0rt.runtime.blocks cimport (
     block_bin,
     block_is_split,
@@ -118,6 +118,8 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
         rest = 0
     if rest != 0 and arena.tuning.torch_segments and pool == LARGE and rest <= SMALL_LIMIT:
         rest = 0
+    if rest != 0:
+        map_expect(<char*>block.ptr + size)     # far from what was used last: most of what a random size costs
     if block_is_split(block):
         quiet_bytes = <int64_t>rest - <int64_t>block.size
     else:

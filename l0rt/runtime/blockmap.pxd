@@ -12,13 +12,20 @@ never unmapped, so a stale word still leads to memory, and an allocated block's 
 from libc.stdint cimport uint64_t, uintptr_t
 
 from l0rt.runtime.atomics cimport load, store, unlikely
-from l0rt.runtime.structs cimport GRAIN_SHIFT, PAGE, PAGE_SHIFT, l0rt_block
+from l0rt.runtime.structs cimport GRAIN_SHIFT, PAGE, PAGE_SHIFT, SMALL_SEGMENT, l0rt_block
+
+cdef extern from *:
+    """
+    #define l0rt_prefetch_to_write(ptr) __builtin_prefetch(ptr, 1)
+    """
+    void prefetch_to_write "l0rt_prefetch_to_write"(void* ptr) noexcept nogil
 
 cdef enum:
     ROOTS = 1 << 16
     LEAF_SHIFT = 31
     LEAF_PAGES = 1 << 15
     PAGE_GRAINS = 128
+    SEGMENT_GRAINS = SMALL_SEGMENT >> GRAIN_SHIFT
     TABLE = 1
     INSIDE = 2
 
@@ -26,6 +33,10 @@ cdef struct l0rt_leaf:
     uint64_t region                 # address >> LEAF_SHIFT
     l0rt_leaf* next                 # another region with the same root
     void* pages[LEAF_PAGES]
+
+cdef struct l0rt_starts:            # of a small segment
+    l0rt_starts* next
+    l0rt_block* blocks[SEGMENT_GRAINS]
 
 cdef struct l0rt_map:
     l0rt_leaf* roots[ROOTS]
@@ -70,6 +81,11 @@ cdef inline l0rt_block* map_find(const void* ptr) noexcept nogil:
 cdef inline void** map_page(uintptr_t address) noexcept nogil:
     """Where the word of an address that is or was ours stands."""
     return &map_leaf(address >> LEAF_SHIFT).pages[(address >> PAGE_SHIFT) & (LEAF_PAGES - 1)]
+
+
+cdef inline void map_expect(const void* ptr) noexcept nogil:
+    """This address, which is or was ours, will be written soon."""
+    prefetch_to_write(map_page(<uintptr_t>ptr))
 
 
 cdef inline void map_set(void* ptr, l0rt_block* block) noexcept nogil:

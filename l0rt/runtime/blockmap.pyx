@@ -22,13 +22,6 @@ from l0rt.runtime.structs cimport (
     l0rt_block,
 )
 
-cdef enum:
-    SEGMENT_GRAINS = SMALL_SEGMENT >> GRAIN_SHIFT
-
-cdef struct l0rt_starts:
-    l0rt_starts* next
-    l0rt_block* blocks[SEGMENT_GRAINS]
-
 cdef extern from *:
     """
     static pthread_mutex_t l0rt_map_growth = PTHREAD_MUTEX_INITIALIZER;

@@ -72,7 +72,7 @@ cdef struct l0rt_uses:              # the other streams that use a block
     l0rt_use entries[1]
 
 cdef struct l0rt_block:
-    # the first line is all that a hit touches
+    # the first line is all that a hit touches, and all that a bin's neighbours touch
     void* ptr
     l0rt_arena* arena
     uint64_t size
@@ -81,8 +81,8 @@ cdef struct l0rt_block:
     uint32_t state
     int waits                       # tickets that are not complete yet
     void* user                      # the owner's to set; still holds what the last owner left
-    l0rt_uses* uses
     l0rt_block* previous            # in a bin, or among a range's holes
+    l0rt_uses* uses
     l0rt_block* before              # neighbours in the segment
     l0rt_block* after
     l0rt_segment* segment

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 
 import pytest
@@ -59,12 +60,56 @@ def test_rows_with_a_raw_counterpart_have_its_figure(bench):
         assert found[row]["ratio"] == pytest.approx(found[row]["ns"] / found[row]["raw"]["ns"])
 
 
-def test_the_traces_hold_at_least_what_was_requested(bench):
+def test_traces_are_replayed_in_every_way_of_getting_memory(bench):
     found = json.loads(bench[1].read_text())
-    held = [row["notes"]["reserved/requested"]["value"] for name, row in found["rows"].items() if ".trace." in name]
-    assert len(held) == 4
-    assert min(held) >= 1
-    assert list(found["summary"]) == ["reserved/requested, geometric mean"]
+    rows = {name: row for name, row in found["rows"].items() if ".trace." in name and ".tight." not in name}
+    assert len(rows) == 2 * 2 * 3
+    for name, row in rows.items():
+        notes = {note: said["value"] for note, said in row["notes"].items()}
+        assert notes["reserved/requested"] >= 1, name
+        assert 1 <= notes["smallest limit"] < 2, name
+        assert notes["driver calls"] > 0, name
+        assert notes["driver calls again"] >= 0, name
+        assert notes["again"] > 0, name
+    shares = ("reserved/requested", "smallest limit")
+    ways = ("", ", novm", ", torch")
+    assert list(found["summary"]) == [f"{share}{way}, geometric mean" for way in ways for share in shares]
+    assert "limit" not in found["summary"]["reserved/requested, torch, geometric mean"]
+
+
+def test_ways_of_getting_memory_differ(bench):
+    found = json.loads(bench[1].read_text())["rows"]
+    held = [
+        found[f"allocator.trace.conv_train.x8.{way}c"]["notes"]["reserved/requested"]["value"]
+        for way in ("", "novm.", "torch.")
+    ]
+    assert len(set(held)) == 3
+
+
+def test_instructions_are_counted(tmp_path):
+    if shutil.which("valgrind") is None:
+        pytest.skip("needs valgrind")
+    path = tmp_path / "report.json"
+    result = l0rt("bench", "allocator", "--smoke", "--instructions", "--json", str(path), env=CPU)
+    assert result.returncode == 0, result
+    found = json.loads(path.read_text())
+    notes = {id: row.get("notes", {}) for id, row in found["rows"].items()}
+    counts = {id: said["instructions"] for id, said in notes.items() if "instructions" in said}
+    assert set(counts) == {row.id for row in chosen({"allocator"}) if row.counts}
+    assert min(note["value"] for note in counts.values()) > 50
+    assert counts["allocator.malloc_free.4KiB.c"]["limit"] == 160
+    assert re.search(r"^allocator\.malloc_free\.4KiB\.c instructions +\d+ ", result.stdout, re.MULTILINE)
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_without_valgrind_it_says_so(tmp_path):
+    path = tmp_path / "report.json"
+    result = l0rt(
+        "bench", "allocator", "--smoke", "--instructions", "--json", str(path), env={**CPU, "PATH": str(tmp_path)}
+    )
+    assert result.returncode == 0, result
+    assert "no instruction counts: valgrind is not installed" in result.stdout
+    assert "valgrind" in json.loads(path.read_text())["uncounted"]
 
 
 def test_one_suite_alone_as_json_on_stdout():

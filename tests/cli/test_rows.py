@@ -57,6 +57,20 @@ def test_what_becomes_slow_is_done_less_often():
     assert done[-1] == 1
 
 
+def test_one_slow_round_does_not_shorten_the_others():
+    done = []
+
+    def open(lab):
+        def run(n):
+            done.append(n)
+            return n * (1e6 if len(done) == 12 else 1.0)
+
+        yield Work(run)
+
+    measure(made(open), None, Effort("demo", 1e4, 20))
+    assert done[-1] == done[10] > 1000
+
+
 def test_a_row_that_cannot_be_measured_says_why():
     def skips(lab):
         raise Skip("no such thing here")

@@ -11,7 +11,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.atomics cimport spin_lock, spin_unlock, l0rt_spin
-from l0rt.runtime.blockmap cimport map_find
+from l0rt.runtime.blockmap cimport l0rt_leaf, l0rt_starts, map_find
 from l0rt.runtime.census cimport heap_reserved_bytes, heap_stats
 from l0rt.runtime.heap cimport (
     arena_malloc,
@@ -24,8 +24,11 @@ from l0rt.runtime.heap cimport (
     pointer_free,
 )
 from l0rt.runtime.structs cimport (
+    PAGE,
+    SMALL_SEGMENT,
     l0rt_arena,
     l0rt_block,
+    l0rt_granule,
     l0rt_heap,
     l0rt_heap_options,
     l0rt_memory_ops,
@@ -128,6 +131,14 @@ cdef inline void* malloc_(l0rt_arena* arena, size_t nbytes) noexcept nogil:
 cdef inline int free_(void* ptr) noexcept nogil:
     cdef l0rt_block* block = map_find(ptr)
     return 0 if block_drop(block) else block_free(block)
+
+
+def bookkeeping():
+    """Bytes: of a block's record; and, for a byte of small segments, of large ones and of ranges, of the map."""
+    cdef l0rt_leaf* leaf = NULL
+    page = sizeof(leaf.pages[0]) / <double>PAGE
+    return (sizeof(l0rt_block), page + sizeof(l0rt_starts) / <double>SMALL_SEGMENT, page,
+            page + sizeof(l0rt_granule) / <double>(1 << 21))
 
 
 cdef class Loops:
