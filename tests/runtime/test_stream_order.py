@@ -8,8 +8,9 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from l0rt import memory
+from l0rt import config, memory
 from l0rt.memory import MemPool, use_mem_pool
+from l0rt.runtime.device_allocator import retune
 
 from helpers.door import Door, Failed
 from helpers.orders import wrong_steps
@@ -26,9 +27,10 @@ def tidy():
     gc.collect()
     acc.synchronize()
     acc.empty_cache()
-    yield
+    with config.patch({"alloc_conf": ""}):
+        yield
+    retune()
     memory.set_memory_limit(None)
-    memory.set_alloc_conf()
     gc.collect()
     acc.synchronize()
     acc.empty_cache()
