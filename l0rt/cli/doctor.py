@@ -103,7 +103,8 @@ def node(path):
 
 def ask(step, driver):
     """Let a child process take one step of `l0rt.cli.probe`; return its answer, or ``{"error": what became of it}``."""
-    code = "import sys; from l0rt.cli.probe import main; main(*sys.argv[1:])"
+    # -c puts the working directory first, which may hold another l0rt: a clone that was not built, say
+    code = f"import sys; sys.path[:] = {sys.path}; from l0rt.cli.probe import main; main(*sys.argv[1:])"
     try:
         child = subprocess.run(
             [sys.executable, "-c", code, step, driver],

@@ -1,6 +1,7 @@
 """The tests on the interface, again on every other driver that is installed."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -26,15 +27,28 @@ ANSWERS = ["2 ours", "1 ours", "2 ours", "1 0x8086", "2 0x8086"]
 HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
 
-@pytest.mark.parametrize("ring", RINGS, ids=str)
-def test_the_same_tests_pass_on_ring(ring, tmp_path, request):
+@pytest.fixture(scope="module")
+def running(request, tmp_path_factory):
+    """The chosen rings' results to come: two at a time, for a test mostly waits for one core or for nothing."""
     import l0rt
 
+    chosen = [i.callspec.params["ring"] for i in request.session.items if "running" in i.fixturenames]
+    folders = [TESTS / folder for folder in FOLDERS]
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            ring: pool.submit(ring.run, l0rt.cpu_driver_path(), tmp_path_factory.mktemp("ring"), folders, HANG_LIMIT)
+            for ring in chosen
+            if not ring.missing()
+        }
+
+
+@pytest.mark.parametrize("ring", RINGS, ids=str)
+def test_the_same_tests_pass_on_ring(ring, running, request):
     outcomes = request.config.stash[OUTCOMES]
     if missing := ring.missing():
         outcomes[ring.name] = f"NOT RUN: {', '.join(missing)} is not installed"
         skip_unless_ci(outcomes[ring.name])
-    result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / folder for folder in FOLDERS], HANG_LIMIT)
+    result = running[ring].result()
     outcomes[ring.name] = verdict(result) or "failed"
     assert verdict(result), f"ring {ring.name}: {result}"
 

@@ -1,7 +1,6 @@
 """Private pools: nobody else gets their memory, unless they say so; and they can sleep."""
 
 import ctypes
-import gc
 
 import pytest
 from l0rt.errors import OutOfMemoryError, UnsupportedError
@@ -73,7 +72,6 @@ def test_the_arenas_of_pools_that_are_gone_serve_new_ones(make):
         pool = Pool()
         allocator.free(allocator.malloc(3 * MIB, 1, pool))
         del pool
-        gc.collect()
         allocator.empty_cache()
     assert allocator.reserved_bytes == 0
     pool = Pool()

@@ -43,7 +43,8 @@ def test_what_is_allocated_inside_belongs_to_the_pool():
     assert pool.use_count() == 1
     everything = memory.memory_snapshot()
     assert sum(segment["allocated_size"] for segment in everything) == acc.memory_allocated()
-    assert sum(segment["total_size"] for segment in everything) == acc.memory_reserved()
+    usable = sum(segment["total_size"] for segment in everything)  # drivers may take some pages more for each
+    assert usable <= acc.memory_reserved() < usable + MIB
     del inside
     with use_mem_pool(pool):
         again = l0rt.empty(5 * MIB)
@@ -115,14 +116,22 @@ def test_use_on_oom_at_the_limit(generous):
 
 def test_caches_are_emptied_by_device_stream_and_pool():
     pool, stream = MemPool(), acc.Stream()
+    assert acc.memory_reserved() == 0
     with use_mem_pool(pool):
         l0rt.empty(4 * MIB).free()
+    in_pool = acc.memory_reserved()
     with stream:
         l0rt.empty(8 * MIB).free()
+    with_stream = acc.memory_reserved()
     l0rt.empty(16 * MIB).free()
-    for arguments, left in (({"pool": pool}, 24), ({"stream": stream}, 16), ({"device": 0}, 0)):
-        memory.empty_cache(**arguments)
-        assert acc.memory_reserved() == left * MIB
+    everything = acc.memory_reserved()
+    assert 4 * MIB <= in_pool <= with_stream - 8 * MIB <= everything - 24 * MIB
+    memory.empty_cache(pool=pool)
+    assert acc.memory_reserved() == everything - in_pool
+    memory.empty_cache(stream=stream)
+    assert acc.memory_reserved() == everything - with_stream
+    memory.empty_cache(device=0)
+    assert acc.memory_reserved() == 0
 
 
 def test_observers_hear_of_a_failure_and_may_make_room():
