@@ -3,7 +3,7 @@
 The ``self`` of every operation is an l0rt_device, a ticket is a slot of the event cache.
 """
 
-from libc.stdint cimport UINT64_MAX, uint32_t
+from libc.stdint cimport UINT64_MAX
 from libc.string cimport memset
 
 from cpython.exc cimport PyErr_Clear
@@ -108,10 +108,11 @@ cdef int op_wait(void* self, void* ticket) noexcept nogil:
 
 
 cdef int op_order(void* self, void* stream, void* ticket) noexcept nogil:
+    cdef l0rt_stream* on = <l0rt_stream*>stream
     cdef l0rt_slot* slot = <l0rt_slot*>ticket
     if not table.alive:
         return ZE_RESULT_ERROR_DEVICE_LOST
-    if (<int (*)(l0rt_stream*, uint32_t, l0rt_slot**) noexcept nogil>wait_untold)(<l0rt_stream*>stream, 1, &slot) < 0:
+    if (<int (*)(l0rt_stream*, unsigned int, l0rt_slot**) noexcept nogil>wait_untold)(on, 1, &slot) < 0:
         return forget_error()
     return 0
 
