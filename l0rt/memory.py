@@ -147,7 +147,7 @@ def pointer_info(ptr):
 def record_use(buffer, stream=None):
     """Let freed memory not be reused before what ``stream`` (the current one) has been given until now is done.
 
-    ``buffer`` is a Buffer, or the address of an allocation, wherever in it. Call it right after the work is given.
+    ``buffer`` is a Buffer, or an address, wherever in an allocation. To be called right after the work was given.
     """
     if hasattr(buffer, "record_use"):
         buffer.record_use(stream)

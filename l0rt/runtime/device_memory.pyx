@@ -117,10 +117,11 @@ cdef int op_wait(void* self, void* ticket) noexcept nogil:
 
 
 cdef int op_order(void* self, void* stream, void* ticket) noexcept nogil:
+    cdef l0rt_stream* on = <l0rt_stream*>stream
     cdef l0rt_slot* slot = <l0rt_slot*>ticket
     if not table.alive:
         return ZE_RESULT_ERROR_DEVICE_LOST
-    if (<int (*)(l0rt_stream*, unsigned int, l0rt_slot**) noexcept nogil>wait_untold)(<l0rt_stream*>stream, 1, &slot) < 0:
+    if (<int (*)(l0rt_stream*, unsigned int, l0rt_slot**) noexcept nogil>wait_untold)(on, 1, &slot) < 0:
         return forget_error()
     return 0
 

@@ -131,11 +131,10 @@ cdef l0rt_block* pull(l0rt_heap* heap, l0rt_arena* arena, bint any, uint64_t siz
 
 cdef bint order_behind(l0rt_heap* heap, void* stream, l0rt_ticket* ticket) noexcept nogil:
     """Put what the stream is given from now on behind all these tickets."""
-    cdef bint other
     while ticket != NULL:
-        other = ticket.stream != stream and ticket.ticket != NULL
-        if other and heap.ops.order(heap.self, stream, ticket.ticket) != L0RT_OK:
-            return False
+        if ticket.stream != stream and ticket.ticket != NULL:
+            if heap.ops.order(heap.self, stream, ticket.ticket) != L0RT_OK:
+                return False
         ticket = ticket.next
     return True
 

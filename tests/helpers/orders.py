@@ -66,7 +66,7 @@ class Worker:
 
 
 def wrong_steps(seed, threads=3, steps=150, limit=20 * MIB, careless=False):
-    """Return how many copies have wrong bytes, and how many requests were refused; check the allocator's books."""
+    """Return how many copies have wrong bytes and how many requests were refused; the books are checked too."""
     acc.synchronize()
     acc.empty_cache()
     before = acc.memory_allocated()

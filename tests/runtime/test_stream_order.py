@@ -8,15 +8,16 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from l0rt import memory
+from l0rt import config, memory
 from l0rt.memory import MemPool, use_mem_pool
+from l0rt.runtime.device_allocator import retune
 
 from helpers.door import Door, Failed
 from helpers.orders import wrong_steps
 from helpers.process import run_python
 
 MIB = 1 << 20
-BIG = 37 * MIB + 512
+BIG = 37 * MIB
 TESTS = str(Path(__file__).parents[1])
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_DEVICES": "2"}
 
@@ -26,9 +27,10 @@ def tidy():
     gc.collect()
     acc.synchronize()
     acc.empty_cache()
-    yield
+    with config.patch({"alloc_conf": ""}):
+        yield
+    retune()
     memory.set_memory_limit(None)
-    memory.set_alloc_conf()
     gc.collect()
     acc.synchronize()
     acc.empty_cache()

@@ -38,6 +38,7 @@ def filled(int value, size_t n):
         l0rt_memset_async(block, value, n, stream)
         l0rt_memcpy_async(&target[0], block, n, stream)
         l0rt_record_stream(block, other)
+        l0rt_record_use(block, other)
         l0rt_stream_synchronize(stream)
         l0rt_free_async(block, stream)
         l0rt_device_synchronize(-1)

@@ -1,0 +1,54 @@
+"""The driver's memory calls, noted: import this before l0rt opens its driver."""
+
+import ctypes
+
+from l0rt.ze import loader
+
+ARGUMENTS = {
+    "zeMemAllocDevice": 6, "zeMemAllocHost": 5, "zeMemAllocShared": 7, "zeMemFree": 2, "zeMemFreeExt": 3,
+    "zeContextMakeMemoryResident": 4, "zePhysicalMemCreate": 4, "zePhysicalMemDestroy": 2, "zeVirtualMemReserve": 4,
+    "zeVirtualMemFree": 3, "zeVirtualMemMap": 6, "zeVirtualMemUnmap": 3, "zeDeviceGetProperties": 2,
+}  # fmt: skip
+MAX_ALLOC_AT = 40  # of ze_device_properties_t
+max_alloc = None  # what every device is to say instead of its own
+calls = []  # (name, arguments as integers, result, what the descriptor's pNext starts with)
+_kept = []
+_address = loader.Library.address
+
+
+def _words(address, count):
+    """Return the first ``count`` words of 32 bits at an address; none at 0."""
+    return list((ctypes.c_uint32 * count).from_address(address)) if address else []
+
+
+def _next_of(descriptor):
+    """Return the first words of what a descriptor's pNext points to."""
+    return _words(ctypes.c_uint64.from_address(descriptor + 8).value, 5) if descriptor else []
+
+
+def _noted(self, name):
+    found = _address(self, name)
+    if name not in ARGUMENTS or not found:
+        return found
+    kind = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_size_t] * ARGUMENTS[name])
+    original = kind(found)
+
+    def call(*args):
+        extra = _next_of(args[1]) if name == "zeMemAllocDevice" else []
+        size = ctypes.c_uint64.from_address(args[2] + 24).value if name == "zePhysicalMemCreate" else 0
+        result = original(*args)
+        if name == "zeDeviceGetProperties" and max_alloc is not None:
+            ctypes.c_uint64.from_address(args[1] + MAX_ALLOC_AT).value = max_alloc
+        calls.append((name, args, result, extra or size))
+        return result
+
+    _kept.append(kind(call))
+    return ctypes.cast(_kept[-1], ctypes.c_void_p).value
+
+
+loader.Library.address = _noted
+
+
+def named(*names):
+    """Return the calls of these functions that succeeded."""
+    return [call for call in calls if call[0] in names and call[2] == 0]
