@@ -106,9 +106,10 @@ cdef int l0rt_exchange_device(int device) except -1 nogil:
 
 cdef l0rt_stream* l0rt_current_stream(int device) except NULL nogil:
     cdef stream_t* stream = (<quiet_stream>current_stream)(device)
-    if stream == NULL:
-        failed()
-    return <l0rt_stream*>stream
+    if stream != NULL:
+        return <l0rt_stream*>stream
+    failed()
+    return NULL
 
 
 cdef l0rt_stream* l0rt_exchange_stream(l0rt_stream* stream) except NULL nogil:

@@ -1,6 +1,7 @@
 """What every test stands on: the CPU driver unless told otherwise, the ledger, markers, and the rings' summary."""
 
 import os
+import sys
 
 import pytest
 
@@ -34,6 +35,15 @@ def pytest_runtest_setup(item):
 def soak():
     """Whether long checks run at full length."""
     return os.environ.get("L0RT_TEST_SOAK") == "1"
+
+
+@pytest.fixture
+def hasty():
+    """Threads take turns every few calls: at Python's usual pace, each of the short ones would run by itself."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(2e-5)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

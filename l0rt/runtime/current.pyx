@@ -34,6 +34,10 @@ cdef l0rt_thread* thread_peek() noexcept nogil:
 
 
 cdef l0rt_thread* thread_record() except NULL nogil:
+    return own()
+
+
+cdef inline l0rt_thread* own() except NULL nogil:
     if l0rt_tls == NULL:
         make_record()
     return <l0rt_thread*>l0rt_tls
@@ -60,7 +64,7 @@ cdef int current_device() noexcept nogil:
 
 cdef int exchange_device(int device) except -1 nogil:
     """Make ``device`` current, unless it is negative; return the previous index."""
-    cdef l0rt_thread* thread = thread_record()
+    cdef l0rt_thread* thread = own()
     cdef int previous = thread.device
     if device >= 0:
         if device >= device_total():
@@ -71,7 +75,14 @@ cdef int exchange_device(int device) except -1 nogil:
 
 cdef l0rt_stream* current_stream(int device) except NULL nogil:
     """The thread's stream on ``device``, -1: on its current device."""
-    cdef l0rt_thread* thread = thread_record()
+    cdef l0rt_thread* thread = <l0rt_thread*>l0rt_tls
+    if device == -1 and thread != NULL:     # by far the most: three loads, without a call
+        return thread.streams[thread.device]
+    return stream_on(device)
+
+
+cdef l0rt_stream* stream_on(int device) except NULL nogil:
+    cdef l0rt_thread* thread = own()
     if device == -1:
         device = thread.device
     elif not 0 <= device < device_total():
@@ -81,7 +92,7 @@ cdef l0rt_stream* current_stream(int device) except NULL nogil:
 
 cdef l0rt_stream* exchange_stream(l0rt_stream* stream) except NULL nogil:
     """Make ``stream`` and its device current; return the previous stream of that device."""
-    cdef l0rt_thread* thread = thread_record()
+    cdef l0rt_thread* thread = own()
     cdef l0rt_stream* previous = thread.streams[stream.device.index]
     thread.streams[stream.device.index] = stream
     thread.device = stream.device.index
@@ -101,7 +112,7 @@ cdef int restore(int device, l0rt_stream* stream) noexcept nogil:
 
 
 cdef int save(void* owner, int device, l0rt_stream* stream) except -1 nogil:
-    cdef l0rt_thread* thread = thread_record()
+    cdef l0rt_thread* thread = own()
     cdef l0rt_saved* grown
     if thread.depth == thread.capacity:
         grown = <l0rt_saved*>realloc(thread.saved, (2 * thread.capacity + 16) * sizeof(l0rt_saved))

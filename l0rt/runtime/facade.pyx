@@ -36,8 +36,12 @@ def device_count():
 
 def current_device_index():
     """Return the index of the calling thread's current device."""
+    cdef l0rt_thread* thread
     if other != NULL:
         return (<object>other).current_device()
+    thread = thread_peek()
+    if thread != NULL:
+        return thread.device
     if device_total() == 0:
         lazy.init()
     return current_device()

@@ -27,6 +27,7 @@ from l0rt.runtime.waits cimport slot_query, slot_wait
 
 from l0rt.runtime.devices import lazy
 
+cdef str _type = lazy.device_type       # a C variable: a block of device_index asks for it each time
 cdef l0rt_guard_impl _xpu
 
 
@@ -38,10 +39,6 @@ cdef int impl_device_count() noexcept nogil:
     return device_total()
 
 
-cdef int impl_exchange_device(int device) except -1 nogil:
-    return exchange_device(device)
-
-
 cdef int impl_set_device(int device) except -1 nogil:
     exchange_device(device)
     return 0
@@ -49,10 +46,6 @@ cdef int impl_set_device(int device) except -1 nogil:
 
 cdef int impl_unchecked_set_device(int device) noexcept nogil:
     return restore(device, NULL)
-
-
-cdef void* impl_get_stream(int device) except NULL nogil:
-    return current_stream(device)
 
 
 cdef void* impl_get_default_stream(int device) except NULL nogil:
@@ -63,20 +56,12 @@ cdef void* impl_get_stream_from_pool(int device, int priority) except NULL nogil
     return pool_stream(device_at(current_device() if device == -1 else device), priority)
 
 
-cdef void* impl_exchange_stream(void* stream) except NULL nogil:
-    return exchange_stream(<l0rt_stream*>stream)
-
-
 cdef int impl_stream_device(void* stream) noexcept nogil:
     return (<l0rt_stream*>stream).device.index
 
 
 cdef void* impl_stream_native_handle(void* stream) except NULL nogil:
     return lane_share(<l0rt_stream*>stream)
-
-
-cdef int impl_query_stream(void* stream) except -1 nogil:
-    return lane_query(<l0rt_stream*>stream)
 
 
 cdef int impl_synchronize_stream(void* stream) except -1 nogil:
@@ -132,16 +117,16 @@ _xpu.size = sizeof(l0rt_guard_impl)
 _xpu.type = b"xpu"
 _xpu.device_count = impl_device_count
 _xpu.get_device = current_device
-_xpu.exchange_device = <int_int>impl_exchange_device
+_xpu.exchange_device = <int_int>exchange_device
 _xpu.set_device = <int_int>impl_set_device
 _xpu.unchecked_set_device = impl_unchecked_set_device
-_xpu.get_stream = <ptr_int>impl_get_stream
+_xpu.get_stream = <ptr_int>current_stream
 _xpu.get_default_stream = <ptr_int>impl_get_default_stream
 _xpu.get_stream_from_pool = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
-_xpu.exchange_stream = <ptr_ptr>impl_exchange_stream
+_xpu.exchange_stream = <ptr_ptr>exchange_stream
 _xpu.stream_device = impl_stream_device
 _xpu.stream_native_handle = <ptr_ptr>impl_stream_native_handle
-_xpu.query_stream = <int_ptr>impl_query_stream
+_xpu.query_stream = <int_ptr>lane_query
 _xpu.synchronize_stream = <int_ptr>impl_synchronize_stream
 _xpu.synchronize_device = <int_int>impl_synchronize_device
 _xpu.record = <int (*)(void**, void*) noexcept nogil>impl_record
@@ -174,7 +159,7 @@ any thread.
     cdef int enter(self) except -1:
         cdef int before
         if self.device is not None:
-            before = exchange_device(index_of(self.device, -1, lazy.device_type))
+            before = exchange_device(index_of(self.device, -1, _type))
             save(<void*>self, before, NULL)
         return 0
 

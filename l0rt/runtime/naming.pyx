@@ -1,6 +1,7 @@
 """What a device is called: a type and an index; how the many ways to name one are understood."""
 
 cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 
 from l0rt.runtime.interfaces cimport current_type
 
@@ -96,12 +97,15 @@ cdef int index_of(object what, int otherwise, str type) except? -1:
     An int is returned as it is, in range or not: the callee checks, and a negative one has its own meaning there.
     """
     cdef device named
+    cdef int overflow
+    cdef long long index
     if what is None:
         return otherwise
     if isinstance(what, int):
-        if not -0x80000000 <= what <= 0x7FFFFFFF:
+        index = PyLong_AsLongLongAndOverflow(what, &overflow)
+        if overflow or not -0x80000000 <= index <= 0x7FFFFFFF:
             raise IndexError(f"The device index is out of range: {what}")
-        return what
+        return <int>index
     if isinstance(what, str):
         named = device(what)
     elif isinstance(what, device):

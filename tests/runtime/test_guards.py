@@ -22,6 +22,8 @@ def test_construction_checks_nothing_and_entering_does():
     for index, error in (
         (63, IndexError),
         (1 << 40, IndexError),
+        (-(1 << 31) - 1, IndexError),
+        (1 << 70, IndexError),
         ("xpu:01", RuntimeError),
         ("cpu", ValueError),
         (1.5, TypeError),
@@ -206,7 +208,7 @@ def test_guard_objects_serve_many_blocks_and_are_not_copied():
         pass
 
 
-def test_sixteen_threads_never_see_each_others_stream(soak):
+def test_sixteen_threads_never_see_each_others_stream(soak, hasty):
     """Blocks of with, guards and set_stream on 16 threads; each sees its own, and exceptions restore the original."""
     wrong, gate = [], threading.Barrier(16)
 
