@@ -143,3 +143,13 @@ def test_the_names_of_xpu():
     assert isinstance(e, l0rt.Event)
     e.record()
     xpu.synchronize()
+
+
+@pytest.mark.needs_two_devices
+def test_a_block_switches_the_device_and_none_switches_nothing():
+    acc.set_device_index(0)
+    with acc.device_index(1):
+        assert acc.get_device_index() == 1
+    assert acc.get_device_index() == 0
+    with acc.device_index(None):
+        assert acc.get_device_index() == 0

@@ -1,10 +1,12 @@
 """l0rt in torch's own registry of device interfaces; in a process of its own, since torch's import leaves traces."""
 
 import os
+import re
 
 import pytest
 
 from helpers.process import run_python
+from helpers.torch_script import SCRIPT
 
 CODE = """
 import warnings
@@ -49,11 +51,23 @@ print("done")
 ASKED = "import torch._dynamo.device_interface as d; d.get_interface_for_device('cpu')\n"
 
 
-@pytest.mark.parametrize("before", ["", ASKED])
-def test_torchs_registry_gives_l0rts_interface_and_its_methods_work(before):
+def skip_without_torch():
     if run_python("import torch").returncode != 0:
         told = "needs torch beside l0rt: the extra `torch`"
         (pytest.fail if os.environ.get("L0RT_TEST_TORCH") == "1" else pytest.skip)(told)
+
+
+def test_the_script_that_runs_here_uses_torchs_names_only():
+    """tests/process/test_workers.py runs it with l0rt in torch's place."""
+    skip_without_torch()
+    names = sorted(set(re.findall(r"torch(?:\.\w+)+", SCRIPT)))
+    result = run_python("import torch\n" + "\n".join(names), timeout=300)
+    assert result.returncode == 0, result
+
+
+@pytest.mark.parametrize("before", ["", ASKED])
+def test_torchs_registry_gives_l0rts_interface_and_its_methods_work(before):
+    skip_without_torch()
     result = run_python(before + CODE, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, timeout=300)
     assert result.returncode == 0, result
     assert result.stdout == "done\n"
