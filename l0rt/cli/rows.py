@@ -139,13 +139,14 @@ def run(work, loop, n, limit=float("inf")):
 
 def operations(work, loop, round_ns):
     """Warm up; return how many operations fill a round."""
-    n = work.n or 1
-    each = run(work, loop, n)
-    while work.n is None and n * each < round_ns / 4:
+    if work.n:
+        run(work, loop, work.n)
+        return work.n
+    run(work, loop, 1)  # the first takes what only a first one takes
+    n, each = 1, run(work, loop, 1)
+    while n * each < round_ns / 4:
         n = int(n * min(10, max(2, round_ns / max(n * each, 1))))
         each = run(work, loop, n)
-    if work.n:
-        return work.n
     if n > 1:  # once more: whatever disturbed the last one would make all rounds too short to mean anything
         each = min(each, run(work, loop, n))
     return max(1, int(round_ns / each))

@@ -52,6 +52,45 @@ def test_freed_granules_move_to_where_memory_is_needed(make):
         allocator.free(address)
 
 
+def test_who_grows_takes_a_little_more_for_who_comes_next(make):
+    allocator = make()
+    held = [allocator.malloc(1024 * MIB, 1), allocator.malloc(2 * MIB, 1)]
+    assert allocator.reserved_bytes == counters(allocator)["used"] == (1024 + 8) * MIB
+    pieces = counters(allocator)["pieces"]
+    held += [allocator.malloc(2 * MIB, 1) for _ in range(3)]
+    assert counters(allocator)["pieces"] == pieces
+    for address in held:
+        allocator.free(address)
+
+
+@pytest.mark.parametrize("where", ["limit", "capacity"])
+def test_where_memory_ends_nothing_is_taken_for_who_comes_next(make, where):
+    allocator = make(**{where: 1028 * MIB})
+    held = [allocator.malloc(1024 * MIB, 1), allocator.malloc(4 * MIB, 1)]
+    assert allocator.reserved_bytes == counters(allocator)["used"] == 1028 * MIB
+    assert allocator.stats()["num_alloc_retries"] == 0
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(2 * MIB, 1)
+    for address in held:
+        allocator.free(address)
+
+
+def test_moves_are_few_each_time_memory_is_taken_anew(make):
+    """What was freed before the memory was last given back does not count as a reason to move more."""
+    allocator = make()
+    for _ in range(200_000):
+        allocator.free(allocator.malloc(4 * MIB, 1))
+    allocator.empty_cache()
+    before = counters(allocator)["unmaps"]
+    held = [allocator.malloc(4 * MIB, 1) for _ in range(400)]
+    for address in held[::2]:
+        allocator.free(address)                     # 200 gaps, none of which is large enough
+    held = held[1::2] + [allocator.malloc(6 * MIB, 1) for _ in range(130)]
+    assert 50 < counters(allocator)["unmaps"] - before < 64 + 16
+    for address in held:
+        allocator.free(address)
+
+
 def test_memory_in_use_does_not_move(make):
     allocator = make()
     allocator.memory.hold()
