@@ -23,6 +23,7 @@ __all__ = [
     "empty_cache",
     "empty_host_cache",
     "get_alloc_conf",
+    "get_allocator_backend",
     "get_memory_info",
     "get_memory_limit",
     "get_per_process_memory_fraction",
@@ -199,6 +200,11 @@ def set_alloc_conf(text=None, /, **values):
 def get_alloc_conf():
     """Return the configuration that holds: an object with a field for each key; ``str()`` of it is its text."""
     return _config.get("alloc_conf")
+
+
+def get_allocator_backend():
+    """Return ``native`` or ``async``: whether allocations may wait on the host before memory is out."""
+    return _config.get("alloc_conf").backend
 
 
 def set_memory_limit(limit, device=None):

@@ -123,6 +123,7 @@ def test_memory_that_is_still_in_use_is_handed_over_without_a_host_wait(code, co
 @pytest.mark.parametrize("conf", ["", "backend:async"])
 def test_no_memory_is_reused_before_its_last_use(conf, soak):
     memory.set_alloc_conf(conf)
+    assert memory.get_allocator_backend() == ("async" if conf else "native")
     assert {seed: out for seed in range(100 if soak else 3) if (out := wrong_steps(seed))[0]} == {}
 
 
