@@ -204,6 +204,7 @@ cdef class Buffer:
                 status = block_move(self.block, stream.ptr)
             if status != 0:
                 raise_status(status, self.pointer)
+            note(MEMORY_USE, <uint64_t>self.pointer, <uint64_t>stream.ptr, 0)
         Buffer_release(self)
 
     def __len__(self):

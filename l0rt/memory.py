@@ -24,6 +24,7 @@ __all__ = [
     "empty_cache",
     "empty_host_cache",
     "get_alloc_conf",
+    "get_allocator_backend",
     "get_memory_info",
     "get_memory_limit",
     "get_per_process_memory_fraction",
@@ -197,6 +198,11 @@ def _retune():
 
 
 _config.on_change(_retune, {"alloc_conf", *_allocconf.KEYS})
+
+
+def get_allocator_backend():
+    """Return ``native`` or ``async``: whether allocations may wait on the host before memory is out."""
+    return _config.get("alloc_conf").backend
 
 
 def set_memory_limit(limit, device=None):

@@ -183,13 +183,15 @@ cdef int raise_oom(l0rt_device* device, size_t nbytes) except -1:
     reserved = stats.reserved_bytes.all.current
     free, total, source = free_memory(device.index)
     limit = "none" if heap.limit == UINT64_MAX else size_text(heap.limit)
+    hint = (" With backend:async no allocation waits: what streams still use is there after `synchronize`."
+            if heap.tuning.is_async else "")
     raise OutOfMemoryError(
         f"XPU out of memory. Tried to allocate {size_text(nbytes)}. GPU {device.index} has a total capacity of "
         f"{size_text(total)}: requested {size_text(nbytes)}, free {size_text(free)} ({source}), "
         f"allocated {size_text(allocated)}, waiting for other streams {size_text(pending)}, "
         f"cached {size_text(reserved - allocated - pending)}, limit {limit}. "
         "Please use `empty_cache` to release all unoccupied cached memory, free buffers that are no longer needed, "
-        "or raise the limit.", ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
+        f"or raise the limit.{hint}", ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
 
 
 # --- What Python asks. An index is checked by the caller of `heap_of`.

@@ -156,7 +156,8 @@ cdef int block_move(l0rt_block* block, void* stream) noexcept nogil:
             old = use.ticket
             use.ticket = NULL
             use.is_marked = False
-            block.order = NULL if stream == arena.stream else stream
+            if arena.stream != NULL:        # else there is no order to come home to
+                block.order = NULL if stream == arena.stream else stream
     spin_unlock(&arena.lock)
     if old != NULL:
         heap.ops.drop(heap.self, old)

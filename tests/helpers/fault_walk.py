@@ -53,9 +53,10 @@ def streams():
     t.wait_stream(s)
     x.fill(1, stream=t)
     x.record_stream(s)
+    x.record_use(t)
     s.query()
     t.synchronize()
-    x.free()
+    x.free(stream=t)
 
 
 def events():

@@ -19,11 +19,20 @@ def tuned(make, limit=None, uncached=False, **values):
 @pytest.mark.parametrize("text", [
     "", "max_split_size_mb:200", " max_split_size_mb : 200 , expandable_segments:False ", "segments:torch",
     "roundup_power2_divisions:4", "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]",
-    "garbage_collection_threshold:0.8,per_process_memory_fraction:0.5",
+    "garbage_collection_threshold:0.8,per_process_memory_fraction:0.5", "backend:async,fill_uninitialized:0xA5",
 ])  # fmt: skip
 def test_a_configuration_can_be_written_down_again(text):
     conf = allocconf.parse(text)
     assert allocconf.parse(str(conf)) == conf
+
+
+def test_a_byte_is_written_in_either_way():
+    for value in (0, 255, "0", "255", "0xff", "0X0A"):
+        assert allocconf.make(fill_uninitialized=value).fill_uninitialized == int(str(value), 0)
+    assert allocconf.make(fill_uninitialized=None).fill_uninitialized is None
+    for value in (True, 256, -1, "", "x", 1.5):
+        with pytest.raises(ValueError, match="fill_uninitialized is a byte"):
+            allocconf.make(fill_uninitialized=value)
 
 
 def test_intervals_hold_from_the_one_before():
@@ -45,6 +54,10 @@ def test_intervals_hold_from_the_one_before():
     ("expandable_segments:True,", ["after the last comma"]),
     ("expandable_segments:True;max_split_size_mb:20", ["position 20"]),
     ("segments:fit,segments:fit", ["position 13", "given twice"]),
+    ("backend:cudaMallocAsync", ["position 8", "native or async"]),
+    ("fill_uninitialized:256", ["position 19", "a byte, 0 to 255 or 0x00 to 0xFF, not '256'"]),
+    ("fill_uninitialized:010", ["a byte"]),
+    ("fill_uninitialized:-1", ["a byte"]),
     ("roundup_power2_divisions:3", ["power of two"]),
     ("roundup_power2_divisions:[256:3]", ["[256:1,512:2,1024:4,>:8]"]),
     ("roundup_power2_divisions:[256", ["position 29", "followed by ':'"]),

@@ -234,5 +234,5 @@ class Machine(RuleBasedStateMachine):
 def test_the_allocator_agrees_with_the_model(virtual):
     machine = type("Machine", (Machine,), {"virtual": virtual})
     run_state_machine_as_test(machine, settings=settings(
-        max_examples=1000 if SOAK else 15, stateful_step_count=60 if SOAK else 40, deadline=None,
+        max_examples=1000 if SOAK else 60, stateful_step_count=60 if SOAK else 40, deadline=None,
         derandomize=not SOAK, suppress_health_check=list(HealthCheck)))  # fmt: skip

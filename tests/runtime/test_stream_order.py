@@ -100,8 +100,8 @@ assert acc.memory_reserved() == 40 << 20
 l0rt.memory.set_memory_limit(60 << 20)
 try:
     l0rt.empty(50 << 20, stream=c)
-except l0rt.OutOfMemoryError:
-    pass
+except l0rt.OutOfMemoryError as error:
+    assert "With backend:async no allocation waits" in str(error), error
 else:
     raise AssertionError("that took a wait")
 os._exit(0)
@@ -123,6 +123,7 @@ def test_memory_that_is_still_in_use_is_handed_over_without_a_host_wait(code, co
 @pytest.mark.parametrize("conf", ["", "backend:async"])
 def test_no_memory_is_reused_before_its_last_use(conf, soak):
     memory.set_alloc_conf(conf)
+    assert memory.get_allocator_backend() == ("async" if conf else "native")
     assert {seed: out for seed in range(100 if soak else 3) if (out := wrong_steps(seed))[0]} == {}
 
 
