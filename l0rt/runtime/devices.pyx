@@ -19,7 +19,7 @@ from l0rt.core import sysman
 from l0rt.core.context import make_context
 from l0rt.core.device import open_devices
 from l0rt.core.driver import open_drivers
-from l0rt.errors import DriverNotFoundError, L0Error, UnsupportedError
+from l0rt.errors import DriverNotFoundError, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
 from l0rt.ze import loader
 from l0rt.ze import table as ze_table

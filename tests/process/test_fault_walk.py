@@ -158,7 +158,9 @@ def test_a_device_that_is_lost_on_the_way_of_freeing_is_known_to_be_lost(walk):
 def test_a_mark_that_fails_twice_behind_the_last_use_of_a_block_is_warned_of(walk):
     twice = "zeCommandListAppendSignalEvent:{}:ERROR_UNKNOWN,zeCommandListAppendSignalEvent:{}:ERROR_UNKNOWN"
     outcomes = [walk(twice.format(n, n + 1)) for n in (1, 2, 3)]
-    assert {len(got["warned"]) for got in outcomes if not got["rounds"][0]} == {1}
+    warned = [len(got["warned"]) for got in outcomes if not got["rounds"][0]]
+    assert 1 in warned
+    assert max(warned) == 1  # none where the two belong to two marks, each of which succeeds when tried again
     assert all(got["rounds"][-1] == [] for got in outcomes)
 
 

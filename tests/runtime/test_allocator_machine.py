@@ -114,7 +114,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.live)
     @rule(data=st.data(), on=st.sampled_from((None, None, None, 1, 2, 3)))
     def free(self, data, on):
-        address = data.draw(st.sampled_from(sorted(self.live)))
+        address = data.draw(st.sampled_from(list(self.live)))
         size, nbytes, value, stream, uses = self.live.pop(address)
         assert ctypes.string_at(address, nbytes) == bytes([value]) * nbytes
         if on is not None and stream:
@@ -129,7 +129,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.live)
     @rule(data=st.data())
     def work(self, data):
-        address = data.draw(st.sampled_from(sorted(self.live)))
+        address = data.draw(st.sampled_from(list(self.live)))
         stream, uses = self.live[address][3:]
         if stream:
             uses[stream] = self.memory.work()
@@ -137,7 +137,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.live)
     @rule(data=st.data(), stream=STREAMS, is_marked=st.booleans())
     def use(self, data, stream, is_marked):
-        address = data.draw(st.sampled_from(sorted(self.live)))
+        address = data.draw(st.sampled_from(list(self.live)))
         own, uses = self.live[address][3:]
         if stream:
             uses[stream] = self.memory.work()
