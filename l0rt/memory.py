@@ -150,10 +150,14 @@ def record_use(buffer, stream=None):
 
     ``buffer`` is a Buffer, or an address, wherever in an allocation. To be called right after the work was given.
     """
-    if hasattr(buffer, "record_use"):
+    if isinstance(buffer, int):
+        if not 0 <= buffer < 1 << 64:
+            raise ValueError(f"an address is from 0 to 2**64 - 1, not {buffer}")
+        _record_use(buffer, stream)
+    elif hasattr(buffer, "record_use"):
         buffer.record_use(stream)
     else:
-        _record_use(buffer, stream)
+        raise TypeError(f"record_use() takes a Buffer or an address, an int, not {type(buffer).__name__}")
 
 
 def recommended_max_memory(device=None):
