@@ -226,6 +226,7 @@ cdef dict _more_values(Device self):
     cdef ze_device_properties_t p
     cdef word_ext_t version
     cdef uint32_t tiles = 0
+    cdef ze_result_t r
     _properties(self, &p, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES)
     lanes = p.physicalEUSimdWidth
     memset(&p, 0, sizeof(p))
@@ -236,7 +237,8 @@ cdef dict _more_values(Device self):
     with nogil:
         CHECK(ze.zeDeviceGetProperties(self._h, &p))
         if ze.zeDeviceGetSubDevices != NULL:
-            CHECK(ze.zeDeviceGetSubDevices(self._h, &tiles, NULL))
+            r = ze.zeDeviceGetSubDevices(self._h, &tiles, NULL)
+            CHECK(ZE_RESULT_SUCCESS if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE else r)    # it is one tile then
     return {
         "tiles": max(tiles, 1),
         "simd_width": lanes,
