@@ -7,6 +7,7 @@ import pytest
 from l0rt.ze import table
 
 from helpers.ci import skip_unless_ci
+from helpers.fallbacks import USES
 from helpers.process import run_python
 from helpers.rings import LOADER, installed
 
@@ -122,25 +123,12 @@ for path in ("driver", "disable", "stream_pool_size"):
 
 OPTIONAL = [name for name, _, required in table.entry_points() if not required]
 
-WORK = """
+WORK = f"""
 import sys
-import l0rt, l0rt.accelerator as acc
 from l0rt.ze import loader, table
 found = loader.Library.address
 loader.Library.address = lambda self, name: 0 if name in LACKING else found(self, name)
-x, y, out = l0rt.empty(4096), l0rt.empty(4096), bytearray(4096)
-s, e, f = acc.Stream(), l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
-e.record(s)
-x.fill(7, stream=s)
-f.record(s)
-acc.current_stream().wait_event(f)
-y.copy_from(x)
-assert bytes(y.copy_to(out)) == bytes([7]) * 4096
-assert e.elapsed_time(f) >= 0
-s.synchronize(); acc.synchronize(); assert s.query()
-l0rt.empty(64, kind="shared").free()
-l0rt.xpu.get_device_properties()
-acc.get_memory_info()
+{USES}
 assert set(LACKING) <= set(table.missing()), table.missing()
 try:
     l0rt.empty(1 << 50)

@@ -3,6 +3,7 @@
 import pytest
 from l0rt.ze import table
 
+from helpers.fallbacks import USES
 from helpers.process import run_python
 from helpers.rings import TESTS
 
@@ -23,21 +24,8 @@ OPTIONAL = [name for name, _, required in table.entry_points() if not required a
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_a_function_that_is_there_and_refuses_has_a_fallback(name):
     """Trap 4: the pointer is not NULL, the answer is UNSUPPORTED_FEATURE; an error where just that was asked for."""
-    code = """
-import l0rt, l0rt.accelerator as acc
-x, y, out = l0rt.empty(4096), l0rt.empty(4096), bytearray(4096)
-s, e, f = acc.Stream(), l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
-e.record(s)
-x.fill(7, stream=s)
-f.record(s)
-acc.current_stream().wait_event(f)
-y.copy_from(x)
-assert bytes(y.copy_to(out)) == bytes([7]) * 4096
-assert e.elapsed_time(f) >= 0
-s.synchronize(); acc.synchronize(); assert s.query()
-l0rt.empty(64, kind="shared").free()
-l0rt.xpu.get_device_properties()
-acc.get_memory_info()
+    code = f"""
+{USES}
 try:
     e.host_time()
 except NotImplementedError as error:
