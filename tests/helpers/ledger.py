@@ -94,6 +94,8 @@ def leaks(before, after):
 @pytest.fixture(scope="session")
 def warm():
     warm_up()
+    gc.collect()
+    gc.freeze()  # what is there by now stays; the collections around every test need not look at it again
 
 
 @pytest.fixture(autouse=True)
