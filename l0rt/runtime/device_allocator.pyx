@@ -19,7 +19,7 @@ from l0rt.runtime.heap cimport (
     heap_tune,
 )
 from l0rt.runtime.lane cimport Lane
-from l0rt.runtime.lazy cimport on_fork_child
+from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport at_hand, fill_block, filling, set_filling
@@ -34,6 +34,8 @@ from l0rt.errors import InvalidArgumentError, OutOfMemoryError
 from l0rt.runtime.devices import lazy, memory_on_card
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.ze.status import error_of
+
+cdef LazyInit xpu = lazy     # typed: whether it is ready costs no look-up
 
 # --- Heaps and arenas, made when they are first needed.
 
@@ -242,7 +244,7 @@ def _fill_keys():
 def flat_stats(device=None):
     """Return the statistics of ``device``'s allocator under torch's flat keys, sorted; empty before any."""
     cdef l0rt_heap* heap
-    if not lazy.initialized:
+    if not xpu.is_ready():
         return {}
     heap = heap_of(device)
     return stats_of(<size_t>heap) if heap != NULL else {}
@@ -263,14 +265,14 @@ def stats_of(size_t heap):
 
 cdef int64_t allocated_bytes(device) except -1:
     cdef l0rt_heap* heap
-    if device_total() == 0 or not lazy.initialized:
+    if device_total() == 0 or not xpu.is_ready():
         return 0
     heap = heap_of(device)
     return heap_allocated_bytes(heap) if heap != NULL else 0
 
 
 cdef int64_t reserved_bytes(device) except -1:
-    cdef l0rt_heap* heap = heap_of(device) if lazy.initialized else NULL
+    cdef l0rt_heap* heap = heap_of(device) if xpu.is_ready() else NULL
     return heap.reserved if heap != NULL else 0
 
 

@@ -6,6 +6,7 @@ cdef class LazyInit:
     cdef list queued
     cdef int state
     cdef bint opening
+    cdef bint is_ready(self) noexcept
     cdef int ensure(self) except -1
 
 

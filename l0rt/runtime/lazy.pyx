@@ -98,6 +98,9 @@ cdef class LazyInit:
     @property
     def initialized(self):
         """Whether this process opened the device type and may use it."""
+        return self.is_ready()
+
+    cdef bint is_ready(self) noexcept:
         return self.state == READY and not _forked
 
     @property
@@ -106,7 +109,7 @@ cdef class LazyInit:
         return self.state != UNOPENED
 
     cdef int ensure(self) except -1:
-        if self.state == READY and not _forked:
+        if self.is_ready():
             return 0
         self._open()
         return 0
