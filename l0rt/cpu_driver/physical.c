@@ -9,15 +9,22 @@
 #include "reservation.h"
 #include "usm.h"
 
+enum { AHEAD = 1 << 30 };
+
 int cpu_physical_file = -1;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t end_of_file; /* only grows: freed pieces become holes, which cost nothing */
+static int64_t file_size;   /* as holes cost nothing, ahead of the end: growing takes as long as half a mapping */
 
 static bool take_offset(size_t size, int64_t *offset) {
   pthread_mutex_lock(&lock);
   if (cpu_physical_file < 0) cpu_physical_file = memfd_create("l0rt-physical-memory", MFD_CLOEXEC);
-  bool good = cpu_physical_file >= 0 && ftruncate(cpu_physical_file, end_of_file + (int64_t)size) == 0;
+  if (end_of_file + (int64_t)size > file_size) {
+    int64_t ahead = end_of_file + (int64_t)size + AHEAD;
+    if (cpu_physical_file >= 0 && ftruncate(cpu_physical_file, ahead) == 0) file_size = ahead;
+  }
+  bool good = end_of_file + (int64_t)size <= file_size;
   *offset = end_of_file;
   if (good) end_of_file += (int64_t)size;
   pthread_mutex_unlock(&lock);

@@ -31,6 +31,7 @@ typedef struct reservation {
   size_t view; /* the distance to what engines see: 0 if the host sees the same */
   cpu_context *context;
   page *pages;
+  size_t pieces; /* mapped, spares freeing the look at every page */
 } reservation;
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -93,9 +94,17 @@ CPU_EXPORT ze_result_t zeVirtualMemQueryPageSize(ze_context_handle_t context, ze
   return ZE_RESULT_SUCCESS;
 }
 
+/* Fresh memory of the system's: that the table is zero costs nothing until a page of it is used. */
+static void *reserve(size_t size, int protection) {
+  void *range = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return range == MAP_FAILED ? NULL : range;
+}
+
+static size_t table_size(const reservation *r) { return r->size / CPU_VIRTUAL_SMALL * sizeof(page); }
+
 static void release(reservation *r) {
   if (r->range != NULL) munmap(r->range, r->range_size);
-  free(r->pages);
+  if (r->pages != NULL) munmap(r->pages, table_size(r));
   free(r);
 }
 
@@ -114,14 +123,13 @@ CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, c
   r->size = size;
   r->view = cpu_device_heap.hidden ? size : 0;
   r->range_size = size + r->view + CPU_VIRTUAL_LARGE;
-  r->pages = calloc(size / CPU_VIRTUAL_SMALL, sizeof(page));
-  void *range = mmap(NULL, r->range_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  r->range = range == MAP_FAILED ? NULL : range;
+  r->pages = reserve(table_size(r), PROT_READ | PROT_WRITE);
+  r->range = reserve(r->range_size, PROT_NONE);
   if (r->pages == NULL || r->range == NULL) {
     release(r);
     return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   }
-  r->base = ((uintptr_t)range + CPU_VIRTUAL_LARGE - 1) & ~(uintptr_t)(CPU_VIRTUAL_LARGE - 1);
+  r->base = ((uintptr_t)r->range + CPU_VIRTUAL_LARGE - 1) & ~(uintptr_t)(CPU_VIRTUAL_LARGE - 1);
   pthread_rwlock_wrlock(&lock);
   r->next = first;
   first = r;
@@ -145,8 +153,7 @@ CPU_EXPORT ze_result_t zeVirtualMemFree(ze_context_handle_t context_handle, cons
   while (*place != NULL && (*place)->base != (uintptr_t)pointer) place = &(*place)->next;
   reservation *r = *place;
   if (r == NULL || r->context != context || r->size != size) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  for (size_t i = 0; result == ZE_RESULT_SUCCESS && i < size / CPU_VIRTUAL_SMALL; i++)
-    if (r->pages[i].piece != NULL) result = ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  else if (r->pieces != 0) result = ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   if (result == ZE_RESULT_SUCCESS) {
     *place = r->next;
     atomic_fetch_sub(&count, 1);
@@ -188,6 +195,7 @@ static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_phys
     mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
          physical->offset + (int64_t)offset);
   for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL) *page_at(r, p) = (page){new_piece, access};
+  r->pieces++;
   atomic_fetch_add(&physical->mapped, 1);
   return ZE_RESULT_SUCCESS;
 }
@@ -228,6 +236,7 @@ static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
   for (uintptr_t p = at; p < at + size;) {
     piece *mapped = page_at(r, p)->piece;
     for (uintptr_t end = p + mapped->size; p < end; p += CPU_VIRTUAL_SMALL) *page_at(r, p) = (page){NULL, 0};
+    r->pieces--;
     atomic_fetch_sub(&mapped->physical->mapped, 1);
     free(mapped);
   }
@@ -269,8 +278,12 @@ CPU_EXPORT ze_result_t zeVirtualMemSetAccessAttribute(ze_context_handle_t contex
   uintptr_t p = (uintptr_t)pointer, end = p + size;
   while (r != NULL && p < end) { /* a run of mapped pages at a time */
     uintptr_t run = p;
-    for (; p < end && page_at(r, p)->piece != NULL; p += CPU_VIRTUAL_SMALL) page_at(r, p)->access = access;
-    if (p > run) mprotect((void *)(run + r->view), p - run, protection(access));
+    bool changes = false;
+    for (; p < end && page_at(r, p)->piece != NULL; p += CPU_VIRTUAL_SMALL) {
+      changes |= page_at(r, p)->access != access;
+      page_at(r, p)->access = access;
+    }
+    if (changes) mprotect((void *)(run + r->view), p - run, protection(access));
     for (; p < end && page_at(r, p)->piece == NULL; p += CPU_VIRTUAL_SMALL) page_at(r, p)->access = access;
   }
   pthread_rwlock_unlock(&lock);
