@@ -12,6 +12,7 @@ from l0rt.runtime import host_allocator as _host
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
+from l0rt.runtime.pinned import Registration, is_pinned, register
 from l0rt.runtime.pools import MemPool, use_mem_pool
 from l0rt.runtime.pools import index_or_current as _index_of
 from l0rt.runtime.pools import pointer_info as _pointer_info
@@ -20,6 +21,7 @@ from l0rt.runtime.pools import segments as _segments
 
 __all__ = [
     "MemPool",
+    "Registration",
     "attach_oom_observer",
     "empty_cache",
     "empty_host_cache",
@@ -30,6 +32,7 @@ __all__ = [
     "get_per_process_memory_fraction",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
+    "is_pinned",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -43,6 +46,7 @@ __all__ = [
     "pointer_info",
     "recommended_max_memory",
     "record_use",
+    "register",
     "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_peak_host_memory_stats",
