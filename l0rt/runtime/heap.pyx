@@ -186,6 +186,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
         segments_settle(heap, arena, True)
         segments_release(heap, arena, UINT64_MAX, False)
         mutex_unlock(&heap.growth)
+        bound_keep(heap)
         return status
     if block.state == LIVE or block.state == LIVE_LARGE:
         done = arena_give(block, False)

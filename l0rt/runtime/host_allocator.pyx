@@ -104,14 +104,21 @@ cdef int tune(l0rt_heap* heap) except -1:
 
 
 def total_ram():
-    """Return how many bytes of memory the machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Return how many bytes of memory the machine has, or the container that the process is in."""
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/sys/fs/cgroup/memory.max") as told:
+            most = told.read().strip()
+    except OSError:                 # no container, or one of the old kind
+        most = "max"
+    return min(whole, int(most)) if most.isdigit() else whole
 
 
 def free_ram():
     """Return how many bytes of it Linux says are to be had."""
     with open("/proc/meminfo") as told:
-        return next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+        left = next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+    return min(left, total_ram())
 
 
 def retune():

@@ -91,7 +91,7 @@ cdef int reaper_watch(l0rt_heap* heap) except -1:
             start()
         store(<void**>&_heaps[_count], heap)
         store_int(&_count, _count + 1)
-        heap.bell = &_bell
+        store(<void**>&heap.bell, &_bell)
         bell_ring(&_bell)           # something may wait in it already
     return 0
 
