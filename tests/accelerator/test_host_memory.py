@@ -155,6 +155,23 @@ def test_observers_are_told_of_pinned_memory_and_may_make_room():
     assert stats("num_ooms") == [4]  # the first, the second after the collection, and two that were asked for
 
 
+def test_a_retry_that_succeeds_is_counted_and_nobody_asked():
+    code = """
+import l0rt
+from l0rt import memory
+memory.attach_oom_observer(lambda *told: print(told))
+cached = [l0rt.empty(3 << 20, kind="host") for _ in range(2)]
+cached.pop().free()
+l0rt.empty(5 << 20, kind="host").free()
+stats = memory.host_memory_stats()
+assert (stats["num_alloc_retries"], stats["num_ooms"]) == (1, 0), stats
+assert stats["num_host_alloc"] == stats["host_alloc_time.count"] == 3, stats    # the refusal is none
+"""
+    env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_FAIL": "zeMemAllocHost:3:ERROR_OUT_OF_HOST_MEMORY"}
+    result = run_python(code, env)
+    assert (result.returncode, result.stdout) == (0, ""), result
+
+
 # --- The background thread, in processes of their own: it is there for a whole process.
 
 THREADED = """
