@@ -16,13 +16,13 @@ ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw core.sysman
 runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
  runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
- runtime.growth runtime.sleep runtime.heap runtime.allocator
+ runtime.bound runtime.growth runtime.sleep runtime.heap runtime.allocator
 runtime.plainmemory
 runtime.arguments runtime.lazy runtime.watch runtime.devices runtime.interfaces runtime.waits runtime.naming
 runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
 runtime.current runtime.event runtime.device_memory runtime.routes
-runtime.device_allocator runtime.pools runtime.host_allocator
-runtime.staging runtime.stream runtime.guard runtime.facade runtime.generator runtime.guardtable
+runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator
+runtime.staging runtime.pinned runtime.stream runtime.guard runtime.facade runtime.generator runtime.guardtable
 buffer capi
 cli.reference cli.loops
 """.split()

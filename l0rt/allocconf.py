@@ -108,6 +108,8 @@ _FIELDS = {  # default and parser
     "garbage_collection_threshold": (0.0, _fraction(True, False)),
     "per_process_memory_fraction": (1.0, _fraction(False, True)),
     "pinned_max_cached_size_mb": (UNLIMITED, _whole(1)),
+    "pinned_cache_limit_mb": (None, _whole(0)),
+    "pinned_use_background_threads": (False, _flag),
     "fill_uninitialized": (None, _byte),
 }
 KEYS = {name: parse for name, (_, parse) in _FIELDS.items()}

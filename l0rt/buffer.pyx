@@ -16,11 +16,12 @@ from l0rt.runtime.current cimport current_stream, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.device_memory cimport block_let_go
 from l0rt.runtime.devices cimport device_at
-from l0rt.runtime.host_allocator cimport host_malloc, is_pinned
+from l0rt.runtime.host_allocator cimport host_malloc
 from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
 from l0rt.runtime.naming cimport device as device_name, index_of
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
+from l0rt.runtime.pinned cimport copy_pinned
 from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport fill_host
 from l0rt.runtime.staging cimport copy_in, copy_out
@@ -40,7 +41,6 @@ cdef enum:
     SHARED = 2
 
 cdef str DEVICE_NAME = "device"
-cdef str NEEDS_PINNED = "non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host')"
 cdef tuple KINDS = (DEVICE_NAME, "host", "shared")
 cdef size_t MOST = (<size_t>1 << 62) - 1
 
@@ -80,7 +80,6 @@ cdef class Buffer:
         ``non_blocking=True`` and pinned memory, at once. The default stream is the current one of the buffer's device.
         """
         cdef l0rt_stream* on = Buffer_stream(self, stream)
-        cdef l0rt_block* pinned = NULL
         cdef Py_buffer view
         Buffer_check_open(self)
         if isinstance(source, Buffer):
@@ -92,11 +91,7 @@ cdef class Buffer:
         try:
             check_sizes(view.len, self.nbytes)
             Buffer_use(self, on)    # before the copy: one that fails half-way leaves work behind
-            if is_pinned(view.buf, &pinned):
-                copy_and_hold(self.pointer, view.buf, view.len, on, pinned, non_blocking)
-            elif non_blocking:
-                raise ValueError(NEEDS_PINNED)
-            else:
+            if not copy_pinned(self.pointer, view.buf, view.buf, view.len, on, non_blocking):
                 about_to_wait("copy_from() from memory that is not pinned")
                 with nogil:
                     copy_in(on, self.pointer, view.buf, view.len)
@@ -111,7 +106,6 @@ cdef class Buffer:
         call returns when the data is there; with ``non_blocking=True`` and pinned memory, at once.
         """
         cdef l0rt_stream* on = Buffer_stream(self, stream)
-        cdef l0rt_block* pinned = NULL
         cdef Py_buffer view
         Buffer_check_open(self)
         if isinstance(target, Buffer):
@@ -123,11 +117,7 @@ cdef class Buffer:
         try:
             check_sizes(self.nbytes, view.len)
             Buffer_use(self, on)
-            if is_pinned(view.buf, &pinned):
-                copy_and_hold(view.buf, self.pointer, view.len, on, pinned, non_blocking)
-            elif non_blocking:
-                raise ValueError(NEEDS_PINNED)
-            else:
+            if not copy_pinned(view.buf, self.pointer, view.buf, view.len, on, non_blocking):
                 about_to_wait("copy_to() into host memory")
                 with nogil:
                     copy_out(on, view.buf, self.pointer, view.len)
@@ -302,22 +292,6 @@ cdef int Buffer_copy(Buffer target, Buffer source, l0rt_stream* on, bint non_blo
     with nogil:
         lane_copy(on, target.pointer, source.pointer, source.nbytes)
         if wait:
-            lane_synchronize(on, UINT64_MAX)
-    return 0
-
-
-cdef int copy_and_hold(void* dst, const void* src, size_t nbytes, l0rt_stream* on, l0rt_block* pinned,
-                       bint non_blocking) except -1:
-    """Copy from or to pinned memory that somebody else's object holds: it is not reused before the copy is done."""
-    cdef int status = block_use(pinned, on)
-    if status != 0:
-        raise_status(status, pinned.ptr)
-    note(MEMORY_USE, <uint64_t>pinned.ptr, <uint64_t>on, 0)
-    if not non_blocking:
-        about_to_wait("a copy from or to host memory without non_blocking=True")
-    with nogil:
-        lane_copy(on, dst, src, nbytes)
-        if not non_blocking:
             lane_synchronize(on, UINT64_MAX)
     return 0
 

@@ -12,6 +12,7 @@ from l0rt.runtime import host_allocator as _host
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
+from l0rt.runtime.pinned import Registration, is_pinned, register
 from l0rt.runtime.pools import MemPool, use_mem_pool
 from l0rt.runtime.pools import index_or_current as _index_of
 from l0rt.runtime.pools import pointer_info as _pointer_info
@@ -20,6 +21,7 @@ from l0rt.runtime.pools import segments as _segments
 
 __all__ = [
     "MemPool",
+    "Registration",
     "attach_oom_observer",
     "empty_cache",
     "empty_host_cache",
@@ -29,6 +31,8 @@ __all__ = [
     "get_memory_limit",
     "get_per_process_memory_fraction",
     "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "is_pinned",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -42,7 +46,10 @@ __all__ = [
     "pointer_info",
     "recommended_max_memory",
     "record_use",
+    "register",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "set_alloc_conf",
     "set_memory_limit",
@@ -77,7 +84,8 @@ def memory_snapshot(pool=None, *, device=None):
 def attach_oom_observer(observer):
     """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return a function that detaches it.
 
-    No lock is held: it may allocate, free and look. If it returns True, the allocation is tried again.
+    No lock is held: it may allocate, free and look. If it returns True, the allocation is tried again. For pinned
+    memory ``device`` is -1, and the last two are the machine's memory: all of it, and what is free.
     """
     return _device.attach_observer(observer)
 
@@ -102,8 +110,16 @@ def memory_stats_as_nested_dict(device=None, /):
 
 
 def host_memory_stats(device=None, /):
-    """Return the statistics of the pinned memory that ``device`` reaches, under the keys of `memory_stats`."""
+    """Return the statistics of the pinned memory that ``device`` reaches: a sorted flat dict under torch's keys.
+
+    In bytes, counts and, of the driver's calls, microseconds. Empty while nothing was allocated.
+    """
     return _host.flat_stats(device)
+
+
+def host_memory_stats_as_nested_dict(device=None, /):
+    """Return `host_memory_stats` with a dict at every dot of the keys."""
+    return _nested(_host.flat_stats(device))
 
 
 def max_memory_allocated(device=None, /):
@@ -126,6 +142,18 @@ def reset_accumulated_memory_stats(device=None, /):
     """Make every total of what was allocated and freed, and every counter, 0."""
     if _opened():
         _device.reset_accumulated_stats(device)
+
+
+def reset_peak_host_memory_stats(device=None, /):
+    """Make every peak of pinned memory the current value, and forget the longest and the shortest driver call."""
+    if _opened():
+        _host.reset_peak_stats(device)
+
+
+def reset_accumulated_host_memory_stats(device=None, /):
+    """Make every total of what was allocated and freed of pinned memory, and every counter, 0."""
+    if _opened():
+        _host.reset_accumulated_stats(device)
 
 
 def memory_summary(device=None, abbreviated=False):

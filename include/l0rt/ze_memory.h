@@ -26,6 +26,7 @@ typedef enum {
   ZE_MEMORY_TYPE_HOST = 1,
   ZE_MEMORY_TYPE_DEVICE = 2,
   ZE_MEMORY_TYPE_SHARED = 3,
+  ZE_MEMORY_TYPE_HOST_IMPORTED = 4, /* 1.14 */
 } ze_memory_type_t;
 
 typedef enum {
@@ -114,6 +115,13 @@ typedef struct {
   ze_external_memory_type_flags_t flags;
   int fd;
 } ze_external_memory_export_fd_t;
+
+typedef struct { /* 1.14 */
+  ze_structure_type_t stype;
+  const void *pNext;
+  void *pSystemMemory;
+  uint64_t size;
+} ze_external_memmap_sysmem_ext_desc_t;
 
 typedef struct {
   ze_structure_type_t stype;

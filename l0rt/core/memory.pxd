@@ -10,6 +10,7 @@ cdef ze_result_t memory_reserve(
     ze_context_handle_t context, ze_device_handle_t device, uint64_t max_alloc, bint relaxed, size_t nbytes,
     void** out) noexcept nogil
 cdef ze_result_t memory_release(ze_context_handle_t context, bint blocking, void* ptr) noexcept nogil
+cdef ze_result_t memory_import(ze_context_handle_t context, void* ptr, size_t nbytes) noexcept nogil
 cdef ze_result_t memory_shared(
     ze_context_handle_t context, ze_device_handle_t device, size_t nbytes, void** out) noexcept nogil
 cdef ze_memory_type_t memory_kind(ze_context_handle_t context, const void* ptr) noexcept nogil

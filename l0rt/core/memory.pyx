@@ -51,6 +51,29 @@ cdef ze_result_t memory_reserve(
     return ZE_RESULT_SUCCESS
 
 
+cdef ze_result_t memory_import(ze_context_handle_t context, void* ptr, size_t nbytes) noexcept nogil:
+    """Let devices reach host memory that is there already, whole pages of it, as they reach allocations.
+
+    `memory_release` ends that. A driver that gives another address has not done what was asked.
+    """
+    cdef ze_host_mem_alloc_desc_t desc
+    cdef ze_external_memmap_sysmem_ext_desc_t source
+    cdef void* out = NULL
+    cdef ze_result_t r
+    memset(&source, 0, sizeof(source))
+    source.stype = ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC
+    source.pSystemMemory = ptr
+    source.size = nbytes
+    memset(&desc, 0, sizeof(desc))
+    desc.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC
+    desc.pNext = &source
+    r = ze.zeMemAllocHost(context, &desc, nbytes, 0, &out)
+    if r == ZE_RESULT_SUCCESS and out != ptr:
+        DROP(ze.zeMemFree(context, out), b"zeMemFree")
+        return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
+    return r
+
+
 cdef ze_result_t memory_shared(
     ze_context_handle_t context, ze_device_handle_t device, size_t nbytes, void** out) noexcept nogil:
     """Allocate memory that migrates between host and ``device``."""

@@ -5,6 +5,7 @@
 
 #include "driver.h"
 #include "gate.h"
+#include "import.h"
 #include "usm.h"
 
 static ze_result_t create(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint64_t devices,
@@ -61,6 +62,7 @@ CPU_EXPORT ze_result_t zeContextDestroy(ze_context_handle_t handle) {
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (atomic_load(&context->children) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   cpu_usm_free_all(context);
+  cpu_import_end_all(context);
   cpu_delete(context);
   return ZE_RESULT_SUCCESS;
 }

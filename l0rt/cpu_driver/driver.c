@@ -129,6 +129,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
       {"ZE_experimental_event_pool_counter_based", 1 << 16, false},
       {"ZE_experimental_immediate_command_list_append", 1 << 16, false},
       {"ZE_extension_device_usablemem_size_properties", 1 << 16, false},
+      {"ZE_extension_external_memmap_sysmem", 1 << 16, false},
   };
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;

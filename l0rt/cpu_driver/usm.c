@@ -8,6 +8,7 @@
 #include "engine.h"
 #include "fault.h"
 #include "gate.h"
+#include "import.h"
 #include "invariant.h"
 #include "knobs.h"
 #include "reservation.h"
@@ -114,6 +115,12 @@ static bool is_from_elsewhere(const ze_base_desc_t *d) {
   return false;
 }
 
+/* What says which memory of the program is to be imported; older drivers know no such structure. */
+static const ze_external_memmap_sysmem_ext_desc_t *import_in(const ze_base_desc_t *d) {
+  while (d != NULL && d->stype != ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC) d = d->pNext;
+  return cpu_knobs.neo_22_43 ? NULL : (const ze_external_memmap_sysmem_ext_desc_t *)d;
+}
+
 /* What the specification says of sizes and alignments; `*size` becomes one that can be had. */
 static ze_result_t check_extent(const void *next, size_t *size, size_t *alignment) {
   if (cpu_knobs.neo_22_43) {
@@ -192,6 +199,8 @@ CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const 
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   ze_result_t result = check_host_flags(desc->flags);
+  const ze_external_memmap_sysmem_ext_desc_t *import = import_in(desc->pNext);
+  if (result == ZE_RESULT_SUCCESS && import != NULL) return cpu_import_add(context, import, size, out);
   if (result == ZE_RESULT_SUCCESS) result = check_extent(desc->pNext, &size, &alignment);
   if (result == ZE_RESULT_SUCCESS) result = allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, out);
   if (result == ZE_RESULT_SUCCESS)
@@ -232,11 +241,14 @@ CPU_EXPORT ze_result_t zeMemFree(ze_context_handle_t context_handle, void *point
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   retry_deferred();
+  if (cpu_import_end(context, pointer)) return ZE_RESULT_SUCCESS;
   cpu_found found = cpu_usm_find_own(context, pointer);
   if (found.block == NULL || found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return ZE_RESULT_SUCCESS;
 }
+
+static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); }
 
 CPU_EXPORT ze_result_t zeMemFreeExt(ze_context_handle_t context_handle, const ze_memory_free_ext_desc_t *desc,
                                     void *pointer) {
@@ -248,6 +260,12 @@ CPU_EXPORT ze_result_t zeMemFreeExt(ze_context_handle_t context_handle, const ze
   bool defer = (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE) != 0;
   if (defer && cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
   retry_deferred();
+  bool blocks = (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE) != 0;
+  cpu_mapping import;
+  if (cpu_import_find(context, pointer, &import) && import.base == (uintptr_t)pointer) {
+    while (blocks && cpu_engines_touch(import.base, import.base + import.size)) nap();
+    return cpu_import_end(context, pointer) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  }
   cpu_found found = cpu_usm_find_own(context, pointer);
   if (found.block == NULL || found.block->imported) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (defer && in_use(found)) {
@@ -257,7 +275,6 @@ CPU_EXPORT ze_result_t zeMemFreeExt(ze_context_handle_t context_handle, const ze
     atomic_fetch_add(&deferred, 1);
     return ZE_RESULT_SUCCESS;
   }
-  if (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE)
-    while (in_use(found)) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+  while (blocks && in_use(found)) nap();
   return cpu_usm_end(found, CPU_BLOCK_LIVE) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }

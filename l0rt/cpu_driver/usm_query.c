@@ -1,5 +1,6 @@
 /* usm_query.c: what a pointer is, and residency. */
 #include "gate.h"
+#include "import.h"
 #include "knobs.h"
 #include "usm.h"
 
@@ -25,6 +26,10 @@ CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handl
     properties->id = mapping.id;
     properties->pageSize = CPU_PAGE;
     if (device != NULL) *device = mapping.on_host ? NULL : (ze_device_handle_t)mapping.device;
+  } else if (cpu_import_find(context, pointer, &mapping)) {
+    properties->type = ZE_MEMORY_TYPE_HOST_IMPORTED;
+    properties->id = mapping.id;
+    properties->pageSize = CPU_IMPORT_PAGE;
   }
   return ZE_RESULT_SUCCESS;
 }
@@ -40,7 +45,7 @@ CPU_EXPORT ze_result_t zeMemGetAddressRange(ze_context_handle_t context_handle, 
   if (found.block != NULL && found.block->context == context) {
     mapping.base = found.base;
     mapping.size = found.block->size;
-  } else if (!cpu_reservation_find(context, pointer, &mapping)) {
+  } else if (!cpu_reservation_find(context, pointer, &mapping) && !cpu_import_find(context, pointer, &mapping)) {
     return cpu_knobs.neo_22_43 ? ZE_RESULT_ERROR_UNKNOWN : ZE_RESULT_ERROR_ADDRESS_NOT_FOUND;
   }
   if (base != NULL) *base = (void *)mapping.base;
@@ -56,7 +61,8 @@ static ze_result_t check_residency(ze_context_handle_t context_handle, ze_device
   if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   cpu_mapping mapping;
-  if (cpu_usm_find(pointer).block == NULL && !cpu_reservation_find(context, pointer, &mapping))
+  if (cpu_usm_find(pointer).block == NULL && !cpu_reservation_find(context, pointer, &mapping) &&
+      !cpu_import_find(context, pointer, &mapping))
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return cpu_memory_check(pointer, size, false);
 }

@@ -205,10 +205,11 @@ cdef class Allocator:
         """Reserve at most ``limit`` bytes from now on; None for no limit."""
         heap_set_limit(self.heap, limit_of(limit))
 
-    def tune(self, conf, uncached=False):
-        """Behave as an l0rt.allocconf.AllocConf says; with ``uncached``, cache nothing."""
+    def tune(self, conf, uncached=False, cached_most=None):
+        """Behave as an l0rt.allocconf.AllocConf says; with ``uncached``, cache nothing, else ``cached_most`` bytes."""
         cdef l0rt_tuning tuning
         tuning_of(conf, 1 if uncached else 0, &tuning)
+        tuning.cached_most = 0 if cached_most is None else max(1, cached_most)
         heap_tune(self.heap, &tuning)
 
     def stats(self):

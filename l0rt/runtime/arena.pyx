@@ -20,6 +20,7 @@ from l0rt.runtime.blocks cimport (
     block_unbin,
     records_ready,
 )
+from l0rt.runtime.census cimport heap_is_over
 from l0rt.runtime.structs cimport (
     BINNED,
     CACHED,
@@ -69,9 +70,21 @@ cdef int block_try(l0rt_block* block, bint locked) noexcept nogil:
     cdef l0rt_arena* arena = block.arena
     if not locked:
         return False
-    cdef bint done = (block.state == LIVE or block.state == LIVE_LARGE) and arena_give(block, False)
+    cdef bint done = ((block.state == LIVE or block.state == LIVE_LARGE)
+                      and not (unlikely(arena.tuning.cached_most != 0) and passes_bound(block))
+                      and arena_give(block, False))
     spin_unlock(&arena.lock)
     return done
+
+
+cdef bint passes_bound(l0rt_block* block) noexcept nogil:
+    """Would the heap cache too much with this block? Then its free calls memory operations. The lock is held."""
+    cdef l0rt_arena* arena = block.arena
+    if heap_is_over(arena.heap, block.size):
+        return True
+    if arena.stack_cap == 0:
+        arena_resize(arena, 0)      # the heap was over its bound, and is not any more
+    return False
 
 
 cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:

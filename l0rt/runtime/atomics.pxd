@@ -1,4 +1,4 @@
-"""Atomics, a spin lock that can be closed for good, and the one mutex that may sleep."""
+"""Atomics, a spin lock that can be closed for good, the one mutex that may sleep, and a bell."""
 
 from libc.stdint cimport int64_t, uint32_t
 
@@ -24,8 +24,16 @@ cdef extern from "pthread.h" nogil:
         pass
     int mutex_init "pthread_mutex_init" (pthread_mutex_t* mutex, void* attributes) noexcept
     int mutex_lock "pthread_mutex_lock" (pthread_mutex_t* mutex) noexcept
+    int mutex_trylock "pthread_mutex_trylock" (pthread_mutex_t* mutex) noexcept
     int mutex_unlock "pthread_mutex_unlock" (pthread_mutex_t* mutex) noexcept
     int mutex_destroy "pthread_mutex_destroy" (pthread_mutex_t* mutex) noexcept
+
+cdef extern from "semaphore.h" nogil:
+    ctypedef struct sem_t:
+        pass
+    int bell_init "sem_init" (sem_t* bell, int shared, unsigned int value) noexcept
+    int bell_ring "sem_post" (sem_t* bell) noexcept
+    int bell_wait "sem_wait" (sem_t* bell) noexcept
 
 cdef extern from *:
     bint unlikely(bint condition) noexcept nogil

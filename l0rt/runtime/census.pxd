@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
+from l0rt.runtime.atomics cimport load_i64
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_stats
 
 cdef bint census_lock(l0rt_heap* heap) noexcept nogil
@@ -15,3 +16,12 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_reserved_bytes(l0rt_heap* heap) noexcept nogil
+cdef int64_t heap_cached_bytes(l0rt_heap* heap) noexcept nogil
+
+
+cdef inline bint heap_is_over(l0rt_heap* heap, uint64_t more) noexcept nogil:
+    """Are more bytes free than the bound allows, or would they be with ``more``?"""
+    cdef uint64_t most = heap.tuning.cached_most
+    if most == 0 or <uint64_t>load_i64(&heap.reserved) <= most:
+        return False
+    return heap_cached_bytes(heap) + <int64_t>more > <int64_t>most

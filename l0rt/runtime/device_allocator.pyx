@@ -138,8 +138,12 @@ cdef bint ask_observers(l0rt_device* device, size_t nbytes) except -1:
     if not _observers:
         return False
     free, total, _ = free_memory(device.index)
-    allowed = min(total, heap.limit)
-    return any([observer(device.index, nbytes, allowed, free) is True for observer in list(_observers)])
+    return asked(device.index, nbytes, min(total, heap.limit), free)
+
+
+def asked(device, nbytes, allowed, free):
+    """Tell every observer; return whether one has made room."""
+    return any([observer(device, nbytes, allowed, free) is True for observer in list(_observers)])
 
 
 def attach_observer(observer):

@@ -19,6 +19,7 @@ from l0rt.runtime.atomics cimport (
     store_int,
 )
 from l0rt.runtime.blocks cimport records_leave
+from l0rt.runtime.bound cimport bound_keep
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
 from l0rt.runtime.growth cimport give_back, grow, sole, unstack_all
 from l0rt.runtime.handover cimport code_when_closed, take
@@ -157,6 +158,7 @@ cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexce
         while status == MISS:       # another thread of the same stream may be faster
             status = grow(heap, arena, size, nbytes, out)
         mutex_unlock(&heap.growth)
+        bound_keep(heap)            # what came back meanwhile
     return status
 
 
@@ -173,7 +175,9 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
         return L0RT_OK
     if block.state == USED:
         spin_unlock(&arena.lock)
-        return pending_add(heap, block)
+        status = pending_add(heap, block)
+        bound_keep(heap)            # its uses, or others', may be over
+        return status
     if block.state == SOLE:
         block.state = LIVE_LARGE
         spin_unlock(&arena.lock)
@@ -182,12 +186,15 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
         segments_settle(heap, arena, True)
         segments_release(heap, arena, UINT64_MAX, False)
         mutex_unlock(&heap.growth)
+        bound_keep(heap)
         return status
     if block.state == LIVE or block.state == LIVE_LARGE:
         done = arena_give(block, False)
     else:
         status = L0RT_INVALID_POINTER if block.state == SPARE else L0RT_DOUBLE_FREE
     spin_unlock(&arena.lock)
+    if done:
+        bound_keep(heap)
     if done or status != L0RT_OK or not census_lock(heap):
         return status
     if block.state == LIVE or block.state == LIVE_LARGE:
@@ -196,6 +203,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     else:
         status = L0RT_DOUBLE_FREE   # another thread's, in between
     census_unlock(heap)
+    bound_keep(heap)
     return status
 
 
@@ -246,12 +254,13 @@ cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept n
 
 
 cdef void heap_tune(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:
-    """Behave like this from now on. What is allocated and cached stays as it is."""
+    """Behave like this from now on. What is allocated and cached stays as it is, but for what is above a new bound."""
     mutex_lock(&heap.growth)
     heap.tuning = tuning[0]
     heap.stats.max_split_size = tuning.max_split if tuning.max_split != 0 else -1
     heap.has_ranges = heap.granule != 0 and not tuning.segmented and not tuning.torch_segments
     mutex_unlock(&heap.growth)
+    bound_keep(heap)
 
 
 cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil:

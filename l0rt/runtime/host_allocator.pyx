@@ -5,42 +5,44 @@ still uses it. Whoever gives such work calls block_use.
 """
 
 import gc
+import os
 
 from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from l0rt.core.memory cimport memory_reserve
+from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_allocator cimport raise_status
-from l0rt.runtime.device_memory cimport close_heap, forget_heap, stream_ops
+from l0rt.runtime.device_memory cimport close_heap, forget_heap
 from l0rt.runtime.devices cimport device_at, device_record, device_total
 from l0rt.runtime.heap cimport arena_malloc, block_find, heap_arena, heap_create, heap_empty_cache, heap_tune
+from l0rt.runtime.host_memory cimport (
+    durations_read,
+    durations_reset,
+    host_ops,
+    l0rt_duration,
+    l0rt_host_memory,
+)
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
+from l0rt.runtime.reaper cimport reaper_watch
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
 from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
+from l0rt.ze.api cimport ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
 
 from l0rt import config
 from l0rt.errors import OutOfMemoryError
-from l0rt.runtime.device_allocator import size_text, stats_of
+from l0rt.runtime.device_allocator import asked, size_text
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import MEMORY, on_exit
+from l0rt.runtime.reaper import reaper_end
 
-
-cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
-    cdef l0rt_device* device = <l0rt_device*>self
-    if not table.alive:
-        return ZE_RESULT_ERROR_DEVICE_LOST
-    return memory_reserve(device.context, NULL, device.info.max_alloc, device.caps.relaxed, nbytes, out)
-
-
-cdef l0rt_memory_ops _ops
-stream_ops(&_ops)
-_ops.reserve = op_reserve
+cdef enum:
+    HOST = -1                       # the device number that observers are told for pinned memory
 
 
 cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
@@ -58,13 +60,19 @@ cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
 cdef int make_heap(l0rt_device* device) except -1:
     """Make the heap of the device's context, for all devices of that context. The GIL is held throughout."""
     cdef l0rt_heap_options options
+    cdef l0rt_host_memory* memory
     cdef l0rt_heap* heap
     cdef int i
     memset(&options, 0, sizeof(options))
     if device.host_heap != NULL:
         return 0
-    heap = heap_create(&_ops, device, &options)
+    memory = <l0rt_host_memory*>calloc(1, sizeof(l0rt_host_memory))     # stays as long as the heap does
+    if memory == NULL:
+        raise MemoryError()
+    memory.device = device
+    heap = heap_create(&host_ops, memory, &options)
     if heap == NULL:
+        free(memory)
         raise MemoryError()
     tune(heap)
     for i in range(device_total()):
@@ -76,15 +84,41 @@ cdef int make_heap(l0rt_device* device) except -1:
 cdef int tune(l0rt_heap* heap) except -1:
     """Of the configuration, what is about pinned memory."""
     cdef l0rt_tuning tuning
-    most = config.alloc_conf().pinned_max_cached_size_mb
+    conf = config.alloc_conf()
+    each, together = conf.pinned_max_cached_size_mb, conf.pinned_cache_limit_mb
     memset(&tuning, 0, sizeof(tuning))
     if config.get("no_memory_caching"):
         tuning.sole_from = 1
-    elif most is not None:
-        tuning.sole_from = (<uint64_t>most << 20) + 1
+    elif each is not None:
+        tuning.sole_from = (<uint64_t>each << 20) + 1
+    if together is None:
+        together = total_ram() // (8 if os.path.exists("/dev/dxg") else 4) >> 20    # WSL pins less than there is
+    tuning.cached_most = max(<uint64_t>1, <uint64_t>min(together, 1 << 40) << 20)
     with nogil:
         heap_tune(heap, &tuning)
+    if conf.pinned_use_background_threads:
+        reaper_watch(heap)
+    else:
+        reaper_end()
     return 0
+
+
+def total_ram():
+    """Return how many bytes of memory the machine has, or the container that the process is in."""
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/sys/fs/cgroup/memory.max") as told:
+            most = told.read().strip()
+    except OSError:                 # no container, or one of the old kind
+        most = "max"
+    return min(whole, int(most)) if most.isdigit() else whole
+
+
+def free_ram():
+    """Return how many bytes of it Linux says are to be had."""
+    with open("/proc/meminfo") as told:
+        left = next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+    return min(left, total_ram())
 
 
 def retune():
@@ -108,9 +142,11 @@ cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nog
             gc.collect()
         device_synchronize(device, UINT64_MAX)
         status = arena_malloc(arena, nbytes, &block)
-        if status == L0RT_OUT_OF_MEMORY:
+        while status == L0RT_OUT_OF_MEMORY:
             with gil:
-                raise_oom(device, nbytes)
+                if not asked(HOST, nbytes, total_ram(), free_ram()):
+                    raise_oom(device, nbytes)
+            status = arena_malloc(arena, nbytes, &block)
     if status != L0RT_OK:
         raise_status(status, NULL)
     return block
@@ -118,11 +154,15 @@ cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nog
 
 cdef int raise_oom(l0rt_device* device, size_t nbytes) except -1:
     cdef l0rt_heap* heap = <l0rt_heap*>device.host_heap
-    stats = stats_of(<size_t>heap)
-    allocated, reserved = stats["allocated_bytes.all.current"], stats["reserved_bytes.all.current"]
+    cdef l0rt_stats stats
+    heap_stats(heap, &stats)
+    allocated = stats.allocated_bytes.all.current
+    pending = stats.active_bytes.all.current - allocated
     raise OutOfMemoryError(
-        f"pinned host memory ran out: requested {size_text(nbytes)}, free unknown, allocated {size_text(allocated)}, "
-        f"cached {size_text(reserved - allocated)}, limit none. `empty_host_cache` releases what is cached.",
+        f"pinned host memory ran out: requested {size_text(nbytes)}, free {size_text(free_ram())} (reported by Linux), "
+        f"allocated {size_text(allocated)}, waiting for streams {size_text(pending)}, "
+        f"cached {size_text(stats.reserved_bytes.all.current - allocated - pending)}, limit none. "
+        "`empty_host_cache` releases what is cached.",
         ("ERROR_OUT_OF_HOST_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY))
 
 
@@ -149,13 +189,70 @@ def empty_cache():
                 heap_empty_cache(heap)
 
 
+cdef l0rt_heap* heap_of(device) except? NULL:
+    """The heap of the pinned memory that ``device`` reaches; NULL while there is none."""
+    return <l0rt_heap*>device_at(index_of(device, current_device(), lazy.device_type)).host_heap
+
+
 def flat_stats(device=None):
-    """Return the statistics of the pinned memory that ``device`` reaches, under the device allocator's keys."""
+    """Return the statistics of the pinned memory that ``device`` reaches, under torch's flat keys, sorted; empty
+    before any."""
     cdef l0rt_heap* heap
+    cdef l0rt_stats stats
+    cdef l0rt_duration taken, given
     if not lazy.initialized:
         return {}
-    heap = <l0rt_heap*>device_at(index_of(device, current_device(), lazy.device_type)).host_heap
-    return stats_of(<size_t>heap) if heap != NULL else {}
+    heap = heap_of(device)
+    if heap == NULL:
+        return {}
+    with nogil:
+        durations_read(<l0rt_host_memory*>heap.self, &taken, &given)
+        heap_stats(heap, &stats)
+    flat = {"num_host_alloc": taken.count, "num_host_free": given.count,
+            "num_alloc_retries": stats.num_alloc_retries, "num_ooms": stats.num_ooms}
+    add_stat(flat, "allocations", &stats.segment.all)
+    add_stat(flat, "allocated_bytes", &stats.reserved_bytes.all)
+    add_stat(flat, "active_requests", &stats.active.all)
+    add_stat(flat, "active_bytes", &stats.active_bytes.all)
+    add_duration(flat, "host_alloc_time", &taken)
+    add_duration(flat, "host_free_time", &given)
+    return dict(sorted(flat.items()))
+
+
+cdef int add_stat(dict flat, str name, const l0rt_stat* stat) except -1:
+    flat[f"{name}.current"] = stat.current
+    flat[f"{name}.peak"] = stat.peak
+    flat[f"{name}.allocated"] = stat.allocated
+    flat[f"{name}.freed"] = stat.freed
+    return 0
+
+
+cdef int add_duration(dict flat, str name, const l0rt_duration* duration) except -1:
+    """In us, and kept in ns: a sum of short calls is not 0."""
+    flat[f"{name}.total"] = duration.total // 1000
+    flat[f"{name}.max"] = duration.most // 1000
+    flat[f"{name}.min"] = duration.least // 1000
+    flat[f"{name}.count"] = duration.count
+    flat[f"{name}.avg"] = duration.total / 1000 / duration.count if duration.count else 0.0
+    return 0
+
+
+def reset_peak_stats(device=None):
+    """Make every peak the current value, and forget the longest and the shortest call."""
+    cdef l0rt_heap* heap = heap_of(device)
+    if heap != NULL:
+        with nogil:
+            heap_reset_peak(heap)
+            durations_reset(<l0rt_host_memory*>heap.self, True)
+
+
+def reset_accumulated_stats(device=None):
+    """Make allocated, freed and the counters 0."""
+    cdef l0rt_heap* heap = heap_of(device)
+    if heap != NULL:
+        with nogil:
+            heap_reset_accumulated(heap)
+            durations_reset(<l0rt_host_memory*>heap.self, False)
 
 
 cdef bint first_of_its_context(int index) noexcept nogil:

@@ -10,6 +10,8 @@ from libc.stdlib cimport calloc, free, realloc
 from l0rt.runtime.accounts cimport account_park
 from l0rt.runtime.arena cimport arena_give, oversize_count
 from l0rt.runtime.atomics cimport (
+    bell_ring,
+    load,
     load_i64,
     mutex_lock,
     mutex_unlock,
@@ -283,6 +285,8 @@ cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) no
         block.waits += 1
     if status == L0RT_OK:
         store_i64(&heap.pending, heap.pending + 1)
+        if heap.pending == 1 and load(<void**>&heap.bell) != NULL:
+            bell_ring(heap.bell)
     mutex_unlock(&heap.waiting)
     return status
 

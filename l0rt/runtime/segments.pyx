@@ -99,7 +99,8 @@ cdef l0rt_segment* fittest(l0rt_arena* arena, l0rt_segment* best, uint64_t wante
     cdef l0rt_segment* segment = arena.idle
     while segment != NULL:
         if segment.block.epoch <= arena.settled:
-            if best == NULL or (by_age and segment.idle_since < best.idle_since):
+            # of the same age, the last one of the list came there first
+            if best == NULL or (by_age and segment.idle_since <= best.idle_since):
                 best = segment
             elif by_age:
                 pass

@@ -5,7 +5,7 @@ is what one reserve() gave to an arena: a chain of blocks without gaps, in the o
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from l0rt.runtime.atomics cimport l0rt_spin, pthread_mutex_t
+from l0rt.runtime.atomics cimport l0rt_spin, pthread_mutex_t, sem_t
 
 
 cdef extern from "l0rt/memory_ops.h" nogil:
@@ -151,6 +151,7 @@ cdef struct l0rt_tuning:
     bint segmented                  # grow by ordinary segments although there is virtual memory,
     bint torch_segments             # of torch's sizes, kept until memory runs out
     bint is_async                   # blocks pass between streams before more is taken; the host never waits
+    uint64_t cached_most            # of free memory above this, what has been free for longest goes back; 0: no bound
     uint64_t sole_from              # from this size on nothing is cached: given back once it is free; 0: all is cached
 
 cdef struct l0rt_owner:             # of a private pool's arenas
@@ -260,6 +261,7 @@ cdef struct l0rt_heap:
     uint64_t range
     bint has_ranges                 # it grows by ranges, not by ordinary segments
     size_t padding                  # asked for on top, where reserve() does not align
+    sem_t* bell                     # rung when a first block waits; NULL: nobody listens
     int closed                      # the code that malloc answers from then on
     l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked
     l0rt_stats base                 # allocated and freed at the last reset

@@ -1,7 +1,17 @@
-"""torch.xpu.memory's names: `l0rt.memory` with a ``device`` that may be given by name."""
+"""torch.xpu.memory's names, and torch.cuda.memory's of pinned memory: `l0rt.memory` with a ``device`` that may be
+given by name."""
 
 from l0rt import memory as _memory
-from l0rt.memory import MemPool, get_per_process_memory_fraction, set_per_process_memory_fraction, use_mem_pool
+from l0rt.memory import (
+    MemPool,
+    get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
+    reset_accumulated_host_memory_stats,
+    reset_peak_host_memory_stats,
+    set_per_process_memory_fraction,
+    use_mem_pool,
+)
 from l0rt.runtime import devices as _devices
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.pools import pool_of as _pool_of
@@ -10,6 +20,8 @@ __all__ = [
     "MemPool",
     "empty_cache",
     "get_per_process_memory_fraction",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -18,7 +30,9 @@ __all__ = [
     "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "set_per_process_memory_fraction",
     "use_mem_pool",

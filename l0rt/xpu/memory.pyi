@@ -2,6 +2,10 @@ from typing import Any
 
 from l0rt.memory import MemPool as MemPool
 from l0rt.memory import get_per_process_memory_fraction as get_per_process_memory_fraction
+from l0rt.memory import host_memory_stats as host_memory_stats
+from l0rt.memory import host_memory_stats_as_nested_dict as host_memory_stats_as_nested_dict
+from l0rt.memory import reset_accumulated_host_memory_stats as reset_accumulated_host_memory_stats
+from l0rt.memory import reset_peak_host_memory_stats as reset_peak_host_memory_stats
 from l0rt.memory import set_per_process_memory_fraction as set_per_process_memory_fraction
 from l0rt.memory import use_mem_pool as use_mem_pool
 from l0rt.runtime.naming import _Device

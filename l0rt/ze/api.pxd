@@ -51,6 +51,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC, ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
         ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES, ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC
         ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC
+        ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC
         ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
         ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC, ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
 
@@ -71,6 +72,7 @@ cdef extern from "l0rt/ze.h" nogil:
 
     ctypedef enum ze_memory_type_t:
         ZE_MEMORY_TYPE_UNKNOWN
+        ZE_MEMORY_TYPE_HOST_IMPORTED
 
     ctypedef enum ze_command_queue_mode_t:
         ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
@@ -231,6 +233,12 @@ cdef extern from "l0rt/ze.h" nogil:
         ze_structure_type_t stype
         const void *pNext
         uint32_t flags
+
+    ctypedef struct ze_external_memmap_sysmem_ext_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        void *pSystemMemory
+        uint64_t size
 
     ctypedef struct ze_physical_mem_desc_t:
         ze_structure_type_t stype

@@ -10,6 +10,7 @@ ctypedef struct l0rt_caps:
     bint relaxed
     bint free_ext
     bint usable_mem
+    bint memmap               # host memory that is there already can be imported
     bint vmm
     bint global_ts
     bint device_status

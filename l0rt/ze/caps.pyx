@@ -49,6 +49,7 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
         "ZE_experimental_relaxed_allocation_limits" in extensions
         or "ZE_extension_relaxed_allocation_limits" in extensions)
     caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
+    caps.memmap = "memmap" not in off and "ZE_extension_external_memmap_sysmem" in extensions
     caps.vmm = "vmm" not in off and device != NULL and _virtual_probe(driver, device)
     trusted = caps.build >= IN_ORDER_BUILD if intel else caps.api_version >= 0x10007
     plain = _list_probe(driver, device, False, &caps.list_sync)

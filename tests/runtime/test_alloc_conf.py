@@ -201,6 +201,20 @@ def test_an_uncached_allocation_waits_for_room(make):
     allocator.free(allocator.malloc(6 * MIB, 1))
 
 
+def test_above_the_bound_what_has_been_free_for_longest_goes_first(make):
+    allocator = make()
+    allocator.tune(allocconf.make(), cached_most=12 * MIB)
+    sizes = (4 * MIB, 5 * MIB, 6 * MIB)
+    addresses = [allocator.malloc(size) for size in sizes]
+    for order in (2, 0, 1):
+        allocator.free(addresses[order])
+    assert allocator.reserved_bytes == 9 * MIB             # not the 6 MiB, which were free first
+    reserved = allocator.reserved_bytes
+    again = [allocator.malloc(4 * MIB), allocator.malloc(5 * MIB)]
+    assert sorted(again) == sorted(addresses[:2])
+    assert allocator.reserved_bytes == reserved
+
+
 def assert_runs(code, **env):
     result = run_python(code, {"L0RT_DRIVER": "cpu", **env})
     assert result.returncode == 0, result
@@ -208,12 +222,14 @@ def assert_runs(code, **env):
 
 UNCACHED = """
 import l0rt, l0rt.accelerator as acc, gc
-for kind in ("device", "host"):
-    stats = acc.memory_stats if kind == "device" else l0rt.memory.host_memory_stats
+for kind, stats, held, given in (
+    ("device", acc.memory_stats, "reserved_bytes.all.current", "num_device_free"),
+    ("host", l0rt.memory.host_memory_stats, "allocated_bytes.current", "num_host_free"),
+):
     for n in (1, 4096, 3 << 20):
         a = l0rt.empty(n, kind=kind); p = a.ptr; a.free()
-        assert stats()["reserved_bytes.all.current"] == 0, (kind, n)
-    assert stats()["num_device_free"] == 3, stats()
+        assert stats()[held] == 0, (kind, n)
+    assert stats()[given] == 3, stats()
 b = l0rt.empty(1000); s = acc.Stream()
 with s: b.fill(1)
 b.record_stream(s); del b; acc.synchronize(); l0rt.empty(5).free()

@@ -169,19 +169,81 @@ static void read_only_memory_is_not_written(void) {
 
 /* To leave these structures out of account would give the program other memory than it asked for. */
 static void memory_from_elsewhere_is_refused(void) {
-  uint32_t types[] = {ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD,
-                      ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC};
+  uint32_t types[] = {ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC,
+                      ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD};
   for (int i = 0; i < 3; i++) {
     ze_base_desc_t extra = {.stype = (ze_structure_type_t)types[i]};
     ze_host_mem_alloc_desc_t host = on_host;
     ze_device_mem_alloc_desc_t local = on_device;
     host.pNext = local.pNext = &extra;
     void *memory;
-    GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocHost(context, &host, 4096, 0, &memory));
+    if (i > 0) GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocHost(context, &host, 4096, 0, &memory));
     GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocDevice(context, &local, 4096, 0, device, &memory));
     GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocShared(context, &local, &on_host, 4096, 0, device, &memory));
     GIVES(ERROR_UNSUPPORTED_ENUMERATION, zeMemAllocShared(context, &on_device, &host, 4096, 0, device, &memory));
   }
+}
+
+/* The program's own memory, in whole pages, each in one import at a time. */
+static void memory_of_the_program_is_imported(void) {
+  enum { SIZE = 8 * 4096 };
+  char *own = aligned_alloc(4096, SIZE);
+  ze_external_memmap_sysmem_ext_desc_t extra = {
+      .stype = ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC, .pSystemMemory = own, .size = SIZE};
+  ze_host_mem_alloc_desc_t host = on_host;
+  host.pNext = &extra;
+  void *memory, *again;
+  OK(zeMemAllocHost(context, &host, SIZE, 0, &memory));
+  CHECK(memory == own);
+  ze_memory_allocation_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
+  OK(zeMemGetAllocProperties(context, own + SIZE - 1, &properties, NULL));
+  CHECK(properties.type == ZE_MEMORY_TYPE_HOST_IMPORTED && properties.pageSize == 4096);
+  void *base;
+  size_t size;
+  OK(zeMemGetAddressRange(context, own + 5000, &base, &size));
+  CHECK(base == own && size == SIZE);
+  OK(zeContextMakeMemoryResident(context, device, own, SIZE));
+
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, SIZE, 0, &again));
+  extra.pSystemMemory = own + SIZE - 4096;
+  extra.size = 4096;
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, 4096, 0, &again));
+  extra.pSystemMemory = own + 64;
+  GIVES(ERROR_UNSUPPORTED_ALIGNMENT, zeMemAllocHost(context, &host, 4096, 0, &again));
+  extra.pSystemMemory = own;
+  GIVES(ERROR_UNSUPPORTED_SIZE, zeMemAllocHost(context, &host, 100, 0, &again));
+  GIVES(ERROR_UNSUPPORTED_SIZE, zeMemAllocHost(context, &host, 0, 0, &again));
+  extra.pSystemMemory = NULL;
+  GIVES(ERROR_INVALID_NULL_POINTER, zeMemAllocHost(context, &host, 4096, 0, &again));
+  void *allocated = host_memory(4096);
+  extra.pSystemMemory = allocated;
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, 4096, 0, &again));
+  OK(zeMemFree(context, allocated));
+
+  void *target = device_memory(SIZE);
+  memset(own, 3, SIZE);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendMemoryCopy(list, target, own, SIZE, NULL, 0, NULL));
+  char byte = 4;
+  OK(zeCommandListAppendMemoryFill(list, own, &byte, 1, SIZE, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryCopy(list, own, target, SIZE / 2, NULL, 0, NULL));
+  ze_memory_free_ext_desc_t blocking = {.stype = ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC,
+                                        .freePolicy = ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE};
+  OK(zeMemFreeExt(context, &blocking, own));
+  CHECK(own[0] == 3 && own[SIZE - 1] == 4);
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, target));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemFree(context, own));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemFreeExt(context, &blocking, own));
+  OK(zeMemGetAllocProperties(context, own, &properties, NULL));
+  CHECK(properties.type == ZE_MEMORY_TYPE_UNKNOWN);
+
+  extra.pSystemMemory = own; /* and once more: nothing of it is left */
+  extra.size = SIZE;
+  OK(zeMemAllocHost(context, &host, SIZE, 0, &memory));
+  OK(zeMemFree(context, memory));
+  free(own);
 }
 
 static void advice_is_what_the_specification_lists(void) {
@@ -199,6 +261,7 @@ int main(void) {
   begin();
   read_only_memory_is_not_written();
   memory_from_elsewhere_is_refused();
+  memory_of_the_program_is_imported();
   advice_is_what_the_specification_lists();
   sizes_and_alignments();
   capacity_is_kept();

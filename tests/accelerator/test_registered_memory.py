@@ -1,0 +1,215 @@
+"""Host memory that is there already becomes pinned memory, where the driver can do that."""
+
+import gc
+import warnings
+
+import l0rt
+import l0rt.accelerator as acc
+import numpy as np
+import pytest
+from l0rt import memory
+
+from helpers.process import run_python
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def can():
+    try:
+        memory.register(np.zeros(4096, np.uint8)).unregister()
+    except l0rt.UnsupportedError:
+        pytest.skip("this driver pins no memory that is there already")
+
+
+@pytest.fixture
+def array():
+    return np.arange(3 * MIB, dtype=np.uint8)
+
+
+@pytest.mark.usefixtures("can")
+def test_it_is_pinned_within_and_ordinary_after(array):
+    assert not memory.is_pinned(array)
+    with memory.register(array) as registered:
+        assert (registered.ptr, registered.nbytes) == (array.ctypes.data, array.nbytes)
+        assert memory.is_pinned(array)
+        assert memory.is_pinned(array[100:200])
+        assert memory.is_pinned(array.ctypes.data + array.nbytes - 1)
+        assert not memory.is_pinned(array.ctypes.data + array.nbytes)
+    assert (registered.ptr, registered.nbytes) == (0, 0)
+    assert not memory.is_pinned(array)
+    registered.unregister()  # twice is harmless
+    with pytest.raises(ValueError, match="no more"), registered:
+        pass
+
+
+@pytest.mark.usefixtures("can")
+@pytest.mark.checks_data
+def test_copies_are_non_blocking_both_ways(array):
+    device, back = l0rt.empty(array.nbytes), np.zeros_like(array)
+    stream = acc.Stream()
+    with memory.register(array), memory.register(back):
+        device.copy_from(array, stream=stream, non_blocking=True)
+        device.copy_to(back, stream=stream, non_blocking=True)
+        stream.synchronize()
+        np.testing.assert_array_equal(back, array)
+        part = l0rt.empty(5000)
+        part.copy_from(array[777:5777])
+        part.copy_to(back[:5000])
+        np.testing.assert_array_equal(back[:5000], array[777:5777])
+    with pytest.raises(ValueError, match="pinned"):
+        device.copy_from(array, non_blocking=True)
+
+
+@pytest.mark.usefixtures("can")
+@pytest.mark.checks_data
+def test_the_end_waits_for_the_copies(array):
+    back = np.zeros_like(array)
+    devices = [l0rt.empty(array.nbytes).fill(i + 1) for i in range(4)]
+    streams = [acc.Stream() for _ in devices]
+    registered = memory.register(back)
+    for device, stream in zip(devices, streams, strict=True):
+        stream.wait_stream(acc.current_stream())
+        for _ in range(5):
+            device.copy_to(back, stream=stream, non_blocking=True)
+    registered.unregister()
+    assert all(stream.query() for stream in streams)
+    assert back[0] in (1, 2, 3, 4)
+
+
+@pytest.mark.usefixtures("can")
+def test_the_object_cannot_go_meanwhile():
+    data = bytearray(5000)
+    with memory.register(data), pytest.raises(BufferError):
+        data.append(1)
+    data.append(1)
+
+
+@pytest.mark.usefixtures("can")
+def test_an_address_is_registered_with_its_size(array):
+    with memory.register(array.ctypes.data + 5, 10_000):
+        assert memory.is_pinned(array[5:10_005])
+        assert not memory.is_pinned(array[4:10_005])
+        assert not memory.is_pinned(array[5:10_006])
+
+
+@pytest.mark.usefixtures("can")
+def test_no_page_is_registered_twice(array):
+    with memory.register(array):
+        for part in (array, array[10:20], memoryview(array)[-1:]):
+            with pytest.raises(ValueError, match="registered already, or shares a page"):
+                memory.register(part)
+    with memory.register(array[10:20]):
+        pass
+
+
+@pytest.mark.usefixtures("can")
+def test_dropped_memory_stays_pinned_and_is_warned_of():
+    result = run_python("""
+import gc, warnings, numpy as np, l0rt
+array = np.zeros(10_000, np.uint8)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    l0rt.memory.register(array)
+    gc.collect()
+assert [w.category for w in told] == [ResourceWarning] and "unregister()" in str(told[0].message), told
+assert l0rt.memory.is_pinned(array)
+""")
+    assert result.returncode == 0, result
+
+
+@pytest.mark.usefixtures("can")
+def test_a_registration_that_ends_is_nothing_to_warn_of(array):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with memory.register(array):
+            pass
+        gc.collect()
+
+
+@pytest.mark.usefixtures("can")
+def test_a_forked_child_lets_go_without_the_driver():
+    result = run_python("""
+import os, numpy as np, l0rt
+array = np.zeros(10_000, np.uint8)
+registered = l0rt.memory.register(array)
+pid = os.fork()
+if pid == 0:
+    registered.unregister()
+    assert not l0rt.memory.is_pinned(array)
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+assert l0rt.memory.is_pinned(array)
+registered.unregister()
+""")
+    assert result.returncode == 0, result
+
+
+def test_a_driver_that_cannot_is_told_of():
+    result = run_python(
+        """
+import numpy as np, l0rt
+array = np.zeros(10_000, np.uint8)
+try:
+    l0rt.memory.register(array)
+except l0rt.UnsupportedError as e:
+    assert "ZE_extension_external_memmap_sysmem" in str(e) and "staged" in str(e)
+else:
+    raise AssertionError
+assert not l0rt.memory.is_pinned(array)
+array.resize(20_000)                # nothing holds it
+""",
+        {"L0RT_DISABLE": "memmap"},
+    )
+    assert result.returncode == 0, result
+
+
+def test_pinned_memory_is_known():
+    x = l0rt.empty(5000, kind="host")
+    assert memory.is_pinned(x)
+    assert memory.is_pinned(np.frombuffer(x, np.uint8))
+    assert memory.is_pinned(x.ptr + 4999)
+    assert not memory.is_pinned(l0rt.empty(5000))
+    assert not memory.is_pinned(b"ordinary")
+    assert not memory.is_pinned(0)
+    with pytest.raises(ValueError, match="pinned memory of l0rt already"):
+        memory.register(x)
+
+
+@pytest.mark.parametrize(("arguments", "error", "words"), [
+    ((b"",), ValueError, "no bytes"),
+    ((1.5,), TypeError, "buffer protocol"),
+    ((None,), TypeError, "buffer protocol"),
+    ((True,), TypeError, "buffer protocol"),
+    ((4096,), TypeError, "takes nbytes too"),
+    ((4096, 0), ValueError, "no bytes"),
+    ((4096, -1), ValueError, "negative"),
+    ((4096, 1.5), TypeError, "size"),
+    ((0, 4096), ValueError, "an address is from 1"),
+    ((1 << 64, 4096), ValueError, "an address is from 1"),
+    (((1 << 64) - 4096, 4096), ValueError, "no memory has"),
+    ((b"four", 4), TypeError, "with an address only"),
+    ((np.zeros((4, 4))[:, ::2],), (ValueError, BufferError), "contiguous"),
+])  # fmt: skip
+def test_wrong_memory(arguments, error, words):
+    with pytest.raises(error, match=words):
+        memory.register(*arguments)
+
+
+@pytest.mark.parametrize(("argument", "error"), [
+    (1.5, TypeError), (None, TypeError), (-1, ValueError), (1 << 64, ValueError), (True, TypeError)])  # fmt: skip
+def test_wrong_questions(argument, error):
+    with pytest.raises(error):
+        memory.is_pinned(argument)
+
+
+def test_a_registration_is_made_by_register_alone():
+    with pytest.raises(TypeError, match="register"):
+        memory.Registration()
+    assert memory.Registration.__new__(memory.Registration).ptr == 0
+
+
+@pytest.mark.parametrize("device", [1.5, object()])
+def test_wrong_devices(array, device):
+    with pytest.raises(TypeError):
+        memory.register(array, device=device)
