@@ -22,7 +22,7 @@ from l0rt.runtime.blocks cimport records_leave
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
 from l0rt.runtime.growth cimport give_back, grow, sole, unstack_all
 from l0rt.runtime.handover cimport code_when_closed, take
-from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
+from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_poll, pending_wait
 from l0rt.runtime.ranges cimport ranges_release, ranges_trim
 from l0rt.runtime.segments cimport segments_destroy, segments_release, segments_settle
 from l0rt.runtime.structs cimport (
@@ -226,18 +226,21 @@ cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
     mutex_unlock(&heap.growth)
 
 
-cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
-    """The same for the arenas of one stream, or with NULL of any, in one pool."""
+cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner, bint wait) noexcept nogil:
+    """The same for the arenas of one stream, or with NULL of any, in one pool; or without waiting, what no work uses."""
     cdef l0rt_arena* arena = heap.arenas
     if load_int(&heap.closed) != 0:
         return
     mutex_lock(&heap.growth)
     heap.asker = NULL
-    pending_wait(heap)
+    if wait:
+        pending_wait(heap)
+    else:
+        pending_poll(heap)
     unstack_all(heap)
     while arena != NULL:
         if arena.owner == owner and (stream == NULL or arena.stream == stream):
-            segments_settle(heap, arena, True)
+            segments_settle(heap, arena, wait)
             segments_release(heap, arena, UINT64_MAX, False)
             ranges_release(heap, arena, UINT64_MAX)
         arena = arena.next

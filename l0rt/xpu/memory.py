@@ -1,13 +1,22 @@
 """torch.xpu.memory's names: `l0rt.memory` with a ``device`` that may be given by name."""
 
 from l0rt import memory as _memory
-from l0rt.memory import MemPool, get_per_process_memory_fraction, set_per_process_memory_fraction, use_mem_pool
+from l0rt.memory import (
+    MemPool,
+    XPUPluggableAllocator,
+    change_current_allocator,
+    get_per_process_memory_fraction,
+    set_per_process_memory_fraction,
+    use_mem_pool,
+)
 from l0rt.runtime import devices as _devices
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.pools import pool_of as _pool_of
 
 __all__ = [
     "MemPool",
+    "XPUPluggableAllocator",
+    "change_current_allocator",
     "empty_cache",
     "get_per_process_memory_fraction",
     "max_memory_allocated",

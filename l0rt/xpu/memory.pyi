@@ -1,6 +1,8 @@
 from typing import Any
 
 from l0rt.memory import MemPool as MemPool
+from l0rt.memory import XPUPluggableAllocator as XPUPluggableAllocator
+from l0rt.memory import change_current_allocator as change_current_allocator
 from l0rt.memory import get_per_process_memory_fraction as get_per_process_memory_fraction
 from l0rt.memory import set_per_process_memory_fraction as set_per_process_memory_fraction
 from l0rt.memory import use_mem_pool as use_mem_pool
