@@ -227,7 +227,7 @@ cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
 
 
 cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner, bint wait) noexcept nogil:
-    """The same for the arenas of one stream, or with NULL of any, in one pool; or without waiting, what no work uses."""
+    """The same for the arenas of one stream, or with NULL of any, in one pool. Without waiting: what no work uses."""
     cdef l0rt_arena* arena = heap.arenas
     if load_int(&heap.closed) != 0:
         return

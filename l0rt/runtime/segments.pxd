@@ -1,4 +1,5 @@
-"""Segments: taken from the memory's operations, and given back. The heap's growth mutex is held throughout."""
+"""Segments: taken from the memory's operations, and given back. The heap's growth mutex is held throughout,
+but for the calls of a source."""
 
 from libc.stdint cimport uint64_t
 

@@ -64,7 +64,8 @@ cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept
     if source == NULL:
         status = heap.ops.reserve(heap.self, segment.raw_size, &segment.raw)
         return L0RT_OUT_OF_MEMORY if status != L0RT_OK and heap.ops.is_oom(status) else status
-    # A source may wait for a thread that allocates, or allocate itself: whoever grows meanwhile finds nothing half done.
+    # A source may wait for a thread that allocates, or allocate itself: who grows meanwhile finds nothing half done.
+    heap.confined = False
     mutex_unlock(&heap.growth)
     status = source.reserve(source, heap.self, arena.stream, segment.raw_size, &segment.raw)
     mutex_lock(&heap.growth)
@@ -82,6 +83,7 @@ cdef void back(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     if source == NULL:
         heap.ops.release(heap.self, segment.raw, segment.raw_size)
         return
+    heap.confined = False
     mutex_unlock(&heap.growth)
     source.release(source, heap.self, segment.stream, segment.raw, segment.raw_size)
     mutex_lock(&heap.growth)
