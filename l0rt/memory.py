@@ -58,10 +58,7 @@ __all__ = [
 
 
 class XPUPluggableAllocator(PluggableAllocator):
-    """XPUPluggableAllocator(path_to_lib_file, alloc_fn_name, free_fn_name)
---
-
-A `PluggableAllocator` of two functions of a shared library, which stays loaded:
+    """A `PluggableAllocator` of two functions of a shared library, which stays loaded:
 
     ``void *alloc(size_t nbytes, int device, void *stream)`` and ``void free(void *, size_t nbytes, int device, void
     *stream)``. OSError if it cannot be loaded, AttributeError if it lacks one of them.
