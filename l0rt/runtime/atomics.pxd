@@ -24,6 +24,7 @@ cdef extern from "pthread.h" nogil:
         pass
     int mutex_init "pthread_mutex_init" (pthread_mutex_t* mutex, void* attributes) noexcept
     int mutex_lock "pthread_mutex_lock" (pthread_mutex_t* mutex) noexcept
+    int mutex_trylock "pthread_mutex_trylock" (pthread_mutex_t* mutex) noexcept
     int mutex_unlock "pthread_mutex_unlock" (pthread_mutex_t* mutex) noexcept
     int mutex_destroy "pthread_mutex_destroy" (pthread_mutex_t* mutex) noexcept
 

@@ -11,6 +11,7 @@ from l0rt.runtime.atomics cimport (
     mutex_destroy,
     mutex_init,
     mutex_lock,
+    mutex_trylock,
     mutex_unlock,
     spin_close,
     spin_lock,
@@ -22,7 +23,7 @@ from l0rt.runtime.blocks cimport records_leave
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
 from l0rt.runtime.growth cimport give_back, grow, sole, unstack_all
 from l0rt.runtime.handover cimport code_when_closed, take
-from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_poll, pending_wait
+from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.ranges cimport ranges_release, ranges_trim
 from l0rt.runtime.segments cimport segments_destroy, segments_release, segments_settle
 from l0rt.runtime.structs cimport (
@@ -227,16 +228,20 @@ cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
 
 
 cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner, bint wait) noexcept nogil:
-    """The same for the arenas of one stream, or with NULL of any, in one pool. Without waiting: what no work uses."""
+    """The same for the arenas of one stream, or with NULL of any, in one pool.
+
+    Without waiting: what no work uses, and nothing if anybody grows, who may be this very thread: what collects garbage
+    may run anywhere that Python does.
+    """
     cdef l0rt_arena* arena = heap.arenas
     if load_int(&heap.closed) != 0:
         return
-    mutex_lock(&heap.growth)
-    heap.asker = NULL
     if wait:
+        mutex_lock(&heap.growth)
         pending_wait(heap)
-    else:
-        pending_poll(heap)
+    elif mutex_trylock(&heap.growth) != 0:
+        return
+    heap.asker = NULL
     unstack_all(heap)
     while arena != NULL:
         if arena.owner == owner and (stream == NULL or arena.stream == stream):
