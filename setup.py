@@ -21,7 +21,7 @@ runtime.plainmemory
 runtime.arguments runtime.lazy runtime.watch runtime.devices runtime.interfaces runtime.waits runtime.naming
 runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
 runtime.current runtime.event runtime.device_memory runtime.routes
-runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator
+runtime.plugged runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator
 runtime.staging runtime.pinned runtime.stream runtime.guard runtime.facade runtime.generator runtime.guardtable
 buffer capi
 cli.reference cli.loops

@@ -3,6 +3,8 @@
 A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.
 """
 
+import ctypes as _ctypes
+
 from l0rt import allocconf as _allocconf
 from l0rt import config as _config
 from l0rt.memorytable import nested as _nested
@@ -13,7 +15,8 @@ from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
 from l0rt.runtime.pinned import Registration, is_pinned, register
-from l0rt.runtime.pools import MemPool, use_mem_pool
+from l0rt.runtime.plugged import PluggableAllocator
+from l0rt.runtime.pools import MemPool, change_current_allocator, use_mem_pool
 from l0rt.runtime.pools import index_or_current as _index_of
 from l0rt.runtime.pools import pointer_info as _pointer_info
 from l0rt.runtime.pools import record_use as _record_use
@@ -21,8 +24,11 @@ from l0rt.runtime.pools import segments as _segments
 
 __all__ = [
     "MemPool",
+    "PluggableAllocator",
     "Registration",
+    "XPUPluggableAllocator",
     "attach_oom_observer",
+    "change_current_allocator",
     "empty_cache",
     "empty_host_cache",
     "get_alloc_conf",
@@ -56,6 +62,21 @@ __all__ = [
     "set_per_process_memory_fraction",
     "use_mem_pool",
 ]
+
+
+class XPUPluggableAllocator(PluggableAllocator):
+    """A `PluggableAllocator` of two functions of a shared library, which stays loaded:
+
+    ``void *alloc(size_t nbytes, int device, void *stream)`` and ``void free(void *, size_t nbytes, int device, void
+    *stream)``. OSError if it cannot be loaded, AttributeError if it lacks one of them.
+    """
+
+    def __new__(cls, path_to_lib_file: str, alloc_fn_name: str, free_fn_name: str):
+        for text in (path_to_lib_file, alloc_fn_name, free_fn_name):
+            if not isinstance(text, str):  # CDLL(None) is the process itself
+                raise TypeError(f"the path and both names are str, not {type(text).__name__}")
+        library = _ctypes.CDLL(path_to_lib_file)
+        return super().__new__(cls, getattr(library, alloc_fn_name), getattr(library, free_fn_name))
 
 
 def _opened():

@@ -1,17 +1,43 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
+
+from typing_extensions import Self
 
 from l0rt.allocconf import AllocConf
 from l0rt.runtime.naming import _Device
+
+_Alloc: TypeAlias = int | Callable[[int, int, int], int | None]
+_Free: TypeAlias = int | Callable[[int, int, int, int], object]
 
 def empty_cache(device: _Device = None, *, stream: Any = None, pool: MemPool | None = None) -> None: ...
 def memory_snapshot(pool: MemPool | None = None, *, device: _Device = None) -> list[dict[str, Any]]: ...
 def attach_oom_observer(observer: Callable[[int, int, int, int], object]) -> Callable[[], None]: ...
 
+class PluggableAllocator:
+    alloc: _Alloc
+    free: _Free
+    def __new__(cls, alloc: _Alloc, free: _Free) -> Self: ...
+    def allocator(self) -> Self: ...
+
+class XPUPluggableAllocator(PluggableAllocator):
+    def __new__(cls, path_to_lib_file: str, alloc_fn_name: str, free_fn_name: str) -> Self: ...
+
+def change_current_allocator(allocator: PluggableAllocator) -> None: ...
+
 class MemPool:
     id: tuple[int, int]
-    allocator: None
-    def __new__(cls, allocator: None = None, use_on_oom: bool = False, no_split: bool = False) -> MemPool: ...
+    allocator: PluggableAllocator | None
+    limit: int | None
+    on_oom: Callable[[int], object] | None
+    def __new__(
+        cls,
+        allocator: PluggableAllocator | None = None,
+        use_on_oom: bool = False,
+        no_split: bool = False,
+        *,
+        limit: int | None = None,
+        on_oom: Callable[[int], object] | None = None,
+    ) -> MemPool: ...
     def use_count(self) -> int: ...
     def empty_cache(self) -> None: ...
     def sleep(self) -> None: ...

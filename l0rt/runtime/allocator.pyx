@@ -64,15 +64,17 @@ cdef class Pool:
     """A private pool of any allocator: memory that is cached for whoever names the pool.
 
     With ``use_on_oom``, what is cached here is given back before memory is said to be out elsewhere. With
-    ``no_split``, free blocks are handed out as they are.
+    ``no_split``, free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes.
     """
 
-    def __cinit__(self, bint use_on_oom=False, bint no_split=False):
+    def __cinit__(self, bint use_on_oom=False, bint no_split=False, limit=None):
+        cdef uint64_t most = limit_of(limit)
         self.owner = <l0rt_owner*>calloc(1, sizeof(l0rt_owner))
         if self.owner == NULL:
             raise MemoryError("no host memory for a pool")
         self.owner.is_private = not use_on_oom
         self.owner.no_split = no_split
+        self.owner.limit = most
 
     def __dealloc__(self):
         if self.owner != NULL:      # arenas point to it as long as they live: it stays, and they may serve others
@@ -183,7 +185,7 @@ cdef class Allocator:
             if owner == NULL and order == NULL:
                 heap_empty_cache(self.heap)
             else:
-                heap_trim(self.heap, order, owner)
+                heap_trim(self.heap, order, owner, True)
 
     def sleep(self, Pool pool not None):
         """Give the memory of a pool back and keep its addresses; what was written is lost. Ranges only."""
@@ -293,7 +295,7 @@ SIZE_OF_HUGE = (1 << 63) - 1        # no memory has so much: this is answered as
 cdef uint64_t limit_of(limit) except? 0:
     if limit is None:
         return UINT64_MAX
-    if not isinstance(limit, int):
+    if not isinstance(limit, int) or isinstance(limit, bool):
         raise TypeError(f"a limit is an int or None, not {type(limit).__name__}")
     if limit <= 0:
         raise ValueError(f"a limit is positive, not {limit}; None means no limit")

@@ -1,6 +1,6 @@
 """The census of a heap: all arenas locked at once, exact peaks, and statistics."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.string cimport memset
 
 from l0rt.runtime.accounts cimport (
@@ -245,6 +245,25 @@ cdef void census_memory(l0rt_heap* heap, int pool, int64_t bytes, int segments, 
         stats.num_device_free += calls
     store_i64(&heap.reserved, heap.reserved + bytes)
     mutex_unlock(&heap.census)
+
+
+cdef int64_t owner_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    """What the pool's own limit leaves. The growth mutex is held."""
+    cdef l0rt_arena* arena = heap.arenas
+    cdef int64_t room
+    if owner == NULL or owner.limit == 0 or owner.limit > <uint64_t>INT64_MAX:
+        return INT64_MAX
+    room = owner.limit
+    while arena != NULL:
+        if arena.owner == owner:
+            room -= arena.reserved
+        arena = arena.next
+    return room
+
+
+cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    cdef int64_t limit = INT64_MAX if heap.limit > <uint64_t>INT64_MAX else heap.limit
+    return min(limit - heap.reserved, owner_room(heap, owner))
 
 
 cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil:

@@ -21,6 +21,7 @@ from l0rt.runtime.heap cimport (
 from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.naming cimport index_of
+from l0rt.runtime.plugged cimport current_source, raise_failure
 from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport at_hand, fill_block, filling, set_filling
 from l0rt.runtime.streampool cimport device_synchronize
@@ -55,6 +56,7 @@ cdef int make_heap(l0rt_device* device) except -1:
         device.heap = heap_create(&device_ops, device, &options)
         if device.heap == NULL:
             raise MemoryError()
+        (<l0rt_heap*>device.heap).source = current_source()
         tune(<l0rt_heap*>device.heap, device)
     return 0
 
@@ -63,7 +65,7 @@ cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
     """Let the heap behave as the configuration says, which has a limit only where it is not all of the memory."""
     cdef l0rt_tuning tuning
     conf = config.alloc_conf()
-    tuning_of(conf, 1 if config.get("no_memory_caching") else 0, &tuning)
+    tuning_of(conf, 1 if config.get("no_memory_caching") or heap.source != NULL else 0, &tuning)
     if conf.per_process_memory_fraction < 1:
         heap_set_limit(heap, max(1, int(conf.per_process_memory_fraction * device.info.total_memory)))
     with nogil:
@@ -119,8 +121,8 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
         status = arena_malloc(arena, nbytes, &block)
         while status == L0RT_OUT_OF_MEMORY:
             with gil:
-                if not ask_observers(stream.device, nbytes):
-                    raise_oom(stream.device, nbytes)
+                if not ask_observers(stream.device, arena.owner, nbytes):
+                    raise_oom(stream.device, arena.owner, nbytes)
             status = arena_malloc(arena, nbytes, &block)
     if status != L0RT_OK:
         raise_status(status, NULL)
@@ -130,11 +132,16 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
 
 
 _observers = []
+_pools = {}     # by the address of their owner: functions that return those pools that observe themselves
 
 
-cdef bint ask_observers(l0rt_device* device, size_t nbytes) except -1:
-    """Tell everybody who wants to know; True if somebody has made room, so that trying again is worth it."""
+cdef bint ask_observers(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1:
+    """Tell everybody who wants to know, the pool itself first; True if somebody has made room, so that trying again is
+    worth it."""
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
+    pool = _pools[<size_t>owner]() if <size_t>owner in _pools else None
+    if pool is not None and pool.on_oom(nbytes) is True:
+        return True
     if not _observers:
         return False
     free, total, _ = free_memory(device.index)
@@ -144,6 +151,14 @@ cdef bint ask_observers(l0rt_device* device, size_t nbytes) except -1:
 def asked(device, nbytes, allowed, free):
     """Tell every observer; return whether one has made room."""
     return any([observer(device, nbytes, allowed, free) is True for observer in list(_observers)])
+
+
+def attach_pool(size_t owner, pool):
+    """Call ``pool().on_oom(nbytes)`` before an allocation from the pool with this owner fails; None: no more."""
+    if pool is None:
+        _pools.pop(owner, None)
+    else:
+        _pools[owner] = pool
 
 
 def attach_observer(observer):
@@ -166,6 +181,8 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
             raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
         if status == L0RT_INVALID_SIZE:
             raise InvalidArgumentError("an allocation has at least one byte")
+        if status == L0RT_SOURCE_FAILED:
+            raise_failure()
         if status == L0RT_CLOSED:
             lazy.init()
             raise RuntimeError("l0rt was shut down")
@@ -180,7 +197,7 @@ def size_text(nbytes):
     return f"{nbytes} bytes"
 
 
-cdef int raise_oom(l0rt_device* device, size_t nbytes) except -1:
+cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1:
     cdef l0rt_stats stats
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
     heap_stats(heap, &stats)
@@ -189,6 +206,8 @@ cdef int raise_oom(l0rt_device* device, size_t nbytes) except -1:
     reserved = stats.reserved_bytes.all.current
     free, total, source = free_memory(device.index)
     limit = "none" if heap.limit == UINT64_MAX else size_text(heap.limit)
+    if owner != NULL and owner.limit not in (0, UINT64_MAX):
+        limit += f", of its pool {size_text(owner.limit)}"
     hint = (" With backend:async no allocation waits: what streams still use is there after `synchronize`."
             if heap.tuning.is_async else "")
     raise OutOfMemoryError(
@@ -336,7 +355,7 @@ def get_limit(device=None):
 cdef void trim(int index, l0rt_stream* stream, l0rt_owner* owner) noexcept nogil:
     cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
     if heap != NULL:
-        heap_trim(heap, stream, owner)
+        heap_trim(heap, stream, owner, True)
 
 
 def empty_cache(device=None, Lane stream=None):

@@ -203,6 +203,8 @@ cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
             while segment != NULL:
                 if segment.granules != NULL:
                     range_close(heap, segment)
+                elif segment.source != NULL:
+                    segment.source.release(segment.source, device, segment.stream, segment.raw, segment.raw_size)
                 else:
                     op_release(device, segment.raw, segment.raw_size)
                 segment = segment.next

@@ -1,16 +1,16 @@
 """Growing: what is tried, in which order, when nothing that is cached fits. The growth mutex is held throughout."""
 
-from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.arena cimport MISS, arena_unstack
 from l0rt.runtime.atomics cimport load_int, spin_lock, spin_unlock
 from l0rt.runtime.accounts cimport account_take
 from l0rt.runtime.blocks cimport block_unbin
-from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
+from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock, heap_room, owner_room
 from l0rt.runtime.handover cimport code_when_closed, lent, merged, recovered, returned, take
 from l0rt.runtime.pending cimport pending_poll, pending_wait
 from l0rt.runtime.ranges cimport range_grow, ranges_release
-from l0rt.runtime.segments cimport segment_new, segments_release, segments_settle
+from l0rt.runtime.segments cimport padding_of, segment_new, segments_release, segments_settle, source_of
 from l0rt.runtime.structs cimport (
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
@@ -52,7 +52,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     heap.asker = arena
     collect_garbage(heap, wanted)
     segments_settle(heap, arena, False)
-    if not heap.has_ranges and not heap.tuning.torch_segments:
+    if (not heap.has_ranges or source_of(arena) != NULL) and not heap.tuning.torch_segments:
         # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
         segments_release(heap, arena, wanted, False)
     status = more(heap, arena, pool, wanted, size, nbytes, out)
@@ -97,7 +97,7 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
         census_count(heap, &heap.stats.num_alloc_retries)
         pending_wait(heap)
         segments_settle(heap, NULL, True)
-        give_back(heap, UINT64_MAX)
+        make_room(heap, arena, size, True)
         status = segment_new(heap, arena, LARGE, size)
         if status == L0RT_OUT_OF_MEMORY:
             census_count(heap, &heap.stats.num_ooms)
@@ -119,7 +119,7 @@ cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uin
               l0rt_block** out) noexcept nogil:
     """A block in memory that was not the heap's before; MISS if another thread got it first."""
     cdef int status
-    if heap.has_ranges and (arena.owner == NULL or not arena.owner.no_split):
+    if heap.has_ranges and source_of(arena) == NULL and (arena.owner == NULL or not arena.owner.no_split):
         status = range_grow(heap, arena, pool, size, nbytes, out)
         if status != L0RT_NO_HOST_MEMORY:
             return status
@@ -137,12 +137,15 @@ cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
     return released
 
 
-cdef uint64_t missing(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
-    """How much has to be given back before ``wanted`` bytes fit below the limit; all of it if the limit isn't why."""
-    cdef uint64_t reserved = heap.reserved
-    if heap.limit != UINT64_MAX and reserved + wanted > heap.limit:
-        return reserved + wanted - heap.limit
-    return wanted
+cdef uint64_t make_room(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, bint everything) noexcept nogil:
+    """Give back the least before ``wanted`` bytes fit below the limits, as many if these aren't why, or everything;
+    of the pool alone where the pool's limit is why."""
+    cdef int64_t size = wanted + padding_of(arena)[0], room = heap_room(heap, arena.owner)
+    cdef uint64_t released
+    heap.confined = owner_room(heap, arena.owner) < size
+    released = give_back(heap, UINT64_MAX if everything else <uint64_t>(size - room if size > room else size))
+    heap.confined = False
+    return released
 
 
 cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
@@ -161,7 +164,7 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     cdef int status
     unstack_all(heap)
     segments_settle(heap, NULL, False)
-    if give_back(heap, missing(heap, wanted + heap.padding)) != 0:
+    if make_room(heap, arena, wanted, False) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
         if status != L0RT_OUT_OF_MEMORY:
             return status
@@ -183,10 +186,10 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
         return status
     segments_settle(heap, NULL, True)
     census_count(heap, &heap.stats.num_alloc_retries)
-    give_back(heap, missing(heap, wanted + heap.padding))
+    make_room(heap, arena, wanted, False)
     status = more(heap, arena, pool, wanted, size, nbytes, out)
     # as much as is missing can be too little where the backend's memory is in pieces
-    if status == L0RT_OUT_OF_MEMORY and give_back(heap, UINT64_MAX) != 0:
+    if status == L0RT_OUT_OF_MEMORY and make_room(heap, arena, wanted, True) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
     if status != L0RT_OUT_OF_MEMORY:
         return status

@@ -11,6 +11,7 @@ from l0rt.runtime.atomics cimport (
     mutex_destroy,
     mutex_init,
     mutex_lock,
+    mutex_trylock,
     mutex_unlock,
     spin_close,
     spin_lock,
@@ -234,18 +235,25 @@ cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
     mutex_unlock(&heap.growth)
 
 
-cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
-    """The same for the arenas of one stream, or with NULL of any, in one pool."""
+cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner, bint wait) noexcept nogil:
+    """The same for the arenas of one stream, or with NULL of any, in one pool.
+
+    Without waiting: what no work uses, and nothing if anybody grows, who may be this very thread: what collects garbage
+    may run anywhere that Python does.
+    """
     cdef l0rt_arena* arena = heap.arenas
     if load_int(&heap.closed) != 0:
         return
-    mutex_lock(&heap.growth)
+    if wait:
+        mutex_lock(&heap.growth)
+        pending_wait(heap)
+    elif mutex_trylock(&heap.growth) != 0:
+        return
     heap.asker = NULL
-    pending_wait(heap)
     unstack_all(heap)
     while arena != NULL:
         if arena.owner == owner and (stream == NULL or arena.stream == stream):
-            segments_settle(heap, arena, True)
+            segments_settle(heap, arena, wait)
             segments_release(heap, arena, UINT64_MAX, False)
             ranges_release(heap, arena, UINT64_MAX)
         arena = arena.next

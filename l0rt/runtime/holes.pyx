@@ -4,6 +4,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.atomics cimport spin_lock, spin_unlock
 from l0rt.runtime.blocks cimport block_cut, record_drop, records_ready
+from l0rt.runtime.census cimport heap_room
 from l0rt.runtime.structs cimport BINNED, HELD, HOLE, l0rt_segment
 
 cdef enum:
@@ -100,7 +101,7 @@ cdef l0rt_block* place_hold(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64
 cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held) noexcept nogil:
     """Let a held block take a little more of the hole behind it, within the limit; how much."""
     cdef uint64_t more = (<uint64_t>heap.reserved >> AHEAD) // heap.granule * heap.granule
-    if more <= held.size or heap.reserved + more > heap.limit:
+    if more <= held.size or <int64_t>more > heap_room(heap, held.arena.owner):
         return 0
     more -= held.size
     return more if place_move_end(held, more) else 0

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from l0rt.runtime.blockmap cimport map_forget, map_memory
-from l0rt.runtime.census cimport census_memory
+from l0rt.runtime.census cimport census_memory, heap_room
 from l0rt.runtime.structs cimport L0RT_OK, L0RT_OUT_OF_MEMORY, l0rt_granule
 
 cdef enum:
@@ -17,11 +17,14 @@ cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noex
     cdef uint64_t first = (<uintptr_t>held.ptr - <uintptr_t>segment.base) // heap.granule
     cdef uint64_t total = held.size // heap.granule, at = 0
     cdef l0rt_spare piece
-    cdef int status = map_memory(segment.pool, held.ptr, held.size), calls = 0
+    cdef int status, calls = 0
+    if <int64_t>held.size > heap_room(heap, held.arena.owner):
+        return L0RT_OUT_OF_MEMORY
+    status = map_memory(segment.pool, held.ptr, held.size)
     if status != L0RT_OK:
         return status
     while status == L0RT_OK and at < total:
-        status = piece_get(heap, at, total - at, spares, &piece)
+        status = piece_get(heap, total - at, spares, &piece)
         if status == L0RT_OK:
             status = heap.ops.piece_map(heap.self, <char*>held.ptr + at * heap.granule,
                                         piece.count * heap.granule, piece.piece)
@@ -60,9 +63,8 @@ cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare
         granules[i].count = piece.count
 
 
-cdef int piece_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare** spares,
-                   l0rt_spare* out) noexcept nogil:
-    """A spare piece of at most that many granules, or else a new one within the limit."""
+cdef int piece_get(l0rt_heap* heap, uint64_t most, l0rt_spare** spares, l0rt_spare* out) noexcept nogil:
+    """A spare piece of at most that many granules, or else a new one."""
     cdef l0rt_spare** link = spares
     cdef l0rt_spare* spare
     cdef uint64_t nbytes
@@ -78,8 +80,6 @@ cdef int piece_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare**
     spares_destroy(heap, spares)
     out.count = max(<uint64_t>1, min(most, (<uint64_t>heap.reserved >> PIECE_SHARE) // heap.granule))
     nbytes = out.count * heap.granule
-    if heap.reserved + mapped * heap.granule + nbytes > heap.limit:
-        return L0RT_OUT_OF_MEMORY
     status = heap.ops.piece_create(heap.self, nbytes, &out.piece)
     if status != L0RT_OK and heap.ops.is_oom(status):
         return L0RT_OUT_OF_MEMORY

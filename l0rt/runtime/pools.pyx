@@ -10,11 +10,12 @@ from l0rt.runtime.allocator cimport Pool
 from l0rt.runtime.current cimport current_device, current_stream, thread_record
 from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
-from l0rt.runtime.heap cimport block_find
+from l0rt.runtime.heap cimport block_find, heap_trim
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.pending cimport block_mark, block_order
+from l0rt.runtime.plugged cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
 from l0rt.runtime.routes cimport routes_change
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
@@ -22,37 +23,66 @@ from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
 
 from l0rt.errors import UnsupportedError
+from l0rt.runtime.device_allocator import attach_pool
 from l0rt.runtime.devices import lazy
+from l0rt.runtime.plugged import set_current
 
 _numbers = itertools.count(1)
 _living = {}  # by id: weak references to the pools
 
 
 cdef class MemPool:
-    """MemPool(allocator=None, use_on_oom=False, no_split=False)
+    """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None)
 --
 
 A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes from it and returns to it.
 
-    With ``use_on_oom``, what it caches is given back before an allocation elsewhere fails, whatever its stream. With
-    ``no_split``, a free block is handed out as it is. What is allocated outlives the pool.
+    With an ``allocator``, a `PluggableAllocator`, its memory comes from there, and is cached all the same. With
+    ``use_on_oom``, what it caches is given back before an allocation elsewhere fails, whatever its stream. With
+    ``no_split``, a free block is handed out as it is. It reserves at most ``limit`` bytes on each device. Before an
+    allocation from it fails, ``on_oom(nbytes)`` is called; if that returns True, the allocation is tried again. What
+    is allocated outlives the pool.
     """
 
     cdef Pool pool
     cdef readonly tuple id
+    cdef readonly PluggableAllocator allocator
+    cdef readonly object limit
+    cdef readonly object on_oom
+    cdef l0rt_owner* owner          # the pool's, and
+    cdef l0rt_plugged* plugged      # the allocator's, which both outlive their objects
     cdef int users
     cdef object __weakref__
 
-    def __cinit__(self, allocator=None, bint use_on_oom=False, bint no_split=False):
-        if allocator is not None:
-            raise UnsupportedError("a pool's memory is the device's: other allocators are not supported")
-        self.pool = Pool(use_on_oom, no_split)
+    def __cinit__(self, PluggableAllocator allocator=None, bint use_on_oom=False, bint no_split=False, *,
+                  limit=None, on_oom=None):
+        if on_oom is not None and not callable(on_oom):
+            raise TypeError(f"on_oom is a function of the size, not {type(on_oom).__name__}")
+        self.pool = Pool(use_on_oom, no_split, limit)
+        self.owner = self.pool.owner
         self.id = id = (0, next(_numbers))
+        self.limit = limit
+        self.on_oom = on_oom
+        self.allocator = allocator
+        if allocator is not None:
+            self.plugged = plugged_new(allocator)
+            self.owner.source = &self.plugged.source
         _living[id] = ref(self, lambda gone: _living.pop(id, None))
+        if on_oom is not None:
+            attach_pool(<size_t>self.owner, _living[id])
 
-    @property
-    def allocator(self):
-        """None: the device allocator's own memory."""
+    def __dealloc__(self):
+        cdef int i
+        if self.owner == NULL:
+            return
+        attach_pool(<size_t>self.owner, None)
+        if self.plugged == NULL:
+            return
+        for i in range(device_total()):     # its memory is of no use to others
+            if device_record(i).heap != NULL:
+                with nogil:
+                    heap_trim(<l0rt_heap*>device_record(i).heap, NULL, self.owner, False)
+        plugged_leave(self.plugged)
 
     def use_count(self):
         """Return 1, and 1 more for every thread that is inside of it."""
@@ -72,6 +102,7 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         """
         cdef l0rt_heap* heap
         cdef int i, status
+        self.refuse_sleep()
         for i in range(device_total()):
             heap = <l0rt_heap*>device_record(i).heap
             if heap == NULL:
@@ -86,6 +117,7 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep."""
         cdef l0rt_heap* heap
         cdef int i, status
+        self.refuse_sleep()
         for i in range(device_total()):
             heap = <l0rt_heap*>device_record(i).heap
             if heap == NULL:
@@ -94,6 +126,11 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
                 status = heap_wake(heap, self.pool.owner)
             if status != L0RT_OK:
                 raise_status(status, NULL)
+
+    cdef int refuse_sleep(self) except -1:
+        if self.allocator is not None:
+            raise UnsupportedError("this pool cannot sleep: its memory is an allocator's, with addresses of its own")
+        return 0
 
     def snapshot(self):
         """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does."""
@@ -150,6 +187,15 @@ cdef class use_mem_pool:
         free(route)
         self.pool.users -= 1
         routes_change(-1)
+
+
+def change_current_allocator(PluggableAllocator allocator not None):
+    """Let all device memory come from ``allocator``, uncached; RuntimeError once there is any."""
+    cdef int i
+    for i in range(device_total()):
+        if device_record(i).heap != NULL:
+            raise RuntimeError("Can't swap an already initialized allocator")
+    set_current(allocator)
 
 
 def index_or_current(device):

@@ -7,6 +7,8 @@ from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_segmen
 
 cdef inline bint may_release(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """May cached memory of this arena be given back for whoever asks?"""
+    if heap.confined:
+        return arena.owner == heap.asker.owner
     return (arena.owner == NULL or not arena.owner.is_private or heap.asker == NULL
             or heap.asker.owner == arena.owner)
 

@@ -166,3 +166,4 @@ cdef struct l0rt_thread:
     int depth
     int capacity
     void* routes                # the innermost l0rt_route: the private pools that the thread allocates from
+    void* inside                # the innermost l0rt_call of a function that memory comes from or returns to

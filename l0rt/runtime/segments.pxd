@@ -1,8 +1,22 @@
-"""Segments: taken from the memory's operations, and given back. The heap's growth mutex is held throughout."""
+"""Segments: taken from the memory's operations, and given back. The heap's growth mutex is held throughout,
+but for the calls of a source."""
 
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_source
+
+
+cdef inline l0rt_source* source_of(l0rt_arena* arena) noexcept nogil:
+    """Where this arena's segments come from; NULL: from the operations."""
+    if arena.owner != NULL and arena.owner.source != NULL:
+        return arena.owner.source
+    return arena.heap.source
+
+
+cdef inline size_t* padding_of(l0rt_arena* arena) noexcept nogil:
+    cdef l0rt_source* source = source_of(arena)
+    return &arena.heap.padding if source == NULL else &source.padding
+
 
 cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil
 cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted, bint by_age) noexcept nogil

@@ -8,7 +8,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.runtime.arena cimport arena_resize, oversize_bump
-from l0rt.runtime.atomics cimport spin_lock, spin_unlock
+from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, spin_lock, spin_unlock
 from l0rt.runtime.blockmap cimport map_forget, map_memory
 from l0rt.runtime.blocks cimport (
     chain_drop,
@@ -16,7 +16,7 @@ from l0rt.runtime.blocks cimport (
     segment_attach,
     segment_detach,
 )
-from l0rt.runtime.census cimport census_memory
+from l0rt.runtime.census cimport census_memory, heap_room
 from l0rt.runtime.ranges cimport may_release, range_destroy
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
@@ -30,23 +30,65 @@ from l0rt.runtime.structs cimport (
 )
 
 
-cdef int reserve(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
-    """Memory for ``segment.size`` bytes at a multiple of 64 KiB, within the limit."""
+cdef int reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
+    """Memory for ``segment.size`` bytes at a multiple of 64 KiB, within the limits."""
+    cdef size_t* padding = padding_of(arena)
     cdef int status
     cdef uintptr_t raw
     while True:
-        segment.raw_size = segment.size + heap.padding
-        if <uint64_t>heap.reserved > heap.limit or segment.raw_size > heap.limit - <uint64_t>heap.reserved:
+        segment.raw_size = segment.size + padding[0]
+        if <int64_t>segment.raw_size > heap_room(heap, arena.owner):
             return L0RT_OUT_OF_MEMORY
-        status = heap.ops.reserve(heap.self, segment.raw_size, &segment.raw)
+        status = ask(heap, arena, segment)
         if status != L0RT_OK:
-            return L0RT_OUT_OF_MEMORY if heap.ops.is_oom(status) else status
+            return status
         raw = <uintptr_t>segment.raw
         segment.base = <void*>((raw + PAGE - 1) & ~<uintptr_t>(PAGE - 1))
-        if <uintptr_t>segment.base - raw <= heap.padding:
+        if <uintptr_t>segment.base + segment.size > raw + segment.raw_size:
+            back(heap, segment)
+            padding[0] = PAGE       # from now on there is room to align
+        elif <int64_t>segment.raw_size > heap_room(heap, arena.owner):
+            back(heap, segment)
+            return L0RT_OUT_OF_MEMORY   # another thread took the room while a source was asked
+        else:
             return L0RT_OK
+
+
+cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
+    cdef l0rt_source* source = source_of(arena)
+    cdef l0rt_arena* asker = heap.asker
+    cdef bint confined = heap.confined
+    cdef int status
+    segment.source = source
+    segment.stream = arena.stream
+    if source == NULL:
+        status = heap.ops.reserve(heap.self, segment.raw_size, &segment.raw)
+        return L0RT_OUT_OF_MEMORY if status != L0RT_OK and heap.ops.is_oom(status) else status
+    # A source may wait for a thread that allocates, or allocate itself: who grows meanwhile finds nothing half done.
+    heap.confined = False
+    mutex_unlock(&heap.growth)
+    status = source.reserve(source, heap.self, arena.stream, segment.raw_size, &segment.raw)
+    mutex_lock(&heap.growth)
+    heap.asker = asker
+    heap.confined = confined
+    return status
+
+
+cdef void back(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """A segment that is in no list. A refusal changes nothing for us: its address is no longer ours, and the backend
+    knows why."""
+    cdef l0rt_source* source = segment.source
+    cdef l0rt_arena* asker = heap.asker
+    cdef bint confined = heap.confined
+    if source == NULL:
         heap.ops.release(heap.self, segment.raw, segment.raw_size)
-        heap.padding = PAGE         # from now on there is room to align
+        return
+    heap.confined = False
+    mutex_unlock(&heap.growth)
+    source.release(source, heap.self, segment.stream, segment.raw, segment.raw_size)
+    mutex_lock(&heap.growth)
+    heap.asker = asker
+    heap.confined = confined
 
 
 cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
@@ -57,7 +99,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
         return L0RT_NO_HOST_MEMORY
     segment.size = size
     segment.pool = pool
-    status = reserve(heap, segment)
+    status = reserve(heap, arena, segment)
     if status != L0RT_OK:
         free(segment)
         return status
@@ -74,7 +116,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
         if status != L0RT_OK:
             map_forget(segment.base, segment.size)
     if status != L0RT_OK:
-        heap.ops.release(heap.self, segment.raw, segment.raw_size)
+        back(heap, segment)
         free(segment)
         return status
     census_memory(heap, pool, segment.raw_size, 1, 1)
@@ -85,8 +127,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
 
 
 cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
-    # A refusal changes nothing for us: the address is no longer ours, and the backend knows why.
-    heap.ops.release(heap.self, segment.raw, segment.raw_size)
+    back(heap, segment)
     census_memory(heap, segment.pool, -<int64_t>segment.raw_size, -1, 1)
     if segment.is_oversize:
         oversize_bump(heap, &heap.stats.oversize_segments, False)

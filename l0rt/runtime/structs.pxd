@@ -32,6 +32,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         L0RT_DOUBLE_FREE
         L0RT_NO_HOST_MEMORY
         L0RT_INVALID_SIZE
+        L0RT_SOURCE_FAILED
 
 cdef enum:
     GRAIN_SHIFT = 9
@@ -101,6 +102,8 @@ cdef struct l0rt_segment:
     uint64_t size
     void* raw                       # what reserve() gave: differs from base where that was not aligned
     uint64_t raw_size
+    l0rt_source* source             # what gave it, for this stream: once it is out of the lists,
+    void* stream                    # its arena may be another pool's; NULL: the operations did
     l0rt_arena* arena
     int pool
     l0rt_block* first               # the block at its base: its record stays
@@ -154,11 +157,20 @@ cdef struct l0rt_tuning:
     uint64_t cached_most            # of free memory above this, what has been free for longest goes back; 0: no bound
     uint64_t sole_from              # from this size on nothing is cached: given back once it is free; 0: all is cached
 
+# Memory that is not the heap's own. Called without any lock, so it may allocate, from this heap too.
+cdef struct l0rt_source:
+    # 0, L0RT_OUT_OF_MEMORY or L0RT_SOURCE_FAILED; `memory` is the heap's self
+    int (*reserve)(l0rt_source* self, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil
+    void (*release)(l0rt_source* self, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil
+    size_t padding                  # asked for on top, where reserve() does not align
+
 cdef struct l0rt_owner:             # of a private pool's arenas
     bint is_private                 # nobody else is given its cached memory, not even before memory is out
     bint no_split                   # a free block is handed out as it is
     bint is_asleep                  # its ranges have no memory
     bint is_gone                    # nobody allocates from it any more: its arenas may serve others
+    uint64_t limit                  # bytes that it may reserve of each heap; 0: as many as the heap
+    l0rt_source* source             # where its segments come from; NULL: from the heap's own memory
 
 cdef struct l0rt_route:             # a thread allocates from a pool
     l0rt_owner* owner
@@ -256,6 +268,8 @@ cdef struct l0rt_heap:
     l0rt_tuning tuning
     int64_t growths
     l0rt_arena* asker               # for whom memory is being given back; NULL: for the device
+    bint confined                   # and its pool's limit is why: nobody else's would help
+    l0rt_source* source             # of every arena whose pool has none; NULL: the operations are
     l0rt_spin oversize              # inside all other locks: the statistics of oversize allocations
     uint64_t granule                # of virtual memory; 0: the memory has none
     uint64_t range

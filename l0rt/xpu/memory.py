@@ -4,6 +4,8 @@ given by name."""
 from l0rt import memory as _memory
 from l0rt.memory import (
     MemPool,
+    XPUPluggableAllocator,
+    change_current_allocator,
     get_per_process_memory_fraction,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
@@ -18,6 +20,8 @@ from l0rt.runtime.pools import pool_of as _pool_of
 
 __all__ = [
     "MemPool",
+    "XPUPluggableAllocator",
+    "change_current_allocator",
     "empty_cache",
     "get_per_process_memory_fraction",
     "host_memory_stats",

@@ -1,6 +1,8 @@
 from typing import Any
 
 from l0rt.memory import MemPool as MemPool
+from l0rt.memory import XPUPluggableAllocator as XPUPluggableAllocator
+from l0rt.memory import change_current_allocator as change_current_allocator
 from l0rt.memory import get_per_process_memory_fraction as get_per_process_memory_fraction
 from l0rt.memory import host_memory_stats as host_memory_stats
 from l0rt.memory import host_memory_stats_as_nested_dict as host_memory_stats_as_nested_dict

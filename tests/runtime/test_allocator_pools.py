@@ -124,3 +124,39 @@ def test_a_pool_that_finds_no_memory_sleeps_on(make):
     allocator.wake(pool)
     ctypes.memset(address, 1, 12 * MIB)
     allocator.free(address)
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_pool_keeps_to_its_limit(make, stream):
+    allocator, pool = make(), Pool(limit=20 * MIB)
+    allocator.free(allocator.malloc(30 * MIB, 1))
+    first = allocator.malloc(12 * MIB, 1, pool)
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(10 * MIB, stream, pool)
+    assert allocator.reserved_bytes >= 30 * MIB       # others' caches would not have helped
+    allocator.free(first)
+    second = allocator.malloc(18 * MIB, stream, pool)
+    elsewhere = allocator.malloc(40 * MIB, 1)
+    allocator.free(second)
+    allocator.free(elsewhere)
+
+
+def test_memory_that_moves_into_a_pool_counts_there(make):
+    allocator, pool = make(limit=40 * MIB), Pool(use_on_oom=True, limit=20 * MIB)
+    allocator.free(allocator.malloc(38 * MIB, 1))
+    held = [allocator.malloc(4 * MIB, 1, pool) for _ in range(5)]
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(4 * MIB, 1, pool)
+    assert allocator.reserved_bytes <= 40 * MIB
+    for address in held:
+        allocator.free(address)
+
+
+def test_a_limit_is_the_pools_and_not_a_streams(make):
+    allocator, pool = make(), Pool(limit=6 * MIB)
+    held = [allocator.malloc(2 * MIB, stream, pool) for stream in (1, 2, 3)]
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(2 * MIB, 4, pool)
+    for address in held:
+        allocator.free(address)
+    allocator.free(allocator.malloc(6 * MIB, 4, pool))

@@ -181,11 +181,6 @@ def test_sleep_and_wake_keep_addresses():
     assert (data == back).all()
 
 
-def test_other_allocators_are_refused_aloud():
-    with pytest.raises(UnsupportedError):
-        MemPool(object())
-
-
 def test_an_address_tells_what_it_is():
     with acc.Stream() as stream:
         buffer = l0rt.empty(1000)

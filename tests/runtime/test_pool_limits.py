@@ -1,0 +1,114 @@
+"""Limits of pools, what a pool asks before an allocation from it fails, and what is no allocator."""
+
+import gc
+
+import l0rt
+import l0rt.accelerator as acc
+import pytest
+from l0rt import memory
+from l0rt.errors import OutOfMemoryError
+from l0rt.memory import MemPool, use_mem_pool
+
+from helpers.hostmemory import Host
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    gc.collect()
+    acc.empty_cache()
+    yield
+    memory.set_memory_limit(None)
+    gc.collect()
+    acc.empty_cache()
+
+
+@pytest.fixture
+def host():
+    made = Host()
+    yield made
+    gc.collect()
+    acc.empty_cache()
+    assert not made.live
+
+
+@pytest.mark.parametrize("plugged", [False, True])
+def test_a_pool_keeps_to_its_limit(host, plugged):
+    pool = MemPool(host.allocator() if plugged else None, limit=16 * MIB)
+    assert pool.limit == 16 * MIB
+    elsewhere = l0rt.empty(30 * MIB)
+    with use_mem_pool(pool):
+        first = l0rt.empty(10 * MIB)
+        with pytest.raises(OutOfMemoryError, match=r"limit none, of its pool 16\.00 MiB"):
+            l0rt.empty(8 * MIB)
+        first.free()
+        with acc.Stream():      # what another stream of the pool has cached makes room
+            second = l0rt.empty(12 * MIB)
+    assert sum(segment["total_size"] for segment in pool.snapshot()) <= 16 * MIB
+    elsewhere.free()
+    second.free()
+
+
+def test_a_pools_limit_takes_nothing_from_others():
+    l0rt.empty(40 * MIB).free()
+    reserved = memory.memory_reserved()
+    with use_mem_pool(MemPool(limit=4 * MIB)), pytest.raises(OutOfMemoryError):
+        l0rt.empty(8 * MIB)
+    assert memory.memory_reserved() == reserved
+
+
+@pytest.mark.parametrize("plugged", [False, True])
+def test_a_pool_asks_before_it_fails(host, plugged):
+    kept, asked = [], []
+
+    def on_oom(nbytes):
+        asked.append(nbytes)
+        if kept:
+            kept.pop().free()
+            return True
+        return None
+
+    pool = MemPool(host.allocator() if plugged else None, limit=16 * MIB, on_oom=on_oom)
+    assert pool.on_oom is on_oom
+    with use_mem_pool(pool):
+        kept.append(l0rt.empty(10 * MIB))
+        buffer = l0rt.empty(12 * MIB)
+        assert asked == [12 * MIB]
+        with pytest.raises(OutOfMemoryError):
+            l0rt.empty(12 * MIB)
+    assert len(asked) == 2
+    memory.set_memory_limit(memory.memory_reserved())
+    with pytest.raises(OutOfMemoryError):       # not the pool's
+        l0rt.empty(64 * MIB)
+    assert len(asked) == 2
+    buffer.free()
+
+
+def test_what_it_raises_is_told():
+    def on_oom(nbytes):
+        raise LookupError("no room")
+
+    with use_mem_pool(MemPool(limit=2 * MIB, on_oom=on_oom)), pytest.raises(LookupError, match="no room"):
+        l0rt.empty(8 * MIB)
+
+
+def test_wrong_limits_are_refused():
+    for limit in ("1", 1.5, [], True):
+        with pytest.raises(TypeError, match="a limit is an int or None"):
+            MemPool(limit=limit)
+    for limit in (0, -5):
+        with pytest.raises(ValueError, match="a limit is positive"):
+            MemPool(limit=limit)
+    with pytest.raises(TypeError, match="on_oom is a function"):
+        MemPool(on_oom=3)
+    with pytest.raises(TypeError):
+        MemPool(None, False, False, MIB)
+
+
+@pytest.mark.parametrize("wrong", [object(), len, 3, "libmine.so"])
+def test_what_is_no_allocator_is_refused(wrong):
+    with pytest.raises(TypeError, match="PluggableAllocator"):
+        MemPool(wrong)
+    with pytest.raises(TypeError, match="PluggableAllocator"):
+        memory.change_current_allocator(wrong)
