@@ -14,8 +14,8 @@ from setuptools.command.build_ext import build_ext
 MODULES = """
 ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw core.sysman
-runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
- runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
+runtime.blockmap runtime.accounts runtime.shares runtime.blocks runtime.census runtime.stats runtime.arena
+ runtime.snapshot runtime.pending runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
  runtime.growth runtime.sleep runtime.heap runtime.allocator
 runtime.plainmemory
 runtime.arguments runtime.lazy runtime.watch runtime.devices runtime.interfaces runtime.waits runtime.naming

@@ -15,6 +15,7 @@ _OVERSIZE = (("oversize_allocations", "Oversize allocations"), ("oversize_segmen
 _POOLS = (("all", ""), ("large_pool", "      from large pool"), ("small_pool", "      from small pool"))
 _KINDS = ("current", "peak", "allocated", "freed")
 _WIDTH = 75
+_PRIVATE = "reserved_bytes_by_private_pools"
 _THICK, _THIN = (f"|{sign * _WIDTH}|" for sign in "=-")
 
 
@@ -64,10 +65,12 @@ def table(stats, device, abbreviated=False):
 
 
 def nested(flat):
-    """Return the statistics with a dict at every dot of the keys."""
-    tree = {}
+    """Return the statistics with a dict at every dot of the keys, and private pools by their ids, as torch does."""
+    tree = {_PRIVATE: {}} if flat else {}
     for key, value in flat.items():
         *path, last = key.split(".")
+        if path and path[0] == _PRIVATE:
+            path[1] = tuple(int(part) for part in path[1].split("_"))
         place = tree
         for name in path:
             place = place.setdefault(name, {})

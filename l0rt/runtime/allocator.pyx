@@ -1,5 +1,7 @@
 """The caching allocator in Python: one heap over any kind of memory."""
 
+import itertools
+
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
@@ -31,6 +33,7 @@ from l0rt.runtime.heap cimport (
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
+from l0rt.runtime.stats cimport stats_of_heap
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
@@ -42,15 +45,15 @@ from l0rt.runtime.structs cimport (
     SMALL,
     l0rt_arena,
     l0rt_block,
-    l0rt_family,
     l0rt_heap_options,
     l0rt_owner,
-    l0rt_stat,
     l0rt_stats,
     l0rt_tuning,
 )
 
 from l0rt.errors import L0Error, OutOfMemoryError, UnsupportedError
+
+_numbers = itertools.count(1)
 
 
 @cython.no_gc
@@ -64,7 +67,7 @@ cdef class Pool:
     """A private pool of any allocator: memory that is cached for whoever names the pool.
 
     With ``use_on_oom``, what is cached here is given back before memory is said to be out elsewhere. With
-    ``no_split``, free blocks are handed out as they are.
+    ``no_split``, free blocks are handed out as they are. The statistics name it by its ``id``, two numbers.
     """
 
     def __cinit__(self, bint use_on_oom=False, bint no_split=False):
@@ -73,6 +76,12 @@ cdef class Pool:
             raise MemoryError("no host memory for a pool")
         self.owner.is_private = not use_on_oom
         self.owner.no_split = no_split
+        self.owner.id[1] = next(_numbers)
+
+    @property
+    def id(self):
+        """Two numbers."""
+        return self.owner.id[0], self.owner.id[1]
 
     def __dealloc__(self):
         if self.owner != NULL:      # arenas point to it as long as they live: it stays, and they may serve others
@@ -213,10 +222,7 @@ cdef class Allocator:
 
     def stats(self):
         """All statistics in one dictionary, under torch's names."""
-        cdef l0rt_stats stats
-        with nogil:
-            heap_stats(self.heap, &stats)
-        return stats_dict(&stats)
+        return stats_of_heap(self.heap)
 
     def snapshot(self):
         """Every block as a dictionary, segment by segment, in the order of addresses."""
@@ -349,36 +355,3 @@ cdef dict block_dict(l0rt_block_info* block):
         "requested": block.requested,
         "state": STATE_NAMES[block.state],
     }
-
-
-FAMILY_NAMES = (
-    "allocation", "segment", "active", "inactive_split",
-    "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes",
-)
-
-
-cdef dict stats_dict(l0rt_stats* stats):
-    cdef const l0rt_family* families = &stats.allocation
-    cdef int i
-    result = {}
-    for i, name in enumerate(FAMILY_NAMES):
-        stat_put(result, name + ".all", families[i].all)
-        stat_put(result, name + ".small_pool", families[i].small_pool)
-        stat_put(result, name + ".large_pool", families[i].large_pool)
-    stat_put(result, "oversize_allocations", stats.oversize_allocations)
-    stat_put(result, "oversize_segments", stats.oversize_segments)
-    result["num_alloc_retries"] = stats.num_alloc_retries
-    result["num_ooms"] = stats.num_ooms
-    result["num_sync_all_streams"] = stats.num_sync_all_streams
-    result["num_device_alloc"] = stats.num_device_alloc
-    result["num_device_free"] = stats.num_device_free
-    result["max_split_size"] = stats.max_split_size
-    return result
-
-
-cdef int stat_put(dict result, str name, l0rt_stat stat) except -1:
-    result[name + ".current"] = stat.current
-    result[name + ".peak"] = stat.peak
-    result[name + ".allocated"] = stat.allocated
-    result[name + ".freed"] = stat.freed
-    return 0

@@ -2,15 +2,17 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_stats
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_segment, l0rt_share, l0rt_stats
 
 cdef bint census_lock(l0rt_heap* heap) noexcept nogil
 cdef void census_unlock(l0rt_heap* heap) noexcept nogil
 cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int pool) noexcept nogil
-cdef void census_memory(l0rt_heap* heap, int pool, int64_t bytes, int segments, int calls) noexcept nogil
+cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil
 cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil
+cdef void census_oom(l0rt_heap* heap, bint by_limit) noexcept nogil
 
 cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil
+cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t room) noexcept nogil
 cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil

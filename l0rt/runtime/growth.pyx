@@ -99,8 +99,6 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
         segments_settle(heap, NULL, True)
         give_back(heap, UINT64_MAX)
         status = segment_new(heap, arena, LARGE, size)
-        if status == L0RT_OUT_OF_MEMORY:
-            census_count(heap, &heap.stats.num_ooms)
     if status != L0RT_OK:
         return status
     if not census_lock(heap):
@@ -173,7 +171,6 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     if status != MISS:
         return status
     if heap.tuning.is_async:
-        census_count(heap, &heap.stats.num_ooms)
         return L0RT_OUT_OF_MEMORY
     census_count(heap, &heap.stats.num_sync_all_streams)
     pending_wait(heap)
@@ -188,7 +185,4 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     # as much as is missing can be too little where the backend's memory is in pieces
     if status == L0RT_OUT_OF_MEMORY and give_back(heap, UINT64_MAX) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
-    if status != L0RT_OUT_OF_MEMORY:
-        return status
-    census_count(heap, &heap.stats.num_ooms)
-    return L0RT_OUT_OF_MEMORY
+    return status

@@ -17,7 +17,11 @@ cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noex
     cdef uint64_t first = (<uintptr_t>held.ptr - <uintptr_t>segment.base) // heap.granule
     cdef uint64_t total = held.size // heap.granule, at = 0
     cdef l0rt_spare piece
-    cdef int status = map_memory(segment.pool, held.ptr, held.size), calls = 0
+    cdef int status, calls = 0
+    if spare_bytes(heap, spares[0]) < held.size and heap.reserved + held.size > heap.limit:
+        heap.by_limit = True        # told before anything is mapped that would have to be undone
+        return L0RT_OUT_OF_MEMORY
+    status = map_memory(segment.pool, held.ptr, held.size)
     if status != L0RT_OK:
         return status
     while status == L0RT_OK and at < total:
@@ -34,12 +38,21 @@ cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noex
                 if heap.ops.is_oom(status):
                     status = L0RT_OUT_OF_MEMORY
     if status == L0RT_OK:
-        census_memory(heap, segment.pool, held.size, 0, calls)
+        census_memory(heap, segment, held.size, 0, calls)
         return status
     while at > 0:
         at = piece_back(heap, segment, first + at - 1) - first
     map_forget(held.ptr, held.size)
     return status
+
+
+cdef uint64_t spare_bytes(l0rt_heap* heap, l0rt_spare* spare) noexcept nogil:
+    """What is spare counts as given back already."""
+    cdef uint64_t granules = 0
+    while spare != NULL:
+        granules += spare.count
+        spare = spare.next
+    return granules * heap.granule
 
 
 cdef uint64_t piece_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t index) noexcept nogil:
@@ -79,7 +92,9 @@ cdef int piece_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare**
     out.count = max(<uint64_t>1, min(most, (<uint64_t>heap.reserved >> PIECE_SHARE) // heap.granule))
     nbytes = out.count * heap.granule
     if heap.reserved + mapped * heap.granule + nbytes > heap.limit:
+        heap.by_limit = True
         return L0RT_OUT_OF_MEMORY
+    heap.by_limit = False
     status = heap.ops.piece_create(heap.self, nbytes, &out.piece)
     if status != L0RT_OK and heap.ops.is_oom(status):
         return L0RT_OUT_OF_MEMORY
@@ -111,7 +126,7 @@ cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spare
         held.arena.moves += 1
         size += count * heap.granule
         calls += 1
-    census_memory(heap, segment.pool, -<int64_t>size, 0, calls)
+    census_memory(heap, segment, -<int64_t>size, 0, calls)
     return size
 
 

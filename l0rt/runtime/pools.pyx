@@ -132,6 +132,7 @@ cdef class use_mem_pool:
         if route == NULL:
             raise MemoryError()
         route.owner = self.pool.pool.owner
+        route.owner.id = self.pool.id       # nothing is allocated from it before
         route.device = self.device
         route.outer = <l0rt_route*>thread.routes
         thread.routes = route

@@ -37,7 +37,9 @@ cdef int reserve(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     while True:
         segment.raw_size = segment.size + heap.padding
         if <uint64_t>heap.reserved > heap.limit or segment.raw_size > heap.limit - <uint64_t>heap.reserved:
+            heap.by_limit = True
             return L0RT_OUT_OF_MEMORY
+        heap.by_limit = False
         status = heap.ops.reserve(heap.self, segment.raw_size, &segment.raw)
         if status != L0RT_OK:
             return L0RT_OUT_OF_MEMORY if heap.ops.is_oom(status) else status
@@ -77,7 +79,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
         heap.ops.release(heap.self, segment.raw, segment.raw_size)
         free(segment)
         return status
-    census_memory(heap, pool, segment.raw_size, 1, 1)
+    census_memory(heap, segment, segment.raw_size, 1, 1)
     if heap.tuning.max_split != 0 and size >= heap.tuning.max_split:
         segment.is_oversize = True
         oversize_bump(heap, &heap.stats.oversize_segments, True)
@@ -87,7 +89,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
 cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     # A refusal changes nothing for us: the address is no longer ours, and the backend knows why.
     heap.ops.release(heap.self, segment.raw, segment.raw_size)
-    census_memory(heap, segment.pool, -<int64_t>segment.raw_size, -1, 1)
+    census_memory(heap, segment, -<int64_t>segment.raw_size, -1, 1)
     if segment.is_oversize:
         oversize_bump(heap, &heap.stats.oversize_segments, False)
     free(segment)

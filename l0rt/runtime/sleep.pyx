@@ -31,7 +31,7 @@ cdef void range_sleep(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
             granule.piece = NULL
             bytes += granule.count * heap.granule
             calls += 1
-    census_memory(heap, segment.pool, -bytes, 0, calls)
+    census_memory(heap, segment, -bytes, 0, calls)
 
 
 cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
@@ -54,7 +54,7 @@ cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
         if status != L0RT_OK:
             granule.piece = NULL
             return L0RT_OUT_OF_MEMORY if heap.ops.is_oom(status) else status
-        census_memory(heap, segment.pool, nbytes, 0, 1)
+        census_memory(heap, segment, nbytes, 0, 1)
     return status
 
 
