@@ -16,6 +16,7 @@ from l0rt.runtime.records cimport *
 from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.pending cimport block_mark, block_order
 from l0rt.runtime.routes cimport routes_change
+from l0rt.runtime.shared cimport l0rt_extent, shared_find
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.streampool cimport device_synchronize
@@ -95,8 +96,11 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
             if status != L0RT_OK:
                 raise_status(status, NULL)
 
-    def snapshot(self):
-        """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does."""
+    def snapshot(self, bint include_traces=True):
+        """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does.
+
+        There is no history of allocations: ``frames`` are empty with and without ``include_traces``.
+        """
         return segments(self)
 
     def __repr__(self):
@@ -164,22 +168,24 @@ def index_or_current(device):
 def pointer_info(size_t ptr):
     """Return what is known of the allocation around an address, None if there is none."""
     cdef l0rt_block* block = block_find(<void*>ptr)
+    cdef const l0rt_extent* extent
     cdef l0rt_stream* stream
     cdef int i
     if block == NULL:
-        return None
+        extent = shared_find(ptr)
+        return None if extent == NULL else described_as(
+            "shared", extent.device, extent.base, extent.nbytes, extent.nbytes, None)
     stream = <l0rt_stream*>block_order(block)
     for i in range(device_total()):
         if block.arena.heap == device_record(i).heap or block.arena.heap == device_record(i).host_heap:
-            return {
-                "kind": "host" if block.arena.heap == device_record(i).host_heap else "device",
-                "device": i,
-                "base": <size_t>block.ptr,
-                "size": block.size,
-                "requested": block.requested,
-                "stream": None if stream == NULL else stream.id,
-            }
+            return described_as(
+                "host" if block.arena.heap == device_record(i).host_heap else "device", i, <size_t>block.ptr,
+                block.size, block.requested, None if stream == NULL else stream.id)
     return None
+
+
+cdef dict described_as(str kind, int device, size_t base, size_t size, size_t requested, stream):
+    return {"kind": kind, "device": device, "base": base, "size": size, "requested": requested, "stream": stream}
 
 
 def pool_of(id):
@@ -237,15 +243,10 @@ cdef list device_segments(int index, MemPool pool):
 
 
 cdef tuple id_of_owner(void* owner):
-    """The id of the pool with this owner: (0, 0) for what is in none, (0, -1) for one that is gone."""
-    cdef MemPool pool
+    """The id of the pool with this owner, also of one that is gone: (0, 0) for what is in none."""
     if owner == NULL:
         return 0, 0
-    for found in list(_living.values()):
-        pool = found()
-        if pool is not None and pool.pool.owner == owner:
-            return pool.id
-    return 0, -1
+    return (<l0rt_owner*>owner).id[0], (<l0rt_owner*>owner).id[1]
 
 
 cdef list described(l0rt_block_info* blocks, int64_t count, int index, MemPool pool, void* owner):

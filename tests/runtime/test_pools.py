@@ -201,6 +201,57 @@ def test_an_address_tells_what_it_is():
     assert memory.pointer_info(base) is None
 
 
+def test_an_address_in_shared_memory_tells_what_it_is():
+    buffers = {buffer.ptr: buffer for buffer in (l0rt.empty(n, kind="shared") for n in (1000, 1, 4096, 70000))}
+    for base, buffer in buffers.items():
+        expected = {"kind": "shared", "device": 0, "base": base, "size": buffer.nbytes, "requested": buffer.nbytes,
+                    "stream": None}
+        for address in {base, base + buffer.nbytes // 2, base + buffer.nbytes - 1}:
+            assert memory.pointer_info(address) == expected
+        assert memory.pointer_info(base + buffer.nbytes) is None
+        assert memory.pointer_info(base - 1) is None
+    for base in list(buffers):
+        buffers.pop(base).free()
+        assert memory.pointer_info(base) is None
+        assert all(memory.pointer_info(other)["base"] == other for other in buffers)
+    l0rt.empty(0, kind="shared").free()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [(None, TypeError), (True, TypeError), ("0x10", TypeError), (1.5, TypeError), (-1, ValueError), (1 << 64, ValueError)],
+)
+def test_what_is_no_address_is_told(wrong, error):
+    with pytest.raises(error, match="an address is"):
+        memory.pointer_info(wrong)
+    if isinstance(wrong, int):
+        with pytest.raises(error, match="an address is"):
+            memory.record_use(wrong)
+
+
+@pytest.mark.parametrize("address", [0, 1, (1 << 64) - 1])
+def test_an_address_of_nothing_is_nothing(address):
+    assert memory.pointer_info(address) is None
+
+
+def test_a_snapshot_is_narrowed_by_pool_and_takes_torchs_arguments():
+    pool = MemPool()
+    with use_mem_pool(pool):
+        inside = l0rt.empty(MIB)
+    whole = memory.memory_snapshot(pool.id)
+    assert [segment["segment_pool_id"] for segment in whole] == [pool.id]
+    assert whole == pool.snapshot() == pool.snapshot(include_traces=False) == memory.memory_snapshot(pool)
+    assert whole == memory.memory_snapshot(mempool_id=pool.id, include_traces=False)
+    assert whole == memory.memory_snapshot(pool.id, True, device=0)
+    with pytest.raises(TypeError, match="include_traces is a bool"):
+        memory.memory_snapshot(None, "all")
+    named = pool.id
+    del pool
+    gc.collect()
+    assert named in {segment["segment_pool_id"] for segment in memory.memory_snapshot()}  # what it holds is its own
+    inside.free()
+
+
 def test_the_summary_is_torchs_table():
     buffers = [l0rt.empty(3 * MIB), l0rt.empty(1000)]
     full, short = memory.memory_summary(), memory.memory_summary(abbreviated=True)
