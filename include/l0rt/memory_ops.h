@@ -55,7 +55,8 @@ enum {
   L0RT_INVALID_POINTER = -3, /* not the start of an allocation */
   L0RT_DOUBLE_FREE = -4,     /* freed already, and still cached */
   L0RT_NO_HOST_MEMORY = -5,  /* no memory for bookkeeping */
-  L0RT_INVALID_SIZE = -6     /* 0 bytes */
+  L0RT_INVALID_SIZE = -6,    /* 0 bytes */
+  L0RT_ASLEEP = -7           /* the pool gives no memory until it wakes */
 };
 
 #endif

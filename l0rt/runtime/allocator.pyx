@@ -35,6 +35,7 @@ from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.stats cimport stats_of_heap
 from l0rt.runtime.structs cimport (
+    L0RT_ASLEEP,
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
     L0RT_INVALID_POINTER,
@@ -206,7 +207,7 @@ cdef class Allocator:
         """Give a sleeping pool memory again, at the same addresses."""
         cdef int status
         with nogil:
-            status = heap_wake(self.heap, pool.owner)
+            status = heap_wake(self.heap, pool.owner, True)
         if status != L0RT_OK:
             Allocator_raise(self, status, 0)
 
@@ -324,6 +325,8 @@ cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
         raise ValueError(f"{subject:#x} is not the address of an allocation")
     if status == L0RT_DOUBLE_FREE:
         raise ValueError(f"{subject:#x} was freed already")
+    if status == L0RT_ASLEEP:
+        raise RuntimeError("the pool is asleep: wake it before allocating from it")
     if status == L0RT_INVALID_SIZE:
         raise ValueError("a size is positive, not 0")
     if status == L0RT_NO_HOST_MEMORY:

@@ -98,8 +98,7 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_owner* owner = routed(stream.device.index)
     cdef l0rt_arena* arena
     if owner != NULL and owner.is_asleep:
-        with gil:
-            raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
+        raise_status(L0RT_ASLEEP, NULL)
     arena = heap_arena(device_heap(stream.device), stream, owner)
     if arena == NULL:
         with gil:
@@ -166,6 +165,11 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
                 f"invalid device pointer: {<size_t>ptr:#x} is not the start of an allocation of l0rt")
         if status == L0RT_DOUBLE_FREE:
             raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
+        if status == L0RT_OUT_OF_MEMORY:
+            raise OutOfMemoryError("XPU out of memory: there is no room for what the pool had; it sleeps on",
+                                   ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
+        if status == L0RT_ASLEEP:
+            raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
         if status == L0RT_INVALID_SIZE:
             raise InvalidArgumentError("an allocation has at least one byte")
         if status == L0RT_CLOSED:

@@ -17,7 +17,7 @@ from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.pending cimport block_mark, block_order
 from l0rt.runtime.routes cimport routes_change
 from l0rt.runtime.shared cimport l0rt_extent, shared_find
-from l0rt.runtime.sleep cimport heap_sleep, heap_wake
+from l0rt.runtime.sleep cimport heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
@@ -71,30 +71,43 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
 
         Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments.
         """
+        cdef l0rt_owner* owner = self.pool.owner
         cdef l0rt_heap* heap
-        cdef int i, status
-        for i in range(device_total()):
-            heap = <l0rt_heap*>device_record(i).heap
-            if heap == NULL:
-                continue
-            with nogil:
-                device_synchronize(device_record(i), UINT64_MAX)
-                status = heap_sleep(heap, self.pool.owner)
-            if status != L0RT_OK:
-                raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
+        cdef bint can = True
+        cdef int i
+        with nogil:
+            for i in range(device_total()):     # on all devices or on none
+                heap = <l0rt_heap*>device_record(i).heap
+                can = can and (heap == NULL or heap_can_sleep(heap, owner))
+            for i in range(device_total()):
+                heap = <l0rt_heap*>device_record(i).heap
+                if can and heap != NULL:
+                    device_synchronize(device_record(i), UINT64_MAX)
+                    can = heap_sleep(heap, owner) == L0RT_OK
+        if not can:
+            raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
 
     def wake(self):
         """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep."""
+        cdef l0rt_owner* owner = self.pool.owner
         cdef l0rt_heap* heap
-        cdef int i, status
+        cdef int i, failed, last = -1, status = L0RT_OK
         for i in range(device_total()):
-            heap = <l0rt_heap*>device_record(i).heap
-            if heap == NULL:
-                continue
-            with nogil:
-                status = heap_wake(heap, self.pool.owner)
+            if device_record(i).heap != NULL:
+                last = i
+        with nogil:
+            for i in range(last + 1):
+                heap = <l0rt_heap*>device_record(i).heap
+                if heap != NULL and status == L0RT_OK:
+                    status = heap_wake(heap, owner, i == last)
+                    failed = i
             if status != L0RT_OK:
-                raise_status(status, NULL)
+                for i in range(failed):         # it sleeps on, everywhere
+                    heap = <l0rt_heap*>device_record(i).heap
+                    if heap != NULL:
+                        heap_sleep(heap, owner)
+        if status != L0RT_OK:
+            raise_status(status, NULL)
 
     def snapshot(self, bint include_traces=True):
         """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does.

@@ -32,6 +32,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         L0RT_DOUBLE_FREE
         L0RT_NO_HOST_MEMORY
         L0RT_INVALID_SIZE
+        L0RT_ASLEEP
 
 cdef enum:
     GRAIN_SHIFT = 9
