@@ -14,11 +14,11 @@ from setuptools.command.build_ext import build_ext
 MODULES = """
 ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw core.sysman
-runtime.blockmap runtime.accounts runtime.blocks runtime.census runtime.arena runtime.snapshot runtime.pending
- runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
+runtime.blockmap runtime.accounts runtime.shares runtime.blocks runtime.census runtime.stats runtime.arena
+ runtime.snapshot runtime.pending runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
  runtime.bound runtime.growth runtime.sleep runtime.heap runtime.allocator
 runtime.plainmemory
-runtime.arguments runtime.lazy runtime.watch runtime.devices runtime.interfaces runtime.waits runtime.naming
+runtime.arguments runtime.shared runtime.lazy runtime.watch runtime.devices runtime.interfaces runtime.waits runtime.naming
 runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
 runtime.current runtime.event runtime.device_memory runtime.routes
 runtime.plugged runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator

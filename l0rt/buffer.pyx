@@ -9,7 +9,6 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 cdef extern from "Python.h":
     size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
-from l0rt.core.memory cimport memory_release, memory_shared
 from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view
 from l0rt.runtime.current cimport current_stream, thread_peek
@@ -24,12 +23,11 @@ from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.pinned cimport copy_pinned
 from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport fill_host
+from l0rt.runtime.shared cimport shared_free, shared_malloc
 from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.runtime.watch cimport (
     HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, about_to_wait, note)
-from l0rt.ze cimport table
-from l0rt.ze.status cimport CHECK, DROP
 
 from l0rt import philox
 from l0rt.runtime.devices import lazy
@@ -255,9 +253,8 @@ cdef void Buffer_release(Buffer self) noexcept:
         if not block_drop(block):
             with nogil:
                 block_let_go(block)
-    elif pointer != NULL and table.alive:   # shared memory is not cached; the driver waits for who uses it
-        with nogil:
-            DROP(memory_release(self.owner.context, True, pointer), b"zeMemFree")
+    elif pointer != NULL:
+        shared_free(self.owner, pointer)
 
 
 cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=False) except -1:
@@ -366,8 +363,7 @@ cdef Buffer empty_slow(size_t size, device, Lane stream, str kind):
         fill_host(block.ptr, block.size)
         return new_buffer(size, on, on.device, HOST, block)
     made = new_buffer(size, on, on.device, SHARED, NULL)
-    with nogil:
-        CHECK(memory_shared(on.device.context, on.device.handle, size, &made.pointer))
+    made.pointer = shared_malloc(on.device, size)
     fill_host(made.pointer, size)
     note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
     return made

@@ -19,6 +19,7 @@ from l0rt.runtime.plugged import PluggableAllocator
 from l0rt.runtime.pools import MemPool, change_current_allocator, use_mem_pool
 from l0rt.runtime.pools import index_or_current as _index_of
 from l0rt.runtime.pools import pointer_info as _pointer_info
+from l0rt.runtime.pools import pool_of as _pool_of
 from l0rt.runtime.pools import record_use as _record_use
 from l0rt.runtime.pools import segments as _segments
 
@@ -97,9 +98,27 @@ def empty_cache(device=None, *, stream=None, pool=None):
         _device.empty_cache(device, stream)
 
 
-def memory_snapshot(pool=None, *, device=None):
-    """Return all segments, or those of one `MemPool` or device, with their blocks, in torch's schema."""
-    return _segments(pool, device) if _opened() else []
+def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
+    """Return all segments with their blocks, or those of one device or pool, in torch's schema.
+
+    ``mempool_id`` is a `MemPool` or the ``id`` of one, ``(0, 0)`` for what is in none. There is no history of
+    allocations: ``frames`` are empty with and without ``include_traces``.
+    """
+    if not isinstance(include_traces, bool):
+        raise TypeError(f"include_traces is a bool, not {type(include_traces).__name__}")
+    if mempool_id is not None and not isinstance(mempool_id, MemPool):
+        _check_id(mempool_id)
+    if not _opened():
+        return []
+    if mempool_id == (0, 0):
+        return [segment for segment in _segments(None, device) if segment["segment_pool_id"] == mempool_id]
+    pool = _pool_of(mempool_id) if isinstance(mempool_id, tuple) else mempool_id
+    return [] if mempool_id is not None and pool is None else _segments(pool, device)
+
+
+def _check_id(mempool_id):
+    if not isinstance(mempool_id, tuple) or [type(number) for number in mempool_id] != [int, int]:
+        raise TypeError(f"mempool_id is the id of a MemPool, two numbers, got {mempool_id!r}")
 
 
 def attach_oom_observer(observer):
@@ -120,13 +139,15 @@ def empty_host_cache():
 def memory_stats(device=None, /):
     """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts.
 
-    Empty while nothing was allocated.
+    Empty while nothing was allocated. ``num_ooms`` counts the requests that ended in OutOfMemoryError, and
+    ``num_oom_rejections`` those of them that the limit refused, so that the driver was not asked. A `MemPool` has its
+    part under ``reserved_bytes_by_private_pools.<id>``, its id as ``0_1``, until it is gone and the statistics are reset.
     """
     return _device.flat_stats(device)
 
 
 def memory_stats_as_nested_dict(device=None, /):
-    """Return `memory_stats` with a dict at every dot of the keys."""
+    """Return `memory_stats` with a dict at every dot of the keys, and private pools by their ids, such as ``(0, 1)``."""
     return _nested(_device.flat_stats(device))
 
 
@@ -186,12 +207,19 @@ def memory_summary(device=None, abbreviated=False):
 def pointer_info(ptr):
     """Return what is known of the allocation that holds the address ``ptr``, wherever in it; None: it is not ours.
 
-    A dict of ``kind`` (device or host), ``device``, ``base``, ``size`` (as taken), ``requested`` and ``stream`` (its
-    ``stream_id``, None for host memory). No driver call.
+    A dict of ``kind`` (``device``, ``host`` or ``shared``), ``device`` (its index), ``base``, ``size`` (as taken),
+    ``requested`` and ``stream`` (the ``stream_id`` of whose order it is reused in, None for host and shared memory). No
+    driver call.
     """
-    if not isinstance(ptr, int):
-        raise TypeError(f"an address is an int, not {type(ptr).__name__}")
-    return _pointer_info(ptr) if 0 <= ptr < 1 << 64 else None
+    return _pointer_info(_address(ptr))
+
+
+def _address(value):
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"an address is an int, not {type(value).__name__}")
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"an address is from 0 to 2**64 - 1, not {value}")
+    return value
 
 
 def record_use(buffer, stream=None):
@@ -200,9 +228,7 @@ def record_use(buffer, stream=None):
     ``buffer`` is a Buffer, or an address, wherever in an allocation. To be called right after the work was given.
     """
     if isinstance(buffer, int):
-        if not 0 <= buffer < 1 << 64:
-            raise ValueError(f"an address is from 0 to 2**64 - 1, not {buffer}")
-        _record_use(buffer, stream)
+        _record_use(_address(buffer), stream)
     elif hasattr(buffer, "record_use"):
         buffer.record_use(stream)
     else:

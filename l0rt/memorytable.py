@@ -1,5 +1,7 @@
 """The table of an allocator's statistics, laid out as torch's `memory_summary`."""
 
+from itertools import repeat
+
 _ROWS = (
     ("allocated_bytes", "Allocated memory", True),
     ("active_bytes", "Active memory", True),
@@ -15,24 +17,23 @@ _OVERSIZE = (("oversize_allocations", "Oversize allocations"), ("oversize_segmen
 _POOLS = (("all", ""), ("large_pool", "      from large pool"), ("small_pool", "      from small pool"))
 _KINDS = ("current", "peak", "allocated", "freed")
 _WIDTH = 75
+_PRIVATE = "reserved_bytes_by_private_pools"
 _THICK, _THIN = (f"|{sign * _WIDTH}|" for sign in "=-")
 
 
-def _size(nbytes):
-    """Seven columns: as few digits as tell it, as torch does."""
-    units, unit = ("B  ", "KiB", "MiB", "GiB", "TiB", "PiB"), 0
-    while nbytes >= 768 * 1024 and unit < len(units) - 1:
-        nbytes //= 1024
-        unit += 1
-    return f"{nbytes:6d} {units[unit]}"
+_SIZES = (1024, 768 * 1024, ("B  ", "KiB", "MiB", "GiB", "TiB", "PiB"))
+_COUNTS = (1000, 750 * 1000, ("  ", "K ", "M "))
 
 
-def _count(number):
-    units, unit = (" ", "K", "M"), 0
-    while number >= 750 * 1000 and unit < len(units) - 1:
-        number //= 1000
-        unit += 1
-    return f"{number:7d} {units[unit]} "
+def _cell(value, whole, scale):
+    """Ten columns, in the unit that ``whole`` is best read in: a column's parts are compared with each other."""
+    step, most, units = scale
+    power = 0
+    while whole >= most and power < len(units) - 1:
+        whole //= step
+        power += 1
+    unit = units[power]
+    return f"{value // step**power:{9 - len(unit)}d} {unit}"
 
 
 def _row(name, values):
@@ -54,20 +55,24 @@ def table(stats, device, abbreviated=False):
     ]
     for key, name, is_size in _ROWS:
         lines.append(_THIN)
-        show = _size if is_size else _count
+        scale = _SIZES if is_size else _COUNTS
+        wholes = [stats.get(f"{key}.all.{kind}", 0) for kind in _KINDS]
         for pool, pool_name in _POOLS[: 1 if abbreviated else None]:
-            values = [show(stats.get(f"{key}.{pool}.{kind}", 0)) for kind in _KINDS]
-            lines.append(_row(pool_name or name, values))
+            parts = [stats.get(f"{key}.{pool}.{kind}", 0) for kind in _KINDS]
+            lines.append(_row(pool_name or name, map(_cell, parts, wholes, repeat(scale))))
     for key, name in _OVERSIZE:
-        lines += [_THIN, _row(name, [_count(stats.get(f"{key}.{kind}", 0)) for kind in _KINDS])]
+        values = [stats.get(f"{key}.{kind}", 0) for kind in _KINDS]
+        lines += [_THIN, _row(name, map(_cell, values, values, repeat(_COUNTS)))]
     return "\n".join([*lines, _THICK, ""])
 
 
 def nested(flat):
-    """Return the statistics with a dict at every dot of the keys."""
-    tree = {}
+    """Return the statistics with a dict at every dot of the keys, and private pools by their ids, as torch does."""
+    tree = {_PRIVATE: {}} if flat else {}
     for key, value in flat.items():
         *path, last = key.split(".")
+        if path and path[0] == _PRIVATE:
+            path[1] = tuple(int(part) for part in path[1].split("_"))
         place = tree
         for name in path:
             place = place.setdefault(name, {})

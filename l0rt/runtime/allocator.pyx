@@ -1,5 +1,7 @@
 """The caching allocator in Python: one heap over any kind of memory."""
 
+import itertools
+
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
@@ -31,7 +33,9 @@ from l0rt.runtime.heap cimport (
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
+from l0rt.runtime.stats cimport stats_of_heap
 from l0rt.runtime.structs cimport (
+    L0RT_ASLEEP,
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
     L0RT_INVALID_POINTER,
@@ -42,15 +46,15 @@ from l0rt.runtime.structs cimport (
     SMALL,
     l0rt_arena,
     l0rt_block,
-    l0rt_family,
     l0rt_heap_options,
     l0rt_owner,
-    l0rt_stat,
     l0rt_stats,
     l0rt_tuning,
 )
 
 from l0rt.errors import L0Error, OutOfMemoryError, UnsupportedError
+
+_numbers = itertools.count(1)
 
 
 @cython.no_gc
@@ -64,7 +68,8 @@ cdef class Pool:
     """A private pool of any allocator: memory that is cached for whoever names the pool.
 
     With ``use_on_oom``, what is cached here is given back before memory is said to be out elsewhere. With
-    ``no_split``, free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes.
+    ``no_split``, free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes. The statistics
+    name it by its ``id``, two numbers.
     """
 
     def __cinit__(self, bint use_on_oom=False, bint no_split=False, limit=None):
@@ -75,6 +80,12 @@ cdef class Pool:
         self.owner.is_private = not use_on_oom
         self.owner.no_split = no_split
         self.owner.limit = most
+        self.owner.id[1] = next(_numbers)
+
+    @property
+    def id(self):
+        """Two numbers."""
+        return self.owner.id[0], self.owner.id[1]
 
     def __dealloc__(self):
         if self.owner != NULL:      # arenas point to it as long as they live: it stays, and they may serve others
@@ -199,7 +210,7 @@ cdef class Allocator:
         """Give a sleeping pool memory again, at the same addresses."""
         cdef int status
         with nogil:
-            status = heap_wake(self.heap, pool.owner)
+            status = heap_wake(self.heap, pool.owner, True)
         if status != L0RT_OK:
             Allocator_raise(self, status, 0)
 
@@ -216,10 +227,7 @@ cdef class Allocator:
 
     def stats(self):
         """All statistics in one dictionary, under torch's names."""
-        cdef l0rt_stats stats
-        with nogil:
-            heap_stats(self.heap, &stats)
-        return stats_dict(&stats)
+        return stats_of_heap(self.heap)
 
     def snapshot(self):
         """Every block as a dictionary, segment by segment, in the order of addresses."""
@@ -321,6 +329,8 @@ cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
         raise ValueError(f"{subject:#x} is not the address of an allocation")
     if status == L0RT_DOUBLE_FREE:
         raise ValueError(f"{subject:#x} was freed already")
+    if status == L0RT_ASLEEP:
+        raise RuntimeError("the pool is asleep: wake it before allocating from it")
     if status == L0RT_INVALID_SIZE:
         raise ValueError("a size is positive, not 0")
     if status == L0RT_NO_HOST_MEMORY:
@@ -352,36 +362,3 @@ cdef dict block_dict(l0rt_block_info* block):
         "requested": block.requested,
         "state": STATE_NAMES[block.state],
     }
-
-
-FAMILY_NAMES = (
-    "allocation", "segment", "active", "inactive_split",
-    "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes",
-)
-
-
-cdef dict stats_dict(l0rt_stats* stats):
-    cdef const l0rt_family* families = &stats.allocation
-    cdef int i
-    result = {}
-    for i, name in enumerate(FAMILY_NAMES):
-        stat_put(result, name + ".all", families[i].all)
-        stat_put(result, name + ".small_pool", families[i].small_pool)
-        stat_put(result, name + ".large_pool", families[i].large_pool)
-    stat_put(result, "oversize_allocations", stats.oversize_allocations)
-    stat_put(result, "oversize_segments", stats.oversize_segments)
-    result["num_alloc_retries"] = stats.num_alloc_retries
-    result["num_ooms"] = stats.num_ooms
-    result["num_sync_all_streams"] = stats.num_sync_all_streams
-    result["num_device_alloc"] = stats.num_device_alloc
-    result["num_device_free"] = stats.num_device_free
-    result["max_split_size"] = stats.max_split_size
-    return result
-
-
-cdef int stat_put(dict result, str name, l0rt_stat stat) except -1:
-    result[name + ".current"] = stat.current
-    result[name + ".peak"] = stat.peak
-    result[name + ".allocated"] = stat.allocated
-    result[name + ".freed"] = stat.freed
-    return 0

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.atomics cimport load_i64
-from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_owner, l0rt_stats
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_owner, l0rt_segment, l0rt_share, l0rt_stats
 
 cdef bint census_lock(l0rt_heap* heap) noexcept nogil
 cdef void census_unlock(l0rt_heap* heap) noexcept nogil
@@ -11,10 +11,12 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int pool) noexcept nog
 # Bytes that an arena of this pool (NULL: the default one) may still reserve; less than 0 where a limit has come down.
 cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
 cdef int64_t owner_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
-cdef void census_memory(l0rt_heap* heap, int pool, int64_t bytes, int segments, int calls) noexcept nogil
+cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil
 cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil
+cdef void census_oom(l0rt_heap* heap, bint by_limit) noexcept nogil
 
 cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil
+cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t room) noexcept nogil
 cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil

@@ -18,6 +18,7 @@ from l0rt.runtime.atomics cimport (
     spin_unlock,
     store_i64,
 )
+from l0rt.runtime.shares cimport shares_copy, shares_reset_accumulated, shares_reset_peak, stat_move
 from l0rt.runtime.structs cimport (
     LARGE,
     POOLS,
@@ -26,6 +27,8 @@ from l0rt.runtime.structs cimport (
     l0rt_arena,
     l0rt_family,
     l0rt_heap,
+    l0rt_segment,
+    l0rt_share,
     l0rt_stat,
     l0rt_stats,
 )
@@ -220,25 +223,21 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexce
         arena = arena.next
 
 
-cdef inline void bump(l0rt_stat* stat, int64_t change) noexcept nogil:
-    stat.current += change
-    if change > 0:
-        stat.allocated += change
-    else:
-        stat.freed -= change
-    if stat.peak < stat.current:
-        stat.peak = stat.current
-
-
-cdef void census_memory(l0rt_heap* heap, int pool, int64_t bytes, int segments, int calls) noexcept nogil:
-    """So many bytes came or went, in that many calls, and with them that many segments."""
+cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil:
+    """So many bytes came or went, in that many calls, and with them that many segments like this one."""
     cdef l0rt_stats* stats = &heap.stats
+    cdef l0rt_share* share
+    cdef bint is_small = segment.pool == SMALL
     mutex_lock(&heap.census)
+    share = segment.arena.share
     if segments != 0:
-        bump(&stats.segment.all, segments)
-        bump(&stats.segment.small_pool if pool == SMALL else &stats.segment.large_pool, segments)
-    bump(&stats.reserved_bytes.all, bytes)
-    bump(&stats.reserved_bytes.small_pool if pool == SMALL else &stats.reserved_bytes.large_pool, bytes)
+        stat_move(&stats.segment.all, segments)
+        stat_move(&stats.segment.small_pool if is_small else &stats.segment.large_pool, segments)
+    stat_move(&stats.reserved_bytes.all, bytes)
+    stat_move(&stats.reserved_bytes.small_pool if is_small else &stats.reserved_bytes.large_pool, bytes)
+    if share != NULL:
+        stat_move(&share.reserved.all, bytes)
+        stat_move(&share.reserved.small_pool if is_small else &share.reserved.large_pool, bytes)
     if bytes > 0:
         stats.num_device_alloc += calls
     else:
@@ -269,6 +268,14 @@ cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
 cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil:
     mutex_lock(&heap.census)
     counter[0] += 1
+    mutex_unlock(&heap.census)
+
+
+cdef void census_oom(l0rt_heap* heap, bint by_limit) noexcept nogil:
+    """A request found no memory: there was none, or the limit left none and nobody was asked."""
+    mutex_lock(&heap.census)
+    heap.stats.num_ooms += 1
+    heap.stats.num_oom_rejections += by_limit
     mutex_unlock(&heap.census)
 
 
@@ -303,23 +310,33 @@ cdef void totals(l0rt_heap* heap) noexcept nogil:
 
 cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil:
     """A consistent copy of all statistics. Of a closed heap: as they were when last looked at."""
+    heap_stats_of_pools(heap, out, NULL, 0)
+
+
+cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t room) noexcept nogil:
+    """The same, with at most ``room`` private pools' shares; return how many there are (then ask again). A closed
+    heap tells none."""
     cdef l0rt_stat* stat = <l0rt_stat*>out
     cdef l0rt_stat* base = <l0rt_stat*>&heap.base
     cdef bint locked = census_lock(heap)
+    cdef int64_t count = 0
     cdef int i
     if locked:
         totals(heap)
+        count = shares_copy(heap, shares, room)
     out[0] = heap.stats
     for i in range(ACCUMULATED):
         stat[i].allocated -= base[i].allocated
         stat[i].freed -= base[i].freed
     out.num_alloc_retries -= heap.base.num_alloc_retries
     out.num_ooms -= heap.base.num_ooms
+    out.num_oom_rejections -= heap.base.num_oom_rejections
     out.num_sync_all_streams -= heap.base.num_sync_all_streams
     out.num_device_alloc -= heap.base.num_device_alloc
     out.num_device_free -= heap.base.num_device_free
     if locked:
         census_unlock(heap)
+    return count
 
 
 cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
@@ -331,6 +348,7 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
     totals(heap)
     for i in range(ACCUMULATED):
         stat[i].peak = stat[i].current
+    shares_reset_peak(heap)
     census_take(heap, NULL, SMALL)         # less room is left below lower peaks
     census_unlock(heap)
 
@@ -341,6 +359,7 @@ cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
         return
     totals(heap)
     heap.base = heap.stats
+    shares_reset_accumulated(heap)
     census_unlock(heap)
 
 

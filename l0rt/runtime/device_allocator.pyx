@@ -5,12 +5,18 @@ import gc
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.allocator cimport tuning_of
-from l0rt.runtime.census cimport heap_allocated_bytes, heap_reset_accumulated, heap_reset_peak, heap_stats
+from l0rt.runtime.census cimport (
+    census_oom,
+    heap_allocated_bytes,
+    heap_reset_accumulated,
+    heap_reset_peak,
+    heap_stats,
+)
 from l0rt.runtime.current cimport current_device, thread_peek
 from l0rt.runtime.device_memory cimport close_heap, device_ops, device_options, forget_heap
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.heap cimport (
-    arena_malloc,
+    arena_attempt,
     heap_arena,
     heap_create,
     heap_empty_cache,
@@ -25,6 +31,7 @@ from l0rt.runtime.plugged cimport current_source, raise_failure
 from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport at_hand, fill_block, filling, set_filling
 from l0rt.runtime.streampool cimport device_synchronize
+from l0rt.runtime.stats cimport stats_of_heap
 from l0rt.runtime.structs cimport *
 from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table
@@ -95,8 +102,7 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_owner* owner = routed(stream.device.index)
     cdef l0rt_arena* arena
     if owner != NULL and owner.is_asleep:
-        with gil:
-            raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
+        raise_status(L0RT_ASLEEP, NULL)
     arena = heap_arena(device_heap(stream.device), stream, owner)
     if arena == NULL:
         with gil:
@@ -108,22 +114,23 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
 cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil:
     cdef l0rt_block* block = NULL
     cdef l0rt_arena* arena = stream_arena(stream)
+    cdef bint by_limit = False
     cdef int status
     if not table.alive or stream.device.lost:
         refuse(stream.device)
-    status = arena_malloc(arena, nbytes, &block)
+    status = arena_attempt(arena, nbytes, &block, &by_limit)
     if status == L0RT_OUT_OF_MEMORY:
         # What unreachable objects hold may be enough, once the work that uses it is done.
         with gil:
             gc.collect()
         if not arena.tuning.is_async:
             device_synchronize(stream.device, UINT64_MAX)
-        status = arena_malloc(arena, nbytes, &block)
+        status = arena_attempt(arena, nbytes, &block, &by_limit)
         while status == L0RT_OUT_OF_MEMORY:
-            with gil:
-                if not ask_observers(stream.device, arena.owner, nbytes):
-                    raise_oom(stream.device, arena.owner, nbytes)
-            status = arena_malloc(arena, nbytes, &block)
+            if not ask_observers(stream.device, arena.owner, nbytes):
+                census_oom(arena.heap, by_limit)
+                raise_oom(stream.device, arena.owner, nbytes)
+            status = arena_attempt(arena, nbytes, &block, &by_limit)
     if status != L0RT_OK:
         raise_status(status, NULL)
     if filling >= 0:
@@ -135,7 +142,7 @@ _observers = []
 _pools = {}     # by the address of their owner: functions that return those pools that observe themselves
 
 
-cdef bint ask_observers(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1:
+cdef bint ask_observers(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1 with gil:
     """Tell everybody who wants to know, the pool itself first; True if somebody has made room, so that trying again is
     worth it."""
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
@@ -179,6 +186,11 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
                 f"invalid device pointer: {<size_t>ptr:#x} is not the start of an allocation of l0rt")
         if status == L0RT_DOUBLE_FREE:
             raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
+        if status == L0RT_OUT_OF_MEMORY:
+            raise OutOfMemoryError("XPU out of memory: there is no room for what the pool had; it sleeps on",
+                                   ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
+        if status == L0RT_ASLEEP:
+            raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
         if status == L0RT_INVALID_SIZE:
             raise InvalidArgumentError("an allocation has at least one byte")
         if status == L0RT_SOURCE_FAILED:
@@ -197,7 +209,7 @@ def size_text(nbytes):
     return f"{nbytes} bytes"
 
 
-cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1:
+cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1 with gil:
     cdef l0rt_stats stats
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
     heap_stats(heap, &stats)
@@ -243,27 +255,6 @@ cdef l0rt_heap* heap_of(device) except? NULL:
     return <l0rt_heap*>device_at(index).heap
 
 
-cdef list _keys = []
-cdef int64_t[256] _offsets
-
-
-def _fill_keys():
-    """List the keys of the flat statistics, sorted, with the place of each value in l0rt_stats."""
-    families = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes",
-                "active_bytes", "inactive_split_bytes", "requested_bytes")
-    stats = ("current", "peak", "allocated", "freed")
-    pools = ("all", "small_pool", "large_pool")
-    names = [f"{f}.{p}.{s}" for f in families for p in pools for s in stats]
-    names += [f"{f}.{s}" for f in ("oversize_allocations", "oversize_segments") for s in stats]
-    names += ["num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free",
-              "max_split_size"]
-    if len(names) * sizeof(int64_t) != sizeof(l0rt_stats):
-        raise AssertionError("l0rt_stats has other fields than its keys")
-    for place, name in sorted(enumerate(names), key=lambda entry: entry[1]):
-        _offsets[len(_keys)] = place
-        _keys.append(name)
-
-
 def flat_stats(device=None):
     """Return the statistics of ``device``'s allocator under torch's flat keys, sorted; empty before any."""
     cdef l0rt_heap* heap
@@ -275,15 +266,7 @@ def flat_stats(device=None):
 
 def stats_of(size_t heap):
     """Return the statistics of the heap at the address ``heap``."""
-    cdef l0rt_stats stats
-    cdef int64_t* values = <int64_t*>&stats
-    cdef int i
-    cdef dict flat = {}
-    with nogil:
-        heap_stats(<l0rt_heap*>heap, &stats)
-    for i in range(len(_keys)):
-        flat[_keys[i]] = values[_offsets[i]]
-    return flat
+    return stats_of_heap(<l0rt_heap*>heap)
 
 
 cdef int64_t allocated_bytes(device) except -1:
@@ -390,6 +373,5 @@ def _close():
         close_heap(<l0rt_heap*>device_record(i).heap, device_record(i))
 
 
-_fill_keys()
 on_fork_child(_forget)
 on_exit(MEMORY, _close)

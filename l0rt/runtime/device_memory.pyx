@@ -27,6 +27,9 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
 
+import sys
+import warnings
+
 cdef enum:
     GRANULE = 1 << 21               # what large pages are, and what every driver with virtual memory takes
 
@@ -161,6 +164,19 @@ cdef void block_let_go(l0rt_block* block) noexcept nogil:
     cdef int status = block_free(block)
     if status > 0:
         DROP(<ze_result_t>status, b"the mark behind the last use of an allocation")
+    elif status != L0RT_OK and status != L0RT_CLOSED:
+        warn_of(status)
+
+
+cdef void warn_of(int status) noexcept with gil:
+    """A failure of the core's own. Where warnings are errors it is unraisable, as for any noexcept function."""
+    if sys is None or sys.is_finalizing():
+        return
+    if status == L0RT_NO_HOST_MEMORY:
+        why = "no host memory to wait for its last use with; it is given up"
+    else:
+        why = "its memory was freed already, by its address"
+    warnings.warn(f"an allocation is not freed: {why}", ResourceWarning, stacklevel=2)
 
 
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept:

@@ -12,6 +12,7 @@ from l0rt.runtime.pending cimport pending_poll, pending_wait
 from l0rt.runtime.ranges cimport range_grow, ranges_release
 from l0rt.runtime.segments cimport padding_of, segment_new, segments_release, segments_settle, source_of
 from l0rt.runtime.structs cimport (
+    L0RT_ASLEEP,
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
@@ -32,6 +33,8 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     cdef int status
     if load_int(&heap.closed) != 0:
         return code_when_closed(arena)
+    if arena.owner != NULL and arena.owner.is_asleep:   # it may have gone to sleep while this waited for the mutex
+        return L0RT_ASLEEP
     status = merged(arena, size, nbytes, out)
     if status != MISS:
         return status
@@ -88,6 +91,8 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
     """An allocation with a segment of its own. The growth mutex is held."""
     cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
     cdef int status
+    if arena.owner != NULL and arena.owner.is_asleep:
+        return L0RT_ASLEEP
     heap.asker = arena
     if pending_poll(heap) != 0:             # what other streams used, and use no more
         segments_settle(heap, arena, False)
@@ -99,8 +104,6 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
         segments_settle(heap, NULL, True)
         make_room(heap, arena, size, True)
         status = segment_new(heap, arena, LARGE, size)
-        if status == L0RT_OUT_OF_MEMORY:
-            census_count(heap, &heap.stats.num_ooms)
     if status != L0RT_OK:
         return status
     if not census_lock(heap):
@@ -176,7 +179,6 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     if status != MISS:
         return status
     if heap.tuning.is_async:
-        census_count(heap, &heap.stats.num_ooms)
         return L0RT_OUT_OF_MEMORY
     census_count(heap, &heap.stats.num_sync_all_streams)
     pending_wait(heap)
@@ -191,7 +193,4 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     # as much as is missing can be too little where the backend's memory is in pieces
     if status == L0RT_OUT_OF_MEMORY and make_room(heap, arena, wanted, True) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
-    if status != L0RT_OUT_OF_MEMORY:
-        return status
-    census_count(heap, &heap.stats.num_ooms)
-    return L0RT_OUT_OF_MEMORY
+    return status

@@ -23,6 +23,7 @@ from l0rt.runtime.bins cimport bins_find
 from l0rt.runtime.census cimport census_lock, census_take, census_unlock
 from l0rt.runtime.pending cimport pending_finish, queues_add, tickets_drop
 from l0rt.runtime.structs cimport (
+    L0RT_ASLEEP,
     L0RT_OK,
     LARGE,
     LIVE,
@@ -47,11 +48,18 @@ cdef int code_when_closed(l0rt_arena* arena) noexcept nogil:
     return load_int(&arena.heap.closed)
 
 
+cdef inline bint is_asleep(l0rt_arena* arena) noexcept nogil:
+    return arena.owner != NULL and arena.owner.is_asleep
+
+
 cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """From what is cached: a status, or MISS."""
     cdef int status
     if not spin_lock(&arena.lock):
         return code_when_closed(arena)
+    if is_asleep(arena):
+        spin_unlock(&arena.lock)
+        return L0RT_ASLEEP
     status = arena_take(arena, size, nbytes, False, out)
     spin_unlock(&arena.lock)
     if status != TIGHT:

@@ -32,6 +32,7 @@ cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil
 cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil
 
 cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil
+cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil
 cdef int block_free(l0rt_block* block) noexcept nogil
 cdef int pointer_free(const void* ptr) noexcept nogil
 

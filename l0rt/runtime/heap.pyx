@@ -21,12 +21,13 @@ from l0rt.runtime.atomics cimport (
 )
 from l0rt.runtime.blocks cimport records_leave
 from l0rt.runtime.bound cimport bound_keep
-from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock
+from l0rt.runtime.census cimport census_lock, census_oom, census_take, census_unlock
 from l0rt.runtime.growth cimport give_back, grow, sole, unstack_all
 from l0rt.runtime.handover cimport code_when_closed, take
 from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.ranges cimport ranges_release, ranges_trim
 from l0rt.runtime.segments cimport segments_destroy, segments_release, segments_settle
+from l0rt.runtime.shares cimport share_of
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
@@ -36,6 +37,7 @@ from l0rt.runtime.structs cimport (
     L0RT_OUT_OF_MEMORY,
     SOLE,
     SPARE,
+    l0rt_share,
 )
 
 cdef extern from "stdlib.h" nogil:
@@ -72,6 +74,7 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
     """
     cdef l0rt_arena* arena = heap.arenas
     cdef l0rt_arena* next
+    cdef l0rt_share* share
     if load_int(&heap.closed) != 0:
         return
     pending_destroy(heap)
@@ -81,6 +84,10 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
         next = arena.next
         free(arena)
         arena = next
+    while heap.shares != NULL:
+        share = heap.shares
+        heap.shares = share.next
+        free(share)
     mutex_destroy(&heap.growth)
     mutex_destroy(&heap.waiting)
     mutex_destroy(&heap.census)
@@ -112,19 +119,25 @@ cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) no
     """The arena of the stream in the pool (NULL: the default one), found or made; NULL without host memory, or if a
     closed heap has none."""
     cdef l0rt_arena* arena = heap_find_arena(heap, stream, owner)
+    cdef l0rt_share* share = NULL
     if arena != NULL or load_int(&heap.closed) != 0:
         return arena
     mutex_lock(&heap.census)
     arena = heap_find_arena(heap, stream, owner)
     if arena == NULL and owner != NULL:
-        arena = recycled(heap, stream, owner)
-    if arena == NULL:
+        share = share_of(heap, owner)
+        if share != NULL:
+            arena = recycled(heap, stream, owner)
+            if arena != NULL:
+                arena.share = share
+    if arena == NULL and (owner == NULL or share != NULL):
         arena = <l0rt_arena*>aligned_alloc(64, ARENA_BYTES)
         if arena != NULL:
             memset(arena, 0, ARENA_BYTES)
             arena.heap = heap
             arena.stream = stream
             arena.owner = owner
+            arena.share = share
             arena.tuning = &heap.tuning
             arena.epoch = 1
             arena_resize(arena, 0)
@@ -136,6 +149,16 @@ cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) no
 
 cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil:
     """A block of at least ``nbytes``, whatever it takes: may call memory operations, and wait."""
+    cdef bint by_limit = False
+    cdef int status = arena_attempt(arena, nbytes, out, &by_limit)
+    if status == L0RT_OUT_OF_MEMORY:
+        census_oom(arena.heap, by_limit)
+    return status
+
+
+cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil:
+    """The same for who may try again: out of memory is not counted, which is the caller's to do when it gives up, by
+    `census_oom` with ``by_limit``."""
     cdef l0rt_heap* heap = arena.heap
     cdef uint64_t size
     cdef int status
@@ -145,11 +168,12 @@ cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexce
     if nbytes == 0:
         return L0RT_INVALID_SIZE
     if nbytes > <size_t>1 << 62:    # a negative number, most likely; nothing below overflows
-        census_count(heap, &heap.stats.num_ooms)
+        by_limit[0] = heap.limit != UINT64_MAX
         return L0RT_OUT_OF_MEMORY
     if heap.tuning.sole_from != 0 and nbytes >= heap.tuning.sole_from:
         mutex_lock(&heap.growth)
         status = sole(heap, arena, nbytes, out)
+        by_limit[0] = heap.by_limit
         mutex_unlock(&heap.growth)
         return status
     size = size_round(arena.tuning, nbytes)
@@ -158,6 +182,7 @@ cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexce
         mutex_lock(&heap.growth)
         while status == MISS:       # another thread of the same stream may be faster
             status = grow(heap, arena, size, nbytes, out)
+        by_limit[0] = heap.by_limit
         mutex_unlock(&heap.growth)
         bound_keep(heap)            # what came back meanwhile
     return status

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from l0rt.runtime.blockmap cimport map_forget, map_memory
-from l0rt.runtime.census cimport census_memory, heap_room
+from l0rt.runtime.census cimport census_memory, heap_room, owner_room
 from l0rt.runtime.structs cimport L0RT_OK, L0RT_OUT_OF_MEMORY, l0rt_granule
 
 cdef enum:
@@ -18,13 +18,15 @@ cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noex
     cdef uint64_t total = held.size // heap.granule, at = 0
     cdef l0rt_spare piece
     cdef int status, calls = 0
-    if <int64_t>held.size > heap_room(heap, held.arena.owner):
+    if (<int64_t>held.size > owner_room(heap, held.arena.owner)
+            or (spare_bytes(heap, spares[0]) < held.size and <int64_t>held.size > heap_room(heap, NULL))):
+        heap.by_limit = True        # told before anything is mapped that would have to be undone
         return L0RT_OUT_OF_MEMORY
     status = map_memory(segment.pool, held.ptr, held.size)
     if status != L0RT_OK:
         return status
     while status == L0RT_OK and at < total:
-        status = piece_get(heap, total - at, spares, &piece)
+        status = piece_get(heap, at, total - at, spares, &piece)
         if status == L0RT_OK:
             status = heap.ops.piece_map(heap.self, <char*>held.ptr + at * heap.granule,
                                         piece.count * heap.granule, piece.piece)
@@ -37,12 +39,21 @@ cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noex
                 if heap.ops.is_oom(status):
                     status = L0RT_OUT_OF_MEMORY
     if status == L0RT_OK:
-        census_memory(heap, segment.pool, held.size, 0, calls)
+        census_memory(heap, segment, held.size, 0, calls)
         return status
     while at > 0:
         at = piece_back(heap, segment, first + at - 1) - first
     map_forget(held.ptr, held.size)
     return status
+
+
+cdef uint64_t spare_bytes(l0rt_heap* heap, l0rt_spare* spare) noexcept nogil:
+    """What is spare counts as given back already."""
+    cdef uint64_t granules = 0
+    while spare != NULL:
+        granules += spare.count
+        spare = spare.next
+    return granules * heap.granule
 
 
 cdef uint64_t piece_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t index) noexcept nogil:
@@ -63,7 +74,8 @@ cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare
         granules[i].count = piece.count
 
 
-cdef int piece_get(l0rt_heap* heap, uint64_t most, l0rt_spare** spares, l0rt_spare* out) noexcept nogil:
+cdef int piece_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare** spares,
+                   l0rt_spare* out) noexcept nogil:
     """A spare piece of at most that many granules, or else a new one."""
     cdef l0rt_spare** link = spares
     cdef l0rt_spare* spare
@@ -80,6 +92,10 @@ cdef int piece_get(l0rt_heap* heap, uint64_t most, l0rt_spare** spares, l0rt_spa
     spares_destroy(heap, spares)
     out.count = max(<uint64_t>1, min(most, (<uint64_t>heap.reserved >> PIECE_SHARE) // heap.granule))
     nbytes = out.count * heap.granule
+    if <int64_t>(mapped * heap.granule + nbytes) > heap_room(heap, NULL):
+        heap.by_limit = True
+        return L0RT_OUT_OF_MEMORY
+    heap.by_limit = False
     status = heap.ops.piece_create(heap.self, nbytes, &out.piece)
     if status != L0RT_OK and heap.ops.is_oom(status):
         return L0RT_OUT_OF_MEMORY
@@ -111,7 +127,7 @@ cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spare
         held.arena.moves += 1
         size += count * heap.granule
         calls += 1
-    census_memory(heap, segment.pool, -<int64_t>size, 0, calls)
+    census_memory(heap, segment, -<int64_t>size, 0, calls)
     return size
 
 

@@ -1,6 +1,5 @@
 """Private pools of device memory, and which of them a thread allocates from."""
 
-import itertools
 from _weakref import ref
 
 from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
@@ -17,7 +16,8 @@ from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.pending cimport block_mark, block_order
 from l0rt.runtime.plugged cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
 from l0rt.runtime.routes cimport routes_change
-from l0rt.runtime.sleep cimport heap_sleep, heap_wake
+from l0rt.runtime.shared cimport l0rt_extent, shared_find
+from l0rt.runtime.sleep cimport heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
@@ -27,7 +27,6 @@ from l0rt.runtime.device_allocator import attach_pool
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.plugged import set_current
 
-_numbers = itertools.count(1)
 _living = {}  # by id: weak references to the pools
 
 
@@ -60,7 +59,7 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
             raise TypeError(f"on_oom is a function of the size, not {type(on_oom).__name__}")
         self.pool = Pool(use_on_oom, no_split, limit)
         self.owner = self.pool.owner
-        self.id = id = (0, next(_numbers))
+        self.id = id = self.pool.id
         self.limit = limit
         self.on_oom = on_oom
         self.allocator = allocator
@@ -100,40 +99,56 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
 
         Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments.
         """
+        cdef l0rt_owner* owner = self.pool.owner
         cdef l0rt_heap* heap
-        cdef int i, status
         self.refuse_sleep()
-        for i in range(device_total()):
-            heap = <l0rt_heap*>device_record(i).heap
-            if heap == NULL:
-                continue
-            with nogil:
-                device_synchronize(device_record(i), UINT64_MAX)
-                status = heap_sleep(heap, self.pool.owner)
-            if status != L0RT_OK:
-                raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
+        cdef bint can = True
+        cdef int i
+        with nogil:
+            for i in range(device_total()):     # on all devices or on none
+                heap = <l0rt_heap*>device_record(i).heap
+                can = can and (heap == NULL or heap_can_sleep(heap, owner))
+            for i in range(device_total()):
+                heap = <l0rt_heap*>device_record(i).heap
+                if can and heap != NULL:
+                    device_synchronize(device_record(i), UINT64_MAX)
+                    can = heap_sleep(heap, owner) == L0RT_OK
+        if not can:
+            raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
 
     def wake(self):
         """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep."""
+        cdef l0rt_owner* owner = self.pool.owner
         cdef l0rt_heap* heap
-        cdef int i, status
+        cdef int i, failed, last = -1, status = L0RT_OK
         self.refuse_sleep()
         for i in range(device_total()):
-            heap = <l0rt_heap*>device_record(i).heap
-            if heap == NULL:
-                continue
-            with nogil:
-                status = heap_wake(heap, self.pool.owner)
+            if device_record(i).heap != NULL:
+                last = i
+        with nogil:
+            for i in range(last + 1):
+                heap = <l0rt_heap*>device_record(i).heap
+                if heap != NULL and status == L0RT_OK:
+                    status = heap_wake(heap, owner, i == last)
+                    failed = i
             if status != L0RT_OK:
-                raise_status(status, NULL)
+                for i in range(failed):         # it sleeps on, everywhere
+                    heap = <l0rt_heap*>device_record(i).heap
+                    if heap != NULL:
+                        heap_sleep(heap, owner)
+        if status != L0RT_OK:
+            raise_status(status, NULL)
 
     cdef int refuse_sleep(self) except -1:
         if self.allocator is not None:
             raise UnsupportedError("this pool cannot sleep: its memory is an allocator's, with addresses of its own")
         return 0
 
-    def snapshot(self):
-        """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does."""
+    def snapshot(self, bint include_traces=True):
+        """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does.
+
+        There is no history of allocations: ``frames`` are empty with and without ``include_traces``.
+        """
         return segments(self)
 
     def __repr__(self):
@@ -169,6 +184,7 @@ cdef class use_mem_pool:
         if route == NULL:
             raise MemoryError()
         route.owner = self.pool.pool.owner
+        route.owner.id = self.pool.id       # nothing is allocated from it before
         route.device = self.device
         route.outer = <l0rt_route*>thread.routes
         thread.routes = route
@@ -209,22 +225,24 @@ def index_or_current(device):
 def pointer_info(size_t ptr):
     """Return what is known of the allocation around an address, None if there is none."""
     cdef l0rt_block* block = block_find(<void*>ptr)
+    cdef const l0rt_extent* extent
     cdef l0rt_stream* stream
     cdef int i
     if block == NULL:
-        return None
+        extent = shared_find(ptr)
+        return None if extent == NULL else described_as(
+            "shared", extent.device, extent.base, extent.nbytes, extent.nbytes, None)
     stream = <l0rt_stream*>block_order(block)
     for i in range(device_total()):
         if block.arena.heap == device_record(i).heap or block.arena.heap == device_record(i).host_heap:
-            return {
-                "kind": "host" if block.arena.heap == device_record(i).host_heap else "device",
-                "device": i,
-                "base": <size_t>block.ptr,
-                "size": block.size,
-                "requested": block.requested,
-                "stream": None if stream == NULL else stream.id,
-            }
+            return described_as(
+                "host" if block.arena.heap == device_record(i).host_heap else "device", i, <size_t>block.ptr,
+                block.size, block.requested, None if stream == NULL else stream.id)
     return None
+
+
+cdef dict described_as(str kind, int device, size_t base, size_t size, size_t requested, stream):
+    return {"kind": kind, "device": device, "base": base, "size": size, "requested": requested, "stream": stream}
 
 
 def pool_of(id):
@@ -282,15 +300,10 @@ cdef list device_segments(int index, MemPool pool):
 
 
 cdef tuple id_of_owner(void* owner):
-    """The id of the pool with this owner: (0, 0) for what is in none, (0, -1) for one that is gone."""
-    cdef MemPool pool
+    """The id of the pool with this owner, also of one that is gone: (0, 0) for what is in none."""
     if owner == NULL:
         return 0, 0
-    for found in list(_living.values()):
-        pool = found()
-        if pool is not None and pool.pool.owner == owner:
-            return pool.id
-    return 0, -1
+    return (<l0rt_owner*>owner).id[0], (<l0rt_owner*>owner).id[1]
 
 
 cdef list described(l0rt_block_info* blocks, int64_t count, int index, MemPool pool, void* owner):

@@ -200,7 +200,7 @@ cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) 
     segment_list(arena, segment)
     hole_list(segment.first)
     spin_unlock(&arena.lock)
-    census_memory(heap, pool, 0, 1, 0)
+    census_memory(heap, segment, 0, 1, 0)
     return L0RT_OK
 
 
@@ -268,7 +268,7 @@ cdef void ranges_trim(l0rt_heap* heap) noexcept nogil:
                 record_drop(segment.first)
                 spin_unlock(&arena.lock)
                 heap.ops.range_release(heap.self, segment.base, segment.size)
-                census_memory(heap, segment.pool, 0, -1, 0)
+                census_memory(heap, segment, 0, -1, 0)
                 free(segment.granules)
                 free(segment)
             segment = next

@@ -38,7 +38,9 @@ cdef int reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noex
     while True:
         segment.raw_size = segment.size + padding[0]
         if <int64_t>segment.raw_size > heap_room(heap, arena.owner):
+            heap.by_limit = True
             return L0RT_OUT_OF_MEMORY
+        heap.by_limit = False
         status = ask(heap, arena, segment)
         if status != L0RT_OK:
             return status
@@ -119,7 +121,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
         back(heap, segment)
         free(segment)
         return status
-    census_memory(heap, pool, segment.raw_size, 1, 1)
+    census_memory(heap, segment, segment.raw_size, 1, 1)
     if heap.tuning.max_split != 0 and size >= heap.tuning.max_split:
         segment.is_oversize = True
         oversize_bump(heap, &heap.stats.oversize_segments, True)
@@ -128,7 +130,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
 
 cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     back(heap, segment)
-    census_memory(heap, segment.pool, -<int64_t>segment.raw_size, -1, 1)
+    census_memory(heap, segment, -<int64_t>segment.raw_size, -1, 1)
     if segment.is_oversize:
         oversize_bump(heap, &heap.stats.oversize_segments, False)
     free(segment)

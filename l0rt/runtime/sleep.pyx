@@ -2,7 +2,7 @@
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
-from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock
+from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, spin_lock, spin_unlock
 from l0rt.runtime.census cimport census_memory
 from l0rt.runtime.growth cimport give_back, unstack_all
 from l0rt.runtime.segments cimport segments_settle
@@ -31,7 +31,7 @@ cdef void range_sleep(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
             granule.piece = NULL
             bytes += granule.count * heap.granule
             calls += 1
-    census_memory(heap, segment.pool, -bytes, 0, calls)
+    census_memory(heap, segment, -bytes, 0, calls)
 
 
 cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
@@ -54,39 +54,68 @@ cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
         if status != L0RT_OK:
             granule.piece = NULL
             return L0RT_OUT_OF_MEMORY if heap.ops.is_oom(status) else status
-        census_memory(heap, segment.pool, nbytes, 0, 1)
+        census_memory(heap, segment, nbytes, 0, 1)
     return status
 
 
-cdef int heap_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
-    """Give back the memory of a pool, whatever is allocated there, and keep its addresses. Its streams' work is done.
-    L0RT_INVALID_POINTER: the pool has ordinary segments, whose addresses go with their memory."""
+cdef bint heap_can_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    """False: the pool has ordinary segments, whose addresses go with their memory."""
+    cdef bint can
+    mutex_lock(&heap.growth)
+    can = has_ranges_only(heap, owner)
+    mutex_unlock(&heap.growth)
+    return can
+
+
+cdef bint has_ranges_only(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
     cdef l0rt_arena* arena = heap.arenas
     cdef l0rt_segment* segment
-    cdef int status = L0RT_OK
-    mutex_lock(&heap.growth)
     while arena != NULL:
         segment = arena.segments if arena.owner == owner else NULL
         while segment != NULL:
             if segment.granules == NULL:
-                status = L0RT_INVALID_POINTER
+                return False
             segment = segment.next
         arena = arena.next
-    if status == L0RT_OK and not owner.is_asleep:
+    return True
+
+
+cdef int heap_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    """Give back the memory of a pool, whatever is allocated there, and keep its addresses. Its streams' work is done.
+    L0RT_INVALID_POINTER: the pool cannot sleep. Of a pool in several heaps, each is told."""
+    cdef int status = L0RT_INVALID_POINTER
+    mutex_lock(&heap.growth)
+    if has_ranges_only(heap, owner):
+        status = L0RT_OK
         owner.is_asleep = True
-        arena = heap.arenas
-        while arena != NULL:
-            segment = arena.segments if arena.owner == owner else NULL
-            while segment != NULL:
-                range_sleep(heap, segment)
-                segment = segment.next
-            arena = arena.next
+        pass_by(heap, owner)
+        sleep_all(heap, owner)
     mutex_unlock(&heap.growth)
     return status
 
 
-cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
-    """Give a sleeping pool memory again. On a failure it sleeps on, with none."""
+cdef void pass_by(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    """Whoever has looked whether the pool sleeps, under an arena's lock, has got what it took."""
+    cdef l0rt_arena* arena = heap.arenas
+    while arena != NULL:
+        if arena.owner == owner and spin_lock(&arena.lock):
+            spin_unlock(&arena.lock)
+        arena = arena.next
+
+
+cdef void sleep_all(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_segment* segment
+    while arena != NULL:
+        segment = arena.segments if arena.owner == owner else NULL
+        while segment != NULL:
+            range_sleep(heap, segment)
+            segment = segment.next
+        arena = arena.next
+
+
+cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner, bint is_last) noexcept nogil:
+    """Give a sleeping pool memory again; the last of its heaps ends the sleep. On a failure it has none in this one."""
     cdef l0rt_arena* arena = heap.arenas
     cdef l0rt_segment* segment
     cdef int status = L0RT_OK
@@ -103,13 +132,9 @@ cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
                 status = range_wake(heap, segment)
             segment = segment.next
         arena = arena.next
-    owner.is_asleep = owner.is_asleep and status != L0RT_OK
-    arena = heap.arenas
-    while arena != NULL and owner.is_asleep:
-        segment = arena.segments if arena.owner == owner else NULL
-        while segment != NULL:
-            range_sleep(heap, segment)
-            segment = segment.next
-        arena = arena.next
+    if status != L0RT_OK:
+        sleep_all(heap, owner)
+    elif is_last:
+        owner.is_asleep = False
     mutex_unlock(&heap.growth)
     return status

@@ -33,6 +33,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         L0RT_NO_HOST_MEMORY
         L0RT_INVALID_SIZE
         L0RT_SOURCE_FAILED
+        L0RT_ASLEEP
 
 cdef enum:
     GRAIN_SHIFT = 9
@@ -171,6 +172,7 @@ cdef struct l0rt_owner:             # of a private pool's arenas
     bint is_gone                    # nobody allocates from it any more: its arenas may serve others
     uint64_t limit                  # bytes that it may reserve of each heap; 0: as many as the heap
     l0rt_source* source             # where its segments come from; NULL: from the heap's own memory
+    int64_t[2] id                   # by which the statistics name it
 
 cdef struct l0rt_route:             # a thread allocates from a pool
     l0rt_owner* owner
@@ -204,6 +206,7 @@ cdef struct l0rt_arena:
     int64_t moves                   # pieces of memory that moved, since the arena had none
     uint64_t ticket_epoch
     void* ticket
+    l0rt_share* share               # its pool's; NULL: the default pool
 
 cdef struct l0rt_ticket:            # a block waits for a point in a stream's work
     void* ticket
@@ -245,7 +248,14 @@ cdef struct l0rt_stats:
     int64_t num_sync_all_streams
     int64_t num_device_alloc
     int64_t num_device_free
+    int64_t num_oom_rejections
     int64_t max_split_size
+
+cdef struct l0rt_share:             # of a private pool in one heap's memory
+    l0rt_owner* owner
+    l0rt_family reserved            # bytes
+    l0rt_family base                # at the last reset
+    l0rt_share* next
 
 cdef struct l0rt_heap_options:
     uint64_t limit                  # bytes that may be reserved; 0 or UINT64_MAX: no limit
@@ -276,6 +286,8 @@ cdef struct l0rt_heap:
     bint has_ranges                 # it grows by ranges, not by ordinary segments
     size_t padding                  # asked for on top, where reserve() does not align
     sem_t* bell                     # rung when a first block waits; NULL: nobody listens
+    bint by_limit                   # the last refusal of more memory was the limit's, not the operations'
     int closed                      # the code that malloc answers from then on
     l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked
     l0rt_stats base                 # allocated and freed at the last reset
+    l0rt_share* shares              # of the pools that ever had an arena here

@@ -16,7 +16,6 @@ from l0rt.memory import (
 )
 from l0rt.runtime import devices as _devices
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
-from l0rt.runtime.pools import pool_of as _pool_of
 
 __all__ = [
     "MemPool",
@@ -61,14 +60,7 @@ def memory_stats_as_nested_dict(device=None):
 
 def memory_snapshot(mempool_id=None):
     """Return all segments with their blocks, or those of the private pool with this ``id``, in torch's schema."""
-    if mempool_id is None:
-        return _memory.memory_snapshot()
-    if not isinstance(mempool_id, tuple) or [type(number) for number in mempool_id] != [int, int]:
-        raise TypeError(f"mempool_id is the id of a MemPool, two numbers, got {mempool_id!r}")
-    if mempool_id == (0, 0):
-        return [segment for segment in _memory.memory_snapshot() if segment["segment_pool_id"] == mempool_id]
-    pool = _pool_of(mempool_id)
-    return [] if pool is None else _memory.memory_snapshot(pool)
+    return _memory.memory_snapshot(mempool_id)
 
 
 def max_memory_allocated(device=None):

@@ -3,7 +3,6 @@
 import sys
 import warnings
 
-from cpython.exc cimport PyErr_WriteUnraisable
 from libc.stdlib cimport free, malloc
 from l0rt.ze cimport api
 from l0rt.ze.api cimport ze_driver_handle_t, ze_result_t
@@ -119,11 +118,9 @@ cdef void warn_dropped(ze_result_t result, const char* call) noexcept nogil:
     with gil:
         if sys is None or sys.is_finalizing():
             return
-        try:
-            warnings.warn(f"{call.decode()} failed with {name_of(<long> result)}; the object is given up",
-                          ResourceWarning, stacklevel=2)
-        except Warning:  # warnings may be errors; a destructor has nobody to raise to
-            PyErr_WriteUnraisable(name_of)
+        # where warnings are errors this raises, and Cython makes it unraisable: a destructor has nobody to raise to
+        warnings.warn(f"{call.decode()} failed with {name_of(<long> result)}; the object is given up",
+                      ResourceWarning, stacklevel=2)
 
 
 cdef void warn_soon(ze_result_t result, const char* call) noexcept nogil:

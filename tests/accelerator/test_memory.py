@@ -21,45 +21,6 @@ def emptied():
     memory.set_memory_limit(None)
 
 
-def test_the_keys_are_torchs():
-    l0rt.empty(1).free()
-    stats = acc.memory_stats()
-    assert list(stats) == sorted(stats)
-    families = (
-        "allocation",
-        "segment",
-        "active",
-        "inactive_split",
-        "allocated_bytes",
-        "reserved_bytes",
-        "active_bytes",
-        "inactive_split_bytes",
-        "requested_bytes",
-    )
-    keys = {
-        f"{f}.{p}.{s}"
-        for f in families
-        for p in ("all", "small_pool", "large_pool")
-        for s in ("current", "peak", "allocated", "freed")
-    }
-    keys |= {
-        f"{f}.{s}"
-        for f in ("oversize_allocations", "oversize_segments")
-        for s in ("current", "peak", "allocated", "freed")
-    }
-    keys |= {
-        "num_alloc_retries",
-        "num_ooms",
-        "num_sync_all_streams",
-        "num_device_alloc",
-        "num_device_free",
-        "max_split_size",
-    }
-    assert set(stats) == keys
-    nested = memory.memory_stats_as_nested_dict()
-    assert nested["active"]["all"]["current"] == stats["active.all.current"]
-
-
 def test_allocations_are_counted():
     before = acc.memory_allocated()
     x, y = l0rt.empty(1000), l0rt.empty(3 * MIB)

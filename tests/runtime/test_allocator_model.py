@@ -4,6 +4,7 @@ import ctypes
 import random
 
 import pytest
+from helpers import memory_keys
 
 KIB, MIB = 1 << 10, 1 << 20
 STREAMS = (0, 1, 2)
@@ -167,14 +168,7 @@ def test_the_peaks_follow_when_only_looked_at_in_the_end(make):
 
 def test_stats_have_torchs_keys(make):
     stats = make().stats()
-    families = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes",
-                "active_bytes", "inactive_split_bytes", "requested_bytes")
-    kinds = ("current", "peak", "allocated", "freed")
-    keys = {f"{family}.{pool}.{kind}" for family in families for pool in BOTH for kind in kinds}
-    keys |= {f"{name}.{kind}" for name in ("oversize_allocations", "oversize_segments") for kind in kinds}
-    keys |= {"num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free"}
-    keys.add("max_split_size")
-    assert set(stats) == keys
+    assert set(stats) == memory_keys.keys()
 
 
 def test_resets(make):

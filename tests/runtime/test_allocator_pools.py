@@ -1,8 +1,10 @@
 """Private pools: nobody else gets their memory, unless they say so; and they can sleep."""
 
 import ctypes
+from random import Random
 
 import pytest
+from helpers import memory_keys
 from l0rt.errors import OutOfMemoryError, UnsupportedError
 from l0rt.runtime.allocator import Pool
 
@@ -160,3 +162,82 @@ def test_a_limit_is_the_pools_and_not_a_streams(make):
     for address in held:
         allocator.free(address)
     allocator.free(allocator.malloc(6 * MIB, 4, pool))
+
+
+def of_pool(allocator, pool):
+    """(current, peak, allocated, freed) of the pool's reserved bytes."""
+    name = "{}.{}_{}.all.".format(memory_keys.PRIVATE, *pool.id)
+    stats = allocator.stats()
+    return tuple(stats[name + kind] for kind in memory_keys.KINDS)
+
+
+def test_a_pools_share_of_the_memory_is_exact(make):
+    """Several streams and pools, grown and given back in any order, against what the snapshot adds up to."""
+    allocator, pools = make(), [Pool(), Pool(), None]
+    random, live, peaks = Random(7), [], [0, 0, 0]
+    for _ in range(400):
+        if random.random() < 0.6:
+            which = random.randrange(3)
+            live.append(allocator.malloc(random.randrange(1, 6 * MIB), random.randrange(1, 4), pools[which]))
+        elif live:
+            allocator.free(live.pop(random.randrange(len(live))))
+        if random.random() < 0.05:
+            allocator.empty_cache(random.choice(pools))
+        shares = [of_pool(allocator, pool) if allocator.stats().get(
+            "{}.{}_{}.all.peak".format(memory_keys.PRIVATE, *pool.id)) else (0, 0, 0, 0) for pool in pools[:2]]
+        for i, (now, peak, allocated, freed) in enumerate(shares):
+            peaks[i] = max(peaks[i], now)
+            assert peak >= peaks[i]
+            assert allocated - freed == now
+        everything = {}
+        for block in allocator.snapshot():
+            everything[block["segment"]] = block["segment_size"]
+        assert sum(everything.values()) == allocator.reserved_bytes >= shares[0][0] + shares[1][0]
+    for address in live:
+        allocator.free(address)
+    allocator.empty_cache(pools[0])
+    assert of_pool(allocator, pools[0])[0] == 0
+    allocator.empty_cache()
+    assert of_pool(allocator, pools[1])[0] == allocator.reserved_bytes == 0
+
+
+def test_a_sleeping_pool_has_no_share(make):
+    if not make.has_ranges:
+        pytest.skip("ordinary segments cannot sleep")
+    allocator, pool = make(), Pool()
+    address = allocator.malloc(4 * MIB, 1, pool)
+    assert of_pool(allocator, pool)[:2] == (4 * MIB, 4 * MIB)
+    allocator.sleep(pool)
+    assert of_pool(allocator, pool)[0] == 0
+    allocator.wake(pool)
+    assert of_pool(allocator, pool) == (4 * MIB, 4 * MIB, 8 * MIB, 4 * MIB)
+    allocator.free(address)
+
+
+def test_pools_that_are_gone_do_not_pile_up(make):
+    """Made for ever and never reset: some are remembered, and none that is alive is forgotten for them."""
+    allocator, kept = make(), Pool()
+    address = allocator.malloc(2 * MIB, 1, kept)
+    for _ in range(300):
+        pool = Pool()
+        allocator.free(allocator.malloc(2 * MIB, 1, pool))
+        allocator.empty_cache(pool)
+    assert of_pool(allocator, pool) == (0, 2 * MIB, 2 * MIB, 2 * MIB)
+    listed = {key for key in allocator.stats() if key.startswith(memory_keys.PRIVATE) and key.endswith("all.peak")}
+    assert 60 < len(listed) < 70
+    assert of_pool(allocator, kept)[0] == 2 * MIB
+    del pool
+    allocator.reset_peak_stats()
+    assert set(allocator.stats()) == memory_keys.keys(kept.id)
+    allocator.free(address)
+
+
+def test_a_limits_refusals_are_told_from_the_memorys(make):
+    allocator = make(limit=50 * MIB, capacity=30 * MIB)
+    for nbytes, ooms, rejections in ((60 * MIB, 1, 1), (40 * MIB, 2, 1), (1 << 62, 3, 2)):
+        with pytest.raises(OutOfMemoryError):
+            allocator.malloc(nbytes, 1)
+        stats = allocator.stats()
+        assert (stats["num_ooms"], stats["num_oom_rejections"]) == (ooms, rejections)
+    allocator.reset_accumulated_stats()
+    assert allocator.stats()["num_oom_rejections"] == 0

@@ -3,11 +3,13 @@
 import copy
 import gc
 import pickle
+import warnings
 
 import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
+from helpers.door import Door
 
 CHUNK = 4 << 20  # staging copies pageable memory in pieces of this size
 
@@ -341,3 +343,25 @@ def test_finalisers_allocate_copy_and_free_whenever_they_run():
     finally:
         gc.set_threshold(*threshold)
     acc.synchronize()
+
+
+@pytest.mark.parametrize("way", ["free", "drop"])
+def test_a_buffer_whose_memory_was_freed_by_its_address_says_so(way):
+    buffer = l0rt.empty(3 << 20)
+    Door().free(buffer.ptr)
+    with pytest.warns(ResourceWarning, match="freed already, by its address"):
+        if way == "free":
+            buffer.free()
+        del buffer
+
+
+def test_the_same_where_warnings_are_errors(monkeypatch):
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", lambda failure: told.append(str(failure.exc_value)))
+    buffer = l0rt.empty(3 << 20)
+    Door().free(buffer.ptr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del buffer
+    assert len(told) == 1
+    assert "freed already" in told[0]

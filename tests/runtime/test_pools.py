@@ -7,6 +7,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
+from helpers.process import run_python
 from l0rt import memory
 from l0rt.errors import OutOfMemoryError, UnsupportedError
 from l0rt.memory import MemPool, use_mem_pool
@@ -196,6 +197,57 @@ def test_an_address_tells_what_it_is():
     assert memory.pointer_info(base) is None
 
 
+def test_an_address_in_shared_memory_tells_what_it_is():
+    buffers = {buffer.ptr: buffer for buffer in (l0rt.empty(n, kind="shared") for n in (1000, 1, 4096, 70000))}
+    for base, buffer in buffers.items():
+        expected = {"kind": "shared", "device": 0, "base": base, "size": buffer.nbytes, "requested": buffer.nbytes,
+                    "stream": None}
+        for address in {base, base + buffer.nbytes // 2, base + buffer.nbytes - 1}:
+            assert memory.pointer_info(address) == expected
+        assert memory.pointer_info(base + buffer.nbytes) is None
+        assert memory.pointer_info(base - 1) is None
+    for base in list(buffers):
+        buffers.pop(base).free()
+        assert memory.pointer_info(base) is None
+        assert all(memory.pointer_info(other)["base"] == other for other in buffers)
+    l0rt.empty(0, kind="shared").free()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [(None, TypeError), (True, TypeError), ("0x10", TypeError), (1.5, TypeError), (-1, ValueError), (1 << 64, ValueError)],
+)
+def test_what_is_no_address_is_told(wrong, error):
+    with pytest.raises(error, match="an address is"):
+        memory.pointer_info(wrong)
+    if isinstance(wrong, int):
+        with pytest.raises(error, match="an address is"):
+            memory.record_use(wrong)
+
+
+@pytest.mark.parametrize("address", [0, 1, (1 << 64) - 1])
+def test_an_address_of_nothing_is_nothing(address):
+    assert memory.pointer_info(address) is None
+
+
+def test_a_snapshot_is_narrowed_by_pool_and_takes_torchs_arguments():
+    pool = MemPool()
+    with use_mem_pool(pool):
+        inside = l0rt.empty(MIB)
+    whole = memory.memory_snapshot(pool.id)
+    assert [segment["segment_pool_id"] for segment in whole] == [pool.id]
+    assert whole == pool.snapshot() == pool.snapshot(include_traces=False) == memory.memory_snapshot(pool)
+    assert whole == memory.memory_snapshot(mempool_id=pool.id, include_traces=False)
+    assert whole == memory.memory_snapshot(pool.id, True, device=0)
+    with pytest.raises(TypeError, match="include_traces is a bool"):
+        memory.memory_snapshot(None, "all")
+    named = pool.id
+    del pool
+    gc.collect()
+    assert named in {segment["segment_pool_id"] for segment in memory.memory_snapshot()}  # what it holds is its own
+    inside.free()
+
+
 def test_the_summary_is_torchs_table():
     buffers = [l0rt.empty(3 * MIB), l0rt.empty(1000)]
     full, short = memory.memory_summary(), memory.memory_summary(abbreviated=True)
@@ -213,3 +265,76 @@ def test_the_summary_is_torchs_table():
 def test_the_recommended_maximum_leaves_room():
     info = memory.memory_info()
     assert 0 < memory.recommended_max_memory() < info["total"]
+
+
+SLEEP_AND_GROWTH = """
+import threading, time
+import l0rt, l0rt.accelerator as acc
+from l0rt import memory
+pool, said = memory.MemPool(), []
+with memory.use_mem_pool(pool):
+    kept = l0rt.empty(4 << 20)
+def grow_elsewhere():
+    said.append(("elsewhere", l0rt.empty(8 << 20)))     # its memory takes 1.5 s: the others wait behind it
+def sleep():
+    time.sleep(0.4)
+    pool.sleep()
+def grow_inside():
+    time.sleep(0.8)
+    with memory.use_mem_pool(pool):
+        try:
+            said.append(("inside", l0rt.empty(64 << 20)))
+        except RuntimeError as error:
+            said.append(("refused", str(error)))
+threads = [threading.Thread(target=work) for work in (grow_elsewhere, sleep, grow_inside)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+said = dict(said)
+share = memory.memory_stats_as_nested_dict()["reserved_bytes_by_private_pools"][pool.id]["all"]["current"]
+assert share == 0, share                                # whoever came first: a pool that sleeps has no memory
+assert "inside" in said or "asleep" in said["refused"], said
+address = kept.ptr
+pool.wake()
+assert kept.ptr == address
+with memory.use_mem_pool(pool):
+    l0rt.empty(64 << 20).fill(1)
+kept.fill(1)
+acc.synchronize()
+print("done")
+"""
+
+
+def test_a_growth_that_waits_while_its_pool_goes_to_sleep_is_refused():
+    result = run_python(SLEEP_AND_GROWTH, {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None,
+                                           "L0RT_CPU_FAIL": "zePhysicalMemCreate:2:slow=1500"})
+    assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", ""), result
+
+
+@pytest.mark.needs_two_devices
+def test_a_pool_sleeps_on_every_device():
+    pool = MemPool()
+    with use_mem_pool(pool):
+        buffers = [l0rt.empty(10 * MIB, device=i) for i in range(2)]
+    reserved = [acc.memory_reserved(i) for i in range(2)]
+    if not all(capabilities(i)["vmm"] for i in range(2)):
+        with pytest.raises(UnsupportedError, match="cannot sleep"):
+            pool.sleep()
+        return
+    for _ in range(2):
+        pool.sleep()
+        assert [acc.memory_reserved(i) for i in range(2)] == [0, 0]
+        pool.sleep()                # sleeps already
+        memory.set_memory_limit(5 * MIB, 1)
+        with pytest.raises(OutOfMemoryError):
+            pool.wake()
+        assert [acc.memory_reserved(i) for i in range(2)] == [0, 0]
+        with use_mem_pool(pool), pytest.raises(RuntimeError, match="asleep"):
+            l0rt.empty(512, device=0)
+        memory.set_memory_limit(None, 1)
+        pool.wake()
+        assert [acc.memory_reserved(i) for i in range(2)] == reserved
+    for buffer in buffers:
+        buffer.fill(1)
+        buffer.free()
+    for i in range(2):
+        acc.synchronize(i)

@@ -1,0 +1,84 @@
+"""A heap's statistics as a dictionary, under torch's keys."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, realloc
+
+from l0rt.runtime.census cimport heap_stats_of_pools
+from l0rt.runtime.structs cimport l0rt_share, l0rt_stat, l0rt_stats
+
+cdef enum:
+    SHARES_AT_FIRST = 16
+    STATS_OF_FAMILY = 3
+
+KINDS = ("current", "peak", "allocated", "freed")
+POOLS = ("all", "small_pool", "large_pool")     # in the order of l0rt_family
+
+cdef list _keys = []
+cdef int64_t[256] _offsets
+
+
+def _fill_keys():
+    """List the keys, sorted, with the place of each value in l0rt_stats."""
+    families = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes",
+                "active_bytes", "inactive_split_bytes", "requested_bytes")
+    names = [f"{f}.{p}.{k}" for f in families for p in POOLS for k in KINDS]
+    names += [f"{f}.{k}" for f in ("oversize_allocations", "oversize_segments") for k in KINDS]
+    names += ["num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free",
+              "num_oom_rejections", "max_split_size"]
+    if len(names) * sizeof(int64_t) != sizeof(l0rt_stats):
+        raise AssertionError("l0rt_stats has other fields than its keys")
+    for place, name in sorted(enumerate(names), key=lambda entry: entry[1]):
+        _offsets[len(_keys)] = place
+        _keys.append(name)
+
+
+cdef dict stats_of_heap(l0rt_heap* heap):
+    """All of them, of one moment, sorted by key."""
+    cdef l0rt_stats stats
+    cdef int64_t* values = <int64_t*>&stats
+    cdef l0rt_share* shares = NULL
+    cdef int64_t room = 0, count
+    cdef int i
+    cdef dict flat = {}
+    if heap.shares != NULL:
+        room = SHARES_AT_FIRST
+    try:
+        while True:
+            if room != 0:
+                shares = grown(shares, room)
+            with nogil:
+                count = heap_stats_of_pools(heap, &stats, shares, room)
+            if count <= room:
+                break
+            room = count + SHARES_AT_FIRST
+        for i in range(len(_keys)):
+            flat[_keys[i]] = values[_offsets[i]]
+        if count == 0:
+            return flat
+        for i in range(count):
+            put(flat, &shares[i])
+        return dict(sorted(flat.items()))
+    finally:
+        free(shares)
+
+
+cdef l0rt_share* grown(l0rt_share* shares, int64_t room) except NULL:
+    cdef l0rt_share* more = <l0rt_share*>realloc(shares, room * sizeof(l0rt_share))
+    if more == NULL:
+        raise MemoryError("no host memory for the pools' statistics")
+    return more
+
+
+cdef int put(dict flat, l0rt_share* share) except -1:
+    cdef l0rt_stat* stats = <l0rt_stat*>&share.reserved
+    cdef int i
+    for i in range(STATS_OF_FAMILY):
+        name = f"reserved_bytes_by_private_pools.{share.owner.id[0]}_{share.owner.id[1]}.{POOLS[i]}."
+        flat[name + "current"] = stats[i].current
+        flat[name + "peak"] = stats[i].peak
+        flat[name + "allocated"] = stats[i].allocated
+        flat[name + "freed"] = stats[i].freed
+    return 0
+
+
+_fill_keys()
