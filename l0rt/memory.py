@@ -141,13 +141,13 @@ def memory_stats(device=None, /):
 
     Empty while nothing was allocated. ``num_ooms`` counts the requests that ended in OutOfMemoryError, and
     ``num_oom_rejections`` those of them that the limit refused, so that the driver was not asked. A `MemPool` has its
-    part under ``reserved_bytes_by_private_pools.<id>``, its id as ``0_1``, until it is gone and the statistics are reset.
+    part under ``reserved_bytes_by_private_pools.<id>``, its id as ``0_1``, until it is gone and the statistics reset.
     """
     return _device.flat_stats(device)
 
 
 def memory_stats_as_nested_dict(device=None, /):
-    """Return `memory_stats` with a dict at every dot of the keys, and private pools by their ids, such as ``(0, 1)``."""
+    """Return `memory_stats` with a dict at every dot of the keys, and private pools by ids such as ``(0, 1)``."""
     return _nested(_device.flat_stats(device))
 
 

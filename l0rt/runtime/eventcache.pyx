@@ -231,11 +231,22 @@ cdef void slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) no
 
 
 def cache_state(int index):
-    """Return how many native events device ``index`` has, and how many of them wait to be recycled."""
+    """Return how many native events device ``index`` has, how many of them wait to be recycled, and how many could be
+    taken at once."""
     cdef l0rt_device* device = device_at(index)
+    cdef l0rt_slot* slot
+    cdef int kind
+    free = 0
+    for kind in range(3):
+        pthread_mutex_lock(&device.slots[kind].lock)
+        slot = device.slots[kind].free
+        while slot != NULL:
+            free += 1
+            slot = slot.next
+        pthread_mutex_unlock(&device.slots[kind].lock)
     made = [device.slots[kind].made for kind in range(3)]
     return {"made": sum(made), "plain": made[SLOT_PLAIN], "timed": made[SLOT_TIMED], "counter": made[SLOT_COUNTER],
-            "retired": sum(device.slots[kind].retired_count for kind in range(3))}
+            "free": free, "retired": sum(device.slots[kind].retired_count for kind in range(3))}
 
 
 def _close():

@@ -5,8 +5,9 @@ import gc
 import l0rt
 import l0rt.accelerator as acc
 import pytest
-from helpers import memory_keys
 from l0rt import memory
+
+from helpers import memory_keys
 
 MIB = 1 << 20
 
@@ -55,7 +56,8 @@ def test_the_nested_statistics_name_pools_by_their_ids():
     a, b = pool.id
     for part in memory_keys.POOLS:
         for kind in memory_keys.KINDS:
-            assert nested[memory_keys.PRIVATE][pool.id][part][kind] == flat[f"{memory_keys.PRIVATE}.{a}_{b}.{part}.{kind}"]
+            told = flat[f"{memory_keys.PRIVATE}.{a}_{b}.{part}.{kind}"]
+            assert nested[memory_keys.PRIVATE][pool.id][part][kind] == told
 
 
 def test_what_a_pool_has_is_counted_apart_and_with_the_rest():

@@ -6,10 +6,11 @@ from importlib.util import find_spec
 
 import l0rt
 import pytest
-from helpers import memory_keys
-from helpers.process import run_python
 from l0rt import memory
 from l0rt.memorytable import table
+
+from helpers import memory_keys
+from helpers.process import run_python
 
 
 def statistics(seed):

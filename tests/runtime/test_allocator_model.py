@@ -4,6 +4,7 @@ import ctypes
 import random
 
 import pytest
+
 from helpers import memory_keys
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -4,9 +4,10 @@ import ctypes
 from random import Random
 
 import pytest
-from helpers import memory_keys
 from l0rt.errors import OutOfMemoryError, UnsupportedError
 from l0rt.runtime.allocator import Pool
+
+from helpers import memory_keys
 
 KIB, MIB = 1 << 10, 1 << 20
 

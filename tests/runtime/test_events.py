@@ -207,7 +207,7 @@ def test_slots_stay_bounded_when_events_are_recorded_anew_while_waited_for_and_d
     """Recorders, waiters and a thread that drops: the number of native events follows what is in flight.
 
     100,000 records at full length. At most 1,000 events are held or in flight at a time, however slowly the dropper
-    and the devices get on; so the ledger, which looks afterwards, finds no more pools than there were.
+    and the devices get on.
     """
     rounds = 10_000 if soak else 600
     dropped, stop = deque(maxlen=250), threading.Event()
@@ -242,4 +242,4 @@ def test_slots_stay_bounded_when_events_are_recorded_anew_while_waited_for_and_d
     for device in range(acc.device_count()):
         acc.synchronize(device)
     after = cache_state(0)["made"] + cache_state(acc.device_count() - 1)["made"]
-    assert after - before <= 8192
+    assert after - before <= 2048

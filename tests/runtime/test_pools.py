@@ -7,11 +7,12 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from helpers.process import run_python
 from l0rt import memory
 from l0rt.errors import OutOfMemoryError, UnsupportedError
 from l0rt.memory import MemPool, use_mem_pool
 from l0rt.runtime.devices import capabilities
+
+from helpers.process import run_python
 
 MIB = 1 << 20
 
@@ -215,7 +216,8 @@ def test_an_address_in_shared_memory_tells_what_it_is():
 
 @pytest.mark.parametrize(
     ("wrong", "error"),
-    [(None, TypeError), (True, TypeError), ("0x10", TypeError), (1.5, TypeError), (-1, ValueError), (1 << 64, ValueError)],
+    [(None, TypeError), (True, TypeError), ("0x10", TypeError), (1.5, TypeError), (-1, ValueError),
+     (1 << 64, ValueError)],
 )
 def test_what_is_no_address_is_told(wrong, error):
     with pytest.raises(error, match="an address is"):
