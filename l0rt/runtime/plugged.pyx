@@ -148,13 +148,17 @@ cdef bint is_ours(uintptr_t address, size_t nbytes) noexcept:
 # --- Calling a function. What it allocates itself comes from the default pool, so that it is not asked for that.
 
 
-cdef l0rt_thread* enter(l0rt_plugged* plugged, l0rt_call* call, void** routes) except NULL:
-    cdef l0rt_thread* thread = thread_record()
-    cdef l0rt_call* outer = <l0rt_call*>thread.inside
+cdef int refuse_itself(l0rt_plugged* plugged) except -1:
+    cdef l0rt_call* outer = <l0rt_call*>thread_record().inside
     while outer != NULL:
         if outer.plugged == plugged:
             raise RuntimeError("a function that memory comes from asks itself for memory")
         outer = <l0rt_call*>outer.outer
+    return 0
+
+
+cdef l0rt_thread* enter(l0rt_plugged* plugged, l0rt_call* call, void** routes) except NULL:
+    cdef l0rt_thread* thread = thread_record()
     call.plugged = plugged
     call.outer = thread.inside
     thread.inside = call
@@ -175,7 +179,9 @@ cdef void* take(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device
     cdef void* handle
     cdef void* ptr = NULL
     cdef int index = device.index
-    cdef l0rt_thread* thread = enter(plugged, &call, &routes)
+    cdef l0rt_thread* thread
+    refuse_itself(plugged)
+    thread = enter(plugged, &call, &routes)
     try:
         with nogil:
             handle = lane_share(stream)

@@ -1,9 +1,8 @@
 """Who watches what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
 
-import sys
 import warnings
-from types import SimpleNamespace
 
+from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from libc.stdint cimport uint64_t
 
 NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
@@ -31,9 +30,8 @@ cdef void call_all(int kind, tuple values) noexcept:
 
 def tell_unraisable(function, failure):
     """Report what a callback raised: nobody is there to catch it."""
-    sys.unraisablehook(SimpleNamespace(
-        exc_type=type(failure), exc_value=failure, exc_traceback=failure.__traceback__,
-        err_msg="Exception ignored in a callback", object=function))
+    PyErr_SetObject(type(failure), failure)
+    PyErr_WriteUnraisable(function)     # calls sys.unraisablehook, whose own argument nobody else can make
 
 
 def add(str name, callback):

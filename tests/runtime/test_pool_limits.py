@@ -7,7 +7,7 @@ import l0rt.accelerator as acc
 import pytest
 from l0rt import memory
 from l0rt.errors import OutOfMemoryError
-from l0rt.memory import MemPool, use_mem_pool
+from l0rt.memory import MemPool, PluggableAllocator, use_mem_pool
 
 from helpers.hostmemory import Host
 
@@ -112,3 +112,26 @@ def test_what_is_no_allocator_is_refused(wrong):
         MemPool(wrong)
     with pytest.raises(TypeError, match="PluggableAllocator"):
         memory.change_current_allocator(wrong)
+
+
+def test_functions_may_empty_the_cache(host):
+    """What is given back in a function goes to the functions too, also of the same pool."""
+    freed = []
+
+    def free(*args):
+        acc.empty_cache()
+        freed.append(args[1])
+        host.free(*args)
+
+    def alloc(*args):
+        acc.empty_cache()
+        return host.alloc(*args)
+
+    pool = MemPool(PluggableAllocator(alloc, free))
+    with use_mem_pool(pool):
+        buffers = [l0rt.empty(n * MIB) for n in (2, 3, 4)]
+        for buffer in buffers:
+            buffer.free()
+        l0rt.empty(9 * MIB).free()
+    pool.empty_cache()
+    assert sorted(freed) == [2 * MIB, 3 * MIB, 4 * MIB, 9 * MIB]

@@ -129,3 +129,17 @@ def test_a_wrong_topic_is_named():
             result.stderr
         )
         assert run_python("import l0rt", {**CPU, variable: ""}).stderr == ""
+
+
+def test_pythons_own_hook_tells_what_a_callback_raised():
+    result = run_python("""
+import l0rt.accelerator as acc
+from l0rt.runtime import watch
+def fail(*values):
+    raise KeyError("told")
+watch.add("event_record", fail)
+acc.Stream().record_event().synchronize()
+""")
+    assert result.returncode == 0, result
+    assert "KeyError: 'told'" in result.stderr
+    assert "TypeError" not in result.stderr
