@@ -68,8 +68,8 @@ cdef class Pool:
     """A private pool of any allocator: memory that is cached for whoever names the pool.
 
     With ``use_on_oom``, what is cached here is given back before memory is said to be out elsewhere. With
-    ``no_split``, free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes. The statistics
-    name it by its ``id``, two numbers.
+    ``no_split``, free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes. The
+    statistics name it by its ``id``, two numbers.
     """
 
     def __cinit__(self, bint use_on_oom=False, bint no_split=False, limit=None):

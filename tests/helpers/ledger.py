@@ -47,6 +47,7 @@ def live():
     for cache in event_caches():
         counts["event"] -= cache["free"] + cache["retired"]
         counts["event_pool"] -= cache["made"] // POOL_SLOTS
+        counts["usm"] -= cache["timed"] // POOL_SLOTS  # a pool of timed events has a clock
     return counts
 
 
