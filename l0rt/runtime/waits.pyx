@@ -109,9 +109,19 @@ cdef void slot_completed(l0rt_slot* slot) noexcept nogil:
         l0rt_store_int(&slot.complete, 1)
 
 
+cdef bint slot_known_complete(l0rt_slot* slot) noexcept nogil:
+    """Is it known without asking the driver? What came after the slot on its stream may have been waited for."""
+    if l0rt_load_int(&slot.complete):
+        return True
+    if slot.stream == NULL or l0rt_load64(&slot.stream.done) < slot.seq:
+        return False
+    l0rt_store_int(&slot.complete, 1)
+    return True
+
+
 cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
     cdef ze_result_t r
-    if l0rt_load_int(&slot.complete):
+    if slot_known_complete(slot):
         return 1
     r = event_query(slot.event)
     if r == ZE_RESULT_SUCCESS:
@@ -122,7 +132,7 @@ cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
 
 cdef int slot_query(l0rt_slot* slot) except -1 nogil:
     cdef ze_result_t r
-    if l0rt_load_int(&slot.complete):
+    if slot_known_complete(slot):
         return 1
     if not table.alive or slot.device.lost:
         return refuse(slot.device)
@@ -149,7 +159,7 @@ cdef ze_result_t look(l0rt_slot* slot, int policy, uint64_t spent_ns, uint64_t l
 cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -1 nogil:
     cdef ze_result_t r
     cdef uint64_t start, checked, spent = 0
-    if l0rt_load_int(&slot.complete):
+    if slot_known_complete(slot):
         return 1
     if not table.alive or slot.device.lost:
         return refuse(slot.device)

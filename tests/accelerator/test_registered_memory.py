@@ -22,9 +22,18 @@ def can():
         pytest.skip("this driver pins no memory that is there already")
 
 
+def own_pages(nbytes):
+    """NumPy places two arrays next to each other now and then, on one page; of each page there is one registration."""
+    whole = np.zeros(nbytes + 2 * 4096, np.uint8)
+    start = -whole.ctypes.data % 4096
+    return whole[start : start + nbytes]
+
+
 @pytest.fixture
 def array():
-    return np.arange(3 * MIB, dtype=np.uint8)
+    array = own_pages(3 * MIB)
+    array[:] = np.arange(3 * MIB, dtype=np.uint8)
+    return array
 
 
 @pytest.mark.usefixtures("can")
@@ -46,7 +55,7 @@ def test_it_is_pinned_within_and_ordinary_after(array):
 @pytest.mark.usefixtures("can")
 @pytest.mark.checks_data
 def test_copies_are_non_blocking_both_ways(array):
-    device, back = l0rt.empty(array.nbytes), np.zeros_like(array)
+    device, back = l0rt.empty(array.nbytes), own_pages(array.nbytes)
     stream = acc.Stream()
     with memory.register(array), memory.register(back):
         device.copy_from(array, stream=stream, non_blocking=True)
