@@ -175,9 +175,14 @@ def limited(lab, name, scale):
     """A real trace with little more memory than it needs."""
     trace = fitting(lab, name, scale)
     with replays.elsewhere(name, scale) as ask:
-        if ask("limited", len(trace)) is None:
-            raise Skip(f"does not fit into {replays.TIGHT} times its peak here")
-        yield Work(lambda n: ask("limited", n), n=len(trace))
+
+        def loop(n):
+            spent = ask("limited", n)
+            if spent is None:
+                raise Skip(f"does not fit into {replays.TIGHT} times its peak here")
+            return spent
+
+        yield Work(loop, n=len(trace))
 
 
 def fitting(lab, name, scale):

@@ -4,96 +4,100 @@ from libc.stdint cimport int64_t
 
 from l0rt.runtime.structs cimport POOLS, l0rt_account, l0rt_arena, l0rt_sum
 
+cdef enum:
+    COUNT = 0                       # the fields of l0rt_sum
+    BYTES = 1
+    REQUESTED = 2                   # inactive split memory was requested by nobody
 
-cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
-    return a if a < b else b
+
+cdef inline int64_t* fields(l0rt_sum* sum) noexcept nogil:
+    return &sum.count
 
 
 cdef void accounts_balance(l0rt_arena* arena, int pool) noexcept nogil:
     """Halve everything between the two."""
     cdef l0rt_account* one = &arena.accounts[pool]
     cdef l0rt_account* other = &arena.accounts[POOLS - 1 - pool]
-    balance_count(arena, one, other, False)
-    balance_bytes(arena, one, other, False)
-    balance_requested(arena, one, other, False)
-    balance_quiet_count(arena, one, other, False)
-    balance_quiet_bytes(arena, one, other, False)
+    cdef int i
+    for i in range(COUNT, REQUESTED + 1):
+        halve(arena, one, other, i)
+    for i in range(COUNT, BYTES + 1):
+        halve_quiet(arena, one, other, i)
+
+
+cdef inline void halve(l0rt_arena* arena, l0rt_account* one, l0rt_account* other, int i) noexcept nogil:
+    cdef int64_t now = fields(&one.limit)[i] - fields(&one.room)[i]
+    cdef int64_t other_now = fields(&other.limit)[i] - fields(&other.room)[i]
+    cdef int64_t left = fields(&arena.limit)[i] - now - other_now
+    cdef int64_t kept = min(left // 2, fields(&other.own_limit)[i] - other_now)
+    grow(one, i, now + min(left - kept, fields(&one.own_limit)[i] - now) - fields(&one.limit)[i])
+    grow(other, i, other_now + kept - fields(&other.limit)[i])
+
+
+cdef inline void halve_quiet(l0rt_arena* arena, l0rt_account* one, l0rt_account* other, int i) noexcept nogil:
+    cdef int64_t now = quiet_now(one, i), other_now = quiet_now(other, i)
+    cdef int64_t left = fields(&arena.quiet_limit)[i] - now - other_now
+    cdef int64_t kept = min(left // 2, fields(&other.own_quiet_limit)[i] - other_now)
+    grow_quiet(one, i, now + min(left - kept, fields(&one.own_quiet_limit)[i] - now) - fields(&one.quiet_limit)[i])
+    grow_quiet(other, i, other_now + kept - fields(&other.quiet_limit)[i])
+
+
+cdef inline int64_t quiet_now(l0rt_account* account, int i) noexcept nogil:
+    return fields(&account.quiet_limit)[i] - quiet_room(account, i)
+
+
+cdef inline int64_t quiet_room(l0rt_account* account, int i) noexcept nogil:
+    return fields(&account.ceiling)[i] - fields(&account.room)[i]
+
+
+cdef inline void grow(l0rt_account* account, int i, int64_t change) noexcept nogil:
+    fields(&account.limit)[i] += change
+    fields(&account.room)[i] += change
+    fields(&account.ceiling)[i] += change       # inactive split is what it was
+
+
+cdef inline void grow_quiet(l0rt_account* account, int i, int64_t change) noexcept nogil:
+    fields(&account.quiet_limit)[i] += change
+    fields(&account.ceiling)[i] += change
 
 
 cdef bint accounts_fit(l0rt_arena* arena, int pool, l0rt_sum need, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    """Make room in ``pool``'s account from what the other has: half of it, or all. False: it takes a census."""
+    """Make room in ``pool``'s account from what the other has. False: it takes a census."""
     cdef l0rt_account* one = &arena.accounts[pool]
     cdef l0rt_account* other = &arena.accounts[POOLS - 1 - pool]
-    cdef int greedy
-    for greedy in range(2):
-        if one.room.count < need.count:
-            balance_count(arena, one, other, greedy)
-        if one.room.bytes < need.bytes:
-            balance_bytes(arena, one, other, greedy)
-        if one.room.requested < need.requested:
-            balance_requested(arena, one, other, greedy)
-        if one.ceiling.count - one.room.count < quiet:
-            balance_quiet_count(arena, one, other, greedy)
-        if one.ceiling.bytes - one.room.bytes < quiet_bytes:
-            balance_quiet_bytes(arena, one, other, greedy)
-    return not account_is_tight(one, need, quiet, quiet_bytes)
+    return (
+        (one.room.count >= need.count or borrow(arena, one, other, COUNT, need.count))
+        and (one.room.bytes >= need.bytes or borrow(arena, one, other, BYTES, need.bytes))
+        and (one.room.requested >= need.requested or borrow(arena, one, other, REQUESTED, need.requested))
+        and (quiet_room(one, COUNT) >= quiet or borrow_quiet(arena, one, other, COUNT, quiet))
+        and (quiet_room(one, BYTES) >= quiet_bytes or borrow_quiet(arena, one, other, BYTES, quiet_bytes))
+    )
 
 
-cdef inline void balance_count(l0rt_arena* arena, l0rt_account* one, l0rt_account* other, bint greedy) noexcept nogil:
-    balance(arena.limit.count, &one.limit.count, &one.room.count, &one.ceiling.count, one.own_limit.count,
-            &other.limit.count, &other.room.count, &other.ceiling.count, other.own_limit.count, greedy)
+cdef inline bint borrow(l0rt_arena* arena, l0rt_account* one, l0rt_account* other, int i, int64_t need) noexcept nogil:
+    cdef int64_t spare = fields(&arena.limit)[i] - fields(&one.limit)[i] - fields(&other.limit)[i]
+    cdef int64_t short = need - fields(&one.room)[i]
+    cdef int64_t loan = loan_of(short, spare + fields(&other.room)[i],
+                                fields(&one.own_limit)[i] - fields(&one.limit)[i])
+    grow(one, i, loan)
+    if loan > spare:
+        grow(other, i, spare - loan)
+    return loan >= short
 
 
-cdef inline void balance_bytes(l0rt_arena* arena, l0rt_account* one, l0rt_account* other, bint greedy) noexcept nogil:
-    balance(arena.limit.bytes, &one.limit.bytes, &one.room.bytes, &one.ceiling.bytes, one.own_limit.bytes,
-            &other.limit.bytes, &other.room.bytes, &other.ceiling.bytes, other.own_limit.bytes, greedy)
+cdef inline bint borrow_quiet(l0rt_arena* arena, l0rt_account* one, l0rt_account* other,
+                              int i, int64_t need) noexcept nogil:
+    cdef int64_t spare = fields(&arena.quiet_limit)[i] - fields(&one.quiet_limit)[i] - fields(&other.quiet_limit)[i]
+    cdef int64_t short = need - quiet_room(one, i)
+    cdef int64_t loan = loan_of(short, spare + quiet_room(other, i),
+                                fields(&one.own_quiet_limit)[i] - fields(&one.quiet_limit)[i])
+    grow_quiet(one, i, loan)
+    if loan > spare:
+        grow_quiet(other, i, spare - loan)
+    return loan >= short
 
 
-cdef inline void balance_requested(l0rt_arena* arena, l0rt_account* one, l0rt_account* other,
-                                   bint greedy) noexcept nogil:
-    cdef int64_t unused = 0         # inactive split memory was requested by nobody
-    balance(arena.limit.requested, &one.limit.requested, &one.room.requested, &unused, one.own_limit.requested,
-            &other.limit.requested, &other.room.requested, &unused, other.own_limit.requested, greedy)
-
-
-cdef inline void balance_quiet_count(l0rt_arena* arena, l0rt_account* one, l0rt_account* other,
-                                     bint greedy) noexcept nogil:
-    balance_quiet(arena.quiet_limit.count, quiet_count(one), &one.quiet_limit.count, &one.ceiling.count,
-                  one.own_quiet_limit.count, quiet_count(other), &other.quiet_limit.count, &other.ceiling.count,
-                  other.own_quiet_limit.count, greedy)
-
-
-cdef inline void balance_quiet_bytes(l0rt_arena* arena, l0rt_account* one, l0rt_account* other,
-                                     bint greedy) noexcept nogil:
-    balance_quiet(arena.quiet_limit.bytes, quiet_bytes(one), &one.quiet_limit.bytes, &one.ceiling.bytes,
-                  one.own_quiet_limit.bytes, quiet_bytes(other), &other.quiet_limit.bytes, &other.ceiling.bytes,
-                  other.own_quiet_limit.bytes, greedy)
-
-
-cdef inline void balance(int64_t together, int64_t* limit, int64_t* room, int64_t* ceiling, int64_t own,
-                         int64_t* other_limit, int64_t* other_room, int64_t* other_ceiling, int64_t other_own,
-                         bint greedy) noexcept nogil:
-    cdef int64_t now = limit[0] - room[0], other_now = other_limit[0] - other_room[0]
-    cdef int64_t left = together - now - other_now
-    cdef int64_t kept = least(0 if greedy else left // 2, other_own - other_now)
-    move(limit, room, ceiling, now + least(left - kept, own - now))
-    move(other_limit, other_room, other_ceiling, other_now + kept)
-
-
-cdef inline void move(int64_t* limit, int64_t* room, int64_t* ceiling, int64_t to) noexcept nogil:
-    cdef int64_t change = to - limit[0]
-    limit[0] += change
-    room[0] += change
-    ceiling[0] += change            # inactive split is what it was
-
-
-cdef inline void balance_quiet(int64_t together, int64_t now, int64_t* limit, int64_t* ceiling, int64_t own,
-                               int64_t other_now, int64_t* other_limit, int64_t* other_ceiling, int64_t other_own,
-                               bint greedy) noexcept nogil:
-    cdef int64_t left = together - now - other_now
-    cdef int64_t kept = least(0 if greedy else left // 2, other_own - other_now)
-    cdef int64_t to = now + least(left - kept, own - now)
-    ceiling[0] += to - limit[0]
-    limit[0] = to
-    other_ceiling[0] += other_now + kept - other_limit[0]
-    other_limit[0] = other_now + kept
+cdef inline int64_t loan_of(int64_t short, int64_t left, int64_t most) noexcept nogil:
+    """What is short or half of what is left, whichever is more, so that it is not asked for often; 0: not enough."""
+    cdef int64_t loan = min(max(short, left >> 1), most)
+    return loan if short <= loan <= left else 0

@@ -1,9 +1,10 @@
 """How a row is defined and measured, without any driver."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
-from l0rt.cli import report
+from l0rt.cli import allocator_rows, replays, report, traces
 from l0rt.cli.rows import ROWS, SMOKE, Budget, Effort, Note, Row, Skip, Work, measure, row
 
 
@@ -138,3 +139,16 @@ def test_budgets(budget, raw, limit):
 )
 def test_times_have_three_digits(ns, text):
     assert report.time_text(ns) == text
+
+
+def test_a_trace_may_stop_fitting_into_its_limit(monkeypatch):
+    answers = iter([5e6, None])
+
+    @contextmanager
+    def elsewhere(name, scale):
+        yield lambda method, n: next(answers)
+
+    monkeypatch.setattr(replays, "elsewhere", elsewhere)
+    lab = SimpleNamespace(memory=1 << 50)
+    result = measure(made(lambda lab: allocator_rows.limited(lab, traces.NAMES[0], 1)), lab, SMOKE)
+    assert result.skipped == "does not fit into 1.1 times its peak here", result
