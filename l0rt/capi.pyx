@@ -258,28 +258,25 @@ cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil:
     return answer(status if status != 0 else pointer_free(ptr), ptr)
 
 
-cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil:
+ctypedef int (*use_function)(l0rt_block*, void*) noexcept nogil
+
+
+cdef int use_with(use_function function, void* ptr, l0rt_stream* stream) except -1 nogil:
     cdef l0rt_block* block
     if ptr == NULL:
         return 0
     if stream == NULL:
         refuse_null(b"a stream")
     block = block_find(ptr)
-    if block == NULL:
-        return answer(L0RT_INVALID_POINTER, ptr)
-    return answer(block_use(block, stream), ptr)
+    return answer(L0RT_INVALID_POINTER if block == NULL else function(block, stream), ptr)
+
+
+cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil:
+    return use_with(block_use, ptr, stream)
 
 
 cdef int l0rt_record_use(void* ptr, l0rt_stream* stream) except -1 nogil:
-    cdef l0rt_block* block
-    if ptr == NULL:
-        return 0
-    if stream == NULL:
-        refuse_null(b"a stream")
-    block = block_find(ptr)
-    if block == NULL:
-        return answer(L0RT_INVALID_POINTER, ptr)
-    return answer(block_mark(block, stream), ptr)
+    return use_with(block_mark, ptr, stream)
 
 
 cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_stream* stream) except -1 nogil:
