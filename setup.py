@@ -23,7 +23,8 @@ runtime.arguments runtime.shared runtime.lazy runtime.watch runtime.devices runt
 runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
 runtime.current runtime.event runtime.device_memory runtime.routes
 runtime.plugged runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator
-runtime.staging runtime.pinned runtime.stream runtime.guard runtime.facade runtime.generator runtime.guardtable
+runtime.staging runtime.pinned runtime.rawmemory runtime.stream runtime.guard runtime.facade runtime.generator
+ runtime.guardtable
 buffer capi
 cli.reference cli.loops
 """.split()

@@ -12,7 +12,7 @@ cdef extern from "Python.h":
 from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view
 from l0rt.runtime.current cimport current_stream, thread_peek
-from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
+from l0rt.runtime.device_allocator cimport malloc_slow, raise_status, shared_take
 from l0rt.runtime.device_memory cimport block_let_go
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.host_allocator cimport host_malloc
@@ -23,7 +23,7 @@ from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.pinned cimport copy_pinned
 from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport fill_host
-from l0rt.runtime.shared cimport shared_free, shared_malloc
+from l0rt.runtime.shared cimport shared_free
 from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.runtime.watch cimport (
@@ -363,7 +363,7 @@ cdef Buffer empty_slow(size_t size, device, Lane stream, str kind):
         fill_host(block.ptr, block.size)
         return new_buffer(size, on, on.device, HOST, block)
     made = new_buffer(size, on, on.device, SHARED, NULL)
-    made.pointer = shared_malloc(on.device, size)
+    made.pointer = shared_take(on.device, size)
     fill_host(made.pointer, size)
     note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
     return made

@@ -11,9 +11,11 @@ from l0rt.memorytable import nested as _nested
 from l0rt.memorytable import table as _table
 from l0rt.runtime import device_allocator as _device
 from l0rt.runtime import host_allocator as _host
+from l0rt.runtime import rawmemory as _raw
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
+from l0rt.runtime.observers import attach_observer as _attach_observer
 from l0rt.runtime.pinned import Registration, is_pinned, register
 from l0rt.runtime.plugged import PluggableAllocator
 from l0rt.runtime.pools import MemPool, change_current_allocator, use_mem_pool
@@ -22,6 +24,7 @@ from l0rt.runtime.pools import pointer_info as _pointer_info
 from l0rt.runtime.pools import pool_of as _pool_of
 from l0rt.runtime.pools import record_use as _record_use
 from l0rt.runtime.pools import segments as _segments
+from l0rt.runtime.pools import trim_pools as _trim
 
 __all__ = [
     "MemPool",
@@ -29,6 +32,9 @@ __all__ = [
     "Registration",
     "XPUPluggableAllocator",
     "attach_oom_observer",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "caching_allocator_enable",
     "change_current_allocator",
     "empty_cache",
     "empty_host_cache",
@@ -88,14 +94,16 @@ def _opened():
 
 
 def empty_cache(device=None, *, stream=None, pool=None):
-    """Give cached device memory that no allocation uses back to the driver: on every device, private pools' too, or
-    of one device, one stream or one `MemPool`."""
+    """Give cached device memory that no allocation uses back to the driver: on every device and of private pools, too.
+
+    Or what one ``device``, one ``stream`` or one ``pool``, a `MemPool`, has of it, or a stream in a pool.
+    """
     if not _opened():
         return
-    if pool is not None:
-        pool.empty_cache()
+    if stream is None and pool is None:
+        _device.empty_cache(device)
     else:
-        _device.empty_cache(device, stream)
+        _trim(device, stream, pool)
 
 
 def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
@@ -112,6 +120,8 @@ def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
         return []
     if mempool_id == (0, 0):
         return [segment for segment in _segments(None, device) if segment["segment_pool_id"] == mempool_id]
+    if device is not None:
+        device = _index_of(device)
     pool = _pool_of(mempool_id) if isinstance(mempool_id, tuple) else mempool_id
     return [] if mempool_id is not None and pool is None else _segments(pool, device)
 
@@ -124,10 +134,31 @@ def _check_id(mempool_id):
 def attach_oom_observer(observer):
     """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return a function that detaches it.
 
-    No lock is held: it may allocate, free and look. If it returns True, the allocation is tried again. For pinned
-    memory ``device`` is -1, and the last two are the machine's memory: all of it, and what is free.
+    No lock is held: it may allocate, free and look; what it fails to allocate is not told. If it returns True, the
+    allocation is tried again; if it raises, that takes the place of the OutOfMemoryError. For pinned memory ``device``
+    is -1, and the last two are the machine's memory: all of it, and what is free.
     """
-    return _device.attach_observer(observer)
+    return _attach_observer(observer)
+
+
+def caching_allocator_alloc(size, device=None, stream=None):
+    """Allocate ``size`` bytes in the order of ``stream`` or ``device``'s current one; return the address, 0 for 0 bytes.
+
+    Nothing owns it: `caching_allocator_delete` frees it. OutOfMemoryError as for `l0rt.empty`.
+    """
+    return _raw.malloc(size, device, stream)
+
+
+def caching_allocator_delete(mem_ptr):
+    """Free what `caching_allocator_alloc` returned; 0 is harmless. InvalidArgumentError for any other address."""
+    _raw.free(_address(mem_ptr))
+
+
+def caching_allocator_enable(value=True):
+    """Cache memory from now on, or with False take each allocation from the driver and give it back when freed."""
+    if not isinstance(value, bool):
+        raise TypeError(f"caching_allocator_enable() takes a bool, not {type(value).__name__}")
+    _config.set("no_memory_caching", "0" if value else "1")
 
 
 def empty_host_cache():
@@ -237,10 +268,11 @@ def record_use(buffer, stream=None):
 
 def recommended_max_memory(device=None):
     """Return how many bytes it is wise to use of ``device``: what is free or ours already, less a twentieth of all,
-    which other work and the driver itself need."""
+    which other work and the driver itself need, and no more than the limit."""
     index = _index_of(device)
     free, total, _ = _device.memory_info(index)
-    return max(0, min(total, free + _device.memory_reserved(index)) - total // 20)
+    wise = max(0, min(total, free + _device.memory_reserved(index)) - total // 20)
+    return min(wise, _device.get_limit(index) or wise)
 
 
 def memory_info(device=None, /):
@@ -276,7 +308,7 @@ def _retune():
     _host.retune()
 
 
-_config.on_change(_retune, {"alloc_conf", *_allocconf.KEYS})
+_config.on_change(_retune, {"alloc_conf", "no_memory_caching", *_allocconf.KEYS})
 
 
 def get_allocator_backend():
@@ -285,7 +317,8 @@ def get_allocator_backend():
 
 
 def set_memory_limit(limit, device=None):
-    """Let the allocator reserve at most ``limit`` bytes of ``device``; None for no limit."""
+    """Let the allocator reserve at most ``limit`` bytes of ``device``; None: what the configuration says, which is no
+    limit by default. Holds until it is set again, whatever the configuration becomes."""
     _device.set_limit(limit, device)
 
 

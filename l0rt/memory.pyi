@@ -1,12 +1,14 @@
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from typing_extensions import Self
 
 from l0rt.allocconf import AllocConf
 from l0rt.runtime.naming import _Device
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _Alloc: TypeAlias = int | Callable[[int, int, int], int | None]
 _Free: TypeAlias = int | Callable[[int, int, int, int], object]
 
@@ -14,6 +16,9 @@ def empty_cache(device: _Device = None, *, stream: Any = None, pool: MemPool | N
 def memory_snapshot(
     mempool_id: MemPool | tuple[int, int] | None = None, include_traces: bool = True, *, device: _Device = None
 ) -> list[dict[str, Any]]: ...
+def caching_allocator_alloc(size: int, device: _Device = None, stream: Any = None) -> int: ...
+def caching_allocator_delete(mem_ptr: int) -> None: ...
+def caching_allocator_enable(value: bool = True) -> None: ...
 def attach_oom_observer(observer: Callable[[int, int, int, int], object]) -> Callable[[], None]: ...
 
 class PluggableAllocator:
@@ -51,6 +56,7 @@ class use_mem_pool:
     def __new__(cls, pool: MemPool, device: _Device = None) -> use_mem_pool: ...
     def __enter__(self) -> MemPool: ...
     def __exit__(self, *error: object) -> None: ...
+    def __call__(self, function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
 
 class Registration:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...

@@ -11,6 +11,7 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int pool) noexcept nog
 # Bytes that an arena of this pool (NULL: the default one) may still reserve; less than 0 where a limit has come down.
 cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
 cdef int64_t owner_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
+cdef int64_t heap_private_bytes(l0rt_heap* heap) noexcept nogil
 cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil
 cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil
 cdef void census_oom(l0rt_heap* heap, bint by_limit) noexcept nogil

@@ -18,7 +18,7 @@ from l0rt.runtime.atomics cimport (
     spin_unlock,
     store_i64,
 )
-from l0rt.runtime.shares cimport shares_copy, shares_reset_accumulated, shares_reset_peak, stat_move
+from l0rt.runtime.shares cimport shares_copy, shares_reserved, shares_reset_accumulated, shares_reset_peak, stat_move
 from l0rt.runtime.structs cimport (
     LARGE,
     POOLS,
@@ -221,6 +221,14 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexce
             arena.accounts[pool].seen = moves(&arena.accounts[pool])
         accounts_balance(arena, eager_pool)
         arena = arena.next
+
+
+cdef int64_t heap_private_bytes(l0rt_heap* heap) noexcept nogil:
+    """What private pools have reserved."""
+    mutex_lock(&heap.census)
+    cdef int64_t bytes = shares_reserved(heap)
+    mutex_unlock(&heap.census)
+    return bytes
 
 
 cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil:

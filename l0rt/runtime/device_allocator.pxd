@@ -9,6 +9,7 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil
 cdef void trim(int index, l0rt_stream* stream, l0rt_owner* owner) noexcept nogil
 # Everything that a cached block cannot answer; never with the GIL held. `nbytes` is not 0.
 cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil
+cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL
 # Of the device that Python names; 0 before anything was allocated.
 cdef int64_t allocated_bytes(device) except -1
 cdef int64_t reserved_bytes(device) except -1

@@ -8,6 +8,7 @@ from l0rt.runtime.allocator cimport tuning_of
 from l0rt.runtime.census cimport (
     census_oom,
     heap_allocated_bytes,
+    heap_private_bytes,
     heap_reset_accumulated,
     heap_reset_peak,
     heap_stats,
@@ -24,13 +25,13 @@ from l0rt.runtime.heap cimport (
     heap_trim,
     heap_tune,
 )
-from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.plugged cimport current_source, raise_failure
 from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport at_hand, fill_block, filling, set_filling
 from l0rt.runtime.streampool cimport device_synchronize
+from l0rt.runtime.shared cimport shared_malloc
 from l0rt.runtime.stats cimport stats_of_heap
 from l0rt.runtime.structs cimport *
 from l0rt.runtime.waits cimport refuse
@@ -38,9 +39,10 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 
 from l0rt import config
-from l0rt.errors import InvalidArgumentError, OutOfMemoryError
+from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
 from l0rt.runtime.devices import lazy, memory_on_card
 from l0rt.runtime.lazy import MEMORY, on_exit
+from l0rt.runtime.observers import ask, asked
 from l0rt.ze.status import error_of
 
 cdef LazyInit xpu = lazy     # typed: whether it is ready costs no look-up
@@ -69,13 +71,13 @@ cdef int make_heap(l0rt_device* device) except -1:
 
 
 cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
-    """Let the heap behave as the configuration says, which has a limit only where it is not all of the memory."""
+    """Let the heap behave as the configuration says."""
     cdef l0rt_tuning tuning
     conf = config.alloc_conf()
     tuning_of(conf, 1 if config.get("no_memory_caching") or heap.source != NULL else 0, &tuning)
-    if conf.per_process_memory_fraction < 1:
-        heap_set_limit(heap, max(1, int(conf.per_process_memory_fraction * device.info.total_memory)))
+    cdef uint64_t limit = limit_of(device)
     with nogil:
+        heap_set_limit(heap, limit)
         heap_tune(heap, &tuning)
     return set_filling(conf.fill_uninitialized)
 
@@ -87,6 +89,17 @@ def retune():
     for i in range(device_total()):
         if device_record(i).heap != NULL:
             tune(<l0rt_heap*>device_record(i).heap, device_record(i))
+
+
+_limits = {}    # by the device's index, in bytes: what `set_limit` was told
+
+
+cdef uint64_t limit_of(l0rt_device* device) except 0:
+    """What `set_limit` was told, or else the configuration's, which has one where it is not all of the memory."""
+    if device.index in _limits:
+        return _limits[device.index]
+    fraction = config.alloc_conf().per_process_memory_fraction
+    return UINT64_MAX if fraction >= 1 else max(1, int(fraction * device.info.total_memory))
 
 
 cdef l0rt_owner* routed(int device) noexcept nogil:
@@ -138,7 +151,27 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
     return block
 
 
-_observers = []
+cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL:
+    """Shared memory, which is not cached. What is cached goes back to the driver before there is none."""
+    while True:
+        for attempt in range(2):
+            try:
+                return shared_malloc(device, nbytes)
+            except L0Error as error:
+                if error.code is None or not device_ops.is_oom(error.code[1]):
+                    raise
+                refused = error
+            if attempt == 0:
+                gc.collect()
+                empty_cache(device.index)
+        free, total, source = free_memory(device.index)
+        if not asked(device.index, nbytes, total, free):
+            raise OutOfMemoryError(
+                f"XPU out of memory. Tried to allocate {size_text(nbytes)} that the host shares. GPU {device.index} has a "
+                f"total capacity of {size_text(total)}: free {size_text(free)} ({source}). The driver answered "
+                f"{refused.code[0]}.", refused.code)
+
+
 _pools = {}     # by the address of their owner: functions that return those pools that observe themselves
 
 
@@ -147,17 +180,10 @@ cdef bint ask_observers(l0rt_device* device, l0rt_owner* owner, size_t nbytes) e
     worth it."""
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
     pool = _pools[<size_t>owner]() if <size_t>owner in _pools else None
-    if pool is not None and pool.on_oom(nbytes) is True:
+    if pool is not None and ask([pool.on_oom], nbytes):
         return True
-    if not _observers:
-        return False
     free, total, _ = free_memory(device.index)
     return asked(device.index, nbytes, min(total, heap.limit), free)
-
-
-def asked(device, nbytes, allowed, free):
-    """Tell every observer; return whether one has made room."""
-    return any([observer(device, nbytes, allowed, free) is True for observer in list(_observers)])
 
 
 def attach_pool(size_t owner, pool):
@@ -166,14 +192,6 @@ def attach_pool(size_t owner, pool):
         _pools.pop(owner, None)
     else:
         _pools[owner] = pool
-
-
-def attach_observer(observer):
-    """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return what detaches it."""
-    if not callable(observer):
-        raise TypeError(f"an observer is a function of four arguments, not {type(observer).__name__}")
-    _observers.append(observer)
-    return lambda: _observers.remove(observer) if observer in _observers else None
 
 
 cdef int raise_status(int status, const void* ptr) except -1 nogil:
@@ -218,6 +236,8 @@ cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except
     reserved = stats.reserved_bytes.all.current
     free, total, source = free_memory(device.index)
     limit = "none" if heap.limit == UINT64_MAX else size_text(heap.limit)
+    private = heap_private_bytes(heap)
+    pools = f" (private pools reserve {size_text(private)})" if private else ""
     if owner != NULL and owner.limit not in (0, UINT64_MAX):
         limit += f", of its pool {size_text(owner.limit)}"
     hint = (" With backend:async no allocation waits: what streams still use is there after `synchronize`."
@@ -226,7 +246,7 @@ cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except
         f"XPU out of memory. Tried to allocate {size_text(nbytes)}. GPU {device.index} has a total capacity of "
         f"{size_text(total)}: requested {size_text(nbytes)}, free {size_text(free)} ({source}), "
         f"allocated {size_text(allocated)}, waiting for other streams {size_text(pending)}, "
-        f"cached {size_text(reserved - allocated - pending)}, limit {limit}. "
+        f"cached {size_text(reserved - allocated - pending)}{pools}, limit {limit}. "
         "Please use `empty_cache` to release all unoccupied cached memory, free buffers that are no longer needed, "
         f"or raise the limit.{hint}", ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
 
@@ -315,24 +335,29 @@ def reset_accumulated_stats(device=None):
 
 
 def set_limit(limit, device=None):
-    """Let ``device`` reserve at most ``limit`` bytes, None: as much as there is."""
-    cdef uint64_t bytes = UINT64_MAX
+    """Let ``device`` reserve at most ``limit`` bytes, None: as much as the configuration says."""
+    cdef uint64_t bytes
     if limit is not None:
         if not isinstance(limit, int) or isinstance(limit, bool):
             raise TypeError(f"a memory limit is an int of bytes or None, not {type(limit).__name__}")
         if not 0 < limit < UINT64_MAX:
-            raise ValueError(f"a memory limit must be positive, got {limit}")
-        bytes = limit
+            raise ValueError(f"a memory limit is from 1 to 2**64 - 2 bytes, not {limit}")
     cdef l0rt_device* record = device_at(index_of(device, current_device(), lazy.device_type))
     cdef l0rt_heap* heap = device_heap(record)
+    if limit is not None:
+        _limits[record.index] = limit
+    else:
+        _limits.pop(record.index, None)
+    bytes = limit_of(record)
     with nogil:
         heap_set_limit(heap, bytes)
 
 
 def get_limit(device=None):
     """Return the limit of ``device`` in bytes, None if there is none."""
-    cdef l0rt_heap* heap = heap_of(device)
-    return None if heap == NULL or heap.limit == UINT64_MAX else heap.limit
+    lazy.init()
+    cdef uint64_t limit = limit_of(device_at(index_of(device, current_device(), lazy.device_type)))
+    return None if limit == UINT64_MAX else limit
 
 
 cdef void trim(int index, l0rt_stream* stream, l0rt_owner* owner) noexcept nogil:
@@ -341,14 +366,10 @@ cdef void trim(int index, l0rt_stream* stream, l0rt_owner* owner) noexcept nogil
         heap_trim(heap, stream, owner, True)
 
 
-def empty_cache(device=None, Lane stream=None):
-    """Give memory that no allocation uses back to the driver, of one device or stream, or on every device."""
+def empty_cache(device=None):
+    """Give memory that no allocation uses back to the driver, of one device or on every device."""
     cdef l0rt_heap* heap
     cdef int i, only = -1
-    if stream is not None:
-        with nogil:
-            trim(stream.ptr.device.index, stream.ptr, NULL)
-        return
     if device is not None:
         only = index_of(device, current_device(), lazy.device_type)
         device_at(only)

@@ -36,9 +36,10 @@ from l0rt.ze.api cimport ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
 
 from l0rt import config
 from l0rt.errors import OutOfMemoryError
-from l0rt.runtime.device_allocator import asked, size_text
+from l0rt.runtime.device_allocator import size_text
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import MEMORY, on_exit
+from l0rt.runtime.observers import asked
 from l0rt.runtime.reaper import reaper_end
 
 cdef enum:

@@ -1,5 +1,7 @@
 """Private pools of device memory, and which of them a thread allocates from."""
 
+from functools import wraps
+
 from _weakref import ref
 
 from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
@@ -203,6 +205,37 @@ cdef class use_mem_pool:
         free(route)
         self.pool.users -= 1
         routes_change(-1)
+
+
+    def __call__(self, function):
+        """Return ``function`` as one that allocates from the pool."""
+        if not callable(function):
+            raise TypeError(f"use_mem_pool wraps functions, not {type(function).__name__}")
+
+        @wraps(function)
+        def within(*args, **kwargs):
+            with use_mem_pool(self.pool, None if self.device < 0 else self.device):
+                return function(*args, **kwargs)
+        return within
+
+
+def trim_pools(device=None, Lane stream=None, MemPool pool=None):
+    """Give back what one stream, one pool, or one stream in one pool has cached, on one device or all."""
+    cdef int i, only = -1
+    cdef l0rt_owner* owner
+    if device is not None:
+        only = index_or_current(device)
+    if stream is not None:
+        if only >= 0 and only != stream.ptr.device.index:
+            raise ValueError(f"device {only} is not the stream's device, {stream.ptr.device.index}")
+        only = stream.ptr.device.index
+    pools = [pool] if pool is not None else [None, *filter(None, [living() for living in list(_living.values())])]
+    for each in pools:
+        owner = NULL if each is None else (<MemPool>each).owner
+        for i in range(device_total()):
+            if only < 0 or i == only:
+                with nogil:
+                    trim(i, NULL if stream is None else stream.ptr, owner)
 
 
 def change_current_allocator(PluggableAllocator allocator not None):

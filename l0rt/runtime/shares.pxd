@@ -7,6 +7,7 @@ from l0rt.runtime.structs cimport l0rt_heap, l0rt_owner, l0rt_share, l0rt_stat
 cdef l0rt_share* share_of(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
 cdef void shares_reset_peak(l0rt_heap* heap) noexcept nogil
 cdef void shares_reset_accumulated(l0rt_heap* heap) noexcept nogil
+cdef int64_t shares_reserved(l0rt_heap* heap) noexcept nogil
 cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcept nogil
 
 

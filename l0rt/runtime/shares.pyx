@@ -89,6 +89,15 @@ cdef void shares_reset_accumulated(l0rt_heap* heap) noexcept nogil:
         share = share.next
 
 
+cdef int64_t shares_reserved(l0rt_heap* heap) noexcept nogil:
+    cdef l0rt_share* share = heap.shares
+    cdef int64_t bytes = 0
+    while share != NULL:
+        bytes += share.reserved.all.current
+        share = share.next
+    return bytes
+
+
 cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcept nogil:
     """Write at most ``room`` shares, counted since the last reset, and return how many there are."""
     cdef l0rt_share* share = heap.shares

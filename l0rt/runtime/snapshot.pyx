@@ -8,6 +8,7 @@ from l0rt.runtime.structs cimport (
     HOLE,
     LIVE,
     PENDING,
+    SOLE,
     l0rt_arena,
     l0rt_block,
     l0rt_segment,
@@ -62,7 +63,7 @@ cdef inline void describe(l0rt_block* block, l0rt_block* start, l0rt_block_info*
     info.is_expandable = block.segment.granules != NULL
     info.address = <uintptr_t>block.ptr
     info.size = block.size
-    info.requested = block.requested if LIVE <= block.state <= PENDING else 0
+    info.requested = block.requested if LIVE <= block.state <= PENDING or block.state == SOLE else 0
     info.owner = block.arena.owner
     info.stream = block.arena.stream
     info.state = block.state

@@ -340,3 +340,51 @@ def test_a_pool_sleeps_on_every_device():
         buffer.free()
     for i in range(2):
         acc.synchronize(i)
+
+
+def test_a_cache_is_emptied_of_one_stream_in_every_pool_or_in_one():
+    pool, stream = MemPool(), acc.Stream()
+    held = lambda: sum(segment["total_size"] for segment in pool.snapshot())  # noqa: E731
+    with use_mem_pool(pool):
+        l0rt.empty(40 * MIB, stream=stream).free()
+        l0rt.empty(40 * MIB).free()
+    assert held() >= 80 * MIB
+    memory.empty_cache(stream=stream)
+    assert 40 * MIB <= held() < 80 * MIB
+    memory.empty_cache(stream=stream, pool=pool)
+    assert held() >= 40 * MIB
+    memory.empty_cache(stream=acc.current_stream(), pool=pool)
+    assert held() == 0
+
+
+@pytest.mark.needs_two_devices
+def test_a_cache_is_emptied_of_a_pool_on_one_device():
+    pool = MemPool()
+    with use_mem_pool(pool):
+        for device in range(2):
+            l0rt.empty(40 * MIB, device=device).free()
+    memory.empty_cache(1, pool=pool)
+    assert {segment["device"] for segment in pool.snapshot()} == {0}
+    memory.empty_cache(pool=pool)
+    assert pool.snapshot() == []
+    with pytest.raises(ValueError, match="device 1 is not the stream's device, 0"):
+        memory.empty_cache(1, stream=acc.current_stream(0))
+    with pytest.raises(TypeError, match="pool"):
+        memory.empty_cache(pool=pool.id)
+
+
+def test_a_function_allocates_from_the_pool():
+    pool = MemPool()
+
+    @use_mem_pool(pool)
+    def made(nbytes):
+        """Make it."""
+        return l0rt.empty(nbytes), pool.use_count()
+
+    buffer, count = made(4096)
+    assert count == 2 and pool.use_count() == 1
+    assert [segment["allocated_size"] for segment in pool.snapshot()] == [4096]
+    assert (made.__name__, made.__doc__) == ("made", "Make it.")
+    with pytest.raises(TypeError, match="wraps functions"):
+        use_mem_pool(pool)(3)
+    buffer.free()

@@ -1,0 +1,31 @@
+"""Who is asked before an allocation fails, and may make room."""
+
+from _thread import get_ident
+
+_observers = []
+_asking = set()  # threads whose observers are being asked
+
+
+def attach_observer(observer):
+    """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return what detaches it."""
+    if not callable(observer):
+        raise TypeError(f"an observer is a function of four arguments, not {type(observer).__name__}")
+    _observers.append(observer)
+    return lambda: _observers.remove(observer) if observer in _observers else None
+
+
+def asked(*what):
+    """Tell every observer; return whether one has made room."""
+    return ask(_observers, *what)
+
+
+def ask(observers, *what):
+    """Tell these observers; return whether one has made room. What fails while they are asked is not told them, too."""
+    thread = get_ident()
+    if thread in _asking or not observers:
+        return False
+    _asking.add(thread)
+    try:
+        return any([observer(*what) is True for observer in list(observers)])
+    finally:
+        _asking.discard(thread)

@@ -1,0 +1,80 @@
+"""Memory by its address, and memory that is not cached."""
+
+import l0rt
+import l0rt.accelerator as acc
+import pytest
+from l0rt import memory
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def caches_again():
+    yield
+    memory.caching_allocator_enable()
+
+
+def test_what_nothing_owns_is_freed_by_its_address():
+    stream, before = acc.Stream(), acc.memory_allocated()
+    address = memory.caching_allocator_alloc(1000, stream=stream)
+    info = memory.pointer_info(address)
+    assert (info["base"], info["requested"], info["stream"]) == (address, 1000, stream.stream_id)
+    assert acc.memory_allocated() == before + 1024
+    memory.caching_allocator_delete(address)
+    assert acc.memory_allocated() == before
+    with pytest.raises(l0rt.InvalidArgumentError, match="was freed already|is not the start"):
+        memory.caching_allocator_delete(address)
+    assert memory.caching_allocator_alloc(0) == 0
+    memory.caching_allocator_delete(0)
+
+
+def test_it_comes_from_the_pool_that_the_thread_is_in():
+    pool = memory.MemPool()
+    with memory.use_mem_pool(pool):
+        address = memory.caching_allocator_alloc(4096)
+    assert [block["requested_size"] for s in pool.snapshot() for block in s["blocks"] if block["requested_size"]] == [4096]
+    memory.caching_allocator_delete(address)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [((-1,), ValueError), ((None,), TypeError), (("4",), TypeError), ((1.5,), TypeError), ((1 << 63,), ValueError),
+     ((5, 99), IndexError), ((5, "cpu"), (ValueError, RuntimeError)), ((5, None, 7), TypeError)],
+)  # fmt: skip
+def test_wrong_requests(arguments, error):
+    with pytest.raises(error):
+        memory.caching_allocator_alloc(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("address", "error"),
+    [(-1, ValueError), (1 << 64, ValueError), (None, TypeError), (True, TypeError), (5, l0rt.InvalidArgumentError)],
+)
+def test_wrong_addresses(address, error):
+    with pytest.raises(error):
+        memory.caching_allocator_delete(address)
+
+
+@pytest.mark.needs_two_devices
+def test_the_stream_is_the_device_s():
+    with pytest.raises(ValueError, match="device 1 is not the stream's device, 0"):
+        memory.caching_allocator_alloc(5, 1, acc.current_stream(0))
+
+
+def test_caching_ends_and_begins_at_any_time():
+    acc.empty_cache()
+    before, kept = acc.memory_reserved(), l0rt.empty(3 * MIB)
+    memory.caching_allocator_enable(False)
+    held, uncached = acc.memory_reserved(), l0rt.empty(5 * MIB + 5)
+    blocks = [block for segment in memory.memory_snapshot() for block in segment["blocks"]]
+    assert 5 * MIB + 5 in [block["requested_size"] for block in blocks]
+    uncached.free()
+    assert acc.memory_reserved() == held
+    memory.caching_allocator_enable()
+    kept.free()
+    l0rt.empty(5 * MIB).free()
+    assert acc.memory_reserved() >= held
+    acc.empty_cache()
+    assert acc.memory_reserved() == before
+    with pytest.raises(TypeError, match="takes a bool"):
+        memory.caching_allocator_enable(1)
