@@ -142,9 +142,9 @@ def attach_oom_observer(observer):
 
 
 def caching_allocator_alloc(size, device=None, stream=None):
-    """Allocate ``size`` bytes in the order of ``stream`` or ``device``'s current one; return the address, 0 for 0 bytes.
+    """Allocate ``size`` bytes in the order of ``stream`` or ``device``'s current one; return their address.
 
-    Nothing owns it: `caching_allocator_delete` frees it. OutOfMemoryError as for `l0rt.empty`.
+    0 for 0 bytes. Nothing owns them: `caching_allocator_delete` frees them. OutOfMemoryError as for `l0rt.empty`.
     """
     return _raw.malloc(size, device, stream)
 

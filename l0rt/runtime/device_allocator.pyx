@@ -167,8 +167,8 @@ cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL:
         free, total, source = free_memory(device.index)
         if not asked(device.index, nbytes, total, free):
             raise OutOfMemoryError(
-                f"XPU out of memory. Tried to allocate {size_text(nbytes)} that the host shares. GPU {device.index} has a "
-                f"total capacity of {size_text(total)}: free {size_text(free)} ({source}). The driver answered "
+                f"XPU out of memory. Tried to allocate {size_text(nbytes)} that the host shares. GPU {device.index} "
+                f"has a total capacity of {size_text(total)}: free {size_text(free)} ({source}). The driver answered "
                 f"{refused.code[0]}.", refused.code)
 
 

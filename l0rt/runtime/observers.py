@@ -26,6 +26,7 @@ def ask(observers, *what):
         return False
     _asking.add(thread)
     try:
-        return any([observer(*what) is True for observer in list(observers)])
+        made_room = [observer(*what) is True for observer in list(observers)]
+        return any(made_room)
     finally:
         _asking.discard(thread)

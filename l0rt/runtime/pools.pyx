@@ -206,7 +206,6 @@ cdef class use_mem_pool:
         self.pool.users -= 1
         routes_change(-1)
 
-
     def __call__(self, function):
         """Return ``function`` as one that allocates from the pool."""
         if not callable(function):

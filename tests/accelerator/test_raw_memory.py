@@ -32,7 +32,7 @@ def test_it_comes_from_the_pool_that_the_thread_is_in():
     pool = memory.MemPool()
     with memory.use_mem_pool(pool):
         address = memory.caching_allocator_alloc(4096)
-    assert [block["requested_size"] for s in pool.snapshot() for block in s["blocks"] if block["requested_size"]] == [4096]
+    assert [segment["requested_size"] for segment in pool.snapshot()] == [4096]
     memory.caching_allocator_delete(address)
 
 

@@ -382,7 +382,7 @@ def test_a_function_allocates_from_the_pool():
         return l0rt.empty(nbytes), pool.use_count()
 
     buffer, count = made(4096)
-    assert count == 2 and pool.use_count() == 1
+    assert (count, pool.use_count()) == (2, 1)
     assert [segment["allocated_size"] for segment in pool.snapshot()] == [4096]
     assert (made.__name__, made.__doc__) == ("made", "Make it.")
     with pytest.raises(TypeError, match="wraps functions"):
