@@ -41,7 +41,7 @@ GOES_ON = {
     "zeContextMakeMemoryResident",  # a driver that cannot is trusted
     "zeCommandListCreateImmediate", "zeCommandListHostSynchronize", "zeEventPoolCreate", "zeVirtualMemReserve",
     "zeVirtualMemMap", "zePhysicalMemCreate",  # found out by trying: there are fallbacks
-    "zeMemAllocDevice", "zeMemAllocHost",  # once more, when the cache is empty
+    "zeMemAllocDevice", "zeMemAllocHost", "zeMemAllocShared",  # once more, when the cache is empty
     "zeEventHostReset",  # another event
     "zeEventHostSynchronize", "zeEventQueryStatus",  # once more
     "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier",  # behind the last use of a block: once more
