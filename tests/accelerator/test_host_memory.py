@@ -303,3 +303,8 @@ until(lambda: active() == 0)
 until(lambda: memory.host_memory_stats()["allocated_bytes.current"] <= 4 * MIB)
 """)
     assert time.monotonic() - start < 60
+
+
+def test_nested_statistics_have_no_pools():
+    l0rt.empty(4096, kind="host").free()
+    assert set(memory.host_memory_stats_as_nested_dict()) == {key.split(".")[0] for key in memory.host_memory_stats()}
