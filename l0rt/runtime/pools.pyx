@@ -24,7 +24,7 @@ from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
 
-from l0rt.errors import UnsupportedError
+from l0rt.errors import InvalidArgumentError, UnsupportedError
 from l0rt.runtime.device_allocator import attach_pool
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.plugged import set_current
@@ -287,11 +287,14 @@ def record_use(size_t ptr, Lane stream=None):
     """A stream, or the current one, has used the allocation around an address: see `Buffer.record_use`."""
     cdef l0rt_block* block = block_find(<void*>ptr)
     cdef l0rt_stream* on
-    cdef int status = L0RT_INVALID_POINTER
-    if block != NULL:
-        on = stream.ptr if stream is not None else current_stream(-1)
-        with nogil:
-            status = block_mark(block, on)
+    cdef int status
+    if block == NULL:
+        if shared_find(ptr) != NULL:    # the driver waits for who uses it
+            return
+        raise InvalidArgumentError(f"invalid device pointer: {ptr:#x} is in no allocation of l0rt")
+    on = stream.ptr if stream is not None else current_stream(-1)
+    with nogil:
+        status = block_mark(block, on)
     if status != L0RT_OK:
         raise_status(status, <void*>ptr)
 

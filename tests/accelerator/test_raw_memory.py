@@ -78,3 +78,10 @@ def test_caching_ends_and_begins_at_any_time():
     assert acc.memory_reserved() == before
     with pytest.raises(TypeError, match="takes a bool"):
         memory.caching_allocator_enable(1)
+
+
+def test_a_use_of_shared_memory_is_told_by_its_address_too():
+    shared = l0rt.empty(4096, kind="shared")
+    memory.record_use(shared.ptr + 5, acc.Stream())
+    with pytest.raises(l0rt.InvalidArgumentError, match="0x5 is in no allocation"):
+        memory.record_use(5)
