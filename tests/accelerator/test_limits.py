@@ -13,7 +13,6 @@ FRACTION = "xpu.allocator.per_process_memory_fraction"
 def none_is_left():
     acc.empty_cache()
     yield
-    memory.set_alloc_conf("")
     memory.set_memory_limit(None)
     acc.empty_cache()
 
@@ -32,14 +31,15 @@ def test_a_configured_limit_goes_with_its_configuration():
 
 
 def test_a_limit_that_was_set_outlives_what_is_configured():
-    memory.set_alloc_conf("per_process_memory_fraction:0.5")
-    memory.set_memory_limit(64 * MIB)
-    memory.set_alloc_conf("per_process_memory_fraction:0.25,expandable_segments:False")
-    assert memory.get_memory_limit() == 64 * MIB
-    with pytest.raises(l0rt.OutOfMemoryError):
-        l0rt.empty(65 * MIB)
-    memory.set_memory_limit(None)
-    assert memory.get_memory_limit() == total() // 4
+    with config.patch({FRACTION: "0.5"}):
+        memory.set_memory_limit(64 * MIB)
+        with config.patch({FRACTION: "0.25"}):
+            assert memory.get_memory_limit() == 64 * MIB
+            with pytest.raises(l0rt.OutOfMemoryError):
+                l0rt.empty(65 * MIB)
+            memory.set_memory_limit(None)
+            assert memory.get_memory_limit() == total() // 4
+        assert memory.get_memory_limit() == total() // 2
 
 
 @pytest.mark.needs_two_devices

@@ -3,15 +3,9 @@
 import l0rt
 import l0rt.accelerator as acc
 import pytest
-from l0rt import memory
+from l0rt import config, memory
 
 MIB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def caches_again():
-    yield
-    memory.caching_allocator_enable()
 
 
 def test_what_nothing_owns_is_freed_by_its_address():
@@ -64,14 +58,15 @@ def test_the_stream_is_the_device_s():
 def test_caching_ends_and_begins_at_any_time():
     acc.empty_cache()
     before, kept = acc.memory_reserved(), l0rt.empty(3 * MIB)
-    memory.caching_allocator_enable(False)
-    held, uncached = acc.memory_reserved(), l0rt.empty(5 * MIB + 5)
-    blocks = [block for segment in memory.memory_snapshot() for block in segment["blocks"]]
-    assert 5 * MIB + 5 in [block["requested_size"] for block in blocks]
-    uncached.free()
-    assert acc.memory_reserved() == held
-    memory.caching_allocator_enable()
-    kept.free()
+    with config.patch({"no_memory_caching": "0"}):
+        memory.caching_allocator_enable(False)
+        held, uncached = acc.memory_reserved(), l0rt.empty(5 * MIB + 5)
+        blocks = [block for segment in memory.memory_snapshot() for block in segment["blocks"]]
+        assert 5 * MIB + 5 in [block["requested_size"] for block in blocks]
+        uncached.free()
+        assert acc.memory_reserved() == held
+        memory.caching_allocator_enable()
+        kept.free()
     l0rt.empty(5 * MIB).free()
     assert acc.memory_reserved() >= held
     acc.empty_cache()

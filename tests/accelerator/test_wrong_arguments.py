@@ -58,6 +58,8 @@ def test_an_odd_argument_gives_a_result_or_a_clear_error(name):
                 use(result)
                 if name.endswith("attach_oom_observer"):
                     result()  # detaches it again
+                if name.endswith("caching_allocator_alloc"):
+                    memory.caching_allocator_delete(result)
             except CLEAR as error:
                 if any(words in str(error) for words in VAGUE):
                     complaints.append(f"{given!r}: {error}")
