@@ -13,19 +13,40 @@ INTERVALS = tuple(1 << power for power in range(16))  # of roundup_power2_divisi
 
 
 class _Wrong(ValueError):
-    """What is allowed instead."""
+    """What is allowed instead, maybe with a note; of a list also which entry is wrong and how, and its position."""
+
+    def __init__(self, allowed, note="", entry=(), at=None):
+        super().__init__(allowed)
+        self.note, self.entry, self.at = note, entry, at
+
+    def told(self, key, value):
+        if self.entry:
+            which, how = self.entry
+            return f"entry {which} of {key} {how}; {key} is {self}"
+        return f"{key} is {self}, not {value!r}{self.note}"
 
 
-def _whole(low, high=1 << 40, power_of_two=False):
+class _List(list):
+    """A list's entries: size, steps, position."""
+
+    def __repr__(self):
+        return "[" + ",".join(f"{size}:{steps}" for size, steps, _ in self) + "]"
+
+
+def _number(value):
+    """Return the whole number that ``value`` is or writes down, None if it is none."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if str(number) == str(value).strip() else None
+
+
+def _whole(low, high=1 << 40):
     def parse(value):
-        try:
-            number = int(value)
-        except (TypeError, ValueError):
-            number = None
-        good = number is not None and low <= number <= high and str(number) == str(value).strip()
-        if not good or (power_of_two and number & (number - 1)):
-            kind = "a power of two" if power_of_two else "a whole number"
-            raise _Wrong(f"{kind} from {low} on" if high == 1 << 40 else f"{kind} from {low} to {high}")
+        number = _number(value)
+        if number is None or not low <= number <= high:
+            raise _Wrong(f"a whole number from {low} on")
         return number
 
     return parse
@@ -47,72 +68,117 @@ def _flag(value):
     raise _Wrong("True or False")
 
 
-def _word(*words):
+def _word(*words, torchs=None):
+    """Take ``words``; ``torchs`` are those of torch, and the one of ``words`` that is most like each."""
+
     def parse(value):
         if value in words:
             return value
-        raise _Wrong(" or ".join(words))
+        like = (torchs or {}).get(str(value))
+        raise _Wrong(" or ".join(words), f"; {like} is what comes closest to torch's {value}" if like else "")
 
     return parse
 
 
-def _fraction(low_open, high_closed):
+def _fraction(high_closed):
     def parse(value):
         try:
             number = float(value)
         except (TypeError, ValueError):
             number = -1.0
-        if 0 < number < 1 or (number == 0 and not low_open) or (number == 1 and high_closed):
+        if 0 < number < 1 or (number == 1 and high_closed):
             return number
-        raise _Wrong(f"a number {'above' if low_open else 'from'} 0 and {'up to' if high_closed else 'below'} 1")
+        raise _Wrong(f"a number above 0 and {'up to' if high_closed else 'below'} 1")
 
     return parse
 
 
+_DIVISIONS = (
+    "a power of two, or a list such as [256:1,512:2,1024:4,>:8] of sizes in MiB, powers of two that ascend, then > for "
+    "all above, and the steps of each; steps are a power of two up to 128, or 0"
+)
+
+
 def _divisions(value):
-    """Return 16 numbers, one for each interval; from a single number, or a dict or list of ``MiB: number``."""
-    allowed = "a power of two, or a list such as [256:1,512:2,1024:4,>:8] of a power of two in MiB and one of steps"
-    if isinstance(value, tuple) and len(value) == len(INTERVALS):
-        return value
-    try:
-        if not isinstance(value, dict):
-            return (_power(value),) * len(INTERVALS) if int(value) else (0,) * len(INTERVALS)
-        result = [0] * len(INTERVALS)
-        last = 0
-        for key, steps in value.items():
-            end = len(INTERVALS) if key == ">" else INTERVALS.index(int(key)) + 1
-            result[last:end] = [_power(steps)] * (end - last)
-            last = max(last, end)
-        if ">" not in value:
-            result[last:] = [result[last - 1]] * (len(INTERVALS) - last)
-    except (TypeError, ValueError):
-        raise _Wrong(allowed) from None
+    """Return 16 numbers, one for each interval; from as many, a single one, or a dict or list of ``MiB: number``."""
+    count = len(INTERVALS)
+    if isinstance(value, (dict, _List)) and value:
+        return _of_entries(value if isinstance(value, _List) else [(*pair, None) for pair in value.items()])
+    if isinstance(value, tuple) and len(value) == count:
+        for i, steps in enumerate(value):
+            if _steps(steps) is None:
+                raise _Wrong(_DIVISIONS, entry=(f"{i} of {count}", f"is {steps!r}"))
+        return tuple(map(_steps, value))
+    if _steps(value) is None:
+        raise _Wrong(_DIVISIONS)
+    return (_steps(value),) * count
+
+
+def _of_entries(entries):
+    """As in torch: the first entry holds for what is below it too, and an interval that none names is 0."""
+    result, count = [0] * len(INTERVALS), len(INTERVALS)
+    last, before = -1, None
+    for size, steps, at in entries:
+        first = min(max(last, 0) + 1, count) if size == ">" else _interval(size)
+        how = None
+        if first is None:
+            how = "has no power of two as its size"
+        elif _steps(steps) is None:
+            how = f"has {steps!r} steps"
+        elif first <= last or first == count:
+            end = f", and sizes of {INTERVALS[-1]} and more are one" if last == count - 1 <= first else ""
+            how = f"comes after {before}{end}"
+        if how:
+            raise _Wrong(_DIVISIONS, entry=(f"{size}:{steps}", how), at=at)
+        start, last = (first, count) if size == ">" else (0 if before is None else first, first)
+        for i in range(start, min(last + 1, count)):
+            result[i] = _steps(steps)
+        before = size
     return tuple(result)
 
 
-def _power(value):
-    number = int(value)
-    if number < 1 or number & (number - 1):
-        raise ValueError
-    return number
+def _interval(size):
+    number = _number(size)
+    if number is None or number < 1 or number & (number - 1):
+        return None
+    return min(number.bit_length(), len(INTERVALS)) - 1
+
+
+def _steps(value):
+    number = _number(value)
+    return number if number is not None and 0 <= number <= 128 and not number & (number - 1) else None
 
 
 _FIELDS = {  # default and parser
-    "backend": ("native", _word("native", "async")),
+    "backend": ("native", _word("native", "async", torchs={"cudaMallocAsync": "async"})),
     "expandable_segments": (True, _flag),
     "segments": ("fit", _word("fit", "torch")),
     "max_split_size_mb": (UNLIMITED, _whole(20)),
     "max_non_split_rounding_mb": (20, _whole(20)),
     "large_segment_size_mb": (20, _whole(11)),
     "roundup_power2_divisions": ((0,) * len(INTERVALS), _divisions),
-    "garbage_collection_threshold": (0.0, _fraction(True, False)),
-    "per_process_memory_fraction": (1.0, _fraction(False, True)),
+    "garbage_collection_threshold": (0.0, _fraction(high_closed=False)),
+    "per_process_memory_fraction": (1.0, _fraction(high_closed=True)),
     "pinned_max_cached_size_mb": (UNLIMITED, _whole(1)),
     "pinned_cache_limit_mb": (None, _whole(0)),
     "pinned_use_background_threads": (False, _flag),
     "fill_uninitialized": (None, _byte),
 }
 KEYS = {name: parse for name, (_, parse) in _FIELDS.items()}
+_TORCHS = {  # keys of torch's that are none here: what they are for
+    "release_lock_on_cudamalloc": "CUDA",
+    "pinned_use_cuda_host_register": "CUDA",
+    "pinned_num_register_threads": "CUDA",
+    "pinned_reserve_segment_size_mb": "CUDA",
+    "graph_capture_record_stream_reuse": "CUDA",
+    "pinned_free_catch_all": "CUDA",
+    "throw_on_cudamalloc_oom": "CUDA",
+    "expandable_segments_reserve": "CUDA",
+    "expandable_segments_reserve_by_class": "CUDA",
+    "release_lock_on_hipmalloc": "ROCm",
+    "pinned_use_hip_host_register": "ROCm",
+    "pinned_max_round_threshold_mb": "pinned memory in powers of two",
+}
 
 
 class AllocConf(namedtuple("AllocConf", _FIELDS, defaults=[default for default, _ in _FIELDS.values()])):
@@ -132,7 +198,7 @@ class AllocConf(namedtuple("AllocConf", _FIELDS, defaults=[default for default, 
 
 def _list_text(divisions):
     pairs = zip((*INTERVALS[:-1], ">"), divisions, strict=True)
-    return "[" + ",".join(f"{key}:{steps or 1}" for key, steps in pairs) + "]"
+    return "[" + ",".join(f"{key}:{steps}" for key, steps in pairs) + "]"
 
 
 def nearest(word, known):
@@ -147,8 +213,11 @@ def nearest(word, known):
 
 
 def _unknown(key, where=""):
-    near = nearest(str(key), KEYS)
-    meant = f" (did you mean {near}?)" if near else ""
+    if key in _TORCHS:
+        meant = f": it is torch's for {_TORCHS[key]} and has no meaning here"
+    else:
+        near = nearest(str(key), KEYS)
+        meant = f" (did you mean {near}?)" if near else ""
     return ValueError(f"unknown key {key!r}{where}{meant}; the keys are {', '.join(KEYS)}")
 
 
@@ -160,11 +229,12 @@ def make(**values):
             raise _unknown(key)
         try:
             parsed[key] = value if value is None and _FIELDS[key][0] is None else KEYS[key](value)
-        except _Wrong as words:
-            raise ValueError(f"{key} is {words}, not {value!r}") from None
+        except _Wrong as wrong:
+            raise ValueError(wrong.told(key, value)) from None
     return AllocConf(**parsed)
 
 
+_SIGNS = (",", ":", "[", "]")
 _TOKEN = re.compile(r"\s*([\[\],:]|[^\s\[\],:]+)")
 
 
@@ -183,11 +253,22 @@ class _Tokens:
         self.found = self.found[1:]
         return token
 
-    def expect(self, sign, after):
+    def expect(self, sign, after, key):
         token, at = self.next()
         if token != sign:
-            told = f"{token!r}" if token else "the end"
-            raise ValueError(f"position {at}: {after} is followed by {sign!r}, not by {told}")
+            told = repr(token) if token else "the end"
+            raise _misplaced(at, f"{after} is followed by {sign!r}, not by {told}", key)
+
+    def expect_word(self, what, key):
+        token, at = self.next()
+        if token in ("", *_SIGNS):
+            told = repr(token) if token else "the end"
+            raise _misplaced(at, f"{what} is expected in the list of {key}, not {told}", key)
+        return token, at
+
+
+def _misplaced(at, words, key):
+    return ValueError(f"position {at}: {words}; {key} is {allowed(key)}")
 
 
 def parse(text):
@@ -195,38 +276,40 @@ def parse(text):
     tokens, values = _Tokens(text), {}
     while tokens.found:
         key, at = tokens.next()
-        if key in (",", ":", "[", "]"):
+        if key in _SIGNS:
             raise ValueError(f"position {at}: a key is expected, not {key!r}; the keys are {', '.join(KEYS)}")
         if key not in KEYS:
             raise _unknown(key, f" at position {at}")
         if key in values:
-            raise ValueError(f"position {at}: {key} is given twice")
-        tokens.expect(":", f"the key {key}")
+            raise ValueError(f"position {at}: {key} is given twice; each key stands there once")
+        tokens.expect(":", f"the key {key}", key)
         value_at = tokens.peek()[1]
-        values[key] = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
-        if values[key] in ("", ",", ":", "]"):
-            raise ValueError(f"position {value_at}: {key} has no value; it is {allowed(key)}")
+        given = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
+        if given in ("", *_SIGNS):
+            raise _misplaced(value_at, f"{key} has no value", key)
         try:
-            KEYS[key](values[key])
-        except _Wrong as words:
-            raise ValueError(f"position {value_at}: {key} is {words}, not {values[key]!r}") from None
+            values[key] = KEYS[key](given)
+        except _Wrong as wrong:
+            at = value_at if wrong.at is None else wrong.at
+            raise ValueError(f"position {at}: {wrong.told(key, given)}") from None
         if tokens.found:
-            tokens.expect(",", f"the value of {key}")
+            tokens.expect(",", f"the value of {key}", key)
             if not tokens.found:
-                raise ValueError(f"position {tokens.end}: a key is expected after the last comma")
-    return make(**values)
+                behind = f"a key is expected after the last comma, behind the value of {key}"
+                raise ValueError(f"position {tokens.end}: {behind}; the keys are {', '.join(KEYS)}")
+    return AllocConf(**values)
 
 
 def value(key, text):
     """Return what ``text`` is as the value of ``key``; ValueError says what that takes."""
-    tokens = _Tokens(text)
+    tokens, note = _Tokens(text), ""
     try:
         given = _list(tokens, key) if tokens.peek()[0] == "[" else tokens.next()[0]
         if not tokens.found:
             return KEYS[key](given)
-    except ValueError:
-        pass
-    raise ValueError(allowed(key))
+    except ValueError as wrong:
+        note = getattr(wrong, "note", "")
+    raise ValueError(allowed(key) + note)
 
 
 def allowed(key):
@@ -240,13 +323,13 @@ def allowed(key):
 
 def _list(tokens, key):
     tokens.next()
-    pairs = {}
+    entries = _List()
     while True:
-        name = tokens.next()[0]
-        tokens.expect(":", f"{name or 'an entry'} in the list of {key}")
-        pairs[name] = tokens.next()[0]
+        size, at = tokens.expect_word("an entry", key)
+        tokens.expect(":", f"{size} in the list of {key}", key)
+        entries.append((size, tokens.expect_word(f"what {size} is to have", key)[0], at))
         sign, at = tokens.next()
         if sign == "]":
-            return pairs
+            return entries
         if sign != ",":
-            raise ValueError(f"position {at}: the list of {key} goes on with ',' or ends with ']'")
+            raise _misplaced(at, f"the list of {key} goes on with ',' or ends with ']'", key)

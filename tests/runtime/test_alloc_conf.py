@@ -5,6 +5,7 @@ from l0rt import allocconf, config, memory
 from l0rt.errors import OutOfMemoryError
 
 from helpers.process import run_python
+from helpers.source import ROOT
 
 GROWTH = ("segments",)
 KIB, MIB = 1 << 10, 1 << 20
@@ -20,6 +21,7 @@ def tuned(make, limit=None, uncached=False, **values):
     "", "max_split_size_mb:200", " max_split_size_mb : 200 , expandable_segments:False ", "segments:torch",
     "roundup_power2_divisions:4", "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]",
     "garbage_collection_threshold:0.8,per_process_memory_fraction:0.5", "backend:async,fill_uninitialized:0xA5",
+    "roundup_power2_divisions:[64:8]", "roundup_power2_divisions:[64:8,256:0,1024:128]",
 ])  # fmt: skip
 def test_a_configuration_can_be_written_down_again(text):
     conf = allocconf.parse(text)
@@ -35,15 +37,61 @@ def test_a_byte_is_written_in_either_way():
             allocconf.make(fill_uninitialized=value)
 
 
-def test_intervals_hold_from_the_one_before():
-    conf = allocconf.parse("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]")
-    assert conf.roundup_power2_divisions == (1,) * 9 + (2, 4) + (8,) * 5
+@pytest.mark.parametrize(("entries", "steps"), [
+    ("[256:1,512:2,1024:4,>:8]", (1,) * 9 + (2, 4) + (8,) * 5),
+    ("[64:8]", (8,) * 7 + (0,) * 9),
+    ("[64:8,256:4]", (8,) * 7 + (0, 4) + (0,) * 7),
+    ("[64:8,256:4,>:2]", (8,) * 7 + (0, 4) + (2,) * 7),
+    ("[256:0,>:8]", (0,) * 9 + (8,) * 7),
+    ("[>:8]", (0,) + (8,) * 15),
+    ("[65536:4]", (4,) * 16),
+    ("[16384:2,131072:4]", (2,) * 15 + (4,)),
+])  # fmt: skip
+def test_intervals_that_no_entry_names_are_as_in_torch(entries, steps):
+    assert allocconf.parse(f"roundup_power2_divisions:{entries}").roundup_power2_divisions == steps
+
+
+def test_intervals_are_given_as_a_dict_or_each_by_itself():
+    steps = (8,) * 7 + (0, 4) + (0,) * 7
+    for value in ({64: 8, 256: 4}, {"64": "8", "256": "4"}, steps):
+        assert allocconf.make(roundup_power2_divisions=value).roundup_power2_divisions == steps
+    assert allocconf.value("roundup_power2_divisions", "[64:8,256:4]") == steps
+
+
+DIVISIONS = "a power of two up to 128, or 0"
+
+
+@pytest.mark.parametrize(("value", "words"), [
+    ({256: 1.5}, ["entry 256:1.5 ", DIVISIONS]),
+    ({256: True}, ["entry 256:True ", DIVISIONS]),
+    ({256.0: 1}, ["entry 256.0:1 ", "powers of two that ascend"]),
+    ({512: 1, 256: 2}, ["entry 256:2 ", "512"]),
+    ({}, ["not {}"]),
+    ((3,) * 16, ["entry 0 of 16 ", DIVISIONS]),
+    ((1,) * 15 + (256,), ["entry 15 of 16 ", DIVISIONS]),
+    ((1,) * 15, ["not (1, 1"]),
+    (1.5, ["not 1.5"]),
+    (256, ["not 256"]),
+    ("2_5", ["not '2_5'"]),
+])  # fmt: skip
+def test_intervals_that_are_none_are_refused_as_values_too(value, words):
+    with pytest.raises(ValueError, match="roundup_power2_divisions") as error:
+        allocconf.make(roundup_power2_divisions=value)
+    for word in ("a power of two, or a list such as", *words):
+        assert word in str(error.value)
+
+
+LIST = ("roundup_power2_divisions", "a power of two, or a list such as", "ascend")
 
 
 @pytest.mark.parametrize(("text", "words"), [
     ("bogus:1", ["unknown key 'bogus' at position 0", "max_split_size_mb"]),
     ("max_split_size:1", ["did you mean max_split_size_mb?"]),
-    ("max_split_size_mb", ["position 17", "max_split_size_mb is followed by ':'", "the end"]),
+    ("max_split_size_mb", ["position 17", "max_split_size_mb is followed by ':'", "the end", "from 20 on"]),
+    ("max_split_size_mb:200 300", ["position 22", "max_split_size_mb", "','", "'300'", "from 20 on"]),
+    ("max_split_size_mb:200,", ["position 22", "max_split_size_mb", "the last comma", "the keys are backend"]),
+    ("max_split_size_mb:[20:1]", ["position 18", "max_split_size_mb", "from 20 on, not [20:1]"]),
+    ("per_process_memory_fraction:0", ["position 28", "above 0 and up to 1, not '0'"]),
     ("max_split_size_mb:", ["position 18", "max_split_size_mb has no value", "a whole number from 20 on"]),
     (":abc", ["position 0", "a key is expected"]),
     ("segments:fit,expandable_segments:true", ["position 33", "True or False", "'true'"]),
@@ -53,15 +101,30 @@ def test_intervals_hold_from_the_one_before():
     ("garbage_collection_threshold:nan", ["above 0 and below 1"]),
     ("expandable_segments:True,", ["after the last comma"]),
     ("expandable_segments:True;max_split_size_mb:20", ["position 20"]),
-    ("segments:fit,segments:fit", ["position 13", "given twice"]),
-    ("backend:cudaMallocAsync", ["position 8", "native or async"]),
+    ("segments:fit,segments:fit", ["position 13", "segments", "given twice", "once"]),
+    ("backend:cudaMallocAsync", ["position 8", "native or async", "async is what comes closest"]),
     ("fill_uninitialized:256", ["position 19", "a byte, 0 to 255 or 0x00 to 0xFF, not '256'"]),
     ("fill_uninitialized:010", ["a byte"]),
     ("fill_uninitialized:-1", ["a byte"]),
     ("roundup_power2_divisions:3", ["power of two"]),
     ("roundup_power2_divisions:[256:3]", ["[256:1,512:2,1024:4,>:8]"]),
-    ("roundup_power2_divisions:[256", ["position 29", "followed by ':'"]),
-    ("roundup_power2_divisions:[256:1", ["goes on with ',' or ends with ']'"]),
+    ("roundup_power2_divisions:[256", [*LIST, "position 29", "followed by ':'"]),
+    ("roundup_power2_divisions:[256:", [*LIST, "position 30", "256", "the end"]),
+    ("roundup_power2_divisions:[256:]", [*LIST, "position 30", "256", "']'"]),
+    ("roundup_power2_divisions:[256:1", [*LIST, "position 31", "goes on with ',' or ends with ']'"]),
+    ("roundup_power2_divisions:[256:1 2", [*LIST, "position 32", "goes on with ',' or ends with ']'"]),
+    ("roundup_power2_divisions:[]", [*LIST, "position 26", "an entry is expected", "']'"]),
+    ("roundup_power2_divisions:[256:1,]", [*LIST, "position 32", "an entry is expected", "']'"]),
+    ("roundup_power2_divisions:[:1]", [*LIST, "position 26", "an entry is expected", "':'"]),
+    ("roundup_power2_divisions:[>:8,256:1]", [*LIST, "position 30", "entry 256:1 ", "after >"]),
+    ("roundup_power2_divisions:[512:1,256:2]", [*LIST, "position 32", "entry 256:2 ", "after 512"]),
+    ("roundup_power2_divisions:[256:1,256:2]", [*LIST, "position 32", "entry 256:2 ", "after 256"]),
+    ("roundup_power2_divisions:[1:2,>:8,>:4]", [*LIST, "position 34", "entry >:4 ", "after >"]),
+    ("roundup_power2_divisions:[32768:2,65536:4]", [*LIST, "position 34", "entry 65536:4 ", "32768 and more are one"]),
+    ("roundup_power2_divisions:[32768:2,>:4]", [*LIST, "position 34", "entry >:4 ", "32768 and more are one"]),
+    ("roundup_power2_divisions:[256:1,300:2]", [*LIST, "position 32", "entry 300:2 "]),
+    ("roundup_power2_divisions:[256:1,512:256]", [*LIST, "position 32", "entry 512:256 ", DIVISIONS]),
+    ("roundup_power2_divisions:256", [*LIST, "position 25", "not '256'"]),
 ])  # fmt: skip
 def test_a_malformed_text_says_what_is_wrong_and_what_is_allowed(text, words, monkeypatch):
     with pytest.raises(ValueError, match="position|unknown key") as error:
@@ -74,9 +137,27 @@ def test_a_malformed_text_says_what_is_wrong_and_what_is_allowed(text, words, mo
     assert words[0] in str(error.value)
 
 
+@pytest.mark.parametrize("key", [
+    "release_lock_on_cudamalloc", "pinned_use_cuda_host_register", "pinned_num_register_threads",
+    "pinned_reserve_segment_size_mb", "graph_capture_record_stream_reuse", "pinned_free_catch_all",
+    "throw_on_cudamalloc_oom", "pinned_max_round_threshold_mb", "expandable_segments_reserve",
+])  # fmt: skip
+def test_a_key_that_only_torch_has_says_so(key):
+    words = f"unknown key '{key}'.* torch's .* no meaning here; the keys are"
+    for refused in (lambda: allocconf.parse(f"segments:fit,{key}:1"), lambda: allocconf.make(**{key: 1})):
+        with pytest.raises(ValueError, match=words) as error:
+            refused()
+        assert "did you mean" not in str(error.value)
+    assert f"`{key}`" in (ROOT / "docs/memory.md").read_text()
+
+
 def test_keys_are_checked_too():
     with pytest.raises(ValueError, match="max_split_size_mb is a whole number from 20 on, not 3"):
         allocconf.make(max_split_size_mb=3)
+    with pytest.raises(ValueError, match="per_process_memory_fraction is a number above 0 and up to 1, not 0"):
+        allocconf.make(per_process_memory_fraction=0)
+    with pytest.raises(ValueError, match="backend is native or async, not .*async is what comes closest"):
+        allocconf.make(backend="cudaMallocAsync")
     with pytest.raises(ValueError, match=r"did you mean expandable_segments\?"):
         allocconf.make(expandable_segment=True)
     with pytest.raises(TypeError, match="one of the two"):
