@@ -11,14 +11,13 @@ cdef extern from "Python.h":
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view
-from l0rt.runtime.current cimport current_stream, thread_peek
+from l0rt.runtime.current cimport current_stream, stream_or_current, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status, shared_take
 from l0rt.runtime.device_memory cimport block_let_go
-from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.host_allocator cimport host_malloc
 from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
-from l0rt.runtime.naming cimport device as device_name, index_of
+from l0rt.runtime.naming cimport device as device_name
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.pinned cimport copy_pinned
 from l0rt.runtime.records cimport *
@@ -338,19 +337,9 @@ cdef Buffer empty_slow(size_t size, device, Lane stream, str kind):
     cdef l0rt_block* block = NULL
     cdef l0rt_stream* on
     cdef Buffer made
-    cdef int index
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    lazy.init()
-    index = index_of(device, -1, lazy.device_type)
-    if stream is not None:
-        on = stream.ptr
-        if index >= 0 and index != on.device.index:
-            raise ValueError(f"device {index} is not the stream's device, {on.device.index}")
-    else:
-        if index < -1:
-            device_at(index)    # raises
-        on = current_stream(index)
+    on = stream_or_current(device, stream)
     if size == 0:
         return new_buffer(0, on, on.device, KINDS.index(kind), NULL)
     if kind == "device":

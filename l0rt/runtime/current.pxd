@@ -1,3 +1,4 @@
+from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.records cimport l0rt_stream, l0rt_thread
 
 
@@ -8,6 +9,7 @@ cdef l0rt_thread* thread_record() except NULL nogil
 cdef int current_device() noexcept nogil
 cdef int exchange_device(int device) except -1 nogil
 cdef l0rt_stream* current_stream(int device) except NULL nogil
+cdef l0rt_stream* stream_or_current(device, Lane stream) except NULL
 cdef l0rt_stream* exchange_stream(l0rt_stream* stream) except NULL nogil
 cdef int restore(int device, l0rt_stream* stream) noexcept nogil
 

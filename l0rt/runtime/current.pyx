@@ -4,9 +4,13 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove
 
 from l0rt.runtime.devices cimport device_at, device_total, ensure
+from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.lazy cimport on_fork_child
+from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.ze cimport table
+
+from l0rt.runtime.devices import lazy
 
 cdef extern from *:
     """
@@ -88,6 +92,20 @@ cdef l0rt_stream* stream_on(int device) except NULL nogil:
     elif not 0 <= device < device_total():
         device_at(device)       # raises
     return thread.streams[device]
+
+
+cdef l0rt_stream* stream_or_current(device, Lane stream) except NULL:
+    """The stream, or the current one of the device that Python names; ValueError if the stream is another device's."""
+    cdef int index
+    lazy.init()
+    index = index_of(device, -1, lazy.device_type)
+    if stream is None:
+        if index < -1:
+            device_at(index)    # raises
+        return current_stream(index)
+    if index >= 0 and index != stream.ptr.device.index:
+        raise ValueError(f"device {index} is not the stream's device, {stream.ptr.device.index}")
+    return stream.ptr
 
 
 cdef l0rt_stream* exchange_stream(l0rt_stream* stream) except NULL nogil:

@@ -3,31 +3,19 @@
 from libc.stdint cimport uintptr_t
 
 from l0rt.runtime.arguments cimport checked_size
-from l0rt.runtime.current cimport current_stream
+from l0rt.runtime.current cimport stream_or_current
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
-from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.heap cimport pointer_free
 from l0rt.runtime.lane cimport Lane
-from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport L0RT_OK, l0rt_block
-
-from l0rt.runtime.devices import lazy
 
 
 def malloc(nbytes, device=None, Lane stream=None):
     """Return the address of ``nbytes`` bytes in a stream's order; 0 for 0 bytes."""
     cdef size_t size = checked_size(nbytes)
     cdef l0rt_block* block
-    cdef l0rt_stream* on
-    cdef int index
-    lazy.init()
-    index = index_of(device, -1, lazy.device_type)
-    if index >= 0:
-        device_at(index)
-    on = stream.ptr if stream is not None else current_stream(index)
-    if index >= 0 and index != on.device.index:
-        raise ValueError(f"device {index} is not the stream's device, {on.device.index}")
+    cdef l0rt_stream* on = stream_or_current(device, stream)
     if size == 0:
         return 0
     with nogil:

@@ -33,7 +33,7 @@ def test_it_comes_from_the_pool_that_the_thread_is_in():
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [((-1,), ValueError), ((None,), TypeError), (("4",), TypeError), ((1.5,), TypeError), ((1 << 63,), ValueError),
-     ((5, 99), IndexError), ((5, "cpu"), (ValueError, RuntimeError)), ((5, None, 7), TypeError)],
+     ((5, 99), IndexError), ((5, -2), IndexError), ((5, "cpu"), (ValueError, RuntimeError)), ((5, None, 7), TypeError)],
 )  # fmt: skip
 def test_wrong_requests(arguments, error):
     with pytest.raises(error):
