@@ -16,6 +16,34 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture
+def emptied():
+    """Nothing is cached before, and no limit is left behind."""
+    import l0rt.accelerator as acc
+    from l0rt import memory
+
+    gc.collect()
+    acc.empty_cache()
+    yield
+    memory.set_memory_limit(None)
+    gc.collect()
+    acc.empty_cache()
+
+
+@pytest.fixture
+def host():
+    """Functions that give memory of the host; they must have got all of it back in the end."""
+    import l0rt.accelerator as acc
+
+    from helpers.hostmemory import Host
+
+    made = Host()
+    yield made
+    gc.collect()
+    acc.empty_cache()
+    assert not made.live
+
+
+@pytest.fixture
 def make(request):
     """Make allocators over plain memory, without and with virtual memory; it must all be given back in the end."""
     from l0rt.runtime.allocator import Allocator

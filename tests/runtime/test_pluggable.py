@@ -16,6 +16,8 @@ from l0rt.memory import MemPool, PluggableAllocator, XPUPluggableAllocator, use_
 
 from helpers.hostmemory import Host
 
+pytestmark = pytest.mark.usefixtures("emptied")
+
 MIB = 1 << 20
 
 SOURCE = """
@@ -33,25 +35,6 @@ void *give_me(size_t nbytes, int device, void *stream) {
 }
 void take_back(void *ptr, size_t nbytes, int device, void *stream) { given += 1; free(ptr); }
 """
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    gc.collect()
-    acc.empty_cache()
-    yield
-    memory.set_memory_limit(None)
-    gc.collect()
-    acc.empty_cache()
-
-
-@pytest.fixture
-def host():
-    made = Host()
-    yield made
-    gc.collect()
-    acc.empty_cache()
-    assert not made.live
 
 
 @pytest.fixture

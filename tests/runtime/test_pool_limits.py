@@ -1,6 +1,5 @@
 """Limits of pools, what a pool asks before an allocation from it fails, and what is no allocator."""
 
-import gc
 
 import l0rt
 import l0rt.accelerator as acc
@@ -9,28 +8,9 @@ from l0rt import memory
 from l0rt.errors import OutOfMemoryError
 from l0rt.memory import MemPool, PluggableAllocator, use_mem_pool
 
-from helpers.hostmemory import Host
+pytestmark = pytest.mark.usefixtures("emptied")
 
 MIB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    gc.collect()
-    acc.empty_cache()
-    yield
-    memory.set_memory_limit(None)
-    gc.collect()
-    acc.empty_cache()
-
-
-@pytest.fixture
-def host():
-    made = Host()
-    yield made
-    gc.collect()
-    acc.empty_cache()
-    assert not made.live
 
 
 @pytest.mark.parametrize("plugged", [False, True])

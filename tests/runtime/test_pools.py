@@ -14,17 +14,9 @@ from l0rt.runtime.devices import capabilities
 
 from helpers.process import run_python
 
+pytestmark = pytest.mark.usefixtures("emptied")
+
 MIB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    gc.collect()
-    acc.empty_cache()
-    yield
-    memory.set_memory_limit(None)
-    gc.collect()
-    acc.empty_cache()
 
 
 def addresses(pool):
