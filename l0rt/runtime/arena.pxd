@@ -107,6 +107,7 @@ cdef inline int block_return(l0rt_block* block, int done, l0rt_return_rest rest)
     block.state = CACHED
     block.next = arena.stacks[klass]
     arena.stacks[klass] = block
+    arena.filled[klass >> 6] |= <uint64_t>1 << (klass & 63)
     spin_unlock(&arena.lock)
     return done
 

@@ -1,6 +1,6 @@
 """An arena: taking and giving blocks behind the class stacks."""
 
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.accounts cimport (
     account_quiet,
@@ -10,7 +10,7 @@ from l0rt.runtime.accounts cimport (
     account_unpark,
 )
 from l0rt.runtime.atomics cimport spin_lock, spin_try, spin_unlock, store, unlikely
-from l0rt.runtime.bins cimport bins_find, leading_zeros
+from l0rt.runtime.bins cimport bins_find, leading_zeros, trailing_zeros
 from l0rt.runtime.blockmap cimport map_expect, map_set
 from l0rt.runtime.blocks cimport (
     block_bin,
@@ -43,8 +43,8 @@ from l0rt.runtime.structs cimport (
 )
 
 cdef enum:
-    RELIEF_BLOCKS = 8               # what an overfull stack gives to the bins at once, so that no free takes long
-    RELIEF_CLASSES = 64
+    RELIEF_BLOCKS = 8               # what overfull stacks give to the bins at once, so that no free takes long
+    NEAR_SHIFT = 3                  # a stacked block may be an eighth larger than what is asked for
     STACK_FLOOR = 1 << 20           # the stacks may hold this and
     STACK_SHARE = 6                 # 1/64 of what is reserved: more costs real traces memory, less costs time
 
@@ -99,21 +99,52 @@ cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nog
     return (nbytes + GRAIN - 1) & ~<uint64_t>(GRAIN - 1)
 
 
+cdef size_t stack_next(l0rt_arena* arena, size_t klass, size_t last) noexcept nogil:
+    """The first class from ``klass`` to ``last`` whose stack has a block; CLASSES if none has."""
+    cdef size_t word = klass >> 6
+    cdef uint64_t bits = arena.filled[word] & (~<uint64_t>0 << (klass & 63))
+    while True:
+        while bits != 0:
+            klass = (word << 6) | <size_t>trailing_zeros(bits)
+            if klass > last:
+                return CLASSES
+            if arena.stacks[klass] != NULL:
+                return klass
+            arena.filled[word] &= ~(<uint64_t>1 << (klass & 63))
+            bits &= bits - 1
+        word += 1
+        if word << 6 > last:
+            return CLASSES
+        bits = arena.filled[word]
+
+
+cdef inline size_t stack_near(l0rt_arena* arena, size_t klass) noexcept nogil:
+    """The class whose block is handed out for this one; CLASSES if none is near. In torch's segments sizes are exact.
+
+    To split a block that is a little larger, and to merge it again, takes longer and leaves rests that fit nothing.
+    """
+    cdef size_t wider = 0 if arena.tuning.torch_segments else (klass + 1) >> NEAR_SHIFT
+    return stack_next(arena, klass, min(klass + wider, <size_t>CLASSES - 1))
+
+
 cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint settling,
                     l0rt_block** out) noexcept nogil:
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
     cdef l0rt_account* account = &arena.accounts[pool]
     cdef l0rt_block* block
+    cdef size_t klass
     cdef uint64_t rest
     cdef int64_t quiet = -1, quiet_bytes = -<int64_t>size
     out[0] = NULL
     if pool == SMALL:
-        block = arena.stacks[(size - 1) >> GRAIN_SHIFT]
-        if block != NULL:
-            if not (settling or account_has_room(arena, pool, 1, size, requested, quiet, quiet_bytes)):
+        klass = stack_near(arena, (size - 1) >> GRAIN_SHIFT)
+        if klass < CLASSES:
+            block = arena.stacks[klass]
+            quiet_bytes = -<int64_t>block.size
+            if not (settling or account_has_room(arena, pool, 1, block.size, requested, quiet, quiet_bytes)):
                 return TIGHT
-            arena.stacks[(size - 1) >> GRAIN_SHIFT] = block.next
-            arena.stack_room += size
+            arena.stacks[klass] = block.next
+            arena.stack_room += block.size
             give_out(account, block, requested, quiet, quiet_bytes, out)
             return TAKEN
     block = bins_find(&arena.bins[pool], size)
@@ -218,6 +249,7 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
         block.state = CACHED
         block.next = arena.stacks[klass]
         arena.stacks[klass] = block
+        arena.filled[klass >> 6] |= <uint64_t>1 << (klass & 63)
         arena.stack_room -= size
     else:
         block_bin(block_merge(block))
@@ -257,19 +289,10 @@ cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
 
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil:
     """Everything on the class stacks goes to the bins and is merged there."""
-    cdef l0rt_block** stacks = arena.stacks
-    cdef int klass, each
-    cdef uintptr_t any
-    if arena.stack_room == arena.stack_cap:
-        return
-    for klass in range(0, CLASSES, 8):      # most are empty: eight at a time
-        any = 0
-        for each in range(8):
-            any |= <uintptr_t>stacks[klass + each]
-        if any != 0:
-            for each in range(klass, klass + 8):
-                while stacks[each] != NULL:
-                    unstack(arena, each)
+    cdef size_t klass = 0
+    while arena.stack_room != arena.stack_cap:
+        klass = stack_next(arena, klass, CLASSES - 1)
+        unstack(arena, klass)
 
 
 cdef void arena_gain(l0rt_block* block) noexcept nogil:
@@ -286,14 +309,15 @@ cdef void arena_gain(l0rt_block* block) noexcept nogil:
 
 
 cdef void relieve(l0rt_arena* arena, int64_t size) noexcept nogil:
-    cdef int blocks = RELIEF_BLOCKS, classes = RELIEF_CLASSES
-    while arena.stack_room < size and blocks > 0 and classes > 0:
-        if arena.stacks[arena.cursor] != NULL:
-            unstack(arena, arena.cursor)
-            blocks -= 1
-        else:
-            arena.cursor = (arena.cursor + 1) & (CLASSES - 1)
-            classes -= 1
+    cdef int blocks = RELIEF_BLOCKS
+    cdef size_t klass
+    while arena.stack_room < size and arena.stack_room != arena.stack_cap and blocks > 0:
+        klass = stack_next(arena, arena.cursor, CLASSES - 1)
+        if klass == CLASSES:
+            klass = stack_next(arena, 0, CLASSES - 1)
+        arena.cursor = klass
+        unstack(arena, klass)
+        blocks -= 1
 
 
 cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil:

@@ -2,25 +2,16 @@
 
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.atomics cimport unlikely
 from l0rt.runtime.structs cimport COLUMNS, GRAIN_SHIFT, l0rt_bins, l0rt_block
 
 cdef extern from *:
-    """
-    #define bins_looks 8
-    #define bins_sorted 2
-    /* Whoever grows looks for what came of it in the bins. Were it put deeper than that look goes, growing would not
-     * end. */
-    _Static_assert(bins_sorted < bins_looks, "a block that was just freed must be found");
-    """
     int leading_zeros "__builtin_clzll" (unsigned long long x) noexcept nogil
     int trailing_zeros "__builtin_ctzll" (unsigned long long x) noexcept nogil
-    enum:
-        # How far to look along one list. Taking the next larger class at once costs 7 % of memory on real traces;
-        # looking at this many blocks of the own class is as good as an exact best fit.
-        LOOKS "bins_looks"
-        # Among so many a freed block is put in the order of addresses. More costs time and saves no memory.
-        SORTED "bins_sorted"
+
+cdef enum:
+    # How far to look along one list. Taking the next larger class at once costs 7 % of memory on real traces;
+    # looking at this many blocks of the own class is as good as an exact best fit.
+    LOOKS = 8
 
 
 cdef inline unsigned bin_of(uint64_t size) noexcept nogil:
@@ -33,22 +24,12 @@ cdef inline unsigned bin_of(uint64_t size) noexcept nogil:
 
 
 cdef inline void bins_add(l0rt_bins* bins, l0rt_block* block) noexcept nogil:
-    """Keep the front of each list in address order: the lowest address is taken first, so that the ends grow free."""
+    """In front, where whoever just grew finds what came of it. An order of addresses costs time and saves no memory."""
     cdef unsigned bin = bin_of(block.size)
-    cdef l0rt_block* next = bins.heads[bin]
-    cdef l0rt_block* previous = NULL
-    cdef int looks = SORTED
-    while next != NULL and next.ptr < block.ptr and looks > 0:
-        previous = next
-        next = next.next
-        looks -= 1
-    block.next = next
-    block.previous = previous
-    if next != NULL:
-        next.previous = block
-    if previous != NULL:
-        previous.next = block
-        return
+    block.next = bins.heads[bin]
+    block.previous = NULL
+    if block.next != NULL:
+        block.next.previous = block
     bins.heads[bin] = block
     bins.columns[bin >> 3] |= 1 << (bin & 7)
     bins.rows |= <uint64_t>1 << (bin >> 3)

@@ -303,7 +303,7 @@ cdef int64_t reserved_bytes(device) except -1:
 
 
 def memory_allocated(device=None):
-    """Return the bytes that allocations on ``device`` (the current one by default) hold, each rounded up to 512."""
+    """Return the bytes of the blocks that allocations on ``device`` (the current one by default) hold."""
     return allocated_bytes(device)
 
 

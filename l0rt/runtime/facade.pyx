@@ -128,7 +128,7 @@ def raise_without_device():
 
 
 def memory_allocated(device_index=None, /):
-    """Return the bytes that allocations on the device (the current one by default) hold, each rounded up to 512."""
+    """Return the bytes of the blocks that allocations on the device (the current one by default) hold."""
     if other != NULL:
         interface = <object>other
         return interface.memory_stats(other_device(interface, device_index)).get("allocated_bytes.all.current", 0)

@@ -44,8 +44,8 @@ from l0rt.runtime.structs cimport (
 )
 
 cdef enum:
-    MOVES_AT_FIRST = 64             # pieces that may move while an arena gets its memory, and
-    MOVES_SHIFT = 10                # then one for so many frees, as a power of two
+    MOVES_AT_FIRST = 256            # pieces that may move while an arena gets its memory, and
+    MOVES_SHIFT = 12                # then one for so many frees, as a power of two
 
 
 # --- Giving memory back.

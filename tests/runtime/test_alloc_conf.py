@@ -255,6 +255,14 @@ def test_torchs_segments(make):
     assert allocator.reserved_bytes == 64 * MIB
 
 
+def test_torchs_blocks_are_exact(make):
+    allocator = tuned(make, segments="torch")
+    allocator.free(allocator.malloc(72 * KIB, 1))
+    address = allocator.malloc(64 * KIB, 1)
+    assert allocator.find(address)[1] == 64 * KIB
+    allocator.free(address)
+
+
 def test_an_uncached_allocation_is_given_back_at_once(make):
     allocator = tuned(make, uncached=True)
     addresses = [allocator.malloc(nbytes, 1) for nbytes in (1, 512, MIB, 5 * MIB)]

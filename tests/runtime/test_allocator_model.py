@@ -41,7 +41,8 @@ class Model:
         assert size % 512 == 0
         pool = "small_pool" if nbytes <= MIB else "large_pool"
         if pool == "small_pool":
-            assert size == -(-nbytes // 512) * 512
+            grains = -(-nbytes // 512)
+            assert grains <= size // 512 <= grains + grains // 8
         self.live[address] = (nbytes, size, value, pool)
         fill(address, min(nbytes, 4096), value)
         fill(address + nbytes - 1, 1, value)

@@ -82,13 +82,14 @@ def test_moves_are_few_each_time_memory_is_taken_anew(make):
         allocator.free(allocator.malloc(4 * MIB, 1))
     allocator.empty_cache()
     before = counters(allocator)["unmaps"]
-    held = [allocator.malloc(4 * MIB, 1) for _ in range(400)]
-    for address in held[::2]:
-        allocator.free(address)                     # 200 gaps, none of which is large enough
-    held = held[1::2] + [allocator.malloc(6 * MIB, 1) for _ in range(130)]
-    assert 50 < counters(allocator)["unmaps"] - before < 64 + 16
-    for address in held:
-        allocator.free(address)
+    for _ in range(16):
+        held = [allocator.malloc(4 * MIB, 1) for _ in range(100)]
+        for address in held[::2]:
+            allocator.free(address)                 # 50 gaps, none of which is large enough
+        held = held[1::2] + [allocator.malloc(6 * MIB, 1) for _ in range(32)]
+        for address in held:
+            allocator.free(address)
+    assert 240 < counters(allocator)["unmaps"] - before < 256 + 16
 
 
 def test_memory_in_use_does_not_move(make):
