@@ -2,8 +2,9 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release
-from cpython.exc cimport PyErr_Clear
+from cpython.exc cimport PyErr_Clear, PyErr_Fetch, PyErr_Restore
 from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject, PyTypeObject, destructor
 from libc.stdint cimport UINT64_MAX, uint64_t
 
 cdef extern from "Python.h":
@@ -26,7 +27,8 @@ from l0rt.runtime.shared cimport shared_free
 from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.runtime.watch cimport (
-    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, about_to_wait, note)
+    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, about_to_wait, is_watched,
+    note)
 
 from l0rt import philox
 from l0rt.runtime.devices import lazy
@@ -219,9 +221,26 @@ cdef class Buffer:
             return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
         return f"<l0rt.Buffer {self.kind} {<size_t>self.pointer:#x} {self.nbytes} bytes on {self.device}>"
 
-    def __dealloc__(self):
-        if not self.freed:
+
+# Cython puts the exception that is being raised aside around every __dealloc__, which takes as long as freeing does.
+# Here only what is no hit needs that. The rest of an object's end stays Cython's.
+cdef void (*rest_of_end)(Buffer) noexcept
+rest_of_end = <void (*)(Buffer) noexcept>(<PyTypeObject*>Buffer).tp_dealloc
+(<PyTypeObject*>Buffer).tp_dealloc = <destructor>Buffer_end
+
+
+cdef void Buffer_end(Buffer self) noexcept:
+    cdef PyObject* kind
+    cdef PyObject* value
+    cdef PyObject* trace
+    if not self.freed:
+        if self.block != NULL and not is_watched() and block_drop(self.block):
+            self.freed = True
+        else:
+            PyErr_Fetch(&kind, &value, &trace)
             Buffer_release(self)
+            PyErr_Restore(kind, value, trace)
+    rest_of_end(self)
 
 
 cdef int Buffer_check_open(Buffer self) except -1:

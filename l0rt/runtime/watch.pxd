@@ -29,6 +29,11 @@ cdef int sync_mode          # 0: an implicit synchronisation is nothing special,
 cdef int implicit_sync(str what) except -1
 
 
+cdef inline bint is_watched() noexcept nogil:
+    """Would anybody be told anything?"""
+    return watched
+
+
 cdef inline void note(int kind, uint64_t a, uint64_t b, uint64_t c) noexcept nogil:
     if watched:
         tell(kind, a, b, c, 0)

@@ -4,11 +4,14 @@ import copy
 import gc
 import pickle
 import warnings
+import weakref
 
 import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
+from l0rt.runtime import watch
+from l0rt.xpu import gpu_trace
 
 from helpers.door import Door
 
@@ -344,6 +347,34 @@ def test_finalisers_allocate_copy_and_free_whenever_they_run():
     finally:
         gc.set_threshold(*threshold)
     acc.synchronize()
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+@pytest.mark.parametrize("kind", ["device", "host", "shared"])
+def test_an_exception_goes_on_past_the_end_of_a_buffer(kind, is_watched):
+    def used():
+        buffer = l0rt.empty(4096, kind=kind)
+        buffer.record_stream(acc.Stream())
+        return buffer
+
+    seen = []
+    if is_watched:
+        gpu_trace.register_callback_for_memory_deallocation(seen.append)
+    for make in (lambda: l0rt.empty(4096, kind=kind), used):
+        with pytest.raises(ZeroDivisionError):
+            [make(), 1 // 0]        # what is in the list ends while the error is on its way
+    if is_watched:
+        watch.remove("memory_deallocation", seen.append)
+    assert len(seen) == 2 * is_watched
+
+
+def test_weak_references_see_the_end_of_a_buffer():
+    seen = []
+    buffer = l0rt.empty(4096)
+    reference = weakref.ref(buffer, seen.append)
+    del buffer
+    assert reference() is None
+    assert seen == [reference]
 
 
 def test_a_buffer_whose_memory_was_freed_by_its_address_says_so():
