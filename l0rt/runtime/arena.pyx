@@ -118,13 +118,21 @@ cdef size_t stack_next(l0rt_arena* arena, size_t klass, size_t last) noexcept no
         bits = arena.filled[word]
 
 
-cdef inline size_t stack_near(l0rt_arena* arena, size_t klass) noexcept nogil:
-    """The class whose block is handed out for this one; CLASSES if none is near. In torch's segments sizes are exact.
+cdef inline l0rt_block* stack_near(l0rt_arena* arena, uint64_t size) noexcept nogil:
+    """The block on a class stack that is handed out for ``size``; NULL if none is near. torch's blocks are exact.
 
     To split a block that is a little larger, and to merge it again, takes longer and leaves rests that fit nothing.
     """
+    cdef size_t klass = (size - 1) >> GRAIN_SHIFT
     cdef size_t wider = 0 if arena.tuning.torch_segments else (klass + 1) >> NEAR_SHIFT
-    return stack_next(arena, klass, min(klass + wider, <size_t>CLASSES - 1))
+    klass = stack_next(arena, klass, min(klass + wider, <size_t>CLASSES - 1))
+    return arena.stacks[klass] if klass < CLASSES else NULL
+
+
+cdef inline l0rt_block* last_near(l0rt_arena* arena, uint64_t size) noexcept nogil:
+    """The large block that was freed last, if it were not split for ``size`` in a bin either."""
+    cdef l0rt_block* block = arena.last
+    return block if block != NULL and size <= block.size < size + PAGE else NULL
 
 
 cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint settling,
@@ -132,21 +140,21 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
     cdef l0rt_account* account = &arena.accounts[pool]
     cdef l0rt_block* block
-    cdef size_t klass
     cdef uint64_t rest
     cdef int64_t quiet = -1, quiet_bytes = -<int64_t>size
     out[0] = NULL
-    if pool == SMALL:
-        klass = stack_near(arena, (size - 1) >> GRAIN_SHIFT)
-        if klass < CLASSES:
-            block = arena.stacks[klass]
-            quiet_bytes = -<int64_t>block.size
-            if not (settling or account_has_room(arena, pool, 1, block.size, requested, quiet, quiet_bytes)):
-                return TIGHT
-            arena.stacks[klass] = block.next
+    block = stack_near(arena, size) if pool == SMALL else last_near(arena, size)
+    if block != NULL:
+        quiet_bytes = -<int64_t>block.size
+        if not (settling or account_has_room(arena, pool, 1, block.size, requested, quiet, quiet_bytes)):
+            return TIGHT
+        if pool == SMALL:
+            arena.stacks[(block.size >> GRAIN_SHIFT) - 1] = block.next
             arena.stack_room += block.size
-            give_out(account, block, requested, quiet, quiet_bytes, out)
-            return TAKEN
+        else:
+            arena.last = NULL
+        give_out(account, block, requested, quiet, quiet_bytes, out)
+        return TAKEN
     block = bins_find(&arena.bins[pool], size)
     if block == NULL:
         return MISS
@@ -233,9 +241,13 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
     if pool == SMALL and arena.stack_room < size:
         relieve(arena, size)
     cdef bint stacked = pool == SMALL and arena.stack_room >= size
+    cdef bint kept = (pool == LARGE and block_is_split(block) and arena.stack_cap != 0
+                      and not arena.tuning.torch_segments)
     if unlikely(block.is_oversize):
         oversize_count(block)
-    if not stacked:
+    if kept and arena.last != NULL:
+        merge_last(arena)
+    if not stacked and not kept:
         join_preview(block, &join)
         quiet = join.is_split - join.neighbours
         quiet_bytes = size if join.is_split else size - join.size
@@ -251,6 +263,9 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
         arena.stacks[klass] = block
         arena.filled[klass >> 6] |= <uint64_t>1 << (klass & 63)
         arena.stack_room -= size
+    elif kept:
+        block.state = CACHED
+        arena.last = block
     else:
         block_bin(block_merge(block))
     return True
@@ -272,24 +287,36 @@ cdef inline void join_preview(l0rt_block* block, l0rt_join* join) noexcept nogil
     join.is_split = before != NULL or after != NULL
 
 
-cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
-    """The top of a class stack goes to the bins. It was inactive split already, so that can only fall."""
-    cdef l0rt_block* block = arena.stacks[klass]
+cdef inline void merge_late(l0rt_arena* arena, l0rt_block* block, int pool) noexcept nogil:
+    """A free block goes to the bins at last. It was inactive split already, so that can only fall."""
     cdef l0rt_join join
     join_preview(block, &join)
     account_quiet(
-        &arena.accounts[SMALL],
+        &arena.accounts[pool],
         <int64_t>join.is_split - 1 - join.neighbours,
         0 if join.is_split else -join.size,
     )
+    block_bin(block_merge(block))
+
+
+cdef void merge_last(l0rt_arena* arena) noexcept nogil:
+    cdef l0rt_block* block = arena.last
+    arena.last = NULL
+    merge_late(arena, block, LARGE)
+
+
+cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
+    cdef l0rt_block* block = arena.stacks[klass]
     arena.stacks[klass] = block.next
     arena.stack_room += block.size
-    block_bin(block_merge(block))
+    merge_late(arena, block, SMALL)
 
 
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil:
     """Everything on the class stacks goes to the bins and is merged there."""
     cdef size_t klass = 0
+    if arena.last != NULL:
+        merge_last(arena)
     while arena.stack_room != arena.stack_cap:
         klass = stack_next(arena, klass, CLASSES - 1)
         unstack(arena, klass)

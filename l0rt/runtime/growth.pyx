@@ -83,6 +83,7 @@ cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
     cdef double most = heap.tuning.gc_threshold * <double>heap.limit
     cdef uint64_t reserved = heap.reserved
     if heap.tuning.gc_threshold > 0 and heap.limit != UINT64_MAX and <double>(reserved + wanted) > most:
+        unstack_all(heap)
         segments_settle(heap, NULL, False)
         segments_release(heap, NULL, reserved + wanted - <uint64_t>most, True)
 
@@ -101,6 +102,7 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
     if status == L0RT_OUT_OF_MEMORY:
         census_count(heap, &heap.stats.num_alloc_retries)
         pending_wait(heap)
+        unstack_all(heap)
         segments_settle(heap, NULL, True)
         make_room(heap, arena, size, True)
         status = segment_new(heap, arena, LARGE, size)

@@ -186,6 +186,7 @@ cdef struct l0rt_arena:
     l0rt_account accounts[POOLS]
     l0rt_block* stacks[CLASSES]
     uint64_t filled[CLASSES >> 6]   # bit: this stack has a block, or had one
+    l0rt_block* last                # of the large pool: freed last, and not merged yet; NULL: none
     l0rt_bins bins[POOLS]
     l0rt_sum limit                  # of both accounts together
     l0rt_sum quiet_limit

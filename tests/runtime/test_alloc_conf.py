@@ -255,12 +255,14 @@ def test_torchs_segments(make):
     assert allocator.reserved_bytes == 64 * MIB
 
 
-def test_torchs_blocks_are_exact(make):
+def test_torchs_blocks_are_exact_and_merged_at_once(make):
     allocator = tuned(make, segments="torch")
     allocator.free(allocator.malloc(72 * KIB, 1))
-    address = allocator.malloc(64 * KIB, 1)
-    assert allocator.find(address)[1] == 64 * KIB
-    allocator.free(address)
+    small, large = allocator.malloc(64 * KIB, 1), allocator.malloc(3 * MIB, 1)
+    assert allocator.find(small)[1] == 64 * KIB
+    allocator.free(large)
+    assert [block["state"] for block in allocator.snapshot() if block["pool"] == "large"] == ["binned"]
+    allocator.free(small)
 
 
 def test_an_uncached_allocation_is_given_back_at_once(make):

@@ -22,33 +22,6 @@ def test_sizes_are_multiples_of_512(make, nbytes, size):
     allocator.free(address)
 
 
-def test_a_cached_block_up_to_an_eighth_larger_is_taken_as_it_is(make):
-    allocator = make()
-    guard = allocator.malloc(512)
-    for nbytes, size in ((63 * KIB + 512, 63 * KIB + 512), (64 * KIB, 72 * KIB), (72 * KIB, 72 * KIB)):
-        allocator.free(allocator.malloc(72 * KIB))
-        address = allocator.malloc(nbytes)
-        assert allocator.find(address) == (address, size, nbytes)
-        assert allocator.stats()["allocated_bytes.all.current"] == size + 512
-        assert allocator.stats()["requested_bytes.all.current"] == nbytes + 512
-        other = allocator.malloc(64 * KIB)              # the stack may be empty again
-        assert allocator.find(other)[1] == (72 * KIB if size < 64 * KIB else 64 * KIB)
-        allocator.free(other)
-        allocator.free(address)
-        allocator.empty_cache()
-    allocator.free(guard)
-
-
-def test_small_sizes_have_no_larger_ones_that_are_near(make):
-    allocator = make()
-    for nbytes in range(1024, 4096, 512):
-        allocator.free(allocator.malloc(nbytes))
-        address = allocator.malloc(nbytes - 512)
-        assert allocator.find(address)[1] == nbytes - 512
-        allocator.free(address)
-        allocator.empty_cache()
-
-
 @pytest.mark.parametrize("nbytes", [(1 << 62) + 1, (1 << 63) - 1, (1 << 64) - 1, 1 << 64, 1 << 100, 1 << 62, 1 << 48])
 def test_a_huge_size_is_out_of_memory(make, nbytes):
     allocator = make(capacity=64 * MIB)
