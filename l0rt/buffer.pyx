@@ -69,6 +69,7 @@ cdef class Buffer:
     @property
     def device(self):
         """The device that owns the memory; for host memory, the one that it was allocated for."""
+        Buffer_check_made(self)
         return device_name(lazy.device_type, self.owner.index)
 
     def copy_from(self, source, *, bint non_blocking=False, Lane stream=None):
@@ -219,6 +220,8 @@ cdef class Buffer:
     def __repr__(self):
         if self.freed:
             return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
+        if self.owner == NULL:
+            return "<l0rt.Buffer never allocated>"
         return f"<l0rt.Buffer {self.kind} {<size_t>self.pointer:#x} {self.nbytes} bytes on {self.device}>"
 
 
@@ -246,6 +249,10 @@ cdef void Buffer_end(Buffer self) noexcept:
 cdef int Buffer_check_open(Buffer self) except -1:
     if self.freed:
         raise ValueError("the buffer was freed")
+    return Buffer_check_made(self)
+
+
+cdef int Buffer_check_made(Buffer self) except -1:
     if self.owner == NULL:
         raise ValueError("the buffer was never allocated: a Buffer is made by l0rt.empty(nbytes)")
     return 0

@@ -90,17 +90,18 @@ cdef inline void account_park(l0rt_arena* arena, int pool, int64_t bytes, int si
 
 cdef inline void account_unpark(l0rt_arena* arena, int pool, int64_t bytes, int64_t requested,
                                 int64_t quiet, int64_t quiet_bytes) noexcept nogil:
-    """The last use of a parked block is over: it is active no more."""
+    """The last use of a parked block is over: it is active no more.
+
+    No count and no bytes of room come of it. What is active has more room below its peak now, but what is allocated
+    fell when the block was parked, and a census since then has handed that room out.
+    """
     cdef l0rt_account* account = &arena.accounts[pool]
-    limits_lower(arena, account, -1, -bytes)
-    account.room.count += 1
-    account.room.bytes += bytes
     account.room.requested += requested
     account.freed.requested += requested
     account.pending.count -= 1
     account.pending.bytes -= bytes
-    account.ceiling.count += 1 - quiet
-    account.ceiling.bytes += bytes - quiet_bytes
+    account.ceiling.count -= quiet
+    account.ceiling.bytes -= quiet_bytes
     account_gain(account, quiet, quiet_bytes)
 
 

@@ -119,12 +119,14 @@ cdef size_t stack_next(l0rt_arena* arena, size_t klass, size_t last) noexcept no
 
 
 cdef inline l0rt_block* stack_near(l0rt_arena* arena, uint64_t size) noexcept nogil:
-    """The block on a class stack that is handed out for ``size``; NULL if none is near. torch's blocks are exact.
+    """The block on a class stack that is handed out for ``size``; NULL if none is near. torch's blocks are exact, and
+    so are those of sizes that are rounded already.
 
     To split a block that is a little larger, and to merge it again, takes longer and leaves rests that fit nothing.
     """
     cdef size_t klass = (size - 1) >> GRAIN_SHIFT
-    cdef size_t wider = 0 if arena.tuning.torch_segments else (klass + 1) >> NEAR_SHIFT
+    cdef bint is_exact = arena.tuning.torch_segments or arena.tuning.rounds
+    cdef size_t wider = 0 if is_exact else (klass + 1) >> NEAR_SHIFT
     klass = stack_next(arena, klass, min(klass + wider, <size_t>CLASSES - 1))
     return arena.stacks[klass] if klass < CLASSES else NULL
 
@@ -241,8 +243,7 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
     if pool == SMALL and arena.stack_room < size:
         relieve(arena, size)
     cdef bint stacked = pool == SMALL and arena.stack_room >= size
-    cdef bint kept = (pool == LARGE and block_is_split(block) and arena.stack_cap != 0
-                      and not arena.tuning.torch_segments)
+    cdef bint kept = pool == LARGE and block_is_split(block) and may_wait(arena)
     if unlikely(block.is_oversize):
         oversize_count(block)
     if kept and arena.last != NULL:
@@ -287,6 +288,11 @@ cdef inline void join_preview(l0rt_block* block, l0rt_join* join) noexcept nogil
     join.is_split = before != NULL or after != NULL
 
 
+cdef inline bint may_wait(l0rt_arena* arena) noexcept nogil:
+    """May a large block stay unmerged? Not where torch would merge it, nor where memory is to go back soon."""
+    return not arena.tuning.torch_segments and arena.tuning.sole_from == 0 and arena.stack_cap != 0
+
+
 cdef inline void merge_late(l0rt_arena* arena, l0rt_block* block, int pool) noexcept nogil:
     """A free block goes to the bins at last. It was inactive split already, so that can only fall."""
     cdef l0rt_join join
@@ -313,7 +319,7 @@ cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
 
 
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil:
-    """Everything on the class stacks goes to the bins and is merged there."""
+    """Everything on the class stacks, and the large block that waits, goes to the bins and is merged there."""
     cdef size_t klass = 0
     if arena.last != NULL:
         merge_last(arena)

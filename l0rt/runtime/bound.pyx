@@ -1,4 +1,5 @@
-"""A bound on what a heap caches. Above it, what has been free for longest goes back; what is in use does not count.
+"""A bound on what a heap caches. Above it, the segments go back that have been free for longest, and then whatever is
+free of ranges; what is in use does not count.
 
 Only what a memory operation may give back can be: where free blocks lie between used ones, the heap stays above its
 bound, and then has no class stacks, so that the next block to be freed is merged, and seen, at once.

@@ -99,9 +99,9 @@ cdef l0rt_stream* stream_or_current(device, Lane stream) except NULL:
     cdef int index
     lazy.init()
     index = index_of(device, -1, lazy.device_type)
+    if index < -1:
+        device_at(index)        # raises
     if stream is None:
-        if index < -1:
-            device_at(index)    # raises
         return current_stream(index)
     if index >= 0 and index != stream.ptr.device.index:
         raise ValueError(f"device {index} is not the stream's device, {stream.ptr.device.index}")

@@ -67,15 +67,19 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
 cdef uint64_t segment_size(l0rt_arena* arena, uint64_t size) noexcept nogil:
     """How large an ordinary segment is made for a block of ``size``."""
     cdef const l0rt_tuning* tuning = arena.tuning
+    cdef uint64_t least = (size + PAGE - 1) & ~<uint64_t>(PAGE - 1), segment
     if arena.owner != NULL and arena.owner.no_split:
-        return (size + PAGE - 1) & ~<uint64_t>(PAGE - 1)
+        return least
     if size <= SMALL_LIMIT:
         return SMALL_SEGMENT
     if not tuning.torch_segments:
-        return (size + PAGE - 1) & ~<uint64_t>(PAGE - 1)
+        return least
     if size < LARGE_SEGMENT >> 1:
-        return tuning.large_segment if tuning.large_segment != 0 else LARGE_SEGMENT
-    return (size + SMALL_SEGMENT - 1) & ~<uint64_t>(SMALL_SEGMENT - 1)
+        segment = tuning.large_segment if tuning.large_segment != 0 else LARGE_SEGMENT
+    else:
+        segment = (size + SMALL_SEGMENT - 1) & ~<uint64_t>(SMALL_SEGMENT - 1)
+    # an oversize segment would not be given to whoever asks for less
+    return least if size < tuning.max_split <= segment else segment
 
 
 cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
@@ -96,6 +100,7 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
         return L0RT_ASLEEP
     heap.asker = arena
     if pending_poll(heap) != 0:             # what other streams used, and use no more
+        unstack_all(heap)
         segments_settle(heap, arena, False)
         segments_release(heap, arena, UINT64_MAX, False)
     status = segment_new(heap, arena, LARGE, size)

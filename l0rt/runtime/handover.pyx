@@ -73,7 +73,7 @@ cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out)
 
 
 cdef int merged(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """From what is cached, with the class stacks merged."""
+    """From what is cached, all of it merged."""
     if spin_lock(&arena.lock):
         arena_unstack(arena)
         spin_unlock(&arena.lock)

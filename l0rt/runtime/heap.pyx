@@ -209,6 +209,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
         spin_unlock(&arena.lock)
         status = block_free(block)
         mutex_lock(&heap.growth)
+        unstack_all(heap)
         segments_settle(heap, arena, True)
         segments_release(heap, arena, UINT64_MAX, False)
         mutex_unlock(&heap.growth)
@@ -289,6 +290,7 @@ cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner, bint wait)
 cdef void heap_tune(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:
     """Behave like this from now on. What is allocated and cached stays as it is, but for what is above a new bound."""
     mutex_lock(&heap.growth)
+    unstack_all(heap)
     heap.tuning = tuning[0]
     heap.stats.max_split_size = tuning.max_split if tuning.max_split != 0 else -1
     heap.has_ranges = heap.granule != 0 and not tuning.segmented and not tuning.torch_segments

@@ -199,12 +199,13 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     if status == L0RT_OK:
         return status
     tickets_drop(heap, tickets)
-    if spin_lock(&block.arena.lock):
+    if census_lock(heap):           # what is allocated grows without room
         block.state = USED
         account_park(block.arena, block.segment.pool, block.size, -1)
         if block.arena.tuning.max_split != 0:
             oversize_count(block)
-        spin_unlock(&block.arena.lock)
+        census_take(heap, block.arena, block.segment.pool)
+        census_unlock(heap)
     return status
 
 

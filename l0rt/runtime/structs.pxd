@@ -155,7 +155,7 @@ cdef struct l0rt_tuning:
     bint segmented                  # grow by ordinary segments although there is virtual memory,
     bint torch_segments             # of torch's sizes, kept until memory runs out
     bint is_async                   # blocks pass between streams before more is taken; the host never waits
-    uint64_t cached_most            # of free memory above this, what has been free for longest goes back; 0: no bound
+    uint64_t cached_most            # free memory above this goes back, the longest free segments first; 0: no bound
     uint64_t sole_from              # from this size on nothing is cached: given back once it is free; 0: all is cached
 
 # Memory that is not the heap's own. Called without any lock, so it may allocate, from this heap too.

@@ -255,6 +255,14 @@ def test_torchs_segments(make):
     assert allocator.reserved_bytes == 64 * MIB
 
 
+@pytest.mark.parametrize("nbytes", [5 * MIB, 19 * MIB + 512, 20 * MIB, 21 * MIB])
+def test_torchs_segments_are_no_larger_than_what_may_be_split(make, nbytes):
+    allocator = tuned(make, segments="torch", max_split_size_mb=20)
+    address = allocator.malloc(nbytes, 1)
+    assert allocator.find(address)[1] < nbytes + 2 * MIB
+    allocator.free(address)
+
+
 def test_torchs_blocks_are_exact_and_merged_at_once(make):
     allocator = tuned(make, segments="torch")
     allocator.free(allocator.malloc(72 * KIB, 1))

@@ -135,6 +135,38 @@ def test_random_work_is_exact_at_every_step(make, sizes, seed):
     assert model.allocator.reserved_bytes == 0
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_peaks_follow_what_other_streams_keep(make, seed):
+    rng = random.Random(seed)
+    allocator = make()
+    live, peak = {}, {"allocation": 0, "allocated_bytes": 0, "active_bytes": 0}
+    for step in range(1500):
+        if rng.random() < 0.05:
+            allocator.memory.hold(rng.random() < 0.5)
+        if rng.random() < 0.05:
+            allocator.memory.finish(2)
+        if not live or rng.random() < (0.6 if step % 200 < 100 else 0.4):
+            address = allocator.malloc(int(2 ** rng.uniform(9, 23)), rng.choice(STREAMS))
+            live[address] = allocator.find(address)[1]
+            if rng.random() < 0.4:
+                allocator.record_stream(address, rng.choice(STREAMS))
+        else:
+            address = rng.choice(list(live))
+            del live[address]
+            allocator.free(address)
+        pending = sum(block["size"] for block in allocator.snapshot() if block["state"] == "pending")
+        now = {"allocation": len(live), "allocated_bytes": sum(live.values())}
+        now["active_bytes"] = now["allocated_bytes"] + pending
+        peak = {key: max(value, now[key]) for key, value in peak.items()}
+        if rng.random() < 0.03:
+            stats = allocator.stats()
+            assert {key: stats[f"{key}.all.current"] for key in now} == now
+            assert {key: stats[f"{key}.all.peak"] for key in now} == peak
+    allocator.memory.hold(False)
+    for address in live:
+        allocator.free(address)
+
+
 def test_the_peaks_follow_when_only_looked_at_in_the_end(make):
     # the model looks after every step, and looking hands out new room: here nobody looks in between
     rng = random.Random(5)

@@ -28,12 +28,21 @@ def test_a_cached_block_up_to_an_eighth_larger_is_taken_as_it_is(make):
 
 def test_small_sizes_have_no_larger_ones_that_are_near(make):
     allocator = make()
-    for nbytes in range(1024, 4096, 512):
+    for nbytes in range(1024, 4097, 512):
         allocator.free(allocator.malloc(nbytes))
         address = allocator.malloc(nbytes - 512)
         assert allocator.find(address)[1] == nbytes - 512
         allocator.free(address)
         allocator.empty_cache()
+
+
+def test_sizes_that_are_rounded_already_have_none_that_are_near(make):
+    allocator = make()
+    allocator.tune(allocconf.make(roundup_power2_divisions=8))
+    allocator.free(allocator.malloc(80 * KIB))
+    address = allocator.malloc(65 * KIB)
+    assert allocator.find(address)[1] == 72 * KIB
+    allocator.free(address)
 
 
 def large_neighbours(allocator, count=4):
@@ -93,6 +102,18 @@ def test_it_goes_back_with_the_rest_of_its_segment(make):
     assert "cached" in states(allocator)
     allocator.empty_cache()
     assert allocator.reserved_bytes == 0
+
+
+def test_nothing_waits_where_nothing_is_cached(make):
+    allocator = make()
+    held = large_neighbours(allocator)
+    allocator.tune(allocconf.make(), uncached=True)
+    for address in held:
+        allocator.free(address)
+    allocator.free(allocator.malloc(3 * MIB))
+    assert "cached" not in states(allocator)
+    assert make.has_ranges or allocator.reserved_bytes == 0     # ranges give back when they are asked to
+    allocator.empty_cache()
 
 
 def test_another_streams_segment_is_merged_before_garbage_is_collected(make):
