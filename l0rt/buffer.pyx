@@ -12,6 +12,7 @@ cdef extern from "Python.h":
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view
+from l0rt.runtime.atomics cimport load
 from l0rt.runtime.current cimport current_stream, stream_or_current, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status, shared_take
 from l0rt.runtime.device_memory cimport block_let_go
@@ -339,6 +340,7 @@ def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
     """
     cdef l0rt_thread* thread
     cdef l0rt_stream* on
+    cdef l0rt_arena* arena
     cdef l0rt_block* block
     cdef size_t size
     if PyLong_CheckExact(nbytes):
@@ -352,8 +354,9 @@ def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
         thread = thread_peek()
         if thread != NULL:
             on = thread.streams[thread.device]
-            if on.arena != NULL:
-                block = arena_hit(<l0rt_arena*>on.arena, size)
+            arena = <l0rt_arena*>load(&on.arena)
+            if arena != NULL:
+                block = arena_hit(arena, size)
                 if block != NULL:
                     return new_buffer(size, on, on.device, DEVICE, block)
     return empty_slow(size, device, stream, kind)

@@ -14,6 +14,7 @@ from l0rt.runtime.arena cimport (
     l0rt_return_rest,
     l0rt_serve_rest,
 )
+from l0rt.runtime.atomics cimport load
 from l0rt.runtime.blockmap cimport map_start
 from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
@@ -173,13 +174,17 @@ cdef int (*oddly)(void*) noexcept nogil
 
 cdef void* l0rt_malloc(size_t nbytes, int device, l0rt_stream* stream) except? NULL nogil:
     cdef stream_t* on = <stream_t*>stream
-    if on != NULL and (device == -1 or device == on.device.index) and on.arena != NULL:
-        return arena_serve(<l0rt_arena*>on.arena, nbytes, True, rest_of_malloc, on)
+    cdef l0rt_arena* arena
+    if on != NULL and (device == -1 or device == on.device.index):
+        arena = <l0rt_arena*>load(&on.arena)    # once: a thread that enters a pool takes it away
+        if arena != NULL:
+            return arena_serve(arena, nbytes, True, rest_of_malloc, arena)
     return elsewhere(nbytes, device, on)
 
 
 cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL nogil:
     """On a stream that has allocated nothing yet, or that is still to be found."""
+    cdef void* arena
     if nbytes == 0:
         return NULL
     if on == NULL:
@@ -188,22 +193,25 @@ cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL
             failed()
     elif device != -1 and device != on.device.index:
         refuse_device(device, on.device.index)
-    return malloc_rest(on, nbytes, False)
+    arena = load(&on.arena)
+    return malloc_rest(arena, nbytes, False) if arena != NULL else malloc_slowly(on, nbytes)
 
 
 cdef void* malloc_rest(void* who, size_t nbytes, bint locked) noexcept nogil:
-    """What is not on top of a class stack. NULL of more than 0 bytes: an exception is set."""
-    cdef stream_t* on = <stream_t*>who
-    cdef l0rt_block* block = NULL
+    """What is not on top of an arena's class stack. NULL of more than 0 bytes: an exception is set."""
+    cdef l0rt_arena* arena = <l0rt_arena*>who
+    cdef l0rt_block* block
     if nbytes == 0:
         return NULL
-    if on.arena != NULL:
-        block = arena_try(<l0rt_arena*>on.arena, nbytes, locked)
+    block = arena_try(arena, nbytes, locked)
+    return block.ptr if block != NULL else malloc_slowly(<stream_t*>arena.stream, nbytes)
+
+
+cdef void* malloc_slowly(stream_t* on, size_t nbytes) noexcept nogil:
+    cdef l0rt_block* block = (<l0rt_block* (*)(stream_t*, size_t) noexcept nogil>malloc_slow)(on, nbytes)
     if block == NULL:
-        block = (<l0rt_block* (*)(stream_t*, size_t) noexcept nogil>malloc_slow)(on, nbytes)
-        if block == NULL:
-            (<quiet_void>failed)()
-            return NULL
+        (<quiet_void>failed)()
+        return NULL
     return block.ptr
 
 

@@ -1,5 +1,6 @@
 from libc.stdint cimport int64_t, uint64_t
 
+from l0rt.runtime.atomics cimport load
 from l0rt.runtime.records cimport l0rt_device, l0rt_stream
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_owner
 
@@ -17,6 +18,5 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil
 
 
 cdef inline l0rt_arena* stream_arena(l0rt_stream* stream) except NULL nogil:
-    if stream.arena == NULL:
-        return open_arena(stream)
-    return <l0rt_arena*>stream.arena
+    cdef l0rt_arena* arena = <l0rt_arena*>load(&stream.arena)
+    return arena if arena != NULL else open_arena(stream)

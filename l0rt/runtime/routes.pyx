@@ -6,7 +6,7 @@ which asks. So the hit path needs not ask, and costs nothing more while there is
 
 from libc.string cimport memset
 
-from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t
+from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t, store
 from l0rt.runtime.devices cimport device_record, device_total
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.lane cimport lane_fill
@@ -31,7 +31,7 @@ cdef void at_hand(l0rt_stream* stream, l0rt_arena* arena) noexcept nogil:
     """Let the stream's next allocation find the arena, unless it has to ask."""
     mutex_lock(&routes_lock)
     if routes_active == 0:
-        stream.arena = arena        # heap_arena makes one a stream: a second writer writes the same
+        store(&stream.arena, arena)     # heap_arena makes one a stream: a second writer writes the same
     mutex_unlock(&routes_lock)
 
 
@@ -44,12 +44,12 @@ cdef void routes_change(int change) noexcept nogil:
     for i in range(device_total()):
         stream = device_record(i).others
         while stream != NULL:
-            stream.arena = NULL
+            store(&stream.arena, NULL)
             stream = stream.next
-        device_record(i).default_stream.arena = NULL
+        store(&device_record(i).default_stream.arena, NULL)
         for p in range(3):
             for s in range(L0RT_POOL_STREAMS):
-                device_record(i).pool[p][s].arena = NULL
+                store(&device_record(i).pool[p][s].arena, NULL)
     mutex_unlock(&routes_lock)
 
 
