@@ -25,6 +25,11 @@ cdef inline bint block_is_segment(l0rt_block* block) noexcept nogil:
     return not block_is_split(block) and block.segment.granules == NULL
 
 
+cdef inline bint is_settled(l0rt_block* block) noexcept nogil:
+    """Is the arena's stream known to be done with a free block? What no stream orders is not in use once it is free."""
+    return block.arena.stream == NULL or block.epoch <= block.arena.settled
+
+
 cdef inline l0rt_block* record_take(l0rt_arena* arena) noexcept nogil:
     cdef l0rt_block* block = arena.spare
     arena.spare = block.next

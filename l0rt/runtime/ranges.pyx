@@ -19,6 +19,7 @@ from l0rt.runtime.blocks cimport (
     block_is_split,
     block_split,
     block_unbin,
+    is_settled,
     record_drop,
     record_take,
     records_ready,
@@ -100,7 +101,7 @@ cdef uint64_t cut_bin(l0rt_heap* heap, l0rt_arena* arena, l0rt_block* block, uin
     cdef l0rt_block* part
     while block != NULL and found < wanted:
         next = block.next
-        if (block.segment.granules != NULL and block.epoch <= arena.settled
+        if (block.segment.granules != NULL and is_settled(block)
                 and not is_held(block.before) and not is_held(block.after)):
             part = cut(heap, block, wanted - found)
             if part != NULL:

@@ -4,7 +4,7 @@ A free block may still be in use: its own stream's work is only queued when it i
 what makes reuse safe. Giving memory back needs more: the stream must have come past that point. An arena knows by
 one ticket at a time up to which epoch it has."""
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.runtime.arena cimport arena_resize, oversize_bump
@@ -12,6 +12,7 @@ from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, spin_lock, spin_unlo
 from l0rt.runtime.blockmap cimport map_forget, map_memory
 from l0rt.runtime.blocks cimport (
     chain_drop,
+    is_settled,
     records_ready,
     segment_attach,
     segment_detach,
@@ -141,7 +142,7 @@ cdef l0rt_segment* fittest(l0rt_arena* arena, l0rt_segment* best, uint64_t wante
     for longest. The arena's lock is held."""
     cdef l0rt_segment* segment = arena.idle
     while segment != NULL:
-        if segment.block.epoch <= arena.settled:
+        if is_settled(segment.block):
             # of the same age, the last one of the list came there first
             if best == NULL or (by_age and segment.idle_since <= best.idle_since):
                 best = segment
@@ -177,7 +178,7 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
         arena = best.arena
         if not spin_lock(&arena.lock):
             break
-        found = best.block != NULL and best.block.epoch <= arena.settled
+        found = best.block != NULL and is_settled(best.block)
         if found:
             segment_detach(best)
             arena_resize(arena, -<int64_t>best.raw_size)
@@ -205,8 +206,7 @@ cdef void settle(l0rt_heap* heap, l0rt_arena* arena, bint wait) noexcept nogil:
     cdef bint unsettled
     cdef uint64_t epoch
     cdef int status
-    if arena.stream == NULL:        # not ordered by a stream: what is free is not in use
-        arena.settled = UINT64_MAX
+    if arena.stream == NULL:        # is_settled says so: a word kept here would outlive the stream in a recycled arena
         return
     while True:
         if not spin_lock(&arena.lock):

@@ -86,6 +86,24 @@ def test_the_arenas_of_pools_that_are_gone_serve_new_ones(make):
     assert allocator.reserved_bytes == 0
 
 
+def test_a_recycled_arena_gives_nothing_back_that_its_new_stream_still_uses(make):
+    allocator, pool = make(), Pool()
+    allocator.free(allocator.malloc(3 * MIB, 0, pool))      # no stream: what is free is in no use
+    allocator.empty_cache(pool)
+    allocator.empty_cache()                                 # addresses of ranges, too
+    del pool
+    pool = Pool()                                           # has the same arena, for a stream
+    plain = allocator.memory
+    plain.hold()
+    plain.watch()
+    allocator.free(allocator.malloc(3 * MIB, 5, pool))
+    larger = allocator.malloc(5 * MIB, 5, pool)             # grows, and gives back what is settled
+    assert [note for note in plain.watch() if note[0] == 3] == []
+    plain.hold(False)
+    plain.finish()
+    allocator.free(larger)
+
+
 def test_a_pool_sleeps_and_wakes_at_the_same_addresses(make):
     allocator, pool = make(), Pool()
     kept = [allocator.malloc(nbytes, 1, pool) for nbytes in (KIB, 3 * MIB, 9 * MIB)]
