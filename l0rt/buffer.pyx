@@ -11,7 +11,7 @@ cdef extern from "Python.h":
     size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
-from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view
+from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view, is_whole, whole
 from l0rt.runtime.atomics cimport load
 from l0rt.runtime.current cimport current_stream, stream_or_current, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status, shared_take
@@ -135,8 +135,9 @@ cdef class Buffer:
         if (value is None) == (pattern is None):
             raise TypeError("fill() takes a byte value or a pattern=, one of the two")
         if pattern is None:
-            if not isinstance(value, int):
+            if not is_whole(value):
                 raise TypeError(f"fill() takes an int from 0 to 255, not {type(value).__name__}")
+            value = whole(value, "a byte")
             if not 0 <= value <= 255:
                 raise ValueError(f"fill() takes a byte, 0 to 255, got {value}")
             pattern = bytes((value,))

@@ -6,6 +6,7 @@ change above reaches every node that was not set itself. docs/settings.md lists 
 """
 
 import builtins
+import operator
 import os
 from contextlib import contextmanager
 
@@ -210,6 +211,8 @@ def single(name):
 def set(path, value):
     """Give the setting ``path`` a ``value`` (None: its environment variable's); ValueError names what is allowed."""
     setting = _find(path)
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        value = operator.index(value)
     if not (value is None or isinstance(value, (str, int, float))) or (
         isinstance(value, bool) and not _takes_bool(setting)
     ):

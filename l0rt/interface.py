@@ -11,6 +11,7 @@ from l0rt.runtime import generator as _generator
 from l0rt.runtime import interfaces as _interfaces
 from l0rt.runtime import naming as _naming
 from l0rt.runtime import stream as _stream
+from l0rt.runtime.arguments import whole_number as _whole
 from l0rt.runtime.guardtable import Table as _Table
 
 __all__ = [
@@ -193,10 +194,8 @@ class DeviceGuard:
     def __init__(self, device_interface, index):
         if not hasattr(device_interface, "exchange_device"):
             raise TypeError(f"expected a DeviceInterface, got {device_interface!r}")
-        if index is not None and not isinstance(index, int):
-            raise TypeError(f"an index is an int or None, got {index!r}")
         self.device_interface = device_interface
-        self.idx = index
+        self.idx = None if index is None else _whole(index, "an index")
         self._before = _local()
 
     def __enter__(self):
@@ -294,7 +293,7 @@ def register_guard_impl(table, base=DeviceInterface):
     ``table`` is a capsule named ``l0rt_guard_impl`` or an address; the table lives as long as the process. Devices,
     streams and events go through it; ``base``, a `DeviceInterface`, has the rest.
     """
-    if isinstance(table, int) and table < 4096:
+    if hasattr(table, "__index__") and (table := _whole(table, "the address of a guard table")) < 4096:
         raise ValueError(f"a guard table is at address {table}")
     functions = _Table(table)
     names = "device_count current_device exchange_device maybe_exchange_device set_device synchronize".split()

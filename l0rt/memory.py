@@ -12,6 +12,8 @@ from l0rt.memorytable import table as _table
 from l0rt.runtime import device_allocator as _device
 from l0rt.runtime import host_allocator as _host
 from l0rt.runtime import rawmemory as _raw
+from l0rt.runtime.arguments import address_of as _address
+from l0rt.runtime.arguments import whole_number as _whole
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
@@ -115,7 +117,7 @@ def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
     if not isinstance(include_traces, bool):
         raise TypeError(f"include_traces is a bool, not {type(include_traces).__name__}")
     if mempool_id is not None and not isinstance(mempool_id, MemPool):
-        _check_id(mempool_id)
+        mempool_id = _id(mempool_id)
     if not _opened():
         return []
     if mempool_id == (0, 0):
@@ -126,9 +128,10 @@ def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
     return [] if mempool_id is not None and pool is None else _segments(pool, device)
 
 
-def _check_id(mempool_id):
-    if not isinstance(mempool_id, tuple) or [type(number) for number in mempool_id] != [int, int]:
+def _id(mempool_id):
+    if not isinstance(mempool_id, tuple) or len(mempool_id) != 2:
         raise TypeError(f"mempool_id is the id of a MemPool, two numbers, got {mempool_id!r}")
+    return tuple(_whole(number, "each number of a MemPool's id") for number in mempool_id)
 
 
 def attach_oom_observer(observer):
@@ -245,23 +248,15 @@ def pointer_info(ptr):
     return _pointer_info(_address(ptr))
 
 
-def _address(value):
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"an address is an int, not {type(value).__name__}")
-    if not 0 <= value < 1 << 64:
-        raise ValueError(f"an address is from 0 to 2**64 - 1, not {value}")
-    return value
-
-
 def record_use(buffer, stream=None):
     """Let freed memory not be reused before what ``stream`` (the current one) has been given until now is done.
 
     ``buffer`` is a Buffer, or an address, wherever in an allocation. To be called right after the work was given.
     """
-    if isinstance(buffer, int):
-        _record_use(_address(buffer), stream)
-    elif hasattr(buffer, "record_use"):
+    if hasattr(buffer, "record_use"):
         buffer.record_use(stream)
+    elif hasattr(buffer, "__index__") and not isinstance(buffer, bool):
+        _record_use(_address(buffer), stream)
     else:
         raise TypeError(f"record_use() takes a Buffer or an address, an int, not {type(buffer).__name__}")
 

@@ -5,6 +5,8 @@ cipher of a counter under that seed: word ``i`` is word ``i % 4`` of block ``i /
 without what comes before. Every number uses a fixed count of words: 1, or 2 where it has more than 32 bits.
 """
 
+import operator
+
 import numpy as np
 
 __all__ = ["normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
@@ -87,6 +89,9 @@ def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
 def randint(seed, offset, count, low, high, dtype="int64"):
     """Return ``count`` whole numbers from [low, high)."""
     known = _dtype(dtype, "iu")
+    if isinstance(low, bool) or isinstance(high, bool):
+        raise TypeError("a limit of random whole numbers is an int, not bool")
+    low, high = operator.index(low), operator.index(high)
     limits = np.iinfo(known)
     if not low < high:
         raise ValueError(f"random whole numbers are from [low, high): low is {low}, high is {high}")

@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.blockmap cimport map_find
 from l0rt.runtime.census cimport (
     heap_allocated_bytes,
@@ -273,11 +274,10 @@ cdef class Allocator:
 
 
 cdef size_t size_of(nbytes) except? 0:
-    if not isinstance(nbytes, int):
-        raise TypeError(f"a size is an int, not {type(nbytes).__name__}")
-    if nbytes <= 0:
-        raise ValueError(f"a size is positive, not {nbytes}")
-    return SIZE_OF_HUGE if nbytes > SIZE_OF_HUGE else nbytes
+    size = whole(nbytes, "a size")
+    if size <= 0:
+        raise ValueError(f"a size is positive, not {size}")
+    return SIZE_OF_HUGE if size > SIZE_OF_HUGE else size
 
 
 cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1:
@@ -303,11 +303,12 @@ SIZE_OF_HUGE = (1 << 63) - 1        # no memory has so much: this is answered as
 cdef uint64_t limit_of(limit) except? 0:
     if limit is None:
         return UINT64_MAX
-    if not isinstance(limit, int) or isinstance(limit, bool):
+    if not is_whole(limit):
         raise TypeError(f"a limit is an int or None, not {type(limit).__name__}")
-    if limit <= 0:
-        raise ValueError(f"a limit is positive, not {limit}; None means no limit")
-    return min(limit, UINT64_MAX)
+    most = whole(limit, "a limit")
+    if most <= 0:
+        raise ValueError(f"a limit is positive, not {most}; None means no limit")
+    return min(most, UINT64_MAX)
 
 
 cdef int Allocator_raise(Allocator self, int status, object subject) except -1:

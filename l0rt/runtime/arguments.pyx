@@ -1,6 +1,55 @@
-"""Arguments about bytes, checked before anything is done with them."""
+"""Arguments: whole numbers and bytes, checked before anything is done with them.
 
+A conversion may run any Python code, an ``__index__``: whoever calls one looks at state only afterwards.
+"""
+
+from cpython.bool cimport PyBool_Check
 from cpython.buffer cimport PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.long cimport PyLong_CheckExact
+from cpython.number cimport PyIndex_Check, PyNumber_Index
+
+from numbers import Integral
+
+
+cdef bint is_whole(value) noexcept:
+    """Whether ``value`` is a whole number: an int, or of a type that has an ``__index__``. A bool is none."""
+    return PyLong_CheckExact(value) or (PyIndex_Check(value) and not PyBool_Check(value))
+
+
+cdef object whole(value, str what):
+    """``value`` as an int; TypeError, which says ``what`` an int is expected for."""
+    if not is_whole(value):
+        raise TypeError(f"{what} is an int, not {type(value).__name__}")
+    return PyNumber_Index(value)
+
+
+def whole_number(value, what):
+    """Return ``value`` as an int; TypeError, which says ``what`` an int is expected for."""
+    return whole(value, what)
+
+
+cdef bint is_address(value) except -1:
+    """Whether ``value`` is a number, and not memory: arrays and NumPy's numbers are both of them by their methods."""
+    return is_whole(value) and (not PyObject_CheckBuffer(value) or isinstance(value, Integral))
+
+
+cdef object address_in(value, int low):
+    """The address, from ``low`` on, that a number is."""
+    address = whole(value, "an address")
+    if not low <= address < 1 << 64:
+        raise ValueError(f"an address is from {low} to 2**64 - 1, not {address}")
+    return address
+
+
+def address_of(value):
+    """Return the address that a number is, 0 too."""
+    return address_in(value, 0)
+
+
+cdef int clamped_priority(priority) except? 2:
+    """The priority that a stream has for a number: -1 high, 0, or 1 low."""
+    asked = whole(priority, "priority")
+    return -1 if asked < 0 else 1 if asked > 0 else 0
 
 
 cdef int check_sizes(size_t source, size_t target) except -1:
@@ -17,9 +66,9 @@ cdef int get_view(what, Py_buffer* view, int flags, str where) except -1:
 
 
 cdef size_t checked_size(nbytes) except? 0:
-    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
+    if not is_whole(nbytes):
         raise TypeError(f"a size is an int of bytes, not {type(nbytes).__name__}")
-    size = nbytes.__index__()
+    size = PyNumber_Index(nbytes)
     if size < 0:
         raise ValueError(f"a size must not be negative, got {size}")
     if size >= 1 << 62:

@@ -5,6 +5,7 @@ import gc
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.allocator cimport tuning_of
+from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.census cimport (
     census_oom,
     heap_allocated_bytes,
@@ -338,8 +339,9 @@ def set_limit(limit, device=None):
     """Let ``device`` reserve at most ``limit`` bytes, None: as much as the configuration says."""
     cdef uint64_t bytes
     if limit is not None:
-        if not isinstance(limit, int) or isinstance(limit, bool):
+        if not is_whole(limit):
             raise TypeError(f"a memory limit is an int of bytes or None, not {type(limit).__name__}")
+        limit = whole(limit, "a memory limit")
         if not 0 < limit < UINT64_MAX:
             raise ValueError(f"a memory limit is from 1 to 2**64 - 2 bytes, not {limit}")
     cdef l0rt_device* record = device_at(index_of(device, current_device(), lazy.device_type))

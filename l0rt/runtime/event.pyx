@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free
 
 from l0rt.core.device cimport device_clocks
 from l0rt.core.event cimport EventPool
+from l0rt.runtime.arguments cimport is_whole
 from l0rt.runtime.current cimport current_stream
 from l0rt.runtime.devices cimport core_context, device_at
 from l0rt.runtime.eventcache cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
@@ -47,7 +48,7 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
 
     def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
         self.index = -1 if device is None else index_of(device, -1, lazy.device_type)
-        if self.index < 0 and isinstance(device, int):
+        if self.index < 0 and is_whole(device):
             raise IndexError(f"The device index is out of range: {device}")
         if enable_timing and interprocess:
             raise ValueError("an event is either timed or interprocess: another process cannot read its clock")

@@ -9,6 +9,7 @@ import struct
 cimport cython
 from libc.stdint cimport uint64_t
 
+from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.naming cimport device as device_named, index_of
 
@@ -19,16 +20,16 @@ DEFAULT_SEED = 67280421310721   # torch's, for generators that nobody seeded
 
 cdef uint64_t seed_bits(seed) except? 0:
     """A seed as 64 bits; a negative one in two's complement."""
-    if not isinstance(seed, int) or isinstance(seed, bool):
+    if not is_whole(seed):
         raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
-    if not -(1 << 63) <= seed < 1 << 64:
-        raise ValueError(f"Overflow when unpacking long long: a seed is from -2**63 to 2**64 - 1, got {seed}")
-    return <uint64_t>(seed & 0xFFFFFFFFFFFFFFFF)
+    number = whole(seed, "a seed")
+    if not -(1 << 63) <= number < 1 << 64:
+        raise ValueError(f"Overflow when unpacking long long: a seed is from -2**63 to 2**64 - 1, got {number}")
+    return <uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
 
 
 cdef uint64_t offset_bits(offset) except? 1:
-    if not isinstance(offset, int):
-        raise TypeError(f"an offset is an int, not {type(offset).__name__}")
+    offset = whole(offset, "an offset")
     if not 0 <= offset < 1 << 64:
         raise RuntimeError(f"an offset is from 0 to 2**64 - 4, got {offset}")
     if offset % 4:
@@ -122,8 +123,7 @@ little-endian. The offset counts 32-bit words and is a multiple of 4. Generators
 
     def philox_engine_inputs(self, increment):
         """Take the next ``increment`` words, rounded up to a multiple of 4; return (seed, offset of the first)."""
-        if not isinstance(increment, int):
-            raise TypeError(f"an increment is an int, not {type(increment).__name__}")
+        increment = whole(increment, "an increment")
         if not 0 <= increment < 1 << 63:
             raise ValueError(f"an increment is from 0 to 2**63 - 1, got {increment}")
         cdef uint64_t words = (<uint64_t>increment + 3) & ~<uint64_t>3
@@ -162,12 +162,13 @@ def default_generator(int index):
 def manual_seed_all(seed):
     """Give every device's default generator the seed ``seed``, those of devices not opened yet too."""
     global _all_seed
-    seed_bits(seed)
-    _all_seed = seed
+    cdef uint64_t bits = seed_bits(seed)
+    _all_seed = bits
     for generator in list(_defaults.values()):
-        generator.manual_seed(seed)
+        generator.manual_seed(bits)
 
 
 def manual_seed(seed):
     """Give the default generator of the thread's current device the seed ``seed``; opens no driver."""
-    default_generator(current_device()).manual_seed(seed)
+    cdef uint64_t bits = seed_bits(seed)
+    default_generator(current_device()).manual_seed(bits)

@@ -6,6 +6,7 @@ from _thread import get_ident
 cimport cython
 from libc.stdint cimport UINT64_MAX
 
+from l0rt.runtime.arguments cimport is_whole
 from l0rt.runtime.current cimport (
     current_device,
     current_stream,
@@ -20,7 +21,7 @@ from l0rt.runtime.eventcache cimport slot_acquire, slot_release
 from l0rt.runtime.idle cimport lane_query, lane_synchronize
 from l0rt.runtime.interfaces cimport current_type, other
 from l0rt.runtime.lane cimport lane_record, lane_share, lane_wait
-from l0rt.runtime.naming cimport device as device_name, index_of
+from l0rt.runtime.naming cimport device_like, index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
 from l0rt.runtime.waits cimport slot_query, slot_wait
@@ -240,9 +241,10 @@ cdef class xpu_device_index(device_index):
 cdef int settable_index(device, str type) except? -1:
     """The index that ``device`` names where a device must be named; negative: change nothing."""
     cdef int index = NO_INDEX
-    if isinstance(device, (int, str, device_name)):
+    cdef bint numbered = is_whole(device)
+    if numbered or isinstance(device, str) or device_like(device) is not None:
         index = index_of(device, NO_INDEX, type)
-    if index == NO_INDEX and not isinstance(device, int):
+    if index == NO_INDEX and not numbered:
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
     return index
 

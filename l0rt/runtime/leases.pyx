@@ -1,5 +1,6 @@
 """Streams for one holder: leases, and the copy engine's."""
 
+from l0rt.runtime.arguments cimport clamped_priority
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.naming cimport index_of
@@ -47,12 +48,10 @@ def lease(device=None, priority=0, *, engine="compute"):
     cdef Lease made = Lease.__new__(Lease)
     if engine not in ENGINES:
         raise ValueError(f"engine is one of {', '.join(ENGINES)}, got {engine!r}")
-    if not isinstance(priority, int):
-        raise TypeError(f"priority is an int, not {type(priority).__name__}")
+    made.priority = clamped_priority(priority)
     lazy.init()
     made.index = index_of(device, current_device(), lazy.device_type)
     device_at(made.index)
-    made.priority = -1 if priority < 0 else 1 if priority > 0 else 0
     made.copies = engine == "copy"
     return made
 

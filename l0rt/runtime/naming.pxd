@@ -8,3 +8,7 @@ cdef class device:
 
 
 cdef int index_of(object what, int otherwise, str type) except? -1
+# The type and index that an object says that a device is; None if it is no device.
+cdef tuple device_like(what)
+# The same of whatever names a device, or has one.
+cdef tuple named_by(what)

@@ -1,8 +1,9 @@
 """What a device is called: a type and an index; how the many ways to name one are understood."""
 
 cimport cython
-from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 
+from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.interfaces cimport current_type
 
 from l0rt.runtime.devices import lazy, properties
@@ -33,14 +34,14 @@ cdef class device:
     """
 
     def __cinit__(self, type, index=None):
-        if isinstance(type, device):
-            if index is not None:
-                raise TypeError("device() takes an index only beside a type's name")
-            self.type, self.index = (<device>type).type, (<device>type).index
-        elif isinstance(type, str):
+        if isinstance(type, str):
             self.type, self.index = _parse(type, index)
-        elif isinstance(type, int) and not isinstance(type, bool) and index is None:
-            self.type, self.index = current_type(), _checked_index(type)
+        elif index is None and is_whole(type):
+            self.type, self.index = current_type(), _checked_index(whole(type, "a device index"))
+        elif index is None and (named := device_like(type)) is not None:
+            self.type, self.index = _parse(named[0], named[1])
+        elif index is not None and device_like(type) is not None:
+            raise TypeError("device() takes an index only beside a type's name")
         else:
             raise TypeError(
                 f"device() takes a name such as 'xpu:0', an index, or a name and an index; got {type!r}, {index!r}")
@@ -86,53 +87,72 @@ cdef tuple _parse(str text, index):
         return name, _checked_index(int(digits))
     if index is None:
         return name, None
-    if not isinstance(index, int) or isinstance(index, bool):
-        raise TypeError(f"a device index is an int, not {type(index).__name__}")
-    return name, _checked_index(index)
+    return name, _checked_index(whole(index, "a device index"))
+
+
+cdef tuple device_like(what):
+    """The type and index of a device, this class's or another library's (torch.device); None for anything else."""
+    if isinstance(what, device):
+        return (<device>what).type, (<device>what).index
+    name = getattr(what, "type", None)
+    if not isinstance(name, str) or not hasattr(what, "index"):
+        return None
+    index = what.index
+    if index is not None and not is_whole(index):
+        return None
+    return str(name), None if index is None else whole(index, "a device index")
+
+
+cdef tuple named_by(what):
+    """The type and index that a name, a device, or the device of a Stream, an Event, a Buffer or a tensor is."""
+    if isinstance(what, str):
+        what = device(what)
+    named = device_like(what)
+    return named if named is not None else device_like(getattr(what, "device", None))
 
 
 cdef int index_of(object what, int otherwise, str type) except? -1:
     """Return the index that ``what`` names on device type ``type``, ``otherwise`` where it names none.
 
-    An int is returned as it is, in range or not: the callee checks, and a negative one has its own meaning there.
+    A number is returned as it is, in range or not: the callee checks, and a negative one has its own meaning there.
     """
-    cdef device named
     cdef int overflow
-    cdef long long index
+    cdef long long number
     if what is None:
         return otherwise
-    if isinstance(what, int):
-        index = PyLong_AsLongLongAndOverflow(what, &overflow)
-        if overflow or not -0x80000000 <= index <= 0x7FFFFFFF:
-            raise IndexError(f"The device index is out of range: {what}")
-        return <int>index
-    if isinstance(what, str):
-        named = device(what)
-    elif isinstance(what, device):
-        named = what
+    if PyLong_CheckExact(what):
+        index = what
+    elif is_whole(what):
+        index = whole(what, "a device index")
     else:
-        other = getattr(what, "device", what)   # a Stream, an Event, a Buffer
-        if not isinstance(other, device):
+        named = named_by(what)
+        if named is None:
             raise TypeError(f"expected a device, a str, an int or None, got {what!r}")
-        named = other
-    if named.type != type:
-        raise ValueError(f"{named.type} doesn't match the current accelerator {type}.")
-    return otherwise if named.index is None else named.index
+        if named[0] != type:
+            raise ValueError(f"{named[0]} doesn't match the current accelerator {type}.")
+        if named[1] is None:
+            return otherwise
+        index = _checked_index(named[1])
+    number = PyLong_AsLongLongAndOverflow(index, &overflow)
+    if overflow or not -0x80000000 <= number <= 0x7FFFFFFF:
+        raise IndexError(f"The device index is out of range: {what}")
+    return <int>number
 
 
 def index_in(what):
     """Return the index of a built-in device that ``what`` names, -1 where it names none."""
-    named = device(what) if isinstance(what, str) else what
-    if isinstance(named, device) and named.type != lazy.device_type:
-        raise ValueError(f"Expected a {lazy.device_type} device, but got: {what}")
-    return index_of(named, -1, lazy.device_type)
+    if what is not None and not is_whole(what):
+        named = named_by(what)
+        if named is not None and named[0] != lazy.device_type:
+            raise ValueError(f"Expected a {lazy.device_type} device, but got: {what}")
+    return index_of(what, -1, lazy.device_type)
 
 
 def index_of_object(obj):
     """Return the index of the device that ``obj`` lives on, -1 if it does not say or lives elsewhere."""
-    named = getattr(obj, "device", None)
-    if isinstance(named, device):
-        return named.index if named.type == lazy.device_type and named.index is not None else -1
+    named = device_like(getattr(obj, "device", None))
+    if named is not None:
+        return named[1] if named[0] == lazy.device_type and named[1] is not None else -1
     if hasattr(obj, "__dlpack_device__"):
         kind, index = obj.__dlpack_device__()
         return index if kind == ONEAPI else -1

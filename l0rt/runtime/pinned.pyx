@@ -7,7 +7,7 @@ from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.core.memory cimport memory_import, memory_release
-from l0rt.runtime.arguments cimport checked_size, get_view
+from l0rt.runtime.arguments cimport address_in, checked_size, get_view, is_address
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.devices cimport device_at
@@ -229,15 +229,13 @@ def register(memory, nbytes=None, *, device=None):
 cdef int held_fill(l0rt_registered* held, memory, nbytes) except -1:
     """What is to be registered, from the arguments."""
     cdef uintptr_t address
-    if isinstance(memory, int) and not isinstance(memory, bool):
+    if is_address(memory):
         if nbytes is None:
             raise TypeError("register() of an address takes nbytes too")
-        if not 0 < memory < 1 << 64:
-            raise ValueError(f"an address is from 1 to 2**64 - 1, not {memory}")
-        address = memory
+        address = address_in(memory, 1)
         held.start, held.nbytes = <char*>address, checked_size(nbytes)
         if address > UINT64_MAX - HOST_PAGE or held.nbytes > UINT64_MAX - HOST_PAGE - address:
-            raise ValueError(f"no memory has {nbytes} bytes at {memory:#x}")
+            raise ValueError(f"no memory has {nbytes} bytes at {<size_t>address:#x}")
     else:
         if nbytes is not None:
             raise TypeError("register() takes nbytes with an address only: an object knows its size")
@@ -267,10 +265,8 @@ def is_pinned(memory):
     cdef l0rt_block* block = NULL
     cdef Py_buffer view
     cdef uintptr_t address
-    if isinstance(memory, int) and not isinstance(memory, bool):
-        if not 0 <= memory < 1 << 64:
-            raise ValueError(f"an address is from 0 to 2**64 - 1, not {memory}")
-        address = memory
+    if is_address(memory):
+        address = address_in(memory, 0)
         return is_allocated(<void*>address, &block) or held_of(<void*>address, 1) != NULL
     if getattr(memory, "kind", None) == "device":
         return False

@@ -7,6 +7,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, uintptr_t
 from libc.stdlib cimport calloc
 
+from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.blockmap cimport LEAF_SHIFT, map_leaf, map_page
 from l0rt.runtime.current cimport thread_record
 from l0rt.runtime.lane cimport lane_share
@@ -59,11 +60,12 @@ cdef void* address_of(function, str role) except? NULL:
         function = ctypes.cast(function, ctypes.c_void_p).value or 0
     elif callable(function):
         return NULL
-    if isinstance(function, bool) or not isinstance(function, int):
+    if not is_whole(function):
         raise TypeError(f"{role} is a function, or the address of one in C, not {type(function).__name__}")
-    if not 0 < function <= UINT64_MAX:
-        raise ValueError(f"{role} is the address of a function, {function:#x} is none")
-    return <void*><uintptr_t>function
+    address = whole(function, role)
+    if not 0 < address <= UINT64_MAX:
+        raise ValueError(f"{role} is the address of a function, {address:#x} is none")
+    return <void*><uintptr_t>address
 
 
 cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL:
@@ -197,11 +199,12 @@ cdef void* take(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device
 cdef void* pointer_of(answer, function) except? NULL:
     if answer is None:
         return NULL
-    if isinstance(answer, bool) or not isinstance(answer, int):
+    if not is_whole(answer):
         raise TypeError(f"{function!r} returned no address, which is an int, but {type(answer).__name__}")
-    if not 0 <= answer <= UINT64_MAX:
-        raise ValueError(f"{function!r} returned {answer:#x}, which is no address")
-    return <void*><uintptr_t>answer
+    address = whole(answer, "an address")
+    if not 0 <= address <= UINT64_MAX:
+        raise ValueError(f"{function!r} returned {address:#x}, which is no address")
+    return <void*><uintptr_t>address
 
 
 cdef void give(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device* device, l0rt_stream* stream,

@@ -6,6 +6,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 
+from l0rt.runtime.arguments cimport clamped_priority, is_whole, whole
 from l0rt.runtime.current cimport (
     current_device,
     current_stream as c_current_stream,
@@ -55,17 +56,15 @@ Streams are equal if they are the same queue. In a with block the stream and its
         if stream_id is None:
             if device_index is not None or device_type is not None:
                 raise TypeError("device_index and device_type go with stream_id")
-            if not isinstance(priority, int):
-                raise TypeError(f"priority is an int, not {type(priority).__name__}")
-            level = -1 if priority < 0 else 1 if priority > 0 else 0
+            level = clamped_priority(priority)
             lazy.init()
             index = index_of(device, current_device(), lazy.device_type)
             self.ptr = pool_stream(device_at(index), level)
         else:
             if device_type not in (None, lazy.device_type):
                 raise ValueError(f"{device_type} doesn't match the current accelerator {lazy.device_type}.")
+            id = whole(stream_id, "stream_id")
             lazy.init()
-            id = stream_id
             index = index_of(device_index if device is None else device, current_device(), lazy.device_type)
             self.ptr = stream_by_id(device_at(index), id)
             if self.ptr.kind == STREAM_ADOPTED:
@@ -119,11 +118,14 @@ Streams are equal if they are the same queue. In a with block the stream and its
         """
         cdef l0rt_device* on
         cdef l0rt_stream* stream
-        if not isinstance(handle, int) or isinstance(handle, bool) or not 0 < handle < 1 << 64:
+        cdef size_t address
+        number = whole(handle, "a command list's handle") if is_whole(handle) else 0
+        if not 0 < number < 1 << 64:
             raise ValueError(f"a command list's handle is an address, got {handle!r}")
+        address = number
         lazy.init()
         on = device_at(index_of(device, current_device(), lazy.device_type))
-        stream = adopt_list(on, <ze_command_list_handle_t><size_t>handle, owner)
+        stream = adopt_list(on, <ze_command_list_handle_t>address, owner)
         made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=on.index)
         release_adopted(stream)     # the object has a hold of its own
         return made

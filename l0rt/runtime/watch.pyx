@@ -5,6 +5,8 @@ import warnings
 from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from libc.stdint cimport uint64_t
 
+from l0rt.runtime.arguments cimport is_whole, whole
+
 NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
          "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
          "device_synchronization", "copy", "fill", "memory_use", "host_access")
@@ -70,10 +72,9 @@ def set_sync_debug_mode(mode):
     """
     global sync_mode
     words = ("default", "warn", "error")
-    if mode in words:
-        sync_mode = words.index(mode)
-    elif isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode <= 2:
-        sync_mode = mode
+    number = whole(mode, "a mode") if is_whole(mode) else words.index(mode) if mode in words else -1
+    if 0 <= number <= 2:
+        sync_mode = number
     else:
         raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, got {mode!r}")
 

@@ -4,6 +4,7 @@ from l0rt.runtime import devices as _devices
 from l0rt.runtime import generator as _generator
 from l0rt.runtime import guard as _guard
 from l0rt.runtime import naming as _naming
+from l0rt.runtime.arguments import whole_number as _whole
 from l0rt.runtime.devices import device_count
 from l0rt.runtime.generator import Generator
 from l0rt.runtime.stream import current_raw_stream
@@ -71,7 +72,8 @@ def set_device(device):
 
 def _exchange_device(device):
     """Make the device with this index current; return the previous index. Negative: no change, -1."""
-    return _guard.exchange_device_index(device) if device >= 0 else -1
+    index = _naming.index_in(device)
+    return _guard.exchange_device_index(index) if index >= 0 else -1
 
 
 _maybe_exchange_device = _exchange_device
@@ -93,7 +95,7 @@ class _DeviceGuard:
     """Make the device ``index`` current for the length of a with block."""
 
     def __init__(self, index):
-        self.idx = index
+        self.idx = _whole(index, "a device index")
         self.prev_idx = -1
 
     def __enter__(self):

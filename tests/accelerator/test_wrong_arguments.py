@@ -91,7 +91,7 @@ def test_a_guard_of_the_registry_wants_an_interface(wrong):
 
 
 def test_a_guard_of_the_registry_wants_an_index():
-    with pytest.raises(TypeError, match="an index is an int or None"):
+    with pytest.raises(TypeError, match="an index is an int, not str"):
         interface.DeviceGuard(get_interface_for_device("xpu"), "xpu:1")
 
 

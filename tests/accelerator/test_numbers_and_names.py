@@ -1,0 +1,297 @@
+"""Whatever is an index, a size or a seed is taken from every kind of whole number, and a device from every namer.
+
+The whole facade is walked: a parameter that this file does not know is a failure, so that no new one escapes.
+"""
+
+import ctypes
+import gc
+import inspect
+from types import SimpleNamespace
+
+import l0rt
+import l0rt.accelerator as acc
+import l0rt.xpu as xpu
+import numpy as np
+import pytest
+from l0rt import config, interface, memory
+
+ROOMS = {"l0rt": l0rt, "accelerator": acc, "xpu": xpu, "memory": memory, "interface": interface}
+DEVICES = {"device", "device_index", "peer", "devices"}
+NUMBERS = {
+    "address": 0, "increment": 8, "index": 0, "limit": 1 << 40, "mem_ptr": 0, "mode": 1, "nbytes": 64, "offset": 4,
+    "pid": 0, "priority": 0, "ptr": 0, "seed": 3, "size": 64, "stream_id": 0,
+}  # fmt: skip
+# Names that mean a number in some functions only.
+SOMETIMES = {("Buffer.fill", "value"): 5, ("Buffer.randint_", "low"): 0, ("Buffer.randint_", "high"): 9}
+OTHERS = set("""
+    abbreviated alloc alloc_fn_name allocator aot_mode args augment_with_fx_traces base blocking buffer
+    check_available clear_history code compile_only context data_ptr device_interface device_name device_type
+    dtype enable_timing enabled end_event engine event events filename fraction free free_fn_name function
+    generator handle high include_traces including_emulation interprocess kind kwargs lazy log low max_entries
+    mean memory mempool_id message methods name new_state new_states no_split non_blocking obj observer on_oom
+    owner path_to_lib_file pattern policy pool skip_actions source stacks state std stream streams table
+    target text timeout type use_on_oom value values what
+""".split())  # fmt: skip
+NOT_OURS = {"DeviceInterface"}  # what a device type may give: functions that refuse everything
+TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}
+REFUSES = {"is_triton_capable", "raise_if_triton_unavailable"}  # whatever the device
+HANDLES = {"from_handle", "from_ipc_handle", "get_stream_from_external", "XPUPluggableAllocator", "register"}
+
+
+class Number:
+    """A number by its ``__index__`` alone."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+def made(name):
+    """An object whose methods are tried."""
+    return {
+        "Buffer": lambda: l0rt.empty(64),
+        "Event": lambda: acc.current_stream().record_event(),
+        "Generator": l0rt.Generator,
+        "Stream": acc.Stream,
+        "MemPool": memory.MemPool,
+        "DeviceGuard": lambda: acc.DeviceGuard(0),
+        "OptionalDeviceGuard": acc.OptionalDeviceGuard,
+        "StreamGuard": lambda: acc.StreamGuard(acc.current_stream()),
+        "OptionalStreamGuard": acc.OptionalStreamGuard,
+        "MultiStreamGuard": lambda: acc.MultiStreamGuard([acc.current_stream()]),
+    }[name]()
+
+
+def parameters(function):
+    try:
+        return [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    except ValueError:
+        return []
+
+
+def callables():
+    """Yield (name, how to get it) of every function, class and method of the facade."""
+    for room, module in ROOMS.items():
+        for name in sorted(module.__all__):
+            value = getattr(module, name)
+            if inspect.ismodule(value) or not callable(value) or name in NOT_OURS:
+                continue
+            if isinstance(value, type) and issubclass(value, Exception):
+                continue
+            yield f"{room}.{name}", lambda value=value: value
+            for member in dir(value) if isinstance(value, type) else ():
+                found = inspect.getattr_static(value, member)
+                if member.startswith("_") or isinstance(found, (property, type)):
+                    continue
+                if not callable(getattr(value, member)):
+                    continue
+                if isinstance(found, (staticmethod, classmethod)) or room == "interface":
+                    yield f"{room}.{name}.{member}", lambda value=value, member=member: getattr(value, member)
+                else:
+                    yield f"{room}.{name}.{member}", lambda name=name, member=member: getattr(made(name), member)
+    for name in ("lease", "copy_stream", "state"):
+        yield f"accelerator.stream_pool.{name}", lambda name=name: getattr(acc.stream_pool, name)
+
+
+def is_called(name):
+    """Is it left to other tests: it needs a native handle, or is a table of what is tried elsewhere?"""
+    return not (HANDLES | TYPES_ONLY | REFUSES) & set(name.split("."))
+
+
+def value_of(name, parameter):
+    short = ".".join(name.split(".")[-2:])
+    return SOMETIMES.get((short, parameter), NUMBERS.get(parameter))
+
+
+def places():
+    for name in CALLABLES:
+        for p in parameters(static(name)):
+            if is_called(name) and (p.name in DEVICES or value_of(name, p.name) is not None):
+                yield pytest.param(name, p.name, id=f"{name}({p.name})")
+
+
+def static(name):
+    room, *path = name.split(".")
+    value = ROOMS[room]
+    for part in path:
+        value = getattr(value, part)
+    return value
+
+
+CALLABLES = dict(callables())
+SAMPLES = {
+    "alloc": lambda: lambda nbytes, device, stream: 0,
+    "device_interface": lambda: interface.XpuInterface,
+    "dtype": lambda: "float32",
+    "fraction": lambda: 0.5,
+    "free": lambda: lambda ptr, nbytes, device, stream: None,
+    "new_state": lambda: bytes(16),
+    "buffer": lambda: l0rt.empty(64),
+    "pool": memory.MemPool,
+}
+
+
+def outcome(name, parameter, value):
+    """Return the kind of what the call returns or raises, with ``value`` as the one parameter."""
+    function = CALLABLES[name]()
+    positional, keywords = [], {}
+    for p in parameters(function):
+        if p.name == parameter:
+            given = value
+        elif p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            if p.kind is p.POSITIONAL_ONLY:
+                positional.append(p.default)
+            continue
+        elif p.name in DEVICES:
+            given = 0
+        elif p.name in SAMPLES:
+            given = SAMPLES[p.name]()
+        else:
+            given = value_of(name, p.name)
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and len(keywords) == 0:
+            positional.append(given)
+        else:
+            keywords[p.name] = given
+    if parameter == "device_index" and name.endswith(".Stream"):
+        keywords["stream_id"] = 0
+    owner = getattr(function, "__self__", None)
+    try:
+        if name.startswith("accelerator.") and "Guard" in name and owner is not None:
+            with owner:
+                result = function(*positional, **keywords)
+        else:
+            result = function(*positional, **keywords)
+        if hasattr(result, "__enter__") and not isinstance(result, type):
+            with result:
+                pass
+        if name.endswith("caching_allocator_alloc"):
+            memory.caching_allocator_delete(result)
+        return type(result).__name__
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        acc.set_device_index(0)
+        acc.set_stream(acc.default_stream(0))
+        acc.set_sync_debug_mode(0)
+        memory.set_memory_limit(None)
+        gc.collect(0)
+
+
+def test_every_parameter_is_known():
+    told = {p.name for name in CALLABLES for p in parameters(static(name))}
+    assert told - DEVICES - set(NUMBERS) - OTHERS == set()
+
+
+@pytest.mark.parametrize(("name", "parameter"), list(places()))
+def test_every_kind_of_number_and_name_is_taken(name, parameter):
+    number = 0 if parameter in DEVICES else value_of(name, parameter)
+    wrap = (lambda v: [v]) if parameter == "devices" else (lambda v: v)
+    expected = outcome(name, parameter, wrap(number))
+    assert "Error" not in expected
+    kinds = [np.int64(number), np.uint32(number) if number < 1 << 32 else np.uint64(number), Number(number)]
+    if parameter in DEVICES:
+        other = SimpleNamespace(type="xpu", index=0)
+        kinds += ["xpu:0", l0rt.device("xpu", 0), other]
+        if parameter != "device_index" and "set_device" not in name and "Stream" not in name:
+            kinds += [SimpleNamespace(type="xpu", index=None)]
+    if number != 0:
+        kinds.append(np.array(number))
+    found = {repr(kind): outcome(name, parameter, wrap(kind)) for kind in kinds}
+    assert found == dict.fromkeys(found, expected)
+    refused = outcome(name, parameter, wrap(True))
+    assert refused.startswith(("TypeError", "ValueError", "RuntimeError")), refused
+
+
+def test_a_device_takes_them_too():
+    other = SimpleNamespace(type="xpu", index=1)
+    assert l0rt.device(np.int64(1)) == l0rt.device(Number(1)) == l0rt.device("xpu", np.int8(1)) == l0rt.device("xpu:1")
+    assert l0rt.device(other) == l0rt.device("xpu:1")
+    assert type(l0rt.device(np.int64(1)).index) is int
+    with pytest.raises(RuntimeError, match="Expected one of"):
+        l0rt.device(SimpleNamespace(type="cuda", index=0))
+    with pytest.raises(TypeError, match="takes an index only beside"):
+        l0rt.device(other, 0)
+    for wrong in (True, np.True_, 1.0, np.float64(1), b"xpu"):
+        with pytest.raises(TypeError):
+            l0rt.device(wrong)
+
+
+def test_a_device_of_another_type_is_told_as_torch_tells_it():
+    cuda = SimpleNamespace(type="cuda", index=0)
+    for call in (acc.current_stream, acc.synchronize, acc.memory_stats, l0rt.Stream):
+        with pytest.raises((ValueError, RuntimeError), match="cuda"):
+            call(cuda)
+
+
+def test_the_owner_of_a_device_names_it():
+    tensor = SimpleNamespace(device=SimpleNamespace(type="xpu", index=0))
+    assert acc.current_stream(tensor) == acc.current_stream(0)
+    with xpu.device_of(tensor):
+        assert xpu.current_device() == 0
+
+
+@pytest.mark.needs_two_devices
+def test_the_owner_of_another_device_switches_to_it():
+    with xpu.device_of(SimpleNamespace(device=SimpleNamespace(type="xpu", index=1))):
+        assert xpu.current_device() == 1
+    assert xpu.current_device() == 0
+
+
+def test_a_conversion_that_changes_what_is_current_confuses_nobody():
+    class Meddler:
+        def __init__(self, act):
+            self.act = act
+
+        def __index__(self):
+            self.act()
+            return 0
+
+    buffer = l0rt.empty(64)
+    with pytest.raises(ValueError, match="freed"):
+        buffer.fill(Meddler(buffer.free))
+    stream = acc.Stream()
+    assert acc.current_stream(Meddler(lambda: acc.set_stream(stream))) == stream
+    acc.set_stream(acc.default_stream())
+    generator = l0rt.Generator()
+    generator.set_offset(Meddler(lambda: generator.manual_seed(5)))
+    assert (generator.initial_seed(), generator.get_offset()) == (5, 0)
+
+    def fail():
+        raise KeyError("from __index__")
+
+    for call in (acc.current_stream, l0rt.empty, acc.manual_seed, l0rt.Stream, acc.device_count and acc.synchronize):
+        with pytest.raises(KeyError, match="from __index__"):
+            call(Meddler(fail))
+
+
+def test_numbers_in_settings_are_taken():
+    with config.patch({"allocator.max_split_size_mb": np.int64(64)}):
+        assert config.get("allocator.max_split_size_mb") == 64
+    assert memory.get_alloc_conf().max_split_size_mb is None
+    memory.set_alloc_conf(max_split_size_mb=Number(64))
+    try:
+        assert memory.get_alloc_conf().max_split_size_mb == 64
+    finally:
+        config.set("alloc_conf", None)
+    with pytest.raises(TypeError):
+        config.set("allocator.max_split_size_mb", True)
+
+
+def test_addresses_are_taken():
+    page = np.zeros(1 << 16, "u1")
+    address = np.uint64(page.ctypes.data)
+    assert not memory.is_pinned(address)
+    assert not memory.is_pinned(Number(page.ctypes.data))
+    with memory.register(address, np.int64(page.nbytes)):
+        pass
+    assert not memory.is_pinned(np.array(7))  # arrays are memory, whatever is in them
+    with pytest.raises(ValueError, match="an address"):
+        memory.is_pinned(-1)
+    with pytest.raises(ValueError, match="handle is an address"):
+        l0rt.Stream.from_handle(Number(0))
+    with pytest.raises(ValueError, match="handle is an address"):
+        l0rt.Stream.from_handle(True)
+    wanted = ctypes.CFUNCTYPE(ctypes.c_void_p)(lambda: None)
+    assert memory.PluggableAllocator(np.uint64(ctypes.cast(wanted, ctypes.c_void_p).value), lambda *given: None)
