@@ -11,4 +11,4 @@ cdef class LazyInit:
 
 
 # Called in a forked child of an initialised parent, before anything else runs there.
-cdef void on_fork_child(void (*forget)() noexcept nogil) noexcept
+cdef int on_fork_child(void (*forget)() noexcept nogil) except -1

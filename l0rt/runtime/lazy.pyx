@@ -3,7 +3,10 @@
 import atexit
 import os
 import threading
+import time
 import traceback
+
+from libc.stdlib cimport realloc
 
 from l0rt.ze cimport table
 
@@ -17,7 +20,9 @@ cdef enum:
     FORKED = 2
     CLOSED = 3
 
-cdef void (*_forgetters[16])() noexcept nogil
+ctypedef void (*forget_fn)() noexcept nogil
+
+cdef forget_fn* _forgetters = NULL
 cdef int _forgetter_count = 0
 cdef bint _forked = False
 cdef bint _watching = False
@@ -27,11 +32,15 @@ _everybody = []   # every LazyInit that was ever opened
 _closers = []     # (phase, closer)
 
 
-cdef void on_fork_child(void (*forget)() noexcept nogil) noexcept:
-    global _forgetter_count
-    if _forgetter_count < 16:
-        _forgetters[_forgetter_count] = forget
-        _forgetter_count += 1
+cdef int on_fork_child(void (*forget)() noexcept nogil) except -1:
+    global _forgetters, _forgetter_count
+    cdef forget_fn* grown = <forget_fn*>realloc(_forgetters, (_forgetter_count + 1) * sizeof(forget_fn))
+    if grown == NULL:
+        raise MemoryError()
+    grown[_forgetter_count] = forget
+    _forgetters = grown
+    _forgetter_count += 1
+    return 0
 
 
 cdef void _in_child() noexcept nogil:
@@ -62,6 +71,15 @@ os.register_at_fork(after_in_child=_after_fork)
 DRAIN, LISTS, EVENTS, MEMORY, CONTEXTS = range(5)
 
 
+cdef double EXIT_WAIT = 5.0     # seconds in which all that still runs may end while the interpreter exits
+cdef double _exit_deadline = 0.0
+
+
+def exit_time_left():
+    """Return how many seconds the exiting interpreter may still wait for what runs: one budget for everything."""
+    return max(_exit_deadline - time.monotonic(), 0.0)
+
+
 def on_exit(phase, closer):
     """Run ``closer`` once at interpreter exit, in the order of the phases, if anything was initialised.
 
@@ -73,6 +91,8 @@ def on_exit(phase, closer):
 def _at_exit():
     """Leave in order. What cannot come to rest is left to the system: to destroy what a hung device or another thread
     still uses would hang or crash."""
+    global _exit_deadline
+    _exit_deadline = time.monotonic() + EXIT_WAIT
     if not _forked:
         for phase, closer in sorted(_closers, key=lambda entry: entry[0]):
             if phase != DRAIN and threading.active_count() > 1:

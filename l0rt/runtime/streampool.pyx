@@ -20,7 +20,7 @@ from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t
 from l0rt import config
 from l0rt.errors import L0Error
 from l0rt.runtime.devices import lazy
-from l0rt.runtime.lazy import DRAIN, on_exit
+from l0rt.runtime.lazy import DRAIN, exit_time_left, on_exit
 
 cdef extern from *:
     """
@@ -28,7 +28,6 @@ cdef extern from *:
     """
     uint64_t l0rt_next(uint64_t*) noexcept nogil
 
-cdef uint64_t EXIT_WAIT_NS = 5_000_000_000
 cdef enum:
     FIRST_OTHER = 1 + 3 * 32    # the first id behind the pool's
 
@@ -233,11 +232,13 @@ def _opened():
 
 def drain():
     """Wait for all devices, as long as an exiting process may take; return whether all came to rest."""
+    cdef uint64_t left_ns
     cdef int i
     for i in range(device_total()):
+        left_ns = <uint64_t>(1e9 * exit_time_left())
         try:
             with nogil:
-                if not synchronize_all(device_at(i), EXIT_WAIT_NS, False):  # adopted lists may be gone by now
+                if not synchronize_all(device_at(i), left_ns, False):  # adopted lists may be gone by now
                     device_at(i).lost = 1
         except (L0Error, RuntimeError, KeyboardInterrupt):
             device_at(i).lost = 1
