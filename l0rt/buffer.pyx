@@ -23,7 +23,7 @@ from l0rt.runtime.naming cimport device as device_name
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.pinned cimport copy_pinned
 from l0rt.runtime.records cimport *
-from l0rt.runtime.routes cimport fill_host
+from l0rt.runtime.routes cimport arena_asked, fill_host
 from l0rt.runtime.shared cimport shared_free
 from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
@@ -356,6 +356,8 @@ def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
         if thread != NULL:
             on = thread.streams[thread.device]
             arena = <l0rt_arena*>load(&on.arena)
+            if arena == NULL:
+                arena = arena_asked(thread, on)
             if arena != NULL:
                 block = arena_hit(arena, size)
                 if block != NULL:

@@ -16,7 +16,7 @@ from l0rt.runtime.arena cimport (
 )
 from l0rt.runtime.atomics cimport load
 from l0rt.runtime.blockmap cimport map_start
-from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream
+from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_total, ensure
 from l0rt.runtime.heap cimport block_find, pointer_free
@@ -24,6 +24,7 @@ from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_share
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.records cimport l0rt_stream as stream_t
+from l0rt.runtime.routes cimport arena_asked
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
 from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, l0rt_arena, l0rt_block
 
@@ -167,6 +168,7 @@ cdef int l0rt_device_synchronize(int device) except -1 nogil:
 # The slow halves are called through these: a compiler that knew them would put them into the fast ones, which then save
 # five registers for them, and restore them, at every hit.
 cdef void* (*elsewhere)(size_t, int, stream_t*) noexcept nogil
+cdef void* (*asking)(size_t, stream_t*) noexcept nogil
 cdef l0rt_serve_rest rest_of_malloc
 cdef l0rt_return_rest rest_of_free
 cdef int (*oddly)(void*) noexcept nogil
@@ -179,11 +181,20 @@ cdef void* l0rt_malloc(size_t nbytes, int device, l0rt_stream* stream) except? N
         arena = <l0rt_arena*>load(&on.arena)    # once: a thread that enters a pool takes it away
         if arena != NULL:
             return arena_serve(arena, nbytes, True, rest_of_malloc, arena)
+        return asking(nbytes, on)
     return elsewhere(nbytes, device, on)
 
 
+cdef void* malloc_asking(size_t nbytes, stream_t* on) noexcept nogil:
+    """On a stream that has no arena at hand: the thread itself may have one."""
+    cdef l0rt_arena* arena = arena_asked(thread_peek(), on)
+    if arena == NULL:
+        return malloc_slowly(on, nbytes) if nbytes != 0 else NULL
+    return arena_serve(arena, nbytes, True, rest_of_malloc, arena)
+
+
 cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL nogil:
-    """On a stream that has allocated nothing yet, or that is still to be found."""
+    """On a stream that is still to be found."""
     cdef void* arena
     if nbytes == 0:
         return NULL
@@ -194,7 +205,7 @@ cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL
     elif device != -1 and device != on.device.index:
         refuse_device(device, on.device.index)
     arena = load(&on.arena)
-    return malloc_rest(arena, nbytes, False) if arena != NULL else malloc_slowly(on, nbytes)
+    return malloc_rest(arena, nbytes, False) if arena != NULL else malloc_asking(nbytes, on)
 
 
 cdef void* malloc_rest(void* who, size_t nbytes, bint locked) noexcept nogil:
@@ -248,6 +259,7 @@ cdef int free_odd(void* ptr) except -1 nogil:
 
 
 elsewhere = <void* (*)(size_t, int, stream_t*) noexcept nogil>malloc_anywhere
+asking = malloc_asking
 rest_of_malloc = malloc_rest
 rest_of_free = free_rest
 oddly = <int (*)(void*) noexcept nogil>free_odd

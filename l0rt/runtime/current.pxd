@@ -5,6 +5,9 @@ from l0rt.runtime.records cimport l0rt_stream, l0rt_thread
 # The calling thread's record; NULL until it first asks for anything current.
 cdef l0rt_thread* thread_peek() noexcept nogil
 cdef l0rt_thread* thread_record() except NULL nogil
+# Call a function with the record of every thread that ends, before the record goes. Not in a forked child for the
+# threads that it does not have, nor for what the parent's thread had begun.
+cdef void on_thread_end(void (*function)(l0rt_thread* thread) noexcept nogil) noexcept
 
 cdef int current_device() noexcept nogil
 cdef int exchange_device(int device) except -1 nogil

@@ -162,7 +162,17 @@ cdef int restore_saved(void* owner) noexcept nogil:
     return -1
 
 
+cdef void (*thread_end)(l0rt_thread* thread) noexcept nogil
+
+
+cdef void on_thread_end(void (*function)(l0rt_thread* thread) noexcept nogil) noexcept:
+    global thread_end
+    thread_end = function
+
+
 cdef void free_record(void* record) noexcept nogil:
+    if l0rt_tls == record and thread_end != NULL:
+        thread_end(<l0rt_thread*>record)
     free((<l0rt_thread*>record).saved)
     free(record)
 

@@ -30,7 +30,7 @@ from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.plugged cimport current_source, raise_failure
 from l0rt.runtime.records cimport *
-from l0rt.runtime.routes cimport at_hand, fill_block, filling, set_filling
+from l0rt.runtime.routes cimport arena_asked, fill_block, filling, route_keep, routed, set_filling
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.shared cimport shared_malloc
 from l0rt.runtime.stats cimport stats_of_heap
@@ -103,25 +103,20 @@ cdef uint64_t limit_of(l0rt_device* device) except 0:
     return UINT64_MAX if fraction >= 1 else max(1, int(fraction * device.info.total_memory))
 
 
-cdef l0rt_owner* routed(int device) noexcept nogil:
-    """The pool that the calling thread allocates from; NULL: the default one."""
-    cdef l0rt_thread* thread = thread_peek()
-    cdef l0rt_route* route = <l0rt_route*>thread.routes if thread != NULL else NULL
-    while route != NULL and 0 <= route.device != device:
-        route = route.outer
-    return route.owner if route != NULL else NULL
-
-
 cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
-    cdef l0rt_owner* owner = routed(stream.device.index)
-    cdef l0rt_arena* arena
+    cdef l0rt_thread* thread = thread_peek()
+    cdef l0rt_arena* arena = arena_asked(thread, stream)
+    cdef l0rt_owner* owner
+    if arena != NULL:
+        return arena
+    owner = routed(thread, stream.device.index)
     if owner != NULL and owner.is_asleep:
         raise_status(L0RT_ASLEEP, NULL)
     arena = heap_arena(device_heap(stream.device), stream, owner)
     if arena == NULL:
         with gil:
             raise MemoryError()
-    at_hand(stream, arena)
+    route_keep(thread, stream, arena)
     return arena
 
 

@@ -4,11 +4,12 @@ from functools import wraps
 
 from _weakref import ref
 
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.allocator cimport Pool
-from l0rt.runtime.current cimport current_device, current_stream, thread_record
+from l0rt.runtime.current cimport current_device, current_stream, thread_peek, thread_record
 from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
 from l0rt.runtime.heap cimport block_find, heap_trim
@@ -17,12 +18,13 @@ from l0rt.runtime.records cimport *
 from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.pending cimport block_mark, block_order
 from l0rt.runtime.plugged cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
-from l0rt.runtime.routes cimport routes_change
+from l0rt.runtime.routes cimport routes_left, routes_pop, routes_push
 from l0rt.runtime.shared cimport l0rt_extent, shared_find
 from l0rt.runtime.sleep cimport heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
+from l0rt.ze cimport table
 
 from l0rt.errors import InvalidArgumentError, UnsupportedError
 from l0rt.runtime.device_allocator import attach_pool
@@ -157,6 +159,24 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         return f"<l0rt.MemPool {self.id}>"
 
 
+cdef void forget(l0rt_route* route) noexcept:
+    """A route that no thread has any more."""
+    cdef MemPool pool = <MemPool>route.pool
+    free(route)
+    pool.users -= 1
+    Py_DECREF(pool)
+
+
+cdef void forget_left() noexcept:
+    """Let go of the pools that threads were in when they ended."""
+    cdef l0rt_route* routes = routes_left()
+    cdef l0rt_route* route
+    while routes != NULL:
+        route = routes
+        routes = route.outer
+        forget(route)
+
+
 cdef class use_mem_pool:
     """use_mem_pool(pool, device=None)
 --
@@ -185,26 +205,31 @@ cdef class use_mem_pool:
         cdef l0rt_route* route = <l0rt_route*>calloc(1, sizeof(l0rt_route))
         if route == NULL:
             raise MemoryError()
-        route.owner = self.pool.pool.owner
-        route.owner.id = self.pool.id       # nothing is allocated from it before
+        route.owner = self.pool.owner
         route.device = self.device
-        route.outer = <l0rt_route*>thread.routes
-        thread.routes = route
-        self.entered.append(<uintptr_t>route)
+        route.pool = <void*>self.pool
+        Py_INCREF(self.pool)
         self.pool.users += 1
-        routes_change(1)
+        with nogil:
+            routes_push(thread, route)
+        self.entered.append(<uintptr_t>route)
+        forget_left()
         return self.pool
 
     def __exit__(self, *error):
-        cdef l0rt_thread* thread = thread_record()
-        cdef l0rt_route* route = <l0rt_route*>thread.routes
+        cdef l0rt_thread* thread = thread_peek()
+        cdef l0rt_route* route
+        if thread == NULL and self.entered and not table.alive:     # entered before the fork: nothing is left to leave
+            self.entered.pop()
+            self.pool.users -= 1
+            return
+        route = <l0rt_route*>thread.routes if thread != NULL else NULL
         if not self.entered or <uintptr_t>route != <uintptr_t>self.entered[-1]:
             raise RuntimeError("use_mem_pool is left in another order or thread than it was entered")
         self.entered.pop()
-        thread.routes = route.outer
-        free(route)
-        self.pool.users -= 1
-        routes_change(-1)
+        with nogil:
+            routes_pop(thread)
+        forget(route)
 
     def __call__(self, function):
         """Return ``function`` as one that allocates from the pool."""

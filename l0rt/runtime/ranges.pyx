@@ -45,6 +45,7 @@ from l0rt.runtime.structs cimport (
 )
 
 cdef enum:
+    POOL_STEP = 6                   # a pool's first range is 1/64 of what the default pool's streams reserve
     MOVES_AT_FIRST = 256            # pieces that may move while an arena gets its memory, and
     MOVES_SHIFT = 12                # then one for so many frees, as a power of two
 
@@ -170,6 +171,19 @@ cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted)
 # --- Growing.
 
 
+cdef uint64_t addresses_for(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """How many addresses to reserve at once. There may be ten thousand pools, most of which stay small: an arena of a
+    pool doubles what it has."""
+    cdef l0rt_segment* segment = arena.segments
+    cdef uint64_t nbytes = heap.range >> POOL_STEP
+    if arena.owner == NULL:
+        return heap.range
+    while segment != NULL and nbytes < heap.range:
+        nbytes += segment.size
+        segment = segment.next
+    return min(nbytes, heap.range)
+
+
 cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
     """Give the arena a new range, one hole with room for ``size``."""
     cdef l0rt_segment* segment = <l0rt_segment*>calloc(1, sizeof(l0rt_segment))
@@ -177,9 +191,7 @@ cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) 
     if segment == NULL:
         return status
     segment.pool = pool
-    segment.size = (size + heap.granule - 1) // heap.granule * heap.granule
-    if segment.size < heap.range:
-        segment.size = heap.range
+    segment.size = (max(size, addresses_for(heap, arena)) + heap.granule - 1) // heap.granule * heap.granule
     segment.granules = <l0rt_granule*>calloc(segment.size // heap.granule, sizeof(l0rt_granule))
     if segment.granules != NULL:
         status = heap.ops.range_reserve(heap.self, segment.size, &segment.base)

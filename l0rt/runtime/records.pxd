@@ -104,7 +104,9 @@ cdef enum:
 cdef struct l0rt_stream:
     ze_command_list_handle_t list   # NULL until first use
     l0rt_device* device
-    void* arena                     # its memory, NULL until the first allocation
+    void* arena                     # at hand for every thread: its memory. NULL: whoever allocates has to ask
+    void* default_arena             # its memory in the default pool, NULL until the first allocation
+    l0rt_stream* next_at_hand       # among the streams that have an arena at hand
     PyObject* object                # its canonical l0rt.Stream, immortal; NULL until somebody asks
     int64_t id
     int priority                    # -1 high, 0 normal, 1 low

@@ -174,10 +174,19 @@ cdef struct l0rt_owner:             # of a private pool's arenas
     l0rt_source* source             # where its segments come from; NULL: from the heap's own memory
     int64_t[2] id                   # by which the statistics name it
 
+cdef enum:
+    ROUTE_ENTRIES = 16              # a power of two
+
+cdef struct l0rt_route_entry:       # while the route is the innermost one,
+    void* stream                    # the thread allocates for this stream
+    l0rt_arena* arena               # from this arena
+
 cdef struct l0rt_route:             # a thread allocates from a pool
     l0rt_owner* owner
     int device                      # on this device; negative: on any
     l0rt_route* outer               # what held before, and holds for other devices
+    void* pool                      # the pool's object: the route has a reference to it
+    l0rt_route_entry entries[ROUTE_ENTRIES]
 
 cdef struct l0rt_arena:
     l0rt_spin lock

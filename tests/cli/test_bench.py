@@ -9,7 +9,7 @@ import pytest
 from l0rt.cli.bench import SUITES, chosen
 
 from helpers.cli import complaint, l0rt
-from helpers.process import run
+from helpers.process import run, run_python
 from helpers.source import ROOT
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "COLUMNS": None}
@@ -100,6 +100,19 @@ def test_instructions_are_counted(tmp_path):
     assert counts["allocator.malloc_free.4KiB.c"]["limit"] == 160
     assert re.search(r"^allocator\.malloc_free\.4KiB\.c instructions +\d+ ", result.stdout, re.MULTILINE)
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_pools_cost_little_inside_and_less_beside():
+    if shutil.which("valgrind") is None:
+        pytest.skip("needs valgrind")
+    result = run_python("""
+from l0rt.cli import counts, rows
+budgets = {id: row.budget.instructions for id, row in rows.ROWS.items() if id.startswith("allocator.pool.")}
+counted = counts.counted(list(budgets))
+assert len(counted) == len(budgets) == 8, counted
+assert not {id: (figure, budgets[id]) for id, figure in counted.items() if figure > budgets[id]}, counted
+""", env=CPU, timeout=300)
+    assert result.returncode == 0, result
 
 
 def test_without_valgrind_it_says_so(tmp_path):

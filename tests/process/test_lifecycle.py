@@ -76,6 +76,33 @@ assert bytes(x.copy_to(bytearray(1 << 20))) == b"\\2" * (1 << 20)
     assert outcome(run_python(code, CPU)) == QUIET
 
 
+def test_a_block_that_was_entered_before_the_fork_is_left_in_the_child_too():
+    code = """
+import os, threading
+import l0rt
+from l0rt.memory import MemPool, use_mem_pool
+pool, inside, done = MemPool(), threading.Event(), threading.Event()
+def beside():
+    with use_mem_pool(pool):
+        inside.set()
+        done.wait()
+thread = threading.Thread(target=beside)
+thread.start()
+inside.wait()
+with use_mem_pool(pool):
+    kept = l0rt.empty(1000)
+    with use_mem_pool(MemPool()):
+        pid = os.fork()
+if pid == 0:
+    os._exit(pool.use_count())
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 2     # of the thread that the child does not have
+done.set()
+thread.join()
+assert pool.use_count() == 1
+"""
+    assert outcome(run_python(code, CPU)) == QUIET
+
+
 def test_a_forked_child_exits_silently_by_itself():
     code = """
 import os, sys

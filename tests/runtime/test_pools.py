@@ -2,6 +2,8 @@
 
 import gc
 import threading
+import time
+import weakref
 
 import l0rt
 import l0rt.accelerator as acc
@@ -80,6 +82,43 @@ def test_only_the_thread_itself_is_routed():
     thread.join()
     assert sorted(addresses(pool)) == sorted(b.ptr for b in mine)
     assert not {b.ptr for b in made} & set(addresses(pool))
+
+
+def test_a_thread_that_ends_in_a_pool_leaves_it():
+    pool = MemPool()
+
+    def enter():
+        use_mem_pool(pool).__enter__()
+        l0rt.empty(512).free()
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    end = time.monotonic() + 60
+    while pool.use_count() > 1 and time.monotonic() < end:
+        with use_mem_pool(MemPool()):                   # lets go of what threads held that ended; joined, it may not have
+            pass
+    assert pool.use_count() == 1
+    gone = weakref.ref(pool)
+    del pool
+    assert gone() is None
+
+
+def test_a_pool_stays_while_a_thread_is_in_it():
+    found = []
+
+    def work():
+        route = use_mem_pool(MemPool())
+        pool = weakref.ref(route.__enter__())
+        blocks = [l0rt.empty(512)]
+        del route                                       # nobody can leave any more
+        blocks.append(l0rt.empty(512))
+        found.append(pool() is not None and sorted(addresses(pool())) == sorted(b.ptr for b in blocks))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [True]
 
 
 def test_leaving_out_of_order_is_an_error():
