@@ -2,6 +2,8 @@
 # of -1 or NULL means failure: a Python exception is set (the GIL is taken only then), and l0rt_last_error tells the
 # same without the GIL.
 
+from l0rt.runtime.guard cimport l0rt_guard_impl
+
 cdef extern from "l0rt/l0rt.h" nogil:
     ctypedef struct l0rt_stream:    # opaque, borrowed: l0rt's for the life of the process, or its Stream object's
         pass
@@ -23,4 +25,6 @@ cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil
 cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_stream* stream) except -1 nogil
 cdef int l0rt_memset_async(void* dst, int value, size_t nbytes, l0rt_stream* stream) except -1 nogil
 cdef int l0rt_record_use(void* ptr, l0rt_stream* stream) except -1 nogil
+# The guard table of a device type; NULL and NotImplementedError if it has none. It lives as long as the process.
+cdef const l0rt_guard_impl* l0rt_guard_impl_of(const char* type) except NULL nogil
 cdef int l0rt_last_error(char* text, size_t size) noexcept nogil

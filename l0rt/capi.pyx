@@ -19,6 +19,7 @@ from l0rt.runtime.blockmap cimport map_start
 from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.devices cimport device_total, ensure
+from l0rt.runtime.guard cimport guard_impl_of, l0rt_guard_impl
 from l0rt.runtime.heap cimport block_find, pointer_free
 from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_share
@@ -60,6 +61,7 @@ cdef extern from "l0rt/l0rt.h" nogil:
         void* memset_async
         void* last_error
         void* record_use
+        void* guard_impl_of
     int L0RT_API_VERSION
 
 
@@ -330,6 +332,23 @@ cdef int l0rt_last_error(char* text, size_t size) noexcept nogil:
     return l0rt_failure_code()[0]
 
 
+cdef const l0rt_guard_impl* l0rt_guard_impl_of(const char* type) except NULL nogil:
+    cdef const l0rt_guard_impl* impl
+    if type == NULL:
+        refuse_null(b"a device type's name")
+    impl = guard_impl_of(type)
+    if impl == NULL:
+        refuse_type(type)
+    return impl
+
+
+cdef int refuse_type(const char* type) except -1 nogil:
+    with gil:
+        error = NotImplementedError(f"no guard table for device type {type.decode('utf-8', 'replace')}")
+        note(error)
+        raise error
+
+
 cdef l0rt_api _api
 _api.version = L0RT_API_VERSION
 _api.size = sizeof(l0rt_api)
@@ -351,5 +370,6 @@ _api.memcpy_async = <void*>l0rt_memcpy_async
 _api.memset_async = <void*>l0rt_memset_async
 _api.last_error = <void*>l0rt_last_error
 _api.record_use = <void*>l0rt_record_use
+_api.guard_impl_of = <void*>l0rt_guard_impl_of
 
 _C_API = PyCapsule_New(&_api, b"l0rt.capi._C_API", NULL)

@@ -8,6 +8,7 @@ change above reaches every node that was not set itself. docs/settings.md lists 
 import builtins
 import operator
 import os
+from collections import ChainMap
 from contextlib import contextmanager
 
 from l0rt import allocconf
@@ -114,27 +115,50 @@ _SETTINGS = {
 }
 _listeners = []
 
-# The names that inherit: what their values are, and where in the tree they stand.
+# The names that inherit: what their values are, where they stand for every device type, and where for each (*).
 _INHERITED = {
-    "fp32_precision": (
-        _one_of("ieee", "tf32", "bf16", "none"),
-        ("", "xpu.", "xpu.matmul.", "xpu.conv.", "xpu.rnn."),
-    ),
-    "wait_policy": (_one_of("block", "yield", "spin", "none"), ("", "xpu.", "xpu.stream.", "xpu.event.")),
-    "copy_engine": (_one_of("auto", "compute", "copy", "none"), ("", "xpu.", "xpu.h2d.", "xpu.d2h.", "xpu.d2d.")),
-    **{key: (_allocator_key(key), ("allocator.", "xpu.allocator.")) for key in allocconf.KEYS},
+    "fp32_precision": (_one_of("ieee", "tf32", "bf16", "none"), ("", "*.", "*.matmul.", "*.conv.", "*.rnn.")),
+    "wait_policy": (_one_of("block", "yield", "spin", "none"), ("", "*.", "*.stream.", "*.event.")),
+    "copy_engine": (_one_of("auto", "compute", "copy", "none"), ("", "*.", "*.h2d.", "*.d2h.", "*.d2d.")),
+    **{key: (_allocator_key(key), ("allocator.", "*.allocator.")) for key in allocconf.KEYS},
 }
 for _name, (_parse, _places) in _INHERITED.items():
     for _place in _places:
-        _SETTINGS[_place + _name] = _Setting(None, _parse, "none")
+        if "*" not in _place:
+            _SETTINGS[_place + _name] = _Setting(None, _parse, "none")
+
+
+def _tree(device_type):
+    return {
+        place.replace("*", device_type) + name: _Setting(None, parse, "none")
+        for name, (parse, places) in _INHERITED.items()
+        for place in places
+        if "*" in place
+    }
+
+
+_SETTINGS.update(_tree(_DEVICE_TYPE))
+_registered = {}  # the nodes of the other device types
+_NODES = ChainMap(_SETTINGS, _registered)
+_types = [_DEVICE_TYPE]
+
+
+def add_device_type(name):
+    """Give the device type ``name`` its nodes; ValueError if settings of another kind have that name."""
+    if name in _types:
+        return
+    if name in {path.partition(".")[0] for path in _SETTINGS}:
+        raise ValueError(f"{name!r} is a setting's name, and no device type's")
+    _registered.update(_tree(name))
+    _types.append(name)
 
 
 def _find(path):
-    if isinstance(path, str) and path in _SETTINGS:
-        return _SETTINGS[path]
-    near = allocconf.nearest(path, _SETTINGS) if isinstance(path, str) else None
+    if isinstance(path, str) and path in _NODES:
+        return _NODES[path]
+    near = allocconf.nearest(path, list(_NODES)) if isinstance(path, str) else None
     meant = f" (did you mean {near!r}?)" if near else ""
-    raise ValueError(f"no setting {path!r}{meant}; there are {', '.join(sorted(_SETTINGS))}")
+    raise ValueError(f"no setting {path!r}{meant}; there are {', '.join(sorted(_NODES))}")
 
 
 def _parsed(setting, text, name):
@@ -164,9 +188,9 @@ def _chain(path):
     """The path and the nodes above it that have the same name, nearest first; above a device type is every type."""
     *places, name = path.split(".")
     above = [".".join([*places[:depth], name]) for depth in range(len(places), -1, -1)]
-    if places[:1] == [_DEVICE_TYPE] and len(places) > 1:
+    if len(places) > 1 and places[0] in _types:
         above.append(".".join([*places[1:], name]))
-    return [node for node in above if node in _SETTINGS]
+    return [node for node in above if node in _NODES]
 
 
 def effective(path):
@@ -175,9 +199,9 @@ def effective(path):
     return next((value for value in map(get, _chain(path)) if value != "none"), get(path))
 
 
-def alloc_conf():
-    """Return how the device type's allocators are to behave: ``alloc_conf``, but what a node of its own says."""
-    nodes = {key: effective(f"{_DEVICE_TYPE}.allocator.{key}") for key in allocconf.KEYS}
+def alloc_conf(device_type=_DEVICE_TYPE):
+    """Return how a device type's allocators are to behave: ``alloc_conf``, but what a node of its own says."""
+    nodes = {key: effective(f"{device_type}.allocator.{key}") for key in allocconf.KEYS}
     return get("alloc_conf")._replace(**{key: value for key, value in nodes.items() if value != "none"})
 
 
@@ -200,7 +224,7 @@ def single(name):
     RuntimeError where the nodes differ: no one value would tell the truth.
     """
     _find(name)
-    nodes = [path for path in _SETTINGS if name in _chain(path)]
+    nodes = [path for path in list(_NODES) if name in _chain(path)]
     values = {path: effective(path) for path in nodes}
     if len(builtins.set(values.values())) > 1:
         told = ", ".join(f"{path} = {value}" for path, value in sorted(values.items()))
@@ -249,15 +273,20 @@ def patch(values):
 
 
 def explain():
-    """Return a line for each setting: its path, the value that holds, and where that comes from."""
+    """Return a line for each setting: its path, the value that holds, and where that comes from.
+
+    Of device types other than the built-in one, only the settings that have a value.
+    """
     lines = []
-    for path in sorted(_SETTINGS):
+    for path in sorted(_NODES):
         node = next((node for node in _chain(path) if get(node) != "none"), path)
-        setting = _SETTINGS[node]
+        setting = _NODES[node]
         source = "set" if setting.text is not None else setting.env
         if setting.text is None and not (setting.env and os.environ.get(setting.env)):
             source = "default"
         value = get(node)
+        if path in _registered and value == "none":
+            continue
         shown = ",".join(sorted(value)) if isinstance(value, frozenset) else value
         lines.append(f"{path} = {shown} ({source if node == path else f'from {node}'})")
     return "\n".join(lines)

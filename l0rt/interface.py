@@ -141,7 +141,7 @@ _OTHERS = """
 init default_stream default_generator can_device_access_peer empty_cache empty_host_cache memory_stats
 mem_get_info reset_peak_memory_stats reset_accumulated_memory_stats memory_snapshot attach_oom_observer
 set_memory_limit get_memory_limit set_per_process_memory_fraction get_per_process_memory_fraction
-supported_dtypes
+supported_dtypes record_data_ptr_on_stream
 """
 for _name in _OTHERS.split():
     setattr(DeviceInterface, _name, staticmethod(_missing(_name)))
@@ -158,11 +158,19 @@ def _type_of(device):
     return type
 
 
+def _type_to_register(device):
+    """The device type of a device object, or the one that is named: a name has no index here."""
+    return device if isinstance(device, str) else _type_of(device)
+
+
 def register_interface_for_device(device, device_interface):
-    """Let ``device_interface``, a `DeviceInterface` or any class with its names, speak for the device's type."""
+    """Let ``device_interface``, a `DeviceInterface` or any class with its names, speak for the device's type.
+
+    ``device`` is the type's name, letters, digits and ``_``, or a device object, whose type is meant.
+    """
     if not isinstance(device_interface, type):
         raise TypeError(f"an interface is a class, not an object of {type(device_interface).__name__}")
-    name = _type_of(device)
+    name = _type_to_register(device)
     _naming.register_type(name)
     _interfaces.add(name, device_interface)
 
@@ -255,7 +263,8 @@ def register_stream_method(device_name, methods):
     ``methods``: ``current_stream(device)``, ``create_stream_context(stream)`` (a context manager),
     ``set_stream(stream)`` and ``set_stream_by_id(stream_id=, device_index=, device_type=)``.
     """
-    name = _type_of(device_name)
+    name = _type_to_register(device_name)
+    _naming.check_type(name)
     stream_methods.add(name, methods)
     register_interface_for_device(name, _interface_of_methods(name, **stream_methods[name]))
 
@@ -296,8 +305,11 @@ def register_guard_impl(table, base=DeviceInterface):
     if hasattr(table, "__index__") and (table := _whole(table, "the address of a guard table")) < 4096:
         raise ValueError(f"a guard table is at address {table}")
     functions = _Table(table)
+    _naming.check_type(functions.type)
     names = "device_count current_device exchange_device maybe_exchange_device set_device synchronize".split()
-    names += "current_stream default_stream set_stream".split()
+    names += "current_stream default_stream set_stream record_data_ptr_on_stream".split()
+    if base.supported_dtypes is DeviceInterface.supported_dtypes:
+        names.append("supported_dtypes")
     members = {name: getattr(functions, name) for name in names}
     members.update(
         {
@@ -309,6 +321,7 @@ def register_guard_impl(table, base=DeviceInterface):
     )
     interface = type(f"{functions.type.capitalize()}Interface", (base,), members)
     register_interface_for_device(functions.type, interface)
+    functions.publish()
     return interface
 
 

@@ -43,6 +43,7 @@ class DeviceInterface:
     set_per_process_memory_fraction: ClassVar[Callable[..., Any]]
     get_per_process_memory_fraction: ClassVar[Callable[..., Any]]
     supported_dtypes: ClassVar[Callable[..., Any]]
+    record_data_ptr_on_stream: ClassVar[Callable[..., Any]]
     is_available: ClassVar[Callable[..., bool]]
     get_device_properties: ClassVar[Callable[..., Any]]
     is_dtype_supported: ClassVar[Callable[..., bool]]

@@ -15,6 +15,28 @@ extern "C" {
 
 #define L0RT_GUARD_IMPL_VERSION 1
 
+/* What an event can do: flags of record_event. */
+enum { L0RT_EVENT_TIMING = 1 };
+
+/* Element types that a device computes with: bits of device_capability. */
+enum {
+  L0RT_DTYPE_BOOL = 1 << 0,
+  L0RT_DTYPE_INT8 = 1 << 1,
+  L0RT_DTYPE_UINT8 = 1 << 2,
+  L0RT_DTYPE_INT16 = 1 << 3,
+  L0RT_DTYPE_UINT16 = 1 << 4,
+  L0RT_DTYPE_INT32 = 1 << 5,
+  L0RT_DTYPE_UINT32 = 1 << 6,
+  L0RT_DTYPE_INT64 = 1 << 7,
+  L0RT_DTYPE_UINT64 = 1 << 8,
+  L0RT_DTYPE_FLOAT16 = 1 << 9,
+  L0RT_DTYPE_BFLOAT16 = 1 << 10,
+  L0RT_DTYPE_FLOAT32 = 1 << 11,
+  L0RT_DTYPE_FLOAT64 = 1 << 12,
+  L0RT_DTYPE_COMPLEX64 = 1 << 13,
+  L0RT_DTYPE_COMPLEX128 = 1 << 14
+};
+
 typedef struct l0rt_guard_impl {
   uint32_t version; /* L0RT_GUARD_IMPL_VERSION */
   uint32_t size;    /* sizeof(l0rt_guard_impl): a newer table is longer, never different */
@@ -41,6 +63,15 @@ typedef struct l0rt_guard_impl {
   int (*query_event)(void *event);           /* 1 complete, 0 not yet */
   int (*synchronize_event)(void *event);
   void (*destroy_event)(void *event); /* never fails */
+
+  /* A table may end here, and each entry below may be NULL: not supported. */
+  void *(*get_new_stream)(int device, int priority);
+  int (*stream_priority)(void *stream, int *priority); /* -1 high, 0, 1 low */
+  int (*is_stream_capturing)(void *stream);            /* 1 yes, 0 no */
+  int (*record_event)(void **event, void *stream, uint32_t flags); /* as record, of an event that can do what is asked */
+  int (*elapsed_time)(void *start, void *end, double *milliseconds); /* both timed, recorded and complete */
+  int (*record_data_ptr_on_stream)(void *ptr, void *stream); /* freed memory is not reused before the stream's work */
+  int (*device_capability)(int device, uint64_t *dtypes);
 } l0rt_guard_impl;
 
 /* A device guard: set_index as often as needed, then reset_device brings back the device of its making. */
@@ -74,20 +105,22 @@ static inline void l0rt_device_guard_reset_device(l0rt_device_guard *guard) {
 typedef struct {
   const l0rt_guard_impl *impl;
   int original_device;
-  void *original_stream; /* of the new stream's device */
+  void *original_stream; /* the original device's */
   void *current_stream;
+  void *left_stream; /* what was current on the new stream's device */
 } l0rt_stream_guard;
 
 static inline int l0rt_stream_guard_enter(l0rt_stream_guard *guard, const l0rt_guard_impl *impl, void *stream) {
   guard->impl = impl;
   guard->original_device = impl->get_device();
-  guard->original_stream = impl->exchange_stream(stream);
+  guard->original_stream = impl->get_stream(guard->original_device);
+  guard->left_stream = impl->exchange_stream(stream);
   guard->current_stream = stream;
-  return guard->original_stream == NULL ? -1 : 0;
+  return guard->original_stream == NULL || guard->left_stream == NULL ? -1 : 0;
 }
 
 static inline void l0rt_stream_guard_reset(l0rt_stream_guard *guard) {
-  guard->impl->exchange_stream(guard->original_stream);
+  guard->impl->exchange_stream(guard->left_stream);
   guard->impl->unchecked_set_device(guard->original_device);
   guard->current_stream = guard->original_stream;
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <l0rt/guard_impl.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -41,6 +43,7 @@ typedef struct l0rt_api {
   int (*memset_async)(void *dst, int value, size_t nbytes, l0rt_stream *stream);
   int (*last_error)(char *text, size_t size); /* the code of this thread's last failure, 0: none */
   int (*record_use)(void *ptr, l0rt_stream *stream); /* as record_stream, by what the stream has been given until now */
+  const l0rt_guard_impl *(*guard_impl_of)(const char *type); /* what guards of a device type are written against */
 } l0rt_api;
 
 #ifdef PYTHON_API_VERSION

@@ -107,10 +107,7 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and end.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
-        if self.slot.device != end.slot.device:
-            raise ValueError(f"the events are of two devices, {self.device} and {end.device}: their clocks differ")
-        return elapsed_ms(self.slot.ticks[0], end.slot.ticks[0], <int64_t>(end.slot.host_ns - self.slot.host_ns),
-                          self.slot.device.info.timestamp_bits, self.slot.device.info.timer_hz)
+        return slots_elapsed_ms(self.slot, end.slot)
 
     def host_time(self):
         """Return when the event was reached, in nanoseconds of the host's CLOCK_MONOTONIC_RAW.
@@ -320,6 +317,17 @@ cdef int Event_wait(Event self, l0rt_stream* stream) except -1:
     finally:
         slot_release(slot)
     return 0
+
+
+cdef object slots_elapsed_ms(l0rt_slot* start, l0rt_slot* end):
+    """The milliseconds between two recorded points that are complete."""
+    if start.ticks == NULL or end.ticks == NULL:
+        raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+    if start.device != end.device:
+        raise ValueError(f"the events are of two devices, {device_named(lazy.device_type, start.device.index)} and "
+                         f"{device_named(lazy.device_type, end.device.index)}: their clocks differ")
+    return elapsed_ms(start.ticks[0], end.ticks[0], <int64_t>(end.host_ns - start.host_ns),
+                      start.device.info.timestamp_bits, start.device.info.timer_hz)
 
 
 def elapsed_ms(start, end, host_span_ns, bits, hz):

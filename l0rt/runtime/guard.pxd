@@ -1,4 +1,4 @@
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 cdef extern from "l0rt/guard_impl.h" nogil:
     ctypedef struct l0rt_guard_impl:
@@ -24,6 +24,13 @@ cdef extern from "l0rt/guard_impl.h" nogil:
         int (*query_event)(void*) noexcept nogil
         int (*synchronize_event)(void*) noexcept nogil
         void (*destroy_event)(void*) noexcept nogil
+        void* (*get_new_stream)(int, int) noexcept nogil
+        int (*stream_priority)(void*, int*) noexcept nogil
+        int (*is_stream_capturing)(void*) noexcept nogil
+        int (*record_event)(void**, void*, uint32_t) noexcept nogil
+        int (*elapsed_time)(void*, void*, double*) noexcept nogil
+        int (*record_data_ptr_on_stream)(void*, void*) noexcept nogil
+        int (*device_capability)(int, uint64_t*) noexcept nogil
     ctypedef struct l0rt_device_guard:
         const l0rt_guard_impl* impl
         int original_device
@@ -36,6 +43,7 @@ cdef extern from "l0rt/guard_impl.h" nogil:
         int original_device
         void* original_stream
         void* current_stream
+        void* left_stream
     int l0rt_stream_guard_enter(l0rt_stream_guard*, const l0rt_guard_impl*, void*)
     void l0rt_stream_guard_reset(l0rt_stream_guard*)
     ctypedef struct l0rt_optional_device_guard:
@@ -57,9 +65,13 @@ cdef extern from "l0rt/guard_impl.h" nogil:
         l0rt_multi_stream_guard*, const l0rt_guard_impl*, void* const*, size_t, void**)
     void l0rt_multi_stream_guard_reset(l0rt_multi_stream_guard*)
     int L0RT_GUARD_IMPL_VERSION
+    int L0RT_EVENT_TIMING
 
 # The table of the built-in device type.
 cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil
+# The table of a device type, NULL if it has none.
+cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil
+cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1
 
 
 # No index: a name without one, or nothing.

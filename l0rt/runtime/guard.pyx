@@ -4,7 +4,9 @@ import functools
 from _thread import get_ident
 
 cimport cython
-from libc.stdint cimport UINT64_MAX
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+from libc.stdlib cimport malloc
+from libc.string cimport strcmp
 
 from l0rt.runtime.arguments cimport is_whole
 from l0rt.runtime.current cimport (
@@ -17,16 +19,22 @@ from l0rt.runtime.current cimport (
     save,
 )
 from l0rt.runtime.devices cimport device_at, device_total
+from l0rt.runtime.device_allocator cimport raise_status
+from l0rt.runtime.event cimport slots_elapsed_ms
 from l0rt.runtime.eventcache cimport slot_acquire, slot_release
+from l0rt.runtime.heap cimport block_find
 from l0rt.runtime.idle cimport lane_query, lane_synchronize
 from l0rt.runtime.interfaces cimport current_type, other
-from l0rt.runtime.lane cimport lane_record, lane_share, lane_wait
+from l0rt.runtime.lane cimport Lane, lane_record, lane_share, lane_wait
 from l0rt.runtime.naming cimport device_like, index_of
+from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
+from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, l0rt_block
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
 from l0rt.runtime.waits cimport slot_query, slot_wait
 
 from l0rt.runtime.devices import lazy
+from l0rt.runtime.naming import supported_dtypes
 
 cdef str _type = lazy.device_type       # a C variable: a block of device_index asks for it each time
 cdef l0rt_guard_impl _xpu
@@ -76,10 +84,14 @@ cdef int impl_synchronize_device(int device) except -1 nogil:
 
 
 cdef int impl_record(void** event, void* stream) except -1 nogil:
-    cdef l0rt_slot* slot = slot_acquire(<l0rt_stream*>stream, False)
+    return record_slot(event, <l0rt_stream*>stream, False)
+
+
+cdef int record_slot(void** event, l0rt_stream* stream, bint timing) except -1 nogil:
+    cdef l0rt_slot* slot = slot_acquire(stream, timing)
     cdef bint recorded = False
     try:
-        lane_record(<l0rt_stream*>stream, slot)
+        lane_record(stream, slot)
         recorded = True
     finally:
         if not recorded:
@@ -105,6 +117,78 @@ cdef int impl_synchronize_event(void* event) except -1 nogil:
 
 cdef void impl_destroy_event(void* event) noexcept nogil:
     slot_release(<l0rt_slot*>event)
+
+
+cdef int impl_stream_priority(void* stream, int* priority) noexcept nogil:
+    priority[0] = (<l0rt_stream*>stream).priority
+    return 0
+
+
+cdef int impl_is_stream_capturing(void* stream) noexcept nogil:
+    return 0
+
+
+cdef int impl_record_event(void** event, void* stream, uint32_t flags) except -1 nogil:
+    return record_slot(event, <l0rt_stream*>stream, flags & L0RT_EVENT_TIMING != 0)
+
+
+cdef int impl_elapsed_time(void* start, void* end, double* milliseconds) except -1 nogil:
+    cdef l0rt_slot* first = <l0rt_slot*>start
+    cdef l0rt_slot* last = <l0rt_slot*>end
+    if first != NULL and last != NULL and slot_query(first) == 1 and slot_query(last) == 1:
+        with gil:
+            milliseconds[0] = slots_elapsed_ms(first, last)
+            return 0
+    with gil:
+        if first == NULL or last == NULL:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        raise RuntimeError("Both events must be completed before calculating elapsed time.")
+
+
+cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:
+    cdef l0rt_block* block = block_find(ptr)
+    cdef int status = L0RT_INVALID_POINTER
+    if block != NULL:
+        status = block_use(block, stream)
+    return raise_status(status, ptr) if status != 0 else 0
+
+
+cdef int impl_device_capability(int device, uint64_t* dtypes) except -1 nogil:
+    with gil:
+        names = supported_dtypes(device)
+        dtypes[0] = sum(1 << i for i, name in enumerate(DTYPES) if name in names)
+    return 0
+
+
+# The bits of a device's capability, lowest first.
+DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16",
+          "float32", "float64", "complex64", "complex128")
+
+
+cdef struct Known:
+    const l0rt_guard_impl* impl
+    Known* next
+
+cdef Known* _known = NULL       # newest first; none ever goes, for somebody may be in a call of it
+
+
+cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1:
+    cdef Known* made = <Known*>malloc(sizeof(Known))
+    if made == NULL:
+        raise MemoryError()
+    made.impl = impl
+    made.next = _known
+    l0rt_store64(<uint64_t*>&_known, <uint64_t>made)    # complete before a walker without the GIL sees it
+    return 0
+
+
+cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil:
+    cdef Known* known = <Known*>l0rt_load64(<uint64_t*>&_known)
+    while known != NULL:
+        if strcmp(known.impl.type, type) == 0:
+            return known.impl
+        known = known.next
+    return NULL
 
 
 # What a function may leave as a Python exception is, for a C caller, its return value.
@@ -135,6 +219,14 @@ _xpu.block = <int (*)(void*, void*) noexcept nogil>impl_block
 _xpu.query_event = <int_ptr>impl_query_event
 _xpu.synchronize_event = <int_ptr>impl_synchronize_event
 _xpu.destroy_event = impl_destroy_event
+_xpu.get_new_stream = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
+_xpu.stream_priority = impl_stream_priority
+_xpu.is_stream_capturing = impl_is_stream_capturing
+_xpu.record_event = <int (*)(void**, void*, uint32_t) noexcept nogil>impl_record_event
+_xpu.elapsed_time = <int (*)(void*, void*, double*) noexcept nogil>impl_elapsed_time
+_xpu.record_data_ptr_on_stream = <int (*)(void*, void*) noexcept nogil>impl_record_data_ptr
+_xpu.device_capability = <int (*)(int, uint64_t*) noexcept nogil>impl_device_capability
+add_guard_impl(&_xpu)
 
 
 @cython.freelist(16)
@@ -257,3 +349,18 @@ def index_to_set(device):
 def exchange_device_index(int device):
     """Make ``device`` current unless it is negative; return the previous index."""
     return exchange_device(device)
+
+
+def restore_device(int device):
+    """Make ``device`` current again; nothing to do in a child that was forked meanwhile."""
+    restore(device, NULL)
+
+
+def restore_stream(Lane stream not None):
+    """Make ``stream`` current on its device again, which need not be the current one."""
+    restore(-1, stream.ptr)
+
+
+def existing_index(interface, int index):
+    """Return ``index`` if it exists on another accelerator, as far as that tells how many devices it has."""
+    return other_index(interface, index)

@@ -6,9 +6,34 @@ One object serves any number of with blocks, nested and on several threads: each
 
 import threading
 
-from l0rt.runtime.guard import exchange_device_index
+from l0rt.runtime import interfaces
+from l0rt.runtime.guard import exchange_device_index, existing_index, restore_device, restore_stream
 from l0rt.runtime.naming import index_in
 from l0rt.runtime.stream import Stream, current_stream, set_stream
+
+
+class _BuiltIn:
+    """What a guard needs of the built-in device type. Restoring cannot fail, not even in a forked child."""
+
+    exchange_device = staticmethod(exchange_device_index)
+    maybe_exchange_device = staticmethod(restore_device)
+    current_stream = staticmethod(current_stream)
+    set_stream = staticmethod(set_stream)
+
+
+def _owner_of(stream):
+    """The functions of a stream's device type; TypeError if it is no stream."""
+    return _BuiltIn if isinstance(stream, Stream) else interfaces.of_stream(stream)
+
+
+def _restore_stream(owner, stream):
+    (restore_stream if owner is _BuiltIn else owner.set_stream)(stream)
+
+
+def _named(owner, type, what):
+    """The index of an existing device of a device type that ``what`` names, -1 where it changes nothing."""
+    index = index_in(what, type)
+    return index if index < 0 or owner is _BuiltIn else existing_index(owner, index)
 
 
 class _Guard:
@@ -56,12 +81,14 @@ class DeviceGuard(_Guard):
         self._device = device
 
     def _begin(self):
-        index = index_in(self._device)
-        before = exchange_device_index(index)
-        return {"original": before, "current": before if index < 0 else index}
+        type = interfaces.current()
+        owner = interfaces.chosen_of(type) or _BuiltIn
+        index = _named(owner, type, self._device)
+        before = owner.exchange_device(index)
+        return {"owner": owner, "type": type, "original": before, "current": before if index < 0 else index}
 
     def _end(self, frame):
-        exchange_device_index(frame["original"])
+        frame["owner"].maybe_exchange_device(frame["original"])
 
     @property
     def original_device(self):
@@ -75,8 +102,9 @@ class DeviceGuard(_Guard):
 
     def set_index(self, device):
         """Make another device current; the block's end still restores the original."""
-        frame, index = self._entered(), index_in(device)
-        exchange_device_index(index)
+        frame = self._entered()
+        index = _named(frame["owner"], frame["type"], device)
+        frame["owner"].exchange_device(index)
         if index >= 0:
             frame["current"] = index
 
@@ -92,7 +120,7 @@ class OptionalDeviceGuard(DeviceGuard):
         super().__init__(device)
 
     def _begin(self):
-        return {"original": None, "current": None} if self._device is None else super()._begin()
+        return {"owner": None, "original": None, "current": None} if self._device is None else super()._begin()
 
     def _end(self, frame):
         if frame["original"] is not None:
@@ -101,15 +129,18 @@ class OptionalDeviceGuard(DeviceGuard):
     def set_index(self, device):
         """Make a device current; an empty guard takes the one before it as the original."""
         frame = self._entered()
-        if frame["original"] is None:
-            frame["original"] = exchange_device_index(-1)
+        if frame["owner"] is None:
+            type = interfaces.current()
+            owner = interfaces.chosen_of(type) or _BuiltIn
+            _named(owner, type, device)  # a wrong one leaves the guard empty
+            frame.update(owner=owner, type=type, original=owner.exchange_device(-1))
         super().set_index(device)
 
     def reset(self):
         """Restore the original device and be empty."""
         frame = self._entered()
         self._end(frame)
-        frame.update(original=None, current=None)
+        frame.update(owner=None, original=None, current=None)
 
 
 class StreamGuard(_Guard):
@@ -120,14 +151,13 @@ class StreamGuard(_Guard):
         self._stream = _checked(stream)
 
     def _begin(self):
-        frame = {"device": exchange_device_index(-1), "streams": {}, "current": None}
+        frame = _found(_owner_of(self._stream))
         _switch(frame, self._stream)
         return frame
 
     def _end(self, frame):
-        for stream in frame["streams"].values():
-            set_stream(stream)
-        exchange_device_index(frame["device"])
+        _restore_stream(frame["owner"], frame["left"])
+        frame["owner"].maybe_exchange_device(frame["device"])
 
     @property
     def original_device(self):
@@ -136,9 +166,8 @@ class StreamGuard(_Guard):
 
     @property
     def original_stream(self):
-        """The stream that was current on the device of the block's stream."""
-        frame = self._entered()
-        return frame["streams"][frame["current"].device_index]
+        """The stream that was current when the block began: on the original device."""
+        return self._entered()["stream"]
 
     @property
     def current_stream(self):
@@ -152,9 +181,10 @@ class StreamGuard(_Guard):
 
     def reset_stream(self, stream):
         """Make another stream and its device current; on the device left behind, the original stream."""
-        _checked(stream)
-        frame = self._entered()
+        owner, frame = _owner_of(stream), self._entered()
         self._end(frame)
+        if owner is not frame["owner"]:
+            frame.update(_found(owner))
         _switch(frame, stream)
 
 
@@ -174,7 +204,7 @@ class OptionalStreamGuard(StreamGuard):
 
     @property
     def original_stream(self):
-        """The stream that was current on the device of the block's stream; None if the guard is empty."""
+        """The stream that was current when the block began, on the original device; None if the guard is empty."""
         return None if self.current_stream is None else super().original_stream
 
     @property
@@ -186,9 +216,10 @@ class OptionalStreamGuard(StreamGuard):
         """Make ``stream`` and its device current; an empty guard takes what was current before as the original."""
         frame = self._entered()
         if frame["current"] is None:
-            _checked(stream)
-            frame["device"] = exchange_device_index(-1)
-        super().reset_stream(stream)
+            frame.update(_found(_owner_of(stream)))
+            _switch(frame, stream)
+        else:
+            super().reset_stream(stream)
 
     def reset(self):
         """Restore the originals and be empty."""
@@ -207,14 +238,26 @@ class MultiStreamGuard(_Guard):
         self._streams = [_checked(stream) for stream in streams]
 
     def _begin(self):
-        frame = {"device": exchange_device_index(-1), "streams": {}}
+        frame = {"devices": {}, "streams": {}}
         for stream in self._streams:
-            frame["streams"].setdefault(stream.device_index, current_stream(stream.device_index))
-            set_stream(stream)
-        exchange_device_index(frame["device"])
+            owner, index = _owner_of(stream), stream.device_index
+            if owner not in frame["devices"]:
+                frame["devices"][owner] = owner.exchange_device(-1)
+            if (owner, index) not in frame["streams"]:
+                frame["streams"][owner, index] = owner.current_stream(index)
+            owner.set_stream(stream)
+        self._end_devices(frame)
         return frame
 
-    _end = StreamGuard._end
+    @staticmethod
+    def _end_devices(frame):
+        for owner, index in frame["devices"].items():
+            owner.maybe_exchange_device(index)
+
+    def _end(self, frame):
+        for (owner, _), stream in frame["streams"].items():
+            _restore_stream(owner, stream)
+        self._end_devices(frame)
 
     @property
     def original_streams(self):
@@ -223,16 +266,21 @@ class MultiStreamGuard(_Guard):
 
 
 def _checked(stream):
-    if not isinstance(stream, Stream):
-        raise TypeError(f"expected a Stream, got {type(stream).__name__}")
+    _owner_of(stream)
     return stream
 
 
 def _empty():
-    return {"device": None, "streams": {}, "current": None}
+    return {"device": None, "stream": None, "left": None, "current": None}
+
+
+def _found(owner):
+    """What is current on a device type before a stream becomes so."""
+    device = owner.exchange_device(-1)
+    return {"owner": owner, "device": device, "stream": owner.current_stream(device)}
 
 
 def _switch(frame, stream):
-    frame["streams"] = {stream.device_index: current_stream(stream.device_index)}
+    frame["left"] = frame["owner"].current_stream(stream.device_index)
     frame["current"] = stream
-    set_stream(stream)
+    frame["owner"].set_stream(stream)

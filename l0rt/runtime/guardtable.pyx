@@ -8,10 +8,19 @@ from _thread import get_ident
 cimport cython
 from cpython.exc cimport PyErr_Occurred
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport uint64_t, uintptr_t
 
-from l0rt.runtime.guard cimport L0RT_GUARD_IMPL_VERSION, l0rt_guard_impl, xpu_guard_impl
+from l0rt.runtime.arguments cimport address_in, clamped_priority
+from l0rt.runtime.guard cimport (
+    L0RT_EVENT_TIMING,
+    L0RT_GUARD_IMPL_VERSION,
+    add_guard_impl,
+    l0rt_guard_impl,
+    xpu_guard_impl,
+)
 from l0rt.runtime.naming cimport device as device_named, index_of
+
+from l0rt.runtime.guard import DTYPES
 
 
 cdef int failed(Table table, str what) except -1:
@@ -19,6 +28,18 @@ cdef int failed(Table table, str what) except -1:
     if PyErr_Occurred() == NULL:
         raise RuntimeError(f"{table.type}: {what} failed")
     return -1
+
+
+cdef size_t required_size(const l0rt_guard_impl* impl) noexcept:
+    """The bytes of the entries that every table has."""
+    return <char*>&impl.get_new_stream - <char*>impl
+
+
+cdef int need(Table table, const void* entry, str what) except -1:
+    """NotImplementedError if the table ends before ``entry``, one of its optional ones, or leaves it out."""
+    if <char*>entry + sizeof(void*) > <char*>table.impl + table.impl.size or (<void**>entry)[0] == NULL:
+        raise NotImplementedError(f"the guard table of {table.type} has no {what}")
+    return 0
 
 
 @cython.final
@@ -34,12 +55,12 @@ cdef class Table:
             self.impl = <const l0rt_guard_impl*><uintptr_t>source
         if self.impl == NULL:
             raise ValueError("a guard table is at address 0")
-        if self.impl.version != L0RT_GUARD_IMPL_VERSION or self.impl.size < sizeof(l0rt_guard_impl):
+        if self.impl.version != L0RT_GUARD_IMPL_VERSION or self.impl.size < required_size(self.impl):
             raise ValueError(
                 f"a guard table of version {self.impl.version} and {self.impl.size} bytes: expected version "
-                f"{L0RT_GUARD_IMPL_VERSION} and {sizeof(l0rt_guard_impl)} bytes or more")
+                f"{L0RT_GUARD_IMPL_VERSION} and {required_size(self.impl)} bytes or more")
         # Behind the head, everything is a pointer.
-        for i in range(2, sizeof(l0rt_guard_impl) // sizeof(void*)):
+        for i in range(2, required_size(self.impl) // sizeof(void*)):
             if (<void**>self.impl)[i] == NULL:
                 raise ValueError(f"entry {i - 2} of the guard table is missing")
         if self.impl.type == NULL:
@@ -110,19 +131,55 @@ cdef class Table:
             found = self.impl.get_default_stream(index)
         return stream_at(self, found, "get_default_stream")
 
-    def new_stream(self, device=None, int priority=0):
+    def new_stream(self, device=None, priority=0):
         """Return the next stream of the pool of ``device``."""
-        cdef int index = index_of(device, self.current_device(), self.type)
+        cdef int level = clamped_priority(priority)
+        cdef int index = self.current_device() if device is None else index_of(device, -1, self.type)
         cdef void* found
+        if index < 0:
+            index = self.current_device()
         with nogil:
-            found = self.impl.get_stream_from_pool(index, priority)
+            found = self.impl.get_stream_from_pool(index, level)
         return stream_at(self, found, "get_stream_from_pool")
 
-    def new_event(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):
+    def new_event(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
         """Return an event; the native one is made when it is recorded."""
         cdef TableEvent event = TableEvent.__new__(TableEvent)
+        if enable_timing:
+            need(self, &self.impl.record_event, "record_event")
+            need(self, &self.impl.elapsed_time, "elapsed_time")
+        if interprocess:
+            raise NotImplementedError("torch.Event ipc is not supported yet for a device type's guard table")
         event.table = self
+        event.index = -1 if device is None else index_of(device, -1, self.type)
+        event.enable_timing = enable_timing
         return event
+
+    def supported_dtypes(self, device=None):
+        """Return the names of the element types that ``device`` computes with."""
+        cdef int index = self.current_device() if device is None else device
+        cdef uint64_t dtypes = 0
+        cdef int status
+        need(self, &self.impl.device_capability, "device_capability")
+        with nogil:
+            status = self.impl.device_capability(index, &dtypes)
+        if status < 0:
+            failed(self, "device_capability")
+        return {name for i, name in enumerate(DTYPES) if dtypes >> i & 1}
+
+    def record_data_ptr_on_stream(self, data_ptr, TableStream stream not None):
+        """Let the memory at this address, once freed, not be reused before the stream's present work is done."""
+        cdef void* ptr = <void*><uintptr_t>address_in(data_ptr, 0)
+        cdef int status
+        need(self, &self.impl.record_data_ptr_on_stream, "record_data_ptr_on_stream")
+        with nogil:
+            status = self.impl.record_data_ptr_on_stream(ptr, stream.pointer)
+        if status < 0:
+            failed(self, "record_data_ptr_on_stream")
+
+    def publish(self):
+        """Let C code find the table by its type."""
+        add_guard_impl(self.impl)
 
     def set_stream(self, TableStream stream not None):
         """Make ``stream`` and its device current."""
@@ -183,6 +240,39 @@ cdef class TableStream:
             failed(self.table, "stream_native_handle")
         return <uintptr_t>handle
 
+    @property
+    def stream_id(self):
+        """The number of the stream: the address of what it is to its type."""
+        return <uintptr_t>self.pointer
+
+    @property
+    def priority(self):
+        """-1 high, 0 normal, 1 low; 0 where the table does not tell."""
+        cdef int priority = 0
+        cdef int status
+        try:
+            need(self.table, &self.table.impl.stream_priority, "stream_priority")
+        except NotImplementedError:
+            return 0
+        with nogil:
+            status = self.table.impl.stream_priority(self.pointer, &priority)
+        if status < 0:
+            failed(self.table, "stream_priority")
+        return priority
+
+    def is_capturing(self):
+        """Return whether a graph is being captured from this stream; False where the table does not tell."""
+        cdef int capturing
+        try:
+            need(self.table, &self.table.impl.is_stream_capturing, "is_stream_capturing")
+        except NotImplementedError:
+            return False
+        with nogil:
+            capturing = self.table.impl.is_stream_capturing(self.pointer)
+        if capturing < 0:
+            failed(self.table, "is_stream_capturing")
+        return capturing == 1
+
     def query(self):
         """Return whether all work given so far is done."""
         cdef int idle
@@ -233,6 +323,9 @@ cdef class TableStream:
                 return
         raise RuntimeError("this thread has not entered the stream: a with block begins and ends on one thread")
 
+    def __repr__(self):
+        return f"<l0rt.Stream device={self.device} stream_id={self.stream_id:#x} priority={self.priority}>"
+
     def __eq__(self, other):
         if not isinstance(other, TableStream):
             return NotImplemented
@@ -247,6 +340,8 @@ cdef class TableEvent:
     """A point in the work of a stream of a device type that brought a guard table."""
     cdef Table table
     cdef void* pointer
+    cdef int index              # the device of the first record; -1: not bound yet
+    cdef readonly bint enable_timing
 
     def __init__(self):
         raise TypeError("events of a guard table come from its functions")
@@ -255,10 +350,44 @@ cdef class TableEvent:
         """Mark the point that ``stream`` (the current one by default) has been given work up to."""
         cdef TableStream on = self.table.current_stream() if stream is None else stream
         cdef int status
+        cdef int device = on.device_index
+        if self.index >= 0 and self.index != device:
+            raise RuntimeError(
+                f"Event device {self.device} does not match recording stream's device {on.device}.")
         with nogil:
-            status = self.table.impl.record(&self.pointer, on.pointer)
+            if self.enable_timing:
+                status = self.table.impl.record_event(&self.pointer, on.pointer, L0RT_EVENT_TIMING)
+            else:
+                status = self.table.impl.record(&self.pointer, on.pointer)
         if status < 0:
             failed(self.table, "record")
+        self.index = device
+
+    @property
+    def device(self):
+        """The device that the event is bound to; without an index before the first record."""
+        return device_named(self.table.type) if self.index < 0 else device_named(self.table.type, self.index)
+
+    @property
+    def event_id(self):
+        """The native event of the last record as an integer, 0 if there is none."""
+        return <uintptr_t>self.pointer
+
+    def elapsed_time(self, TableEvent end_event not None):
+        """Return the milliseconds between this event and ``end_event``, both timed, recorded and complete."""
+        cdef double milliseconds = 0
+        cdef int status
+        if not (self.enable_timing and end_event.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self.pointer == NULL or end_event.pointer == NULL:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if not (self.query() and end_event.query()):
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        with nogil:
+            status = self.table.impl.elapsed_time(self.pointer, end_event.pointer, &milliseconds)
+        if status < 0:
+            failed(self.table, "elapsed_time")
+        return milliseconds
 
     def wait(self, TableStream stream=None):
         """Make ``stream`` (the current one by default) wait for this event."""

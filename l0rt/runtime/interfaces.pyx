@@ -75,6 +75,19 @@ def on_choice(listener):
     _listeners.append(listener)
 
 
+def chosen_of(str type):
+    """Return the interface of a device type, None for the built-in one: its own code runs."""
+    return None if type == BUILT_IN else interface_of(type)
+
+
+def of_stream(stream):
+    """Return the interface that a stream of another device type belongs to; TypeError if it is none."""
+    found = interface_of_stream(stream) if hasattr(stream, "device_index") else None
+    if found is None or registered.get(BUILT_IN) is found:
+        raise TypeError(f"expected a Stream, got {stream.__class__.__name__}")
+    return found
+
+
 def chosen():
     """Return the current accelerator's interface, None for the built-in one: its own code runs."""
     return None if other == NULL else <object>other

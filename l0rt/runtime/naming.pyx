@@ -6,18 +6,31 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.interfaces cimport current_type
 
+from l0rt import config
 from l0rt.runtime.devices import lazy, properties
 
 
-cdef set _types = {"cpu", lazy.device_type}
+cdef str BUILT_IN = lazy.device_type
+cdef set _types = {"cpu", BUILT_IN}
 cdef int ONEAPI = 14  # DLPack's device type
 
 
 def register_type(str name):
-    """Let ``device("name:0")`` name this type."""
-    if not name.isalnum() or name.isdigit():
-        raise ValueError(f"a device type is letters and digits, got {name!r}")
+    """Let ``device("name:0")`` name this type, and settings stand under its name."""
+    check_type(name)
+    if name != "cpu":
+        config.add_device_type(name)
     _types.add(name)
+
+
+def check_type(str name):
+    """ValueError unless this can be a device type's name."""
+    if not is_type(name):
+        raise ValueError(f"a device type is a name of letters, digits and _, without an index; got {name!r}")
+
+
+cdef bint is_type(str name) except -1:
+    return name.isascii() and name.isidentifier() and not name.startswith("_")
 
 
 def accelerator_type():
@@ -75,10 +88,10 @@ cdef object _checked_index(index):
 
 cdef tuple _parse(str text, index):
     name, colon, digits = text.partition(":")
-    if name not in _types and (name.isalnum() and not name.isdigit()):
+    if name not in _types and is_type(name):
         raise RuntimeError(
             f"Expected one of {', '.join(sorted(_types))} device type at start of device string: {text}")
-    if not name.isalnum() or name.isdigit() or (colon and not (
+    if not is_type(name) or (colon and not (
             digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0"))):
         raise RuntimeError(f"Invalid device string: '{text}'")
     if colon and index is not None:
@@ -139,13 +152,13 @@ cdef int index_of(object what, int otherwise, str type) except? -1:
     return <int>number
 
 
-def index_in(what):
-    """Return the index of a built-in device that ``what`` names, -1 where it names none."""
+def index_in(what, str type=BUILT_IN):
+    """Return the index of a device of ``type``, the built-in one by default, that ``what`` names, -1: none."""
     if what is not None and not is_whole(what):
         named = named_by(what)
-        if named is not None and named[0] != lazy.device_type:
-            raise ValueError(f"Expected a {lazy.device_type} device, but got: {what}")
-    return index_of(what, -1, lazy.device_type)
+        if named is not None and named[0] != type:
+            raise ValueError(f"Expected a {type} device, but got: {what}")
+    return index_of(what, -1, type)
 
 
 def index_of_object(obj):

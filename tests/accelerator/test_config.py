@@ -7,6 +7,7 @@ import re
 import l0rt
 import pytest
 from l0rt import config, memory
+from l0rt.interface import DeviceInterface, register_interface_for_device
 
 from helpers.process import run_python
 from helpers.source import ROOT
@@ -196,3 +197,24 @@ def test_a_node_of_the_allocator_reaches_an_allocator_that_works_already():
 def test_a_node_of_the_allocator_says_what_it_takes(key, value, allowed):
     with pytest.raises(ValueError, match=f"xpu.allocator.{key}=.* is not valid: expected {allowed}"):
         config.set(f"xpu.allocator.{key}", value)
+
+
+def test_every_registered_type_has_a_tree_of_its_own():
+    with pytest.raises(ValueError, match="no setting 'kettle.matmul.fp32_precision'"):
+        config.get("kettle.matmul.fp32_precision")
+    register_interface_for_device("kettle", DeviceInterface)
+    for path in [path for path in config._SETTINGS if path.startswith("xpu.")]:
+        assert config.effective(path.replace("xpu.", "kettle.")) == "none"
+    with config.patch({"fp32_precision": "tf32", "kettle.conv.fp32_precision": "ieee", "kettle.wait_policy": "spin"}):
+        assert config.effective("kettle.matmul.fp32_precision") == "tf32"
+        assert config.effective("kettle.conv.fp32_precision") == "ieee"
+        assert config.effective("xpu.conv.fp32_precision") == "tf32"
+        assert config.effective("kettle.event.wait_policy") == "spin"
+        assert config.effective("xpu.event.wait_policy") == "none"
+        assert "kettle.rnn.fp32_precision = tf32 (from fp32_precision)" in config.explain()
+        with pytest.raises(RuntimeError, match="no single value"):
+            config.single("kettle.fp32_precision")
+    with config.patch({"allocator.max_split_size_mb": 64}):
+        assert config.effective("kettle.allocator.max_split_size_mb") == 64
+    with pytest.raises(ValueError, match="is a setting's name"):
+        register_interface_for_device("allocator", DeviceInterface)

@@ -32,11 +32,21 @@ FUNCTIONS = [
     ("synchronize_event", INT, (PTR,)),
     ("destroy_event", None, (PTR,)),
 ]
+U32, NUMBER = ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)
+OPTIONAL = [
+    ("get_new_stream", PTR, (INT, INT)),
+    ("stream_priority", INT, (PTR, ctypes.POINTER(INT))),
+    ("is_stream_capturing", INT, (PTR,)),
+    ("record_event", INT, (ctypes.POINTER(PTR), PTR, U32)),
+    ("elapsed_time", INT, (PTR, PTR, ctypes.POINTER(ctypes.c_double))),
+    ("record_data_ptr_on_stream", INT, (PTR, PTR)),
+    ("device_capability", INT, (INT, NUMBER)),
+]
 
 
 class GuardImpl(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("size", ctypes.c_uint32), ("type", ctypes.c_char_p)] + [
-        (name, ctypes.CFUNCTYPE(result, *arguments)) for name, result, arguments in FUNCTIONS
+        (name, ctypes.CFUNCTYPE(result, *arguments)) for name, result, arguments in FUNCTIONS + OPTIONAL
     ]
 
 
@@ -169,3 +179,79 @@ def test_a_table_is_a_capsule_or_an_address():
         Table(0)
     with pytest.raises(TypeError):
         Table("demo")
+
+
+def test_optional_entries_are_used(twin):
+    high, event, end = l0rt.Stream("twin:0", -1), l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
+    assert (high.priority, l0rt.Stream(priority=7).priority, acc.current_stream().priority) == (-1, 1, 0)
+    assert not high.is_capturing()
+    assert acc.get_device_capability() == {"supported_dtypes": xpu.facts.supported_dtypes(0)}
+    with pytest.raises(ValueError, match="Both events must be created with"):
+        l0rt.Event().elapsed_time(end)
+    with pytest.raises(ValueError, match="Both events must be recorded"):
+        event.elapsed_time(end)
+    event.record(high)
+    end.record(high)
+    high.synchronize()
+    assert event.device == l0rt.device("twin:0")
+    assert event.elapsed_time(end) >= 0
+    assert event.event_id != end.event_id
+    address = l0rt.memory.caching_allocator_alloc(64, 0)
+    twin.record_data_ptr_on_stream(address, high)
+    l0rt.memory.caching_allocator_delete(address)
+    with pytest.raises(ValueError, match="an address"):
+        twin.record_data_ptr_on_stream(-1, high)
+    with pytest.raises(l0rt.InvalidArgumentError):
+        twin.record_data_ptr_on_stream(12345, high)
+
+
+@pytest.mark.parametrize("absent", ["short", "null"])
+def test_a_table_without_them_does_what_it_can(absent):
+    xpu.init()
+    first = GuardImpl.get_new_stream.offset
+    changes = {"size": first} if absent == "short" else {
+        name: ctypes.cast(None, dict(GuardImpl._fields_)[name]) for name, _, _ in OPTIONAL
+    }  # fmt: skip
+    interface = register_guard_impl(ctypes.addressof(table_named(f"bare{absent}".encode(), **changes)))
+    stream, event = interface.default_stream(0), interface.Event()
+    assert (stream.priority, stream.is_capturing()) == (0, False)
+    event.record(stream)
+    event.synchronize()
+    for call in (
+        lambda: interface.Event(enable_timing=True),
+        lambda: interface.supported_dtypes(0),
+        lambda: interface.record_data_ptr_on_stream(0, stream),
+    ):
+        with pytest.raises(NotImplementedError, match=f"the guard table of bare{absent} has no"):
+            call()
+    with pytest.raises(NotImplementedError, match="ipc is not supported"):
+        interface.Event(interprocess=True)
+
+
+class Api(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("size", ctypes.c_uint32)] + [(f"entry{i}", PTR) for i in range(18)] + [
+        ("guard_impl_of", ctypes.PYFUNCTYPE(PTR, ctypes.c_char_p))]  # fmt: skip
+
+
+def test_a_table_is_found_by_its_type():
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = PTR, (ctypes.py_object, ctypes.c_char_p)
+    api = Api.from_address(get(l0rt.capi._C_API, b"l0rt.capi._C_API"))
+    assert api.size >= ctypes.sizeof(Api)
+    assert api.guard_impl_of(b"xpu") == built_in_table()
+    first = ctypes.addressof(table_named(b"third"))
+    register_guard_impl(first)
+    assert api.guard_impl_of(b"third") == first
+    anew = ctypes.addressof(table_named(b"third"))
+    register_guard_impl(anew)
+    assert api.guard_impl_of(b"third") == anew
+    with pytest.raises(NotImplementedError, match="no guard table for device type nowhere"):
+        api.guard_impl_of(b"nowhere")
+    with pytest.raises(ValueError, match="a device type's name is needed"):
+        api.guard_impl_of(None)
+
+
+@pytest.mark.parametrize("name", [b"z:1", b"", b"1"])
+def test_a_table_of_no_type_is_refused(name):
+    with pytest.raises(ValueError, match="a device type is a name"):
+        register_guard_impl(ctypes.addressof(table_named(name)))

@@ -234,3 +234,22 @@ def test_the_container_holds_the_four_methods(camera):
 def test_what_is_no_stream_is_refused(wrong):
     with pytest.raises(TypeError, match="expected a Stream"):
         acc.set_stream(wrong)
+
+
+@pytest.mark.parametrize("name", ["z:1", "z:", "", "1", "z z", "z-1", "é", "_z", "xpu:0"])
+def test_what_is_no_name_of_a_type_is_not_registered(name):
+    before = dict(get_registered_device_interfaces())
+    with pytest.raises(ValueError, match="a device type is a name"):
+        register_interface_for_device(name, DeviceInterface)
+    with pytest.raises(ValueError, match="a device type is a name"):
+        register_stream_method(name, dict.fromkeys(METHODS, print))
+    assert dict(get_registered_device_interfaces()) == before
+    assert name not in stream_methods
+
+
+def test_a_device_object_registers_its_type():
+    class Mine(DeviceInterface):
+        pass
+
+    register_interface_for_device(SimpleNamespace(type="lamp", index=1), Mine)
+    assert get_interface_for_device("lamp:2") is Mine

@@ -134,7 +134,7 @@ def test_guards_tell_the_original_and_restore_it():
     assert now() == before
     with acc.StreamGuard(s) as g:
         assert (g.original_device, g.current_device) == (0, 1)
-        assert (g.original_stream, g.current_stream) == (before[2], s)
+        assert (g.original_stream, g.current_stream) == (before[1], s)  # the original device's, as in CUDA
         assert now() == (1, before[1], s)
         other = acc.Stream(0)
         g.reset_stream(other)
@@ -174,6 +174,7 @@ def test_optional_guards_may_be_empty():
         assert g.current_device is None
         g.reset_stream(s)
         assert now() == (1, before[1], s)
+        assert g.original_stream == before[1]
         g.reset()
         assert now() == before
         g.reset_stream(s)
