@@ -8,7 +8,7 @@ from l0rt.runtime.structs cimport BINNED, SMALL_SEGMENT, SPARE, l0rt_arena, l0rt
 
 cdef bint records_ready(l0rt_arena* arena) noexcept nogil
 cdef void records_leave(l0rt_arena* arena) noexcept nogil
-cdef void segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
+cdef l0rt_block* segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
 cdef void segment_detach(l0rt_segment* segment) noexcept nogil
 cdef void segment_list(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
 cdef void segment_unlist(l0rt_segment* segment) noexcept nogil

@@ -6,6 +6,7 @@ from libc.string cimport memset
 from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t
 from l0rt.runtime.blockmap cimport map_set
 from l0rt.runtime.structs cimport (
+    HELD,
     l0rt_arena,
     l0rt_block,
     l0rt_heap,
@@ -69,8 +70,9 @@ cdef void records_leave(l0rt_arena* arena) noexcept nogil:
     arena.spare = NULL
 
 
-cdef void segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
-    """A new segment, one free block. There is a spare record, and the map knows the segment."""
+cdef l0rt_block* segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
+    """A new segment, one held block: nobody is given it before its caller says so. There is a spare record, and the map
+    knows the segment."""
     cdef l0rt_block* block = record_take(arena)
     block.ptr = segment.base
     block.size = segment.size
@@ -78,8 +80,9 @@ cdef void segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogi
     block.before = block.after = NULL
     segment.first = block
     segment_list(arena, segment)
+    block.state = HELD
     map_set(block.ptr, block)
-    block_bin(block)
+    return block
 
 
 cdef void segment_list(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:

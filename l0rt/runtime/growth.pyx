@@ -5,7 +5,6 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from l0rt.runtime.arena cimport MISS, arena_unstack
 from l0rt.runtime.atomics cimport load_int, spin_lock, spin_unlock
 from l0rt.runtime.accounts cimport account_take
-from l0rt.runtime.blocks cimport block_unbin
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock, heap_room, owner_room
 from l0rt.runtime.handover cimport code_when_closed, lent, merged, recovered, returned, take
 from l0rt.runtime.pending cimport pending_poll, pending_wait
@@ -95,6 +94,7 @@ cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
 cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil:
     """An allocation with a segment of its own. The growth mutex is held."""
     cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
+    cdef l0rt_block* block
     cdef int status
     if arena.owner != NULL and arena.owner.is_asleep:
         return L0RT_ASLEEP
@@ -103,23 +103,22 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
         unstack_all(heap)
         segments_settle(heap, arena, False)
         segments_release(heap, arena, UINT64_MAX, False)
-    status = segment_new(heap, arena, LARGE, size)
+    status = segment_new(heap, arena, LARGE, size, &block)
     if status == L0RT_OUT_OF_MEMORY:
         census_count(heap, &heap.stats.num_alloc_retries)
         pending_wait(heap)
         unstack_all(heap)
         segments_settle(heap, NULL, True)
         make_room(heap, arena, size, True)
-        status = segment_new(heap, arena, LARGE, size)
+        status = segment_new(heap, arena, LARGE, size, &block)
     if status != L0RT_OK:
         return status
     if not census_lock(heap):
         return code_when_closed(arena)
-    out[0] = arena.segments.first           # the newest; nobody else takes or gives segments now
-    block_unbin(out[0])
     account_take(&arena.accounts[LARGE], size, nbytes, 0, 0)
-    out[0].requested = nbytes
-    out[0].state = SOLE
+    block.requested = nbytes
+    block.state = SOLE
+    out[0] = block
     census_take(heap, arena, LARGE)
     census_unlock(heap)
     return L0RT_OK
@@ -131,11 +130,9 @@ cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uin
     cdef int status
     if heap.has_ranges and source_of(arena) == NULL and (arena.owner == NULL or not arena.owner.no_split):
         status = range_grow(heap, arena, pool, size, nbytes, out)
-        if status != L0RT_NO_HOST_MEMORY:
+        if status != L0RT_NO_HOST_MEMORY:   # of addresses and of records of them an ordinary segment needs less
             return status
-        if size <= heap.range:      # else it was the request's fault
-            heap.has_ranges = False     # no addresses, or no records of them: ordinary segments need less of both
-    status = segment_new(heap, arena, pool, wanted)
+    status = segment_new(heap, arena, pool, wanted, NULL)
     return take(arena, size, nbytes, out) if status == L0RT_OK else status
 
 

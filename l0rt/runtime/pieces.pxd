@@ -12,7 +12,7 @@ cdef struct l0rt_spare:             # a piece that is mapped nowhere
     uint32_t count
     l0rt_spare* next
 
-cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil
+cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, uint64_t* mapped) noexcept nogil
 cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil
-cdef uint64_t piece_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t granule) noexcept nogil
+cdef bint piece_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t granule) noexcept nogil
 cdef void spares_destroy(l0rt_heap* heap, l0rt_spare** spares) noexcept nogil

@@ -11,13 +11,15 @@ cdef enum:
     PIECE_SHARE = 3                 # a piece is at most 1/8 of what is reserved, or one granule
 
 
-cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil:
-    """Memory for all of a held block, from spare pieces first; or for nothing of it."""
+cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, uint64_t* mapped) noexcept nogil:
+    """Memory for all of a held block, from spare pieces first; or for nothing of it, but for what the driver does not
+    unmap again: ``mapped`` bytes from its start."""
     cdef l0rt_segment* segment = held.segment
     cdef uint64_t first = (<uintptr_t>held.ptr - <uintptr_t>segment.base) // heap.granule
     cdef uint64_t total = held.size // heap.granule, at = 0
     cdef l0rt_spare piece
     cdef int status, calls = 0
+    mapped[0] = 0
     if (<int64_t>held.size > owner_room(heap, held.arena.owner)
             or (spare_bytes(heap, spares[0]) < held.size and <int64_t>held.size > heap_room(heap, NULL))):
         heap.by_limit = True        # told before anything is mapped that would have to be undone
@@ -38,12 +40,14 @@ cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noex
                 heap.ops.piece_destroy(heap.self, piece.piece, piece.count * heap.granule)
                 if heap.ops.is_oom(status):
                     status = L0RT_OUT_OF_MEMORY
-    if status == L0RT_OK:
-        census_memory(heap, segment, held.size, 0, calls)
-        return status
-    while at > 0:
-        at = piece_back(heap, segment, first + at - 1) - first
-    map_forget(held.ptr, held.size)
+    while status != L0RT_OK and at > 0 and piece_back(heap, segment, first + at - 1):
+        at = segment.granules[first + at - 1].first - first
+        calls -= 1
+    mapped[0] = at * heap.granule
+    if at != 0:
+        census_memory(heap, segment, mapped[0], 0, calls)
+    if at != total:
+        map_forget(<char*>held.ptr + mapped[0], held.size - mapped[0])
     return status
 
 
@@ -56,14 +60,16 @@ cdef uint64_t spare_bytes(l0rt_heap* heap, l0rt_spare* spare) noexcept nogil:
     return granules * heap.granule
 
 
-cdef uint64_t piece_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t index) noexcept nogil:
-    """Unmap and destroy the piece of this granule; return its first granule."""
+cdef bint piece_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t index) noexcept nogil:
+    """Unmap and destroy the piece of this granule. False: it stays mapped, and nothing else can be there."""
     cdef l0rt_granule* granule = &segment.granules[segment.granules[index].first]
     cdef uint64_t nbytes = granule.count * heap.granule
-    heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule, nbytes, granule.piece)
+    if heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule, nbytes,
+                            granule.piece) != L0RT_OK:
+        return False
     heap.ops.piece_destroy(heap.self, granule.piece, nbytes)
     granule.count = 0
-    return granule.first
+    return True
 
 
 cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare* piece) noexcept nogil:

@@ -42,6 +42,7 @@ cdef struct l0rt_plain:
     int64_t maps
     int64_t unmaps
     int map_refusals                # after so many more maps, one is refused
+    int unmap_refusals              # the same of unmaps
     bint is_held
     int refusal
     int refusals

@@ -9,7 +9,7 @@ from libc.stdint cimport UINT64_MAX, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.atomics cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
-from l0rt.runtime.structs cimport PAGE, l0rt_memory_ops
+from l0rt.runtime.structs cimport L0RT_NO_HOST_MEMORY, PAGE, l0rt_memory_ops
 
 cdef extern from "stdlib.h" nogil:
     void* aligned_alloc(size_t alignment, size_t size) noexcept
@@ -31,6 +31,7 @@ cdef extern from "sys/mman.h" nogil:
 
 cdef enum:
     FULL = 1                        # this backend's only code of its own for out of memory
+    STUCK = 2                       # what is mapped stays mapped
     GRANULE = 1 << 21
     RECORDED = 0
     ORDERED = 1
@@ -95,6 +96,9 @@ cdef int plain_record(void* self, void* stream, void** ticket) noexcept nogil:
     code = plain.record_code
     if code == 0:
         made = <l0rt_plain_ticket*>calloc(1, sizeof(l0rt_plain_ticket))
+        if made == NULL:
+            mutex_unlock(&plain.mutex)
+            return L0RT_NO_HOST_MEMORY
         made.stream = stream
         plain.number += 1
         made.number = plain.number
@@ -138,8 +142,10 @@ cdef void complete(l0rt_plain* plain, void* stream, uint64_t number) noexcept no
 cdef int plain_order(void* self, void* stream, void* ticket) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef l0rt_plain_ticket* behind = <l0rt_plain_ticket*>ticket
-    cdef l0rt_plain_order* order
+    cdef l0rt_plain_order* order = <l0rt_plain_order*>calloc(1, sizeof(l0rt_plain_order))
     cdef int code
+    if order == NULL:
+        return L0RT_NO_HOST_MEMORY
     mutex_lock(&plain.mutex)
     code = plain.order_code
     if code == 0:
@@ -147,12 +153,13 @@ cdef int plain_order(void* self, void* stream, void* ticket) noexcept nogil:
         plain.number += 1
         note(plain, ORDERED, <uintptr_t>stream, behind.number)
         if not behind.is_done:
-            order = <l0rt_plain_order*>calloc(1, sizeof(l0rt_plain_order))
             order.stream, order.number = stream, plain.number
             order.other, order.behind = behind.stream, behind.number
             order.older = plain.newest_order
             plain.newest_order = order
+            order = NULL
     mutex_unlock(&plain.mutex)
+    free(order)
     return code
 
 
@@ -260,6 +267,14 @@ cdef int plain_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noex
 cdef int plain_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
     """What was written is gone, and touching it is a crash."""
     cdef l0rt_plain* plain = <l0rt_plain*>self
+    cdef bint refused = False
+    mutex_lock(&plain.mutex)
+    if plain.unmap_refusals > 0:
+        plain.unmap_refusals -= 1
+        refused = plain.unmap_refusals == 0
+    mutex_unlock(&plain.mutex)
+    if refused:
+        return STUCK
     madvise(ptr, nbytes, MADV_DONTNEED)
     mprotect(ptr, nbytes, PROT_NONE)
     mutex_lock(&plain.mutex)
@@ -346,6 +361,10 @@ cdef class PlainMemory(Memory):
     def refuse_map(self, nth):
         """Let the ``nth`` map from now on find no memory."""
         self.plain.map_refusals = nth
+
+    def refuse_unmap(self, nth):
+        """Let the ``nth`` unmap from now on leave everything mapped."""
+        self.plain.unmap_refusals = nth
 
     def hold(self, on=True):
         """From now on work takes until finish() or until somebody waits for it."""

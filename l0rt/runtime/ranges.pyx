@@ -12,7 +12,7 @@ from l0rt.runtime.accounts cimport account_quiet
 from l0rt.runtime.arena cimport arena_gain, arena_resize, arena_take
 from l0rt.runtime.atomics cimport spin_lock, spin_unlock
 from l0rt.runtime.bins cimport bin_of
-from l0rt.runtime.blockmap cimport map_forget, map_memory
+from l0rt.runtime.blockmap cimport map_forget, map_set
 from l0rt.runtime.blocks cimport (
     block_bin,
     block_cut,
@@ -62,6 +62,7 @@ cdef l0rt_block* cut(l0rt_heap* heap, l0rt_block* block, uint64_t wanted) noexce
     cdef uint64_t lowest = (start + heap.granule - 1) // heap.granule, high = end // heap.granule, low
     cdef uint64_t tail = end - high * heap.granule
     cdef int64_t quiet = -1, quiet_bytes = -<int64_t>block.size
+    cdef l0rt_block* spare
     if segment.pool == LARGE and 0 < tail < PAGE:
         high -= 1                   # two blocks must not start in one page of the map
     while high > lowest and granules[high - 1].first + granules[high - 1].count != high:
@@ -70,6 +71,10 @@ cdef l0rt_block* cut(l0rt_heap* heap, l0rt_block* block, uint64_t wanted) noexce
     while low > lowest and (high - low) * heap.granule < wanted and granules[low - 1].first >= lowest:
         low = granules[low - 1].first
     if low >= high or not records_ready(arena):
+        return NULL
+    spare = record_take(arena)
+    if not records_ready(arena):
+        record_drop(spare)
         return NULL
     if not block_is_split(block):
         quiet = quiet_bytes = 0
@@ -85,7 +90,8 @@ cdef l0rt_block* cut(l0rt_heap* heap, l0rt_block* block, uint64_t wanted) noexce
         quiet_bytes += block.size
         block = block.after
     block.state = HELD
-    map_forget(block.ptr, block.size)
+    block.previous = spare          # part_unmap may have to cut it in two, and must not fail then
+    map_set(block.ptr, NULL)
     account_quiet(&arena.accounts[segment.pool], quiet, quiet_bytes)
     return block
 
@@ -139,16 +145,18 @@ cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spare
     cdef l0rt_arena* arena = part.arena
     cdef uint64_t size = pieces_unmap(heap, part, spares)
     parts[0] = part.next
+    if size != 0:
+        map_forget(<char*>part.ptr + (part.size - size), size)
     if not census_lock(heap):
         return 0
-    if size < part.size:            # the rest is in use, whatever the tickets say: it stays what it was
-        if size != 0 and records_ready(arena):
+    record_drop(part.previous)      # for the cut
+    if size == part.size:
+        hole_join(part)
+    else:                           # the rest is in use, whatever the tickets say: it stays what it was
+        if size != 0:
             block_cut(part, part.size - size)
             hole_join(part.after)
-        if map_memory(segment.pool, part.ptr, part.size) == L0RT_OK:
-            arena_gain(part)
-    else:
-        hole_join(part)
+        arena_gain(part)
     segment.mapped -= size
     arena_resize(arena, -<int64_t>size)
     census_unlock(heap)
@@ -198,9 +206,14 @@ cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) 
         if status == L0RT_OK and <uintptr_t>segment.base % heap.granule != 0:
             heap.ops.range_release(heap.self, segment.base, segment.size)
             status = L0RT_NO_HOST_MEMORY
-    if status == L0RT_OK and not spin_lock(&arena.lock):
-        return L0RT_CLOSED
-    if status != L0RT_OK or not records_ready(arena):
+    if status == L0RT_OK:
+        if not spin_lock(&arena.lock):
+            return L0RT_CLOSED
+        if not records_ready(arena):
+            spin_unlock(&arena.lock)
+            heap.ops.range_release(heap.self, segment.base, segment.size)
+            status = L0RT_NO_HOST_MEMORY
+    if status != L0RT_OK:
         free(segment.granules)
         free(segment)
         return status
@@ -223,7 +236,7 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     L0RT_NO_HOST_MEMORY."""
     cdef l0rt_block* held = place_hold(heap, arena, pool, size)
     cdef l0rt_spare* spares = NULL
-    cdef uint64_t extra
+    cdef uint64_t extra, left
     cdef int status
     if held == NULL:
         status = range_new(heap, arena, pool, size)
@@ -235,21 +248,26 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     extra = place_extend(heap, held)
     if may_move(arena):
         collect(heap, arena, held.size, &spares)
-    status = pieces_map(heap, held, &spares)
-    if status == L0RT_OUT_OF_MEMORY and extra != 0 and place_move_end(held, -<int64_t>extra):
-        status = pieces_map(heap, held, &spares)
+    status = pieces_map(heap, held, &spares, &left)
+    if status == L0RT_OUT_OF_MEMORY and left == 0 and extra != 0 and place_move_end(held, -<int64_t>extra):
+        status = pieces_map(heap, held, &spares, &left)
     spares_destroy(heap, &spares)
-    if status == L0RT_OK and not census_lock(heap):
+    if not census_lock(heap):
         return L0RT_CLOSED
-    if status != L0RT_OK:
-        if spin_lock(&arena.lock):
-            hole_join(held)
-            spin_unlock(&arena.lock)
-        return status
-    held.segment.mapped += held.size
-    arena_resize(arena, held.size)
-    arena_gain(held)
-    status = arena_take(arena, size, requested, True, out)
+    if left != 0 and left < held.size:
+        if not records_ready(arena):
+            census_unlock(heap)
+            return status           # mapped for good, and nobody's: the driver does not take it back
+        block_cut(held, left)
+        hole_join(held.after)
+    if left == 0:
+        hole_join(held)
+    else:
+        held.segment.mapped += left
+        arena_resize(arena, left)
+        arena_gain(held)
+    if status == L0RT_OK:
+        status = arena_take(arena, size, requested, True, out)
     census_take(heap, arena, pool)
     census_unlock(heap)
     return status

@@ -3,7 +3,7 @@ but for the calls of a source."""
 
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_source
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_source
 
 
 cdef inline l0rt_source* source_of(l0rt_arena* arena) noexcept nogil:
@@ -18,7 +18,7 @@ cdef inline size_t* padding_of(l0rt_arena* arena) noexcept nogil:
     return &arena.heap.padding if source == NULL else &source.padding
 
 
-cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil
+cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, l0rt_block** held) noexcept nogil
 cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted, bint by_age) noexcept nogil
 cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only, bint wait) noexcept nogil
 cdef void segments_destroy(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil

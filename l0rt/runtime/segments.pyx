@@ -11,6 +11,7 @@ from l0rt.runtime.arena cimport arena_resize, oversize_bump
 from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, spin_lock, spin_unlock
 from l0rt.runtime.blockmap cimport map_forget, map_memory
 from l0rt.runtime.blocks cimport (
+    block_bin,
     chain_drop,
     is_settled,
     records_ready,
@@ -94,9 +95,10 @@ cdef void back(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     heap.confined = confined
 
 
-cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
-    """Give the arena a new segment, one free block."""
+cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, l0rt_block** held) noexcept nogil:
+    """Give the arena a new segment, one free block; with ``held``, one that no other thread is given."""
     cdef l0rt_segment* segment = <l0rt_segment*>calloc(1, sizeof(l0rt_segment))
+    cdef l0rt_block* block
     cdef int status
     if segment == NULL:
         return L0RT_NO_HOST_MEMORY
@@ -111,8 +113,12 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
         if not spin_lock(&arena.lock):
             return L0RT_CLOSED      # the process ends or is a forked child: nothing is given back any more
         if records_ready(arena):
-            segment_attach(arena, segment)
+            block = segment_attach(arena, segment)
             arena_resize(arena, segment.raw_size)
+            if held != NULL:
+                held[0] = block
+            else:
+                block_bin(block)
         else:
             status = L0RT_NO_HOST_MEMORY
         spin_unlock(&arena.lock)

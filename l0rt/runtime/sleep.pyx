@@ -25,8 +25,9 @@ cdef void range_sleep(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     for i in range(count):
         granule = &segment.granules[i]
         if granule.count != 0 and granule.first == i and granule.piece != NULL:
-            heap.ops.piece_unmap(heap.self, <char*>segment.base + i * heap.granule, granule.count * heap.granule,
-                                 granule.piece)
+            if heap.ops.piece_unmap(heap.self, <char*>segment.base + i * heap.granule, granule.count * heap.granule,
+                                    granule.piece) != L0RT_OK:
+                continue            # it stays mapped: nothing else could be mapped there
             heap.ops.piece_destroy(heap.self, granule.piece, granule.count * heap.granule)
             granule.piece = NULL
             bytes += granule.count * heap.granule

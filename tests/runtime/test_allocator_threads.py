@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from l0rt import allocconf
 
 MIB = 1 << 20
 
@@ -115,3 +116,20 @@ def test_only_one_of_two_frees_at_once_succeeds(loops):
         run(lambda: results.append(bench.free(address)), lambda: results.append(bench.free(address)))  # noqa: B023
         assert sorted(results) == [-4, 0]
     assert bench.stats()[2:4] == (300, 300)
+
+
+def test_no_thread_is_given_a_block_that_another_thread_takes_uncached(make):
+    allocator = make()
+    allocator.tune(allocconf.make(), uncached=True)
+    live = set()
+
+    def work():
+        for _ in range(6000):
+            address = allocator.malloc(MIB * 2, 1)
+            assert address not in live
+            live.add(address)
+            live.remove(address)
+            allocator.free(address)
+
+    run(work, work, work, work)
+    assert allocator.reserved_bytes == 0

@@ -1,0 +1,194 @@
+"""What the allocator makes of a driver that does not take memory back, and of a machine without host memory."""
+
+import subprocess
+
+import pytest
+
+from helpers.process import run_python
+
+CPU = {"L0RT_DRIVER": "cpu"}
+
+
+def assert_runs(code, **env):
+    result = run_python(code, {**CPU, **env})
+    assert (result.returncode, result.stdout) == (0, "done\n"), result
+
+
+# The driver refuses to map something over what is mapped already: whatever it has not unmapped stays where it is.
+STUCK = "zeVirtualMemUnmap:3:ERROR_UNKNOWN"     # the first ones are probes'
+
+SLEEPS = """
+import warnings, l0rt, l0rt.accelerator as acc
+from l0rt.memory import MemPool, use_mem_pool
+warnings.simplefilter("ignore", ResourceWarning)
+pool = MemPool()
+with use_mem_pool(pool):
+    kept = [l0rt.empty(n) for n in (4096, 5 << 20)]
+for _ in range(3):
+    pool.sleep()
+    pool.wake()
+for each in kept:
+    each.fill(7)
+acc.synchronize()
+assert acc.memory_reserved() == acc.memory_stats()["reserved_bytes.all.current"] == 8 << 20
+print("done")
+"""
+
+
+def test_a_pool_wakes_after_an_unmap_that_failed_in_its_sleep():
+    assert_runs(SLEEPS, L0RT_CPU_FAIL=STUCK)
+
+
+GROWS = """
+import warnings, l0rt, l0rt.accelerator as acc
+warnings.simplefilter("ignore", ResourceWarning)
+for _ in range(2):
+    kept = [l0rt.empty(20 << 20), l0rt.empty(4096)]     # of many pieces while there is nothing yet
+    for each in kept:
+        each.fill(1)
+    acc.synchronize()
+    assert acc.memory_stats()["reserved_bytes.all.current"] == acc.memory_reserved() >= 22 << 20
+    del kept, each
+    acc.empty_cache()
+assert acc.memory_reserved() == 0, acc.memory_reserved()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("nth", [4, 6, 11])
+def test_growing_goes_on_after_a_mapping_that_could_not_be_undone(nth):
+    assert_runs(GROWS, L0RT_CPU_FAIL=f"zeVirtualMemMap:{nth}:ERROR_OUT_OF_DEVICE_MEMORY,{STUCK}")
+
+
+SHIM = r"""
+#include <errno.h>
+#include <stddef.h>
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+static __thread long left __attribute__((tls_model("initial-exec"))) = -1, most, failed;
+void fail_from(long nth, long count) { left = nth; most = count; failed = 0; }
+long fail_no_more(void) { left = -1; return failed; }
+static int fails(void) {
+  if (left < 0 || left-- > 0) return 0;
+  left = ++failed < most ? 0 : -1;
+  return 1;
+}
+void *malloc(size_t n) { return fails() ? NULL : __libc_malloc(n); }
+void *calloc(size_t n, size_t size) { return fails() ? NULL : __libc_calloc(n, size); }
+void *realloc(void *p, size_t n) { return fails() ? NULL : __libc_realloc(p, n); }
+void *aligned_alloc(size_t alignment, size_t n) { return fails() ? NULL : __libc_memalign(alignment, n); }
+int posix_memalign(void **out, size_t alignment, size_t n) {
+  void *made = fails() ? NULL : __libc_memalign(alignment, n);
+  if (made == NULL) return ENOMEM;
+  *out = made;
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory):
+    """A library whose functions let host allocations of the calling thread fail; to be loaded before everything."""
+    folder = tmp_path_factory.mktemp("shim")
+    (folder / "shim.c").write_text(SHIM)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", folder / "shim.so", folder / "shim.c"], check=True)
+    return folder / "shim.so"
+
+
+PLAIN = """
+import ctypes, itertools, sys
+from l0rt import allocconf
+from l0rt.runtime.allocator import Allocator, Pool
+from l0rt.runtime.plainmemory import PlainMemory
+libc = ctypes.PyDLL(None)
+MIB, COUNT, VIRTUAL = 1 << 20, int(sys.argv[1]), int(sys.argv[2])
+
+def work(allocator, pool, live):
+    for n in (512, 3 * MIB, MIB, 9 * MIB):
+        live.append(allocator.malloc(n, 1))
+        live.append(allocator.malloc(n, 2, pool))
+    allocator.record_stream(live[1], 3)
+    allocator.record_use(live[3], 4)
+    while len(live) > 1:
+        allocator.free(live[-1])
+        live.pop()
+    live.append(allocator.malloc(20 * MIB, 1))
+    live.append(allocator.malloc(700, 1))
+    allocator.empty_cache()
+
+for nth in itertools.count():
+    memory = PlainMemory(virtual=VIRTUAL)
+    allocator, pool, live = Allocator(memory), Pool(), []
+    libc.fail_from(nth, COUNT)
+    try:
+        work(allocator, pool, live)
+    except MemoryError:
+        pass
+    failed = libc.fail_no_more()
+    live.append(allocator.malloc(4096, 1))
+    live.append(allocator.malloc(6 * MIB, 2, pool))
+    for address in live:
+        allocator.free(address)
+    allocator.empty_cache()
+    allocator.empty_cache(pool)
+    assert allocator.reserved_bytes == allocator.allocated_bytes == 0, (nth, allocator.stats())
+    del allocator
+    left = memory.counters
+    assert left["used"] == left["pieces"] == left["ranges"] == 0 and left["records"] == left["drops"], (nth, left)
+    if failed == 0:
+        break
+assert nth > 3
+print("done")
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("virtual", [0, 1 << 34], ids=["segments", "ranges"])
+def test_every_lack_of_host_memory_leaves_an_allocator_that_works(shim, count, virtual):
+    code = f"import sys; sys.argv = ['', '{count}', '{virtual}']\n{PLAIN}"
+    assert_runs(code, LD_PRELOAD=shim)
+
+
+DEVICE = """
+import ctypes, itertools, sys
+import l0rt, l0rt.accelerator as acc
+libc = ctypes.PyDLL(None)
+MIB = 1 << 20
+
+def work(live, s):
+    live.append(l0rt.empty(4096))
+    live.append(l0rt.empty(5 * MIB))
+    live[-1].record_stream(s)
+    del live[-1]
+    live.append(l0rt.empty(4096, stream=s))
+    live.append(l0rt.empty(8 * MIB, kind="host"))
+    live.clear()
+    acc.empty_cache()
+    live.append(l0rt.empty(40 * MIB))
+
+s, live = acc.Stream(), []
+work(live, s)
+for nth in itertools.count():
+    live.clear()
+    acc.empty_cache()
+    acc.empty_host_cache()
+    libc.fail_from(nth, 4)
+    try:
+        work(live, s)
+    except MemoryError:
+        pass
+    failed = libc.fail_no_more()
+    small, large = l0rt.empty(4096), l0rt.empty(64 * MIB)
+    small.fill(1)
+    large.fill(2)
+    acc.synchronize()
+    del small, large
+    if failed == 0:
+        break
+assert nth > 3
+print("done")
+"""
+
+
+def test_memory_is_had_again_once_there_is_host_memory(shim):
+    assert_runs(DEVICE, LD_PRELOAD=shim)
