@@ -109,10 +109,9 @@ cdef int reserve_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* s
         if out[0] == NULL:
             return L0RT_OUT_OF_MEMORY
         if is_ours(<uintptr_t>out[0], nbytes):
-            ptr = <uintptr_t>out[0]
-            give(plugged, functions, device, stream, out[0], nbytes)
-            raise ValueError(f"{functions.alloc!r} returned {ptr:#x} for {nbytes} bytes, which are no memory, "
-                             "or l0rt's already")
+            # not given back: that would free what somebody else was given
+            raise ValueError(f"{functions.alloc!r} returned {<uintptr_t>out[0]:#x} for {nbytes} bytes, which are no "
+                             "memory, or l0rt's already")
     except MemoryError:
         return L0RT_OUT_OF_MEMORY
     except BaseException as failure:
