@@ -9,6 +9,6 @@ cdef class Buffer:
     cdef l0rt_stream* stream    # allocated in this stream's order
     cdef l0rt_device* owner
     cdef int memory             # one of the kinds below
-    cdef int exports            # memoryviews that look at it
+    cdef int exports            # memoryviews that look at it, and calls that work on it: it is not freed meanwhile
     cdef bint freed
     cdef object __weakref__

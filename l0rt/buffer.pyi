@@ -19,7 +19,12 @@ class Buffer(Sized):
     def copy_from(self, source: Any, *, non_blocking: bool = False, stream: Stream | None = None) -> Buffer: ...
     def copy_to(self, target: Any, *, non_blocking: bool = False, stream: Stream | None = None) -> Any: ...
     def fill(
-        self, value: int | None = None, *, pattern: bytes | None = None, stream: Stream | None = None
+        self,
+        value: int | None = None,
+        *,
+        pattern: bytes | bytearray | memoryview | None = None,
+        non_blocking: bool = False,
+        stream: Stream | None = None,
     ) -> Buffer: ...
     def uniform_(
         self,
@@ -28,6 +33,7 @@ class Buffer(Sized):
         *,
         dtype: Any = "float32",
         generator: Generator | None = None,
+        non_blocking: bool = False,
         stream: Stream | None = None,
     ) -> Buffer: ...
     def normal_(
@@ -37,6 +43,7 @@ class Buffer(Sized):
         *,
         dtype: Any = "float32",
         generator: Generator | None = None,
+        non_blocking: bool = False,
         stream: Stream | None = None,
     ) -> Buffer: ...
     def randint_(
@@ -46,12 +53,15 @@ class Buffer(Sized):
         *,
         dtype: Any = "int64",
         generator: Generator | None = None,
+        non_blocking: bool = False,
         stream: Stream | None = None,
     ) -> Buffer: ...
     def record_use(self, stream: Stream | None = None) -> None: ...
     def record_stream(self, stream: Stream) -> None: ...
     def free(self, stream: Stream | None = None) -> None: ...
     def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __release_buffer__(self, view: memoryview, /) -> None: ...
 
 def empty(
     nbytes: int,

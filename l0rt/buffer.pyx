@@ -11,13 +11,13 @@ cdef extern from "Python.h":
     size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
-from l0rt.runtime.arguments cimport check_sizes, checked_size, get_view, is_whole, whole
+from l0rt.runtime.arguments cimport checked_size, is_whole, whole
 from l0rt.runtime.atomics cimport load
 from l0rt.runtime.current cimport current_stream, stream_or_current, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status, shared_take
 from l0rt.runtime.device_memory cimport block_let_go
 from l0rt.runtime.host_allocator cimport host_malloc
-from l0rt.runtime.idle cimport lane_synchronize
+from l0rt.runtime.idle cimport lane_synchronize, lane_wait_lane
 from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
 from l0rt.runtime.naming cimport device as device_name
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
@@ -27,6 +27,7 @@ from l0rt.runtime.routes cimport arena_asked, fill_host
 from l0rt.runtime.shared cimport shared_free
 from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
+from l0rt.runtime.views cimport bytes_of, check_sizes, get_view
 from l0rt.runtime.watch cimport (
     HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, about_to_wait, is_watched,
     note)
@@ -76,26 +77,21 @@ cdef class Buffer:
     def copy_from(self, source, *, bint non_blocking=False, Lane stream=None):
         """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer.
 
-        ``source`` is a Buffer, or anything with the buffer protocol; it has as many bytes as this buffer. Between
-        device buffers the call returns at once; from host memory it returns when the source may be reused, or, with
-        ``non_blocking=True`` and pinned memory, at once. The default stream is the current one of the buffer's device.
+        ``source`` is a Buffer, or anything with the buffer protocol that holds plain numbers; it has as many bytes as
+        this buffer. Between device buffers the call returns at once; from host memory it returns when the source may
+        be reused, or, with ``non_blocking=True`` and pinned memory, at once; into a host or shared buffer, when the
+        data is there, unless ``non_blocking=True``. The default stream is the current one of the buffer's device.
+        Between two devices it is the source's, and the copy is ordered behind the current streams of both devices, and
+        what both are given later behind the copy; with ``stream``, that stream alone decides.
         """
-        cdef l0rt_stream* on = Buffer_stream(self, stream)
         cdef Py_buffer view
         Buffer_check_open(self)
         if isinstance(source, Buffer):
-            if stream is None and self.memory != DEVICE:
-                on = Buffer_stream(<Buffer>source, None)
-            Buffer_copy(self, <Buffer>source, on, non_blocking)
+            Buffer_copy(self, <Buffer>source, stream, non_blocking)
             return self
         get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
         try:
-            check_sizes(view.len, self.nbytes)
-            Buffer_use(self, on)    # before the copy: one that fails half-way leaves work behind
-            if not copy_pinned(self.pointer, view.buf, view.buf, view.len, on, non_blocking):
-                about_to_wait("copy_from() from memory that is not pinned")
-                with nogil:
-                    copy_in(on, self.pointer, view.buf, view.len)
+            Buffer_copy_in(self, &view, stream, non_blocking, self.memory != DEVICE)
         finally:
             PyBuffer_Release(&view)
         return self
@@ -103,33 +99,30 @@ cdef class Buffer:
     def copy_to(self, target, *, bint non_blocking=False, Lane stream=None):
         """Copy the buffer into ``target``, in the order of ``stream``; return ``target``.
 
-        ``target`` is a Buffer, or anything with a writable buffer protocol, of the same size. Into host memory the
-        call returns when the data is there; with ``non_blocking=True`` and pinned memory, at once.
+        ``target`` is a Buffer, or anything with a writable buffer protocol that holds plain numbers, of the same size.
+        Into host memory the call returns when the data is there; with ``non_blocking=True`` and pinned memory, at
+        once. For streams see `copy_from`.
         """
-        cdef l0rt_stream* on = Buffer_stream(self, stream)
         cdef Py_buffer view
         Buffer_check_open(self)
         if isinstance(target, Buffer):
-            if stream is None and self.memory != DEVICE:
-                on = Buffer_stream(<Buffer>target, None)
-            Buffer_copy(<Buffer>target, self, on, non_blocking)
+            Buffer_copy(<Buffer>target, self, stream, non_blocking)
             return target
         get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
         try:
-            check_sizes(self.nbytes, view.len)
-            Buffer_use(self, on)
-            if not copy_pinned(view.buf, self.pointer, view.buf, view.len, on, non_blocking):
-                about_to_wait("copy_to() into host memory")
-                with nogil:
-                    copy_out(on, view.buf, self.pointer, view.len)
-                note(STREAM_SYNCHRONIZATION, <uint64_t>on, 0, 0)
+            Buffer_copy_out(self, &view, stream, non_blocking)
         finally:
             PyBuffer_Release(&view)
         return target
 
-    def fill(self, value=None, *, pattern=None, Lane stream=None):
-        """Fill with the byte ``value``, 0 to 255, or with ``pattern``, 1, 2, 4, 8 or 16 bytes; return the buffer."""
-        cdef l0rt_stream* on = Buffer_stream(self, stream)
+    def fill(self, value=None, *, pattern=None, bint non_blocking=False, Lane stream=None):
+        """Fill with the byte ``value``, 0 to 255, or with ``pattern``, 1, 2, 4, 8 or 16 bytes; return the buffer.
+
+        Device memory is filled in the order of ``stream``. For host and shared memory the call returns when it is
+        filled, unless ``non_blocking=True``.
+        """
+        cdef l0rt_stream* on
+        cdef bint wait = self.memory != DEVICE and not non_blocking
         cdef const unsigned char* c_pattern
         cdef size_t size
         if (value is None) == (pattern is None):
@@ -142,35 +135,49 @@ cdef class Buffer:
                 raise ValueError(f"fill() takes a byte, 0 to 255, got {value}")
             pattern = bytes((value,))
         else:
-            pattern = bytes(memoryview(pattern).cast("B"))
+            pattern = bytes_of(pattern, "fill")
             if len(pattern) not in (1, 2, 4, 8, 16):
                 raise ValueError(f"a pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}")
             if self.nbytes % len(pattern):
                 raise ValueError(f"{self.nbytes} bytes are no multiple of the pattern's {len(pattern)}")
         c_pattern = pattern
         size = len(pattern)
-        Buffer_check_open(self)
-        Buffer_use(self, on)
-        with nogil:
-            lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
+        on = Buffer_stream(self, stream)
+        Buffer_hold(self)
+        try:
+            Buffer_use(self, on)
+            if wait:
+                about_to_wait("a fill of host memory without non_blocking=True")
+            with nogil:
+                lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
+                if wait:
+                    lane_synchronize(on, UINT64_MAX)
+        finally:
+            self.exports -= 1
         return self
 
-    def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, Lane stream=None):
+    def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
+                 Lane stream=None):
         """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self."""
-        return Buffer_draw(self, "uniform", dtype, generator, stream, low, high)
+        return Buffer_draw(self, "uniform", dtype, generator, stream, non_blocking, low, high)
 
-    def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, Lane stream=None):
+    def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
+                Lane stream=None):
         """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self."""
-        return Buffer_draw(self, "normal", dtype, generator, stream, mean, std)
+        return Buffer_draw(self, "normal", dtype, generator, stream, non_blocking, mean, std)
 
-    def randint_(self, low, high, *, dtype="int64", generator=None, Lane stream=None):
+    def randint_(self, low, high, *, dtype="int64", generator=None, bint non_blocking=False,
+                 Lane stream=None):
         """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self."""
-        return Buffer_draw(self, "randint", dtype, generator, stream, low, high)
+        return Buffer_draw(self, "randint", dtype, generator, stream, non_blocking, low, high)
 
     def record_stream(self, Lane stream not None):
         """Let freed memory not be reused before what ``stream`` has been given by then is done."""
-        Buffer_check_open(self)
-        Buffer_use(self, stream.ptr)
+        Buffer_hold(self)
+        try:
+            Buffer_use(self, stream.ptr)
+        finally:
+            self.exports -= 1
 
     def record_use(self, Lane stream=None):
         """Let freed memory not be reused before what ``stream`` has been given until now is done.
@@ -178,26 +185,39 @@ cdef class Buffer:
         To be called right after the work was given. Unlike `record_stream`, what the stream is given later does not
         count, and freeing asks the driver for nothing.
         """
-        Buffer_check_open(self)
-        Buffer_use(self, Buffer_stream(self, stream), True)
+        cdef l0rt_stream* on = Buffer_stream(self, stream)
+        Buffer_hold(self)
+        try:
+            Buffer_use(self, on, True)
+        finally:
+            self.exports -= 1
 
     def free(self, Lane stream=None):
         """Give the memory back; later use raises ValueError. Freeing twice is an error.
 
         It is reused in the order of the stream that it was allocated for. With ``stream`` it is reused in the order of
-        that one, behind what it and the other has been given so far.
+        that one, behind what it and the other has been given so far. BufferError while a memoryview or an array looks
+        at it, or another call, in another thread or further out on this one, works on it.
         """
-        cdef int status = 0
+        cdef l0rt_block* block
+        cdef l0rt_stream* on
+        cdef void* pointer
+        cdef int status
         Buffer_check_open(self)
         if self.exports:
-            raise BufferError("the buffer is in use by a memoryview or an array: release that first")
-        if stream is not None and self.block != NULL:
+            raise BufferError("the buffer is in use by a memoryview, an array or a call that has not returned: "
+                              "release that first")
+        block, pointer = self.block, self.pointer
+        Buffer_take(self)
+        if stream is not None and block != NULL:
+            on = stream.ptr
             with nogil:
-                status = block_move(self.block, stream.ptr)
-            if status != 0:
-                raise_status(status, self.pointer)
-            note(MEMORY_USE, <uint64_t>self.pointer, <uint64_t>stream.ptr, 0)
-        Buffer_release(self)
+                status = block_move(block, on)
+            if status != 0:     # nothing has changed: it is the buffer's again
+                self.block, self.pointer, self.freed = block, pointer, False
+                raise_status(status, pointer)
+            note(MEMORY_USE, <uint64_t>pointer, <uint64_t>on, 0)
+        let_go(self.owner, block, pointer)
 
     def __len__(self):
         return self.nbytes
@@ -207,8 +227,8 @@ cdef class Buffer:
         if self.memory == DEVICE:
             raise BufferError("device memory is not the host's to read: copy_to() copies it")
         PyBuffer_FillInfo(view, self, self.pointer, self.nbytes, 0, flags)
-        note(HOST_ACCESS, <uint64_t>self.pointer, self.nbytes, flags & PyBUF_WRITABLE != 0)
         self.exports += 1
+        note(HOST_ACCESS, <uint64_t>self.pointer, self.nbytes, flags & PyBUF_WRITABLE != 0)
 
     def __releasebuffer__(self, Py_buffer* view):
         self.exports -= 1
@@ -260,32 +280,49 @@ cdef int Buffer_check_made(Buffer self) except -1:
     return 0
 
 
+cdef inline int Buffer_hold(Buffer self) except -1:
+    """Keep `free` away, until ``exports`` is lowered again: around whatever gives up the GIL or runs other code."""
+    Buffer_check_open(self)
+    self.exports += 1
+    return 0
+
+
 cdef l0rt_stream* Buffer_stream(Buffer self, Lane stream) except NULL:
     """The stream that an argument means; None: the current one, of the buffer's own device if it is device memory."""
     if stream is not None:
         return stream.ptr
-    Buffer_check_open(self)
+    Buffer_check_made(self)
     return current_stream(self.owner.index if self.memory == DEVICE else -1)
+
+
+cdef inline void Buffer_take(Buffer self) noexcept:
+    """The memory is not the buffer's any more: first of all, for what follows runs callbacks and gives up the GIL."""
+    self.freed = True
+    self.block = NULL
+    self.pointer = NULL
 
 
 cdef void Buffer_release(Buffer self) noexcept:
     cdef l0rt_block* block = self.block
     cdef void* pointer = self.pointer
+    Buffer_take(self)
+    let_go(self.owner, block, pointer)
+
+
+cdef void let_go(l0rt_device* owner, l0rt_block* block, void* pointer) noexcept:
+    """Free what was a buffer's. Told before, since the address may be another buffer's at once."""
     if pointer != NULL:
         note(MEMORY_DEALLOCATION, <uint64_t>pointer, 0, 0)
-    self.freed = True
-    self.block = NULL
-    self.pointer = NULL
     if block != NULL:
         if not block_drop(block):
             with nogil:
                 block_let_go(block)
     elif pointer != NULL:
-        shared_free(self.owner, pointer)
+        shared_free(owner, pointer)
 
 
 cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=False) except -1:
-    """Remember that ``stream`` uses the memory, or has used it, unless its order covers that already."""
+    """Remember that ``stream`` uses the memory, or has used it, unless its order covers that already. It is held."""
     cdef int status
     if self.block != NULL and (stream != self.stream or self.memory != DEVICE):
         with nogil:
@@ -296,27 +333,98 @@ cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=False) except
     return 0
 
 
-cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, first, second):
+cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, bint non_blocking, first, second):
     """Random numbers, made on the host and copied."""
+    cdef Py_buffer view
     Buffer_check_open(self)
     if generator is None:
         generator = default_generator(self.owner.index)
-    return self.copy_from(philox.draw(kind, generator, self.nbytes, first, second, dtype), stream=stream)
+    numbers = philox.draw(kind, generator, self.nbytes, first, second, dtype)
+    get_view(numbers, &view, PyBUF_C_CONTIGUOUS, kind)
+    try:
+        Buffer_copy_in(self, &view, stream, False, self.memory != DEVICE and not non_blocking)
+    finally:
+        PyBuffer_Release(&view)
+    return self
 
 
-cdef int Buffer_copy(Buffer target, Buffer source, l0rt_stream* on, bint non_blocking) except -1:
+cdef int Buffer_copy_in(Buffer self, Py_buffer* view, Lane stream, bint non_blocking, bint wait) except -1:
+    """Copy from host memory, which may be reused from then on. With ``wait`` the data is there by then, too."""
+    cdef l0rt_stream* on = Buffer_stream(self, stream)
+    Buffer_hold(self)
+    try:
+        check_sizes(view.len, self.nbytes)
+        Buffer_use(self, on)    # before the copy: one that fails half-way leaves work behind
+        if not copy_pinned(self.pointer, view.buf, view.buf, view.len, on, non_blocking):
+            about_to_wait("copy_from() from memory that is not pinned")
+            with nogil:
+                copy_in(on, self.pointer, view.buf, view.len)
+                if wait:
+                    lane_synchronize(on, UINT64_MAX)
+    finally:
+        self.exports -= 1
+    return 0
+
+
+cdef int Buffer_copy_out(Buffer self, Py_buffer* view, Lane stream, bint non_blocking) except -1:
+    cdef l0rt_stream* on = Buffer_stream(self, stream)
+    Buffer_hold(self)
+    try:
+        check_sizes(self.nbytes, view.len)
+        Buffer_use(self, on)
+        if not copy_pinned(view.buf, self.pointer, view.buf, view.len, on, non_blocking):
+            about_to_wait("copy_to() into host memory")
+            with nogil:
+                copy_out(on, view.buf, self.pointer, view.len)
+            note(STREAM_SYNCHRONIZATION, <uint64_t>on, 0, 0)
+    finally:
+        self.exports -= 1
+    return 0
+
+
+cdef int Buffer_copy(Buffer target, Buffer source, Lane stream, bint non_blocking) except -1:
     cdef bint wait = not non_blocking and (target.memory != DEVICE or source.memory != DEVICE)
+    cdef l0rt_stream* on = Buffer_stream(source if source.memory == DEVICE else target, stream)
+    cdef l0rt_stream* other = NULL
     Buffer_check_open(source)
     Buffer_check_open(target)
     check_sizes(source.nbytes, target.nbytes)
-    Buffer_use(source, on)
-    Buffer_use(target, on)
-    if wait:
-        about_to_wait("a copy from or to host memory without non_blocking=True")
-    with nogil:
-        lane_copy(on, target.pointer, source.pointer, source.nbytes)
-        if wait:
-            lane_synchronize(on, UINT64_MAX)
+    if target.owner != source.owner and stream is None and target.memory == DEVICE and source.memory == DEVICE:
+        other = Buffer_stream(target, None)
+    source.exports += 1
+    target.exports += 1
+    try:
+        Buffer_use(source, on)
+        if other != NULL:
+            Buffer_copy_across(target, source, on, other)
+        else:
+            Buffer_use(target, on)
+            if wait:
+                about_to_wait("a copy from or to host memory without non_blocking=True")
+            with nogil:
+                lane_copy(on, target.pointer, source.pointer, source.nbytes)
+                if wait:
+                    lane_synchronize(on, UINT64_MAX)
+    finally:
+        source.exports -= 1
+        target.exports -= 1
+    return 0
+
+
+cdef int Buffer_copy_across(Buffer target, Buffer source, l0rt_stream* on, l0rt_stream* other) except -1:
+    """To another device: behind both devices' streams, of which ``other`` is the target's, and both go on behind it."""
+    cdef bint done = False
+    if other != target.stream:
+        Buffer_use(target, on)
+    try:
+        with nogil:
+            lane_wait_lane(on, other)
+            lane_copy(on, target.pointer, source.pointer, source.nbytes)
+            lane_wait_lane(other, on)
+        done = True
+    finally:
+        if not done:            # nothing orders the target's stream behind a copy that may have begun
+            Buffer_use(target, on)
     return 0
 
 
@@ -381,8 +489,9 @@ cdef Buffer empty_slow(size_t size, device, Lane stream, str kind):
     if kind == "host":
         with nogil:
             block = host_malloc(on.device, size)
+        made = new_buffer(size, on, on.device, HOST, block)
         fill_host(block.ptr, block.size)
-        return new_buffer(size, on, on.device, HOST, block)
+        return made
     made = new_buffer(size, on, on.device, SHARED, NULL)
     made.pointer = shared_take(on.device, size)
     fill_host(made.pointer, size)

@@ -8,26 +8,27 @@ from libc.string cimport strncpy
 
 from l0rt.runtime.arena cimport (
     arena_serve,
-    arena_try,
     block_return,
-    block_try,
     l0rt_return_rest,
     l0rt_serve_rest,
+    raw_try,
+    raw_try_free,
 )
 from l0rt.runtime.atomics cimport load
 from l0rt.runtime.blockmap cimport map_start
 from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
+from l0rt.runtime.device_memory cimport knows_streams
 from l0rt.runtime.devices cimport device_total, ensure
 from l0rt.runtime.guard cimport guard_impl_of, l0rt_guard_impl
-from l0rt.runtime.heap cimport block_find, pointer_free
+from l0rt.runtime.heap cimport block_find, block_raw, raw_free
 from l0rt.runtime.idle cimport lane_synchronize
 from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_share
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.records cimport l0rt_stream as stream_t
 from l0rt.runtime.routes cimport arena_asked
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
-from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, l0rt_arena, l0rt_block
+from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, l0rt_arena, l0rt_block
 
 cdef extern from *:
     """
@@ -216,7 +217,7 @@ cdef void* malloc_rest(void* who, size_t nbytes, bint locked) noexcept nogil:
     cdef l0rt_block* block
     if nbytes == 0:
         return NULL
-    block = arena_try(arena, nbytes, locked)
+    block = raw_try(arena, nbytes, locked)
     return block.ptr if block != NULL else malloc_slowly(<stream_t*>arena.stream, nbytes)
 
 
@@ -225,7 +226,7 @@ cdef void* malloc_slowly(stream_t* on, size_t nbytes) noexcept nogil:
     if block == NULL:
         (<quiet_void>failed)()
         return NULL
-    return block.ptr
+    return block_raw(block)
 
 
 cdef int refuse_device(int device, int streams) except -1 nogil:
@@ -245,19 +246,19 @@ cdef int answer(int status, const void* ptr) except -1 nogil:
 cdef int l0rt_free(void* ptr) except -1 nogil:
     cdef l0rt_block* block = map_start(ptr)
     if block != NULL:
-        return block_return(block, 0, rest_of_free)
+        return block_return(block, 0, RAW, rest_of_free)
     return oddly(ptr)
 
 
 cdef int free_rest(l0rt_block* block, bint locked) noexcept nogil:
     """What does not go on top of a class stack. -1: an exception is set."""
-    if block_try(block, locked):
+    if raw_try_free(block, locked):
         return 0
     return (<int (*)(void*) noexcept nogil>free_odd)(block.ptr)
 
 
 cdef int free_odd(void* ptr) except -1 nogil:
-    return answer(pointer_free(ptr), ptr)
+    return answer(raw_free(ptr), ptr)
 
 
 elsewhere = <void* (*)(size_t, int, stream_t*) noexcept nogil>malloc_anywhere
@@ -275,9 +276,9 @@ cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil:
     if stream == NULL:
         refuse_null(b"a stream")
     block = block_find(ptr)
-    if block != NULL and block.ptr == ptr:      # else freeing it says what is wrong
+    if block != NULL and block.ptr == ptr and block.state & RAW:    # else freeing it says what is wrong
         status = block_move(block, stream)
-    return answer(status if status != 0 else pointer_free(ptr), ptr)
+    return answer(status if status != 0 else raw_free(ptr), ptr)
 
 
 ctypedef int (*use_function)(l0rt_block*, void*) noexcept nogil
@@ -290,7 +291,9 @@ cdef int use_with(use_function function, void* ptr, l0rt_stream* stream) except 
     if stream == NULL:
         refuse_null(b"a stream")
     block = block_find(ptr)
-    return answer(L0RT_INVALID_POINTER if block == NULL else function(block, stream), ptr)
+    if block == NULL:
+        return answer(L0RT_INVALID_POINTER, ptr)
+    return answer(function(block, stream) if knows_streams(block.arena.heap) else L0RT_OWNED, ptr)
 
 
 cdef int l0rt_record_stream(void* ptr, l0rt_stream* stream) except -1 nogil:

@@ -36,9 +36,10 @@ typedef struct l0rt_api {
   int (*stream_synchronize)(l0rt_stream *stream);
   int (*device_synchronize)(int device);
   void *(*malloc)(size_t nbytes, int device, l0rt_stream *stream); /* 0 bytes: NULL, and no error */
-  int (*free)(void *ptr);
+  int (*free)(void *ptr); /* what malloc returned; what an object owns is refused */
   int (*free_async)(void *ptr, l0rt_stream *stream);
   int (*record_stream)(void *ptr, l0rt_stream *stream);
+  /* both in the order of this stream alone, between two devices too; NULL: the current one */
   int (*memcpy_async)(void *dst, const void *src, size_t nbytes, l0rt_stream *stream);
   int (*memset_async)(void *dst, int value, size_t nbytes, l0rt_stream *stream);
   int (*last_error)(char *text, size_t size); /* the code of this thread's last failure, 0: none */

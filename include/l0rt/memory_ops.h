@@ -57,7 +57,8 @@ enum {
   L0RT_NO_HOST_MEMORY = -5,  /* no memory for bookkeeping */
   L0RT_INVALID_SIZE = -6,    /* 0 bytes */
   L0RT_SOURCE_FAILED = -7,   /* what a pool's memory comes from failed, and knows why */
-  L0RT_ASLEEP = -8           /* the pool gives no memory until it wakes */
+  L0RT_ASLEEP = -8,          /* the pool gives no memory until it wakes */
+  L0RT_OWNED = -9            /* an object, or another allocator, owns the allocation and frees it */
 };
 
 #endif

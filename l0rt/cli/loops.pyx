@@ -21,7 +21,7 @@ from l0rt.runtime.guard cimport (
     l0rt_stream_guard_reset,
     xpu_guard_impl,
 )
-from l0rt.runtime.heap cimport pointer_free
+from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.host_allocator cimport host_arena, host_malloc
 from l0rt.runtime.records cimport l0rt_device
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
@@ -93,7 +93,7 @@ def pinned_malloc_free(int index, const uint64_t[::1] sizes, uint64_t n):
                 block = host_malloc(device, nbytes[i & mask])
             block = map_find(block.ptr)
             if not block_drop(block):
-                pointer_free(block.ptr)
+                block_free(block)
         spent = now_ns() - start
     return spent
 

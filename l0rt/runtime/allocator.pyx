@@ -44,6 +44,7 @@ from l0rt.runtime.structs cimport (
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
+    L0RT_OWNED,
     SMALL,
     l0rt_arena,
     l0rt_block,
@@ -53,7 +54,7 @@ from l0rt.runtime.structs cimport (
     l0rt_tuning,
 )
 
-from l0rt.errors import L0Error, OutOfMemoryError, UnsupportedError
+from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError, UnsupportedError
 
 _numbers = itertools.count(1)
 
@@ -147,18 +148,21 @@ cdef class Allocator:
         """Free an allocation by its address; 0 is fine. With ``stream``, it is reused in that stream's order."""
         cdef const void* address = <const void*><uintptr_t>ptr
         cdef l0rt_block* block = map_find(address)
+        cdef bint is_start = block != NULL and block.ptr == address and block.arena != NULL
         cdef void* order
         cdef int status
-        if stream is not None and block != NULL and block.ptr == address:
+        if is_start and block.arena.heap != self.heap:
+            Allocator_raise(self, L0RT_OWNED, <uintptr_t>ptr)
+        if stream is not None and is_start:
             order = <void*><uintptr_t>stream
             with nogil:
                 status = block_move(block, order)
             if status != L0RT_OK:
                 Allocator_raise(self, status, <uintptr_t>ptr)
-        if block != NULL and block.ptr == address and block_drop(block):
+        if is_start and block_drop(block):
             return
         with nogil:
-            status = pointer_free(address)
+            status = pointer_free(self.heap, address)
         if status != L0RT_OK:
             Allocator_raise(self, status, <uintptr_t>ptr)
 
@@ -167,7 +171,9 @@ cdef class Allocator:
         cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
         cdef void* order = <void*><uintptr_t>stream
         cdef int status = L0RT_INVALID_POINTER
-        if block != NULL:
+        if block != NULL and block.arena.heap != self.heap:
+            status = L0RT_OWNED
+        elif block != NULL:
             with nogil:
                 status = block_use(block, order)
         if status != L0RT_OK:
@@ -178,7 +184,9 @@ cdef class Allocator:
         cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
         cdef void* order = <void*><uintptr_t>stream
         cdef int status = L0RT_INVALID_POINTER
-        if block != NULL:
+        if block != NULL and block.arena.heap != self.heap:
+            status = L0RT_OWNED
+        elif block != NULL:
             with nogil:
                 status = block_mark(block, order)
         if status != L0RT_OK:
@@ -328,6 +336,8 @@ cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
         )
     if status == L0RT_INVALID_POINTER:
         raise ValueError(f"{subject:#x} is not the address of an allocation")
+    if status == L0RT_OWNED:
+        raise InvalidArgumentError(f"{subject:#x} is another allocator's memory: it is freed there")
     if status == L0RT_DOUBLE_FREE:
         raise ValueError(f"{subject:#x} was freed already")
     if status == L0RT_ASLEEP:

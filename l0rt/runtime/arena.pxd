@@ -3,7 +3,7 @@
 The hit path is here. It may run with the GIL held: it only tries the lock, calls no memory operation, and costs the
 same however much is cached."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from l0rt.runtime.atomics cimport spin_try, spin_unlock, unlikely
 from l0rt.runtime.structs cimport (
@@ -12,6 +12,7 @@ from l0rt.runtime.structs cimport (
     GRAIN,
     GRAIN_SHIFT,
     LIVE,
+    RAW,
     SMALL,
     l0rt_account,
     l0rt_arena,
@@ -41,6 +42,9 @@ cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil
 # The other halves of the two below: behind the stacks. The lock is held if `locked`, and will be released.
 cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil
 cdef int block_try(l0rt_block* block, bint locked) noexcept nogil
+# The same for what nobody owns: handed out by its address, and freed by that.
+cdef l0rt_block* raw_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil
+cdef int raw_try_free(l0rt_block* block, bint locked) noexcept nogil
 
 # How the hit path goes on where it is not a hit: called last of all, so that a hit saves and restores no register.
 ctypedef void* (*l0rt_serve_rest)(void* who, size_t nbytes, bint locked) noexcept nogil
@@ -56,7 +60,7 @@ cdef inline uint64_t size_round(const l0rt_tuning* tuning, uint64_t nbytes) noex
 
 cdef inline void* arena_serve(l0rt_arena* arena, size_t nbytes, bint as_pointer,
                               l0rt_serve_rest rest, void* who) noexcept nogil:
-    """The top of a class stack, as a block or its pointer; else what the rest comes to."""
+    """The top of a class stack, as a block that is the caller's or by its address; else what the rest comes to."""
     cdef size_t klass = (nbytes - 1) >> GRAIN_SHIFT
     cdef l0rt_account* account = &arena.accounts[SMALL]
     cdef l0rt_block* block
@@ -76,13 +80,15 @@ cdef inline void* arena_serve(l0rt_arena* arena, size_t nbytes, bint as_pointer,
     account.room.bytes = bytes
     account.room.requested = requested
     block.requested = nbytes
-    block.state = LIVE
+    block.state = LIVE | RAW if as_pointer else LIVE
     spin_unlock(&arena.lock)
     return block.ptr if as_pointer else block
 
 
-cdef inline int block_return(l0rt_block* block, int done, l0rt_return_rest rest) noexcept nogil:
-    """Put a block that only its own stream used on its class stack: ``done``; else what the rest comes to."""
+cdef inline int block_return(l0rt_block* block, int done, uint32_t raw, l0rt_return_rest rest) noexcept nogil:
+    """Put a block that only its own stream used on its class stack: ``done``; else what the rest comes to.
+
+    ``raw`` is RAW for what was handed out by its address, 0 for what has an owner: neither frees the other's."""
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_account* account = &arena.accounts[SMALL]
     cdef int64_t size, count, bytes, stack_room
@@ -93,7 +99,7 @@ cdef inline int block_return(l0rt_block* block, int done, l0rt_return_rest rest)
     count = account.room.count + 1
     bytes = account.room.bytes + size
     stack_room = arena.stack_room - size
-    if unlikely(block.state != LIVE
+    if unlikely(block.state != LIVE | raw
                 or ((account.ceiling.count - count) | (account.ceiling.bytes - bytes) | stack_room) < 0):
         return rest(block, True)
     klass = (<size_t>size >> GRAIN_SHIFT) - 1
@@ -119,4 +125,4 @@ cdef inline l0rt_block* arena_hit(l0rt_arena* arena, size_t nbytes) noexcept nog
 
 cdef inline bint block_drop(l0rt_block* block) noexcept nogil:
     """Free a block that only its own stream used. False: call block_free, without the GIL."""
-    return block_return(block, True, block_try)
+    return block_return(block, True, 0, block_try)

@@ -1,6 +1,6 @@
 """An arena: taking and giving blocks behind the class stacks."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from l0rt.runtime.accounts cimport (
     account_quiet,
@@ -34,6 +34,7 @@ from l0rt.runtime.structs cimport (
     LIVE_LARGE,
     PAGE,
     PENDING,
+    RAW,
     SMALL,
     SMALL_LIMIT,
     l0rt_account,
@@ -57,20 +58,38 @@ cdef struct l0rt_join:              # what giving a block to the bins would come
 
 cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil:
     """The hit path's other half: stacks and bins, without waiting for the lock."""
+    return try_take(arena, nbytes, locked, 0)
+
+
+cdef l0rt_block* raw_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil:
+    return try_take(arena, nbytes, locked, RAW)
+
+
+cdef inline l0rt_block* try_take(l0rt_arena* arena, size_t nbytes, bint locked, uint32_t raw) noexcept nogil:
     cdef l0rt_block* block = NULL
     if not locked and (nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock)):
         return NULL
     arena_take(arena, size_round(arena.tuning, nbytes), nbytes, False, &block)
+    if raw != 0 and block != NULL:
+        block.state |= raw
     spin_unlock(&arena.lock)
     return block
 
 
 cdef int block_try(l0rt_block* block, bint locked) noexcept nogil:
     """The fast free's other half: whatever needs no memory operation and no census."""
+    return try_free(block, locked, 0)
+
+
+cdef int raw_try_free(l0rt_block* block, bint locked) noexcept nogil:
+    return try_free(block, locked, RAW)
+
+
+cdef inline int try_free(l0rt_block* block, bint locked, uint32_t raw) noexcept nogil:
     cdef l0rt_arena* arena = block.arena
     if not locked:
         return False
-    cdef bint done = ((block.state == LIVE or block.state == LIVE_LARGE)
+    cdef bint done = ((block.state == LIVE | raw or block.state == LIVE_LARGE | raw)
                       and not (unlikely(arena.tuning.cached_most != 0) and passes_bound(block))
                       and arena_give(block, False))
     spin_unlock(&arena.lock)

@@ -1,5 +1,3 @@
-cdef int check_sizes(size_t source, size_t target) except -1
-cdef int get_view(what, Py_buffer* view, int flags, str where) except -1
 cdef size_t checked_size(nbytes) except? 0
 cdef bint is_whole(value) noexcept
 cdef object whole(value, str what)

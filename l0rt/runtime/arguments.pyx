@@ -1,10 +1,10 @@
-"""Arguments: whole numbers and bytes, checked before anything is done with them.
+"""Arguments: whole numbers, checked before anything is done with them.
 
 A conversion may run any Python code, an ``__index__``: whoever calls one looks at state only afterwards.
 """
 
 from cpython.bool cimport PyBool_Check
-from cpython.buffer cimport PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.long cimport PyLong_CheckExact
 from cpython.number cimport PyIndex_Check, PyNumber_Index
 
@@ -50,19 +50,6 @@ cdef int clamped_priority(priority) except? 2:
     """The priority that a stream has for a number: -1 high, 0, or 1 low."""
     asked = whole(priority, "priority")
     return -1 if asked < 0 else 1 if asked > 0 else 0
-
-
-cdef int check_sizes(size_t source, size_t target) except -1:
-    if source != target:
-        raise ValueError(f"sizes differ: the source has {source} bytes, the target {target}")
-    return 0
-
-
-cdef int get_view(what, Py_buffer* view, int flags, str where) except -1:
-    if not PyObject_CheckBuffer(what):
-        raise TypeError(f"{where}() takes a Buffer or an object with the buffer protocol, not {type(what).__name__}")
-    PyObject_GetBuffer(what, view, flags)
-    return 0
 
 
 cdef size_t checked_size(nbytes) except? 0:

@@ -1,10 +1,21 @@
 """Block records, and the chains of blocks that segments are. The arena's lock is held throughout."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.bins cimport bins_add, bins_remove
 from l0rt.runtime.blockmap cimport map_set
-from l0rt.runtime.structs cimport BINNED, SMALL_SEGMENT, SPARE, l0rt_arena, l0rt_block, l0rt_segment
+from l0rt.runtime.structs cimport (
+    BINNED,
+    LIVE,
+    RAW,
+    SMALL_SEGMENT,
+    SOLE,
+    SPARE,
+    USED,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_segment,
+)
 
 cdef bint records_ready(l0rt_arena* arena) noexcept nogil
 cdef void records_leave(l0rt_arena* arena) noexcept nogil
@@ -14,6 +25,15 @@ cdef void segment_list(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
 cdef void segment_unlist(l0rt_segment* segment) noexcept nogil
 cdef void chain_drop(l0rt_block* block) noexcept nogil
 cdef void uses_drop(l0rt_block* block) noexcept nogil
+
+
+cdef inline uint32_t block_kind(l0rt_block* block) noexcept nogil:
+    """Its state, whoever frees it."""
+    return block.state & ~<uint32_t>RAW
+
+
+cdef inline bint block_is_allocated(l0rt_block* block) noexcept nogil:
+    return LIVE <= block_kind(block) <= USED or block_kind(block) == SOLE
 
 
 cdef inline bint block_is_split(l0rt_block* block) noexcept nogil:

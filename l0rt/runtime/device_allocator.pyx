@@ -198,6 +198,9 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
         if status == L0RT_INVALID_POINTER:
             raise InvalidArgumentError(
                 f"invalid device pointer: {<size_t>ptr:#x} is not the start of an allocation of l0rt")
+        if status == L0RT_OWNED:
+            raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} is a Buffer's memory, or another "
+                                       "allocator's: it is freed there")
         if status == L0RT_DOUBLE_FREE:
             raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
         if status == L0RT_OUT_OF_MEMORY:

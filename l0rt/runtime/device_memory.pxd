@@ -6,6 +6,8 @@ cdef l0rt_memory_ops device_ops
 
 cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexcept nogil
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept
+# Are the streams that order this heap's memory l0rt's?
+cdef bint knows_streams(const l0rt_heap* heap) noexcept nogil
 # What a call that gives something back said: a failure is warned of once the GIL is there.
 cdef int told(l0rt_device* device, ze_result_t result, const char* call) noexcept nogil
 cdef void block_let_go(l0rt_block* block) noexcept nogil

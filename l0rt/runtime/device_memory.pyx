@@ -164,19 +164,15 @@ cdef void block_let_go(l0rt_block* block) noexcept nogil:
     cdef int status = block_free(block)
     if status > 0:
         DROP(<ze_result_t>status, b"the mark behind the last use of an allocation")
-    elif status != L0RT_OK and status != L0RT_CLOSED:
-        warn_of(status)
+    elif status == L0RT_NO_HOST_MEMORY:
+        warn_of_no_memory()
 
 
-cdef void warn_of(int status) noexcept with gil:
-    """A failure of the core's own. Where warnings are errors it is unraisable, as for any noexcept function."""
-    if sys is None or sys.is_finalizing():
-        return
-    if status == L0RT_NO_HOST_MEMORY:
-        why = "no host memory to wait for its last use with; it is given up"
-    else:
-        why = "its memory was freed already, by its address"
-    warnings.warn(f"an allocation is not freed: {why}", ResourceWarning, stacklevel=2)
+cdef void warn_of_no_memory() noexcept with gil:
+    """Where warnings are errors it is unraisable, as for any noexcept function."""
+    if sys is not None and not sys.is_finalizing():
+        warnings.warn("an allocation is not freed: no host memory to wait for its last use with; it is given up",
+                      ResourceWarning, stacklevel=2)
 
 
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept:
@@ -188,6 +184,10 @@ cdef void stream_ops(l0rt_memory_ops* ops) noexcept:
     ops.drop = op_drop
     ops.order = op_order
     ops.is_oom = op_is_oom
+
+
+cdef bint knows_streams(const l0rt_heap* heap) noexcept nogil:
+    return heap.ops.record == op_record
 
 
 cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexcept nogil:

@@ -12,6 +12,7 @@ from libc.stdint cimport uint64_t
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.naming cimport device as device_named, index_of
+from l0rt.runtime.views cimport bytes_of
 
 from l0rt.runtime.devices import lazy
 
@@ -95,7 +96,7 @@ little-endian. The offset counts 32-bit words and is a multiple of 4. Generators
 
     def set_state(self, new_state):
         """Take over a state: 16 bytes, or 8 bytes of a seed, in anything bytes-like."""
-        raw = bytes(memoryview(new_state).cast("B"))
+        raw = bytes_of(new_state, "set_state")
         if len(raw) not in (8, 16):
             raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, or 8 of a seed alone, got {len(raw)}")
         seed, offset = struct.unpack("<QQ", raw.ljust(16, b"\0"))

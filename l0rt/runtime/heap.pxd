@@ -6,11 +6,9 @@ gave False. Blocks are borrowed: a block's record may be reused once it is freed
 from libc.stdint cimport uint64_t
 
 from l0rt.runtime.blockmap cimport map_find
+from l0rt.runtime.blocks cimport block_is_allocated
 from l0rt.runtime.structs cimport (
-    LIVE,
     LIVE_LARGE,
-    SOLE,
-    USED,
     l0rt_arena,
     l0rt_block,
     l0rt_heap,
@@ -34,13 +32,14 @@ cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil
 cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil
 cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil
 cdef int block_free(l0rt_block* block) noexcept nogil
-cdef int pointer_free(const void* ptr) noexcept nogil
+# By the start: of an allocation of this heap; or of what was handed out by its address, of whichever heap.
+cdef int pointer_free(l0rt_heap* heap, const void* ptr) noexcept nogil
+cdef int raw_free(const void* ptr) noexcept nogil
+# Hand a block out by its address, which frees it from now on: no owner does.
+cdef void* block_raw(l0rt_block* block) noexcept nogil
 
 
 cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:
     """The allocation that holds ``ptr``, wherever in it; NULL for any other address."""
     cdef l0rt_block* block = map_find(ptr)
-    if block != NULL and (
-            block.state == LIVE or block.state == LIVE_LARGE or block.state == USED or block.state == SOLE):
-        return block
-    return NULL
+    return block if block != NULL and block_is_allocated(block) else NULL

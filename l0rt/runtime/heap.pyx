@@ -1,10 +1,10 @@
 """A heap: one memory, cached. Made, asked for blocks, given them back, emptied, closed."""
 
-from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from l0rt.runtime.arena cimport MISS, arena_give, arena_resize, block_drop, size_round
+from l0rt.runtime.arena cimport MISS, arena_give, arena_resize, block_drop, block_return, raw_try_free, size_round
 from l0rt.runtime.atomics cimport (
     load,
     load_int,
@@ -19,7 +19,7 @@ from l0rt.runtime.atomics cimport (
     store,
     store_int,
 )
-from l0rt.runtime.blocks cimport records_leave
+from l0rt.runtime.blocks cimport block_is_allocated, block_kind, records_leave
 from l0rt.runtime.bound cimport bound_keep
 from l0rt.runtime.census cimport census_lock, census_oom, census_take, census_unlock
 from l0rt.runtime.growth cimport give_back, grow, sole, unstack_all
@@ -35,8 +35,13 @@ from l0rt.runtime.structs cimport (
     L0RT_INVALID_SIZE,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
+    L0RT_OWNED,
+    LIVE,
+    LIVE_LARGE,
+    RAW,
     SOLE,
     SPARE,
+    USED,
     l0rt_share,
 )
 
@@ -188,8 +193,20 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
     return status
 
 
+cdef void* block_raw(l0rt_block* block) noexcept nogil:
+    if spin_lock(&block.arena.lock):
+        block.state |= RAW
+        spin_unlock(&block.arena.lock)
+    return block.ptr
+
+
 cdef int block_free(l0rt_block* block) noexcept nogil:
-    """Free a block, whatever it takes. Of a closed heap: silently nothing."""
+    """Free a block for its owner, whatever it takes. Of a closed heap: silently nothing."""
+    return free_as(block, 0)
+
+
+cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
+    """``raw``: as in block_return."""
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_heap* heap
     cdef int status = L0RT_OK
@@ -199,15 +216,18 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     heap = arena.heap
     if load_int(&heap.closed) != 0 or not spin_lock(&arena.lock):
         return L0RT_OK
-    if block.state == USED:
+    if block_is_allocated(block) and block.state & RAW != raw:
+        spin_unlock(&arena.lock)
+        return L0RT_OWNED
+    if block_kind(block) == USED:
         spin_unlock(&arena.lock)
         status = pending_add(heap, block)
         bound_keep(heap)            # its uses, or others', may be over
         return status
-    if block.state == SOLE:
-        block.state = LIVE_LARGE
+    if block_kind(block) == SOLE:
+        block.state = LIVE_LARGE | raw
         spin_unlock(&arena.lock)
-        status = block_free(block)
+        status = free_as(block, raw)
         mutex_lock(&heap.growth)
         unstack_all(heap)
         segments_settle(heap, arena, True)
@@ -215,7 +235,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
         mutex_unlock(&heap.growth)
         bound_keep(heap)
         return status
-    if block.state == LIVE or block.state == LIVE_LARGE:
+    if block_is_allocated(block):
         done = arena_give(block, False)
     else:
         status = L0RT_INVALID_POINTER if block.state == SPARE else L0RT_DOUBLE_FREE
@@ -224,7 +244,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
         bound_keep(heap)
     if done or status != L0RT_OK or not census_lock(heap):
         return status
-    if block.state == LIVE or block.state == LIVE_LARGE:
+    if block.state == LIVE | raw or block.state == LIVE_LARGE | raw:
         arena_give(block, True)
         census_take(heap, arena, block.segment.pool)
     else:
@@ -234,17 +254,41 @@ cdef int block_free(l0rt_block* block) noexcept nogil:
     return status
 
 
-cdef int pointer_free(const void* ptr) noexcept nogil:
-    """Free an allocation by its start, without the GIL (which map_find and block_drop may keep). NULL is fine."""
-    cdef l0rt_block* block
-    if ptr == NULL:
-        return L0RT_OK
-    block = map_find(ptr)
-    if block == NULL:
+cdef int find_start(const void* ptr, l0rt_block** out) noexcept nogil:
+    """What starts at ``ptr``; a status if nothing does."""
+    cdef l0rt_block* block = map_find(ptr)
+    out[0] = block
+    if block == NULL or block.arena == NULL:
         return L0RT_INVALID_POINTER
     if block.ptr != ptr:            # inside of something allocated, or of something freed and merged since
         return L0RT_INVALID_POINTER if block_find(ptr) != NULL else L0RT_DOUBLE_FREE
+    return L0RT_OK
+
+
+cdef int pointer_free(l0rt_heap* heap, const void* ptr) noexcept nogil:
+    """Without the GIL (which map_find and block_drop may keep). NULL is fine."""
+    cdef l0rt_block* block
+    cdef int status = L0RT_OK
+    if ptr == NULL:
+        return status
+    status = find_start(ptr, &block)
+    if status != L0RT_OK:
+        return status
+    if block.arena.heap != heap:
+        return L0RT_OWNED
     return L0RT_OK if block_drop(block) else block_free(block)
+
+
+cdef int raw_free(const void* ptr) noexcept nogil:
+    """Without the GIL. NULL is fine."""
+    cdef l0rt_block* block
+    cdef int status = L0RT_OK
+    if ptr == NULL:
+        return status
+    status = find_start(ptr, &block)
+    if status != L0RT_OK:
+        return status
+    return L0RT_OK if block_return(block, True, RAW, raw_try_free) else free_as(block, RAW)
 
 
 cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:

@@ -4,7 +4,7 @@ One ticket for each using stream, in that stream's queue. The end of a stream's 
 oldest ticket of a queue is worth a query.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.accounts cimport account_park
@@ -19,16 +19,14 @@ from l0rt.runtime.atomics cimport (
     spin_unlock,
     store_i64,
 )
-from l0rt.runtime.blocks cimport uses_drop
+from l0rt.runtime.blocks cimport block_is_allocated, block_kind, uses_drop
 from l0rt.runtime.census cimport census_lock, census_take, census_unlock
 from l0rt.runtime.structs cimport (
     L0RT_DOUBLE_FREE,
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
-    LIVE,
-    LIVE_LARGE,
     PENDING,
-    SOLE,
+    RAW,
     USED,
     l0rt_arena,
     l0rt_block,
@@ -42,10 +40,6 @@ from l0rt.runtime.structs cimport (
 
 cdef enum:
     POLL_EVERY = 32
-
-
-cdef bint is_allocated(l0rt_block* block) noexcept nogil:
-    return block.state == LIVE or block.state == LIVE_LARGE or block.state == USED or block.state == SOLE
 
 
 cdef l0rt_use* use_find(l0rt_block* block, void* stream) noexcept nogil:
@@ -78,7 +72,7 @@ cdef l0rt_use* use_of(l0rt_block* block, void* stream) noexcept nogil:
     use.ticket = NULL
     use.is_marked = False
     uses.count += 1
-    block.state = USED
+    block.state = USED | (block.state & RAW)
     return use
 
 
@@ -90,7 +84,7 @@ cdef int block_use(l0rt_block* block, void* stream) noexcept nogil:
     cdef int status = L0RT_OK
     if not spin_lock(&block.arena.lock):
         return L0RT_OK
-    if not is_allocated(block):
+    if not block_is_allocated(block):
         status = L0RT_DOUBLE_FREE
     elif stream != block_order(block):
         use = use_of(block, stream)
@@ -114,13 +108,13 @@ cdef int block_mark(l0rt_block* block, void* stream) noexcept nogil:
     cdef void* old = NULL
     cdef int count, status
     if stream == block_order(block):
-        return L0RT_OK if is_allocated(block) else L0RT_DOUBLE_FREE
+        return L0RT_OK if block_is_allocated(block) else L0RT_DOUBLE_FREE
     status = heap.ops.record(heap.self, stream, &ticket)
     if status != L0RT_OK:
         return status
     old = ticket                    # what is dropped below: the new ticket, or the one that it replaces
     if spin_lock(&block.arena.lock):
-        if not is_allocated(block):
+        if not block_is_allocated(block):
             status = L0RT_DOUBLE_FREE
         elif ticket != NULL or use_find(block, stream) != NULL:
             count = 0 if block.uses == NULL else block.uses.count
@@ -148,7 +142,7 @@ cdef int block_move(l0rt_block* block, void* stream) noexcept nogil:
     if not spin_lock(&arena.lock):
         return L0RT_OK
     before = block_order(block)
-    if not is_allocated(block):
+    if not block_is_allocated(block):
         status = L0RT_DOUBLE_FREE
     elif stream != before:
         if (before != NULL and use_of(block, before) == NULL) or use_of(block, stream) == NULL:
@@ -170,10 +164,12 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     """Free a used block. On a failure nothing has changed: it is still allocated."""
     cdef l0rt_uses* uses
     cdef l0rt_ticket* tickets = NULL
+    cdef uint32_t state
     cdef int i, count, status = L0RT_OK
     if not spin_lock(&block.arena.lock):
         return L0RT_OK
-    if block.state != USED:
+    state = block.state
+    if block_kind(block) != USED:
         status = L0RT_DOUBLE_FREE
     else:
         block.state = PENDING       # from here on nobody else touches it
@@ -200,7 +196,7 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
         return status
     tickets_drop(heap, tickets)
     if census_lock(heap):           # what is allocated grows without room
-        block.state = USED
+        block.state = state
         account_park(block.arena, block.segment.pool, block.size, -1)
         if block.arena.tuning.max_split != 0:
             oversize_count(block)

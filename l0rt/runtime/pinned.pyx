@@ -7,7 +7,7 @@ from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.core.memory cimport memory_import, memory_release
-from l0rt.runtime.arguments cimport address_in, checked_size, get_view, is_address
+from l0rt.runtime.arguments cimport address_in, checked_size, is_address
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.devices cimport device_at
@@ -18,6 +18,7 @@ from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport l0rt_block
+from l0rt.runtime.views cimport get_view
 from l0rt.runtime.watch cimport MEMORY_USE, about_to_wait, note
 from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table

@@ -12,6 +12,7 @@ from l0rt.runtime.allocator cimport Pool
 from l0rt.runtime.current cimport current_device, current_stream, thread_peek, thread_record
 from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
+from l0rt.runtime.device_memory cimport knows_streams
 from l0rt.runtime.heap cimport block_find, heap_trim
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
@@ -313,7 +314,7 @@ def record_use(size_t ptr, Lane stream=None):
     cdef l0rt_block* block = block_find(<void*>ptr)
     cdef l0rt_stream* on
     cdef int status
-    if block == NULL:
+    if block == NULL or not knows_streams(block.arena.heap):
         if shared_find(ptr) != NULL:    # the driver waits for who uses it
             return
         raise InvalidArgumentError(f"invalid device pointer: {ptr:#x} is in no allocation of l0rt")

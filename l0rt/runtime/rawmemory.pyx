@@ -5,7 +5,7 @@ from libc.stdint cimport uintptr_t
 from l0rt.runtime.arguments cimport checked_size
 from l0rt.runtime.current cimport stream_or_current
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
-from l0rt.runtime.heap cimport pointer_free
+from l0rt.runtime.heap cimport block_raw, raw_free
 from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport L0RT_OK, l0rt_block
@@ -15,12 +15,14 @@ def malloc(nbytes, device=None, Lane stream=None):
     """Return the address of ``nbytes`` bytes in a stream's order; 0 for 0 bytes."""
     cdef size_t size = checked_size(nbytes)
     cdef l0rt_block* block
+    cdef void* ptr
     cdef l0rt_stream* on = stream_or_current(device, stream)
     if size == 0:
         return 0
     with nogil:
         block = malloc_slow(on, size)
-    return <uintptr_t>block.ptr
+        ptr = block_raw(block)
+    return <uintptr_t>ptr
 
 
 def free(size_t address):
@@ -28,6 +30,6 @@ def free(size_t address):
     cdef int status = L0RT_OK
     with nogil:
         if address != 0:
-            status = pointer_free(<void*>address)
+            status = raw_free(<void*>address)
     if status != L0RT_OK:
         raise_status(status, <void*>address)

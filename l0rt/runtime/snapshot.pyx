@@ -2,13 +2,12 @@
 
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
+from l0rt.runtime.blocks cimport block_is_allocated, block_kind
 from l0rt.runtime.census cimport census_lock, census_unlock
 from l0rt.runtime.structs cimport (
     HELD,
     HOLE,
-    LIVE,
     PENDING,
-    SOLE,
     l0rt_arena,
     l0rt_block,
     l0rt_segment,
@@ -63,8 +62,8 @@ cdef inline void describe(l0rt_block* block, l0rt_block* start, l0rt_block_info*
     info.is_expandable = block.segment.granules != NULL
     info.address = <uintptr_t>block.ptr
     info.size = block.size
-    info.requested = block.requested if LIVE <= block.state <= PENDING or block.state == SOLE else 0
+    info.requested = block.requested if block_is_allocated(block) or block.state == PENDING else 0
     info.owner = block.arena.owner
     info.stream = block.arena.stream
-    info.state = block.state
+    info.state = block_kind(block)
     info.pool = block.segment.pool

@@ -34,6 +34,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         L0RT_INVALID_SIZE
         L0RT_SOURCE_FAILED
         L0RT_ASLEEP
+        L0RT_OWNED
 
 cdef enum:
     GRAIN_SHIFT = 9
@@ -62,6 +63,7 @@ cdef enum:
     HOLE = 7                        # addresses of a range without memory
     HELD = 8                        # the same, while memory is mapped there or unmapped
     SOLE = 9                        # allocated, and alone in its segment, which is given back with it
+    RAW = 16                        # beside LIVE, LIVE_LARGE, USED and SOLE: handed out, and freed, by its address
 
 cdef struct l0rt_use:
     void* stream

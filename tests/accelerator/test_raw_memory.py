@@ -4,6 +4,10 @@ import l0rt
 import l0rt.accelerator as acc
 import pytest
 from l0rt import config, memory
+from l0rt.runtime.allocator import Allocator
+from l0rt.runtime.plainmemory import PlainMemory
+
+from helpers.door import Door, Failed
 
 MIB = 1 << 20
 
@@ -20,6 +24,85 @@ def test_what_nothing_owns_is_freed_by_its_address():
         memory.caching_allocator_delete(address)
     assert memory.caching_allocator_alloc(0) == 0
     memory.caching_allocator_delete(0)
+
+
+def frees():
+    """Every way to free memory by its address, and what it raises."""
+    door, stream = Door(), acc.Stream()
+    return {
+        "caching_allocator_delete": (memory.caching_allocator_delete, l0rt.InvalidArgumentError),
+        "l0rt_free": (door.free, Failed),
+        "l0rt_free_async": (lambda address: door.free_async(address, door.pointer(stream)), Failed),
+        "Allocator.free": (Allocator(PlainMemory()).free, ValueError),
+        "Allocator.free for a stream": (lambda address: Allocator(PlainMemory()).free(address, 5),
+                                        ValueError),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("way", sorted(frees()))
+@pytest.mark.parametrize("kind", ["device", "host", "shared"])
+@pytest.mark.parametrize("nbytes", [4096, 3 * MIB])
+def test_what_a_buffer_owns_is_not_freed_by_its_address(way, kind, nbytes):
+    free, error = frees()[way]
+    for uncached in (False, True):
+        with config.patch({"no_memory_caching": "0"}):
+            memory.caching_allocator_enable(not uncached)
+            for is_used in (False, True):
+                buffer = l0rt.empty(nbytes, kind=kind)
+                if is_used:
+                    buffer.record_stream(acc.Stream())
+                before = acc.memory_allocated()
+                with pytest.raises(error, match="allocator's|is not the start|is not the address"):
+                    free(buffer.ptr)
+                assert acc.memory_allocated() == before
+                with pytest.raises(error, match="is not the start|is not the address"):
+                    free(buffer.ptr + 1)
+                buffer.fill(1)
+                buffer.free()
+
+
+@pytest.mark.parametrize("nbytes", [4096, 3 * MIB])
+def test_an_address_is_freed_where_it_is_from(nbytes):
+    door, one, two = Door(), Allocator(PlainMemory()), Allocator(PlainMemory())
+    raw, address = memory.caching_allocator_alloc(nbytes), one.malloc(nbytes)
+    streams = [acc.current_stream(), acc.Stream()]
+    for _ in range(2):
+        with pytest.raises(l0rt.InvalidArgumentError, match="another allocator's memory"):
+            one.free(raw)
+        with pytest.raises(l0rt.InvalidArgumentError, match="another allocator's memory"):
+            two.free(address)
+        with pytest.raises(l0rt.InvalidArgumentError, match="a Buffer's memory, or another allocator's"):
+            memory.caching_allocator_delete(address)
+        with pytest.raises(Failed, match="a Buffer's memory, or another allocator's"):
+            door.free(address)
+        for record in (one.record_stream, one.record_use):
+            with pytest.raises(l0rt.InvalidArgumentError, match="another allocator's memory"):
+                record(raw, 5)
+        for record in (door.record_stream, door.record_use):
+            with pytest.raises(Failed, match="a Buffer's memory, or another allocator's"):
+                record(address, door.pointer(streams[1]))
+        with pytest.raises(l0rt.InvalidArgumentError, match="is in no allocation"):
+            memory.record_use(address, streams[1])
+        memory.record_use(raw, streams[1])      # used by another stream, it is still who it was
+        one.record_stream(address, 5)
+    before = acc.memory_allocated()
+    memory.caching_allocator_delete(raw)
+    one.free(address)
+    acc.synchronize()
+    assert acc.memory_allocated() < before
+    assert one.allocated_bytes == 0
+
+
+def test_addresses_of_uncached_memory_are_freed():
+    before = acc.memory_allocated()
+    with config.patch({"no_memory_caching": "0"}):
+        memory.caching_allocator_enable(False)
+        addresses = [memory.caching_allocator_alloc(n) for n in (1000, 5 * MIB)]
+        memory.record_use(addresses[1], acc.Stream())
+        for address in addresses:
+            memory.caching_allocator_delete(address)
+    acc.synchronize()
+    assert acc.memory_allocated() == before
 
 
 def test_it_comes_from_the_pool_that_the_thread_is_in():

@@ -203,7 +203,7 @@ cdef class Loops:
         """0 or a status."""
         cdef int status
         with nogil:
-            status = pointer_free(<void*>ptr)
+            status = pointer_free(self.heap, <void*>ptr)
         return status
 
     def hold(self, size_t nbytes, int count, uintptr_t stream):

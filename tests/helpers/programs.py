@@ -10,6 +10,7 @@ import threading
 import l0rt
 import l0rt.accelerator as acc
 import numpy as np
+from l0rt import philox
 
 STREAMS, BUFFERS, NBYTES = 8, 6, 4096
 
@@ -134,6 +135,109 @@ def wrong_in_threads(seed, threads=4, **options):
             gate.abort()
 
     shared = Program(seed, **options).streams
+    running = [threading.Thread(target=run, args=(thread,)) for thread in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return wrong
+
+
+class PlainProgram:
+    """A program without any stream or event: what the current streams order is right by itself.
+
+    Buffers of every kind on every device are filled, copied both ways, drawn, read, dropped and allocated anew.
+    ``forgetful``: name the stream of each copy between devices, which then has that stream's order alone.
+    """
+
+    def __init__(self, seed, steps=60, forgetful=False, devices=2):
+        self.choice = random.Random(seed)
+        self.forgetful = forgetful
+        self.steps, self.devices = steps, devices
+        self.nbytes = self.choice.choice([512, NBYTES, NBYTES, NBYTES, 160 << 10])
+        self.generator = l0rt.Generator("xpu:0")
+        self.generator.manual_seed(seed)
+        self.buffers, self.model = [None] * BUFFERS, [None] * BUFFERS
+        self.failed = []
+
+    def run(self):
+        """Run the program; return the buffers' bytes and the model's."""
+        for i in range(BUFFERS):
+            self.replace(i)
+        steps = [self.fill, self.copy, self.copy, self.copy, self.upload, self.draw, self.read, self.write,
+                 self.replace, self.replace, self.elsewhere]  # fmt: skip
+        for _ in range(self.steps):
+            self.choice.choice(steps)(self.choice.randrange(BUFFERS))
+        return [self.bytes_of(i) for i in range(BUFFERS)] + self.failed, self.model + [None] * len(self.failed)
+
+    def bytes_of(self, i):
+        return self.buffers[i].copy_to(np.empty(self.nbytes, "u1"))
+
+    def elsewhere(self, _):
+        """Make another device current: that of host and shared memory's work."""
+        acc.set_device_index(self.choice.randrange(self.devices))
+
+    def replace(self, i):
+        """Drop the buffer while its work is in flight, and allocate another, perhaps the same memory."""
+        self.buffers[i] = None
+        kind = self.choice.choice(["device"] * 4 + ["host", "shared"])
+        self.buffers[i] = l0rt.empty(self.nbytes, device=self.choice.randrange(self.devices), kind=kind)
+        self.choice.choice([self.fill, self.copy if all(self.buffers) else self.fill, self.upload, self.draw])(i)
+
+    def fill(self, i):
+        pattern = self.choice.randbytes(self.choice.choice([1, 2, 4, 8, 16]))
+        self.buffers[i].fill(pattern=pattern) if len(pattern) > 1 else self.buffers[i].fill(pattern[0])
+        self.model[i] = np.frombuffer(pattern * (self.nbytes // len(pattern)), "u1")
+
+    def copy(self, i):
+        j = self.choice.choice([j for j in range(BUFFERS) if j != i])
+        source, target = self.buffers[j], self.buffers[i]
+        named = {}
+        if self.forgetful and source.kind == target.kind == "device" and source.device != target.device:
+            named["stream"] = acc.current_stream(self.choice.choice([source, target]).device)
+        target.copy_from(source, **named) if self.choice.random() < 0.5 else source.copy_to(target, **named)
+        self.model[i] = self.model[j]
+
+    def upload(self, i):
+        self.model[i] = np.frombuffer(self.choice.randbytes(self.nbytes), "u1")
+        self.buffers[i].copy_from(self.model[i])
+
+    def draw(self, i):
+        self.model[i] = philox.draw("randint", self.generator.clone_state(), self.nbytes, 0, 256, "uint8")
+        self.buffers[i].randint_(0, 256, dtype="uint8", generator=self.generator)
+
+    def read(self, i):
+        """The host sees what was done by then: by a copy, or in memory that is the host's as well."""
+        got = self.bytes_of(i) if self.buffers[i].kind == "device" else np.frombuffer(self.buffers[i], "u1").copy()
+        if not np.array_equal(got, self.model[i]):
+            self.failed.append(got)
+
+    def write(self, i):
+        """The host writes to memory that is its own as well."""
+        if self.buffers[i].kind != "device":
+            self.model[i] = np.frombuffer(self.choice.randbytes(self.nbytes), "u1")
+            np.frombuffer(self.buffers[i], "u1")[:] = self.model[i]
+
+
+def wrong_plain(seed, **options):
+    """Run a plain program; return the indices of what differs from the model."""
+    got, expected = PlainProgram(seed, **options).run()
+    return [i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if not np.array_equal(a, b)]
+
+
+def wrong_plain_in_threads(seed, threads=3, **options):
+    """Run ``threads`` plain programs at once on the same current streams; return what is wrong by thread."""
+    wrong, gate = {}, threading.Barrier(threads)
+
+    def run(thread):
+        try:
+            gate.wait()
+            if bad := wrong_plain(1000 * seed + thread, **options):
+                wrong[thread] = bad
+        except BaseException as failure:
+            wrong[thread] = repr(failure)
+            gate.abort()
+
     running = [threading.Thread(target=run, args=(thread,)) for thread in range(threads)]
     for thread in running:
         thread.start()

@@ -1,6 +1,8 @@
 """Buffers: allocation, copies, fills, what the host may see, and every wrong way to use one."""
 
+import array
 import copy
+import ctypes
 import gc
 import pickle
 
@@ -8,6 +10,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
+from l0rt.runtime import watch
 
 CHUNK = 4 << 20  # staging copies pageable memory in pieces of this size
 
@@ -118,6 +121,143 @@ def test_a_copy_onto_itself_changes_nothing(kind):
     x.copy_from(data)
     x.copy_from(x)
     assert (x.copy_to(np.empty(4096, "u1")) == data).all()
+
+
+class Mixed(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_int), ("b", ctypes.py_object * 2)]
+
+
+class Packed(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("a", ctypes.c_char), ("b", ctypes.py_object)]
+
+
+class Either(ctypes.Union):
+    _fields_ = [("a", ctypes.c_long), ("b", ctypes.py_object)]
+
+
+class Outer(ctypes.Structure):
+    _fields_ = [("a", Either * 3)]
+
+
+NOT_PLAIN = {
+    "objects": lambda: np.array([{}, "x"], "O"),
+    "a field of objects": lambda: np.zeros(2, [("a", "i4"), ("b", "O"), ("c", "f8")]),
+    "a field called as its type is not": lambda: np.zeros(2, [("i", "O")]),
+    "a nested field of objects": lambda: np.zeros(2, [("a", [("b", "u1"), ("c", "O", (2, 3))])]),
+    "a memoryview of them": lambda: memoryview(np.zeros(2, [("b", "O")])),
+    "times and objects": lambda: np.zeros(2, [("a", "M8[s]"), ("b", "O")]),
+    "ctypes objects": lambda: (ctypes.py_object * 3)(),
+    "a structure": Mixed,
+    "a packed structure": Packed,
+    "a union": Either,
+    "a union within": lambda: (Outer * 2)(),
+    "a memoryview of a union": lambda: memoryview(memoryview(Either())),
+    "an address": ctypes.c_void_p,
+    "a text's address": lambda: (ctypes.c_char_p * 2)(),
+    "a pointer": lambda: ctypes.pointer(ctypes.c_int(3)),
+    "a function": lambda: ctypes.CFUNCTYPE(ctypes.c_int)(int),
+    "addresses as a view casts them": lambda: memoryview(bytearray(16)).cast("P"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_PLAIN)
+def test_no_object_and_no_pointer_is_made_of_bytes(what):
+    host = NOT_PLAIN[what]()
+    nbytes = memoryview(host).nbytes if "times" not in what else host.nbytes
+    before = ctypes.string_at(host.ctypes.data, nbytes) if isinstance(host, np.ndarray) else None
+    buffer = l0rt.empty(nbytes)
+    for call in (buffer.copy_to, buffer.copy_from, lambda x: buffer.fill(pattern=x),
+                 l0rt.Generator().set_state, l0rt.memory.register, l0rt.memory.is_pinned):  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match="not of objects or pointers|cannot include dtype"):
+            call(host)
+    if before is not None:
+        assert ctypes.string_at(host.ctypes.data, nbytes) == before
+
+
+class Point(ctypes.Structure):
+    _fields_ = [("Object", ctypes.c_double), ("P", ctypes.c_short * 3)]
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize(
+    "kind", "? i1 u1 <i2 >u4 i8 f2 f4 >f8 g c8 c16 G S5 U3 V7 M8[s] m8[ns]".split()
+)
+def test_arrays_of_any_numbers_are_copied(kind):
+    source = np.arange(6).astype(kind) if kind != "V7" else np.zeros(6, kind)
+    target, buffer = np.zeros_like(source), l0rt.empty(source.nbytes)
+    buffer.copy_from(source)
+    buffer.copy_to(target)
+    assert target.tobytes() == source.tobytes()
+
+
+STRUCTURES = {
+    "fields": lambda: np.zeros(3, [("O", "i4"), ("P", "f8", (2, 2)), ("n", [("O", "u1"), ("p", "S3")])]),
+    "aligned fields": lambda: np.zeros(3, np.dtype([("a", "u1"), ("b", "f8")], align=True)),
+    "an array": lambda: array.array("d", range(5)),
+    "characters": lambda: array.array("u", "text"),
+    "a view that is cast": lambda: memoryview(bytearray(16)).cast("@Q"),
+    "a structure": Point,
+    "structures": lambda: (Point * 4)(),
+    "rows": lambda: (ctypes.c_float * 4 * 2)(),
+    "a number": lambda: ctypes.c_longlong(5),
+    "wide characters": lambda: (ctypes.c_wchar * 3)("x"),
+}
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("what", STRUCTURES)
+def test_structures_and_arrays_of_numbers_are_copied(what):
+    host = STRUCTURES[what]()
+    nbytes = memoryview(host).nbytes
+    data = bytes(nbytes) if "character" in what else bytes(range(7, 7 + nbytes))
+    buffer = l0rt.empty(nbytes).copy_from(data)
+    buffer.copy_to(host)
+    assert memoryview(host).tobytes() == data
+    assert buffer.fill(0).copy_from(host).copy_to(bytearray(nbytes)) == data
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("kind", ["host", "shared"])
+def test_memory_of_the_host_is_filled_when_the_call_returns(kind):
+    """For its owner may look at it at once. The stream is kept busy, so that it could not be so by chance."""
+    nbytes = 1 << 20
+    busy, buffer, drawn = l0rt.empty(16 << 20), l0rt.empty(nbytes, kind=kind), l0rt.philox
+    view = np.frombuffer(buffer, "u1")
+    generator = l0rt.Generator()
+    for i in range(5):
+        busy.fill(i)
+        buffer.fill(i + 1)
+        assert (view == i + 1).all()
+        busy.fill(i)
+        buffer.copy_from(np.full(nbytes, i + 7, "u1"))
+        assert (view == i + 7).all()
+        for name, first, second, dtype in (
+            ("uniform", 0.0, 1.0, "float32"), ("normal", 0.0, 1.0, "float64"), ("randint", 0, 256, "uint8")
+        ):  # fmt: skip
+            expected = drawn.draw(name, generator.clone_state(), nbytes, first, second, dtype)
+            busy.fill(i)
+            getattr(buffer, name + "_")(first, second, dtype=dtype, generator=generator)
+            assert view.tobytes() == expected.tobytes()
+    buffer.fill(pattern=b"ab", non_blocking=True)
+    buffer.uniform_(non_blocking=True)
+    buffer.normal_(non_blocking=True)
+    buffer.randint_(0, 3, dtype="uint8", non_blocking=True)
+    acc.synchronize()
+    assert set(view) <= {0, 1, 2}
+
+
+def test_waiting_for_a_fill_is_told_where_waits_are():
+    host = l0rt.empty(64, kind="host")
+    watch.set_sync_debug_mode("error")
+    try:
+        with pytest.raises(RuntimeError, match="a fill of host memory without non_blocking=True synchronizes"):
+            host.fill(1)
+        host.fill(1, non_blocking=True)
+        l0rt.empty(64).fill(1)
+    finally:
+        watch.set_sync_debug_mode("default")
+    acc.synchronize()
 
 
 def test_an_empty_buffer():
@@ -307,7 +447,32 @@ def test_buffers_on_two_devices():
 
 @pytest.mark.needs_two_devices
 @pytest.mark.checks_data
-def test_copies_between_devices():
+def test_copies_between_devices_are_in_the_order_of_both_current_streams():
+    """Large fills in front and behind: a copy that waited for one device alone would see them."""
+    x, y, n = l0rt.empty(8 << 20, device=0), l0rt.empty(8 << 20, device=1), 8 << 20
+    out = np.empty(n, "u1")
+    for i in range(12):
+        x.fill(i)
+        y.fill(255)
+        y.copy_from(x) if i % 2 else x.copy_to(y)
+        x.fill(254)                             # behind the read
+        assert (y.copy_to(out) == i).all()
+        y.fill(i + 100)
+        x.copy_from(y)
+        y.fill(253)
+        assert (x.copy_to(out) == i + 100).all()
+    with acc.Stream(0), acc.Stream(1):          # the current streams, whichever they are
+        x, y = l0rt.empty(n, device=0), l0rt.empty(n, device=1)
+        x.fill(77)
+        y.copy_from(x)
+        del x
+        l0rt.empty(n, device=0).fill(3)
+        assert (y.copy_to(out) == 77).all()
+
+
+@pytest.mark.needs_two_devices
+@pytest.mark.checks_data
+def test_copies_between_devices_on_a_stream_that_is_named():
     x, y = l0rt.empty(4096, device=0), l0rt.empty(4096, device=1)
     x.fill(9)
     s = acc.Stream(1)
