@@ -16,7 +16,7 @@ ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw core.sysman
 runtime.blockmap runtime.accounts runtime.shares runtime.blocks runtime.census runtime.stats runtime.arena
  runtime.snapshot runtime.pending runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
- runtime.bound runtime.growth runtime.sleep runtime.heap runtime.allocator
+ runtime.arenas runtime.bound runtime.growth runtime.sleep runtime.heap runtime.allocator
 runtime.plainmemory
 runtime.arguments runtime.views runtime.shared runtime.lazy runtime.watch runtime.devices runtime.interfaces
  runtime.waits runtime.naming

@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
+from l0rt.runtime.arenas cimport heap_arena, heap_find_arena, heap_poll
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.blockmap cimport map_find
 from l0rt.runtime.census cimport (
@@ -20,18 +21,17 @@ from l0rt.runtime.census cimport (
 from l0rt.runtime.heap cimport (
     arena_malloc,
     block_find,
-    heap_arena,
     heap_close,
     heap_create,
     heap_destroy,
     heap_empty_cache,
-    heap_find_arena,
     heap_set_limit,
     heap_trim,
     heap_tune,
     pointer_free,
 )
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
+from l0rt.runtime.shares cimport owner_drop, owner_leave
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.stats cimport stats_of_heap
@@ -69,8 +69,8 @@ cdef class Memory:
 cdef class Pool:
     """A private pool of any allocator: memory that is cached for whoever names the pool.
 
-    With ``use_on_oom``, what is cached here is given back before memory is said to be out elsewhere. With
-    ``no_split``, free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes. The
+    With ``use_on_oom``, an allocation from the default pool that would fail is served from here. With ``no_split``,
+    free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes. The
     statistics name it by its ``id``, two numbers.
     """
 
@@ -79,7 +79,9 @@ cdef class Pool:
         self.owner = <l0rt_owner*>calloc(1, sizeof(l0rt_owner))
         if self.owner == NULL:
             raise MemoryError("no host memory for a pool")
-        self.owner.is_private = not use_on_oom
+        self.owner.refs = 1
+        self.owner.is_private = True
+        self.owner.serves = use_on_oom
         self.owner.no_split = no_split
         self.owner.limit = most
         self.owner.id[1] = next(_numbers)
@@ -90,9 +92,9 @@ cdef class Pool:
         return self.owner.id[0], self.owner.id[1]
 
     def __dealloc__(self):
-        if self.owner != NULL:      # arenas point to it as long as they live: it stays, and they may serve others
-            self.owner.is_private = False
-            self.owner.is_gone = True
+        if self.owner != NULL:      # stays while arenas point to it
+            owner_leave(self.owner)
+            owner_drop(self.owner)
 
 
 @cython.final
@@ -205,7 +207,7 @@ cdef class Allocator:
             if owner == NULL and order == NULL:
                 heap_empty_cache(self.heap)
             else:
-                heap_trim(self.heap, order, owner, True)
+                heap_trim(self.heap, order, owner)
 
     def sleep(self, Pool pool not None):
         """Give the memory of a pool back and keep its addresses; what was written is lost. Ranges only."""
@@ -236,6 +238,7 @@ cdef class Allocator:
 
     def stats(self):
         """All statistics in one dictionary, under torch's names."""
+        heap_poll(self.heap)
         return stats_of_heap(self.heap)
 
     def snapshot(self):
@@ -258,11 +261,13 @@ cdef class Allocator:
 
     def reset_peak_stats(self):
         """Let every peak be the current value."""
+        heap_poll(self.heap)
         with nogil:
             heap_reset_peak(self.heap)
 
     def reset_accumulated_stats(self):
         """Let everything that only grows start at zero."""
+        heap_poll(self.heap)
         with nogil:
             heap_reset_accumulated(self.heap)
 
@@ -274,6 +279,7 @@ cdef class Allocator:
     @property
     def reserved_bytes(self):
         """Bytes that are taken from the memory now."""
+        heap_poll(self.heap)
         return heap_reserved_bytes(self.heap)
 
     def close(self, code=0):

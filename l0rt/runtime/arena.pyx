@@ -21,6 +21,7 @@ from l0rt.runtime.blocks cimport (
     records_ready,
 )
 from l0rt.runtime.census cimport heap_is_over
+from l0rt.runtime.shares cimport is_gone
 from l0rt.runtime.structs cimport (
     BINNED,
     CACHED,
@@ -91,6 +92,7 @@ cdef inline int try_free(l0rt_block* block, bint locked, uint32_t raw) noexcept 
         return False
     cdef bint done = ((block.state == LIVE | raw or block.state == LIVE_LARGE | raw)
                       and not (unlikely(arena.tuning.cached_most != 0) and passes_bound(block))
+                      and not (unlikely(arena.stack_cap == 0) and is_gone(arena))
                       and arena_give(block, False))
     spin_unlock(&arena.lock)
     return done
@@ -384,6 +386,6 @@ cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil:
         while link[0] != <void*>arena:
             link = <void**>&(<l0rt_arena*>link[0]).next_busy
         store(link, arena.next_busy)        # whoever stands on it finds the way on
-    cap = STACK_FLOOR + (arena.reserved >> STACK_SHARE)
+    cap = 0 if is_gone(arena) else STACK_FLOOR + (arena.reserved >> STACK_SHARE)
     arena.stack_room += cap - arena.stack_cap
     arena.stack_cap = cap

@@ -18,7 +18,14 @@ from l0rt.runtime.atomics cimport (
     spin_unlock,
     store_i64,
 )
-from l0rt.runtime.shares cimport shares_copy, shares_reserved, shares_reset_accumulated, shares_reset_peak, stat_move
+from l0rt.runtime.shares cimport (
+    share_find,
+    shares_copy,
+    shares_reserved,
+    shares_reset_accumulated,
+    shares_reset_peak,
+    stat_move,
+)
 from l0rt.runtime.structs cimport (
     LARGE,
     POOLS,
@@ -256,16 +263,11 @@ cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, i
 
 cdef int64_t owner_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
     """What the pool's own limit leaves. The growth mutex is held."""
-    cdef l0rt_arena* arena = heap.arenas
-    cdef int64_t room
+    cdef l0rt_share* share
     if owner == NULL or owner.limit == 0 or owner.limit > <uint64_t>INT64_MAX:
         return INT64_MAX
-    room = owner.limit
-    while arena != NULL:
-        if arena.owner == owner:
-            room -= arena.reserved
-        arena = arena.next
-    return room
+    share = share_find(heap, owner)
+    return <int64_t>owner.limit - (share.reserved.all.current if share != NULL else 0)
 
 
 cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
@@ -339,6 +341,7 @@ cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* s
     out.num_alloc_retries -= heap.base.num_alloc_retries
     out.num_ooms -= heap.base.num_ooms
     out.num_oom_rejections -= heap.base.num_oom_rejections
+    out.num_oom_fallback -= heap.base.num_oom_fallback
     out.num_sync_all_streams -= heap.base.num_sync_all_streams
     out.num_device_alloc -= heap.base.num_device_alloc
     out.num_device_free -= heap.base.num_device_free

@@ -5,6 +5,7 @@ import gc
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.allocator cimport tuning_of
+from l0rt.runtime.arenas cimport heap_arena, heap_poll, heap_reclaim
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.census cimport (
     census_oom,
@@ -19,7 +20,6 @@ from l0rt.runtime.device_memory cimport close_heap, device_ops, device_options, 
 from l0rt.runtime.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.heap cimport (
     arena_attempt,
-    heap_arena,
     heap_create,
     heap_empty_cache,
     heap_set_limit,
@@ -33,6 +33,7 @@ from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport arena_asked, fill_block, filling, route_keep, routed, set_filling
 from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.shared cimport shared_malloc
+from l0rt.runtime.shares cimport is_gone, owner_hold, owner_release
 from l0rt.runtime.stats cimport stats_of_heap
 from l0rt.runtime.structs cimport *
 from l0rt.runtime.waits cimport refuse
@@ -86,6 +87,8 @@ cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
 def retune():
     """Let every heap that there is follow a configuration that has changed."""
     cdef int i
+    if lazy.opened:
+        lazy.init()                 # tells a forked child why it cannot
     set_filling(config.get("alloc_conf").fill_uninitialized)
     for i in range(device_total()):
         if device_record(i).heap != NULL:
@@ -107,12 +110,14 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_thread* thread = thread_peek()
     cdef l0rt_arena* arena = arena_asked(thread, stream)
     cdef l0rt_owner* owner
+    cdef l0rt_heap* heap
     if arena != NULL:
         return arena
+    heap = device_heap(stream.device)
     owner = routed(thread, stream.device.index)
     if owner != NULL and owner.is_asleep:
         raise_status(L0RT_ASLEEP, NULL)
-    arena = heap_arena(device_heap(stream.device), stream, owner)
+    arena = heap_arena(heap, stream, owner)
     if arena == NULL:
         with gil:
             raise MemoryError()
@@ -121,8 +126,21 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
 
 
 cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil:
-    cdef l0rt_block* block = NULL
     cdef l0rt_arena* arena = stream_arena(stream)
+    cdef l0rt_owner* owner = arena.owner
+    if owner == NULL:
+        return malloc_from(arena, stream, nbytes)
+    owner_hold(owner)               # whatever observers, functions and finalizers do to the pool meanwhile
+    try:
+        return malloc_from(arena, stream, nbytes)
+    finally:
+        owner_release(owner)
+        if is_gone(arena):
+            heap_reclaim(arena.heap)
+
+
+cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbytes) except NULL nogil:
+    cdef l0rt_block* block = NULL
     cdef bint by_limit = False
     cdef int status
     if not table.alive or stream.device.lost:
@@ -285,6 +303,7 @@ def flat_stats(device=None):
 
 def stats_of(size_t heap):
     """Return the statistics of the heap at the address ``heap``."""
+    heap_poll(<l0rt_heap*>heap)
     return stats_of_heap(<l0rt_heap*>heap)
 
 
@@ -298,7 +317,10 @@ cdef int64_t allocated_bytes(device) except -1:
 
 cdef int64_t reserved_bytes(device) except -1:
     cdef l0rt_heap* heap = heap_of(device) if xpu.is_ready() else NULL
-    return heap.reserved if heap != NULL else 0
+    if heap == NULL:
+        return 0
+    heap_poll(heap)
+    return heap.reserved
 
 
 def memory_allocated(device=None):
@@ -321,6 +343,7 @@ def reset_peak_stats(device=None):
     """Make every peak the current value."""
     cdef l0rt_heap* heap = heap_of(device)
     if heap != NULL:
+        heap_poll(heap)
         with nogil:
             heap_reset_peak(heap)
 
@@ -329,6 +352,7 @@ def reset_accumulated_stats(device=None):
     """Make allocated, freed and the counters 0."""
     cdef l0rt_heap* heap = heap_of(device)
     if heap != NULL:
+        heap_poll(heap)
         with nogil:
             heap_reset_accumulated(heap)
 
@@ -363,7 +387,7 @@ def get_limit(device=None):
 cdef void trim(int index, l0rt_stream* stream, l0rt_owner* owner) noexcept nogil:
     cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
     if heap != NULL:
-        heap_trim(heap, stream, owner, True)
+        heap_trim(heap, stream, owner)
 
 
 def empty_cache(device=None):

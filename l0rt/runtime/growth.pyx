@@ -3,13 +3,15 @@
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.arena cimport MISS, arena_unstack
-from l0rt.runtime.atomics cimport load_int, spin_lock, spin_unlock
+from l0rt.runtime.arenas cimport arenas_reclaim, heap_arena
+from l0rt.runtime.atomics cimport load, load_int, spin_lock, spin_unlock
 from l0rt.runtime.accounts cimport account_take
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock, heap_room, owner_room
 from l0rt.runtime.handover cimport code_when_closed, lent, merged, recovered, returned, take
 from l0rt.runtime.pending cimport pending_poll, pending_wait
 from l0rt.runtime.ranges cimport range_grow, ranges_release
 from l0rt.runtime.segments cimport padding_of, segment_new, segments_release, segments_settle, source_of
+from l0rt.runtime.shares cimport owner_hold_alive, owner_release
 from l0rt.runtime.structs cimport (
     L0RT_ASLEEP,
     L0RT_NO_HOST_MEMORY,
@@ -22,6 +24,7 @@ from l0rt.runtime.structs cimport (
     SMALL_LIMIT,
     SMALL_SEGMENT,
     SOLE,
+    l0rt_share,
 )
 
 
@@ -32,6 +35,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     cdef int status
     if load_int(&heap.closed) != 0:
         return code_when_closed(arena)
+    arenas_reclaim(heap, False)
     if arena.owner != NULL and arena.owner.is_asleep:   # it may have gone to sleep while this waited for the mutex
         return L0RT_ASLEEP
     status = merged(arena, size, nbytes, out)
@@ -183,7 +187,7 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     if status != MISS:
         return status
     if heap.tuning.is_async:
-        return L0RT_OUT_OF_MEMORY
+        return served(heap, arena, pool, size, nbytes, out)
     census_count(heap, &heap.stats.num_sync_all_streams)
     pending_wait(heap)
     unstack_all(heap)
@@ -197,4 +201,55 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     # as much as is missing can be too little where the backend's memory is in pieces
     if status == L0RT_OUT_OF_MEMORY and make_room(heap, arena, wanted, True) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
+    status = served(heap, arena, pool, size, nbytes, out)
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
+    heap.takes_all = True
+    if make_room(heap, arena, wanted, True) != 0:
+        status = more(heap, arena, pool, wanted, size, nbytes, out)
+    heap.takes_all = False
     return status
+
+
+cdef int served(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t nbytes,
+                l0rt_block** out) noexcept nogil:
+    """What fails in the default pool, from those that serve it: a free block of any, or else by letting one grow."""
+    cdef l0rt_share* share
+    cdef l0rt_arena* other
+    cdef int status = L0RT_OUT_OF_MEMORY
+    cdef bint growing
+    if arena.owner != NULL:
+        return status
+    for growing in range(2):
+        share = <l0rt_share*>load(<void**>&heap.shares)
+        while share != NULL and status == L0RT_OUT_OF_MEMORY:
+            if share.owner.serves and not share.owner.is_asleep and owner_hold_alive(share.owner):
+                other = heap_arena(heap, arena.stream, share.owner)
+                if other != NULL:
+                    status = serve(heap, other, pool, growing, size, nbytes, out)
+                owner_release(share.owner)
+            share = share.next
+    if status == L0RT_OK:
+        census_count(heap, &heap.stats.num_oom_fallback)
+    return status
+
+
+cdef int serve(l0rt_heap* heap, l0rt_arena* arena, int pool, bint growing, uint64_t size, size_t nbytes,
+               l0rt_block** out) noexcept nogil:
+    cdef l0rt_arena* asker = heap.asker
+    cdef int status
+    if growing:
+        heap.asker = arena
+        status = more(heap, arena, pool, segment_size(arena, size), size, nbytes, out)
+        heap.asker = asker
+    else:
+        status = merged(arena, size, nbytes, out)
+        if status == MISS:
+            status = returned(heap, arena, True, size, nbytes, out)
+        if status == MISS:
+            status = lent(heap, arena, size, nbytes, out)
+        if status == MISS:
+            status = recovered(heap, arena, size, nbytes, out)
+    return L0RT_OUT_OF_MEMORY if status == MISS or status == L0RT_ASLEEP else status

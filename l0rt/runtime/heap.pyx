@@ -2,32 +2,30 @@
 
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
 
-from l0rt.runtime.arena cimport MISS, arena_give, arena_resize, block_drop, block_return, raw_try_free, size_round
+from l0rt.runtime.arena cimport MISS, arena_give, arena_unstack, block_drop, block_return, raw_try_free, size_round
+from l0rt.runtime.arenas cimport arenas_destroy, arenas_reclaim, heap_reclaim
 from l0rt.runtime.atomics cimport (
     load,
     load_int,
     mutex_destroy,
     mutex_init,
     mutex_lock,
-    mutex_trylock,
     mutex_unlock,
     spin_close,
     spin_lock,
     spin_unlock,
-    store,
     store_int,
 )
-from l0rt.runtime.blocks cimport block_is_allocated, block_kind, records_leave
+from l0rt.runtime.blocks cimport block_is_allocated, block_kind
 from l0rt.runtime.bound cimport bound_keep
 from l0rt.runtime.census cimport census_lock, census_oom, census_take, census_unlock
 from l0rt.runtime.growth cimport give_back, grow, sole, unstack_all
 from l0rt.runtime.handover cimport code_when_closed, take
 from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.ranges cimport ranges_release, ranges_trim
-from l0rt.runtime.segments cimport segments_destroy, segments_release, segments_settle
-from l0rt.runtime.shares cimport share_of
+from l0rt.runtime.segments cimport segments_release, segments_settle
+from l0rt.runtime.shares cimport share_find, share_tell, shares_destroy
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
@@ -44,12 +42,6 @@ from l0rt.runtime.structs cimport (
     USED,
     l0rt_share,
 )
-
-cdef extern from "stdlib.h" nogil:
-    void* aligned_alloc(size_t alignment, size_t size) noexcept
-
-cdef enum:
-    ARENA_BYTES = (sizeof(l0rt_arena) + 63) & ~63
 
 
 cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
@@ -77,79 +69,15 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
 
     What a closed heap has is left to the end of the process.
     """
-    cdef l0rt_arena* arena = heap.arenas
-    cdef l0rt_arena* next
-    cdef l0rt_share* share
     if load_int(&heap.closed) != 0:
         return
     pending_destroy(heap)
-    while arena != NULL:
-        segments_destroy(heap, arena)
-        records_leave(arena)
-        next = arena.next
-        free(arena)
-        arena = next
-    while heap.shares != NULL:
-        share = heap.shares
-        heap.shares = share.next
-        free(share)
+    arenas_destroy(heap)
+    shares_destroy(heap)
     mutex_destroy(&heap.growth)
     mutex_destroy(&heap.waiting)
     mutex_destroy(&heap.census)
     free(heap)
-
-
-cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
-    """The arena of the stream in the pool or NULL, without a lock."""
-    cdef l0rt_arena* arena = <l0rt_arena*>load(<void**>&heap.arenas)
-    while arena != NULL and (arena.stream != stream or arena.owner != owner):
-        arena = arena.next
-    return arena
-
-
-cdef l0rt_arena* recycled(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
-    """An empty arena of a pool that is gone, made this one's; NULL if there is none. The census mutex is held."""
-    cdef l0rt_arena* arena = heap.arenas
-    while arena != NULL:
-        if (arena.owner != NULL and arena.owner.is_gone and arena.reserved == 0 and arena.ticket == NULL
-                and arena.segments == NULL):
-            arena.stream = stream
-            arena.owner = owner
-            return arena
-        arena = arena.next
-    return NULL
-
-
-cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
-    """The arena of the stream in the pool (NULL: the default one), found or made; NULL without host memory, or if a
-    closed heap has none."""
-    cdef l0rt_arena* arena = heap_find_arena(heap, stream, owner)
-    cdef l0rt_share* share = NULL
-    if arena != NULL or load_int(&heap.closed) != 0:
-        return arena
-    mutex_lock(&heap.census)
-    arena = heap_find_arena(heap, stream, owner)
-    if arena == NULL and owner != NULL:
-        share = share_of(heap, owner)
-        if share != NULL:
-            arena = recycled(heap, stream, owner)
-            if arena != NULL:
-                arena.share = share
-    if arena == NULL and (owner == NULL or share != NULL):
-        arena = <l0rt_arena*>aligned_alloc(64, ARENA_BYTES)
-        if arena != NULL:
-            memset(arena, 0, ARENA_BYTES)
-            arena.heap = heap
-            arena.stream = stream
-            arena.owner = owner
-            arena.share = share
-            arena.tuning = &heap.tuning
-            arena.epoch = 1
-            arena_resize(arena, 0)
-            arena.next = heap.arenas
-            store(<void**>&heap.arenas, arena)
-    mutex_unlock(&heap.census)
-    return arena
 
 
 cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil:
@@ -223,6 +151,7 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
         spin_unlock(&arena.lock)
         status = pending_add(heap, block)
         bound_keep(heap)            # its uses, or others', may be over
+        heap_reclaim(heap)
         return status
     if block_kind(block) == SOLE:
         block.state = LIVE_LARGE | raw
@@ -239,18 +168,23 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
         done = arena_give(block, False)
     else:
         status = L0RT_INVALID_POINTER if block.state == SPARE else L0RT_DOUBLE_FREE
+    if done:
+        share_tell(arena)
     spin_unlock(&arena.lock)
     if done:
         bound_keep(heap)
+        heap_reclaim(heap)
     if done or status != L0RT_OK or not census_lock(heap):
         return status
     if block.state == LIVE | raw or block.state == LIVE_LARGE | raw:
         arena_give(block, True)
         census_take(heap, arena, block.segment.pool)
+        share_tell(arena)
     else:
         status = L0RT_DOUBLE_FREE   # another thread's, in between
     census_unlock(heap)
     bound_keep(heap)
+    heap_reclaim(heap)
     return status
 
 
@@ -298,41 +232,46 @@ cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
     mutex_lock(&heap.growth)
     heap.asker = NULL
     pending_wait(heap)
+    arenas_reclaim(heap, True)
     unstack_all(heap)
     segments_settle(heap, NULL, True)
     give_back(heap, UINT64_MAX)
-    ranges_trim(heap)
+    ranges_trim(heap, NULL)
     mutex_unlock(&heap.growth)
 
 
-cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner, bint wait) noexcept nogil:
-    """The same for the arenas of one stream, or with NULL of any, in one pool.
-
-    Without waiting: what no work uses, and nothing if anybody grows, who may be this very thread: what collects garbage
-    may run anywhere that Python does.
-    """
-    cdef l0rt_arena* arena = heap.arenas
-    if load_int(&heap.closed) != 0:
+cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+    """The same for the arenas of one stream, or with NULL of any, in one pool."""
+    cdef l0rt_share* share = share_find(heap, owner) if owner != NULL else NULL
+    cdef l0rt_arena* arena
+    if load_int(&heap.closed) != 0 or (owner != NULL and share == NULL):
         return
-    if wait:
-        mutex_lock(&heap.growth)
-        pending_wait(heap)
-    elif mutex_trylock(&heap.growth) != 0:
-        return
+    mutex_lock(&heap.growth)
+    pending_wait(heap)
+    arenas_reclaim(heap, True)
     heap.asker = NULL
-    unstack_all(heap)
+    arena = <l0rt_arena*>load(<void**>(&heap.arenas if share == NULL else &share.arenas))
     while arena != NULL:
         if arena.owner == owner and (stream == NULL or arena.stream == stream):
-            segments_settle(heap, arena, wait)
-            segments_release(heap, arena, UINT64_MAX, False)
-            ranges_release(heap, arena, UINT64_MAX)
-        arena = arena.next
-    ranges_trim(heap)
+            trim(heap, arena)
+        arena = arena.next if share == NULL else arena.next_of_share
     mutex_unlock(&heap.growth)
+
+
+cdef void trim(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    if spin_lock(&arena.lock):
+        arena_unstack(arena)
+        spin_unlock(&arena.lock)
+    segments_settle(heap, arena, True)
+    segments_release(heap, arena, UINT64_MAX, False)
+    ranges_release(heap, arena, UINT64_MAX)
+    ranges_trim(heap, arena)
 
 
 cdef void heap_tune(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:
     """Behave like this from now on. What is allocated and cached stays as it is, but for what is above a new bound."""
+    if load_int(&heap.closed) != 0:
+        return
     mutex_lock(&heap.growth)
     unstack_all(heap)
     heap.tuning = tuning[0]

@@ -11,12 +11,13 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from l0rt.runtime.arenas cimport heap_arena
 from l0rt.runtime.census cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.device_memory cimport close_heap, forget_heap
 from l0rt.runtime.devices cimport device_at, device_record, device_total
-from l0rt.runtime.heap cimport arena_malloc, block_find, heap_arena, heap_create, heap_empty_cache, heap_tune
+from l0rt.runtime.heap cimport arena_malloc, block_find, heap_create, heap_empty_cache, heap_tune
 from l0rt.runtime.host_memory cimport (
     durations_read,
     durations_reset,

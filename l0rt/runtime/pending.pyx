@@ -21,6 +21,7 @@ from l0rt.runtime.atomics cimport (
 )
 from l0rt.runtime.blocks cimport block_is_allocated, block_kind, uses_drop
 from l0rt.runtime.census cimport census_lock, census_take, census_unlock
+from l0rt.runtime.shares cimport share_tell
 from l0rt.runtime.structs cimport (
     L0RT_DOUBLE_FREE,
     L0RT_NO_HOST_MEMORY,
@@ -309,16 +310,20 @@ cdef l0rt_block* complete(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
 
 cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     """No stream uses the block any more, but for its arena's: cache it."""
+    cdef l0rt_arena* arena = block.arena
     cdef bint done
     uses_drop(block)
-    if not spin_lock(&block.arena.lock):
+    if not spin_lock(&arena.lock):
         return
     block.order = NULL
     done = arena_give(block, False)
-    spin_unlock(&block.arena.lock)
+    if done:
+        share_tell(arena)
+    spin_unlock(&arena.lock)
     if not done and census_lock(heap):
         arena_give(block, True)
-        census_take(heap, block.arena, block.segment.pool)
+        census_take(heap, arena, block.segment.pool)
+        share_tell(arena)
         census_unlock(heap)
 
 

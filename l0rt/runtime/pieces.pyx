@@ -109,9 +109,10 @@ cdef int piece_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare**
 
 
 cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil:
-    """Unmap a held block's pieces from its end on, until one is refused."""
+    """Unmap a held block's pieces from its end on, until one is refused. Of a pool that sleeps they have no memory."""
     cdef l0rt_segment* segment = held.segment
     cdef uint64_t offset = <uintptr_t>held.ptr - <uintptr_t>segment.base, size = 0
+    cdef int64_t bytes = 0
     cdef l0rt_granule* granule
     cdef l0rt_spare* spare
     cdef int calls = 0
@@ -120,6 +121,10 @@ cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spare
         granule = &segment.granules[(offset + held.size - size) // heap.granule - 1]
         granule = &segment.granules[granule.first]
         count = granule.count
+        if granule.piece == NULL:
+            granule.count = 0
+            size += count * heap.granule
+            continue
         if heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule,
                                 count * heap.granule, granule.piece) != L0RT_OK:
             break
@@ -132,8 +137,9 @@ cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spare
         granule.count = 0
         held.arena.moves += 1
         size += count * heap.granule
+        bytes += count * heap.granule
         calls += 1
-    census_memory(heap, segment, -<int64_t>size, 0, calls)
+    census_memory(heap, segment, -bytes, 0, calls)
     return size
 
 

@@ -3,12 +3,13 @@ from cpython.object cimport PyObject
 from l0rt.runtime.structs cimport l0rt_source
 
 
-# A PluggableAllocator as one pool's source; lives until the process exits. The object is borrowed from the pool, and
-# kept while any segment lives.
+# A PluggableAllocator as one pool's source; lives as long as the pool's owner does. The object is borrowed from the
+# pool's object, where the garbage collector sees it: its functions may refer to the pool. Once the pool is gone, it is
+# kept for as long as any segment lives.
 cdef struct l0rt_plugged:
     l0rt_source source              # first: they are cast to each other
-    PyObject* functions             # NULL: the pool is gone
-    Py_ssize_t segments
+    PyObject* functions             # NULL: the pool is gone, and so are its segments
+    Py_ssize_t segments             # those that a function is being asked for, too
     bint is_gone
 
 

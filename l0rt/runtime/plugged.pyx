@@ -5,7 +5,7 @@ from threading import get_ident
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, uintptr_t
-from libc.stdlib cimport calloc
+from libc.stdlib cimport calloc, free as c_free
 
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.blockmap cimport LEAF_SHIFT, map_leaf, map_page
@@ -74,15 +74,33 @@ cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL:
         raise MemoryError()
     plugged.source.reserve = reserve
     plugged.source.release = release
+    plugged.source.drop = drop
     plugged.functions = <PyObject*>functions
     return plugged
 
 
 cdef void plugged_leave(l0rt_plugged* plugged) noexcept:
     """The pool is gone: nobody allocates any more."""
+    if plugged.is_gone:
+        return
     plugged.is_gone = True
     if plugged.segments == 0:
         plugged.functions = NULL
+    else:
+        Py_INCREF(<object>plugged.functions)
+
+
+cdef void segment_over(l0rt_plugged* plugged) noexcept:
+    """A segment is given back, or was not given."""
+    cdef PyObject* functions = plugged.functions
+    plugged.segments -= 1
+    if plugged.segments == 0 and plugged.is_gone:
+        plugged.functions = NULL
+        Py_DECREF(<object>functions)
+
+
+cdef void drop(l0rt_source* source) noexcept nogil:
+    c_free(<l0rt_plugged*>source)
 
 
 # --- What the core calls. No lock is held.
@@ -104,22 +122,23 @@ cdef int reserve_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* s
     if plugged.functions == NULL:
         return L0RT_OUT_OF_MEMORY
     functions = <PluggableAllocator>plugged.functions
+    plugged.segments += 1           # the function may let the pool go
     try:
         out[0] = take(plugged, functions, device, stream, nbytes)
         if out[0] == NULL:
+            segment_over(plugged)
             return L0RT_OUT_OF_MEMORY
         if is_ours(<uintptr_t>out[0], nbytes):
             # not given back: that would free what somebody else was given
             raise ValueError(f"{functions.alloc!r} returned {<uintptr_t>out[0]:#x} for {nbytes} bytes, which are no "
                              "memory, or l0rt's already")
     except MemoryError:
+        segment_over(plugged)
         return L0RT_OUT_OF_MEMORY
     except BaseException as failure:
         _failures[get_ident()] = failure
+        segment_over(plugged)
         return L0RT_SOURCE_FAILED
-    if plugged.segments == 0:
-        Py_INCREF(functions)
-    plugged.segments += 1
     return L0RT_OK
 
 
@@ -127,11 +146,7 @@ cdef void release_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* 
                        size_t nbytes) noexcept:
     cdef PluggableAllocator functions = <PluggableAllocator>plugged.functions
     give(plugged, functions, device, stream, ptr, nbytes)
-    plugged.segments -= 1
-    if plugged.segments == 0:
-        if plugged.is_gone:
-            plugged.functions = NULL
-        Py_DECREF(functions)
+    segment_over(plugged)
 
 
 cdef bint is_ours(uintptr_t address, size_t nbytes) noexcept:

@@ -9,11 +9,12 @@ from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.allocator cimport Pool
+from l0rt.runtime.arenas cimport heap_reclaim
 from l0rt.runtime.current cimport current_device, current_stream, thread_peek, thread_record
 from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
 from l0rt.runtime.device_memory cimport knows_streams
-from l0rt.runtime.heap cimport block_find, heap_trim
+from l0rt.runtime.heap cimport block_find
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
 from l0rt.runtime.lane cimport Lane
@@ -21,6 +22,7 @@ from l0rt.runtime.pending cimport block_mark, block_order
 from l0rt.runtime.plugged cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
 from l0rt.runtime.routes cimport routes_left, routes_pop, routes_push
 from l0rt.runtime.shared cimport l0rt_extent, shared_find
+from l0rt.runtime.shares cimport owner_leave
 from l0rt.runtime.sleep cimport heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.streampool cimport device_synchronize
@@ -32,6 +34,15 @@ from l0rt.runtime.device_allocator import attach_pool
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.plugged import set_current
 
+cdef void reclaim() noexcept:
+    """Give back what pools have that are gone, as far as no work uses it."""
+    cdef int i
+    with nogil:
+        for i in range(device_total()):
+            if device_record(i).heap != NULL:
+                heap_reclaim(<l0rt_heap*>device_record(i).heap)
+
+
 _living = {}  # by id: weak references to the pools
 
 
@@ -42,7 +53,8 @@ cdef class MemPool:
 A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes from it and returns to it.
 
     With an ``allocator``, a `PluggableAllocator`, its memory comes from there, and is cached all the same. With
-    ``use_on_oom``, what it caches is given back before an allocation elsewhere fails, whatever its stream. With
+    ``use_on_oom``, an allocation outside of pools that would fail is served from here: from a free block, whatever
+    its stream, or else by letting the pool grow. With
     ``no_split``, a free block is handed out as it is. It reserves at most ``limit`` bytes on each device. Before an
     allocation from it fails, ``on_oom(nbytes)`` is called; if that returns True, the allocation is tried again. What
     is allocated outlives the pool.
@@ -74,19 +86,17 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         _living[id] = ref(self, lambda gone: _living.pop(id, None))
         if on_oom is not None:
             attach_pool(<size_t>self.owner, _living[id])
+        reclaim()
 
-    def __dealloc__(self):
-        cdef int i
+    def __del__(self):
+        # Not __dealloc__: the functions of an allocator may be in a cycle with the pool, and are still whole here.
         if self.owner == NULL:
             return
         attach_pool(<size_t>self.owner, None)
-        if self.plugged == NULL:
-            return
-        for i in range(device_total()):     # its memory is of no use to others
-            if device_record(i).heap != NULL:
-                with nogil:
-                    heap_trim(<l0rt_heap*>device_record(i).heap, NULL, self.owner, False)
-        plugged_leave(self.plugged)
+        if self.plugged != NULL:
+            plugged_leave(self.plugged)
+        owner_leave(self.owner)
+        reclaim()
 
     def use_count(self):
         """Return 1, and 1 more for every thread that is inside of it."""
@@ -97,14 +107,14 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         cdef int i
         with nogil:
             for i in range(device_total()):
-                trim(i, NULL, self.pool.owner)
+                trim(i, NULL, self.owner)
 
     def sleep(self):
         """Give all memory of the pool back and keep the addresses; what was written there is lost.
 
         Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments.
         """
-        cdef l0rt_owner* owner = self.pool.owner
+        cdef l0rt_owner* owner = self.owner
         cdef l0rt_heap* heap
         self.refuse_sleep()
         cdef bint can = True
@@ -123,7 +133,7 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
 
     def wake(self):
         """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep."""
-        cdef l0rt_owner* owner = self.pool.owner
+        cdef l0rt_owner* owner = self.owner
         cdef l0rt_heap* heap
         cdef int i, failed, last = -1, status = L0RT_OK
         self.refuse_sleep()
@@ -145,6 +155,8 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
             raise_status(status, NULL)
 
     cdef int refuse_sleep(self) except -1:
+        if lazy.opened:
+            lazy.init()                         # tells a forked child why it cannot
         if self.allocator is not None:
             raise UnsupportedError("this pool cannot sleep: its memory is an allocator's, with addresses of its own")
         return 0
@@ -202,6 +214,8 @@ cdef class use_mem_pool:
 
     def __enter__(self):
         lazy.init()
+        if self.pool.owner.is_gone:     # its finalizer has run, for a cycle of garbage that something refers to again
+            raise RuntimeError("the memory pool is gone: nothing can be allocated from it any more")
         cdef l0rt_thread* thread = thread_record()
         cdef l0rt_route* route = <l0rt_route*>calloc(1, sizeof(l0rt_route))
         if route == NULL:
@@ -342,7 +356,6 @@ cdef list device_segments(int index, MemPool pool):
     cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
     cdef l0rt_block_info* blocks = NULL
     cdef int64_t room = 1024, count
-    cdef void* owner = NULL if pool is None else pool.pool.owner
     if heap == NULL:
         return []
     while True:
@@ -355,26 +368,20 @@ cdef list device_segments(int index, MemPool pool):
             break
         room = count + count // 4
     try:
-        return described(blocks, max(count, 0), index, pool, owner)
+        return described(blocks, max(count, 0), index, None if pool is None else pool.id)
     finally:
         free(blocks)
 
 
-cdef tuple id_of_owner(void* owner):
-    """The id of the pool with this owner, also of one that is gone: (0, 0) for what is in none."""
-    if owner == NULL:
-        return 0, 0
-    return (<l0rt_owner*>owner).id[0], (<l0rt_owner*>owner).id[1]
-
-
-cdef list described(l0rt_block_info* blocks, int64_t count, int index, MemPool pool, void* owner):
+cdef list described(l0rt_block_info* blocks, int64_t count, int index, tuple pool):
     cdef l0rt_block_info* block
     cdef int64_t i
     found = []
     segment = None
     for i in range(count):
         block = &blocks[i]
-        if pool is not None and block.owner != owner:
+        id = (block.pool_id[0], block.pool_id[1])
+        if pool is not None and id != pool:
             continue
         if segment is None or segment["address"] != block.segment:
             segment = {
@@ -387,7 +394,7 @@ cdef list described(l0rt_block_info* blocks, int64_t count, int index, MemPool p
                 "active_size": 0,
                 "requested_size": 0,
                 "is_expandable": bool(block.is_expandable),
-                "segment_pool_id": id_of_owner(block.owner),
+                "segment_pool_id": id,
                 "frames": [],
                 "blocks": [],
             }

@@ -10,13 +10,14 @@ cdef inline bint may_release(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     if heap.confined:
         return arena.owner == heap.asker.owner
     return (arena.owner == NULL or not arena.owner.is_private or heap.asker == NULL
-            or heap.asker.owner == arena.owner)
+            or heap.asker.owner == arena.owner
+            or (heap.takes_all and arena.owner.serves and arena.owner.source == NULL))
 
 
 # The growth mutex is held throughout.
 cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t requested,
                     l0rt_block** out) noexcept nogil
 cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil
-cdef void ranges_trim(l0rt_heap* heap) noexcept nogil
+cdef void ranges_trim(l0rt_heap* heap, l0rt_arena* only) noexcept nogil
 cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil
 cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil

@@ -29,6 +29,7 @@ from l0rt.runtime.blocks cimport (
 from l0rt.runtime.census cimport census_lock, census_memory, census_take, census_unlock
 from l0rt.runtime.holes cimport hole_join, hole_list, place_extend, place_hold, place_move_end
 from l0rt.runtime.pieces cimport l0rt_spare, piece_back, pieces_map, pieces_unmap, spares_destroy
+from l0rt.runtime.shares cimport is_gone
 from l0rt.runtime.structs cimport (
     COLUMNS,
     HELD,
@@ -124,7 +125,8 @@ cdef uint64_t collect(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, l0rt_
     cdef l0rt_block* parts = NULL
     cdef uint64_t found = 0, unmapped = 0
     cdef int pool, row, bin
-    if (arena.owner != NULL and arena.owner.is_asleep) or not spin_lock(&arena.lock):
+    # what sleeps may wake, unless its pool is gone
+    if (arena.owner != NULL and arena.owner.is_asleep and not is_gone(arena)) or not spin_lock(&arena.lock):
         return 0
     for pool in range(POOLS - 1, -1, -1):
         for row in range(ROWS - 1, <int>bin_of(heap.granule) // COLUMNS - 1, -1):
@@ -285,9 +287,9 @@ cdef inline bint may_move(l0rt_arena* arena) noexcept nogil:
 # --- Ends.
 
 
-cdef void ranges_trim(l0rt_heap* heap) noexcept nogil:
-    """Give up the addresses of ranges without memory."""
-    cdef l0rt_arena* arena = heap.arenas
+cdef void ranges_trim(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
+    """Give up the addresses of ranges without memory: of one arena, or with NULL of all."""
+    cdef l0rt_arena* arena = heap.arenas if only == NULL else only
     cdef l0rt_segment* segment
     cdef l0rt_segment* next
     while arena != NULL:
@@ -303,7 +305,7 @@ cdef void ranges_trim(l0rt_heap* heap) noexcept nogil:
                 free(segment.granules)
                 free(segment)
             segment = next
-        arena = arena.next
+        arena = arena.next if only == NULL else NULL
 
 
 cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:

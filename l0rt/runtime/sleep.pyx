@@ -2,7 +2,7 @@
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
-from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, spin_lock, spin_unlock
+from l0rt.runtime.atomics cimport load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock
 from l0rt.runtime.census cimport census_memory
 from l0rt.runtime.growth cimport give_back, unstack_all
 from l0rt.runtime.segments cimport segments_settle
@@ -62,6 +62,8 @@ cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
 cdef bint heap_can_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
     """False: the pool has ordinary segments, whose addresses go with their memory."""
     cdef bint can
+    if load_int(&heap.closed) != 0:
+        return True
     mutex_lock(&heap.growth)
     can = has_ranges_only(heap, owner)
     mutex_unlock(&heap.growth)
@@ -85,6 +87,8 @@ cdef int heap_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
     """Give back the memory of a pool, whatever is allocated there, and keep its addresses. Its streams' work is done.
     L0RT_INVALID_POINTER: the pool cannot sleep. Of a pool in several heaps, each is told."""
     cdef int status = L0RT_INVALID_POINTER
+    if load_int(&heap.closed) != 0:
+        return load_int(&heap.closed)
     mutex_lock(&heap.growth)
     if has_ranges_only(heap, owner):
         status = L0RT_OK
@@ -120,6 +124,8 @@ cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner, bint is_last) noexcept no
     cdef l0rt_arena* arena = heap.arenas
     cdef l0rt_segment* segment
     cdef int status = L0RT_OK
+    if load_int(&heap.closed) != 0:
+        return load_int(&heap.closed)
     mutex_lock(&heap.growth)
     while arena != NULL and owner.is_asleep:
         segment = arena.segments if arena.owner == owner else NULL

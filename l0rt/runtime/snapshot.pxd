@@ -11,7 +11,7 @@ cdef struct l0rt_block_info:
     uint64_t size
     uint64_t requested              # of an allocation
     void* stream
-    void* owner                     # its pool
+    int64_t[2] pool_id
     uint32_t state
     int pool
     bint is_expandable

@@ -63,7 +63,8 @@ cdef inline void describe(l0rt_block* block, l0rt_block* start, l0rt_block_info*
     info.address = <uintptr_t>block.ptr
     info.size = block.size
     info.requested = block.requested if block_is_allocated(block) or block.state == PENDING else 0
-    info.owner = block.arena.owner
+    info.pool_id[0] = block.arena.owner.id[0] if block.arena.owner != NULL else 0
+    info.pool_id[1] = block.arena.owner.id[1] if block.arena.owner != NULL else 0
     info.stream = block.arena.stream
     info.state = block_kind(block)
     info.pool = block.segment.pool

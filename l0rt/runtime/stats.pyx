@@ -25,7 +25,7 @@ def _fill_keys():
     names = [f"{f}.{p}.{k}" for f in families for p in POOLS for k in KINDS]
     names += [f"{f}.{k}" for f in ("oversize_allocations", "oversize_segments") for k in KINDS]
     names += ["num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free",
-              "num_oom_rejections", "max_split_size"]
+              "num_oom_rejections", "num_oom_fallback", "max_split_size"]
     if len(names) * sizeof(int64_t) != sizeof(l0rt_stats):
         raise AssertionError("l0rt_stats has other fields than its keys")
     for place, name in sorted(enumerate(names), key=lambda entry: entry[1]):
@@ -42,7 +42,7 @@ cdef dict stats_of_heap(l0rt_heap* heap):
     cdef int64_t room = 0, count
     cdef int i
     cdef dict flat = _blank.copy()
-    if heap.shares != NULL:
+    if heap.shares != NULL or heap.over != NULL:
         room = SHARES_AT_FIRST
     try:
         while True:
@@ -75,7 +75,7 @@ cdef int put(dict flat, l0rt_share* share) except -1:
     cdef l0rt_stat* stats = <l0rt_stat*>&share.reserved
     cdef int i
     for i in range(STATS_OF_FAMILY):
-        name = f"reserved_bytes_by_private_pools.{share.owner.id[0]}_{share.owner.id[1]}.{POOLS[i]}."
+        name = f"reserved_bytes_by_private_pools.{share.id[0]}_{share.id[1]}.{POOLS[i]}."
         flat[name + "current"] = stats[i].current
         flat[name + "peak"] = stats[i].peak
         flat[name + "allocated"] = stats[i].allocated

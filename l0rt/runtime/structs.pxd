@@ -165,13 +165,20 @@ cdef struct l0rt_source:
     # 0, L0RT_OUT_OF_MEMORY or L0RT_SOURCE_FAILED; `memory` is the heap's self
     int (*reserve)(l0rt_source* self, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil
     void (*release)(l0rt_source* self, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil
+    # the pool has ended, and so have all segments that came from here
+    void (*drop)(l0rt_source* self) noexcept nogil
     size_t padding                  # asked for on top, where reserve() does not align
 
 cdef struct l0rt_owner:             # of a private pool's arenas
+    l0rt_spin lock                  # guards the first five
+    int refs                        # its object, and its shares
+    int users                       # allocations that are under way: arenas stay meanwhile
+    int is_gone                     # nobody allocates from it any more: what it has goes back once no work uses it
+    l0rt_share* shares              # one for each heap where it has arenas
     bint is_private                 # nobody else is given its cached memory, not even before memory is out
+    bint serves                     # what fails in the default pool is served from here
     bint no_split                   # a free block is handed out as it is
     bint is_asleep                  # its ranges have no memory
-    bint is_gone                    # nobody allocates from it any more: its arenas may serve others
     uint64_t limit                  # bytes that it may reserve of each heap; 0: as many as the heap
     l0rt_source* source             # where its segments come from; NULL: from the heap's own memory
     int64_t[2] id                   # by which the statistics name it
@@ -205,6 +212,8 @@ cdef struct l0rt_arena:
     void* stream
     l0rt_owner* owner               # NULL: the default pool
     l0rt_arena* next                # in the heap; the list only grows
+    l0rt_arena* next_same           # in the same bucket of the heap's index
+    l0rt_arena* next_of_share       # among those of its pool here, or among those that wait for a pool
     l0rt_arena* next_busy           # among those that have memory
     l0rt_block* spare               # records without memory
     l0rt_segment* segments
@@ -262,13 +271,28 @@ cdef struct l0rt_stats:
     int64_t num_device_alloc
     int64_t num_device_free
     int64_t num_oom_rejections
+    int64_t num_oom_fallback
     int64_t max_split_size
 
 cdef struct l0rt_share:             # of a private pool in one heap's memory
-    l0rt_owner* owner
+    l0rt_owner* owner               # NULL: the pool is over
+    int64_t[2] id                   # the pool's
+    l0rt_heap* heap
+    l0rt_arena* arenas
     l0rt_family reserved            # bytes
     l0rt_family base                # at the last reset
-    l0rt_share* next
+    l0rt_share* next                # among the heap's, or among those whose pools are over
+    l0rt_share* previous
+    l0rt_share* next_of_owner
+    l0rt_share* next_gone           # among those whose pools are gone, and that may have something to give back
+    bint is_listed                  # it is there; or
+    bint is_looked_at               # somebody gives back what it has, and
+    bint look_again                 # has to look once more
+
+cdef struct l0rt_index:             # of arenas, by stream and pool
+    uint64_t mask                   # the number of buckets, a power of two, less 1
+    l0rt_index* older               # the one that it replaced: somebody may read it
+    l0rt_arena* buckets[1]
 
 cdef struct l0rt_heap_options:
     uint64_t limit                  # bytes that may be reserved; 0 or UINT64_MAX: no limit
@@ -283,6 +307,9 @@ cdef struct l0rt_heap:
     const l0rt_memory_ops* ops
     void* self
     l0rt_arena* arenas
+    l0rt_arena* spare_arenas        # those that wait for a pool
+    l0rt_index* index               # of all others
+    uint64_t indexed
     l0rt_arena* busy                # those that have memory; who walks along it needs no lock
     l0rt_queue* queues
     int64_t pending                 # blocks in the queues
@@ -292,6 +319,7 @@ cdef struct l0rt_heap:
     int64_t growths
     l0rt_arena* asker               # for whom memory is being given back; NULL: for the device
     bint confined                   # and its pool's limit is why: nobody else's would help
+    bint takes_all                  # and nothing else is left but what serves the default pool has cached
     l0rt_source* source             # of every arena whose pool has none; NULL: the operations are
     l0rt_spin oversize              # inside all other locks: the statistics of oversize allocations
     uint64_t granule                # of virtual memory; 0: the memory has none
@@ -303,4 +331,10 @@ cdef struct l0rt_heap:
     int closed                      # the code that malloc answers from then on
     l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked
     l0rt_stats base                 # allocated and freed at the last reset
-    l0rt_share* shares              # of the pools that ever had an arena here
+    l0rt_share* shares              # of the pools that have an arena here
+    l0rt_share* over                # of pools that had one, oldest first: somebody may ask for their peaks
+    l0rt_share* over_last
+    int over_count
+    int has_gone                    # some are in the list of those whose pools are gone
+    l0rt_share* gone                # that list, and
+    l0rt_spin gone_lock             # its lock, inside all others

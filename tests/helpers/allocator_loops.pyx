@@ -13,10 +13,10 @@ from l0rt.runtime.arena cimport arena_hit, block_drop
 from l0rt.runtime.atomics cimport spin_lock, spin_unlock, l0rt_spin
 from l0rt.runtime.blockmap cimport l0rt_leaf, l0rt_starts, map_find
 from l0rt.runtime.census cimport heap_reserved_bytes, heap_stats
+from l0rt.runtime.arenas cimport heap_arena
 from l0rt.runtime.heap cimport (
     arena_malloc,
     block_free,
-    heap_arena,
     heap_close,
     heap_create,
     heap_destroy,

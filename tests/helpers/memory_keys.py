@@ -1,4 +1,4 @@
-"""The keys of torch's `memory_stats`, of torch.cuda 2.13, as data."""
+"""The keys of torch's `memory_stats`, of torch.cuda 2.13, as data, with `num_oom_fallback`, which is ours alone."""
 
 POOLS = ("all", "large_pool", "small_pool")
 KINDS = ("current", "peak", "allocated", "freed")
@@ -20,6 +20,7 @@ NUMBERS = (
     "num_device_alloc",
     "num_device_free",
     "num_oom_rejections",
+    "num_oom_fallback",
     "num_ooms",
     "num_sync_all_streams",
 )

@@ -76,6 +76,48 @@ assert bytes(x.copy_to(bytearray(1 << 20))) == b"\\2" * (1 << 20)
     assert outcome(run_python(code, CPU)) == QUIET
 
 
+@pytest.mark.parametrize("call", [
+    "pool.sleep()", "pool.wake()", "memory.set_alloc_conf('max_split_size_mb:64')",
+    "memory.caching_allocator_enable(False)", "memory.empty_cache(pool=pool)", "memory.MemPool()", "del pool",
+])
+def test_no_call_about_pools_hangs_in_a_forked_child(call):
+    """Every lock is held by a thread that the child does not have."""
+    code = f"""
+import os, threading
+import l0rt
+from l0rt import memory
+inside, done = threading.Event(), threading.Event()
+def alloc(nbytes, device, stream):
+    inside.set()
+    done.wait()
+    return None
+pool, slow = memory.MemPool(), memory.MemPool(memory.PluggableAllocator(alloc, print))
+with memory.use_mem_pool(pool):
+    l0rt.empty(1000).free()
+def busy():
+    while not done.is_set():
+        with memory.use_mem_pool(pool):
+            l0rt.empty(5 << 20).free()
+        pool.empty_cache()
+        inside.set()
+thread = threading.Thread(target=busy)
+thread.start()
+inside.wait()
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            {call}
+        except RuntimeError as error:
+            os._exit(0 if "forked subprocess" in str(error) else 3)
+        os._exit(0 if {call!r} in ("memory.MemPool()", "del pool", "memory.empty_cache(pool=pool)") else 4)
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+done.set()
+thread.join()
+"""
+    assert outcome(run_python(code, CPU)) == QUIET
+
+
 def test_a_block_that_was_entered_before_the_fork_is_left_in_the_child_too():
     code = """
 import os, threading

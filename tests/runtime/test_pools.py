@@ -87,16 +87,16 @@ def test_only_the_thread_itself_is_routed():
 def test_a_thread_that_ends_in_a_pool_leaves_it():
     pool = MemPool()
 
-    def enter():
+    def enter(pool):
         use_mem_pool(pool).__enter__()
         l0rt.empty(512).free()
 
-    thread = threading.Thread(target=enter)
+    thread = threading.Thread(target=enter, args=[pool])
     thread.start()
     thread.join()
     end = time.monotonic() + 60
     while pool.use_count() > 1 and time.monotonic() < end:
-        with use_mem_pool(MemPool()):                   # lets go of what threads held that ended; joined, it may not have
+        with use_mem_pool(MemPool()):   # lets go of what a thread held that has ended; one that is joined is about to
             pass
     assert pool.use_count() == 1
     gone = weakref.ref(pool)
