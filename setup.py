@@ -25,7 +25,7 @@ runtime.current runtime.event runtime.device_memory runtime.routes
 runtime.plugged runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator
 runtime.staging runtime.pinned runtime.rawmemory runtime.stream runtime.guard runtime.facade runtime.generator
  runtime.guardtable
-buffer capi
+buffer otherbuffer capi
 cli.reference cli.loops
 """.split()
 

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 # Where each public name lives.
 _HOME = {
     "Buffer": "l0rt.buffer",
-    "empty": "l0rt.buffer",
+    "empty": "l0rt.otherbuffer",
     "Event": "l0rt.runtime.event",
     "Generator": "l0rt.runtime.generator",
     "Stream": "l0rt.runtime.stream",

@@ -1,6 +1,13 @@
 from l0rt.runtime.records cimport l0rt_device, l0rt_stream
 from l0rt.runtime.structs cimport l0rt_block
 
+# The kinds of memory. Of what is elsewhere, on another device type, this class has the size alone: see otherbuffer.pyx.
+cdef enum:
+    DEVICE = 0
+    HOST = 1
+    SHARED = 2
+    ELSEWHERE = 3
+
 
 cdef class Buffer:
     cdef l0rt_block* block      # NULL: shared memory, empty, or freed
@@ -8,7 +15,11 @@ cdef class Buffer:
     cdef readonly size_t nbytes
     cdef l0rt_stream* stream    # allocated in this stream's order
     cdef l0rt_device* owner
-    cdef int memory             # one of the kinds below
+    cdef int memory             # one of the kinds above
     cdef int exports            # memoryviews that look at it, and calls that work on it: it is not freed meanwhile
     cdef bint freed
     cdef object __weakref__
+
+
+# What fill() fills with: the byte or the pattern that it was given.
+cdef bytes checked_pattern(value, pattern, size_t nbytes)

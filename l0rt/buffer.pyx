@@ -18,8 +18,9 @@ from l0rt.runtime.device_allocator cimport malloc_slow, raise_status, shared_tak
 from l0rt.runtime.device_memory cimport block_let_go
 from l0rt.runtime.host_allocator cimport host_malloc
 from l0rt.runtime.idle cimport lane_synchronize, lane_wait_lane
+from l0rt.runtime.interfaces cimport current_type, other
 from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
-from l0rt.runtime.naming cimport device as device_name
+from l0rt.runtime.naming cimport device as device_name, type_named
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.pinned cimport copy_pinned
 from l0rt.runtime.records cimport *
@@ -36,11 +37,7 @@ from l0rt import philox
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.generator import default_generator
 
-cdef enum:
-    DEVICE = 0
-    HOST = 1
-    SHARED = 2
-
+_elsewhere = None       # makes buffers of other device types, once their module is there
 cdef str DEVICE_NAME = "device"
 cdef tuple KINDS = (DEVICE_NAME, "host", "shared")
 cdef size_t MOST = (<size_t>1 << 62) - 1
@@ -86,7 +83,9 @@ cdef class Buffer:
         """
         cdef Py_buffer view
         Buffer_check_open(self)
-        if isinstance(source, Buffer):
+        if isinstance(source, Buffer) and (<Buffer>source).memory == ELSEWHERE:
+            source = source.host_bytes()
+        elif isinstance(source, Buffer):
             Buffer_copy(self, <Buffer>source, stream, non_blocking)
             return self
         get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
@@ -105,7 +104,10 @@ cdef class Buffer:
         """
         cdef Py_buffer view
         Buffer_check_open(self)
-        if isinstance(target, Buffer):
+        if isinstance(target, Buffer) and (<Buffer>target).memory == ELSEWHERE:
+            if target.kind != "host":
+                return target.copy_from(self)
+        elif isinstance(target, Buffer):
             Buffer_copy(<Buffer>target, self, stream, non_blocking)
             return target
         get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
@@ -125,21 +127,7 @@ cdef class Buffer:
         cdef bint wait = self.memory != DEVICE and not non_blocking
         cdef const unsigned char* c_pattern
         cdef size_t size
-        if (value is None) == (pattern is None):
-            raise TypeError("fill() takes a byte value or a pattern=, one of the two")
-        if pattern is None:
-            if not is_whole(value):
-                raise TypeError(f"fill() takes an int from 0 to 255, not {type(value).__name__}")
-            value = whole(value, "a byte")
-            if not 0 <= value <= 255:
-                raise ValueError(f"fill() takes a byte, 0 to 255, got {value}")
-            pattern = bytes((value,))
-        else:
-            pattern = bytes_of(pattern, "fill")
-            if len(pattern) not in (1, 2, 4, 8, 16):
-                raise ValueError(f"a pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}")
-            if self.nbytes % len(pattern):
-                raise ValueError(f"{self.nbytes} bytes are no multiple of the pattern's {len(pattern)}")
+        pattern = checked_pattern(value, pattern, self.nbytes)
         c_pattern = pattern
         size = len(pattern)
         on = Buffer_stream(self, stream)
@@ -266,6 +254,24 @@ cdef void Buffer_end(Buffer self) noexcept:
             Buffer_release(self)
             PyErr_Restore(kind, value, trace)
     rest_of_end(self)
+
+
+cdef bytes checked_pattern(value, pattern, size_t nbytes):
+    if (value is None) == (pattern is None):
+        raise TypeError("fill() takes a byte value or a pattern=, one of the two")
+    if pattern is None:
+        if not is_whole(value):
+            raise TypeError(f"fill() takes an int from 0 to 255, not {type(value).__name__}")
+        value = whole(value, "a byte")
+        if not 0 <= value <= 255:
+            raise ValueError(f"fill() takes a byte, 0 to 255, got {value}")
+        return bytes((value,))
+    pattern = bytes_of(pattern, "fill")
+    if len(pattern) not in (1, 2, 4, 8, 16):
+        raise ValueError(f"a pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}")
+    if nbytes % len(pattern):
+        raise ValueError(f"{nbytes} bytes are no multiple of the pattern's {len(pattern)}")
+    return pattern
 
 
 cdef int Buffer_check_open(Buffer self) except -1:
@@ -441,11 +447,27 @@ cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, i
     return made
 
 
-def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
+def serve_elsewhere(function):
+    """Let ``function(nbytes, device, stream, kind)`` make the buffers of other device types."""
+    global _elsewhere
+    _elsewhere = function
+
+
+cdef bint is_elsewhere(device, stream) except -1:
+    """Is a buffer asked for that another device type's allocator serves?"""
+    type = type_named(device)
+    if type is None and stream is not None:
+        return not isinstance(stream, Lane) and hasattr(stream, "device_index")
+    return (current_type() if type is None else type) != lazy.device_type
+
+
+def empty(nbytes, *, device=None, stream=None, str kind="device"):
     """Return a Buffer of ``nbytes`` uninitialised bytes.
 
     ``kind`` is ``device``, ``host`` (pinned, cached) or ``shared``. Device memory is ordered by ``stream``: the
     current one of ``device`` (the current device by default). OutOfMemoryError says what is held by whom.
+    ``device`` may be of any registered type, whose allocator `l0rt.interface.register_allocator` gave; ``"cpu"`` is
+    plain memory of the process, of kind ``host``, which needs no driver.
     """
     cdef l0rt_thread* thread
     cdef l0rt_stream* on
@@ -459,7 +481,7 @@ def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
             size = checked_size(nbytes)
     else:
         size = checked_size(nbytes)
-    if device is None and stream is None and <void*>kind == <void*>DEVICE_NAME and size != 0:
+    if device is None and stream is None and other == NULL and <void*>kind == <void*>DEVICE_NAME and size != 0:
         thread = thread_peek()
         if thread != NULL:
             on = thread.streams[thread.device]
@@ -473,13 +495,17 @@ def empty(nbytes, *, device=None, Lane stream=None, str kind="device"):
     return empty_slow(size, device, stream, kind)
 
 
-cdef Buffer empty_slow(size_t size, device, Lane stream, str kind):
+cdef Buffer empty_slow(size_t size, device, stream, str kind):
     cdef l0rt_block* block = NULL
     cdef l0rt_stream* on
     cdef Buffer made
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    on = stream_or_current(device, stream)
+    if is_elsewhere(device, stream):
+        return _elsewhere(size, device, stream, kind)
+    if stream is not None and not isinstance(stream, Lane):
+        raise TypeError(f"expected a Stream, got {type(stream).__name__}")
+    on = stream_or_current(device, <Lane>stream)
     if size == 0:
         return new_buffer(0, on, on.device, KINDS.index(kind), NULL)
     if kind == "device":

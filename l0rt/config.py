@@ -275,18 +275,18 @@ def patch(values):
 def explain():
     """Return a line for each setting: its path, the value that holds, and where that comes from.
 
-    Of device types other than the built-in one, only the settings that have a value.
+    Of device types other than the built-in one, only the settings that have a value of their own.
     """
     lines = []
     for path in sorted(_NODES):
+        if path in _registered and _NODES[path].text is None:
+            continue
         node = next((node for node in _chain(path) if get(node) != "none"), path)
         setting = _NODES[node]
         source = "set" if setting.text is not None else setting.env
         if setting.text is None and not (setting.env and os.environ.get(setting.env)):
             source = "default"
         value = get(node)
-        if path in _registered and value == "none":
-            continue
         shown = ",".join(sorted(value)) if isinstance(value, frozenset) else value
         lines.append(f"{path} = {shown} ({source if node == path else f'from {node}'})")
     return "\n".join(lines)

@@ -7,6 +7,8 @@ from _thread import _local
 
 from l0rt import memory as _memory
 from l0rt import xpu as _xpu
+from l0rt.otherbuffer import add_allocator as _add_allocator
+from l0rt.otherbuffer import allocator_of as _allocator_of
 from l0rt.runtime import generator as _generator
 from l0rt.runtime import interfaces as _interfaces
 from l0rt.runtime import naming as _naming
@@ -19,8 +21,10 @@ __all__ = [
     "DeviceInterface",
     "StreamMethodContainer",
     "XpuInterface",
+    "get_allocator",
     "get_interface_for_device",
     "get_registered_device_interfaces",
+    "register_allocator",
     "register_guard_impl",
     "register_interface_for_device",
     "register_stream_method",
@@ -34,6 +38,7 @@ def _missing(what):
         raise NotImplementedError(f"this device type's interface has no {what}")
 
     function.__name__ = function.__qualname__ = what
+    function.is_missing = True
     return function
 
 
@@ -54,6 +59,7 @@ class DeviceInterface:
     device = _without("device")
     Event = _without("Event")
     Stream = _without("Stream")
+    Generator = None  # `l0rt.Generator` serves any device type
 
     class Worker:
         """The current device and the properties for a process that must not open the driver."""
@@ -141,7 +147,7 @@ _OTHERS = """
 init default_stream default_generator can_device_access_peer empty_cache empty_host_cache memory_stats
 mem_get_info reset_peak_memory_stats reset_accumulated_memory_stats memory_snapshot attach_oom_observer
 set_memory_limit get_memory_limit set_per_process_memory_fraction get_per_process_memory_fraction
-supported_dtypes record_data_ptr_on_stream
+supported_dtypes record_data_ptr_on_stream copy_memory fill_memory
 """
 for _name in _OTHERS.split():
     setattr(DeviceInterface, _name, staticmethod(_missing(_name)))
@@ -191,6 +197,74 @@ def set_accelerator(device, /):
     Streams, events and blocks of the previous one stay valid, and a with block restores what it has changed there.
     """
     _interfaces.choose(_type_of(device))
+
+
+def register_allocator(type, index, allocator):
+    """Let ``allocator`` serve `l0rt.empty` on device ``index`` of a device type; None: on every one that has no other.
+
+    It has ``malloc(nbytes, stream)``, which returns an address, and ``free(ptr)``, and may have ``record_stream(ptr,
+    stream)``, ``record_use`` and ``host_accessible``; a stream is its ``stream_id``. `l0rt.runtime.allocator.Allocator`
+    is one. The built-in type has its own (`l0rt.memory.change_current_allocator` puts functions in its place).
+    """
+    name = _known(type)
+    if name == "xpu":
+        raise ValueError("xpu has its own allocator: see l0rt.memory.change_current_allocator")
+    _add_allocator(name, None if index is None else _index_of(index), allocator)
+
+
+def get_allocator(type, index=None):
+    """Return the allocator of device ``index`` (the current one by default) of a device type.
+
+    NotImplementedError if none was registered.
+    """
+    name = _known(type)
+    if name == "xpu":
+        return _XpuAllocator(_naming.index_in(index))
+    if index is None and name in dict(_interfaces.all()):
+        index = _interfaces.get(name).current_device()
+    return _allocator_of(name, None if index is None else _index_of(index))
+
+
+def _known(type):
+    """The device type that a name or a device object says, if there is such a type."""
+    name = type if isinstance(type, str) else _type_of(type)
+    _naming.check_type(name)
+    if name != "cpu":
+        _interfaces.get(name)
+    return name
+
+
+def _index_of(index):
+    number = _whole(index, "a device index")
+    if number < 0:
+        raise IndexError(f"a device index is not negative, got {number}")
+    return number
+
+
+class _XpuAllocator:
+    """The built-in allocator of one device, as the registry's others are used."""
+
+    def __init__(self, index):
+        self.index = None if index < 0 else index
+
+    def malloc(self, nbytes, stream=None):
+        """Return the address of ``nbytes`` bytes in the order of a stream, a Stream or its number."""
+        if stream is not None and not isinstance(stream, _xpu.Stream):
+            index = _stream.index_or_current(self.index)
+            stream = _xpu.Stream(stream_id=stream, device_index=index, device_type="xpu")
+        return _memory.caching_allocator_alloc(nbytes, self.index, stream)
+
+    def free(self, ptr):
+        """Free what `malloc` returned."""
+        _memory.caching_allocator_delete(ptr)
+
+    def stats(self):
+        """Return the device's statistics, under torch's names."""
+        return _memory.memory_stats(self.index)
+
+    def empty_cache(self):
+        """Give cached memory back."""
+        _memory.empty_cache(_stream.index_or_current(self.index))
 
 
 class DeviceGuard:

@@ -42,6 +42,9 @@ class DeviceInterface:
     get_memory_limit: ClassVar[Callable[..., Any]]
     set_per_process_memory_fraction: ClassVar[Callable[..., Any]]
     get_per_process_memory_fraction: ClassVar[Callable[..., Any]]
+    Generator: ClassVar[Any]
+    copy_memory: ClassVar[Callable[..., Any]]
+    fill_memory: ClassVar[Callable[..., Any]]
     supported_dtypes: ClassVar[Callable[..., Any]]
     record_data_ptr_on_stream: ClassVar[Callable[..., Any]]
     is_available: ClassVar[Callable[..., bool]]
@@ -62,6 +65,9 @@ def register_interface_for_device(device: str | _device, device_interface: type[
 def get_interface_for_device(device: str | _device) -> type[Any]: ...
 def get_registered_device_interfaces() -> tuple[tuple[str, type[Any]], ...]: ...
 def set_accelerator(device: str | _device, /) -> None: ...
+
+def register_allocator(type: str | _device, index: int | None, allocator: Any) -> None: ...
+def get_allocator(type: str | _device, index: int | None = None) -> Any: ...
 
 class DeviceGuard:
     device_interface: type[Any]

@@ -14,7 +14,7 @@ from l0rt.runtime.devices cimport core_context, device_at
 from l0rt.runtime.eventcache cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
 from l0rt.runtime.interfaces cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
-from l0rt.runtime.naming cimport device as device_named, index_of
+from l0rt.runtime.naming cimport device as device_named, index_of, maker_for
 from l0rt.runtime.records cimport *
 from l0rt.runtime.waits cimport (
     WAIT_ADAPTIVE,
@@ -30,8 +30,8 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.errors import UnsupportedError
+from l0rt.runtime import cpu  # noqa: F401 - gives l0rt.Event("cpu")
 from l0rt.runtime.devices import lazy
-from l0rt.runtime.interfaces import on_choice
 
 
 @cython.freelist(64)
@@ -192,24 +192,25 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
             give_up(self)
 
 
-cdef slots _built_in, _others
+cdef slots _built_in, _choosing
 
 
-cdef PyObject* _make_other(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
-    """``l0rt.Event(...)`` while another accelerator is current; a subclass stays what it is."""
-    if other == NULL or cls != <PyTypeObject*>Event:
+cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.Event(...)`` makes an event of the device type that it names, else of the current accelerator.
+
+    A subclass stays what it is.
+    """
+    if cls != <PyTypeObject*>Event or (other == NULL and kwargs == NULL and args == no_arguments):
         return _built_in.make(cls, args, kwargs)
-    return call((<object>other).Event, args, kwargs)
+    maker = maker_for(args, kwargs)
+    return _built_in.make(cls, args, kwargs) if maker is None else call(maker.Event, args, kwargs)
 
 
-def _choose(bint built_in):
-    """Give the class the slots of the choice, so that the built-in accelerator's events pay nothing for it."""
-    set_slots(Event, &_built_in if built_in else &_others)
-
-
+cdef tuple _no_arguments = ()
+cdef PyObject* no_arguments = <PyObject*>_no_arguments
 get_slots(Event, &_built_in)
-_others.make = _make_other
-on_choice(_choose)
+_choosing.make = _make
+set_slots(Event, &_choosing)
 
 
 cdef l0rt_stream* stream_of(Lane lane) except NULL:

@@ -150,6 +150,9 @@ def memory_reserved(device_index=None, /):
 def default_generator(device=None, /):
     """Return the default generator of ``device`` (the current one by default)."""
     if other != NULL:
-        interface = <object>other
-        return interface.default_generator(other_device(interface, device))
+        type, interface = current_type(), <object>other
+        index = other_device(interface, device)
+        if not getattr(interface.default_generator, "is_missing", False):
+            return interface.default_generator(index)
+        return generators.default_generator_of(type, interface.current_device() if index is None else index)
     return generators.default_generator(built_in.index_or_current(device))

@@ -9,5 +9,6 @@ cdef class PhiloxState:
 
 cdef class Generator:
     cdef PhiloxState state
-    cdef int index
+    cdef int index              # -1: the name has none
+    cdef str type               # of the device
     cdef object __weakref__

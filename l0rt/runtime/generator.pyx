@@ -7,14 +7,19 @@ import os
 import struct
 
 cimport cython
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint64_t
 
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.current cimport current_device
-from l0rt.runtime.naming cimport device as device_named, index_of
+from l0rt.runtime.interfaces cimport call, current_type, get_slots, maker_of, set_slots, slots
+from l0rt.runtime.naming cimport device as device_named, index_of, maker_for, type_named
 from l0rt.runtime.views cimport bytes_of
 
 from l0rt.runtime.devices import lazy
+
+cdef enum:
+    NONE = -0x80000000
 
 DEFAULT_SEED = 67280421310721   # torch's, for generators that nobody seeded
 
@@ -55,8 +60,12 @@ little-endian. The offset counts 32-bit words and is a multiple of 4. Generators
 """
 
     def __cinit__(self, device=None):
-        self.index = index_of(device, current_device(), lazy.device_type)
-        if self.index < 0:
+        named = type_named(device)
+        self.type = current_type() if named is None else named
+        self.index = index_of(device, NONE, self.type)
+        if self.index == NONE:
+            self.index = current_index(self.type)
+        elif self.index < 0:
             raise RuntimeError(f"Device index must not be negative, got {self.index}")
         self.state = PhiloxState.__new__(PhiloxState)
         self.state.seed = DEFAULT_SEED
@@ -64,7 +73,7 @@ little-endian. The offset counts 32-bit words and is a multiple of 4. Generators
     @property
     def device(self):
         """The device that the generator is for."""
-        return device_named(lazy.device_type, self.index)
+        return device_named(self.type) if self.index < 0 else device_named(self.type, self.index)
 
     def manual_seed(self, seed):
         """Start the stream of ``seed``, -2**63 to 2**64 - 1; return the generator."""
@@ -142,6 +151,32 @@ little-endian. The offset counts 32-bit words and is a multiple of 4. Generators
         return f"<l0rt.Generator device={self.device} seed={self.state.seed} offset={self.state.offset}>"
 
 
+cdef slots _built_in, _choosing
+
+
+cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.Generator(...)`` is the device type's own if that gives one, else this class serves any type."""
+    maker = maker_for(args, kwargs)
+    own = None if maker is None else getattr(maker, "Generator", None)
+    return _built_in.make(cls, args, kwargs) if own is None else call(own, args, kwargs)
+
+
+get_slots(Generator, &_built_in)
+_choosing.make = _make
+set_slots(Generator, &_choosing)
+
+
+cdef int current_index(str type) except? -2:
+    """The thread's current device of a type; -1 of one whose devices are not numbered."""
+    if type == lazy.device_type:
+        return current_device()
+    interface = maker_of(type)
+    try:
+        return interface.current_device() if hasattr(interface, "current_device") else -1
+    except NotImplementedError:
+        return 0
+
+
 _defaults = {}          # device index -> its default generator
 cdef object _all_seed = None    # what manual_seed_all gave: also for devices that nobody has asked for yet
 
@@ -151,12 +186,25 @@ def default_generator(int index):
     cdef Generator made
     found = _defaults.get(index)
     if found is None:
-        made = Generator.__new__(Generator, index)
+        made = Generator.__new__(Generator, f"{lazy.device_type}:{index}")
         if _all_seed is None:
             made.seed()
         else:
             made.manual_seed(_all_seed)
         found = _defaults.setdefault(index, made)   # another thread may have been first
+    return found
+
+
+_other_defaults = {}    # (device type, index) -> its default generator
+
+
+def default_generator_of(str type, index):
+    """Return the default generator of a device of another type than the built-in one, if that has none of its own."""
+    found = _other_defaults.get((type, index))
+    if found is None:
+        made = Generator.__new__(Generator, type if index is None else f"{type}:{index}")
+        made.seed()
+        found = _other_defaults.setdefault((type, index), made)
     return found
 
 

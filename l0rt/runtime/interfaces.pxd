@@ -31,3 +31,4 @@ cdef dict registered         # device type -> interface
 cdef str current_type()
 cdef object interface_of(str type)
 cdef object interface_of_stream(object stream)
+cdef object maker_of(str type)

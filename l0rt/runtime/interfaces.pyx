@@ -3,8 +3,8 @@
 from cpython.object cimport PyObject
 
 cdef dict registered = {}
+cdef dict _makers = {}      # device type -> what has its Stream, Event and Generator, for types without an interface
 _kept = []      # what was replaced: another thread may be inside a call of it
-_listeners = []  # called with whether the built-in accelerator was chosen
 cdef str BUILT_IN = "xpu"
 cdef str _current = BUILT_IN
 cdef PyObject* other = NULL
@@ -33,6 +33,19 @@ cdef object interface_of_stream(object stream):
     if other == NULL or stream is None:
         raise TypeError(f"expected a Stream, got {stream.__class__.__name__}")
     return <object>other
+
+
+cdef object maker_of(str type):
+    """Whose Stream, Event and Generator a device type's are; None for the built-in one, and for an unknown type."""
+    if type == BUILT_IN:
+        return None
+    found = registered.get(type)
+    return found if found is not None else _makers.get(type)
+
+
+def add_maker(str type, maker):
+    """Let ``maker`` have the Stream, Event and Generator of a device type that has no interface."""
+    _makers[type] = maker
 
 
 def add(str type, interface):
@@ -66,13 +79,6 @@ def choose(str type):
     interface = interface_of(type)
     _current = type
     other = NULL if type == BUILT_IN else <PyObject*>interface
-    for listener in _listeners:
-        listener(other == NULL)
-
-
-def on_choice(listener):
-    """Call ``listener(built_in)`` at every choice of an accelerator."""
-    _listeners.append(listener)
 
 
 def chosen_of(str type):

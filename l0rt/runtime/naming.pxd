@@ -1,4 +1,5 @@
 cimport cython
+from cpython.object cimport PyObject
 
 
 @cython.final
@@ -12,3 +13,5 @@ cdef int index_of(object what, int otherwise, str type) except? -1
 cdef tuple device_like(what)
 # The same of whatever names a device, or has one.
 cdef tuple named_by(what)
+cdef str type_named(what)
+cdef object maker_for(PyObject* args, PyObject* kwargs)

@@ -1,10 +1,12 @@
 """What a device is called: a type and an index; how the many ways to name one are understood."""
 
 cimport cython
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_SIZE
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 
 from l0rt.runtime.arguments cimport is_whole, whole
-from l0rt.runtime.interfaces cimport current_type
+from l0rt.runtime.interfaces cimport current_type, maker_of
 
 from l0rt import config
 from l0rt.runtime.devices import lazy, properties
@@ -122,6 +124,28 @@ cdef tuple named_by(what):
         what = device(what)
     named = device_like(what)
     return named if named is not None else device_like(getattr(what, "device", None))
+
+
+cdef str type_named(what):
+    """The device type that ``what`` names; None where it is an index, nothing, or no device."""
+    if what is None or is_whole(what):
+        return None
+    named = named_by(what)
+    return None if named is None else named[0]
+
+
+cdef object maker_for(PyObject* args, PyObject* kwargs):
+    """Whose class is meant by a call with a ``device`` in front: of the type that it names, else of the current one.
+
+    None: the built-in one's, which also says what is wrong with a device that is none.
+    """
+    what = None
+    if PyTuple_GET_SIZE(<object>args) != 0:
+        what = (<tuple>args)[0]
+    elif kwargs != NULL:
+        what = (<dict>kwargs).get("device")
+    type = type_named(what)
+    return maker_of(current_type() if type is None else type)
 
 
 cdef int index_of(object what, int otherwise, str type) except? -1:

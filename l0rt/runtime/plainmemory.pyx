@@ -324,6 +324,8 @@ cdef class PlainMemory(Memory):
         self.range = virtual
         self.self = &self.plain
 
+    host_accessible = True
+
     def __dealloc__(self):
         cdef l0rt_plain_order* order
         while self.plain.newest_order != NULL:

@@ -18,9 +18,9 @@ from l0rt.runtime.current cimport (
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
 from l0rt.runtime.idle cimport lane_query, lane_synchronize_by, lane_wait_lane
-from l0rt.runtime.interfaces cimport call, get_slots, other as chosen, registered, set_slots, slots
+from l0rt.runtime.interfaces cimport call, get_slots, maker_of, set_slots, slots
 from l0rt.runtime.lane cimport Lane, lane_share
-from l0rt.runtime.naming cimport device as device_named, index_of
+from l0rt.runtime.naming cimport device as device_named, index_of, maker_for
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport (
     adopt_list,
@@ -245,11 +245,10 @@ cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except
         return _built_in.make(cls, args, kwargs)
     if kwargs != NULL:
         named = (<dict>kwargs).get("device_type")
-    if isinstance(named, str) and named != lazy.device_type and named in registered:
-        return call(registered[named].Stream, args, kwargs)
-    if chosen == NULL or named is not None:
+    maker = maker_of(named) if isinstance(named, str) else maker_for(args, kwargs)
+    if maker is None:
         return _built_in.make(<PyTypeObject*>XpuStream, args, kwargs)
-    return call((<object>chosen).Stream, args, kwargs)
+    return call(maker.Stream, args, kwargs)
 
 
 get_slots(Stream, &_built_in)

@@ -106,8 +106,9 @@ def test_index_arguments_are_checked_everywhere():
                 function(index)
         with pytest.raises(IndexError, match="out of range"):
             function(1 << 70)
-        with pytest.raises(ValueError, match="cpu doesn't match the current accelerator xpu"):
-            function("cpu")
+        if function is not acc.Stream:  # the host has streams too
+            with pytest.raises(ValueError, match="cpu doesn't match the current accelerator xpu"):
+                function("cpu")
         for wrong in (1.5, [], b"xpu"):
             with pytest.raises(TypeError):
                 function(wrong)

@@ -211,7 +211,7 @@ def test_every_registered_type_has_a_tree_of_its_own():
         assert config.effective("xpu.conv.fp32_precision") == "tf32"
         assert config.effective("kettle.event.wait_policy") == "spin"
         assert config.effective("xpu.event.wait_policy") == "none"
-        assert "kettle.rnn.fp32_precision = tf32 (from fp32_precision)" in config.explain()
+        assert "kettle.conv.fp32_precision = ieee (set)" in config.explain()
         with pytest.raises(RuntimeError, match="no single value"):
             config.single("kettle.fp32_precision")
     with config.patch({"allocator.max_split_size_mb": 64}):

@@ -122,6 +122,8 @@ def static(name):
 
 CALLABLES = dict(callables())
 SAMPLES = {
+    "type": lambda: "cpu",
+    "allocator": lambda: interface.get_allocator("cpu"),
     "alloc": lambda: lambda nbytes, device, stream: 0,
     "device_interface": lambda: interface.XpuInterface,
     "dtype": lambda: "float32",

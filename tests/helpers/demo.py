@@ -1,12 +1,13 @@
 """A second accelerator: two devices of plain host memory, whose streams are threads that work through a queue."""
 
+import ctypes
 import queue
 import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import l0rt
-from l0rt.interface import DeviceInterface
+from l0rt.interface import DeviceInterface, register_allocator, register_interface_for_device
 from l0rt.runtime.allocator import Allocator
 from l0rt.runtime.lazy import LazyInit
 from l0rt.runtime.plainmemory import PlainMemory
@@ -190,6 +191,29 @@ def device_guard(index):
         exchange_device(before)
 
 
+class DemoAllocator:
+    """Opens the device type at the first use of its memory."""
+
+    def __init__(self, index):
+        self.index = index
+
+    def malloc(self, nbytes, stream=0):
+        return allocator(self.index).malloc(nbytes, stream)
+
+    def free(self, ptr, stream=None):
+        allocator(self.index).free(ptr, stream)
+
+    def record_stream(self, ptr, stream):
+        allocator(self.index).record_stream(ptr, stream)
+
+
+def register():
+    """Register the device type, and an allocator for each of its devices."""
+    register_interface_for_device("demo", DemoInterface)
+    for index in range(DEVICES):
+        register_allocator("demo", index, DemoAllocator(index))
+
+
 class DemoInterface(DeviceInterface):
     """Plain functions as class attributes, as the registry wants them."""
 
@@ -247,3 +271,9 @@ class DemoInterface(DeviceInterface):
 
     def can_device_access_peer(device=None, peer=None):
         return True
+
+    def copy_memory(target, source, nbytes, stream):
+        stream.submit(lambda: ctypes.memmove(target, source, nbytes))
+
+    def fill_memory(target, pattern, nbytes, stream):
+        stream.submit(lambda: ctypes.memmove(target, pattern * (nbytes // len(pattern)), nbytes))

@@ -1,0 +1,353 @@
+"""Buffers of other device types than the built-in one, and of the host: what `l0rt.empty` makes for their names.
+
+Memory comes from the allocator that was registered for the device; ``cpu`` is plain memory of the process. Copies and
+fills are the device type's ``copy_memory`` and ``fill_memory``; without them they are the host's, where the allocator
+says that the host reaches its memory (``host_accessible``).
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy
+
+from l0rt.buffer cimport ELSEWHERE, Buffer, checked_pattern
+from l0rt.runtime.arguments cimport checked_size
+from l0rt.runtime.guard cimport other_index
+from l0rt.runtime.interfaces cimport current_type, interface_of, registered
+from l0rt.runtime.naming cimport device as device_name, index_of, type_named
+from l0rt.runtime.routes cimport fill_host
+from l0rt.runtime.views cimport check_sizes, get_view
+
+from l0rt import philox
+from l0rt.buffer import empty, serve_elsewhere  # noqa: F401 - empty is public from here
+from l0rt.runtime.generator import default_generator_of
+
+cdef extern from "stdlib.h" nogil:
+    int posix_memalign(void** out, size_t alignment, size_t size) noexcept
+
+cdef enum:
+    ALIGNMENT = 64
+    NO_INDEX = -0x80000000
+
+cdef dict _allocators = {}      # (device type, index, or None for every device) -> allocator
+
+
+class HostAllocator:
+    """Plain memory of the process: the allocator of ``cpu``, unless another is registered."""
+
+    host_accessible = True
+
+    @staticmethod
+    def malloc(nbytes, stream=0):
+        """Return the address of ``nbytes`` bytes, a multiple of 64."""
+        cdef size_t size = checked_size(nbytes)
+        cdef void* memory = NULL
+        if size == 0:
+            return 0
+        if posix_memalign(&memory, ALIGNMENT, size) != 0:
+            raise MemoryError(f"the host has no {nbytes} bytes")
+        return <uintptr_t>memory
+
+    @staticmethod
+    def free(ptr, stream=None):
+        """Free what `malloc` returned."""
+        free(<void*><uintptr_t>ptr)
+
+
+def add_allocator(type, index, allocator):
+    """Let ``allocator`` serve a device, or with None for an index every device of the type without one of its own."""
+    for name in ("malloc", "free"):
+        if not callable(getattr(allocator, name, None)):
+            raise TypeError(f"an allocator has malloc(nbytes, stream) and free(ptr), {allocator!r} has no {name}")
+    _allocators[type, index] = allocator
+
+
+def allocator_of(str type, index):
+    """Return the allocator of a device; NotImplementedError if none was registered."""
+    found = _allocators.get((type, index)) or _allocators.get((type, None))
+    if found is None and type == "cpu":
+        return HostAllocator
+    if found is None:
+        raise NotImplementedError(f"no allocator for {type}:{index}: l0rt.interface.register_allocator() gives one")
+    return found
+
+
+cdef object word_of(stream):
+    """What an allocator knows a stream by: its number, 0 for memory that no stream orders."""
+    number = getattr(stream, "stream_id", 0)
+    return number if isinstance(number, int) else 0
+
+
+@cython.final
+@cython.no_gc_clear             # the allocator is needed in __dealloc__
+cdef class OtherBuffer(Buffer):
+    """A Buffer of a device type other than the built-in one."""
+    cdef size_t address
+    cdef object named           # the device
+    cdef object interface       # None: the host's own memory
+    cdef object allocator
+    cdef object order           # the stream that it was allocated for
+    cdef bint on_host
+    cdef bint ended
+
+    @property
+    def ptr(self):
+        """The address as an integer, 0 if the buffer is empty."""
+        check_open(self)
+        return self.address
+
+    @property
+    def kind(self):
+        """``device``, or ``host`` for the host's own memory."""
+        return "host" if self.on_host else "device"
+
+    @property
+    def device(self):
+        """The device that owns the memory."""
+        return self.named
+
+    def copy_from(self, source, *, bint non_blocking=False, stream=None):
+        """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer. See `l0rt.Buffer`."""
+        cdef Py_buffer view
+        check_open(self)
+        if isinstance(source, OtherBuffer) and not (<OtherBuffer>source).on_host:
+            check_sizes(source.nbytes, self.nbytes)
+            if (<OtherBuffer>source).interface is self.interface:
+                check_open(source)
+                move(self, self.address, (<OtherBuffer>source).address, stream, False)
+                return self
+            source = source.host_bytes(stream)
+        elif isinstance(source, Buffer) and not isinstance(source, OtherBuffer):
+            if self.on_host:
+                source.copy_to(self)
+                return self
+            staged = bytearray(source.nbytes)
+            source = source.copy_to(staged)
+        get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
+        self.exports += 1
+        try:
+            check_sizes(view.len, self.nbytes)
+            move(self, self.address, <size_t>view.buf, stream, True)
+        finally:
+            self.exports -= 1
+            PyBuffer_Release(&view)
+        return self
+
+    def copy_to(self, target, *, bint non_blocking=False, stream=None):
+        """Copy the buffer into ``target``, in the order of ``stream``; return ``target``. See `l0rt.Buffer`."""
+        cdef Py_buffer view
+        check_open(self)
+        if isinstance(target, Buffer) and not (isinstance(target, OtherBuffer) and (<OtherBuffer>target).on_host):
+            target.copy_from(self)
+            return target
+        get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
+        self.exports += 1
+        try:
+            check_sizes(self.nbytes, view.len)
+            move(self, <size_t>view.buf, self.address, stream, True)
+        finally:
+            self.exports -= 1
+            PyBuffer_Release(&view)
+        return target
+
+    def host_bytes(self, stream=None):
+        """What is in the buffer, as an object that the host reads."""
+        if self.on_host:
+            return self
+        staged = bytearray(self.nbytes)
+        return self.copy_to(staged, stream=stream)
+
+    def fill(self, value=None, *, pattern=None, bint non_blocking=False, stream=None):
+        """Fill with the byte ``value``, 0 to 255, or with ``pattern``, 1, 2, 4, 8 or 16 bytes; return the buffer."""
+        pattern = checked_pattern(value, pattern, self.nbytes)
+        check_open(self)
+        function = getattr(self.interface, "fill_memory", None)
+        if function is None or getattr(function, "is_missing", False):
+            return self.copy_from(pattern * (self.nbytes // len(pattern)), stream=stream)
+        self.exports += 1
+        try:
+            function(self.address, pattern, self.nbytes, order_of(self, stream))
+        finally:
+            self.exports -= 1
+        return self
+
+    def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False, stream=None):
+        """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self."""
+        return draw(self, "uniform", dtype, generator, stream, low, high)
+
+    def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, bint non_blocking=False, stream=None):
+        """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self."""
+        return draw(self, "normal", dtype, generator, stream, mean, std)
+
+    def randint_(self, low, high, *, dtype="int64", generator=None, bint non_blocking=False, stream=None):
+        """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self."""
+        return draw(self, "randint", dtype, generator, stream, low, high)
+
+    def record_stream(self, stream):
+        """Let freed memory not be reused before what ``stream`` has been given by then is done."""
+        check_open(self)
+        tell_use(self, "record_stream", stream)
+
+    def record_use(self, stream=None):
+        """Let freed memory not be reused before what ``stream`` has been given until now is done."""
+        check_open(self)
+        tell_use(self, "record_use", order_of(self, stream))
+
+    def free(self, stream=None):
+        """Give the memory back, in the order of ``stream``, by default that which it was allocated for."""
+        check_open(self)
+        if self.exports:
+            raise BufferError("the buffer is in use by a memoryview, an array or a call: release that first")
+        let_go(self, None if stream is None else word_of(checked_stream(self, stream)))
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        check_open(self)
+        if not self.on_host:
+            raise BufferError("device memory is not the host's to read: copy_to() copies it")
+        PyBuffer_FillInfo(view, self, <void*>self.address, self.nbytes, 0, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer* view):
+        self.exports -= 1
+
+    def __repr__(self):
+        if self.ended:
+            return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
+        return f"<l0rt.Buffer {self.kind} {self.address:#x} {self.nbytes} bytes on {self.named}>"
+
+    def __dealloc__(self):
+        if not self.ended and self.allocator is not None:
+            let_go(self, None)
+
+
+cdef int check_open(OtherBuffer self) except -1:
+    if self.ended:
+        raise ValueError("the buffer was freed")
+    if self.allocator is None:
+        raise ValueError("the buffer was never allocated: a Buffer is made by l0rt.empty(nbytes)")
+    return 0
+
+
+cdef int let_go(OtherBuffer self, word) except -1:
+    cdef size_t address = self.address
+    self.ended = True
+    self.address = 0
+    if address != 0:
+        if word is None:
+            self.allocator.free(address)
+        else:
+            self.allocator.free(address, word)
+    return 0
+
+
+cdef object checked_stream(OtherBuffer self, stream):
+    """``stream`` if it is one of the buffer's device type."""
+    if not hasattr(stream, "device_index"):
+        raise TypeError(f"expected a Stream, got {type(stream).__name__}")
+    if getattr(stream, "device_type", self.named.type) != self.named.type:
+        raise ValueError(f"a stream of {stream.device_type} does not order memory of {self.named}")
+    return stream
+
+
+cdef object order_of(OtherBuffer self, stream):
+    """The stream that an argument means; None: the current one of the buffer's device."""
+    if stream is not None:
+        return checked_stream(self, stream)
+    return None if self.interface is None else current_stream_of(self.interface, self.named.index)
+
+
+cdef object current_stream_of(interface, index):
+    """None where the device type has no streams."""
+    function = getattr(interface, "current_stream", None)
+    return None if function is None or getattr(function, "is_missing", False) else function(index)
+
+
+cdef int move(OtherBuffer self, size_t target, size_t source, stream, bint wait) except -1:
+    """Copy the buffer's bytes, to or from it, in a stream's order; ``wait`` until host memory may be used again."""
+    cdef size_t nbytes = self.nbytes
+    on = order_of(self, stream)
+    function = getattr(self.interface, "copy_memory", None)
+    if nbytes == 0:
+        return 0
+    if function is not None and not getattr(function, "is_missing", False):
+        function(target, source, nbytes, on)
+        if wait and on is not None:
+            on.synchronize()
+        return 0
+    if not self.on_host:
+        if not is_reached(self.allocator):
+            raise NotImplementedError(
+                f"device type {self.named.type} has no copy_memory(target, source, nbytes, stream)")
+        if on is not None:
+            on.synchronize()
+    with nogil:
+        memcpy(<void*>target, <void*>source, nbytes)
+    return 0
+
+
+cdef bint is_reached(allocator) except -1:
+    """Whether the host reads and writes the allocator's memory."""
+    memory = getattr(allocator, "memory", None)
+    return bool(getattr(allocator, "host_accessible", getattr(memory, "host_accessible", False)))
+
+
+cdef int tell_use(OtherBuffer self, str name, stream) except -1:
+    function = getattr(self.allocator, name, None)
+    if stream is not None:
+        checked_stream(self, stream)
+        if function is not None and self.address != 0:
+            function(self.address, word_of(stream))
+    return 0
+
+
+cdef OtherBuffer draw(OtherBuffer self, str kind, dtype, generator, stream, first, second):
+    check_open(self)
+    if generator is None:
+        generator = default_generator_of(self.named.type, self.named.index)
+    return self.copy_from(philox.draw(kind, generator, self.nbytes, first, second, dtype), stream=stream)
+
+
+def _serve(size_t nbytes, device, stream, str kind):
+    """Make what `l0rt.empty` was asked for, on another device type than the built-in one."""
+    cdef OtherBuffer made
+    type = type_named(device)
+    if type is None:
+        type = getattr(stream, "device_type", None) if stream is not None else None
+    if type is None:
+        type = current_type()
+    interface = registered.get(type)
+    index = index_of(device, NO_INDEX, type)
+    if stream is not None:
+        if not hasattr(stream, "device_index"):
+            raise TypeError(f"expected a Stream, got {stream.__class__.__name__}")
+        if getattr(stream, "device_type", type) != type or index not in (NO_INDEX, stream.device_index):
+            raise ValueError(f"device {device_name(device)} is not the stream's device, {stream.device}")
+        index = stream.device_index
+    if type == "cpu" and interface is None:
+        if index not in (NO_INDEX, 0):
+            raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {index}.")
+        named, index = device_name("cpu"), None
+    else:
+        interface = interface_of(type)
+        index = other_index(interface, interface.current_device() if index == NO_INDEX else index)
+        named = device_name(type, index)
+    allocator = allocator_of(type, index)
+    on_host = interface is None
+    if kind not in ("device", "host") if on_host else kind != "device":
+        raise ValueError(f"kind must be {'host' if on_host else 'device'} on {named}, got {kind!r}")
+    if not on_host and stream is None:
+        stream = current_stream_of(interface, index)
+    made = OtherBuffer.__new__(OtherBuffer)
+    made.memory = ELSEWHERE
+    made.freed = True               # for the base class: there is nothing of its own
+    made.nbytes = nbytes
+    made.named, made.interface, made.order, made.on_host = named, interface, stream, on_host
+    made.address = 0 if nbytes == 0 else allocator.malloc(nbytes, word_of(stream))
+    made.allocator = allocator
+    if on_host and nbytes != 0:
+        fill_host(<void*>made.address, nbytes)
+    return made
+
+
+serve_elsewhere(_serve)
