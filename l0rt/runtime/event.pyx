@@ -6,6 +6,10 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
+    int PyUnicode_CompareWithASCIIString(object, const char*) noexcept
+
 from l0rt.core.device cimport device_clocks
 from l0rt.core.event cimport EventPool
 from l0rt.runtime.arguments cimport is_whole
@@ -200,16 +204,35 @@ cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except
 
     A subclass stays what it is.
     """
-    if cls != <PyTypeObject*>Event or (other == NULL and kwargs == NULL and args == no_arguments):
+    if cls != <PyTypeObject*>Event:
         return _built_in.make(cls, args, kwargs)
     maker = maker_for(args, kwargs)
     return _built_in.make(cls, args, kwargs) if maker is None else call(maker.Event, args, kwargs)
 
 
-cdef tuple _no_arguments = ()
-cdef PyObject* no_arguments = <PyObject*>_no_arguments
+cdef PyObject* _vectorcall(PyObject* cls, PyObject* const* args, size_t nargsf, PyObject* names) except NULL:
+    """The same without a tuple and a dict where no device is named: most events are made so."""
+    cdef Py_ssize_t i, count = PyVectorcall_NARGS(nargsf)
+    if other == NULL and count == 0 and (names == NULL or not names_device(<tuple>names)):
+        return _built_in.vectorcall(cls, args, nargsf, names)
+    positional = tuple([<object>args[i] for i in range(count)])
+    if names == NULL:
+        return _make(<PyTypeObject*>cls, <PyObject*>positional, NULL)
+    keywords = {name: <object>args[count + i] for i, name in enumerate(<tuple>names)}
+    return _make(<PyTypeObject*>cls, <PyObject*>positional, <PyObject*>keywords)
+
+
+cdef bint names_device(tuple names) noexcept:
+    for name in names:
+        if PyUnicode_CompareWithASCIIString(name, b"device") == 0:
+            return True
+    return False
+
+
 get_slots(Event, &_built_in)
 _choosing.make = _make
+if _built_in.vectorcall != NULL:
+    _choosing.vectorcall = _vectorcall
 set_slots(Event, &_choosing)
 
 

@@ -21,6 +21,7 @@ cdef extern from *:
     """
     ctypedef struct slots "l0rt_slots":
         PyObject* (*make)(PyTypeObject*, PyObject*, PyObject*) except NULL  # a new reference; kwargs may be NULL
+        PyObject* (*vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*) except NULL
     void get_slots "l0rt_get_slots"(object, slots*) noexcept
     void set_slots "l0rt_set_slots"(object, const slots*) noexcept
     PyObject* call "PyObject_Call"(object, PyObject*, PyObject*) except NULL
