@@ -6,6 +6,7 @@ from libc.string cimport memset
 
 from l0rt.core.context cimport Context
 from l0rt.core.device cimport Device
+from l0rt.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK, DROP
@@ -117,6 +118,9 @@ cdef class CommandList:
 
     def __dealloc__(self):
         CommandList_release(self)
+
+
+made_by(CommandList, "core.CommandList is made by CommandList.immediate()")
 
 
 cdef void CommandList_release(CommandList self) noexcept:

@@ -4,6 +4,7 @@ cimport cython
 from libc.string cimport memset
 
 from l0rt.core.driver cimport Driver
+from l0rt.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK, DROP
@@ -40,6 +41,9 @@ cdef class Context:
 
     def __dealloc__(self):
         Context_release(self)
+
+
+made_by(Context, "core.Context is made by Context.create()")
 
 
 cdef void Context_release(Context self) noexcept:

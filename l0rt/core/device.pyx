@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from l0rt.core.driver cimport Driver
+from l0rt.factory cimport made_by
 from l0rt.ze.api cimport *
 from l0rt.ze.caps cimport extension_names
 from l0rt.ze.status cimport CHECK
@@ -77,6 +78,9 @@ cdef class Device:
         with nogil:
             CHECK(ze.zeDeviceGetProperties(self._h, &p))
         return usable.currUsableMemSize
+
+
+made_by(Device, "core.Device is made by open_devices()")
 
 
 cdef int _properties(Device self, ze_device_properties_t* p, ze_structure_type_t stype) except -1:

@@ -5,6 +5,7 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from l0rt.factory cimport made_by
 from l0rt.ze.api cimport *
 from l0rt.ze.caps cimport caps_probe
 from l0rt.ze.status cimport CHECK, describe_with
@@ -66,6 +67,9 @@ cdef class Driver:
         with nogil:
             r = ze.zeDriverGetExtensionFunctionAddress(self._h, c_name, &address)
         return address if r == ZE_RESULT_SUCCESS else NULL
+
+
+made_by(Driver, "core.Driver is made by open_drivers()")
 
 
 cdef ze_driver_handle_t Driver_own_handle(Driver self) except? NULL:

@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from l0rt.core.context cimport Context
+from l0rt.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK, DROP
@@ -87,6 +88,9 @@ cdef class EventPool:
     def __dealloc__(self):
         EventPool_release(self)
         free(self.events)
+
+
+made_by(EventPool, "core.EventPool is made by EventPool.create()")
 
 
 cdef int EventPool_fill(EventPool self, uint32_t count) except -1:

@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from l0rt.core.context cimport Context
+from l0rt.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK, DROP, DROP_LATER, is_device_lost
@@ -137,6 +138,9 @@ cdef class Allocation:
 
     def __dealloc__(self):
         Allocation_release(self)
+
+
+made_by(Allocation, "core.Allocation is made by Allocation.host()")
 
 
 cdef void Allocation_release(Allocation self) noexcept:

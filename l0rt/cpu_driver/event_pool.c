@@ -122,7 +122,7 @@ CPU_EXPORT ze_result_t zeEventPoolOpenIpcHandle(ze_context_handle_t handle, ze_i
   cpu_ticket ticket;
   int file = cpu_share_import(CPU_EVENT_POOL, ipc.data, &ticket);
   if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if (ticket.size != ticket.count * sizeof(cpu_event_state)) {
+  if (ticket.size != ticket.count * sizeof(cpu_event_state) || ticket.flags > 0xf) {
     close(file);
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   }

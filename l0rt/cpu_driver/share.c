@@ -10,18 +10,26 @@
 
 enum { MAGIC = 0x7430726c };
 
+/* The seals are for good: nobody can shorten a file under another process's mapping, whose next access would end it. */
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
 int cpu_share_make(size_t size) {
-  int file = memfd_create("l0rt-shared-memory", MFD_CLOEXEC);
-  if (file >= 0 && ftruncate(file, (off_t)size) == 0) return file;
+  int file = memfd_create("l0rt-shared-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file >= 0 && ftruncate(file, (off_t)size) == 0 && fcntl(file, F_ADD_SEALS, SEALS) == 0) return file;
   if (file >= 0) close(file);
   return -1;
 }
 
-/* Memory files are sealable, and nothing else is: so no other file is ever taken for one. */
+/* Of this user, of a fixed length, and writable: no other file is ever taken for a shared one. */
+static bool is_shared(int file, struct stat *status) {
+  int seals = fcntl(file, F_GET_SEALS);
+  return seals >= 0 && (seals & SEALS) == SEALS && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0 &&
+         fstat(file, status) == 0 && S_ISREG(status->st_mode) && status->st_nlink == 0 && status->st_uid == geteuid();
+}
+
 size_t cpu_share_size(int file) {
   struct stat status;
-  if (fcntl(file, F_GET_SEALS) < 0 || fstat(file, &status) != 0) return 0;
-  return (size_t)status.st_size;
+  return is_shared(file, &status) ? (size_t)status.st_size : 0;
 }
 
 bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle) {
@@ -40,8 +48,8 @@ int cpu_share_import(cpu_kind kind, const char *handle, cpu_ticket *ticket) {
   snprintf(path, sizeof(path), "/proc/%d/fd/%d", ticket->process, ticket->file);
   int file = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat status;
-  if (file >= 0 && fstat(file, &status) == 0 && (uint64_t)status.st_ino == ticket->inode && S_ISREG(status.st_mode) &&
-      (uint64_t)status.st_size >= ticket->size)
+  if (file >= 0 && is_shared(file, &status) && (uint64_t)status.st_ino == ticket->inode &&
+      (uint64_t)status.st_size == ticket->size)
     return file;
   if (file >= 0) close(file);
   return -1;

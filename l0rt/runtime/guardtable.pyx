@@ -10,6 +10,7 @@ from cpython.exc cimport PyErr_Occurred
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
 from libc.stdint cimport uint64_t, uintptr_t
 
+from l0rt.factory cimport made_by
 from l0rt.runtime.arguments cimport address_in, clamped_priority
 from l0rt.runtime.guard cimport (
     L0RT_EVENT_TIMING,
@@ -335,6 +336,9 @@ cdef class TableStream:
         return hash(<uintptr_t>self.pointer)
 
 
+made_by(TableStream, "streams of a guard table come from its functions")
+
+
 @cython.final
 cdef class TableEvent:
     """A point in the work of a stream of a device type that brought a guard table."""
@@ -423,6 +427,9 @@ cdef class TableEvent:
         if pointer != NULL:
             with nogil:
                 self.table.impl.destroy_event(pointer)
+
+
+made_by(TableEvent, "events of a guard table come from its functions")
 
 
 def built_in_table():

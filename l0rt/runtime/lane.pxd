@@ -18,6 +18,10 @@ cdef class Lane:
     cdef l0rt_stream* ptr
 
 
+# The class whose constructor finds the record: no lane is made but as one of it, so that none is without.
+cdef int lane_face(face) except -1
+
+
 # Every verb appends one thing in the stream's order, or raises. None is called with a C lock held.
 cdef int lane_open(l0rt_stream* stream) except -1 nogil
 # The native list, for hands that append to it without l0rt: from then on its counts are only a part of the truth.

@@ -5,6 +5,7 @@ command and what came before it, so that both kinds of list behave alike.
 """
 
 from cpython.exc cimport PyErr_Clear
+from cpython.object cimport PyObject_TypeCheck, PyTypeObject
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
 from l0rt.core.cmdlist cimport (
@@ -47,6 +48,8 @@ from l0rt.runtime.lazy import LISTS, on_exit
 
 _owners = []   # every CommandList that a lane uses
 
+cdef PyTypeObject* _face = NULL
+
 cdef enum:
     AT_ONCE = 16        # events that one append waits for
 
@@ -54,9 +57,15 @@ cdef enum:
 cdef class Lane:
     """A stream as the lower floors know it. Users make ``l0rt.Stream``."""
 
-    def __init__(self, *args, **kwargs):
-        if self.ptr == NULL:
+    def __cinit__(self, *args, **kwargs):
+        if _face == NULL or not PyObject_TypeCheck(self, _face):
             raise TypeError("runtime.Lane is the base of l0rt.Stream; users make l0rt.Stream")
+
+
+cdef int lane_face(face) except -1:
+    global _face
+    _face = <PyTypeObject*>face     # a class of an extension module lives as long as the process
+    return 0
 
 
 cdef int lane_open(l0rt_stream* stream) except -1 nogil:

@@ -19,7 +19,7 @@ from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
 from l0rt.runtime.idle cimport lane_query, lane_synchronize_by, lane_wait_lane
 from l0rt.runtime.interfaces cimport call, get_slots, maker_of, set_slots, slots
-from l0rt.runtime.lane cimport Lane, lane_share
+from l0rt.runtime.lane cimport Lane, lane_face, lane_share
 from l0rt.runtime.naming cimport device as device_named, index_of, maker_for
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport (
@@ -251,6 +251,7 @@ cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except
     return call(maker.Stream, args, kwargs)
 
 
+lane_face(Stream)
 get_slots(Stream, &_built_in)
 _choosing.make = _make
 set_slots(Stream, &_choosing)

@@ -7,6 +7,7 @@ import pytest
 from l0rt.core import cmdlist, context, device, driver, event, memory
 from l0rt.runtime import devices
 
+HAVE_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
 OWNERS = [driver.Driver, device.Device, context.Context, memory.Allocation, event.EventPool, cmdlist.CommandList]
 
 
@@ -22,15 +23,13 @@ def core():
 def test_users_do_not_make_owners(owner):
     with pytest.raises(TypeError, match="is made by"):
         owner()
-    empty = owner.__new__(owner)
-    if hasattr(empty, "close"):
-        empty.close()
-        empty.close()
+    with pytest.raises(TypeError, match="is made by"):
+        owner.__new__(owner)
 
 
 @pytest.mark.parametrize("owner", OWNERS, ids=lambda c: c.__name__)
 def test_owners_cannot_sit_in_a_cycle(owner):
-    assert not gc.is_tracked(owner.__new__(owner))
+    assert not owner.__flags__ & HAVE_GC
 
 
 def test_a_context_is_closed_once(core):

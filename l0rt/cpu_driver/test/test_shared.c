@@ -1,4 +1,9 @@
 /* test_shared.c: memory and events between two processes. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "../share.h"
 #include "children.h"
 
 enum { SIZE = 300000 };
@@ -40,6 +45,43 @@ static void other_process(void) {
   finish("the other process");
 }
 
+/* A handle that names this file of this process. */
+static ze_ipc_event_pool_handle_t ticket_for(int file) {
+  ze_ipc_event_pool_handle_t made = tickets.events;
+  cpu_ticket *ticket = (cpu_ticket *)made.data;
+  struct stat status;
+  CHECK(fstat(file, &status) == 0);
+  ticket->process = getpid();
+  ticket->file = file;
+  ticket->inode = (uint64_t)status.st_ino;
+  return made;
+}
+
+/* Only a file whose length nobody can change is mapped: the shortened one would end who looks at it. */
+static void refuse_other_files(void) {
+  cpu_ticket *ticket = (cpu_ticket *)tickets.events.data;
+  CHECK(ftruncate(ticket->file, 0) != 0 && ftruncate(ticket->file, 1 << 20) != 0);
+  CHECK(fcntl(ticket->file, F_ADD_SEALS, F_SEAL_WRITE) != 0);
+  ze_event_pool_handle_t pool;
+  for (int kind = 0; kind < 5; kind++) {
+    char path[] = "/tmp/l0rt-XXXXXX";
+    int file = kind == 0 ? mkstemp(path) : memfd_create("other", kind == 1 ? 0 : MFD_ALLOW_SEALING);
+    CHECK(file >= 0 && ftruncate(file, (off_t)ticket->size + (kind == 4)) == 0);
+    if (kind == 0) CHECK(unlink(path) == 0);
+    if (kind == 3) CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0);
+    if (kind == 4) CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+    GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolOpenIpcHandle(context, ticket_for(file), &pool));
+    ze_ipc_mem_handle_t memory;
+    if (kind < 4) GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandleFromFileDescriptorExp(context, file, &memory));
+    close(file);
+  }
+  ze_ipc_event_pool_handle_t odd = tickets.events;
+  ((cpu_ticket *)odd.data)->flags = UINT32_MAX;
+  GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolOpenIpcHandle(context, odd, &pool));
+  OK(zeEventPoolOpenIpcHandle(context, tickets.events, &pool));
+  OK(zeEventPoolCloseIpcHandle(pool));
+}
+
 int main(void) {
   CHECK(pipe(to_child) == 0);
   fflush(NULL);
@@ -71,6 +113,7 @@ int main(void) {
   for (int i = 0; i < SIZE; i++) CHECK(copy[i] == 9);
   int status;
   CHECK(waitpid(child, &status, 0) == child && status == 0);
+  refuse_other_files();
   ze_ipc_event_pool_handle_t none;
   ze_event_pool_handle_t plain = pool_of(1, 0);
   GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolGetIpcHandle(plain, &none));
