@@ -12,6 +12,8 @@ from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK, DROP
 from l0rt.ze.table cimport ze
 
+from l0rt.errors import InvalidArgumentError
+
 
 cdef ze_result_t event_wait(ze_event_handle_t event, uint64_t timeout_ns) noexcept nogil:
     """Wait on the host: SUCCESS, NOT_READY after ``timeout_ns``, or what went wrong."""
@@ -68,8 +70,12 @@ cdef class EventPool:
             raise ValueError(f"an event's handle has {sizeof(ipc.data)} bytes, not {len(handle)}")
         memcpy(ipc.data, <const char*>handle, sizeof(ipc.data))
         self.context = context
-        with nogil:
-            CHECK(ze.zeEventPoolOpenIpcHandle(context._h, ipc, &self._h))
+        try:
+            with nogil:
+                CHECK(ze.zeEventPoolOpenIpcHandle(context._h, ipc, &self._h))
+        except InvalidArgumentError as refused:
+            raise InvalidArgumentError(
+                f"the handle names no interprocess event of another running process: {refused}", refused.code) from None
         self.imported = True
         EventPool_fill(self, 1)
         return self

@@ -1,8 +1,11 @@
 """Events as Python sees them: a point in a stream's work, taken anew with every record."""
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.float cimport PyFloat_AsDouble
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.math cimport INFINITY as inf
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -17,7 +20,7 @@ from l0rt.runtime.current cimport current_stream
 from l0rt.runtime.devices cimport core_context, device_at
 from l0rt.runtime.eventcache cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
 from l0rt.runtime.interfaces cimport call, get_slots, other, set_slots, slots
-from l0rt.runtime.lane cimport Lane, lane_record, lane_wait
+from l0rt.runtime.lane cimport Lane, lane_open, lane_record, lane_wait, record_untold
 from l0rt.runtime.naming cimport device as device_named, index_of, maker_for
 from l0rt.runtime.records cimport *
 from l0rt.runtime.waits cimport (
@@ -26,10 +29,11 @@ from l0rt.runtime.waits cimport (
     device_fails,
     event_policy,
     host_clock_ns,
+    nap,
     slot_query,
     slot_wait_by,
 )
-from l0rt.runtime.watch cimport EVENT_CREATION, EVENT_DELETION, EVENT_SYNCHRONIZATION, tell, watched
+from l0rt.runtime.watch cimport EVENT_CREATION, EVENT_DELETION, EVENT_RECORD, EVENT_SYNCHRONIZATION, tell, watched
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
@@ -51,6 +55,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
 """
 
     def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
+        if isinstance(device, bool):
+            raise TypeError(f"a bool is no device: Event(enable_timing={device}) says whether the event is timed")
         self.index = -1 if device is None else index_of(device, -1, lazy.device_type)
         if self.index < 0 and is_whole(device):
             raise IndexError(f"The device index is out of range: {device}")
@@ -243,9 +249,15 @@ cdef l0rt_stream* stream_of(Lane lane) except NULL:
 
 cdef uint64_t timeout_ns(timeout) except? 0:
     """Seconds, None for no limit, as nanoseconds."""
+    cdef double seconds
     if timeout is None:
         return UINT64_MAX
-    seconds = float(timeout)
+    if isinstance(timeout, bool):
+        raise TypeError("timeout is None or seconds, not a bool")
+    try:
+        seconds = PyFloat_AsDouble(timeout)     # unlike float(), it reads no text
+    except OverflowError:
+        seconds = inf if timeout > 0 else -inf
     if not seconds >= 0:
         raise ValueError(f"timeout must be None or seconds that are not negative, got {timeout!r}")
     return UINT64_MAX - 1 if seconds >= 1e10 else <uint64_t>(seconds * 1e9)
@@ -282,7 +294,7 @@ cdef int take_pool(Event self, EventPool pool, l0rt_device* device) except -1:
     """Make the pool's one event the Event's own: its slot never goes to a cache."""
     cdef l0rt_slot* slot
     for left in list(_leaving_pools):
-        leave(<l0rt_slot*><size_t>left, True)
+        leave(<l0rt_slot*><size_t>left)
     slot = <l0rt_slot*>calloc(1, sizeof(l0rt_slot))
     if slot == NULL:
         raise MemoryError()
@@ -296,20 +308,48 @@ cdef int take_pool(Event self, EventPool pool, l0rt_device* device) except -1:
     return 0
 
 
+cdef set _recording = set()     # addresses of the interprocess events that some thread records just now
+
+
+cdef int begin_recording(Event self) except -1:
+    """Wait until nobody else records the event and its last record has come to its end; then it is this thread's."""
+    cdef l0rt_slot* slot
+    while True:
+        slot = self.slot
+        if <size_t><void*>self in _recording:
+            with nogil:
+                nap(WAIT_BLOCK, 0, UINT64_MAX)
+            PyErr_CheckSignals()
+        elif slot == NULL or slot_query(slot):
+            _recording.add(<size_t><void*>self)
+            return 0
+        else:
+            with nogil:
+                slot_wait_by(slot, UINT64_MAX, WAIT_ADAPTIVE)
+
+
 cdef int record_shared(Event self, l0rt_stream* stream) except -1:
     """There is one native event, whose handle others have: it is recorded anew only after the last record's end."""
-    cdef l0rt_slot* slot = self.slot
-    if slot == NULL:
-        take_pool(self, EventPool.create(core_context(stream.device.index), 1, False, True), stream.device)
-        slot = self.slot
-    elif (<EventPool><object>self.pool).imported:
+    if self.pool != NULL and (<EventPool><object>self.pool).imported:
         raise RuntimeError("an event of another process is recorded there")
-    else:
-        with nogil:
-            slot_wait_by(slot, UINT64_MAX, WAIT_ADAPTIVE)
-            slot_reset(slot)
     with nogil:
-        lane_record(stream, slot)
+        lane_open(stream)           # first: nothing that could record the event, too, runs between begin and end
+    begin_recording(self)
+    try:
+        if self.slot == NULL:
+            take_pool(self, EventPool.create(core_context(stream.device.index), 1, False, True), stream.device)
+        with nogil:
+            if self.slot.stream != NULL or self.slot.complete:
+                slot_reset(self.slot)
+            record_untold(stream, self.slot)
+    except BaseException:
+        if self.slot != NULL:
+            l0rt_store_int(&self.slot.complete, 1)      # nothing will signal it
+        raise
+    finally:
+        _recording.discard(<size_t><void*>self)
+    if watched:
+        tell(EVENT_RECORD, <uint64_t>self.slot, <uint64_t>stream, 0, 0)
     return 0
 
 
@@ -317,13 +357,13 @@ cdef void give_up(Event self) noexcept:
     """The pool goes once nothing is in flight on its event; until then it is among the leaving."""
     _leaving_pools[<size_t>self.slot] = <object>self.pool
     Py_DECREF(<object>self.pool)
-    leave(self.slot, False)
+    leave(self.slot)
 
 
-cdef void leave(l0rt_slot* slot, bint ask) noexcept:
+cdef void leave(l0rt_slot* slot) noexcept:
     cdef bint over
     with nogil:
-        over = slot.refs == 1 and slot_is_over(slot, ask)
+        over = slot.refs == 1 and slot_is_over(slot, True)
     if over or not table.alive:
         (<EventPool>_leaving_pools.pop(<size_t>slot)).close()
         free(slot.waiters)

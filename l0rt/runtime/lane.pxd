@@ -30,6 +30,7 @@ cdef int lane_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbyte
 cdef int lane_fill(
     l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
 cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
+cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil
 # All of them with one append.

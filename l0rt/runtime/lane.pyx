@@ -211,13 +211,13 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
 
 
 cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
-    record(stream, slot)
+    record_untold(stream, slot)
     if watched:
         tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
     return 0
 
 
-cdef int record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     """Untold: a ticket is nobody's event, and may be taken with an allocator's locks held."""
     cdef ze_result_t r
     lock(stream)
@@ -244,7 +244,7 @@ cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
     unlock(stream, ZE_RESULT_SUCCESS)
     slot = slot_acquire(stream, False)
     try:
-        record(stream, slot)
+        record_untold(stream, slot)
         recorded = True
     finally:
         if not recorded:

@@ -103,10 +103,11 @@ cdef int check_device(l0rt_device* device) except -1 nogil:
 
 cdef void slot_completed(l0rt_slot* slot) noexcept nogil:
     """The slot was seen signalled: so is everything before it on its stream."""
+    if slot.cache == NULL:      # another thread or process may have recorded it anew meanwhile
+        return
     if slot.stream != NULL:
         l0rt_raise64(&slot.stream.done, slot.seq)
-    if slot.stream != NULL or slot.cache != NULL:       # else another process may record it anew at any time
-        l0rt_store_int(&slot.complete, 1)
+    l0rt_store_int(&slot.complete, 1)
 
 
 cdef bint slot_known_complete(l0rt_slot* slot) noexcept nogil:

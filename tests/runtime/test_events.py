@@ -1,16 +1,19 @@
 """Events: recorded anew, waited for, timed, and in the order of torch's errors."""
 
 import copy
+import functools
 import gc
 import pickle
 import threading
 import time
 from collections import deque
+from fractions import Fraction
 
 import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
+from l0rt.runtime import watch
 from l0rt.runtime.event import elapsed_ms
 from l0rt.runtime.eventcache import cache_state
 
@@ -170,10 +173,88 @@ def test_events_are_neither_copied_nor_pickled():
         l0rt.Event(interprocess=True).ipc_handle()
 
 
-@pytest.mark.parametrize("timeout", [-1, float("nan"), -0.001])
+def waits():
+    e, s = l0rt.Event(), acc.Stream()
+    e.record(s)
+    e.synchronize()
+    return [
+        e.synchronize,
+        s.synchronize,
+        acc.synchronize,
+        functools.partial(acc.wait_all, e, s),
+        functools.partial(acc.wait_any, e, s),
+    ]
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("timeout", [-1, float("nan"), -0.001, -float("inf"), -(10**400), np.float64(-1)])
 def test_a_timeout_is_not_negative(timeout):
-    with pytest.raises(ValueError, match="timeout must be None or seconds"):
-        l0rt.Event().synchronize(timeout=timeout)
+    for wait in waits():
+        with pytest.raises(ValueError, match="timeout must be None or seconds"):
+            wait(timeout=timeout)
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("timeout", ["1", b"1", bytearray(b"1"), True, False, 1j, [1], object(), np.zeros(2)])
+def test_a_timeout_is_a_number(timeout):
+    for wait in waits():
+        with pytest.raises(TypeError):
+            wait(timeout=timeout)
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("timeout", [10**400, float("inf"), 1e300, 2**64, np.float32(5), np.int8(5), Fraction(7, 2)])
+def test_a_timeout_may_be_huge_and_of_any_kind_of_number(timeout):
+    for wait in waits():
+        assert wait(timeout=timeout) in (True, 0)
+
+
+def test_a_bool_is_no_device():
+    """The first argument of other frameworks' events may be enable_timing."""
+    for wrong in (True, False):
+        with pytest.raises(TypeError, match="a bool is no device: Event\\(enable_timing="):
+            l0rt.Event(wrong)
+
+
+@pytest.mark.checks_data
+def test_one_interprocess_event_is_recorded_by_many_threads(hasty):
+    """There is one native event in one pool of its own, whoever records it; each record waits for the one before."""
+    for _ in range(20):
+        shared, gate = l0rt.Event(interprocess=True), threading.Barrier(4)
+
+        def record(shared=shared, gate=gate):
+            stream = acc.Stream()
+            gate.wait()
+            for _ in range(5):
+                shared.record(stream)
+                shared.query()
+                shared.synchronize()
+
+        threads = [threading.Thread(target=record) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert shared.query()
+        assert len(shared.ipc_handle()) == 64
+
+
+@pytest.mark.checks_data
+def test_an_interprocess_event_is_recorded_from_a_callback_of_its_own_record():
+    shared, stream, told = l0rt.Event(interprocess=True), acc.Stream(), []
+
+    def again(*_):
+        if len(told) < 3:
+            told.append(1)
+            shared.record(stream)
+
+    watch.add("event_record", again)
+    try:
+        shared.record(stream)
+    finally:
+        watch.remove("event_record", again)
+    shared.synchronize()
+    assert len(told) == 3
 
 
 def test_wrong_streams_are_refused():
