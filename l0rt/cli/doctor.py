@@ -31,18 +31,13 @@ FALLBACKS = {
     "relaxed": "one allocation is no larger than the driver's plain limit",
     "free_ext": "memory is freed once nothing uses it",
     "usable_mem": "free memory comes from other sources, or from l0rt's own accounting",
-    "global_ts": "device and host clocks are read one after the other",
+    "global_ts": "Event.host_time raises UnsupportedError",
     "device_status": "a lost device shows only when a call fails",
     "init_drivers": "initialised by zeInit",
     "vmm": "memory comes in segments of the size of the request",
     "cb_events": "events come from pools",
-    "memmap": "existing host memory is copied through pinned memory",
-    "default_ctx": "a context of l0rt's own",
-    "sync_mode": "a wait spins first, then sleeps",
-    "copy_offload": "copies run on the stream's own queue",
-    "host_func": "no host functions in streams",
-    "graph": "no recorded graphs",
-    "pidfd_ipc": "memory is shared between processes by file descriptor",
+    "cb_pool": "events are reset before they are recorded anew",
+    "memmap": "l0rt.memory.register raises UnsupportedError; copies of such memory go through pinned memory",
 }
 
 
@@ -261,5 +256,6 @@ def device_facts(device, found):
         ("  clock", f"{device['timestamp_bits']} bits (kernels: {device['kernel_timestamp_bits']}), "
          f"{device['timer_hz']:,} Hz"),
         ("  can", ", ".join(name for name in capabilities if name not in lacking) or "-"),
-        *(("  lacks", f"{name}: {FALLBACKS.get(name, 'done without')}") for name in lacking),
+        *(("  lacks", f"{name}: {FALLBACKS[name]}") for name in lacking),
+        ("  not used", ", ".join(name for name in config.CAPABILITIES if name not in capabilities)),
     ]  # fmt: skip

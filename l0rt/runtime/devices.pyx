@@ -1,9 +1,6 @@
 """Devices: opened once, in a stable order, and kept as plain records."""
 
 import os
-from _signal import SIGKILL
-from select import select
-import sys
 import warnings
 
 from libc.stdint cimport int64_t, uint32_t
@@ -23,6 +20,7 @@ from l0rt.errors import DriverNotFoundError, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
 from l0rt.ze import loader
 from l0rt.ze import table as ze_table
+from l0rt.ze.count import count_without_opening
 
 cdef l0rt_device* _records = NULL
 cdef int _count = 0
@@ -190,67 +188,6 @@ cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int 
     stream.priority = priority
     stream.in_order = device.caps.inorder
     pthread_mutex_init(&stream.lock, NULL)
-
-
-# Level Zero cannot be asked for a count without initialising it, which a forked child would not survive: another
-# process asks. It uses nothing of l0rt, so that it starts quickly.
-_COUNT = """
-import ctypes, sys
-ze = ctypes.CDLL(sys.argv[1])
-u32, p = ctypes.c_uint32, ctypes.c_void_p
-total = 0
-if ze.zeInit(1) == 0:
-    n = u32(0); ze.zeDriverGet(ctypes.byref(n), None)
-    drivers = (p * n.value)(); ze.zeDriverGet(ctypes.byref(n), drivers)
-    for driver in drivers:
-        m = u32(0); ze.zeDeviceGet(p(driver), ctypes.byref(m), None)
-        devices = (p * m.value)(); ze.zeDeviceGet(p(driver), ctypes.byref(m), devices)
-        for device in devices:
-            properties = ctypes.create_string_buffer(1024); properties[0:4] = (3).to_bytes(4, "little")
-            ze.zeDeviceGetProperties(p(device), properties)
-            total += int.from_bytes(properties[16:20], "little") == 1
-print(total, flush=True)
-"""
-_counted = {}
-
-
-def count_without_opening(driver):
-    """Return how many GPUs the driver ``gpu``, ``cpu`` or a path would give, leaving this process free to fork."""
-    name = loader.library_name(driver)
-    if name not in _counted:
-        try:
-            _counted[name] = int(_ask([sys.executable, "-I", "-S", "-c", _COUNT, name]).split()[-1])
-        except (OSError, ValueError, IndexError):
-            _counted[name] = 0
-    return _counted[name]
-
-
-def _ask(command, patience=60):
-    """Return what a child process prints, nothing if it takes more than ``patience`` seconds.
-
-    Not by `subprocess`, whose import costs more than that of all of l0rt's device floor.
-    """
-    readable, writable = os.pipe()
-    nowhere = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 2)]
-    try:
-        child = os.posix_spawn(command[0], command, os.environ,
-                               file_actions=[*nowhere, (os.POSIX_SPAWN_DUP2, writable, 1)])
-    except OSError:
-        os.close(readable)
-        raise
-    finally:
-        os.close(writable)
-    with open(readable, "rb") as answer:
-        if select([answer], [], [], patience)[0]:
-            text = answer.read()
-        else:
-            os.kill(child, SIGKILL)
-            text = b""
-    try:
-        os.waitpid(child, 0)
-    except ChildProcessError:   # somebody else reaps every child of this process
-        return text
-    return text
 
 
 # Who sets one of these too late would wonder why nothing happens.

@@ -7,6 +7,8 @@ import subprocess
 
 import l0rt as package
 import pytest
+from l0rt import config
+from l0rt.cli.doctor import FALLBACKS
 from l0rt.ze import loader
 
 from helpers.cli import l0rt
@@ -109,6 +111,46 @@ def test_fallbacks_are_named():
     assert result.returncode == 0, result
     assert re.search(r"^  lacks +inorder: barriers keep the order of each stream$", result.stdout, re.MULTILINE)
     assert re.search(r"^  lacks +list_sync: ", result.stdout, re.MULTILINE)
+
+
+def test_every_capability_is_in_one_list():
+    """In `can`, in a line of `lacks`, or in `not used`; a long line goes on below its label."""
+    lists, label = {}, None
+    some = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "L0RT_DISABLE": "inorder,global_ts,memmap"}
+    for line in l0rt("doctor", env=some).stdout.splitlines():
+        if found := re.match(r"^ {2}(can|lacks|not used) +(.*)", line):
+            label, text = found.groups()
+        elif label and line.startswith(" " * 11):
+            text = line.strip()
+        else:
+            label = None
+            continue
+        names = re.findall(r"^(\w+):", text) if label == "lacks" else re.findall(r"\w+", text)
+        lists.setdefault(label, []).extend(names)
+    assert set(lists) == {"can", "lacks", "not used"}
+    assert sorted(lists["can"] + lists["lacks"] + lists["not used"]) == sorted(config.CAPABILITIES)
+
+
+def test_each_capability_of_the_record_has_a_fallback():
+    code = "from l0rt.runtime import devices; devices.lazy.init(); print(*devices.capabilities(0))"
+    assert sorted(run_python(code, {"L0RT_DRIVER": "cpu"}).stdout.split()) == sorted(FALLBACKS)
+
+
+def test_a_fallback_that_raises_is_said_to_raise():
+    code = """
+import l0rt, l0rt.accelerator as acc
+e = l0rt.Event(enable_timing=True)
+e.record()
+e.synchronize()
+for use in (e.host_time, lambda: l0rt.memory.register(bytearray(1 << 16))):
+    try:
+        use()
+    except l0rt.UnsupportedError:
+        print("raised")
+"""
+    environment = {"L0RT_DRIVER": "cpu", "L0RT_DISABLE": "global_ts,memmap"}
+    assert run_python(code, environment).stdout == "raised\nraised\n"
+    assert [name for name, text in FALLBACKS.items() if "raises" in text] == ["global_ts", "memmap"]
 
 
 def test_a_bad_setting_is_a_finding():
