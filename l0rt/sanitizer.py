@@ -10,6 +10,7 @@ What is seen: copies and fills, Buffers, views of host and shared memory at the 
 """
 
 import bisect
+import os
 import sys
 import threading
 import traceback
@@ -206,6 +207,15 @@ def _locked(handler):
             handler(*values)
 
     return call
+
+
+def _after_fork():
+    """Another thread of the parent may have held the lock, and never gives it back here."""
+    if _sanitizer is not None:
+        _sanitizer.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def host_access(buffer, writes=True):

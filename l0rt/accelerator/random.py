@@ -92,9 +92,10 @@ def fork_rng(devices=None, enabled=True):
     if devices is not None and (isinstance(devices, str) or not hasattr(devices, "__iter__")):
         raise TypeError(f"fork_rng() takes a list of devices or None for all, got {devices!r}")
     chosen = range(_device_count()) if devices is None else list(devices)
-    states = [(device, get_rng_state(device)) for device in chosen]
+    generators = [default_generator(device) for device in chosen]
+    states = [generator.get_state() for generator in generators]
     try:
         yield
-    finally:
-        for device, state in states:
-            set_rng_state(state, device)
+    finally:  # by the generators: in a child that was forked meanwhile there are no devices
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)

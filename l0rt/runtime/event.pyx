@@ -30,6 +30,7 @@ from l0rt.runtime.waits cimport (
     event_policy,
     host_clock_ns,
     nap,
+    refuse,
     slot_query,
     slot_wait_by,
 )
@@ -133,6 +134,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         if self.slot == NULL or not self.query():
             raise RuntimeError("the event must be recorded and completed")
         device = self.slot.device
+        if not table.alive or device.lost:
+            refuse(device)
         if not device.caps.global_ts:
             raise UnsupportedError("this driver does not tell both clocks")
         with nogil:

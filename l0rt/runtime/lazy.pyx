@@ -47,7 +47,7 @@ cdef void _in_child() noexcept nogil:
     """The driver's handles and threads stayed in the parent: nothing may call it again here."""
     global _forked
     _forked = True
-    table.alive = 0
+    table.leave_driver()
     for i in range(_forgetter_count):
         _forgetters[i]()
 

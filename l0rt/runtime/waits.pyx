@@ -75,7 +75,7 @@ cdef void stay_if_left() noexcept nogil:
 
     There is nobody to tell anything any more: to take the GIL then crashes. The process ends around this thread.
     """
-    while not table.alive:
+    while not table.alive and not table.forked:
         nap(WAIT_BLOCK, UINT64_MAX, UINT64_MAX)
 
 

@@ -76,7 +76,14 @@ def _exchange_device(device):
     return _guard.exchange_device_index(index) if index >= 0 else -1
 
 
-_maybe_exchange_device = _exchange_device
+def _maybe_exchange_device(device):
+    """Bring the device with this index back; return the previous index. Negative: no change, -1.
+
+    That cannot fail: a child that was forked meanwhile has no devices, and nothing to bring back.
+    """
+    if _devices.lazy.opened and not _devices.lazy.initialized:
+        return -1
+    return _exchange_device(device)
 
 
 class device(_guard.xpu_device_index):

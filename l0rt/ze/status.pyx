@@ -4,7 +4,7 @@ import sys
 import warnings
 
 from libc.stdlib cimport free, malloc
-from l0rt.ze cimport api
+from l0rt.ze cimport api, table
 from l0rt.ze.api cimport ze_driver_handle_t, ze_result_t
 from l0rt.ze.table cimport ze
 
@@ -68,6 +68,9 @@ NAMES = {
     api.ZE_RESULT_ERROR_UNKNOWN: "ERROR_UNKNOWN",
 }
 
+FORKED = ("Cannot re-initialize XPU in forked subprocess. To use XPU with multiprocessing, "
+          "you must use the 'spawn' start method")
+
 cdef ze_driver_handle_t _describing = NULL
 
 
@@ -84,6 +87,8 @@ def name_of(code):
 
 def error_of(code, doing=""):
     """Return the exception that stands for the result ``code``; ``doing`` says what failed."""
+    if table.forked:
+        return RuntimeError(FORKED)
     name = name_of(code)
     text = f"{doing}: " if doing else ""
     text += f"Level Zero answered {name} ({code:#x})"

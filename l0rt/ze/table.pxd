@@ -5,3 +5,8 @@ cdef l0rt_ze_table* ze
 
 # 0 before the library is loaded, after the exit hook, and in a forked child: destructors then leave handles alone.
 cdef int alive
+
+# 1 in a child forked from a process that had loaded the library.
+cdef int forked
+
+cdef void leave_driver() noexcept nogil

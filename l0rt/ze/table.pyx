@@ -1,6 +1,6 @@
 """The function table: Level Zero's entry points, resolved once for the process."""
 
-from l0rt.ze.api cimport l0rt_ze_table
+from l0rt.ze.api cimport l0rt_ze_table, ze_result_t
 
 cdef extern from *:
     """
@@ -10,6 +10,7 @@ cdef extern from *:
     #define L0RT_OPTIONAL(since, name, args) {#name, #since, 0, offsetof(l0rt_ze_table, name)},
     static const l0rt_ze_entry l0rt_ze_entries[] = {L0RT_ZE_FUNCTIONS(L0RT_REQUIRED, L0RT_OPTIONAL)};
     #define L0RT_ZE_ENTRIES ((int)(sizeof(l0rt_ze_entries) / sizeof(l0rt_ze_entries[0])))
+    static ze_result_t l0rt_ze_forked(void) { return ZE_RESULT_ERROR_UNINITIALIZED; }
     """
     ctypedef struct l0rt_ze_entry:
         const char* name
@@ -18,10 +19,25 @@ cdef extern from *:
         size_t offset
     const l0rt_ze_entry l0rt_ze_entries[]
     int L0RT_ZE_ENTRIES
+    ze_result_t l0rt_ze_forked() noexcept nogil
 
 cdef l0rt_ze_table _table
 ze = &_table
 alive = 0
+forked = 0
+
+
+cdef void leave_driver() noexcept nogil:
+    """In a forked child: what still calls the driver is answered here, for its threads and locks are the parent's."""
+    global alive, forked
+    cdef void** pointer
+    cdef int i
+    alive = 0
+    forked = 1
+    for i in range(L0RT_ZE_ENTRIES):
+        pointer = <void**>(<char*>ze + l0rt_ze_entries[i].offset)
+        if pointer[0] != NULL:
+            pointer[0] = <void*>l0rt_ze_forked
 
 
 def entry_points():
