@@ -33,6 +33,7 @@ cdef enum:
 
 cdef int _size = 0  # read with the first hand-out
 cdef dict _owners = {}  # of adopted lists: kept alive as long as the stream is
+cdef dict _returned = {}    # (device, priority, ordinal) -> addresses of the leased streams that nobody holds
 
 
 cdef int read_size() except -1:
@@ -118,18 +119,18 @@ cdef l0rt_stream* add_other(l0rt_device* device, int priority, bint copies, int 
 cdef l0rt_stream* lease_stream(l0rt_device* device, int priority, bint copies) except NULL:
     cdef bint on_copy_engine = copies and device.info.copy_ordinal >= 0
     cdef int ordinal = device.info.copy_ordinal if on_copy_engine else device.info.compute_ordinal
-    cdef l0rt_stream* stream = device.others
-    while stream != NULL:
-        if (stream.kind == STREAM_LEASED and not stream.live and stream.priority == priority
-                and stream.ordinal == ordinal):
-            stream.live = 1
-            return stream
-        stream = stream.next
-    return add_other(device, priority, on_copy_engine, STREAM_LEASED)
+    cdef l0rt_stream* stream
+    cdef list returned = _returned.get((device.index, priority, ordinal))
+    if not returned:
+        return add_other(device, priority, on_copy_engine, STREAM_LEASED)
+    stream = <l0rt_stream*><size_t>returned.pop()
+    stream.live = 1
+    return stream
 
 
 cdef void return_stream(l0rt_stream* stream) noexcept:
     stream.live = 0
+    _returned.setdefault((stream.device.index, stream.priority, stream.ordinal), []).append(<size_t>stream)
 
 
 cdef l0rt_stream* find_list(l0rt_device* device, ze_command_list_handle_t list) noexcept:
