@@ -12,6 +12,8 @@ from libc.string cimport strchr
 
 import ctypes
 
+import numpy as np
+
 cdef enum:
     DEEPEST = 32                    # structures within structures
 
@@ -29,8 +31,7 @@ cdef int get_view(what, Py_buffer* view, int flags, str where) except -1:
     try:
         PyObject_GetBuffer(what, view, flags | PyBUF_FORMAT)
     except (ValueError, BufferError):
-        # NumPy names no format for some dtypes, times and those of other packages: then the dtype says what it holds
-        if getattr(getattr(what, "dtype", None), "hasobject", True) is not False:
+        if not is_plain_array(what):
             raise
         PyObject_GetBuffer(what, view, flags)
         return 0
@@ -53,6 +54,13 @@ cdef bytes bytes_of(what, str where):
         return PyBytes_FromStringAndSize(<const char*>view.buf, view.len)
     finally:
         PyBuffer_Release(&view)
+
+
+cdef bint is_plain_array(what) except -1:
+    """Whether NumPy says so where it names no format: that of times, and of other packages' numbers."""
+    if isinstance(what, np.ndarray):
+        return not np.ndarray.dtype.__get__(what).hasobject     # not what a subclass calls its dtype
+    return isinstance(what, np.generic) and not np.generic.dtype.__get__(what).hasobject
 
 
 cdef bint is_plain_object(what) except -1:
