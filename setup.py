@@ -18,8 +18,8 @@ runtime.blockmap runtime.accounts runtime.shares runtime.blocks runtime.census r
  runtime.snapshot runtime.pending runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
  runtime.arenas runtime.bound runtime.growth runtime.sleep runtime.heap runtime.allocator
 runtime.plainmemory
-runtime.arguments runtime.views runtime.shared runtime.lazy runtime.watch runtime.devices runtime.interfaces
- runtime.waits runtime.naming
+runtime.arguments runtime.interrupts runtime.views runtime.shared runtime.lazy runtime.watch runtime.devices
+ runtime.interfaces runtime.waits runtime.naming
 runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
 runtime.current runtime.event runtime.device_memory runtime.routes
 runtime.plugged runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator

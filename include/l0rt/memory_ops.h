@@ -5,8 +5,9 @@
  * object: `stream` and `ticket` are opaque words that it only hands back.
  *
  * Every function may be called from any thread, several at once, never with the GIL held and never under a spin lock,
- * so it may block. None may call back into the allocator of the same heap. Each returns 0 or a positive code of the
- * backend's own, which reaches the caller unchanged.
+ * so it may block; only wait() should block for long, and it is called with no lock held at all. None but wait() may
+ * call back into the allocator of the same heap. Each returns 0 or a positive code of the backend's own, which reaches
+ * the caller unchanged.
  */
 #ifndef L0RT_MEMORY_OPS_H
 #define L0RT_MEMORY_OPS_H
@@ -26,7 +27,8 @@ typedef struct l0rt_memory_ops {
   /* 0: that work is complete; 1: not yet. Anything else counts as not yet, since memory must not be reused while a
    * device may write to it: a backend that knows that its device is gone answers 0. */
   int (*query)(void *self, void *ticket);
-  /* Return when that work is complete. A failure leaves the ticket as it was. */
+  /* Return when that work is complete; several threads may wait for one ticket. A failure leaves the ticket as it was,
+   * and the allocator goes on without; after L0RT_INTERRUPTED it gives up what it was doing and returns that. */
   int (*wait)(void *self, void *ticket);
   /* The ticket will not be used again. */
   void (*drop)(void *self, void *ticket);
@@ -58,7 +60,8 @@ enum {
   L0RT_INVALID_SIZE = -6,    /* 0 bytes */
   L0RT_SOURCE_FAILED = -7,   /* what a pool's memory comes from failed, and knows why */
   L0RT_ASLEEP = -8,          /* the pool gives no memory until it wakes */
-  L0RT_OWNED = -9            /* an object, or another allocator, owns the allocation and frees it */
+  L0RT_OWNED = -9,           /* an object, or another allocator, owns the allocation and frees it */
+  L0RT_INTERRUPTED = -10     /* a wait ended early: what a signal handler raised is the caller's to raise; a free is done */
 };
 
 #endif

@@ -30,6 +30,7 @@ from l0rt.runtime.heap cimport (
     heap_tune,
     pointer_free,
 )
+from l0rt.runtime.interrupts cimport interrupt_raise
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.shares cimport owner_drop, owner_leave
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
@@ -39,6 +40,7 @@ from l0rt.runtime.structs cimport (
     L0RT_ASLEEP,
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
+    L0RT_INTERRUPTED,
     L0RT_INVALID_POINTER,
     L0RT_INVALID_SIZE,
     L0RT_NO_HOST_MEMORY,
@@ -203,11 +205,14 @@ cdef class Allocator:
         """Give all cached memory back, or a pool's, or a stream's, waiting for work that may still use it."""
         cdef l0rt_owner* owner = NULL if pool is None else &pool.owner[0]
         cdef void* order = NULL if stream is None else <void*><uintptr_t>stream
+        cdef int status
         with nogil:
             if owner == NULL and order == NULL:
-                heap_empty_cache(self.heap)
+                status = heap_empty_cache(self.heap)
             else:
-                heap_trim(self.heap, order, owner)
+                status = heap_trim(self.heap, order, owner)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, 0)
 
     def sleep(self, Pool pool not None):
         """Give the memory of a pool back and keep its addresses; what was written is lost. Ranges only."""
@@ -234,7 +239,8 @@ cdef class Allocator:
         cdef l0rt_tuning tuning
         tuning_of(conf, 1 if uncached else 0, &tuning)
         tuning.cached_most = 0 if cached_most is None else max(1, cached_most)
-        heap_tune(self.heap, &tuning)
+        with nogil:
+            heap_tune(self.heap, &tuning)
 
     def stats(self):
         """All statistics in one dictionary, under torch's names."""
@@ -354,6 +360,8 @@ cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
         raise MemoryError("no host memory for the allocator's own records")
     if status == L0RT_CLOSED:
         raise L0Error("the allocator is closed")
+    if status == L0RT_INTERRUPTED:
+        interrupt_raise()
     raise L0Error(f"the memory's operations answered {status}", ("BACKEND", status))
 
 

@@ -51,6 +51,11 @@ ctypedef void* (*l0rt_serve_rest)(void* who, size_t nbytes, bint locked) noexcep
 ctypedef int (*l0rt_return_rest)(l0rt_block* block, bint locked) noexcept nogil
 
 
+cdef inline bint is_uncached(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:
+    """Does an allocation of this size get a segment of its own?"""
+    return unlikely(tuning.sole_from != 0 and nbytes >= tuning.sole_from)
+
+
 cdef inline uint64_t size_round(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:
     """What is taken for a request, a multiple of 512 bytes."""
     if unlikely(tuning.rounds):

@@ -70,7 +70,8 @@ cdef inline l0rt_block* try_take(l0rt_arena* arena, size_t nbytes, bint locked, 
     cdef l0rt_block* block = NULL
     if not locked and (nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock)):
         return NULL
-    arena_take(arena, size_round(arena.tuning, nbytes), nbytes, False, &block)
+    if not is_uncached(arena.tuning, nbytes):
+        arena_take(arena, size_round(arena.tuning, nbytes), nbytes, False, &block)
     if raw != 0 and block != NULL:
         block.state |= raw
     spin_unlock(&arena.lock)

@@ -8,7 +8,7 @@ cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream, l0rt_owner* owne
 cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil
 cdef void heap_reclaim(l0rt_heap* heap) noexcept nogil
 # The growth mutex is held, but for the calls of a source.
-cdef void arenas_reclaim(l0rt_heap* heap, bint wait) noexcept nogil
+cdef void arenas_reclaim(l0rt_heap* heap) noexcept nogil
 cdef void arenas_destroy(l0rt_heap* heap) noexcept nogil
 
 

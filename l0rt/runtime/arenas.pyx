@@ -172,13 +172,13 @@ cdef void arena_end(l0rt_heap* heap, l0rt_arena** link) noexcept nogil:
     heap.spare_arenas = arena
 
 
-cdef bint give_back(l0rt_heap* heap, l0rt_arena* arena, bint wait) noexcept nogil:
+cdef bint give_back(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """Give back what no work uses; True: there is more that only work uses. From now on nothing is cached here."""
     if spin_lock(&arena.lock):
         arena_unstack(arena)
         arena_resize(arena, 0)
         spin_unlock(&arena.lock)
-    segments_settle(heap, arena, wait)
+    segments_settle(heap, arena)
     segments_release(heap, arena, UINT64_MAX, False)
     ranges_release(heap, arena, UINT64_MAX)
     ranges_trim(heap, arena)
@@ -188,7 +188,7 @@ cdef bint give_back(l0rt_heap* heap, l0rt_arena* arena, bint wait) noexcept nogi
     return arena.ticket != NULL
 
 
-cdef bint share_empty(l0rt_heap* heap, l0rt_share* share, bint wait) noexcept nogil:
+cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     """The same for all arenas of a share, which ends when none is left."""
     cdef l0rt_arena* arena = share.arenas
     cdef l0rt_arena** link
@@ -196,7 +196,7 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share, bint wait) noexcept no
     if load_int(&share.owner.users) != 0:
         return True
     while arena != NULL:
-        more = give_back(heap, arena, wait) or more
+        more = give_back(heap, arena) or more
         arena = arena.next_of_share
     mutex_lock(&heap.census)
     link = &share.arenas
@@ -214,7 +214,7 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share, bint wait) noexcept no
     return False
 
 
-cdef void arenas_reclaim(l0rt_heap* heap, bint wait) noexcept nogil:
+cdef void arenas_reclaim(l0rt_heap* heap) noexcept nogil:
     """Give back what pools have that are gone, as far as no work uses it. The growth mutex is held."""
     cdef l0rt_share* share
     cdef l0rt_share* next
@@ -224,7 +224,7 @@ cdef void arenas_reclaim(l0rt_heap* heap, bint wait) noexcept nogil:
     share = shares_gone(heap)
     while share != NULL:
         next = share.next_gone
-        if share_empty(heap, share, wait):
+        if share_empty(heap, share):
             share_looked_at(share, True)
         share = next
 
@@ -232,7 +232,7 @@ cdef void arenas_reclaim(l0rt_heap* heap, bint wait) noexcept nogil:
 cdef void heap_reclaim(l0rt_heap* heap) noexcept nogil:
     """The same for who holds nothing, and doesn't wait for who grows just now, which may be this very thread."""
     if load_int(&heap.has_gone) != 0 and load_int(&heap.closed) == 0 and mutex_trylock(&heap.growth) == 0:
-        arenas_reclaim(heap, False)
+        arenas_reclaim(heap)
         mutex_unlock(&heap.growth)
 
 

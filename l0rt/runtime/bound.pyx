@@ -21,11 +21,11 @@ cdef void bound_keep(l0rt_heap* heap) noexcept nogil:
     if not heap_is_over(heap, 0) or load_int(&heap.closed) != 0 or mutex_trylock(&heap.growth) != 0:
         return
     heap.asker = NULL
-    segments_settle(heap, NULL, False)
+    segments_settle(heap, NULL)
     release(heap)
     if heap_is_over(heap, 0):
         close_stacks(heap)
-        segments_settle(heap, NULL, False)
+        segments_settle(heap, NULL)
         release(heap)
     mutex_unlock(&heap.growth)
 

@@ -7,7 +7,7 @@ from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_owner
 
 cdef l0rt_heap* device_heap(l0rt_device* device) except NULL nogil
 cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil
-cdef void trim(int index, l0rt_stream* stream, l0rt_owner* owner) noexcept nogil
+cdef int trim(int index, l0rt_stream* stream, l0rt_owner* owner) except -1 nogil
 # Everything that a cached block cannot answer; never with the GIL held. `nbytes` is not 0.
 cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil
 cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL

@@ -26,6 +26,7 @@ from l0rt.runtime.heap cimport (
     heap_trim,
     heap_tune,
 )
+from l0rt.runtime.interrupts cimport interrupt_raise
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.plugged cimport current_source, raise_failure
@@ -230,6 +231,8 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
             raise InvalidArgumentError("an allocation has at least one byte")
         if status == L0RT_SOURCE_FAILED:
             raise_failure()
+        if status == L0RT_INTERRUPTED:
+            interrupt_raise()
         if status == L0RT_CLOSED:
             lazy.init()
             raise RuntimeError("l0rt was shut down")
@@ -384,16 +387,16 @@ def get_limit(device=None):
     return None if limit == UINT64_MAX else limit
 
 
-cdef void trim(int index, l0rt_stream* stream, l0rt_owner* owner) noexcept nogil:
+cdef int trim(int index, l0rt_stream* stream, l0rt_owner* owner) except -1 nogil:
     cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
-    if heap != NULL:
-        heap_trim(heap, stream, owner)
+    cdef int status = heap_trim(heap, stream, owner) if heap != NULL else L0RT_OK
+    return 0 if status == L0RT_OK else raise_status(status, NULL)
 
 
 def empty_cache(device=None):
     """Give memory that no allocation uses back to the driver, of one device or on every device."""
     cdef l0rt_heap* heap
-    cdef int i, only = -1
+    cdef int i, status, only = -1
     if device is not None:
         only = index_of(device, current_device(), lazy.device_type)
         device_at(only)
@@ -403,7 +406,9 @@ def empty_cache(device=None):
         heap = <l0rt_heap*>device_record(i).heap
         if heap != NULL:
             with nogil:
-                heap_empty_cache(heap)
+                status = heap_empty_cache(heap)
+            if status != L0RT_OK:
+                raise_status(status, NULL)
 
 
 cdef void _forget() noexcept nogil:

@@ -3,7 +3,6 @@
 The ``self`` of every operation is an l0rt_device, a ticket is a slot of the event cache.
 """
 
-from libc.stdint cimport UINT64_MAX
 from libc.string cimport memset
 
 from cpython.exc cimport PyErr_Clear
@@ -18,11 +17,12 @@ from l0rt.core.virtualmem cimport (
 )
 from l0rt.runtime.eventcache cimport slot_release
 from l0rt.runtime.heap cimport block_free, heap_close
+from l0rt.runtime.interrupts cimport interrupt_defer
 from l0rt.runtime.lane cimport lane_ticket, wait_untold
 from l0rt.runtime.ranges cimport range_close
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport *
-from l0rt.runtime.waits cimport slot_poll, slot_wait
+from l0rt.runtime.waits cimport slot_poll, slot_rest
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
@@ -114,16 +114,24 @@ cdef int op_query(void* self, void* ticket) noexcept nogil:
 cdef int op_wait(void* self, void* ticket) noexcept nogil:
     if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
         return 0
-    if (<int (*)(l0rt_slot*, uint64_t) noexcept nogil>slot_wait)(<l0rt_slot*>ticket, UINT64_MAX) < 0:
-        return forget_error()
-    return 0
+    return slot_rest(<l0rt_slot*>ticket)
+
+
+cdef bint may_order(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
+    """Is it known that the stream's list can wait for the slot's event? If it cannot, the host would have to wait."""
+    if slot.device == stream.device:
+        return True
+    return slot.device.context == stream.device.context and (
+        slot.cache == NULL or slot.cache.kind != SLOT_COUNTER or stream.device.peers[slot.device.index] > 0)
 
 
 cdef int op_order(void* self, void* stream, void* ticket) noexcept nogil:
     cdef l0rt_stream* on = <l0rt_stream*>stream
     cdef l0rt_slot* slot = <l0rt_slot*>ticket
-    if not table.alive:
+    if not table.alive or on.device.lost:
         return ZE_RESULT_ERROR_DEVICE_LOST
+    if not may_order(on, slot):
+        return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
     if (<int (*)(l0rt_stream*, unsigned int, l0rt_slot**) noexcept nogil>wait_untold)(on, 1, &slot) < 0:
         return forget_error()
     return 0
@@ -164,6 +172,8 @@ cdef void block_let_go(l0rt_block* block) noexcept nogil:
     cdef int status = block_free(block)
     if status > 0:
         DROP(<ze_result_t>status, b"the mark behind the last use of an allocation")
+    elif status == L0RT_INTERRUPTED:
+        interrupt_defer()
     elif status == L0RT_NO_HOST_MEMORY:
         warn_of_no_memory()
 

@@ -1,19 +1,28 @@
-"""Growing: what is tried, in which order, when nothing that is cached fits. The growth mutex is held throughout."""
+"""Growing: what is tried, in which order, when nothing that is cached fits. The growth mutex is held, but not while
+anybody waits: a signal handler runs then, and what it calls may want the mutex."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.arena cimport MISS, arena_unstack
 from l0rt.runtime.arenas cimport arenas_reclaim, heap_arena
-from l0rt.runtime.atomics cimport load, load_int, spin_lock, spin_unlock
+from l0rt.runtime.atomics cimport load, load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock
 from l0rt.runtime.accounts cimport account_take
 from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock, heap_room, owner_room
 from l0rt.runtime.handover cimport code_when_closed, lent, merged, recovered, returned, take
 from l0rt.runtime.pending cimport pending_poll, pending_wait
 from l0rt.runtime.ranges cimport range_grow, ranges_release
-from l0rt.runtime.segments cimport padding_of, segment_new, segments_release, segments_settle, source_of
+from l0rt.runtime.segments cimport (
+    padding_of,
+    segment_new,
+    segments_release,
+    segments_settle,
+    segments_wait,
+    source_of,
+)
 from l0rt.runtime.shares cimport owner_hold_alive, owner_release
 from l0rt.runtime.structs cimport (
     L0RT_ASLEEP,
+    L0RT_INTERRUPTED,
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
@@ -35,7 +44,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     cdef int status
     if load_int(&heap.closed) != 0:
         return code_when_closed(arena)
-    arenas_reclaim(heap, False)
+    arenas_reclaim(heap)
     if arena.owner != NULL and arena.owner.is_asleep:   # it may have gone to sleep while this waited for the mutex
         return L0RT_ASLEEP
     status = merged(arena, size, nbytes, out)
@@ -57,7 +66,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     heap.growths += 1
     heap.asker = arena
     collect_garbage(heap, wanted)
-    segments_settle(heap, arena, False)
+    segments_settle(heap, arena)
     if (not heap.has_ranges or source_of(arena) != NULL) and not heap.tuning.torch_segments:
         # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
         segments_release(heap, arena, wanted, False)
@@ -91,30 +100,44 @@ cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
     cdef uint64_t reserved = heap.reserved
     if heap.tuning.gc_threshold > 0 and heap.limit != UINT64_MAX and <double>(reserved + wanted) > most:
         unstack_all(heap)
-        segments_settle(heap, NULL, False)
+        segments_settle(heap, NULL)
         segments_release(heap, NULL, reserved + wanted - <uint64_t>most, True)
 
 
-cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """An allocation with a segment of its own. The growth mutex is held."""
+cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil:
+    """An allocation with a segment of its own. No lock is held."""
     cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
+    cdef int status
+    mutex_lock(&heap.growth)
+    heap.asker = arena
+    if pending_poll(heap) != 0:             # what other streams used, and use no more
+        unstack_all(heap)
+        segments_settle(heap, arena)
+        segments_release(heap, arena, UINT64_MAX, False)
+    status = sole_new(heap, arena, size, nbytes, out)
+    by_limit[0] = heap.by_limit
+    mutex_unlock(&heap.growth)
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
+    census_count(heap, &heap.stats.num_alloc_retries)
+    if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
+    mutex_lock(&heap.growth)
+    heap.asker = arena
+    segments_settle(heap, NULL)
+    make_room(heap, arena, size, True)
+    status = sole_new(heap, arena, size, nbytes, out)
+    by_limit[0] = heap.by_limit
+    mutex_unlock(&heap.growth)
+    return status
+
+
+cdef int sole_new(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     cdef l0rt_block* block
     cdef int status
     if arena.owner != NULL and arena.owner.is_asleep:
         return L0RT_ASLEEP
-    heap.asker = arena
-    if pending_poll(heap) != 0:             # what other streams used, and use no more
-        unstack_all(heap)
-        segments_settle(heap, arena, False)
-        segments_release(heap, arena, UINT64_MAX, False)
     status = segment_new(heap, arena, LARGE, size, &block)
-    if status == L0RT_OUT_OF_MEMORY:
-        census_count(heap, &heap.stats.num_alloc_retries)
-        pending_wait(heap)
-        unstack_all(heap)
-        segments_settle(heap, NULL, True)
-        make_room(heap, arena, size, True)
-        status = segment_new(heap, arena, LARGE, size, &block)
     if status != L0RT_OK:
         return status
     if not census_lock(heap):
@@ -125,6 +148,18 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
     out[0] = block
     census_take(heap, arena, LARGE)
     census_unlock(heap)
+    return L0RT_OK
+
+
+cdef int sole_return(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """Such a block was freed: give it back, once the stream's work is done. No lock is held."""
+    unstack_all(heap)
+    if segments_wait(heap, arena) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
+    mutex_lock(&heap.growth)
+    segments_settle(heap, arena)
+    segments_release(heap, arena, UINT64_MAX, False)
+    mutex_unlock(&heap.growth)
     return L0RT_OK
 
 
@@ -170,11 +205,10 @@ cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
 
 cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
                      uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
-    """Memory is out: other streams' cached segments, least first; then what streams can be made to wait for, and then
-    what the host can; then everything."""
+    """Memory is out: other streams' cached segments, least first; then what streams can be made to wait for."""
     cdef int status
     unstack_all(heap)
-    segments_settle(heap, NULL, False)
+    segments_settle(heap, NULL)
     if make_room(heap, arena, wanted, False) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
         if status != L0RT_OUT_OF_MEMORY:
@@ -186,16 +220,26 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
         status = recovered(heap, arena, size, nbytes, out)
     if status != MISS:
         return status
-    if heap.tuning.is_async:
-        return served(heap, arena, pool, size, nbytes, out)
-    census_count(heap, &heap.stats.num_sync_all_streams)
-    pending_wait(heap)
+    return served(heap, arena, pool, size, nbytes, out) if heap.tuning.is_async else L0RT_OUT_OF_MEMORY
+
+
+cdef int heap_wait(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
+    """Wait until no work uses what is free by now, of one arena or of all, so that all of it can be given back. No lock
+    is held: whoever is called meanwhile may allocate and free. L0RT_OK, or L0RT_INTERRUPTED."""
+    if pending_wait(heap) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
     unstack_all(heap)
-    status = take(arena, size, nbytes, out)
+    return segments_wait(heap, only)
+
+
+cdef int waited(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
+                uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """After the waits: what is cached by now, and then everything."""
+    cdef int status = take(arena, size, nbytes, out)
     if status != MISS:
         return status
-    segments_settle(heap, NULL, True)
-    census_count(heap, &heap.stats.num_alloc_retries)
+    heap.asker = arena
+    segments_settle(heap, NULL)
     make_room(heap, arena, wanted, False)
     status = more(heap, arena, pool, wanted, size, nbytes, out)
     # as much as is missing can be too little where the backend's memory is in pieces
@@ -253,3 +297,32 @@ cdef int serve(l0rt_heap* heap, l0rt_arena* arena, int pool, bint growing, uint6
         if status == MISS:
             status = recovered(heap, arena, size, nbytes, out)
     return L0RT_OUT_OF_MEMORY if status == MISS or status == L0RT_ASLEEP else status
+
+
+cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out,
+                      bint* by_limit) noexcept nogil:
+    """Grow, and where memory is out, wait on the host for work to end. No lock is held, and none while this waits."""
+    cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
+    cdef int status = MISS
+    while status == MISS:           # another thread of the same stream may be faster
+        mutex_lock(&heap.growth)
+        while status == MISS:
+            status = grow(heap, arena, size, nbytes, out)
+        by_limit[0] = heap.by_limit
+        mutex_unlock(&heap.growth)
+        if status != L0RT_OUT_OF_MEMORY or heap.tuning.is_async:
+            return status
+        census_count(heap, &heap.stats.num_sync_all_streams)
+        if pending_wait(heap) == L0RT_INTERRUPTED:
+            return L0RT_INTERRUPTED
+        status = merged(arena, size, nbytes, out)
+        if status != MISS:
+            return status
+        census_count(heap, &heap.stats.num_alloc_retries)
+        if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
+            return L0RT_INTERRUPTED
+        mutex_lock(&heap.growth)
+        status = waited(heap, arena, pool, segment_size(arena, size), size, nbytes, out)
+        by_limit[0] = heap.by_limit
+        mutex_unlock(&heap.growth)
+    return status

@@ -3,7 +3,16 @@
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from l0rt.runtime.arena cimport MISS, arena_give, arena_unstack, block_drop, block_return, raw_try_free, size_round
+from l0rt.runtime.arena cimport (
+    MISS,
+    arena_give,
+    arena_unstack,
+    block_drop,
+    block_return,
+    is_uncached,
+    raw_try_free,
+    size_round,
+)
 from l0rt.runtime.arenas cimport arenas_destroy, arenas_reclaim, heap_reclaim
 from l0rt.runtime.atomics cimport (
     load,
@@ -20,15 +29,16 @@ from l0rt.runtime.atomics cimport (
 from l0rt.runtime.blocks cimport block_is_allocated, block_kind
 from l0rt.runtime.bound cimport bound_keep
 from l0rt.runtime.census cimport census_lock, census_oom, census_take, census_unlock
-from l0rt.runtime.growth cimport give_back, grow, sole, unstack_all
+from l0rt.runtime.growth cimport give_back, grow_waiting, heap_wait, sole, sole_return, unstack_all
 from l0rt.runtime.handover cimport code_when_closed, take
 from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.ranges cimport ranges_release, ranges_trim
-from l0rt.runtime.segments cimport segments_release, segments_settle
+from l0rt.runtime.segments cimport segments_release, segments_settle, segments_wait
 from l0rt.runtime.shares cimport share_find, share_tell, shares_destroy
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
+    L0RT_INTERRUPTED,
     L0RT_INVALID_POINTER,
     L0RT_INVALID_SIZE,
     L0RT_OK,
@@ -103,20 +113,12 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
     if nbytes > <size_t>1 << 62:    # a negative number, most likely; nothing below overflows
         by_limit[0] = heap.limit != UINT64_MAX
         return L0RT_OUT_OF_MEMORY
-    if heap.tuning.sole_from != 0 and nbytes >= heap.tuning.sole_from:
-        mutex_lock(&heap.growth)
-        status = sole(heap, arena, nbytes, out)
-        by_limit[0] = heap.by_limit
-        mutex_unlock(&heap.growth)
-        return status
+    if is_uncached(arena.tuning, nbytes):
+        return sole(heap, arena, nbytes, out, by_limit)
     size = size_round(arena.tuning, nbytes)
     status = take(arena, size, nbytes, out)
     if status == MISS:
-        mutex_lock(&heap.growth)
-        while status == MISS:       # another thread of the same stream may be faster
-            status = grow(heap, arena, size, nbytes, out)
-        by_limit[0] = heap.by_limit
-        mutex_unlock(&heap.growth)
+        status = grow_waiting(heap, arena, size, nbytes, out, by_limit)
         bound_keep(heap)            # what came back meanwhile
     return status
 
@@ -129,7 +131,8 @@ cdef void* block_raw(l0rt_block* block) noexcept nogil:
 
 
 cdef int block_free(l0rt_block* block) noexcept nogil:
-    """Free a block for its owner, whatever it takes. Of a closed heap: silently nothing."""
+    """Free a block for its owner, whatever it takes. Of a closed heap: silently nothing. L0RT_INTERRUPTED: it is freed,
+    but a wait before it could be given back ended early."""
     return free_as(block, 0)
 
 
@@ -157,11 +160,8 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
         block.state = LIVE_LARGE | raw
         spin_unlock(&arena.lock)
         status = free_as(block, raw)
-        mutex_lock(&heap.growth)
-        unstack_all(heap)
-        segments_settle(heap, arena, True)
-        segments_release(heap, arena, UINT64_MAX, False)
-        mutex_unlock(&heap.growth)
+        if status == L0RT_OK:
+            status = sole_return(heap, arena)
         bound_keep(heap)
         return status
     if block_is_allocated(block):
@@ -225,47 +225,56 @@ cdef int raw_free(const void* ptr) noexcept nogil:
     return L0RT_OK if block_return(block, True, RAW, raw_try_free) else free_as(block, RAW)
 
 
-cdef void heap_empty_cache(l0rt_heap* heap) noexcept nogil:
-    """Give back every segment that is wholly free, once no work uses it: waits for that."""
+cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil:
+    """Give back every segment that is wholly free, once no work uses it: waits for that. L0RT_INTERRUPTED: the wait
+    ended early, and nothing was given back."""
     if load_int(&heap.closed) != 0:
-        return
+        return L0RT_OK
+    if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
     mutex_lock(&heap.growth)
     heap.asker = NULL
-    pending_wait(heap)
-    arenas_reclaim(heap, True)
-    unstack_all(heap)
-    segments_settle(heap, NULL, True)
+    arenas_reclaim(heap)
+    segments_settle(heap, NULL)
     give_back(heap, UINT64_MAX)
     ranges_trim(heap, NULL)
     mutex_unlock(&heap.growth)
+    return L0RT_OK
 
 
-cdef void heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+cdef inline bint is_meant(l0rt_arena* arena, void* stream, l0rt_owner* owner) noexcept nogil:
+    return arena.owner == owner and (stream == NULL or arena.stream == stream)
+
+
+cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
     """The same for the arenas of one stream, or with NULL of any, in one pool."""
     cdef l0rt_share* share = share_find(heap, owner) if owner != NULL else NULL
-    cdef l0rt_arena* arena
+    cdef l0rt_arena* arena = heap.arenas
     if load_int(&heap.closed) != 0 or (owner != NULL and share == NULL):
-        return
+        return L0RT_OK
+    if pending_wait(heap) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
+    while arena != NULL:
+        if is_meant(arena, stream, owner):
+            if spin_lock(&arena.lock):
+                arena_unstack(arena)
+                spin_unlock(&arena.lock)
+            if segments_wait(heap, arena) == L0RT_INTERRUPTED:
+                return L0RT_INTERRUPTED
+        arena = arena.next
     mutex_lock(&heap.growth)
-    pending_wait(heap)
-    arenas_reclaim(heap, True)
+    arenas_reclaim(heap)
     heap.asker = NULL
     arena = <l0rt_arena*>load(<void**>(&heap.arenas if share == NULL else &share.arenas))
     while arena != NULL:
-        if arena.owner == owner and (stream == NULL or arena.stream == stream):
-            trim(heap, arena)
+        if is_meant(arena, stream, owner):
+            segments_settle(heap, arena)
+            segments_release(heap, arena, UINT64_MAX, False)
+            ranges_release(heap, arena, UINT64_MAX)
+            ranges_trim(heap, arena)
         arena = arena.next if share == NULL else arena.next_of_share
     mutex_unlock(&heap.growth)
-
-
-cdef void trim(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
-    if spin_lock(&arena.lock):
-        arena_unstack(arena)
-        spin_unlock(&arena.lock)
-    segments_settle(heap, arena, True)
-    segments_release(heap, arena, UINT64_MAX, False)
-    ranges_release(heap, arena, UINT64_MAX)
-    ranges_trim(heap, arena)
+    return L0RT_OK
 
 
 cdef void heap_tune(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:

@@ -182,13 +182,15 @@ cdef bint is_pinned(const void* ptr, l0rt_block** block) noexcept nogil:
 
 def empty_cache():
     """Give pinned memory that no allocation uses back to the driver."""
-    cdef int i
+    cdef int i, status
     cdef l0rt_heap* heap
     for i in range(device_total()):
         heap = <l0rt_heap*>device_record(i).host_heap
         if heap != NULL:
             with nogil:
-                heap_empty_cache(heap)
+                status = heap_empty_cache(heap)
+            if status != L0RT_OK:
+                raise_status(status, NULL)
 
 
 cdef l0rt_heap* heap_of(device) except? NULL:

@@ -238,13 +238,24 @@ cdef int ticket_add(l0rt_heap* heap, l0rt_block* block, l0rt_use* use, l0rt_tick
 
 
 cdef void tickets_drop(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
+    """Of a block that was in the queues, or should have come there."""
     cdef l0rt_ticket* next
+    mutex_lock(&heap.waiting)
     while ticket != NULL:
         next = ticket.next
-        if ticket.ticket != NULL:
-            heap.ops.drop(heap.self, ticket.ticket)
-        free(ticket)
+        ticket_end(heap, ticket)
         ticket = next
+    mutex_unlock(&heap.waiting)
+
+
+cdef void ticket_end(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
+    """The ticket is in no queue; whoever waits for it ends it then. The mutex is held."""
+    ticket.block = NULL
+    if ticket.waiters != 0:
+        return
+    if ticket.ticket != NULL:
+        heap.ops.drop(heap.self, ticket.ticket)
+    free(ticket)
 
 
 cdef l0rt_queue* queue_of(l0rt_heap* heap, void* stream) noexcept nogil:
@@ -298,9 +309,7 @@ cdef inline l0rt_ticket* pop(l0rt_queue* queue) noexcept nogil:
 cdef l0rt_block* complete(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
     """The block, if this was the last ticket that it waited for. The mutex is held."""
     cdef l0rt_block* block = ticket.block
-    if ticket.ticket != NULL:
-        heap.ops.drop(heap.self, ticket.ticket)
-    free(ticket)
+    ticket_end(heap, ticket)
     block.waits -= 1
     if block.waits != 0:
         return NULL
@@ -354,35 +363,54 @@ cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
 
 
 cdef int pending_wait(l0rt_heap* heap) noexcept nogil:
-    """Wait until no block is in use by other streams."""
+    """Wait for all that is in the queues by now. No lock is held: a ticket stays in its queue while threads wait for
+    it, and each of them finds out for itself what came of it."""
     cdef l0rt_queue* queue
-    cdef l0rt_ticket* ticket
-    cdef l0rt_block* block
-    cdef int status
-    while True:
-        # a ticket is taken out before the wait, so that frees by other threads go on meanwhile
-        mutex_lock(&heap.waiting)
-        queue = heap.queues
-        while queue != NULL and queue.head == NULL:
-            queue = queue.next
-        if queue == NULL:
-            mutex_unlock(&heap.waiting)
-            return L0RT_OK
-        ticket = pop(queue)
+    cdef int64_t left
+    cdef int status = L0RT_OK
+    if load_i64(&heap.pending) == 0:
+        return status
+    mutex_lock(&heap.waiting)
+    queue = heap.queues
+    while queue != NULL and status == L0RT_OK:
+        left = length(queue)
+        while queue.head != NULL and left > 0 and status == L0RT_OK:
+            status = head_wait(heap, queue)
+            left -= 1
+        queue = queue.next
+    mutex_unlock(&heap.waiting)
+    return status
+
+
+cdef int64_t length(l0rt_queue* queue) noexcept nogil:
+    cdef l0rt_ticket* ticket = queue.head
+    cdef int64_t count = 0
+    while ticket != NULL:
+        count += 1
+        ticket = ticket.next
+    return count
+
+
+cdef int head_wait(l0rt_heap* heap, l0rt_queue* queue) noexcept nogil:
+    """Wait for a queue's oldest ticket. The mutex is held, but not while this waits."""
+    cdef l0rt_ticket* ticket = queue.head
+    cdef l0rt_block* block = NULL
+    cdef int status = L0RT_OK
+    if ticket.ticket != NULL:
+        ticket.waiters += 1
         mutex_unlock(&heap.waiting)
-        status = heap.ops.wait(heap.self, ticket.ticket) if ticket.ticket != NULL else L0RT_OK
+        status = heap.ops.wait(heap.self, ticket.ticket)
         mutex_lock(&heap.waiting)
-        if status != L0RT_OK:
-            if queue.head == NULL:
-                queue.tail = ticket
-            ticket.next = queue.head
-            queue.head = ticket
-            mutex_unlock(&heap.waiting)
-            return status
-        block = complete(heap, ticket)
+        ticket.waiters -= 1
+    if ticket.block == NULL:        # another thread took it out
+        ticket_end(heap, ticket)
+    elif status == L0RT_OK:         # what is in a queue stays in its order: it is the oldest still
+        block = complete(heap, pop(queue))
+    if block != NULL:
         mutex_unlock(&heap.waiting)
-        if block != NULL:
-            pending_finish(heap, block)
+        pending_finish(heap, block)
+        mutex_lock(&heap.waiting)
+    return status
 
 
 cdef void pending_destroy(l0rt_heap* heap) noexcept nogil:

@@ -1,5 +1,5 @@
 """Segments: taken from the memory's operations, and given back. The heap's growth mutex is held throughout,
-but for the calls of a source."""
+but for the calls of a source and for waits."""
 
 from libc.stdint cimport uint64_t
 
@@ -20,5 +20,6 @@ cdef inline size_t* padding_of(l0rt_arena* arena) noexcept nogil:
 
 cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, l0rt_block** held) noexcept nogil
 cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted, bint by_age) noexcept nogil
-cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only, bint wait) noexcept nogil
+cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only) noexcept nogil
+cdef int segments_wait(l0rt_heap* heap, l0rt_arena* only) noexcept nogil
 cdef void segments_destroy(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil

@@ -22,6 +22,7 @@ from l0rt.runtime.census cimport census_memory, heap_room
 from l0rt.runtime.ranges cimport may_release, range_destroy
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
+    L0RT_INTERRUPTED,
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
@@ -53,6 +54,7 @@ cdef int reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noex
             padding[0] = PAGE       # from now on there is room to align
         elif <int64_t>segment.raw_size > heap_room(heap, arena.owner):
             back(heap, segment)
+            heap.by_limit = True
             return L0RT_OUT_OF_MEMORY   # another thread took the room while a source was asked
         else:
             return L0RT_OK
@@ -61,7 +63,7 @@ cdef int reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noex
 cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
     cdef l0rt_source* source = source_of(arena)
     cdef l0rt_arena* asker = heap.asker
-    cdef bint confined = heap.confined
+    cdef bint confined = heap.confined, takes_all = heap.takes_all
     cdef int status
     segment.source = source
     segment.stream = arena.stream
@@ -69,12 +71,13 @@ cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept
         status = heap.ops.reserve(heap.self, segment.raw_size, &segment.raw)
         return L0RT_OUT_OF_MEMORY if status != L0RT_OK and heap.ops.is_oom(status) else status
     # A source may wait for a thread that allocates, or allocate itself: who grows meanwhile finds nothing half done.
-    heap.confined = False
+    heap.confined = heap.takes_all = False
     mutex_unlock(&heap.growth)
     status = source.reserve(source, heap.self, arena.stream, segment.raw_size, &segment.raw)
     mutex_lock(&heap.growth)
     heap.asker = asker
-    heap.confined = confined
+    heap.confined, heap.takes_all = confined, takes_all
+    heap.by_limit = False           # another thread's answer, if any
     return status
 
 
@@ -83,16 +86,16 @@ cdef void back(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     knows why."""
     cdef l0rt_source* source = segment.source
     cdef l0rt_arena* asker = heap.asker
-    cdef bint confined = heap.confined
+    cdef bint confined = heap.confined, takes_all = heap.takes_all
     if source == NULL:
         heap.ops.release(heap.self, segment.raw, segment.raw_size)
         return
-    heap.confined = False
+    heap.confined = heap.takes_all = False
     mutex_unlock(&heap.growth)
     source.release(source, heap.self, segment.stream, segment.raw, segment.raw_size)
     mutex_lock(&heap.growth)
     heap.asker = asker
-    heap.confined = confined
+    heap.confined, heap.takes_all = confined, takes_all
 
 
 cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, l0rt_block** held) noexcept nogil:
@@ -208,10 +211,9 @@ cdef bint is_unsettled(l0rt_arena* arena) noexcept nogil:
     return False
 
 
-cdef void settle(l0rt_heap* heap, l0rt_arena* arena, bint wait) noexcept nogil:
+cdef void settle(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     cdef bint unsettled
     cdef uint64_t epoch
-    cdef int status
     if arena.stream == NULL:        # is_settled says so: a word kept here would outlive the stream in a recycled arena
         return
     while True:
@@ -229,20 +231,57 @@ cdef void settle(l0rt_heap* heap, l0rt_arena* arena, bint wait) noexcept nogil:
                 arena.ticket = NULL
                 return
             arena.ticket_epoch = epoch
-        status = heap.ops.wait(heap.self, arena.ticket) if wait else heap.ops.query(heap.self, arena.ticket)
-        if status != L0RT_OK:
-            return
-        heap.ops.drop(heap.self, arena.ticket)
+        if arena.ticket != NULL:
+            if heap.ops.query(heap.self, arena.ticket) != L0RT_OK:
+                return
+            heap.ops.drop(heap.self, arena.ticket)
         arena.ticket = NULL
         arena.settled = arena.ticket_epoch
 
 
-cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only, bint wait) noexcept nogil:
-    """Find out which idle segments no work uses any more: of one arena, or with NULL of all."""
+cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
+    """Find out which idle segments no work uses any more, without waiting: of one arena, or with NULL of all."""
     cdef l0rt_arena* arena = heap.arenas if only == NULL else only
     while arena != NULL:
-        settle(heap, arena, wait)
+        settle(heap, arena)
         arena = arena.next if only == NULL else NULL
+
+
+cdef int arena_wait(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """Wait for what an arena's stream has been given by now. No lock is held; the ticket is nobody else's meanwhile:
+    who finds none takes another. An arena that serves another stream afterwards has no free block so old."""
+    cdef void* ticket
+    cdef uint64_t epoch = 0, now = 0
+    cdef int status = L0RT_OK
+    while status == L0RT_OK and arena.stream != NULL and (now == 0 or epoch < now):
+        mutex_lock(&heap.growth)
+        if now == 0:
+            now = arena.epoch
+        settle(heap, arena)
+        ticket = arena.ticket
+        epoch = arena.ticket_epoch
+        arena.ticket = NULL
+        mutex_unlock(&heap.growth)
+        if ticket == NULL:
+            break
+        status = heap.ops.wait(heap.self, ticket)
+        if status == L0RT_OK:
+            mutex_lock(&heap.growth)
+            arena.settled = max(arena.settled, epoch)
+            mutex_unlock(&heap.growth)
+        heap.ops.drop(heap.self, ticket)
+    return status
+
+
+cdef int segments_wait(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
+    """Wait until no work uses what is idle by now. No lock is held. L0RT_INTERRUPTED, or L0RT_OK whatever else failed:
+    what is not known to be over is not given back."""
+    cdef l0rt_arena* arena = heap.arenas if only == NULL else only
+    while arena != NULL:
+        if arena_wait(heap, arena) == L0RT_INTERRUPTED:
+            return L0RT_INTERRUPTED
+        arena = arena.next if only == NULL else NULL
+    return L0RT_OK
 
 
 cdef void segments_destroy(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:

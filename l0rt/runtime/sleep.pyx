@@ -4,7 +4,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.atomics cimport load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock
 from l0rt.runtime.census cimport census_memory
-from l0rt.runtime.growth cimport give_back, unstack_all
+from l0rt.runtime.growth cimport give_back, heap_wait, unstack_all
 from l0rt.runtime.segments cimport segments_settle
 from l0rt.runtime.structs cimport (
     L0RT_INVALID_POINTER,
@@ -119,26 +119,40 @@ cdef void sleep_all(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
         arena = arena.next
 
 
-cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner, bint is_last) noexcept nogil:
-    """Give a sleeping pool memory again; the last of its heaps ends the sleep. On a failure it has none in this one."""
+cdef int wake_all(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    """Memory for all ranges that have none yet; what others cache, and no work uses, goes back where it is needed."""
     cdef l0rt_arena* arena = heap.arenas
     cdef l0rt_segment* segment
     cdef int status = L0RT_OK
-    if load_int(&heap.closed) != 0:
-        return load_int(&heap.closed)
-    mutex_lock(&heap.growth)
-    while arena != NULL and owner.is_asleep:
+    while arena != NULL and owner.is_asleep and status == L0RT_OK:
         segment = arena.segments if arena.owner == owner else NULL
         while segment != NULL and status == L0RT_OK:
             status = range_wake(heap, segment)
             if status == L0RT_OUT_OF_MEMORY:
                 heap.asker = arena
                 unstack_all(heap)
-                segments_settle(heap, NULL, True)
+                segments_settle(heap, NULL)
                 give_back(heap, UINT64_MAX)
                 status = range_wake(heap, segment)
             segment = segment.next
         arena = arena.next
+    return status
+
+
+cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner, bint is_last) noexcept nogil:
+    """Give a sleeping pool memory again; the last of its heaps ends the sleep. On a failure it has none in this one."""
+    cdef int status
+    if load_int(&heap.closed) != 0:
+        return load_int(&heap.closed)
+    mutex_lock(&heap.growth)
+    status = wake_all(heap, owner)
+    if status == L0RT_OUT_OF_MEMORY:
+        sleep_all(heap, owner)      # others may need it meanwhile
+        mutex_unlock(&heap.growth)
+        status = heap_wait(heap, NULL)
+        mutex_lock(&heap.growth)
+        if status == L0RT_OK:
+            status = wake_all(heap, owner)
     if status != L0RT_OK:
         sleep_all(heap, owner)
     elif is_last:

@@ -35,6 +35,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         L0RT_SOURCE_FAILED
         L0RT_ASLEEP
         L0RT_OWNED
+        L0RT_INTERRUPTED
 
 cdef enum:
     GRAIN_SHIFT = 9
@@ -233,8 +234,9 @@ cdef struct l0rt_arena:
 cdef struct l0rt_ticket:            # a block waits for a point in a stream's work
     void* ticket
     void* stream
-    l0rt_block* block
+    l0rt_block* block               # NULL: it is in no queue any more, and its last waiter drops it
     l0rt_ticket* next
+    int waiters                     # threads that wait for it; under the waiting mutex
 
 cdef struct l0rt_queue:             # what waits for one stream, oldest first
     void* stream
@@ -300,7 +302,7 @@ cdef struct l0rt_heap_options:
     uint64_t range                  # addresses to reserve at once
 
 cdef struct l0rt_heap:
-    # Order of locks: growth, waiting, census, an arena's. No ops are called under the last two.
+    # Order of locks: growth, waiting, census, an arena's. No ops are called under the last two, and no wait under any.
     pthread_mutex_t growth          # taking and giving back segments
     pthread_mutex_t waiting         # the queues; tickets are queried under it, but not waited for
     pthread_mutex_t census          # whoever locks all arenas, and the statistics

@@ -19,6 +19,9 @@ cdef int slot_query(l0rt_slot* slot) except -1 nogil
 # 1: complete, 0: the time is up. Interruptible by signals; a lost device raises.
 cdef int slot_wait(l0rt_slot* slot, uint64_t timeout_ns) except -1 nogil
 cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -1 nogil
+# Wait without raising. 0: complete, or the device is lost; L0RT_INTERRUPTED: a signal handler raised, which is kept;
+# else what the driver answered.
+cdef int slot_rest(l0rt_slot* slot) noexcept nogil
 # Pass the time between two looks of a wait that has lasted for `spent_ns`, and `left_ns` at the most.
 cdef void nap(int policy, uint64_t spent_ns, uint64_t left_ns) noexcept nogil
 # The policy that a caller's word, or None, means; the settings are those of `xpu.event` and `xpu.stream`.

@@ -6,7 +6,9 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 
 from l0rt.core.device cimport device_status
 from l0rt.core.event cimport event_query, event_wait
+from l0rt.runtime.interrupts cimport signals_pass
 from l0rt.runtime.records cimport *
+from l0rt.runtime.structs cimport L0RT_INTERRUPTED
 from l0rt.ze cimport table
 from l0rt.ze.api cimport (
     ZE_RESULT_ERROR_DEVICE_LOST,
@@ -181,6 +183,35 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
             checked = spent
         if policy != WAIT_ADAPTIVE or spent >= FIRST_SLICE_NS:
             nap(policy, spent, timeout_ns - spent)
+
+
+cdef int slot_rest(l0rt_slot* slot) noexcept nogil:
+    cdef uint64_t start, checked = 0, spent = 0
+    cdef ze_result_t r
+    if slot_known_complete(slot):
+        return 0
+    start = host_clock_ns()
+    while not l0rt_load_int(&slot.device.lost):
+        r = look(slot, WAIT_ADAPTIVE, spent, UINT64_MAX)
+        stay_if_left()
+        if r == ZE_RESULT_SUCCESS:
+            slot_completed(slot)
+            return 0
+        if r == ZE_RESULT_NOT_READY:
+            spent = host_clock_ns() - start
+            if spent - checked >= SLICE_NS or (checked == 0 and spent >= FIRST_SLICE_NS):
+                if slot.device.caps.device_status:
+                    r = device_status(slot.device.handle)
+                if not signals_pass():
+                    return L0RT_INTERRUPTED
+                checked = spent
+            if spent >= FIRST_SLICE_NS:
+                nap(WAIT_ADAPTIVE, spent, UINT64_MAX)
+        elif not is_device_lost(r):
+            return r
+        if is_device_lost(r):
+            l0rt_store_int(&slot.device.lost, 1)
+    return 0
 
 
 cdef void nap(int policy, uint64_t spent_ns, uint64_t left_ns) noexcept nogil:

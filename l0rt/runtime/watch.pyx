@@ -7,6 +7,8 @@ from libc.stdint cimport uint64_t
 
 from l0rt.runtime.arguments cimport is_whole, whole
 
+from l0rt.runtime.interrupts import belongs_to_main_thread, raise_later
+
 NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
          "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
          "device_synchronization", "copy", "fill", "memory_use", "host_access")
@@ -26,12 +28,15 @@ cdef void call_all(int kind, tuple values) noexcept:
     for callback in _callbacks[kind]:
         try:
             callback(*values[:_counts[kind]])
-        except Exception as failure:
+        except BaseException as failure:
             tell_unraisable(callback, failure)
 
 
 def tell_unraisable(function, failure):
-    """Report what a callback raised: nobody is there to catch it."""
+    """Report what a callback raised: nobody is there to catch it. An interrupt that came while it ran is not its own,
+    and is raised once it is over."""
+    if belongs_to_main_thread(failure) and raise_later(failure):
+        return
     PyErr_SetObject(type(failure), failure)
     PyErr_WriteUnraisable(function)     # calls sys.unraisablehook, whose own argument nobody else can make
 

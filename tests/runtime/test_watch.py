@@ -1,5 +1,7 @@
 """Trace callbacks, the mode for implicit synchronisation, and logs."""
 
+import signal
+
 import l0rt
 import l0rt.accelerator as acc
 import pytest
@@ -64,6 +66,31 @@ def test_a_failing_callback_disturbs_nobody(monkeypatch):
         watch.add("nonsense", print)
     with pytest.raises(ValueError, match="not in list"):
         watch.remove("copy", print)
+
+
+class Stop(BaseException):
+    """What a signal handler raises."""
+
+
+@pytest.mark.parametrize("nth", range(10))
+def test_an_interrupt_that_comes_in_a_callback_arrives_after_it(nth):
+    def stop(number, frame):
+        raise Stop(nth)
+
+    def callback(*values):
+        signal.raise_signal(signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    watch.add("event_record", callback)
+    s, e = acc.Stream(), l0rt.Event()
+    try:
+        with pytest.raises(Stop, match=str(nth)):
+            for _ in range(1000):
+                e.record(s)
+    finally:
+        watch.remove("event_record", callback)
+        signal.signal(signal.SIGUSR1, before)
+    assert e.synchronize(timeout=60)
 
 
 @pytest.fixture
