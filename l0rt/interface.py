@@ -285,6 +285,8 @@ class DeviceGuard:
         self._before.__dict__.setdefault("stack", []).append(before)
 
     def __exit__(self, kind, value, trace):
+        if not self._before.__dict__.get("stack"):
+            raise RuntimeError("this thread is not inside the guard: a with block begins and ends on one thread")
         before = self._before.stack.pop()
         if before is not None:
             self.device_interface.maybe_exchange_device(before)

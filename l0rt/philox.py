@@ -19,8 +19,16 @@ _HALF = np.uint64(32)
 
 def philox4x32(counter, key, rounds=10):
     """Return the cipher of each row of ``counter``, (n, 4) of uint32, under ``key``, two words."""
-    c0, c1, c2, c3 = np.asarray(counter, dtype=np.uint32).reshape(-1, 4).astype(np.uint64).T
-    k0, k1 = int(key[0]), int(key[1])
+    try:
+        c0, c1, c2, c3 = np.asarray(counter, dtype=np.uint32).reshape(-1, 4).astype(np.uint64).T
+    except OverflowError:
+        raise ValueError("the words of a counter are from 0 to 2**32 - 1") from None
+    try:
+        k0, k1 = map(operator.index, key)
+    except (TypeError, ValueError):
+        raise TypeError("a key is two whole numbers") from None
+    if not (0 <= k0 < 1 << 32 and 0 <= k1 < 1 << 32):
+        raise ValueError(f"the words of a key are from 0 to 2**32 - 1, not {k0} and {k1}")
     for _ in range(rounds):
         p0, p1 = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
         c0, c1, c2, c3 = (p1 >> _HALF) ^ c1 ^ np.uint64(k0), p1 & _LOW, (p0 >> _HALF) ^ c3 ^ np.uint64(k1), p0 & _LOW
@@ -30,6 +38,9 @@ def philox4x32(counter, key, rounds=10):
 
 def words(seed, offset, count):
     """Return ``count`` words of the stream of ``seed`` from word ``offset`` on, as uint32."""
+    seed, offset, count = operator.index(seed), operator.index(offset), operator.index(count)
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"the seed of a stream is from 0 to 2**64 - 1, not {seed}")
     first, last = offset // 4, (offset + count + 3) // 4
     steps = np.arange(last - first, dtype=np.uint64) + np.uint64(first & 0xFFFFFFFFFFFFFFFF)
     counter = np.zeros((last - first, 4), dtype=np.uint32)
@@ -69,9 +80,10 @@ def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
     known = _dtype(dtype, "f")
     if not low <= high:
         raise ValueError(f"uniform numbers are from [low, high): {low} is above {high}")
-    made = (low + (high - low) * _unit(seed, offset, count, known)).astype(known)
-    # Rounding to the dtype may reach `high`, which is not in the interval.
-    return np.where(made >= high, np.nextafter(known.type(high), known.type(low)), made) if low < high else made
+    with np.errstate(over="ignore"):
+        made = (low + (high - low) * _unit(seed, offset, count, known)).astype(known)
+        # Rounding to the dtype may reach `high`, which is not in the interval.
+        return np.where(made >= high, np.nextafter(known.type(high), known.type(low)), made) if low < high else made
 
 
 def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
@@ -83,7 +95,8 @@ def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
     radius = np.sqrt(-2.0 * np.log1p(-unit[0::2]))
     angle = 2.0 * np.pi * unit[1::2]
     pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)[:count]
-    return (mean + std * pairs).astype(known)
+    with np.errstate(over="ignore"):  # what is beyond the dtype is infinite
+        return (mean + std * pairs).astype(known)
 
 
 def randint(seed, offset, count, low, high, dtype="int64"):
@@ -111,10 +124,12 @@ _KINDS = {"uniform": uniform, "normal": normal, "randint": randint}
 
 def draw(kind, generator, nbytes, first, second, dtype):
     """Return ``nbytes`` of numbers of a kind; ``generator`` gives the seed, and moves on by the words used."""
+    if not hasattr(generator, "philox_engine_inputs"):
+        raise TypeError(f"generator is a Generator or None, not {type(generator).__name__}")
+    make = _KINDS[kind]
+    make(0, 0, 0, first, second, dtype)  # refuses wrong arguments before the generator moves
     count, rest = divmod(nbytes, np.dtype(dtype).itemsize)
     if rest:
         raise ValueError(f"{nbytes} bytes are no whole number of {dtype}")
-    make = _KINDS[kind]
-    make(0, 0, 0, first, second, dtype)  # refuses wrong arguments before the generator moves
     seed, offset = generator.philox_engine_inputs(words_needed(dtype, count))
     return make(seed, offset, count, first, second, dtype)

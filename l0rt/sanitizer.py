@@ -220,6 +220,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def host_access(buffer, writes=True):
     """Tell the sanitizer that the host now writes, or reads, the memory of a host or shared ``buffer``."""
+    if not hasattr(buffer, "ptr") or not hasattr(buffer, "nbytes"):
+        raise TypeError(f"host_access() takes a Buffer, not {type(buffer).__name__}")
     if _sanitizer is not None:
         with _sanitizer.lock:
             _sanitizer.on_host_access(buffer.ptr, buffer.nbytes, writes)

@@ -145,6 +145,8 @@ little-endian. The offset counts 32-bit words and is a multiple of 4. Generators
         return Generator, (str(self.device),), (self.state.seed, self.state.offset, self.get_state())
 
     def __setstate__(self, saved):
+        if not isinstance(saved, tuple) or len(saved) != 3:
+            raise TypeError("this is no pickled Generator")
         self.set_state(saved[2])
 
     def __repr__(self):

@@ -6,7 +6,7 @@ import l0rt
 import l0rt.accelerator as acc
 import l0rt.xpu as xpu
 import pytest
-from l0rt import config, interface, memory
+from l0rt import config, interface, memory, philox, sanitizer
 from l0rt.interface import get_interface_for_device
 
 MODULES = {"accelerator": acc, "xpu": xpu, "memory": memory, "config": config, "interface": interface}
@@ -93,6 +93,47 @@ def test_a_guard_of_the_registry_wants_an_interface(wrong):
 def test_a_guard_of_the_registry_wants_an_index():
     with pytest.raises(TypeError, match="an index is an int, not str"):
         interface.DeviceGuard(get_interface_for_device("xpu"), "xpu:1")
+
+
+def test_a_guard_of_the_registry_is_left_only_after_it_was_entered():
+    with pytest.raises(RuntimeError, match="not inside the guard"):
+        interface.DeviceGuard(get_interface_for_device("xpu"), 0).__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("generator", [0, "xpu", object(), ()])
+def test_random_numbers_want_a_generator(generator):
+    with pytest.raises(TypeError, match="generator is a Generator"):
+        l0rt.empty(64).uniform_(generator=generator)
+
+
+@pytest.mark.parametrize("saved", [None, {}, (), (1, 2), "abc", [1, 2, 3]])
+def test_a_generator_is_set_to_what_was_pickled(saved):
+    with pytest.raises(TypeError, match="pickled Generator"):
+        l0rt.Generator().__setstate__(saved)
+
+
+@pytest.mark.parametrize("key", [None, 1, (1,), (1, 2, 3), "ab", (1.5, 2)])
+def test_a_key_of_random_numbers_is_two_whole_numbers(key):
+    with pytest.raises(TypeError, match="two whole numbers"):
+        philox.philox4x32([[0, 0, 0, 0]], key)
+
+
+def test_words_of_random_numbers_are_in_range_and_have_a_size():
+    for counter, key in (([[1 << 32, 0, 0, 0]], (0, 0)), ([[0, 0, 0, 0]], (1 << 32, 0)), ([[0, 0, 0, 0]], (0, -1))):
+        with pytest.raises(ValueError, match="are from 0 to"):
+            philox.philox4x32(counter, key)
+    for seed in (-1, 1 << 64):
+        with pytest.raises(ValueError, match="seed of a stream"):
+            philox.words(seed, 0, 4)
+    with pytest.raises(TypeError, match="not one of these numbers"):
+        l0rt.empty(64).normal_(dtype="V0")
+    assert philox.normal(0, 0, 4, mean=1e38, std=1e39, dtype="float32").dtype == "float32"  # and no warning
+
+
+@pytest.mark.parametrize("memory", [None, "x", object()])
+def test_the_sanitizer_is_told_of_buffers(memory):
+    with pytest.raises(TypeError, match="takes a Buffer"):
+        sanitizer.host_access(memory)
 
 
 @pytest.mark.parametrize("index", [-1, -2])
