@@ -323,7 +323,7 @@ def _serve(size_t nbytes, device, stream, str kind):
             raise TypeError(f"expected a Stream, got {stream.__class__.__name__}")
         if getattr(stream, "device_type", type) != type or index not in (NO_INDEX, stream.device_index):
             raise ValueError(f"device {device_name(device)} is not the stream's device, {stream.device}")
-        index = stream.device_index
+        index = index_of(stream.device_index, NO_INDEX, type)
     if type == "cpu" and interface is None:
         if index not in (NO_INDEX, 0):
             raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {index}.")

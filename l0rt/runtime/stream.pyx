@@ -63,9 +63,12 @@ Streams are equal if they are the same queue. In a with block the stream and its
         else:
             if device_type not in (None, lazy.device_type):
                 raise ValueError(f"{device_type} doesn't match the current accelerator {lazy.device_type}.")
-            id = whole(stream_id, "stream_id")
+            number = whole(stream_id, "stream_id")
             lazy.init()
             index = index_of(device_index if device is None else device, current_device(), lazy.device_type)
+            if not 0 <= number < 1 << 63:
+                raise ValueError(f"device {index} has no stream with the id {number}")
+            id = number
             self.ptr = stream_by_id(device_at(index), id)
             if self.ptr.kind == STREAM_ADOPTED:
                 hold_adopted(self.ptr)

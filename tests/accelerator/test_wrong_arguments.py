@@ -106,6 +106,12 @@ def test_random_numbers_want_a_generator(generator):
         l0rt.empty(64).uniform_(generator=generator)
 
 
+@pytest.mark.parametrize("number", [-1, 1 << 30, 1 << 63, -(1 << 70)])
+def test_a_stream_that_there_is_not_is_told_by_its_number(number):
+    with pytest.raises(ValueError, match=f"device 0 has no stream with the id {number}"):
+        l0rt.Stream(stream_id=number, device_index=0)
+
+
 @pytest.mark.parametrize("saved", [None, {}, (), (1, 2), "abc", [1, 2, 3]])
 def test_a_generator_is_set_to_what_was_pickled(saved):
     with pytest.raises(TypeError, match="pickled Generator"):

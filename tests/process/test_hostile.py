@@ -1,0 +1,84 @@
+"""Every public name, called with hostile objects from everywhere that code can run: see `helpers.hostile`.
+
+A short run makes 20,000 calls with seeds that stay; a long one (L0RT_TEST_SOAK=1) a million with fresh seeds.
+"""
+
+import os
+import random
+import shlex
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from helpers.hostile_world import INTERRUPTS_IN_CALLBACKS
+from helpers.process import run
+
+TESTS = Path(__file__).parents[1]
+CALLS = 1000  # of one process
+PATIENCE = 60  # seconds without progress that are a hang
+BASE = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2", "L0RT_CPU_MEMORY": "64MiB", "PYTHONPATH": str(TESTS)}
+# What the processes run under, and where their calls may come from.
+SETTINGS = {
+    "plain": ("", {}),
+    "signals": ("signals", {}),
+    "threads": ("threads", {}),
+    "forks": ("forks=10", {}),
+    "everything": ("signals,threads,forks=5,exit", {}),
+    "chaos": ("threads,signals", {"L0RT_CPU_CHAOS": "{seed}"}),
+    "no caching": ("signals,threads", {"L0RT_NO_MEMORY_CACHING": "1"}),
+    "sanitizer": ("signals,forks=3", {"L0RT_SANITIZE": "stream"}),
+    "without virtual memory": ("signals,threads", {"L0RT_DISABLE": "vmm,free_ext,cb_events"}),
+    "old driver": ("signals,forks=3", {"L0RT_CPU_PROFILE": "neo-22.43"}),
+    "little": ("threads,exit", {"L0RT_CPU_MEMORY": "8MiB", "L0RT_ALLOC_CONF": "expandable_segments:False"}),
+    "pools": ("signals", {"L0RT_EVENTS": "pool", "L0RT_LAZY_INIT": "0", "L0RT_STREAM_POOL_SIZE": "2"}),
+    "configured": ("threads", {"L0RT_ALLOC_CONF": "max_split_size_mb:20,garbage_collection_threshold:0.3"}),
+    "strict": ("signals", {"L0RT_CPU_STRICT": "1"}),
+    "faults": ("", {"L0RT_CPU_FAIL": "{fault}"}),
+}
+RESULTS = ("ERROR_OUT_OF_DEVICE_MEMORY", "ERROR_OUT_OF_HOST_MEMORY", "ERROR_UNKNOWN", "ERROR_DEVICE_LOST", "late_oom")
+FUNCTIONS = (
+    "zeMemAllocDevice", "zeMemAllocHost", "zeMemAllocShared", "zeMemFree", "zeVirtualMemMap", "zePhysicalMemCreate",
+    "zeCommandListAppendMemoryCopy", "zeCommandListAppendMemoryFill", "zeCommandListAppendSignalEvent",
+    "zeEventCreate", "zeCommandListCreateImmediate", "zeEventHostSynchronize",
+)  # fmt: skip
+
+
+def fault(choice):
+    """Return a rule of two faults for L0RT_CPU_FAIL."""
+    rules = []
+    for name in choice.sample(FUNCTIONS, 2):
+        result = choice.choice(RESULTS if "Alloc" in name or "Physical" in name else RESULTS[:-1])
+        rules.append(f"{name}:{choice.randrange(2, 30)}:{result}")
+    return ",".join(rules)
+
+
+def complaint(name, seed, calls, log):
+    """Run one program; return what is wrong, with the command that does it again."""
+    contexts, env = SETTINGS[name]
+    choice = random.Random(seed)
+    filled = {key: value.format(seed=seed, fault=fault(choice)) for key, value in env.items()}
+    command = ["-m", "helpers.hostile", str(seed), str(calls), "--contexts", contexts]
+    watching = ["--log", log, "--patience", str(PATIENCE)]
+    result = run([sys.executable, *command, *watching], {**BASE, **filled}, timeout=PATIENCE * 3)
+    if result.returncode == 0 and (not result.stderr or "signals" in contexts and not INTERRUPTS_IN_CALLBACKS):
+        return None
+    words = [f"{key}={shlex.quote(value)}" for key, value in {**BASE, **filled}.items()]
+    again = " ".join([*words, "python", *map(shlex.quote, command)])
+    last = log.read_text(errors="replace").splitlines()[-12:] if log.exists() else []
+    return "\n".join([f"again: {again}", "the last calls:", *last, str(result)])
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_nothing_that_anybody_calls_crashes_hangs_or_corrupts(name, tmp_path, soak):
+    total = 1_000_000 if soak else 20_000
+    seeds = range(-(-total // CALLS // len(SETTINGS)))
+    first = random.SystemRandom().randrange(1 << 32) if soak else 1000 * list(SETTINGS).index(name)
+
+    def one(number):
+        return complaint(name, first + number, CALLS, tmp_path / f"{number}.log")
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        wrong = [text for text in pool.map(one, seeds) if text]
+    assert not wrong, "\n\n".join(wrong[:3])
