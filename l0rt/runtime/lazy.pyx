@@ -1,6 +1,7 @@
 """Lazy initialisation: once, on first use, under a lock, aware of fork; one mechanism for every device type."""
 
 import atexit
+import gc
 import os
 import threading
 import time
@@ -88,17 +89,30 @@ def on_exit(phase, closer):
     _closers.append((phase, closer))
 
 
+cdef int close_all(list closers) except -1:
+    """All of this is compiled, so that no signal handler runs in between; and no finalizer: each might use the rest."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for closer in closers:
+            if closer() is False:
+                break
+    finally:
+        if collecting:
+            gc.enable()
+    return 0
+
+
 def _at_exit():
     """Leave in order. What cannot come to rest is left to the system: to destroy what a hung device or another thread
     still uses would hang or crash."""
     global _exit_deadline
     _exit_deadline = time.monotonic() + EXIT_WAIT
     if not _forked:
-        for phase, closer in sorted(_closers, key=lambda entry: entry[0]):
-            if phase != DRAIN and threading.active_count() > 1:
-                break
-            if closer() is False:
-                break
+        ordered = sorted(_closers, key=lambda entry: entry[0])
+        drained = [closer() for phase, closer in ordered if phase == DRAIN]
+        if threading.active_count() == 1 and False not in drained:
+            close_all([closer for phase, closer in ordered if phase != DRAIN])
     for lazy in _everybody:
         (<LazyInit>lazy).state = CLOSED
     table.alive = 0
@@ -158,7 +172,12 @@ cdef class LazyInit:
         if self.state == CLOSED:
             raise RuntimeError(f"{name} was shut down: the interpreter is exiting")
         with self.lock:
-            if self.state == READY or self.opening:
+            if self.state == READY:
+                return
+            if self.opening:
+                if self.origin is None:
+                    raise RuntimeError(f"{name} is just being initialised: a signal handler or a finalizer that "
+                                       "interrupts this cannot use it yet")
                 return
             self.opening = True
             try:
