@@ -16,8 +16,11 @@ The share below the peaks of both pools together is the arena's, and its two acc
 from libc.stdint cimport int64_t
 
 from l0rt.runtime.atomics cimport unlikely
-from l0rt.runtime.structs cimport l0rt_account, l0rt_arena, l0rt_sum
+from l0rt.runtime.structs cimport l0rt_account, l0rt_arena, l0rt_sum, l0rt_tally
 
+cdef void tally_add(l0rt_tally* sums, l0rt_arena* arena, int64_t sign) noexcept nogil
+# An arena is about to change, and is counted anew. Its lock is held.
+cdef void arena_wake(l0rt_arena* arena) noexcept nogil
 cdef void accounts_balance(l0rt_arena* arena, int pool) noexcept nogil
 cdef bint accounts_fit(l0rt_arena* arena, int pool, l0rt_sum need, int64_t quiet, int64_t quiet_bytes) noexcept nogil
 
@@ -53,6 +56,8 @@ cdef inline bint account_has_room(l0rt_arena* arena, int pool, int64_t count, in
 
 cdef inline void account_take(l0rt_account* account, int64_t bytes, int64_t requested,
                               int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    if unlikely(account.resting != NULL):
+        arena_wake(account.resting)
     account.room.count -= 1
     account.room.bytes -= bytes
     account.room.requested -= requested
@@ -63,6 +68,8 @@ cdef inline void account_take(l0rt_account* account, int64_t bytes, int64_t requ
 
 cdef inline void account_give(l0rt_account* account, int64_t bytes, int64_t requested,
                               int64_t quiet, int64_t quiet_bytes) noexcept nogil:
+    if unlikely(account.resting != NULL):
+        arena_wake(account.resting)
     account.room.count += 1
     account.room.bytes += bytes
     account.room.requested += requested
@@ -79,6 +86,8 @@ cdef inline void account_give(l0rt_account* account, int64_t bytes, int64_t requ
 cdef inline void account_park(l0rt_arena* arena, int pool, int64_t bytes, int sign) noexcept nogil:
     """Freed but still active: allocated falls and room does not grow. With a sign of -1, taken back."""
     cdef l0rt_account* account = &arena.accounts[pool]
+    if unlikely(account.resting != NULL):
+        arena_wake(account.resting)
     limits_lower(arena, account, sign, sign * bytes)
     account.freed.count += sign
     account.freed.bytes += sign * bytes
@@ -96,6 +105,8 @@ cdef inline void account_unpark(l0rt_arena* arena, int pool, int64_t bytes, int6
     fell when the block was parked, and a census since then has handed that room out.
     """
     cdef l0rt_account* account = &arena.accounts[pool]
+    if unlikely(account.resting != NULL):
+        arena_wake(account.resting)
     account.room.requested += requested
     account.freed.requested += requested
     account.pending.count -= 1
@@ -123,6 +134,8 @@ cdef inline void account_gain(l0rt_account* account, int64_t quiet, int64_t quie
 
 cdef inline void account_quiet(l0rt_account* account, int64_t quiet, int64_t quiet_bytes) noexcept nogil:
     """Inactive split changes alone. Whoever lets it grow takes a census in the end, for the peak."""
+    if unlikely(account.resting != NULL):
+        arena_wake(account.resting)
     account.ceiling.count -= quiet
     account.ceiling.bytes -= quiet_bytes
     account_gain(account, quiet, quiet_bytes)

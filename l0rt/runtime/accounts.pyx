@@ -2,7 +2,8 @@
 
 from libc.stdint cimport int64_t
 
-from l0rt.runtime.structs cimport POOLS, l0rt_account, l0rt_arena, l0rt_sum
+from l0rt.runtime.atomics cimport spin_lock, spin_unlock
+from l0rt.runtime.structs cimport LARGE, POOLS, SMALL, l0rt_account, l0rt_arena, l0rt_heap, l0rt_sum, l0rt_tally
 
 cdef enum:
     COUNT = 0                       # the fields of l0rt_sum
@@ -12,6 +13,40 @@ cdef enum:
 
 cdef inline int64_t* fields(l0rt_sum* sum) noexcept nogil:
     return &sum.count
+
+
+cdef void tally_add(l0rt_tally* sums, l0rt_arena* arena, int64_t sign) noexcept nogil:
+    """Add what an arena has to the sums of both pools, or with -1 take it out."""
+    cdef l0rt_account* account
+    cdef l0rt_tally* sum
+    cdef int pool
+    for pool in range(POOLS):
+        account = &arena.accounts[pool]
+        sum = &sums[pool]
+        sum.allocated += sign * (account.limit.count - account.room.count)
+        sum.allocated_bytes += sign * (account.limit.bytes - account.room.bytes)
+        sum.requested += sign * (account.limit.requested - account.room.requested)
+        sum.pending += sign * account.pending.count
+        sum.pending_bytes += sign * account.pending.bytes
+        sum.quiet += sign * quiet_count(account)
+        sum.quiet_bytes += sign * quiet_bytes(account)
+        sum.freed += sign * account.freed.count
+        sum.freed_bytes += sign * account.freed.bytes
+        sum.freed_requested += sign * account.freed.requested
+        sum.quieted += sign * account.quieted.count
+        sum.quieted_bytes += sign * account.quieted.bytes
+
+
+cdef void arena_wake(l0rt_arena* arena) noexcept nogil:
+    cdef l0rt_heap* heap = arena.heap
+    if arena.accounts[SMALL].resting == NULL:
+        return
+    arena.accounts[SMALL].resting = arena.accounts[LARGE].resting = NULL
+    spin_lock(&heap.rest_lock)
+    tally_add(heap.resting, arena, -1)
+    arena.next_awake = heap.awake
+    heap.awake = arena
+    spin_unlock(&heap.rest_lock)
 
 
 cdef void accounts_balance(l0rt_arena* arena, int pool) noexcept nogil:

@@ -9,7 +9,7 @@ from l0rt.runtime.accounts cimport (
     account_take,
     account_unpark,
 )
-from l0rt.runtime.atomics cimport spin_lock, spin_try, spin_unlock, store, unlikely
+from l0rt.runtime.atomics cimport spin_lock, spin_try, spin_unlock, unlikely
 from l0rt.runtime.bins cimport bins_find, leading_zeros, trailing_zeros
 from l0rt.runtime.blockmap cimport map_expect, map_set
 from l0rt.runtime.blocks cimport (
@@ -378,15 +378,21 @@ cdef void relieve(l0rt_arena* arena, int64_t size) noexcept nogil:
 cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil:
     """What the arena has reserved changed by this much, and with it the stacks' cap. The growth mutex is held."""
     cdef int64_t cap
-    cdef void** link = <void**>&arena.heap.busy
+    cdef l0rt_heap* heap = arena.heap
     if arena.reserved == 0 and reserved > 0:
-        arena.next_busy = <l0rt_arena*>link[0]
-        store(link, arena)
+        arena.previous_busy = NULL
+        arena.next_busy = heap.busy
+        if heap.busy != NULL:
+            heap.busy.previous_busy = arena
+        heap.busy = arena
     arena.reserved += reserved
     if arena.reserved == 0 and reserved < 0:
-        while link[0] != <void*>arena:
-            link = <void**>&(<l0rt_arena*>link[0]).next_busy
-        store(link, arena.next_busy)        # whoever stands on it finds the way on
+        if arena.next_busy != NULL:
+            arena.next_busy.previous_busy = arena.previous_busy
+        if arena.previous_busy != NULL:
+            arena.previous_busy.next_busy = arena.next_busy
+        else:
+            heap.busy = arena.next_busy
     cap = 0 if is_gone(arena) else STACK_FLOOR + (arena.reserved >> STACK_SHARE)
     arena.stack_room += cap - arena.stack_cap
     arena.stack_cap = cap

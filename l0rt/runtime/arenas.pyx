@@ -23,7 +23,7 @@ from l0rt.runtime.blocks cimport records_leave
 from l0rt.runtime.ranges cimport ranges_release, ranges_trim
 from l0rt.runtime.segments cimport segments_destroy, segments_release, segments_settle
 from l0rt.runtime.shares cimport share_end, share_looked_at, share_of, shares_gone
-from l0rt.runtime.structs cimport l0rt_index, l0rt_share
+from l0rt.runtime.structs cimport LARGE, SMALL, l0rt_index, l0rt_share
 
 cdef extern from "stdlib.h" nogil:
     void* aligned_alloc(size_t alignment, size_t size) noexcept
@@ -121,6 +121,7 @@ cdef l0rt_arena* made(l0rt_heap* heap) noexcept nogil:
         arena.owner = &nobody
         arena.tuning = &heap.tuning
         arena.epoch = 1
+        arena.accounts[SMALL].resting = arena.accounts[LARGE].resting = arena
         arena.next = heap.arenas
         store(<void**>&heap.arenas, arena)
     return arena

@@ -1,11 +1,15 @@
-"""The census of a heap: all arenas locked at once, exact peaks, and statistics."""
+"""The census of a heap: all arenas of one moment, exact peaks, and statistics.
+
+Only arenas that may have changed are locked. The others rest: each was found idle by a census, which counted it and left
+it no room, so that its next allocation or free wakes it, before it changes anything."""
 
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.atomics cimport load_i64
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_owner, l0rt_segment, l0rt_share, l0rt_stats
 
-cdef bint census_lock(l0rt_heap* heap) noexcept nogil
+cdef bint census_lock(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil
+cdef bint census_lock_all(l0rt_heap* heap) noexcept nogil
 cdef void census_unlock(l0rt_heap* heap) noexcept nogil
 cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int pool) noexcept nogil
 # Bytes that an arena of this pool (NULL: the default one) may still reserve; less than 0 where a limit has come down.

@@ -1,15 +1,16 @@
-"""The census of a heap: all arenas locked at once, exact peaks, and statistics."""
+"""The census of a heap: all arenas of one moment, exact peaks, and statistics."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from l0rt.runtime.accounts cimport (
     accounts_balance,
+    arena_wake,
     quiet_bytes,
     quiet_count,
+    tally_add,
 )
 from l0rt.runtime.atomics cimport (
-    load,
     load_i64,
     load_int,
     mutex_lock,
@@ -38,6 +39,7 @@ from l0rt.runtime.structs cimport (
     l0rt_share,
     l0rt_stat,
     l0rt_stats,
+    l0rt_tally,
 )
 
 cdef enum:
@@ -58,71 +60,123 @@ cdef enum:
     ALL = 2
 
 
-cdef struct l0rt_tally:             # sums of one pool over all arenas
-    int64_t allocated
-    int64_t allocated_bytes
-    int64_t requested
-    int64_t pending
-    int64_t pending_bytes
-    int64_t quiet
-    int64_t quiet_bytes
-    int64_t freed
-    int64_t freed_bytes
-    int64_t freed_requested
-    int64_t quieted
-    int64_t quieted_bytes
+cdef enum:
+    LOCKED = 0                      # answers of lock_more
+    MORE = 1
+    SHUT = 2
 
 
-cdef bint census_lock(l0rt_heap* heap) noexcept nogil:
-    """Lock all arenas; False when the heap is closed."""
+cdef int lock_more(l0rt_heap* heap) noexcept nogil:
+    """Lock the arenas that woke since. LOCKED: there are none, and all others are counted as they are."""
+    cdef l0rt_arena* head
     cdef l0rt_arena* arena
-    cdef l0rt_arena* locked
+    cdef l0rt_arena* first
+    spin_lock(&heap.rest_lock)
+    head = arena = heap.awake
+    if head == heap.locked:
+        memcpy(heap.rested, heap.resting, sizeof(heap.rested))
+    spin_unlock(&heap.rest_lock)
+    if head == heap.locked:
+        return LOCKED
+    while arena != heap.locked and spin_lock(&arena.lock):
+        arena = arena.next_awake
+    if arena == heap.locked:
+        heap.locked = head
+        return MORE
+    first = head                    # closed: those that were locked are let go
+    while first != arena:
+        spin_unlock(&first.lock)
+        first = first.next_awake
+    unlock(heap.locked)
+    heap.locked = NULL
+    return SHUT
+
+
+cdef bint census_lock(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """Lock this arena, NULL: none in particular, and all others that may have changed since they were counted; False
+    when the heap is closed."""
     if load_int(&heap.closed) != 0:
         return False
     mutex_lock(&heap.census)
-    arena = locked = heap.arenas
-    while arena != NULL and spin_lock(&arena.lock):
+    heap.locked = NULL
+    if arena != NULL:
+        wake(arena)
+    return census_lock_awake(heap)
+
+
+cdef bint census_lock_all(l0rt_heap* heap) noexcept nogil:
+    """Lock all arenas; False when the heap is closed."""
+    cdef l0rt_arena* arena
+    if load_int(&heap.closed) != 0:
+        return False
+    mutex_lock(&heap.census)
+    heap.locked = NULL
+    arena = heap.arenas
+    while arena != NULL:
+        wake(arena)
         arena = arena.next
-    if arena == NULL:
-        return True
-    while locked != arena:
-        spin_unlock(&locked.lock)
-        locked = locked.next
-    mutex_unlock(&heap.census)
-    return False
+    return census_lock_awake(heap)
+
+
+cdef inline void wake(l0rt_arena* arena) noexcept nogil:
+    if spin_lock(&arena.lock):
+        arena_wake(arena)
+        spin_unlock(&arena.lock)
+
+
+cdef bint census_lock_awake(l0rt_heap* heap) noexcept nogil:
+    cdef int found = MORE
+    while found == MORE:
+        found = lock_more(heap)
+    if found == SHUT:
+        mutex_unlock(&heap.census)
+    return found == LOCKED
 
 
 cdef void census_unlock(l0rt_heap* heap) noexcept nogil:
-    cdef l0rt_arena* arena = heap.arenas
+    """Unlock the arenas. Those that were found idle rest, with no room, so that they cannot change unnoticed."""
+    cdef l0rt_arena* arena = heap.locked
+    cdef l0rt_arena* next
+    cdef l0rt_arena* kept = NULL
+    cdef l0rt_arena* resting = NULL
+    cdef l0rt_arena** link = &heap.awake
+    spin_lock(&heap.rest_lock)
+    while link[0] != arena:         # those that woke meanwhile are in front
+        link = &link[0].next_awake
     while arena != NULL:
-        spin_unlock(&arena.lock)
-        arena = arena.next
+        next = arena.next_awake
+        if arena.may_rest:
+            arena.may_rest = False
+            tally_add(heap.resting, arena, 1)
+            arena.accounts[SMALL].resting = arena.accounts[LARGE].resting = arena
+            arena.next_awake = resting
+            resting = arena
+        else:
+            arena.next_awake = kept
+            kept = arena
+        arena = next
+    link[0] = kept
+    spin_unlock(&heap.rest_lock)
+    unlock(resting)
+    unlock(kept)
     mutex_unlock(&heap.census)
 
 
-cdef void tally(l0rt_heap* heap, l0rt_tally* sums) noexcept nogil:
-    cdef l0rt_arena* arena = heap.arenas
-    cdef l0rt_account* account
-    cdef l0rt_tally* sum
-    cdef int pool
-    memset(sums, 0, POOLS * sizeof(l0rt_tally))
+cdef inline void unlock(l0rt_arena* arena) noexcept nogil:
+    cdef l0rt_arena* next
     while arena != NULL:
-        for pool in range(POOLS):
-            account = &arena.accounts[pool]
-            sum = &sums[pool]
-            sum.allocated += account.limit.count - account.room.count
-            sum.allocated_bytes += account.limit.bytes - account.room.bytes
-            sum.requested += account.limit.requested - account.room.requested
-            sum.pending += account.pending.count
-            sum.pending_bytes += account.pending.bytes
-            sum.quiet += quiet_count(account)
-            sum.quiet_bytes += quiet_bytes(account)
-            sum.freed += account.freed.count
-            sum.freed_bytes += account.freed.bytes
-            sum.freed_requested += account.freed.requested
-            sum.quieted += account.quieted.count
-            sum.quieted_bytes += account.quieted.bytes
-        arena = arena.next
+        next = arena.next_awake     # of one that rests, the next waker's to set as soon as it is unlocked
+        spin_unlock(&arena.lock)
+        arena = next
+
+
+cdef void tally(l0rt_heap* heap, l0rt_tally* sums) noexcept nogil:
+    """All that there was when the arenas were locked, and what has become of it in those that are."""
+    cdef l0rt_arena* arena = heap.locked
+    memcpy(sums, heap.rested, POOLS * sizeof(l0rt_tally))
+    while arena != NULL:
+        tally_add(sums, arena, 1)
+        arena = arena.next_awake
 
 
 cdef inline void level(l0rt_family* family, int64_t small, int64_t large, int64_t* slack) noexcept nogil:
@@ -188,7 +242,7 @@ cdef inline void arena_own(l0rt_arena* arena, int64_t[3]* slack, int64_t busy, b
 
 
 cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexcept nogil:
-    """Raise the peaks to what is so, and hand out new room. All arenas are locked."""
+    """Raise the peaks to what is so, and hand out new room: to none of those that rest. The arenas are locked."""
     cdef l0rt_tally[POOLS] sums
     cdef l0rt_tally* a = &sums[SMALL]
     cdef l0rt_tally* b = &sums[LARGE]
@@ -208,7 +262,7 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexce
     level(&stats.inactive_split, a.quiet, b.quiet, slack[QUIET])
     level(&stats.inactive_split_bytes, a.quiet_bytes, b.quiet_bytes, slack[QUIET_BYTES])
     memset(busy, 0, sizeof(busy))
-    arena = heap.arenas
+    arena = heap.locked
     while arena != NULL:
         some = arena == eager
         for pool in range(POOLS):
@@ -216,18 +270,19 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexce
                 busy[pool] += 1
                 some = True
         busy[ALL] += some
-        arena = arena.next
-    arena = heap.arenas
+        arena = arena.next_awake
+    arena = heap.locked
     while arena != NULL:
         is_eager = arena == eager
         some = is_eager or is_busy(&arena.accounts[SMALL]) or is_busy(&arena.accounts[LARGE])
+        arena.may_rest = not some
         arena_own(arena, slack, busy[ALL], some, is_eager)
         for pool in range(POOLS):
             account_own(&arena.accounts[pool], slack, pool, busy[pool], is_eager and pool == eager_pool)
         for pool in range(POOLS):
             arena.accounts[pool].seen = moves(&arena.accounts[pool])
         accounts_balance(arena, eager_pool)
-        arena = arena.next
+        arena = arena.next_awake
 
 
 cdef int64_t heap_private_bytes(l0rt_heap* heap) noexcept nogil:
@@ -328,7 +383,7 @@ cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* s
     heap tells none."""
     cdef l0rt_stat* stat = <l0rt_stat*>out
     cdef l0rt_stat* base = <l0rt_stat*>&heap.base
-    cdef bint locked = census_lock(heap)
+    cdef bint locked = census_lock(heap, NULL)
     cdef int64_t count = 0
     cdef int i
     if locked:
@@ -354,7 +409,7 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
     """Let every peak be what is so now."""
     cdef l0rt_stat* stat = <l0rt_stat*>&heap.stats
     cdef int i
-    if not census_lock(heap):
+    if not census_lock(heap, NULL):
         return
     totals(heap)
     for i in range(ACCUMULATED):
@@ -366,7 +421,7 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
 
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
     """Let everything that only grows start at zero."""
-    if not census_lock(heap):
+    if not census_lock(heap, NULL):
         return
     totals(heap)
     heap.base = heap.stats
@@ -375,14 +430,17 @@ cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
 
 
 cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil:
-    """allocated_bytes.all.current, for a few ns: without a lock, so that each arena's part is of its own moment."""
-    cdef l0rt_arena* arena = <l0rt_arena*>load(<void**>&heap.busy)
-    cdef int64_t bytes = 0
+    """allocated_bytes.all.current, for a few ns: no arena is locked, so that each one's part is of its own moment."""
+    cdef bint locked = spin_lock(&heap.rest_lock)
+    cdef l0rt_arena* arena = heap.awake
+    cdef int64_t bytes = heap.resting[SMALL].allocated_bytes + heap.resting[LARGE].allocated_bytes
     cdef int pool
     while arena != NULL:
         for pool in range(POOLS):
             bytes += arena.accounts[pool].limit.bytes - arena.accounts[pool].room.bytes
-        arena = arena.next_busy
+        arena = arena.next_awake
+    if locked:
+        spin_unlock(&heap.rest_lock)
     return bytes
 
 
@@ -391,13 +449,18 @@ cdef int64_t heap_reserved_bytes(l0rt_heap* heap) noexcept nogil:
 
 
 cdef int64_t heap_cached_bytes(l0rt_heap* heap) noexcept nogil:
-    """reserved_bytes less active_bytes, without a lock: what is held and in no use."""
-    cdef l0rt_arena* arena = <l0rt_arena*>load(<void**>&heap.busy)
+    """reserved_bytes less active_bytes, in the same way: what is held and in no use."""
+    cdef bint locked = spin_lock(&heap.rest_lock)
+    cdef l0rt_arena* arena = heap.awake
     cdef int64_t bytes = load_i64(&heap.reserved)
     cdef int pool
+    for pool in range(POOLS):
+        bytes -= heap.resting[pool].allocated_bytes + heap.resting[pool].pending_bytes
     while arena != NULL:
         for pool in range(POOLS):
             bytes -= (arena.accounts[pool].limit.bytes - arena.accounts[pool].room.bytes
                       + arena.accounts[pool].pending.bytes)
-        arena = arena.next_busy
+        arena = arena.next_awake
+    if locked:
+        spin_unlock(&heap.rest_lock)
     return bytes

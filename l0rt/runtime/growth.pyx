@@ -140,7 +140,7 @@ cdef int sole_new(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbyt
     status = segment_new(heap, arena, LARGE, size, &block)
     if status != L0RT_OK:
         return status
-    if not census_lock(heap):
+    if not census_lock(heap, arena):
         return code_when_closed(arena)
     account_take(&arena.accounts[LARGE], size, nbytes, 0, 0)
     block.requested = nbytes

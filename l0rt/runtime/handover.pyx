@@ -64,7 +64,7 @@ cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out)
     spin_unlock(&arena.lock)
     if status != TIGHT:
         return status
-    if not census_lock(arena.heap):
+    if not census_lock(arena.heap, arena):
         return code_when_closed(arena)
     status = arena_take(arena, size, nbytes, True, out)
     census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
@@ -201,7 +201,7 @@ cdef int returned(l0rt_heap* heap, l0rt_arena* arena, bint any, uint64_t size, s
         queues_add(heap, block, tickets)
         return MISS
     marks_drop(heap, block.uses)
-    if not census_lock(heap):
+    if not census_lock(heap, block.arena):
         tickets_drop(heap, tickets)
         return code_when_closed(arena)
     pool = block.segment.pool
@@ -267,7 +267,7 @@ cdef int lend(l0rt_arena* arena, int64_t frees, void* stream, l0rt_uses* uses, u
     for settling in range(2):
         if status != TIGHT:
             break
-        if not (census_lock(arena.heap) if settling else spin_lock(&arena.lock)):
+        if not (census_lock(arena.heap, arena) if settling else spin_lock(&arena.lock)):
             return code_when_closed(arena)
         status = arena_take(arena, size, nbytes, settling, out) if frees_of(arena) == frees else MISS
         if status == L0RT_OK:

@@ -174,7 +174,7 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
     if done:
         bound_keep(heap)
         heap_reclaim(heap)
-    if done or status != L0RT_OK or not census_lock(heap):
+    if done or status != L0RT_OK or not census_lock(heap, arena):
         return status
     if block.state == LIVE | raw or block.state == LIVE_LARGE | raw:
         arena_give(block, True)
@@ -302,6 +302,8 @@ cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil:
     """
     cdef l0rt_arena* arena = heap.arenas
     store_int(&heap.closed, code if code != 0 else L0RT_CLOSED)
+    spin_close(&heap.rest_lock)
+    spin_close(&heap.gone_lock)
     while arena != NULL:
         spin_close(&arena.lock)
         arena = arena.next

@@ -8,7 +8,7 @@ from l0rt.runtime.census cimport heap_room
 from l0rt.runtime.structs cimport BINNED, HELD, HOLE, l0rt_segment
 
 cdef enum:
-    AHEAD = 7                       # who grows, grows by 1/128 of what is reserved at least
+    AHEAD = 7                       # an arena that grows does so by 1/128 of what it has at least
 
 
 cdef void hole_list(l0rt_block* hole) noexcept nogil:
@@ -100,7 +100,7 @@ cdef l0rt_block* place_hold(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64
 
 cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held) noexcept nogil:
     """Let a held block take a little more of the hole behind it, within the limit; how much."""
-    cdef uint64_t more = (<uint64_t>heap.reserved >> AHEAD) // heap.granule * heap.granule
+    cdef uint64_t more = (<uint64_t>held.arena.reserved >> AHEAD) // heap.granule * heap.granule
     if more <= held.size or <int64_t>more > heap_room(heap, held.arena.owner):
         return 0
     more -= held.size

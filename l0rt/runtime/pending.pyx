@@ -196,7 +196,7 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     if status == L0RT_OK:
         return status
     tickets_drop(heap, tickets)
-    if census_lock(heap):           # what is allocated grows without room
+    if census_lock(heap, block.arena):           # what is allocated grows without room
         block.state = state
         account_park(block.arena, block.segment.pool, block.size, -1)
         if block.arena.tuning.max_split != 0:
@@ -329,7 +329,7 @@ cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     if done:
         share_tell(arena)
     spin_unlock(&arena.lock)
-    if not done and census_lock(heap):
+    if not done and census_lock(heap, arena):
         arena_give(block, True)
         census_take(heap, arena, block.segment.pool)
         share_tell(arena)

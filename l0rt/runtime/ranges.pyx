@@ -149,7 +149,7 @@ cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spare
     parts[0] = part.next
     if size != 0:
         map_forget(<char*>part.ptr + (part.size - size), size)
-    if not census_lock(heap):
+    if not census_lock(heap, arena):
         return 0
     record_drop(part.previous)      # for the cut
     if size == part.size:
@@ -254,7 +254,7 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     if status == L0RT_OUT_OF_MEMORY and left == 0 and extra != 0 and place_move_end(held, -<int64_t>extra):
         status = pieces_map(heap, held, &spares, &left)
     spares_destroy(heap, &spares)
-    if not census_lock(heap):
+    if not census_lock(heap, arena):
         return L0RT_CLOSED
     if left != 0 and left < held.size:
         if not records_ready(arena):

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 from l0rt.runtime.blocks cimport block_is_allocated, block_kind
-from l0rt.runtime.census cimport census_lock, census_unlock
+from l0rt.runtime.census cimport census_lock_all, census_unlock
 from l0rt.runtime.structs cimport (
     HELD,
     HOLE,
@@ -21,7 +21,7 @@ cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t room) 
     cdef l0rt_segment* segment
     cdef l0rt_block* block
     cdef l0rt_block* start          # of a range, every stretch that has memory counts as a segment
-    if not census_lock(heap):
+    if not census_lock_all(heap):
         return -1
     arena = heap.arenas
     while arena != NULL:

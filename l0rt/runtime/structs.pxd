@@ -146,6 +146,21 @@ cdef struct l0rt_account:
     l0rt_sum pending                # freed, but still active
     l0rt_sum quieted                # inactive split ever gained = freed + quieted
     int64_t seen                    # allocations and frees at the last census
+    l0rt_arena* resting             # its arena, while the heap has it counted as it is; NULL: it may change
+
+cdef struct l0rt_tally:             # sums of one pool over arenas
+    int64_t allocated
+    int64_t allocated_bytes
+    int64_t requested
+    int64_t pending
+    int64_t pending_bytes
+    int64_t quiet
+    int64_t quiet_bytes
+    int64_t freed
+    int64_t freed_bytes
+    int64_t freed_requested
+    int64_t quieted
+    int64_t quieted_bytes
 
 # How a heap behaves; may change at any time. All zero is the default.
 cdef struct l0rt_tuning:
@@ -216,6 +231,9 @@ cdef struct l0rt_arena:
     l0rt_arena* next_same           # in the same bucket of the heap's index
     l0rt_arena* next_of_share       # among those of its pool here, or among those that wait for a pool
     l0rt_arena* next_busy           # among those that have memory
+    l0rt_arena* previous_busy
+    l0rt_arena* next_awake          # among those that may have changed since they were counted
+    bint may_rest                   # the census found it idle
     l0rt_block* spare               # records without memory
     l0rt_segment* segments
     l0rt_segment* idle
@@ -312,7 +330,13 @@ cdef struct l0rt_heap:
     l0rt_arena* spare_arenas        # those that wait for a pool
     l0rt_index* index               # of all others
     uint64_t indexed
-    l0rt_arena* busy                # those that have memory; who walks along it needs no lock
+    # Most arenas are idle, and have no room: the census counts them once, and then only those that wake.
+    l0rt_spin rest_lock             # of the three below, inside all other locks
+    l0rt_arena* awake
+    l0rt_tally resting[POOLS]       # the sums over all others
+    l0rt_tally rested[POOLS]        # the same when the arenas were locked, and
+    l0rt_arena* locked              # the first of those that were locked; both under the census mutex
+    l0rt_arena* busy                # those that have memory; under the growth mutex
     l0rt_queue* queues
     int64_t pending                 # blocks in the queues
     int64_t reserved

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 import weakref
 from random import Random
 
@@ -100,6 +101,31 @@ def test_pools_that_come_and_go_take_no_longer_and_no_more(make):
     assert set(seen[1:]) == {seen[-1]}
     for _, address in kept:
         allocator.free(address)
+
+
+def test_live_pools_cost_nobody(make):
+    """What grows and what is a new peak takes as long among 2,000 pools with memory as among 20."""
+    least = {}
+    for count in (20, 2000):
+        allocator = make(capacity=1 << 36)
+        pools = [Pool() for _ in range(count)]
+        held = [allocator.malloc(KIB, 1, pool) for pool in pools]
+        held.append(allocator.malloc(KIB, 1))
+        times = []
+        for _ in range(40):
+            pools.append(Pool())
+            start = time.thread_time_ns()
+            held.append(allocator.malloc(KIB, 1, pools[-1]))        # a first allocation,
+            held.append(allocator.malloc(3 * MIB, 1))               # growing,
+            held.append(allocator.malloc(KIB, 1))                   # and a new peak
+            times.append(time.thread_time_ns() - start)
+        least[count] = min(times)
+        assert allocator.stats()["allocation.all.peak"] == len(held)
+        for address in held:
+            allocator.free(address)
+        del pools
+        allocator.empty_cache()
+    assert least[2000] < 8 * least[20], least
 
 
 @pytest.mark.parametrize("seed", range(6))
