@@ -114,8 +114,7 @@ cdef class OtherBuffer(Buffer):
         if isinstance(source, OtherBuffer) and not (<OtherBuffer>source).on_host:
             check_sizes(source.nbytes, self.nbytes)
             if (<OtherBuffer>source).interface is self.interface:
-                check_open(source)
-                move(self, self.address, (<OtherBuffer>source).address, stream, False)
+                move_between(self, <OtherBuffer>source, stream)
                 return self
             source = source.host_bytes(stream)
         elif isinstance(source, Buffer) and not isinstance(source, OtherBuffer):
@@ -125,12 +124,9 @@ cdef class OtherBuffer(Buffer):
             staged = bytearray(source.nbytes)
             source = source.copy_to(staged)
         get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
-        self.exports += 1
         try:
-            check_sizes(view.len, self.nbytes)
-            move(self, self.address, <size_t>view.buf, stream, True)
+            move_host(self, &view, stream, True)
         finally:
-            self.exports -= 1
             PyBuffer_Release(&view)
         return self
 
@@ -142,12 +138,9 @@ cdef class OtherBuffer(Buffer):
             target.copy_from(self)
             return target
         get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
-        self.exports += 1
         try:
-            check_sizes(self.nbytes, view.len)
-            move(self, <size_t>view.buf, self.address, stream, True)
+            move_host(self, &view, stream, False)
         finally:
-            self.exports -= 1
             PyBuffer_Release(&view)
         return target
 
@@ -165,7 +158,7 @@ cdef class OtherBuffer(Buffer):
         function = getattr(self.interface, "fill_memory", None)
         if function is None or getattr(function, "is_missing", False):
             return self.copy_from(pattern * (self.nbytes // len(pattern)), stream=stream)
-        self.exports += 1
+        hold(self)
         try:
             function(self.address, pattern, self.nbytes, order_of(self, stream))
         finally:
@@ -186,7 +179,6 @@ cdef class OtherBuffer(Buffer):
 
     def record_stream(self, stream):
         """Let freed memory not be reused before what ``stream`` has been given by then is done."""
-        check_open(self)
         tell_use(self, "record_stream", stream)
 
     def record_use(self, stream=None):
@@ -197,9 +189,12 @@ cdef class OtherBuffer(Buffer):
     def free(self, stream=None):
         """Give the memory back, in the order of ``stream``, by default that which it was allocated for."""
         check_open(self)
+        word = None if stream is None else word_of(checked_stream(self, stream))
+        check_open(self)            # once more: a stream of another type may run any code
         if self.exports:
-            raise BufferError("the buffer is in use by a memoryview, an array or a call: release that first")
-        let_go(self, None if stream is None else word_of(checked_stream(self, stream)))
+            raise BufferError("the buffer is in use by a memoryview, an array or a call that has not returned: "
+                              "release that first")
+        let_go(self, word)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         check_open(self)
@@ -226,6 +221,13 @@ cdef int check_open(OtherBuffer self) except -1:
         raise ValueError("the buffer was freed")
     if self.allocator is None:
         raise ValueError("the buffer was never allocated: a Buffer is made by l0rt.empty(nbytes)")
+    return 0
+
+
+cdef int hold(OtherBuffer self) except -1:
+    """Keep `free` away, until ``exports`` is lowered again: around whatever gives up the GIL or runs other code."""
+    check_open(self)
+    self.exports += 1
     return 0
 
 
@@ -263,6 +265,34 @@ cdef object current_stream_of(interface, index):
     return None if function is None or getattr(function, "is_missing", False) else function(index)
 
 
+cdef int move_host(OtherBuffer self, Py_buffer* view, stream, bint is_in) except -1:
+    """Copy from or to memory of the host, which may be used again from then on."""
+    hold(self)
+    try:
+        if is_in:
+            check_sizes(view.len, self.nbytes)
+            move(self, self.address, <size_t>view.buf, stream, True)
+        else:
+            check_sizes(self.nbytes, view.len)
+            move(self, <size_t>view.buf, self.address, stream, True)
+    finally:
+        self.exports -= 1
+    return 0
+
+
+cdef int move_between(OtherBuffer self, OtherBuffer source, stream) except -1:
+    hold(self)
+    try:
+        hold(source)
+        try:
+            move(self, self.address, source.address, stream, False)
+        finally:
+            source.exports -= 1
+    finally:
+        self.exports -= 1
+    return 0
+
+
 cdef int move(OtherBuffer self, size_t target, size_t source, stream, bint wait) except -1:
     """Copy the buffer's bytes, to or from it, in a stream's order; ``wait`` until host memory may be used again."""
     cdef size_t nbytes = self.nbytes
@@ -293,11 +323,15 @@ cdef bint is_reached(allocator) except -1:
 
 
 cdef int tell_use(OtherBuffer self, str name, stream) except -1:
-    function = getattr(self.allocator, name, None)
-    if stream is not None:
-        checked_stream(self, stream)
-        if function is not None and self.address != 0:
-            function(self.address, word_of(stream))
+    hold(self)
+    try:
+        function = getattr(self.allocator, name, None)
+        if stream is not None:
+            checked_stream(self, stream)
+            if function is not None and self.address != 0:
+                function(self.address, word_of(stream))
+    finally:
+        self.exports -= 1
     return 0
 
 

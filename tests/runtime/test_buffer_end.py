@@ -1,6 +1,7 @@
 """How a buffer ends: dropped while an exception is on its way, by a finaliser, by a callback, by another thread."""
 
 import gc
+import pickle
 import threading
 import weakref
 from contextlib import contextmanager
@@ -255,3 +256,29 @@ def test_threads_free_what_others_work_on(kind, hasty):
     assert acc.memory_allocated() == before
     held = [l0rt.empty(4096, kind=kind) for _ in range(64)]
     assert len({buffer.ptr for buffer in held}) == 64
+
+
+def test_memory_that_frees_the_buffer_while_it_is_asked_finds_it_freed():
+    """A view of a buffer tells callbacks, inside the call that wants the view."""
+    host = pickle.PickleBuffer(l0rt.empty(4096, kind="host"))
+    for options in ({}, {"kind": "shared"}, {"device": "cpu"}):
+        for name in ("copy_from", "copy_to"):
+            buffer = l0rt.empty(4096, **options)
+            with watched("host_access", buffer.free), pytest.raises(ValueError, match="was freed"):
+                getattr(buffer, name)(host)
+
+
+def test_a_stream_of_another_type_that_frees_the_buffer_does_not_free_it_twice():
+    class Stream:
+        stream_id, device_type = 0, "cpu"
+
+        @property
+        def device_index(self):
+            buffer.free()
+            return 0
+
+    for call in (lambda x: x.free(stream=Stream()), lambda x: x.copy_from(bytes(64), stream=Stream()),
+                 lambda x: x.record_stream(Stream()), lambda x: x.fill(1, stream=Stream())):  # fmt: skip
+        buffer = l0rt.empty(64, device="cpu")
+        with pytest.raises((ValueError, BufferError), match="was freed|has not returned"):
+            call(buffer)
