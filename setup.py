@@ -9,6 +9,7 @@ import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.editable_wheel import editable_wheel
 
 # Every compiled module of the package, once, floor by floor (docs/house.md has the ranks).
 MODULES = """
@@ -50,6 +51,8 @@ if FLAVOUR == "debug":
     DIRECTIVES["linetrace"] = True
 C_FLAGS = [*FLAVOURS[FLAVOUR], "-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
 L_FLAGS = ["-fsanitize=thread"] if FLAVOUR == "tsan" else []
+# Packages whose files lie elsewhere in the source tree.
+ELSEWHERE = {"l0rt.include.l0rt": "include/l0rt", "l0rt.cli.trace_data": "bench/traces"}
 CPU_DRIVER = "libze_l0rt_cpu.so"
 # Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.
 SETTINGS = repr((sorted(DIRECTIVES.items()), C_FLAGS, Cython.__version__))
@@ -86,6 +89,18 @@ class BuildExt(build_ext):
         self.compiler.link_shared_object(objects, target, extra_postargs=["-pthread", "-Wl,-Bsymbolic", *L_FLAGS])
 
 
+class EditableWheel(editable_wheel):
+    """An editable installation that is a folder on sys.path, where Cython finds the .pxd files of foreign cimports."""
+
+    def finalize_options(self):
+        # What lies elsewhere in the source tree is found there (l0rt.get_include(), l0rt.cli.traces). With one
+        # folder for all packages setuptools writes a .pth file; otherwise import hooks, which Cython cannot read.
+        packages = self.distribution.packages
+        self.distribution.packages = [name for name in packages if name not in ELSEWHERE]
+        self.distribution.package_dir = {"": "."}
+        super().finalize_options()
+
+
 def extensions():
     return [
         Extension(
@@ -111,12 +126,12 @@ if __name__ == "__main__":
         raise SystemExit("l0rt needs a C compiler to build: on Debian or Ubuntu, apt install gcc")
     setup(
         packages=[os.path.dirname(f).replace("/", ".") for f in glob("l0rt/**/__init__.py", recursive=True)]
-        + ["l0rt.include.l0rt", "l0rt.cli.trace_data"],
-        package_dir={"l0rt": "l0rt", "l0rt.include.l0rt": "include/l0rt", "l0rt.cli.trace_data": "bench/traces"},
+        + list(ELSEWHERE),
+        package_dir={"l0rt": "l0rt", **ELSEWHERE},
         package_data={"": ["*.pxd", "*.h", "py.typed", "*.pyi", "*.npz"]},
         exclude_package_data={"": ["*.c", "*.pyx"]},
         ext_modules=cythonized(),
-        cmdclass={"build_ext": BuildExt},
+        cmdclass={"build_ext": BuildExt, "editable_wheel": EditableWheel},
         options={"build": {"build_base": BUILD}},
         zip_safe=False,
     )

@@ -4,7 +4,10 @@ Importing it touches no driver and loads nothing else; every name is resolved on
 """
 
 import importlib
+import importlib.util
 import os
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 
 __version__ = "0.1.0"
 
@@ -68,7 +71,36 @@ def cpu_driver_path():
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "cpu_driver", "libze_l0rt_cpu.so")
 
 
-# Watchers have to be there before what they watch. Without these variables nothing more is loaded.
-for _variable, _room in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):
-    if os.environ.get(_variable):
-        importlib.import_module(_room).begin()
+def _is_built(folder):
+    """Whether the compiled modules are in the package in ``folder``."""
+    return any(os.path.exists(os.path.join(folder, f"buffer{suffix}")) for suffix in EXTENSION_SUFFIXES)
+
+
+def _become_the_installed_package():
+    """Replace this package, a source tree that is not built, by the installed one; ImportError if there is none.
+
+    Python in the source folder finds the sources first, for the working directory or the script's folder leads
+    sys.path.
+    """
+    here = os.path.dirname(os.path.abspath(__file__))
+    for entry in sys.path:
+        spec = PathFinder.find_spec(__name__, [entry])
+        if spec is not None and spec.origin and _is_built(os.path.dirname(spec.origin)):
+            sys.modules[__name__] = module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return
+    raise ImportError(
+        f"{here} is a source tree that is not built for Python {sys.version_info[0]}.{sys.version_info[1]}, and no "
+        f"installed l0rt was found. Install it: {sys.executable} -m pip install {os.path.dirname(here)}",
+        name=__name__,
+        path=here,
+    )
+
+
+if not _is_built(os.path.dirname(os.path.abspath(__file__))):
+    _become_the_installed_package()
+else:
+    # Watchers have to be there before what they watch. Without these variables nothing more is loaded.
+    for _variable, _room in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):
+        if os.environ.get(_variable):
+            importlib.import_module(_room).begin()
