@@ -7,10 +7,10 @@ import sys
 
 import l0rt
 from l0rt import config
-from l0rt.cli import bench, doctor, report, rows
+from l0rt.cli import bench, compare, doctor, plot, report, rows
 from l0rt.errors import L0Error
 
-SUITES = ("allocator", "streams")
+INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended
 
 
 class BadUse(Exception):
@@ -20,12 +20,14 @@ class BadUse(Exception):
 def main(argv=None):
     """Run the command line; return the exit status: 0, 1 for "it did not work", 2 for bad use."""
     parser = make_parser()
-    options = parser.parse_args(argv)
-    if not os.environ.get("L0RT_DRIVER"):
-        config.set("driver", "auto")
     try:
-        return options.run(options)
-    except (BadUse, bench.BadReport) as e:
+        options = parser.parse_args(argv)
+        if not os.environ.get("L0RT_DRIVER"):
+            config.set("driver", "auto")
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
+    except (BadUse, bench.UnknownRows, compare.BadReport, plot.CannotPlot) as e:
         parser.exit(2, f"l0rt: error: {e}\n")
     except L0Error as e:
         parser.exit(1, f"l0rt: {e}\n")
@@ -33,7 +35,7 @@ def main(argv=None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
 
 
 class Parser(argparse.ArgumentParser):
@@ -50,7 +52,8 @@ def make_parser():
         epilog="Both commands use a GPU if there is one, else the bundled CPU driver, unless L0RT_DRIVER is set.",
     )
     parser.add_argument("--version", action="version", version=f"l0rt {l0rt.__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="{doctor,bench}")
+    parser.set_defaults(run=lambda options: parser.print_help() or 0)
+    commands = parser.add_subparsers(title="commands", metavar="{doctor,bench}")
 
     command = commands.add_parser(
         "doctor",
@@ -65,15 +68,16 @@ def make_parser():
         "bench",
         help="measure the allocator and streams next to the raw driver; compare two reports",
         description="Measure the allocator and streams on this machine, next to the raw driver's cost and the budgets.",
-        usage="l0rt bench [allocator|streams] [--quick] [--instructions] [--json FILE]\n"
+        usage="l0rt bench [ROWS ...] [--quick] [--instructions] [--json FILE] [--plot FILE]\n"
         "       l0rt bench compare A.json B.json",
-        epilog="Without words both suites run, which takes up to three minutes.",
+        epilog="Without ROWS all are measured, which takes up to three minutes. Ctrl-C ends it with what is finished. "
+        "Exit status 0, 1 if a row failed, 2 if the words make no sense.",
     )
     command.add_argument(
         "words",
         nargs="*",
-        metavar="allocator | streams | compare A.json B.json",
-        help="one suite alone, or two reports to compare",
+        metavar="ROWS | compare A.json B.json",
+        help="what to measure: allocator, streams, or IDs such as 'event.*' or '*.c'; or two reports to compare",
     )
     command.add_argument("--quick", action="store_true", help="fewer and shorter rounds: half a minute at most")
     command.add_argument(
@@ -82,6 +86,7 @@ def make_parser():
         help="count the instructions of the allocator's rows too, where valgrind is installed: a minute more",
     )
     command.add_argument("--json", metavar="FILE", help="also write the report to FILE; with - print it and no table")
+    command.add_argument("--plot", metavar="FILE", help="also draw the report into FILE.png or FILE.svg")
     command.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     command.set_defaults(run=run_bench)
     return parser
@@ -103,34 +108,43 @@ def run_bench(options):
     if words and words[0] == "compare":
         if len(words) != 3:
             raise BadUse("bench compare takes two reports: l0rt bench compare A.json B.json")
-        bench.compare(bench.load(words[1]), bench.load(words[2]), report.console())
+        compare.compare(compare.load(words[1]), compare.load(words[2]), report.console())
         return 0
-    unknown = [word for word in words if word not in SUITES]
-    if unknown:
-        raise BadUse(f"bench knows no {unknown[0]!r}: allocator, streams, or compare A.json B.json")
+    wanted = bench.chosen({"reference", *(words or bench.SUITES)})
     if options.json not in (None, "-"):
         check_writable(options.json)
+    if options.plot:
+        plot.check(options.plot)
+        check_writable(options.plot)
     try:
         config.explain()  # a setting in the environment that is not valid names itself
     except ValueError as e:
         raise BadUse(e) from None
     effort = rows.SMOKE if options.smoke else rows.QUICK if options.quick else rows.FULL
-    found = bench.run(words or SUITES, effort, options.instructions)
-    if options.json == "-":
+    out = None if options.json == "-" else report.console()
+    found = bench.run(wanted, effort, options.instructions, out)
+    if out is None:
         print(json.dumps(found, indent=1))
     else:
-        bench.show(found, report.console())
+        bench.show_rest(out, found)
         if options.json:
             with open(options.json, "w") as file:
                 json.dump(found, file, indent=1)
                 file.write("\n")
+    if options.plot:
+        plot.draw(found, options.plot)
+    if found["interrupted"]:
+        return INTERRUPTED
     return 1 if any(row.get("failed") for row in found["rows"].values()) else 0
 
 
 def check_writable(path):
-    """Find out before measuring for minutes whether the report can be written."""
+    """Find out before measuring for minutes whether a file can be written; leave none behind that was not there."""
+    there = os.path.exists(path)
     try:
         with open(path, "a"):
             pass
+        if not there:
+            os.unlink(path)
     except OSError as e:
-        raise BadUse(f"cannot write {path}: {e.strerror}") from None
+        raise BadUse(f"cannot write {path!r}: {e.strerror}") from None

@@ -1,55 +1,80 @@
-"""`l0rt bench`: run rows, print them next to the raw driver's cost and the budgets, keep them as JSON, compare."""
+"""`l0rt bench`: run rows, print them next to the raw driver's cost and the budgets, keep them as plain values."""
 
-import json
+from fnmatch import fnmatchcase
 from math import exp, log
-from pathlib import Path
 
 from rich.text import Text
 
-from l0rt.cli import allocator_rows, counts, reference_rows, replays, report, streams_rows
+from l0rt.cli import allocator_rows, counts, reference_rows, replays, report, streams_rows, verdict
 from l0rt.cli.allocator_rows import HELD, SMALLEST
 from l0rt.cli.lab import Lab
 from l0rt.cli.rows import ROWS, Note, measure
 
 FORMAT = 1  # of the JSON; a reader refuses another
 SUITES = {"reference": reference_rows, "allocator": allocator_rows, "streams": streams_rows}
+COLUMNS, WIDTHS = ("median", "min", "raw", "ratio", "budget"), (7, 7, 7, 6, 10)
 LEGEND = (
     "raw: the same call in C on the same driver; ratio: median / raw",
-    "budget: scaled to this machine by the reference rows; > where it is passed",
+    "budget: scaled to this machine by the reference rows; ~ passed, but by no more",
+    "than this run's noise; > passed by more",
 )
 
 
-class BadReport(Exception):
-    """A file is no report of `l0rt bench`; the text says why."""
+class UnknownRows(Exception):
+    """What was asked for names no row; the text says what there is."""
 
 
-def chosen(suites):
-    """Return the rows of some suites, in the order of their definition."""
-    return [row for row in ROWS.values() if row.suite in suites]
+def chosen(words):
+    """Return the rows that suites, IDs and patterns of IDs name, the reference rows first.
+
+    A row whose budget is a multiple of another's time brings that one along.
+    """
+    wanted = set()
+    for word in words:
+        found = {row.id for row in ROWS.values() if word == row.suite or fnmatchcase(row.id, word)}
+        if not found:
+            raise UnknownRows(f"no row is called {word!r}: expected allocator, streams, or IDs such as 'event.*'")
+        wanted |= found
+    wanted |= {row.budget.times[1] for row in ROWS.values() if row.id in wanted and row.budget.times}
+    order = list(SUITES)
+    return sorted((row for row in ROWS.values() if row.id in wanted), key=lambda row: order.index(row.suite))
 
 
-def run(suites, effort, instructions=False):
-    """Measure the rows of some suites, and if asked for their instructions; return the report as plain values."""
-    lab = Lab()
-    rows, results = chosen({"reference", *suites}), []
+def run(rows, effort, instructions=False, out=None):
+    """Measure rows, and if asked for their instructions; return the report as plain values.
+
+    Each row is printed to ``out`` when it is measured. Ctrl-C ends the measuring; the report has what was finished.
+    """
+    lab, results = Lab(), []
+    found = {
+        "format": FORMAT,
+        "head": report.head(lab.index),
+        "effort": effort.name,
+        "interrupted": False,
+        "rows": {},
+    }
     try:
-        with report.progress(len(rows)) as bar:
-            task = bar.add_task("", total=len(rows))
-            for row in rows:
-                bar.update(task, description=row.id, refresh=True)
-                results.append(measure(row, lab, effort))
-                bar.advance(task)
-        found = {
-            "format": FORMAT,
-            "head": report.head(lab.index),
-            "effort": effort.name,
-            "rows": plain(results),
-            "summary": summary(results, lab.capabilities),
-        }
+        try:
+            if out:
+                report.put(out, report.facts(report.head_facts(found["head"])))
+            with report.progress(out) as bar:
+                task = bar.add_task("", total=len(rows))
+                for row in rows:
+                    bar.update(task, description=row.id, refresh=True)
+                    results.append(measure(row, lab, effort))
+                    found["rows"][row.id] = plain(results)
+                    if out:
+                        show_row(out, rows, row, found["rows"])
+                    bar.advance(task)
+            if instructions:
+                count(rows, found)
+        except KeyboardInterrupt:
+            found["interrupted"] = True
+        found["unmeasured"] = [row.id for row in rows if row.id not in found["rows"]]
+        found["scales"] = reference_rows.scales({result.row.id: result.median("own") for result in results})
+        found["summary"] = summary(results, lab.capabilities)
     finally:
         lab.close()
-    if instructions:
-        count(rows, found)
     return found
 
 
@@ -72,36 +97,40 @@ def count(rows, found):
 
 
 def plain(results):
-    """Return id -> what came of the row, as plain values."""
-    own = {result.row.id: result.median("own") for result in results}
-    scales = reference_rows.scales(own)
-    return {result.row.id: _plain(result, own, scales) for result in results}
-
-
-def _plain(result, own, scales):
+    """Return what came of the last of some results as plain values; those before it tell its budget."""
+    result = results[-1]
     row = result.row
     found = {"suite": row.suite, "what": row.what, "long": row.long}
     if result.skipped or result.failed:
         return {**found, "skipped": result.skipped, "failed": result.failed}
-    ns, raw = own[row.id], result.median("raw")
-    limit = row.budget.limit(raw, own, scales[row.id.rpartition(".")[2]])
-    found.update(ns=ns, min=result.figures["own"].least, rounds=list(result.figures["own"].rounds))
+    own, raw = result.figures["own"], result.median("raw")
+    found.update(ns=own.median, min=own.least, rounds=list(own.rounds))
     for name in ("raw", "beside"):
         if name in result.figures:
             figure = result.figures[name]
             found[name] = {"ns": figure.median, "min": figure.least, "rounds": list(figure.rounds)}
     if raw:
-        found.update(ratio=ns / raw, over_raw=ns - raw)
+        found.update(ratio=own.median / raw, over_raw=own.median - raw)
+    limit = _limit(results, "median")
     if limit is not None:
-        found.update(budget=limit, within=ns <= limit)
+        # Passed for certain: the lower quartile is above the budget that upper quartiles make.
+        within = own.quartiles[0] <= max(limit, _limit(results, "upper"))
+        found.update(budget=limit, within=own.median <= limit or within)
     found["notes"] = {name: _plain_note(note) for name, note in result.notes.items()}
     return found
+
+
+def _limit(results, figure):
+    """Return the budget of the last result, made of the medians or the upper quartiles of what it is made of."""
+    last, values = results[-1], {result.row.id: getattr(result, figure)("own") for result in results}
+    scale = reference_rows.scales(values)[last.row.id.rpartition(".")[2]]
+    return last.row.budget.limit(getattr(last, figure)("raw"), values, scale)
 
 
 def _plain_note(note):
     found = {"value": note.value, "unit": note.unit}
     if note.limit is not None:
-        within = note.value >= note.limit if note.least else note.value <= note.limit
+        within = note.value + note.noise >= note.limit if note.least else note.value - note.noise <= note.limit
         found.update(limit=note.limit, least=note.least, within=within)
     return found
 
@@ -126,15 +155,36 @@ def mode_of(id):
     return word if word in replays.MODES else ""
 
 
-def show(found, out):
-    """Print a report: the head, a table for each suite, further figures, and what could not be measured."""
-    report.put(out, report.facts(report.head_facts(found["head"])))
-    for suite in SUITES:
-        rows = {id: row for id, row in found["rows"].items() if row["suite"] == suite}
-        measured = {id: row for id, row in rows.items() if "ns" in row}
-        if measured:
-            report.put(out)
-            report.put(out, _times(suite, measured))
+def show_row(out, rows, row, found):
+    """Print the row that was measured last, below the name of its suite if it is the first of that."""
+    said, widths = found[row.id], (max(len(row.id) for row in rows), *WIDTHS)
+    if "ns" not in said:
+        return
+    if not any(other["suite"] == row.suite and "ns" in other for id, other in found.items() if id != row.id):
+        report.put(out)
+        report.put(out, report.row_table(out, widths, row.suite, *COLUMNS, style="bold"))
+    raw = said.get("raw", {}).get("ns")
+    texts = (
+        row.id,
+        report.time_text(said["ns"]),
+        report.time_text(said["min"]),
+        report.time_text(raw),
+        report.digits(said["ratio"]) if raw else "",
+        _limit_text(said["ns"] <= said["budget"], said["within"], "<=", ">", report.time_text(said["budget"]))
+        if "budget" in said
+        else "",
+    )
+    report.put(out, report.row_table(out, widths, *texts))
+
+
+def _limit_text(kept, within, kept_sign, passed_sign, text):
+    """Return a budget as it was kept; ``~`` says that it was passed by no more than the noise."""
+    sign = kept_sign if kept else "~" if within else passed_sign
+    return Text(f"{sign} {text}", style="" if within else "bold red")
+
+
+def show_rest(out, found):
+    """Print what follows the rows: further figures, what could not be measured, and the verdict."""
     notes = _notes(found)
     if notes.row_count:
         report.put(out)
@@ -148,100 +198,26 @@ def show(found, out):
         report.put_lines(out, ["not measured", *missing])
     report.put(out)
     report.put_lines(out, [f"{found['effort']}: medians of at most {_round_count(found)} rounds", *LEGEND])
+    report.put(out)
+    report.put_lines(out, verdict.sentences(found))
 
 
 def _round_count(found):
     return max((len(row["rounds"]) for row in found["rows"].values() if "ns" in row), default=0)
 
 
-def _times(suite, rows):
-    made = report.table(suite, "median", "min", "raw", "ratio", "budget")
-    for id, row in rows.items():
-        raw = row.get("raw", {}).get("ns")
-        made.add_row(
-            id,
-            report.time_text(row["ns"]),
-            report.time_text(row["min"]),
-            report.time_text(raw),
-            report.digits(row["ratio"]) if raw else "",
-            report.limit_text(report.time_text(row["budget"]), row["within"]) if "budget" in row else "",
-        )
-    return made
-
-
 def _notes(found):
     made = report.table("further figures", "value", "budget")
     for id, row in [*found["rows"].items(), ("all traces", {"notes": found["summary"]})]:
         for name, note in row.get("notes", {}).items():
-            made.add_row(f"{id} {name}", note_text(note), _note_limit(note))
+            made.add_row(f"{id} {name}", report.note_text(note), _note_limit(note))
     return made
-
-
-def note_text(note):
-    """Return the value of a note with its unit."""
-    value, unit = note["value"], note["unit"]
-    return f"{value:,}" if isinstance(value, int) else f"{report.digits(value)} {unit}"
 
 
 def _note_limit(note):
     if "limit" not in note:
         return ""
+    value, limit = note["value"], note["limit"]
     if note["least"]:
-        sign = ">=" if note["within"] else "<"
-        return Text(f"{sign} {note['limit']}", style="" if note["within"] else "bold red")
-    return report.limit_text(f"{note['limit']}", note["within"])
-
-
-def load(path):
-    """Return the report in a file; BadReport says why it is none."""
-    try:
-        found = json.loads(Path(path).read_text())
-    except OSError as e:
-        raise BadReport(f"{path}: {e.strerror or e}") from None
-    except ValueError:
-        raise BadReport(f"{path} is not JSON") from None
-    try:
-        if found["format"] != FORMAT:
-            raise BadReport(f"{path} is not a report that this version can read")
-        title("", found), figures_of(found)
-    except (KeyError, TypeError, AttributeError):
-        raise BadReport(f"{path} is not a report of `l0rt bench --json`") from None
-    return found
-
-
-def figures_of(found):
-    """Return name -> (value, text) for every figure of a report: the rows by ID, their notes after it."""
-    figures = {id: (row["ns"], report.time_text(row["ns"])) for id, row in found["rows"].items() if "ns" in row}
-    for id, row in found["rows"].items():
-        figures.update(
-            {f"{id} {name}": (note["value"], note_text(note)) for name, note in row.get("notes", {}).items()}
-        )
-    return figures
-
-
-def title(name, found):
-    """Return the lines that say which report this is."""
-    head = found["head"]
-    note = f" *** {head['caveat']} ***" if head["caveat"] else ""
-    return [
-        f"{name}: l0rt {head['l0rt']}, {head['date']}, {found['effort']}",
-        f"   {head['device']['name']}, driver {head['driver']['version']}{note}",
-        f"   {head['machine']['cpu']}, {head['machine']['cores']} cores",
-    ]
-
-
-def compare(a, b, out):
-    """Print two reports' figures next to each other, with their ratios, and name what is only in one."""
-    report.put_lines(out, [*title("A", a), *title("B", b)])
-    ours, theirs = figures_of(a), figures_of(b)
-    made = report.table("", "A", "B", "B/A")
-    for name, (value, text) in ours.items():
-        if name in theirs:
-            other, other_text = theirs[name]
-            made.add_row(name, text, other_text, report.digits(other / value) if value else "")
-    report.put(out)
-    report.put(out, made)
-    for name, only in (("A", ours.keys() - theirs.keys()), ("B", theirs.keys() - ours.keys())):
-        if only:
-            report.put(out)
-            report.put_lines(out, [f"only in {name}", *(f"  {id}" for id in sorted(only))])
+        return _limit_text(value >= limit, note["within"], ">=", "<", f"{limit}")
+    return _limit_text(value <= limit, note["within"], "<=", ">", f"{limit}")

@@ -28,7 +28,9 @@ for line in sys.stdin:
 @row("reference.glibc.c", "glibc's malloc + free of 4 KiB, in a process without threads")
 def glibc(lab):
     ask = [sys.executable, "-I", "-S", "-c", _ALONE, reference.__file__]
-    with subprocess.Popen(ask, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    # In a session of its own, and silent: Ctrl-C ends the bench, and the bench ends this child.
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(ask, **pipes, text=True, start_new_session=True) as child:
 
         def loop(n):
             child.stdin.write(f"{n}\n")

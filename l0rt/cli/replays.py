@@ -99,6 +99,7 @@ def elsewhere(name, scale, mode=""):
         stderr=subprocess.PIPE,
         text=True,
         env=environment(MODES[mode]),
+        start_new_session=True,  # Ctrl-C ends the bench, which ends this child
     ) as child:
 
         def ask(method, *arguments):
@@ -114,6 +115,9 @@ def elsewhere(name, scale, mode=""):
 
         try:
             yield ask
+        except BaseException:
+            child.kill()
+            raise
         finally:
             child.communicate()
 

@@ -17,30 +17,32 @@ from l0rt.runtime import devices
 # Intel's driver can encode for a device that is not there: nothing executes then, and no figure is a GPU's.
 SIMULATION = ("NEOReadDebugKeys", "SetCommandStreamReceiver")
 SOFTWARE = "CPU driver: not a GPU"
+ENDLESS = 1 << 14  # columns: what reads a file or a pipe finds a path or a row in one line
 
 
 def console(stream=None):
-    """Return a console: colours and the window's width on a terminal; plain text of 80 columns or more elsewhere."""
+    """Return a console: colours and the window's width on a terminal; plain text elsewhere, and no line is folded."""
     stream = stream or sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")  # a terminal that cannot show a sign gets another one, not a traceback
-    width = None if stream.isatty() else max(80, int(os.environ.get("COLUMNS") or 0))
+    width = None if stream.isatty() else ENDLESS
     return Console(file=stream, highlight=False, markup=False, emoji=False, width=width, soft_wrap=False)
 
 
-def progress(total):
-    """Return a progress bar on stderr, which shows nothing unless that is a terminal.
+def progress(out):
+    """Return a progress bar: below what is printed to ``out`` if that is a terminal, else on stderr if that is one.
 
     Its owner refreshes it: a thread that does so in between would be measured too.
     """
+    shown = out if out is not None and out.is_terminal else Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=shown,
         transient=True,
         auto_refresh=False,
-        disable=not sys.stderr.isatty(),
+        disable=not shown.is_terminal,
     )
 
 
@@ -119,6 +121,7 @@ def put(out, what=""):
     with out.capture() as captured:
         out.print(what)
     out.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    out.file.flush()
 
 
 def put_lines(out, lines):
@@ -142,6 +145,16 @@ def table(*columns):
     made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
         made.add_column(name, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
+    return made
+
+
+def row_table(out, widths, *texts, style=""):
+    """Return one row of a table that is printed row by row: the first text is folded to what ``out`` leaves of it."""
+    first = max(12, min(widths[0], out.width - sum(widths[1:]) - len(widths) + 1))
+    made = Table.grid(padding=(0, 1, 0, 0))
+    for place, width in enumerate((first, *widths[1:])):
+        made.add_column(width=width, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
+    made.add_row(*(text if isinstance(text, Text) else Text(text, style=style) for text in texts))
     return made
 
 
@@ -170,6 +183,7 @@ def size_text(nbytes):
     return f"{nbytes} bytes"
 
 
-def limit_text(text, within):
-    """Return a budget as it was kept: ``<= 20.0 ns``, or ``> 20.0 ns`` in red."""
-    return Text(f"<= {text}") if within else Text(f"> {text}", style="bold red")
+def note_text(note):
+    """Return the value of a note with its unit."""
+    value, unit = note["value"], note["unit"]
+    return f"{value:,}" if isinstance(value, int) else f"{digits(value)} {unit}"

@@ -56,12 +56,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class Note:
-    """A further figure of a row: ``limit`` is the most it may be, or the least where ``least`` is set."""
+    """A further figure of a row: ``limit`` is the most it may be, or the least where ``least`` is set.
+
+    ``noise`` is how far this run's noise may have moved the value.
+    """
 
     value: float
     unit: str = ""
     limit: float | None = None
     least: bool = False
+    noise: float = 0.0
 
 
 @dataclass
@@ -152,6 +156,13 @@ def operations(work, loop, round_ns):
     return max(1, int(round_ns / each))
 
 
+def quartiles(values):
+    """Return the lower and the upper quartile of some values, each one of them."""
+    ordered = sorted(values)
+    quarter = (len(ordered) - 1) // 4
+    return ordered[quarter], ordered[-1 - quarter]
+
+
 @dataclass(frozen=True)
 class Figure:
     """Nanoseconds an operation: the median of some rounds, and the least."""
@@ -163,6 +174,11 @@ class Figure:
     @classmethod
     def of(cls, rounds):
         return cls(median(rounds), min(rounds), tuple(rounds))
+
+    @property
+    def quartiles(self):
+        """Half of the rounds lie between these two: how far apart they are is this run's noise."""
+        return quartiles(self.rounds)
 
 
 def loops_of(work):
@@ -201,6 +217,10 @@ class Result:
         """Return the median of a figure, None if it was not measured."""
         return self.figures[name].median if name in self.figures else None
 
+    def upper(self, name):
+        """Return the upper quartile of a figure, None if it was not measured."""
+        return self.figures[name].quartiles[1] if name in self.figures else None
+
 
 def measure(row, lab, effort):
     """Return the row's Result; a row that cannot be measured says why and never ends the bench."""
@@ -213,7 +233,7 @@ def measure(row, lab, effort):
     except Skip as why:
         return Result(row, skipped=str(why))
     except Exception as e:  # whatever one row of one driver can raise: the others are still worth having
-        return Result(row, failed=f"{type(e).__name__}: {e}")
+        return Result(row, failed=" ".join(f"{type(e).__name__}: {e}".split()))
 
 
 def suite(name):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import l0rt
 import l0rt.accelerator as acc
@@ -246,7 +247,9 @@ def copy(lab, direction, nbytes):
             if nbytes < MIB:
                 return {}
             speed = {name: nbytes / figures[name].median for name in figures}
-            share = Note(speed["own"] / speed["beside"], "x", 0.97 if nbytes >= 64 * MIB else None, least=True)
+            share = speed["own"] / speed["beside"]
+            noise = figures["beside"].quartiles[1] / figures["own"].quartiles[0] - share
+            share = Note(share, "x", 0.97 if nbytes >= 64 * MIB else None, least=True, noise=noise)
             return {"speed": Note(speed["own"], "GB/s"), "of memcpy's": share}
 
         yield Work(
@@ -282,6 +285,8 @@ def import_accelerator(lab):
 
     def loop(n):
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        return sum(int(subprocess.check_output(ask, env=environment, timeout=60)) for _ in range(n))
+        # In a session of its own: Ctrl-C ends the bench, not a child with a traceback.
+        ask_once = partial(subprocess.check_output, ask, env=environment, timeout=60, start_new_session=True)
+        return sum(int(ask_once()) for _ in range(n))
 
     yield Work(loop, n=1, rounds=7)

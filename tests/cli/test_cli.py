@@ -14,7 +14,7 @@ def test_version():
     assert (result.returncode, result.stdout) == (0, f"l0rt {package.__version__}\n")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["doctor", "--help"], ["bench", "--help"]])
+@pytest.mark.parametrize("words", [[], ["--help"], ["doctor", "--help"], ["bench", "--help"]])
 def test_help(words):
     result = l0rt(*words)
     assert result.returncode == 0, result
@@ -25,18 +25,20 @@ def test_help(words):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "doctor"),
         (["dance"], "dance"),
-        (["--loud"], "required"),
+        (["--loud"], "--loud"),
         (["doctor", "dance"], "dance"),
         (["bench", "dance"], "'dance'"),
         (["bench", "allocator", "dance"], "'dance'"),
         (["bench", "--loud"], "--loud"),
         (["bench", "--json"], "--json"),
         (["bench", "--json", "/no/such/folder/report.json"], "No such file or directory"),
+        (["bench", "event.nothing.*"], "'event.nothing.*'"),
+        (["bench", "--plot", "/no/such/folder/plot.png"], "No such file or directory"),
+        (["bench", "--plot", "plot.jpg"], ".png or .svg"),
         (["bench", "compare"], "two reports"),
         (["bench", "compare", "a.json"], "two reports"),
-        (["bench", "compare", "a.json", "b.json"], "a.json: No such file"),
+        (["bench", "compare", "a.json", "b.json"], "'a.json': No such file"),
     ],
 )
 def test_bad_words_are_refused_in_one_line(words, says):
@@ -60,14 +62,21 @@ def test_no_driver_is_told_in_one_line():
     assert result.stderr.count("\n") == 1
 
 
-def test_a_reader_who_has_seen_enough():
+@pytest.mark.parametrize("words", [["doctor"], ["--help"], ["bench", "--help"], ["--version"]])
+def test_a_reader_who_has_seen_enough(words):
     code = f"""
 import subprocess
-with subprocess.Popen([{sys.executable!r}, "-m", "l0rt", "doctor"], stdout=subprocess.PIPE,
+with subprocess.Popen([{sys.executable!r}, "-m", "l0rt", *{words!r}], stdout=subprocess.PIPE,
                       stderr=subprocess.PIPE) as child:
     child.stdout.close()
     print(child.stderr.read().decode())
 """
     result = run_python(code)
-    assert result.returncode == 0, result
-    assert "Traceback" not in result.stdout
+    assert (result.returncode, result.stdout) == (0, "\n"), result
+
+
+@pytest.mark.parametrize("columns", ["20", "40", "80", "nonsense", "0", "100000000"])
+def test_any_width_of_a_window_will_do(columns):
+    result = l0rt("bench", "device.current.c", "--smoke", env={"COLUMNS": columns, "L0RT_DRIVER": "cpu"})
+    assert (result.returncode, result.stderr) == (0, ""), result
+    assert package.cpu_driver_path() in result.stdout
