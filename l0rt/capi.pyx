@@ -66,6 +66,10 @@ cdef extern from "l0rt/l0rt.h" nogil:
     int L0RT_API_VERSION
 
 
+UNKNOWN_THREAD = ("a call failed in a thread that has no Python thread state, which the reason was lost with: "
+                  "PyGILState_Ensure() and PyEval_SaveThread() at the thread's start keep one")
+
+
 cdef int failed() except -1 nogil:
     """Note the exception that is set for `l0rt_last_error`, and let it pass on."""
     cdef PyObject* kind = NULL
@@ -73,9 +77,12 @@ cdef int failed() except -1 nogil:
     cdef PyObject* trace = NULL
     with gil:
         PyErr_Fetch(&kind, &value, &trace)
-        PyErr_NormalizeException(&kind, &value, &trace)
-        note(<object>value)
-        PyErr_Restore(kind, value, trace)
+        if kind == NULL:    # it went with the thread state that the raising code had for itself alone
+            note(RuntimeError(UNKNOWN_THREAD))
+        else:
+            PyErr_NormalizeException(&kind, &value, &trace)
+            note(<object>value)
+            PyErr_Restore(kind, value, trace)
     return -1
 
 

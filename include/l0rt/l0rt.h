@@ -4,7 +4,8 @@
  *     void *p = l0rt->malloc(1 << 20, -1, NULL);
  *
  * After that no function needs the GIL. -1 or NULL means failure: a Python exception is set in the calling thread, and
- * last_error tells code and text without the GIL. Code that never returns to Python clears the exception itself. */
+ * last_error tells code and text without the GIL. Code that goes on after a failure calls PyErr_Clear(), with the GIL: to
+ * return a result to Python while an exception is set raises SystemError. */
 #ifndef L0RT_L0RT_H
 #define L0RT_L0RT_H
 

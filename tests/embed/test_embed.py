@@ -1,5 +1,6 @@
 """A foreign package, built against the installed l0rt, computes through the embedding door."""
 
+import re
 import shutil
 import sys
 import sysconfig
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.process import run, run_python
+from helpers.source import ROOT
 
 PACKAGE = Path(__file__).parent / "package"
 
@@ -106,6 +108,70 @@ assert round_trip(b"still works") == b"still works"
 """
     result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, cwd=built)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
+MODULE = """
+static PyMethodDef methods[] = {
+    {"allocate", allocate, METH_O, ""}, {"allocate_or_explain", allocate_or_explain, METH_O, ""}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "shown", NULL, 0, methods};
+
+PyMODINIT_FUNC PyInit_shown(void) {
+  l0rt = l0rt_import();
+  return l0rt == NULL ? NULL : PyModule_Create(&module);
+}
+"""
+
+SETUP = """
+import l0rt
+from setuptools import Extension, setup
+flags = ["-Wall", "-Werror"]
+setup(ext_modules=[Extension("shown", ["shown.c"], include_dirs=[l0rt.get_include()], extra_compile_args=flags)])
+"""
+
+
+def test_the_guide_to_c_handles_failures_as_it_says(tmp_path):
+    guide = (ROOT / "docs/embedding.md").read_text()
+    (block,) = re.findall(r"^```c\n(#include <Python.h>\n.*?)^```$", guide, re.DOTALL | re.MULTILINE)
+    (tmp_path / "shown.c").write_text(block + MODULE)
+    (tmp_path / "setup.py").write_text(SETUP)
+    result = run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, timeout=300)
+    assert result.returncode == 0, result
+    code = """
+import threading, l0rt
+from shown import allocate, allocate_or_explain
+assert allocate(64) and allocate_or_explain(64) and allocate(0) == allocate_or_explain(0) == 0
+
+def failures():
+    try:
+        allocate(1 << 60)
+    except l0rt.OutOfMemoryError as e:
+        assert "requested" in str(e), e
+    else:
+        raise AssertionError("memory without end")
+    code, text = allocate_or_explain(1 << 60)
+    assert code != 0 and "OutOfMemoryError" in text, (code, text)
+    print("told")
+
+failures()
+thread = threading.Thread(target=failures)
+thread.start()
+thread.join()
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu"}, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "told\ntold\n", ""), result
+
+
+def test_a_failure_in_a_thread_that_python_did_not_start(built):
+    code = """
+from foreign.by_c import failure_on_a_thread
+for _ in range(3):
+    code, text = failure_on_a_thread(1 << 60, 0)
+    assert code != 0 and "a thread that has no Python thread state" in text, (code, text)
+    code, text = failure_on_a_thread(1 << 60, 1)
+    assert code != 0 and "OutOfMemoryError" in text, (code, text)
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu"}, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
 
 
 def test_use_after_fork_is_told_at_the_door(built):

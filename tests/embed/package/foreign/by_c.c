@@ -41,7 +41,44 @@ static PyObject *round_trip(PyObject *self, PyObject *argument) {
   return NULL;
 }
 
-static PyMethodDef methods[] = {{"round_trip", round_trip, METH_O, "Copy bytes to the device and back."}, {0}};
+typedef struct {
+  Py_ssize_t n;
+  int known; /* whether the thread makes itself known to Python */
+  int code;
+  char text[256];
+} failure;
+
+static void *fail(void *argument) {
+  failure *f = argument;
+  PyGILState_STATE state = PyGILState_UNLOCKED;
+  PyThreadState *saved = NULL;
+  if (f->known) {
+    state = PyGILState_Ensure();
+    saved = PyEval_SaveThread();
+  }
+  if (l0rt->malloc((size_t)f->n, -1, NULL) == NULL) f->code = l0rt->last_error(f->text, sizeof f->text);
+  if (f->known) {
+    PyEval_RestoreThread(saved);
+    PyErr_Clear();
+    PyGILState_Release(state);
+  }
+  return NULL;
+}
+
+static PyObject *failure_on_a_thread(PyObject *self, PyObject *arguments) {
+  pthread_t thread;
+  failure f = {0, 0, 0, ""};
+  if (!PyArg_ParseTuple(arguments, "ni", &f.n, &f.known)) return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  if (pthread_create(&thread, NULL, fail, &f) == 0) pthread_join(thread, NULL);
+  Py_END_ALLOW_THREADS
+  return Py_BuildValue("is", f.code, f.text);
+}
+
+static PyMethodDef methods[] = {
+    {"round_trip", round_trip, METH_O, "Copy bytes to the device and back."},
+    {"failure_on_a_thread", failure_on_a_thread, METH_VARARGS, "Return code and text of an allocation that fails there."},
+    {0}};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "by_c", NULL, 0, methods};
 
 PyMODINIT_FUNC PyInit_by_c(void) {
