@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 from l0rt import allocconf
 
+__all__ = ["effective", "explain", "get", "patch", "set", "single"]
+
 CAPABILITIES = (
     "inorder",
     "list_sync",

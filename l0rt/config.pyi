@@ -3,6 +3,8 @@ from typing import Any
 
 from l0rt.allocconf import AllocConf
 
+__all__ = ["effective", "explain", "get", "patch", "set", "single"]
+
 CAPABILITIES: tuple[str, ...]
 PAGE: str
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from l0rt import config
 from l0rt.runtime import watch
 
+__all__ = ["StreamRaceWarning", "host_access", "start"]
+
 HOST = 0  # the host's place among the streams, which are addresses
 _HERE = __file__
 

@@ -125,7 +125,7 @@ def _choose():
     if count_without_opening("gpu"):
         return _open_library("gpu")
     warnings.warn(f"no GPU ({loader.why_no_gpu()}): using the bundled CPU driver, which is not a GPU",
-                  UserWarning, stacklevel=2)
+                  UserWarning, stacklevel=1)    # compiled functions have no frames: the caller's line
     return _open_library("cpu")
 
 
@@ -137,7 +137,7 @@ def _open():
     config.freeze("driver", "disable", "stream_pool_size", "events", "lazy_init")
     if len(found) > L0RT_MAX_DEVICES:
         warnings.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used",
-                      RuntimeWarning, stacklevel=2)
+                      RuntimeWarning, stacklevel=1)
     _devices[:] = [device for _, device in sorted(enumerate(found), key=_place)][:L0RT_MAX_DEVICES]
     by_driver = {}
     for device in _devices:

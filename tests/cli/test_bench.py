@@ -96,7 +96,7 @@ def test_instructions_are_counted(tmp_path):
     if shutil.which("valgrind") is None:
         pytest.skip("needs valgrind")
     path = tmp_path / "report.json"
-    result = l0rt("bench", "allocator", "--smoke", "--instructions", "--json", str(path), env=CPU)
+    result = l0rt("bench", "allocator", "--smoke", "--instructions", "--json", str(path), env=CPU, timeout=400)
     assert result.returncode == 0, result
     found = json.loads(path.read_text())
     notes = {id: row.get("notes", {}) for id, row in found["rows"].items()}

@@ -1,23 +1,43 @@
 """The reference page, from the docstrings: ``python tests/helpers/reference.py > docs/reference.md``."""
 
+import ast
 import inspect
 import re
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator
 import l0rt.config
+import l0rt.errors
 import l0rt.interface
+import l0rt.logs
 import l0rt.memory
+import l0rt.philox
+import l0rt.sanitizer
 import l0rt.xpu
 
+ROOT = Path(__file__).parents[2]
 HEAD = """# Reference
 
 What each name does, from its docstring. Made by `python tests/helpers/reference.py > docs/reference.md`; a test
-compares both.
+compares both, and another finds every public name here. The C functions of `l0rt.capi` are in
+[embedding.md](embedding.md).
 """
 CLASSES = ("Stream", "Event", "Buffer", "Generator", "device")
-MODULES = ("accelerator", "xpu", "memory", "interface", "config")
-CONFIG = ("get", "set", "effective", "single", "patch", "explain")
+MODULES = ("accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "logs", "sanitizer")
+INTEROP = ("torch",)  # read as text: each needs its partner
+
+# What can have no docstring of its own.
+FIELDS = {
+    "Buffer.nbytes": "The size in bytes, as it was asked for.",
+    "Event.blocking": "Whether a wait for the event sleeps at once instead of spinning first.",
+    "Event.enable_timing": "Whether `elapsed_time` and `host_time` work.",
+    "Event.interprocess": "Whether another process can wait for the event.",
+    "device.index": "The index, None if the name has none.",
+    "device.type": "The type, such as ``xpu``.",
+    "interface.stream_methods": "The `StreamMethodContainer` that `register_stream_method` fills.",
+    "xpu.default_generators": "The default generator of every device, by index; none before the first use.",
+}
 
 
 def signature(value):
@@ -28,35 +48,64 @@ def signature(value):
 
 
 def first_paragraph(value):
-    text = inspect.getdoc(value) or ""
+    return paragraph_of(inspect.getdoc(value) or "")
+
+
+def paragraph_of(text):
     text = re.sub(r"^[\w.]+\(.*\)\n+", "", text + "\n")  # Cython writes the signature first
     return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
 
 
-def entries(owner, names):
+def public(module):
+    """Return the public names of a module: ``__all__``, else what it defines."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+    return sorted(getattr(module, "__all__", own))
+
+
+def members(owner):
+    """Return the public members of a class."""
+    return sorted(name for name in dir(owner) if not name.startswith("_"))
+
+
+def entries(place, owner, names):
     lines = []
     for name in names:
         value = inspect.getattr_static(owner, name) if inspect.isclass(owner) else getattr(owner, name)
         value = getattr(value, "__func__", value)
-        if inspect.ismodule(value) or not (callable(value) or inspect.isdatadescriptor(value)):
-            continue
+        said = FIELDS.get(f"{place}.{name}") or first_paragraph(value)
         shown = f"{name}{signature(value)}" if callable(value) else name
-        lines.append(f"* `{shown}`: {first_paragraph(value)}")
+        lines.append(f"* `{shown}`: {said}")
     return lines
+
+
+def interop(name):
+    """Return the section of a module that is not imported."""
+    tree = ast.parse((ROOT / "l0rt/interop" / f"{name}.py").read_text())
+    lines = [f"## `l0rt.interop.{name}`\n", paragraph_of(ast.get_docstring(tree)) + "\n"]
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            arguments = f"({ast.unparse(node.args)})" if isinstance(node, ast.FunctionDef) else ""
+            lines.append(f"* `{node.name}{arguments}`: {paragraph_of(ast.get_docstring(node) or '')}")
+    return [*lines, ""]
 
 
 def page():
     """Return the whole page."""
-    parts = [HEAD]
+    functions = [name for name in l0rt.__all__ if inspect.isroutine(getattr(l0rt, name))]
+    parts = [HEAD, "## `l0rt`\n", *entries("l0rt", l0rt, sorted(functions)), ""]
     for name in CLASSES:
         owner = getattr(l0rt, name)
-        members = sorted(member for member in dir(owner) if not member.startswith("_"))
-        members = [m for m in members if inspect.getdoc(inspect.getattr_static(owner, m))]
-        parts += [f"## `l0rt.{name}{signature(owner)}`\n", first_paragraph(owner) + "\n", *entries(owner, members), ""]
+        parts += [f"## `l0rt.{name}{signature(owner)}`\n", first_paragraph(owner) + "\n"]
+        parts += [*entries(name, owner, members(owner)), ""]
     for name in MODULES:
         module = getattr(l0rt, name)
-        names = sorted(getattr(module, "__all__", CONFIG))
-        parts += [f"## `l0rt.{name}`\n", first_paragraph(module) + "\n", *entries(module, names), ""]
+        parts += [f"## `l0rt.{name}`\n", first_paragraph(module) + "\n", *entries(name, module, public(module)), ""]
+    for name in INTEROP:
+        parts += interop(name)
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -1,31 +1,43 @@
-"""The code in the docs runs: all blocks of a page in one process, in their order."""
+"""The code in the docs runs, on any machine; the reference has every public name, as its docstring says it."""
 
+import ast
+import inspect
 import re
+from pathlib import Path
 
+import l0rt
+import l0rt.accelerator as acc
+import l0rt.xpu.gpu_trace
 import pytest
 
 from helpers.process import run_python
-from helpers.reference import page
+from helpers.reference import CLASSES, MODULES, members, page, public
 from helpers.source import ROOT
 
 PAGES = [file for file in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))) if "```python\n" in file.read_text()]
 
 
-def code(file):
-    """Return the page's Python, at the lines where the page has it."""
-    text = file.read_text()
-    lines = [""] * len(text.splitlines())
+NO_GPU = re.compile(r"<string>:\d+: UserWarning: no GPU .*: using the bundled CPU driver, .*\n(  .*\n)?")
+
+
+def scripts(file):
+    """Return the page's programs, at the lines where the page has them: a block with `import l0rt` begins one."""
+    text, found = file.read_text(), []
     for block in re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        if not found or re.search(r"^import l0rt\b(?!\.)", block.group(1), re.MULTILINE):
+            found.append([])
         start = text[: block.start(1)].count("\n")
-        for number, line in enumerate(block.group(1).splitlines(), start):
-            lines[number] = line
-    return "\n".join(lines)
+        found[-1] += [""] * (start - len(found[-1])) + block.group(1).splitlines()
+    return ["\n".join(lines) for lines in found]
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
-def test_every_code_block_runs(file):
-    result = run_python(code(file), {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": None}, timeout=120)
-    assert (result.returncode, result.stderr) == (0, ""), result
+def test_every_program_runs_with_nothing_set_on_any_machine(file):
+    """A reader without a GPU copies it and runs it: it says itself that the CPU driver will do."""
+    for script in scripts(file):
+        result = run_python(script, {"L0RT_DRIVER": None, "L0RT_CPU_DEVICES": None}, timeout=120)
+        assert result.returncode == 0, result
+        assert NO_GPU.fullmatch(result.stderr) or result.stderr == "", result
 
 
 def test_the_start_page_is_among_them():
@@ -36,3 +48,108 @@ def test_the_reference_says_what_the_docstrings_say():
     assert (ROOT / "docs/reference.md").read_text() == page(), (
         "a docstring changed: python tests/helpers/reference.py > docs/reference.md"
     )
+
+
+def sections():
+    """Return the reference's section -> the names that it explains."""
+    text = (ROOT / "docs/reference.md").read_text()
+    found = {}
+    for heading, body in re.findall(r"^## `([\w.]+).*?`\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE):
+        found[heading] = set(re.findall(r"^\* `(\w+)[^`]*`: \S", body, re.MULTILINE))
+    return found
+
+
+def test_the_reference_explains_every_public_name():
+    found = sections()
+    expected = {
+        **{f"l0rt.{name}": set(members(getattr(l0rt, name))) for name in CLASSES},
+        **{f"l0rt.{name}": set(public(getattr(l0rt, name))) for name in MODULES},
+    }
+    expected["l0rt"] = set(l0rt.__all__)
+    found["l0rt"] |= {name.removeprefix("l0rt.") for name in found}  # a section of its own
+    found["l0rt"] |= {name.partition(".")[0] for name in found["l0rt"]}
+    found["l0rt"] |= found["l0rt.errors"] | {"capi"}  # whose functions are C's: embedding.md
+    assert {place: sorted(names - found[place]) for place, names in expected.items() if names - found[place]} == {}
+
+
+def test_every_module_of_the_package_is_public_or_known_to_be_none():
+    """A new public module is not forgotten: it is in `l0rt.__all__`, or in this list of those that are not public."""
+    private = {"allocconf", "cli", "core", "cpu_driver", "memorytable", "runtime", "ze", "buffer", "otherbuffer"}
+    folder = Path(l0rt.__file__).parent
+    modules = {path.stem.partition(".")[0] for path in folder.iterdir() if path.suffix in (".py", ".so")}
+    modules |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert modules - private - {"__init__", "__main__"} == {name for name in l0rt.__all__ if name in modules}
+
+
+def test_every_function_of_the_c_table_is_in_the_guide():
+    table = (ROOT / "include/l0rt/l0rt.h").read_text()
+    guide = (ROOT / "docs/embedding.md").read_text()
+    names = re.findall(r"^  [\w ]+\*?\(\*(\w+)\)\(", table, re.MULTILINE)
+    assert len(names) > 15
+    assert [name for name in names if f"`l0rt_{name}" not in guide] == []
+
+
+CELL = re.compile(r"(?<!\\)\|")
+COMING = ROOT / "docs/coming-from.md"
+
+
+def spans(text):
+    """Return the code in a text that names something of l0rt."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return [span for span in re.findall(r"`([^`]+)`", text) if re.match(r"(l0rt|acc)\.", span)]
+
+
+def resolved(node):
+    """Return what a chain of names below `l0rt` or `acc` means; AttributeError if there is none."""
+    if isinstance(node, ast.Name):
+        return {"l0rt": l0rt, "acc": acc}[node.id]
+    return getattr(resolved(node.value), node.attr)
+
+
+def complaints(span):
+    """Return what is wrong with a piece of code: names that are not there, keywords that are not taken."""
+    found = []
+    for node in ast.walk(ast.parse(span, mode="eval")):
+        called = node.func if isinstance(node, ast.Call) else node
+        root = called
+        while isinstance(root, (ast.Attribute, ast.Call)):
+            root = root.value if isinstance(root, ast.Attribute) else root.func
+        if not isinstance(called, ast.Attribute) or not isinstance(root, ast.Name) or root.id not in ("l0rt", "acc"):
+            continue
+        if any(isinstance(inner, ast.Call) for inner in ast.walk(called)):
+            continue  # a method of what a call returns
+        try:
+            value = resolved(called)
+        except AttributeError as e:
+            found.append(f"{span}: {e}")
+            continue
+        if isinstance(node, ast.Call):
+            if inspect.isclass(value) and value.__init__ is object.__init__ and not value.__text_signature__:
+                continue  # a compiled class whose parameters nothing tells
+            taken = inspect.signature(value).parameters
+            wrong = [keyword.arg for keyword in node.keywords if keyword.arg not in taken]
+            room = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in taken.values()) - ("self" in taken)
+            several = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in taken.values())
+            if wrong or (len(node.args) > room and not several):
+                found.append(f"{span}: takes {list(taken)}")
+    return sorted(set(found))
+
+
+def test_every_name_for_newcomers_is_there_and_takes_what_is_shown():
+    shown = [span for span in spans(COMING.read_text()) if not span.endswith("NAME")]
+    assert len(shown) > 100
+    assert [complaint for span in shown for complaint in complaints(span)] == []
+
+
+@pytest.mark.parametrize(
+    "span", ["l0rt.nothing", "l0rt.Stream.nothing()", "l0rt.empty(1, size=3)", "acc.synchronize(1, 2)"]
+)
+def test_it_bites(span):
+    assert len(complaints(span)) == 1
+
+
+def test_every_row_for_newcomers_names_something_of_ours():
+    rows = [CELL.split(line)[1:-1] for line in COMING.read_text().splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row[1].strip() != "l0rt"]
+    assert len(rows) > 60
+    assert [row for row in rows if len(row) != 2 or not (spans(row[1]) or "l0rt doctor" in row[1])] == []
