@@ -6,6 +6,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.allocator cimport tuning_of
 from l0rt.runtime.arenas cimport heap_arena, heap_poll, heap_reclaim
+from l0rt.runtime.atomics cimport store
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.census cimport (
     census_oom,
@@ -21,6 +22,7 @@ from l0rt.runtime.devices cimport core_device, device_at, device_record, device_
 from l0rt.runtime.heap cimport (
     arena_attempt,
     heap_create,
+    heap_destroy,
     heap_empty_cache,
     heap_set_limit,
     heap_trim,
@@ -61,16 +63,24 @@ cdef l0rt_heap* device_heap(l0rt_device* device) except NULL nogil:
 
 
 cdef int make_heap(l0rt_device* device) except -1:
-    """With the GIL held throughout, so that one thread makes it."""
+    """Nobody sees it before it behaves as it should. To find out how runs Python: other threads may be making one."""
     cdef l0rt_heap_options options
+    cdef l0rt_heap* heap
     device_options(device, &options)
-    if device.heap == NULL:
-        device.heap = heap_create(&device_ops, device, &options)
+    heap = heap_create(&device_ops, device, &options)
+    if heap == NULL:
+        raise MemoryError()
+    heap.source = current_source()
+    try:
+        tune(heap, device)
         if device.heap == NULL:
-            raise MemoryError()
-        (<l0rt_heap*>device.heap).source = current_source()
-        tune(<l0rt_heap*>device.heap, device)
-    return 0
+            store(&device.heap, heap)
+            heap = NULL
+    finally:
+        if heap != NULL:
+            with nogil:
+                heap_destroy(heap)
+    return tune(<l0rt_heap*>device.heap, device)    # a change meanwhile did not find it
 
 
 cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
@@ -90,7 +100,7 @@ def retune():
     cdef int i
     if lazy.opened:
         lazy.init()                 # tells a forked child why it cannot
-    set_filling(config.get("alloc_conf").fill_uninitialized)
+    set_filling(config.alloc_conf().fill_uninitialized)
     for i in range(device_total()):
         if device_record(i).heap != NULL:
             tune(<l0rt_heap*>device_record(i).heap, device_record(i))

@@ -17,7 +17,8 @@ from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.device_memory cimport close_heap, forget_heap
 from l0rt.runtime.devices cimport device_at, device_record, device_total
-from l0rt.runtime.heap cimport arena_malloc, block_find, heap_create, heap_empty_cache, heap_tune
+from l0rt.runtime.atomics cimport store
+from l0rt.runtime.heap cimport arena_malloc, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
 from l0rt.runtime.host_memory cimport (
     durations_read,
     durations_reset,
@@ -60,14 +61,13 @@ cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
 
 
 cdef int make_heap(l0rt_device* device) except -1:
-    """Make the heap of the device's context, for all devices of that context. The GIL is held throughout."""
+    """Make the heap of the device's context, for all devices of that context. Nobody sees it before it behaves as it
+    should. To find out how runs Python: other threads may be making one."""
     cdef l0rt_heap_options options
     cdef l0rt_host_memory* memory
     cdef l0rt_heap* heap
     cdef int i
     memset(&options, 0, sizeof(options))
-    if device.host_heap != NULL:
-        return 0
     memory = <l0rt_host_memory*>calloc(1, sizeof(l0rt_host_memory))     # stays as long as the heap does
     if memory == NULL:
         raise MemoryError()
@@ -76,10 +76,27 @@ cdef int make_heap(l0rt_device* device) except -1:
     if heap == NULL:
         free(memory)
         raise MemoryError()
-    tune(heap)
-    for i in range(device_total()):
-        if device_record(i).context == device.context:
-            device_record(i).host_heap = heap
+    try:
+        tune(heap)
+        if device.host_heap == NULL:
+            for i in range(device_total()):
+                if device_record(i).context == device.context:
+                    store(&device_record(i).host_heap, heap)
+            heap = NULL
+    finally:
+        if heap != NULL:
+            with nogil:
+                heap_destroy(heap)
+            free(memory)
+    tune(<l0rt_heap*>device.host_heap)      # a change meanwhile did not find it
+    return watch(<l0rt_heap*>device.host_heap)
+
+
+cdef int watch(l0rt_heap* heap) except -1:
+    if config.alloc_conf().pinned_use_background_threads:
+        reaper_watch(heap)
+    else:
+        reaper_end()
     return 0
 
 
@@ -98,10 +115,6 @@ cdef int tune(l0rt_heap* heap) except -1:
     tuning.cached_most = max(<uint64_t>1, <uint64_t>min(together, 1 << 40) << 20)
     with nogil:
         heap_tune(heap, &tuning)
-    if conf.pinned_use_background_threads:
-        reaper_watch(heap)
-    else:
-        reaper_end()
     return 0
 
 
@@ -129,6 +142,7 @@ def retune():
     for i in range(device_total()):
         if first_of_its_context(i):
             tune(<l0rt_heap*>device_record(i).host_heap)
+            watch(<l0rt_heap*>device_record(i).host_heap)
 
 
 cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nogil:

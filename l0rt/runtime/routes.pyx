@@ -133,7 +133,7 @@ cdef int set_filling(byte) except -1:
 cdef int fill_host(void* pointer, size_t nbytes) except -1:
     """Fill memory that the host writes to and no device uses, if the configuration says so."""
     if filling == UNKNOWN:
-        set_filling(config.get("alloc_conf").fill_uninitialized)
+        set_filling(config.alloc_conf().fill_uninitialized)
     if filling >= 0:
         with nogil:
             memset(pointer, filling, nbytes)

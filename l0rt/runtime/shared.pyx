@@ -8,9 +8,13 @@ from libc.stdlib cimport realloc
 from libc.string cimport memmove
 
 from l0rt.core.memory cimport memory_release, memory_shared
+from l0rt.runtime.device_memory cimport told
 from l0rt.runtime.records cimport *
+from l0rt.runtime.streampool cimport context_rest
+from l0rt.runtime.waits cimport device_fails, refuse
 from l0rt.ze cimport table
-from l0rt.ze.status cimport CHECK, DROP
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
+from l0rt.ze.status cimport DROP
 
 cdef l0rt_extent* extents = NULL        # in the order of addresses
 cdef int64_t count = 0
@@ -32,8 +36,13 @@ cdef int64_t above(size_t address) noexcept:
 cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
     """Memory of the device and the host."""
     cdef void* ptr = NULL
+    cdef ze_result_t r
+    if not table.alive or device.lost:
+        refuse(device)
     with nogil:
-        CHECK(memory_shared(device.context, device.handle, nbytes, &ptr))
+        r = memory_shared(device.context, device.handle, nbytes, &ptr)
+        if r != ZE_RESULT_SUCCESS:
+            device_fails(device, r)
     try:
         remember(ptr, nbytes, device.index)
     except MemoryError:
@@ -44,11 +53,14 @@ cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
 
 
 cdef void shared_free(l0rt_device* device, void* ptr) noexcept:
-    """Give it back; the driver waits for who uses it."""
+    """Give it back; the driver waits for who uses it, or l0rt does."""
+    cdef bint blocking = device.caps.free_ext
     forget(ptr)                         # first: another thread may be given the address at once
     if table.alive:
         with nogil:
-            DROP(memory_release(device.context, True, ptr), b"zeMemFree")
+            if not blocking:
+                context_rest(device)
+            told(device, memory_release(device.context, blocking, ptr), b"zeMemFree")
 
 
 cdef int remember(void* ptr, size_t nbytes, int device) except -1:

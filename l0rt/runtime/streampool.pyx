@@ -4,17 +4,21 @@ Beside the pool are streams with one holder: leased ones, and those over adopted
 they are needed, chained at the device, and used again once their holder has gone.
 """
 
+from cpython.exc cimport PyErr_Clear
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc
 
 from l0rt.core.cmdlist cimport list_facts
-from l0rt.runtime.devices cimport device_at, device_total, fill_stream
-from l0rt.runtime.eventcache cimport slot_acquire_kind
+from l0rt.runtime.devices cimport device_at, device_record, device_total, fill_stream
+from l0rt.runtime.eventcache cimport slot_acquire_kind, slot_release
 from l0rt.runtime.idle cimport lane_synchronize
-from l0rt.runtime.lane cimport lane_give_back, lane_knows_peer, lane_open, progress
+from l0rt.runtime.interrupts cimport interrupt_defer
+from l0rt.runtime.lane cimport lane_give_back, lane_knows_peer, lane_open, lane_ticket, progress
 from l0rt.runtime.records cimport *
-from l0rt.runtime.waits cimport host_clock_ns
+from l0rt.runtime.structs cimport L0RT_INTERRUPTED
+from l0rt.runtime.waits cimport host_clock_ns, slot_rest
 from l0rt.runtime.watch cimport DEVICE_SYNCHRONIZATION, STREAM_CREATION, tell, watched
+from l0rt.ze cimport table
 from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t
 
 from l0rt import config
@@ -102,6 +106,32 @@ cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 
     if idle and watched:
         tell(DEVICE_SYNCHRONIZATION, device.index, 0, 0, 0)
     return idle
+
+
+cdef void context_rest(l0rt_device* device) noexcept nogil:
+    """Wait for everything that any stream of the device's context was given, without raising. What a signal handler
+    raises meanwhile is raised afterwards: the caller gives memory back that must not be in use."""
+    cdef l0rt_stream* stream
+    cdef l0rt_slot* slot
+    cdef bint interrupted = False
+    cdef int i
+    for i in range(device_total()):
+        if device_record(i).context != device.context:
+            continue
+        stream = next_stream(device_record(i), NULL)
+        while stream != NULL and table.alive and not l0rt_load_int(&stream.device.lost):
+            if not known_idle(stream):
+                slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(stream)
+                if slot == NULL:
+                    with gil:
+                        PyErr_Clear()       # a device that is being lost
+                else:
+                    while slot_rest(slot) == L0RT_INTERRUPTED:
+                        interrupted = True
+                    slot_release(slot)
+            stream = next_stream(stream.device, stream)
+    if interrupted:
+        interrupt_defer()
 
 
 cdef l0rt_stream* add_other(l0rt_device* device, int priority, bint copies, int kind) except NULL:

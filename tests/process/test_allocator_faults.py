@@ -192,3 +192,78 @@ print("done")
 
 def test_memory_is_had_again_once_there_is_host_memory(shim):
     assert_runs(DEVICE, LD_PRELOAD=shim)
+
+
+LOST = """
+import l0rt, l0rt.accelerator as acc
+x, y = l0rt.empty(4096, kind="shared"), l0rt.empty(4096, kind="shared")
+x.free()                            # the driver says that the device is gone
+for kind in ("shared", "device"):
+    try:
+        l0rt.empty(4096, kind=kind)
+    except l0rt.DeviceLostError:
+        pass
+    else:
+        raise AssertionError(kind)
+print("done")
+"""
+
+
+def test_a_device_that_is_lost_gives_no_shared_memory():
+    assert_runs(LOST, L0RT_CPU_FAIL="zeMemFreeExt:1:ERROR_DEVICE_LOST")
+
+
+WAITS = """
+import l0rt, l0rt.accelerator as acc
+for _ in range(20):
+    s = acc.Stream()
+    x = l0rt.empty(64 << 20, kind="shared")
+    x.fill(1, stream=s)
+    x.free()
+    assert s.query()
+print("done")
+"""
+
+
+def test_shared_memory_is_freed_once_no_work_uses_it_whatever_the_driver_can():
+    assert_runs(WAITS, L0RT_DISABLE="free_ext")
+
+
+FIRST = """
+import threading, l0rt, l0rt.accelerator as acc
+from l0rt import memory
+acc.init() if hasattr(acc, "init") else acc.synchronize()
+import sys; sys.setswitchinterval(1e-6)
+gate, kept = threading.Barrier(8), []
+def first(kind):
+    gate.wait()
+    kept.append(l0rt.empty(4096, kind=kind))
+threads = [threading.Thread(target=first, args=(kind,)) for kind in ("host", "device") * 4]
+for t in threads: t.start()
+for t in threads: t.join()
+assert memory.host_memory_stats()["active_requests.current"] == 4, memory.host_memory_stats()
+assert acc.memory_stats()["allocation.all.current"] == 4
+print("done")
+"""
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_all_threads_that_are_first_have_one_heap(turn):
+    assert_runs(FIRST)
+
+
+BAD = """
+import l0rt
+for kind in ("device", "host") * 2:
+    try:
+        l0rt.empty(64, kind=kind)
+    except ValueError as wrong:
+        assert "L0RT_ALLOC_CONF" in str(wrong)
+    else:
+        raise AssertionError(kind)
+print("done")
+"""
+
+
+def test_a_bad_configuration_is_told_each_time():
+    assert_runs(BAD, L0RT_ALLOC_CONF="nonsense:1")
