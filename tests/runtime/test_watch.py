@@ -1,6 +1,7 @@
 """Trace callbacks, the mode for implicit synchronisation, and logs."""
 
 import signal
+from collections import deque
 
 import l0rt
 import l0rt.accelerator as acc
@@ -85,8 +86,7 @@ def test_an_interrupt_that_comes_in_a_callback_arrives_after_it(nth):
     s, e = acc.Stream(), l0rt.Event()
     try:
         with pytest.raises(Stop, match=str(nth)):
-            for _ in range(1000):
-                e.record(s)
+            deque((e.record(s) for _ in range(1000)), maxlen=0)
     finally:
         watch.remove("event_record", callback)
         signal.signal(signal.SIGUSR1, before)
