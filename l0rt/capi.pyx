@@ -30,6 +30,8 @@ from l0rt.runtime.routes cimport arena_asked
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
 from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, l0rt_arena, l0rt_block
 
+from l0rt.runtime.interrupts import belongs_to_main_thread, raise_later
+
 cdef extern from *:
     """
     /* What the thread's last failure was, for callers without the GIL. */
@@ -87,8 +89,13 @@ cdef int failed() except -1 nogil:
 
 
 cdef void note(object error) noexcept:
-    code = getattr(error, "code", None)
-    text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:1023]
+    try:
+        code = getattr(error, "code", None)
+        text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:1023]
+    except BaseException as failure:    # a signal handler's, which ran in the midst of this
+        if belongs_to_main_thread(failure):
+            raise_later(failure)
+        code, text = None, type(error).__name__.encode()
     l0rt_failure_code()[0] = code[1] if code else -1
     strncpy(l0rt_failure_text(), <const char*>text, 1024)
 

@@ -255,7 +255,11 @@ def main():
     while (world.calls < given.steps) if not only else (number < len(only)):
         if number % 20 == 0:
             faulthandler.dump_traceback_later(given.patience, exit=True)
-        world.run(only[number] if only else number)
+        try:
+            world.run(only[number] if only else number)
+        except KeyboardInterrupt as error:  # it came late, between two calls
+            oracle.heard(world, error)
+            oracle.settle(world)
         number += 1
         if number % 100 == 0:
             world.checkpoint()

@@ -26,7 +26,7 @@ FREES = {"free", "unregister", "caching_allocator_delete", "free_async"}
 FAULTS = os.environ.get("L0RT_CPU_FAIL", "")
 COMPILED = (l0rt.Buffer, l0rt.Stream, l0rt.Event, l0rt.Generator, acc.device_index)
 WRONG_SELF = False
-INTERRUPTS_IN_CALLBACKS = False
+INTERRUPTS_IN_CALLBACKS = True
 FAULTS = os.environ.get("L0RT_CPU_FAIL", "")
 
 
