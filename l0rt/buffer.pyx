@@ -391,18 +391,18 @@ cdef int Buffer_copy_out(Buffer self, Py_buffer* view, Lane stream, bint non_blo
 cdef int Buffer_copy(Buffer target, Buffer source, Lane stream, bint non_blocking) except -1:
     cdef bint wait = not non_blocking and (target.memory != DEVICE or source.memory != DEVICE)
     cdef l0rt_stream* on = Buffer_stream(source if source.memory == DEVICE else target, stream)
-    cdef l0rt_stream* other = NULL
+    cdef l0rt_stream* target_on = NULL
     Buffer_check_open(source)
     Buffer_check_open(target)
     check_sizes(source.nbytes, target.nbytes)
     if target.owner != source.owner and stream is None and target.memory == DEVICE and source.memory == DEVICE:
-        other = Buffer_stream(target, None)
+        target_on = Buffer_stream(target, None)
     source.exports += 1
     target.exports += 1
     try:
         Buffer_use(source, on)
-        if other != NULL:
-            Buffer_copy_across(target, source, on, other)
+        if target_on != NULL:
+            Buffer_copy_across(target, source, on, target_on)
         else:
             Buffer_use(target, on)
             if wait:
@@ -417,16 +417,16 @@ cdef int Buffer_copy(Buffer target, Buffer source, Lane stream, bint non_blockin
     return 0
 
 
-cdef int Buffer_copy_across(Buffer target, Buffer source, l0rt_stream* on, l0rt_stream* other) except -1:
-    """To another device: behind both devices' streams, of which ``other`` is the target's, and both go on behind it."""
+cdef int Buffer_copy_across(Buffer target, Buffer source, l0rt_stream* on, l0rt_stream* target_on) except -1:
+    """To another device: behind the current streams of both devices, which both go on behind the copy."""
     cdef bint done = False
-    if other != target.stream:
+    if target_on != target.stream:
         Buffer_use(target, on)
     try:
         with nogil:
-            lane_wait_lane(on, other)
+            lane_wait_lane(on, target_on)
             lane_copy(on, target.pointer, source.pointer, source.nbytes)
-            lane_wait_lane(other, on)
+            lane_wait_lane(target_on, on)
         done = True
     finally:
         if not done:            # nothing orders the target's stream behind a copy that may have begun

@@ -20,7 +20,7 @@ from l0rt.runtime.routes cimport fill_host
 from l0rt.runtime.views cimport check_sizes, get_view
 
 from l0rt import philox
-from l0rt.buffer import empty, serve_elsewhere  # noqa: F401 - empty is public from here
+from l0rt.buffer import empty, serve_elsewhere  # no-cython-lint: `empty` is public from here
 from l0rt.runtime.generator import default_generator_of
 
 cdef extern from "stdlib.h" nogil:

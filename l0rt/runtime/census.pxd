@@ -1,7 +1,7 @@
 """The census of a heap: all arenas of one moment, exact peaks, and statistics.
 
-Only arenas that may have changed are locked. The others rest: each was found idle by a census, which counted it and left
-it no room, so that its next allocation or free wakes it, before it changes anything."""
+Only arenas that may have changed are locked. The others rest: each was found idle by a census, which counted it and
+left it no room, so that its next allocation or free wakes it, before it changes anything."""
 
 from libc.stdint cimport int64_t, uint64_t
 

@@ -39,7 +39,7 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.errors import UnsupportedError
-from l0rt.runtime import cpu  # noqa: F401 - gives l0rt.Event("cpu")
+from l0rt.runtime import cpu  # no-cython-lint: gives l0rt.Event("cpu")
 from l0rt.runtime.devices import lazy
 
 

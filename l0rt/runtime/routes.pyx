@@ -8,7 +8,7 @@ is the innermost one, and holds its pool, so that what it remembers stays right.
 
 from libc.string cimport memset
 
-from l0rt.runtime.atomics cimport load, load_int, mutex_lock, mutex_unlock, pthread_mutex_t, store, store_int
+from l0rt.runtime.atomics cimport load_int, mutex_lock, mutex_unlock, pthread_mutex_t, store, store_int
 from l0rt.runtime.current cimport on_thread_end
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.lane cimport lane_fill
@@ -91,7 +91,7 @@ cdef l0rt_route* routes_pop(l0rt_thread* thread) noexcept nogil:
 
 
 cdef void leave_behind(l0rt_thread* thread) noexcept nogil:
-    """A thread ends: whatever pool it is in, it is in none any more. Its routes wait for who may touch Python objects."""
+    """A thread ends: it is in no pool any more. Its routes wait for who may touch Python objects."""
     global left_behind
     cdef l0rt_route* route
     mutex_lock(&routes_lock)

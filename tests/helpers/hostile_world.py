@@ -97,7 +97,7 @@ class World:
     def warned(self, message, category, *where):
         if category.__name__ == "StreamRaceWarning" or "synchronizes implicitly" in str(message):
             return
-        if category is ResourceWarning and (FAULTS or "pinned" in str(message) or "regist" in str(message)):
+        if category is ResourceWarning and (FAULTS or "pinned" in str(message) or "register" in str(message)):
             return
         if category is RuntimeWarning and "has no effect any more" in str(message):
             return
