@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 from glob import glob
 
@@ -32,7 +33,7 @@ cli.reference cli.loops
 
 DIRECTIVES = {
     "language_level": 3,
-    "embedsignature": True,
+    "embedsignature": False,  # inspect and help() read the functions' own, which name no C types
     "always_allow_keywords": True,
     "allow_none_for_extension_args": False,
     "auto_pickle": False,
@@ -116,9 +117,33 @@ def extensions():
 
 
 def cythonized():
-    return cythonize(
+    found = cythonize(
         extensions(), build_dir=f"{BUILD}/c", compiler_directives=DIRECTIVES, nthreads=os.cpu_count() or 1, quiet=True
     )
+    for extension in found:
+        name_constructors(extension.name, extension.sources[0])
+    return found
+
+
+# Whose users know another name.
+PUBLIC_NAMES = {"XpuStream": "Stream", "xpu_device_index": "device"}
+
+
+def name_constructors(module, path):
+    """Let errors about a constructor's arguments name the class: Cython says __cinit__ of each."""
+    with open(f"{module.replace('.', '/')}.pyx") as source:
+        classes = re.findall(r"^cdef class (\w+)", source.read(), re.MULTILINE)
+    with open(path) as generated:
+        before = generated.read()
+    parts = re.split(r"(?=^static \w+ __pyx_p[wf]_\w+\([^;]*$)", before, flags=re.MULTILINE)
+    for i, part in enumerate(parts):
+        for name in classes:
+            if re.match(rf"static int __pyx_pw_\w*_{len(name)}{name}_\d+__cinit__\(", part):
+                parts[i] = part.replace('"__cinit__"', f'"{PUBLIC_NAMES.get(name, name)}"')
+    after = "".join(parts)
+    if after != before:
+        with open(path, "w") as generated:
+            generated.write(after)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ cdef extern from "Python.h":
     size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
 from l0rt.runtime.arena cimport arena_hit, block_drop
-from l0rt.runtime.arguments cimport checked_size, is_whole, whole
+from l0rt.runtime.arguments cimport checked_size, is_whole, known_as, whole
 from l0rt.runtime.atomics cimport load
 from l0rt.runtime.current cimport current_stream, stream_or_current, thread_peek
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status, shared_take
@@ -523,3 +523,6 @@ cdef Buffer empty_slow(size_t size, device, stream, str kind):
     fill_host(made.pointer, size)
     note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
     return made
+
+
+known_as(Buffer, b"l0rt.Buffer")

@@ -4,6 +4,7 @@ A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or
 """
 
 import ctypes as _ctypes
+from contextlib import contextmanager as _contextmanager
 
 from l0rt import allocconf as _allocconf
 from l0rt import config as _config
@@ -36,6 +37,7 @@ __all__ = [
     "attach_oom_observer",
     "caching_allocator_alloc",
     "caching_allocator_delete",
+    "caching_allocator_disabled",
     "caching_allocator_enable",
     "change_current_allocator",
     "empty_cache",
@@ -164,13 +166,20 @@ def caching_allocator_enable(value=True):
     _config.set("no_memory_caching", "0" if value else "1")
 
 
+@_contextmanager
+def caching_allocator_disabled():
+    """Cache nothing for the length of a with block: see `caching_allocator_enable`."""
+    with _config.patch({"no_memory_caching": "1"}):
+        yield
+
+
 def empty_host_cache():
     """Give cached pinned memory that no allocation uses back to the driver."""
     if _opened():
         _host.empty_cache()
 
 
-def memory_stats(device=None, /):
+def memory_stats(device=None):
     """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts.
 
     Empty while nothing was allocated. ``num_ooms`` counts the requests that ended in OutOfMemoryError, and
@@ -181,12 +190,12 @@ def memory_stats(device=None, /):
     return _device.flat_stats(device)
 
 
-def memory_stats_as_nested_dict(device=None, /):
+def memory_stats_as_nested_dict(device=None):
     """Return `memory_stats` with a dict at every dot of the keys, and private pools by ids such as ``(0, 1)``."""
     return _nested(_device.flat_stats(device))
 
 
-def host_memory_stats(device=None, /):
+def host_memory_stats(device=None):
     """Return the statistics of the pinned memory that ``device`` reaches: a sorted flat dict under torch's keys.
 
     In bytes, counts and, of the driver's calls, microseconds. Empty while nothing was allocated.
@@ -194,40 +203,40 @@ def host_memory_stats(device=None, /):
     return _host.flat_stats(device)
 
 
-def host_memory_stats_as_nested_dict(device=None, /):
+def host_memory_stats_as_nested_dict(device=None):
     """Return `host_memory_stats` with a dict at every dot of the keys."""
     return _nested(_host.flat_stats(device))
 
 
-def max_memory_allocated(device=None, /):
+def max_memory_allocated(device=None):
     """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`."""
     return _device.flat_stats(device).get("allocated_bytes.all.peak", 0)
 
 
-def max_memory_reserved(device=None, /):
+def max_memory_reserved(device=None):
     """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`."""
     return _device.flat_stats(device).get("reserved_bytes.all.peak", 0)
 
 
-def reset_peak_memory_stats(device=None, /):
+def reset_peak_memory_stats(device=None):
     """Make every peak the current value."""
     if _opened():
         _device.reset_peak_stats(device)
 
 
-def reset_accumulated_memory_stats(device=None, /):
+def reset_accumulated_memory_stats(device=None):
     """Make every total of what was allocated and freed, and every counter, 0."""
     if _opened():
         _device.reset_accumulated_stats(device)
 
 
-def reset_peak_host_memory_stats(device=None, /):
+def reset_peak_host_memory_stats(device=None):
     """Make every peak of pinned memory the current value, and forget the longest and the shortest driver call."""
     if _opened():
         _host.reset_peak_stats(device)
 
 
-def reset_accumulated_host_memory_stats(device=None, /):
+def reset_accumulated_host_memory_stats(device=None):
     """Make every total of what was allocated and freed of pinned memory, and every counter, 0."""
     if _opened():
         _host.reset_accumulated_stats(device)
@@ -271,13 +280,13 @@ def recommended_max_memory(device=None):
     return min(wise, _device.get_limit(index) or wise)
 
 
-def memory_info(device=None, /):
+def memory_info(device=None):
     """Return ``{"free", "total", "source"}``: bytes, and who says what is free."""
     free, total, source = _device.memory_info(device)
     return {"free": free, "total": total, "source": source}
 
 
-def get_memory_info(device=None, /):
+def get_memory_info(device=None):
     """Return ``(free, total)`` bytes of device memory. `memory_info` says where the first number comes from."""
     return _device.memory_info(device)[:2]
 
@@ -297,14 +306,6 @@ def set_alloc_conf(text=None, /, **values):
 def get_alloc_conf():
     """Return the configuration that holds: an object with a field for each key; ``str()`` of it is its text."""
     return _config.alloc_conf()
-
-
-def _retune():
-    _device.retune()
-    _host.retune()
-
-
-_config.on_change(_retune, {"alloc_conf", "no_memory_caching", *_allocconf.KEYS})
 
 
 def get_allocator_backend():

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fault.h"
+#include "object.h"
 
 extern char **environ;
 
@@ -94,21 +95,28 @@ static bool known(const char *entry) {
   return false;
 }
 
+/* What was wrong with the environment, for whoever asks after zeInit has failed; empty if nothing was. */
+static char complaint[512];
+
+CPU_EXPORT const char *l0rt_cpu_complaint(void) { return complaint; }
+
 bool cpu_knobs_read(void) {
   cpu_knobs = (struct cpu_knobs){
       .devices = 1, .memory = (uint64_t)16 << 30, .timestamp_bits = 36, .timestamp_hz = 19200000};
   for (int i = 0; i < KNOBS; i++) {
     const char *text = getenv(table[i].name);
     if (text == NULL || *text == '\0' || table[i].read(text)) continue;
-    fprintf(stderr, "l0rt CPU driver: %s=%s: expected %s\n", table[i].name, text, table[i].allowed);
+    snprintf(complaint, sizeof(complaint), "%s=%s: expected %s", table[i].name, text, table[i].allowed);
+    fprintf(stderr, "l0rt CPU driver: %s\n", complaint);
     return false;
   }
   for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
     if (strncmp(*entry, "L0RT_CPU_", 9) != 0 || known(*entry)) continue;
-    fprintf(stderr, "l0rt CPU driver: %.*s is no variable of this driver; there are",
-            (int)strcspn(*entry, "="), *entry);
-    for (int i = 0; i < KNOBS; i++) fprintf(stderr, " %s", table[i].name);
-    fputc('\n', stderr);
+    int length = snprintf(complaint, sizeof(complaint), "%.*s is no variable of this driver; there are",
+                          (int)strcspn(*entry, "="), *entry);
+    for (int i = 0; i < KNOBS && length < (int)sizeof(complaint); i++)
+      length += snprintf(complaint + length, sizeof(complaint) - (size_t)length, " %s", table[i].name);
+    fprintf(stderr, "l0rt CPU driver: %s\n", complaint);
     return false;
   }
   return true;

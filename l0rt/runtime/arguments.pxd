@@ -1,3 +1,13 @@
+cdef extern from *:
+    """
+    #ifndef L0RT_KNOWN_AS
+    #define L0RT_KNOWN_AS
+    /* The name under which users know a class: in its errors, its repr and help(). */
+    static inline void l0rt_known_as(PyObject *type, const char *name) { ((PyTypeObject *)type)->tp_name = name; }
+    #endif
+    """
+    void known_as "l0rt_known_as"(object type, const char* name) noexcept
+
 cdef size_t checked_size(nbytes) except? 0
 cdef bint is_whole(value) noexcept
 cdef object whole(value, str what)

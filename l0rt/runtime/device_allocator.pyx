@@ -43,7 +43,7 @@ from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 
-from l0rt import config
+from l0rt import allocconf, config
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
 from l0rt.runtime.devices import lazy, memory_on_card
 from l0rt.runtime.lazy import MEMORY, on_exit
@@ -435,3 +435,4 @@ def _close():
 
 on_fork_child(_forget)
 on_exit(MEMORY, _close)
+config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})

@@ -103,6 +103,9 @@ def _open_library(driver):
     try:
         found = [d for each in open_drivers() for d in open_devices(each)]
     except DriverNotFoundError as e:    # anything else may pass: the next first use tries again
+        complaint = opened.complaint()
+        if complaint:
+            raise DriverNotFoundError(f"The CPU driver did not start: {complaint}", e.code) from e
         raise not_found(f"{loader.why_no_gpu() if driver == 'gpu' else opened.path} ({e})", e.code) from e
     if not found:
         raise not_found(f"the driver in {opened.path} has no GPU")

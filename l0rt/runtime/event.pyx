@@ -15,7 +15,7 @@ cdef extern from "Python.h":
 
 from l0rt.core.device cimport device_clocks
 from l0rt.core.event cimport EventPool
-from l0rt.runtime.arguments cimport is_whole
+from l0rt.runtime.arguments cimport is_whole, known_as
 from l0rt.runtime.current cimport current_stream
 from l0rt.runtime.devices cimport core_context, device_at
 from l0rt.runtime.eventcache cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
@@ -408,3 +408,6 @@ def elapsed_ms(start, end, host_span_ns, bits, hz):
     expected = host_span_ns * hz // 1_000_000_000
     ticks += (expected - ticks + period // 2) // period * period
     return ticks * 1000.0 / hz
+
+
+known_as(Event, b"l0rt.Event")

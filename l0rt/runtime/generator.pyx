@@ -10,7 +10,7 @@ cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.arguments cimport is_whole, whole
+from l0rt.runtime.arguments cimport is_whole, known_as, whole
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.interfaces cimport call, current_type, get_slots, maker_of, set_slots, slots
 from l0rt.runtime.naming cimport device as device_named, index_of, maker_for, type_named
@@ -223,3 +223,6 @@ def manual_seed(seed):
     """Give the default generator of the thread's current device the seed ``seed``; opens no driver."""
     cdef uint64_t bits = seed_bits(seed)
     default_generator(current_device()).manual_seed(bits)
+
+
+known_as(Generator, b"l0rt.Generator")

@@ -8,7 +8,7 @@ from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport strcmp
 
-from l0rt.runtime.arguments cimport is_whole
+from l0rt.runtime.arguments cimport is_whole, known_as
 from l0rt.runtime.current cimport (
     current_device,
     current_stream,
@@ -364,3 +364,6 @@ def restore_stream(Lane stream not None):
 def existing_index(interface, int index):
     """Return ``index`` if it exists on another accelerator, as far as that tells how many devices it has."""
     return other_index(interface, index)
+
+
+known_as(device_index, b"l0rt.accelerator.device_index")

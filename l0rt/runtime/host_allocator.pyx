@@ -36,7 +36,7 @@ from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
 
-from l0rt import config
+from l0rt import allocconf, config
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.device_allocator import size_text
 from l0rt.runtime.devices import lazy
@@ -296,3 +296,4 @@ def _close():
 
 on_fork_child(_forget)
 on_exit(MEMORY, _close)
+config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})

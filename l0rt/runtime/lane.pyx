@@ -18,6 +18,7 @@ from l0rt.core.cmdlist cimport (
     list_wait,
 )
 from l0rt.core.event cimport event_query, event_reset
+from l0rt.runtime.arguments cimport known_as
 from l0rt.runtime.devices cimport core_context, core_device
 from l0rt.runtime.eventcache cimport (
     ask_progress_with,
@@ -59,7 +60,7 @@ cdef class Lane:
 
     def __cinit__(self, *args, **kwargs):
         if _face == NULL or not PyObject_TypeCheck(self, _face):
-            raise TypeError("runtime.Lane is the base of l0rt.Stream; users make l0rt.Stream")
+            raise TypeError("a stream is made by l0rt.Stream()")
 
 
 cdef int lane_face(face) except -1:
@@ -380,3 +381,6 @@ def _close():
 
 
 on_exit(LISTS, _close)
+
+
+known_as(Lane, b"l0rt.Stream")

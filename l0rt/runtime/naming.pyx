@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 
-from l0rt.runtime.arguments cimport is_whole, whole
+from l0rt.runtime.arguments cimport is_whole, known_as, whole
 from l0rt.runtime.interfaces cimport current_type, maker_of
 
 from l0rt import config
@@ -205,3 +205,6 @@ def supported_dtypes(int index):
     if known["has_fp64"]:
         names |= {"float64", "complex128"}
     return names
+
+
+known_as(device, b"l0rt.device")

@@ -7,7 +7,7 @@ from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.core.memory cimport memory_import, memory_release
-from l0rt.runtime.arguments cimport address_in, checked_size, is_address
+from l0rt.runtime.arguments cimport address_in, checked_size, is_address, known_as
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.devices cimport device_at
@@ -320,3 +320,6 @@ def _close():
 
 
 on_exit(MEMORY, _close)
+
+
+known_as(Registration, b"l0rt.memory.Registration")

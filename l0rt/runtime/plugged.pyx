@@ -7,7 +7,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, uintptr_t
 from libc.stdlib cimport calloc, free as c_free
 
-from l0rt.runtime.arguments cimport is_whole, whole
+from l0rt.runtime.arguments cimport is_whole, known_as, whole
 from l0rt.runtime.blockmap cimport LEAF_SHIFT, map_leaf, map_page
 from l0rt.runtime.current cimport thread_record
 from l0rt.runtime.lane cimport lane_share
@@ -263,3 +263,6 @@ def set_current(PluggableAllocator functions not None):
     global current, _current
     current = plugged_new(functions)
     _current = functions
+
+
+known_as(PluggableAllocator, b"l0rt.memory.PluggableAllocator")

@@ -10,6 +10,7 @@ from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.allocator cimport Pool
 from l0rt.runtime.arenas cimport heap_reclaim
+from l0rt.runtime.arguments cimport known_as
 from l0rt.runtime.current cimport current_device, current_stream, thread_peek, thread_record
 from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
@@ -408,3 +409,6 @@ cdef list described(l0rt_block_info* blocks, int64_t count, int index, tuple poo
         if state == "active_allocated":
             segment["allocated_size"] += block.size
     return found
+
+
+known_as(MemPool, b"l0rt.memory.MemPool")

@@ -6,7 +6,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 
-from l0rt.runtime.arguments cimport clamped_priority, is_whole, whole
+from l0rt.runtime.arguments cimport clamped_priority, is_whole, known_as, whole
 from l0rt.runtime.current cimport (
     current_device,
     current_stream as c_current_stream,
@@ -232,7 +232,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
 
 
 cdef class XpuStream(Stream):
-    """XpuStream(device=None, priority=0, **kwargs)
+    """Stream(device=None, priority=0, **kwargs)
 --
 
 A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`."""
@@ -339,3 +339,7 @@ cdef int checked_index(what) except -1:
     cdef int index = index_of(what, current_device(), lazy.device_type)
     device_at(index)
     return index
+
+
+known_as(Stream, b"l0rt.Stream")
+known_as(XpuStream, b"l0rt.xpu.Stream")

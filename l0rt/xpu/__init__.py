@@ -1,5 +1,7 @@
 """Intel GPUs: torch.xpu's names and signatures, and what only Level Zero has, whichever accelerator is current."""
 
+import importlib as _importlib
+
 from l0rt.runtime import devices as _devices
 from l0rt.runtime import generator as _generator
 from l0rt.runtime import guard as _guard
@@ -40,6 +42,8 @@ def __getattr__(name):
     if name == "default_generators":  # one a device; empty before initialisation, as in torch
         count = device_count() if is_initialized() else 0
         return tuple(_generator.default_generator(index) for index in range(count))
+    if name == "gpu_trace":
+        return _importlib.import_module("l0rt.xpu.gpu_trace")
     raise AttributeError(f"module 'l0rt.xpu' has no attribute {name!r}")
 
 

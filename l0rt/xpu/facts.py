@@ -118,8 +118,11 @@ def find_device(what):
         names = (p["uuid"], p["uuid"].hex(), p["pci"], linux["render_node"], linux["card_node"])
         if (what.replace("-", "").lower() if isinstance(what, str) and "/" not in what else what) in names:
             return index
-        known.append(f"{index}: {p['uuid'].hex()} {p['pci']}")
-    raise ValueError(f"no device is {what!r}; there are {'; '.join(known) or 'none'}")
+        names = [f"UUID {p['uuid'].hex()}", p["pci"] and f"PCI address {p['pci']}", linux["render_node"]]
+        known.append(f"xpu:{index} ({', '.join(name for name in names if name)})")
+    raise ValueError(
+        f"no device has the UUID, PCI address or DRM node {what!r}; there is {' and '.join(known) or 'no device'}"
+    )
 
 
 def can_device_access_peer(device, peer):

@@ -23,6 +23,13 @@ class Library:
         except AttributeError:
             return 0
 
+    def complaint(self):
+        """Return what the CPU driver says is wrong with its environment variables, empty if nothing is."""
+        if not self.address("l0rt_cpu_complaint"):
+            return ""
+        self._dll.l0rt_cpu_complaint.restype = ctypes.c_char_p
+        return self._dll.l0rt_cpu_complaint().decode("utf-8", "replace")
+
     def real_path(self):
         """Return the file that the dynamic linker chose, as far as /proc tells."""
         name = os.path.basename(self.path).split(".so")[0]

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from l0rt import variables
 
 from helpers.source import PYTHON, ROOT, files, none_of, not_yet, plant, strings_and_comments
 
@@ -13,6 +14,11 @@ NAME = re.compile(r"""["'`](L0RT_[A-Z0-9_]*[A-Z0-9])(?=["'`])|\b(L0RT_[A-Z0-9_]*
 def documented(root):
     """Return the names in the first column of the tables."""
     return set(re.findall(r"^\|\s*`(L0RT_\w+)`\s*\|", (root / "docs/environment.md").read_text(), re.MULTILINE))
+
+
+def development(root):
+    """Return the names of the tables' rows that say who reads them: the build and the tests."""
+    return set(re.findall(r"^\|\s*`(L0RT_\w+)` \(", (root / "docs/environment.md").read_text(), re.MULTILINE))
 
 
 def named(root):
@@ -31,6 +37,10 @@ def violations(root):
 
 def test_every_variable_is_documented():
     none_of(violations(ROOT))
+
+
+def test_the_list_in_code_is_the_documents():
+    assert sorted(variables.KNOWN) == sorted(set(documented(ROOT)) | development(ROOT))
 
 
 def test_every_documented_variable_is_read():
