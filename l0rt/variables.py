@@ -1,4 +1,4 @@
-"""The environment variables of l0rt, its CPU driver, its build and its tests; docs/environment.md says what each does."""
+"""The environment variables of l0rt, its CPU driver, its build and its tests; docs/environment.md has the values."""
 
 import difflib
 import os
@@ -22,19 +22,25 @@ KNOWN = (
     "L0RT_CPU_TIMESTAMP_BITS",
     "L0RT_CPU_TIMESTAMP_HZ",
     "L0RT_CPU_PROFILE",
-    "L0RT_BUILD",
-    "L0RT_TEST_SOAK",
-    "L0RT_TEST_NO_DATA",
-    "L0RT_TEST_RING",
-    "L0RT_TEST_TORCH",
-    "L0RT_TEST_HANG_LIMIT",
+)
+
+# Of the build and the tests: the installed package reads none of them.
+DEVELOPMENT = (
+    "BUILD",
+    "TEST_SOAK",
+    "TEST_NO_DATA",
+    "TEST_RING",
+    "TEST_TORCH",
+    "TEST_HANG_LIMIT",
 )
 
 
 def warn_of_unknown():
     """Warn of each variable whose name looks like one of these and is none: nothing reads it."""
+    known = {*KNOWN, *(f"L0RT_{name}" for name in DEVELOPMENT)}
     for name in sorted(os.environ):
-        if name.startswith("L0RT_") and name not in KNOWN:
+        if name.startswith("L0RT_") and name not in known:
             near = difflib.get_close_matches(name, KNOWN, 3)
-            meant = f"; did you mean {' or '.join(near)}?" if near else "; docs/environment.md lists those that there are"
-            warnings.warn(f"{name} is no environment variable of l0rt, and has no effect{meant}", UserWarning, stacklevel=2)
+            meant = f"did you mean {' or '.join(near)}?" if near else "docs/environment.md lists those that there are"
+            told = f"{name} is no environment variable of l0rt, and has no effect; {meant}"
+            warnings.warn(told, UserWarning, stacklevel=2)

@@ -1,7 +1,5 @@
 """Intel GPUs: torch.xpu's names and signatures, and what only Level Zero has, whichever accelerator is current."""
 
-import importlib as _importlib
-
 from l0rt.runtime import devices as _devices
 from l0rt.runtime import generator as _generator
 from l0rt.runtime import guard as _guard
@@ -10,7 +8,7 @@ from l0rt.runtime.arguments import whole_number as _whole
 from l0rt.runtime.devices import device_count
 from l0rt.runtime.generator import Generator
 from l0rt.runtime.stream import current_raw_stream
-from l0rt.xpu import facts, memory, random, streams
+from l0rt.xpu import facts, gpu_trace, memory, random, streams  # noqa: F401 - torch.xpu has it beside its names
 from l0rt.xpu.facts import *  # noqa: F403
 from l0rt.xpu.memory import *  # noqa: F403
 from l0rt.xpu.random import *  # noqa: F403
@@ -42,8 +40,6 @@ def __getattr__(name):
     if name == "default_generators":  # one a device; empty before initialisation, as in torch
         count = device_count() if is_initialized() else 0
         return tuple(_generator.default_generator(index) for index in range(count))
-    if name == "gpu_trace":
-        return _importlib.import_module("l0rt.xpu.gpu_trace")
     raise AttributeError(f"module 'l0rt.xpu' has no attribute {name!r}")
 
 

@@ -1,5 +1,6 @@
 """What users read is in their own words: errors, signatures, variables, and what a name leads to."""
 
+import contextlib
 import inspect
 import re
 
@@ -31,10 +32,8 @@ def public():
 def test_help_names_nothing_of_the_inside(name):
     value = dict(public())[name]
     told = inspect.getdoc(value) or ""
-    try:
+    with contextlib.suppress(TypeError, ValueError):  # a property, or a class that takes nothing
         told += str(inspect.signature(value))
-    except (TypeError, ValueError):
-        pass  # a property or a class that takes nothing
     assert not INNER.search(told), told
 
 
