@@ -1,15 +1,1 @@
-"""Doors to other software; each module needs the package that it is named after, and is loaded when it is used."""
-
-import importlib
-
-__all__ = ["torch"]
-
-
-def __getattr__(name):
-    if name in __all__:
-        return importlib.import_module(f"l0rt.interop.{name}")
-    raise AttributeError(f"module 'l0rt.interop' has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
+"""Doors to other software; each module needs the package that it is named after."""
