@@ -113,7 +113,7 @@ if not _is_built(os.path.dirname(os.path.abspath(__file__))):
     _become_the_installed_package()
 else:
     if any(_name.startswith("L0RT_") for _name in os.environ):
-        importlib.import_module("l0rt.variables").warn_of_unknown()
+        importlib.import_module("l0rt.runtime.variables").warn_of_unknown()
 
     # Watchers have to be there before what they watch. Without these variables nothing more is loaded.
     for _variable, _room in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):
