@@ -33,7 +33,8 @@ cli.reference cli.loops
 
 DIRECTIVES = {
     "language_level": 3,
-    "embedsignature": False,  # inspect and help() read the functions' own, which name no C types
+    "embedsignature": True,
+    "embedsignature.format": "clinic",  # names no C types; inspect.signature finds it without binding too
     "always_allow_keywords": True,
     "allow_none_for_extension_args": False,
     "auto_pickle": False,

@@ -44,6 +44,7 @@ cdef size_t MOST = (<size_t>1 << 62) - 1
 
 
 @cython.freelist(256)
+@cython.binding(False)
 cdef class Buffer:
     """An allocation. Made by `l0rt.empty`; freed by `free`, or when it is dropped.
 

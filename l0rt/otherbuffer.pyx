@@ -81,6 +81,7 @@ cdef object word_of(stream):
 
 @cython.final
 @cython.no_gc_clear             # the allocator is needed in __dealloc__
+@cython.binding(False)
 cdef class OtherBuffer(Buffer):
     """A Buffer of a device type other than the built-in one."""
     cdef size_t address

@@ -3,6 +3,7 @@
 Every loop runs its work ``n`` times and returns the nanoseconds that it took, those of the loop itself included.
 """
 
+cimport cython
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free as c_free
 
@@ -98,6 +99,7 @@ def pinned_malloc_free(int index, const uint64_t[::1] sizes, uint64_t n):
     return spent
 
 
+@cython.binding(False)
 cdef class Blocks:
     """Slots, each of which is empty or holds an allocation."""
     cdef void** ptr

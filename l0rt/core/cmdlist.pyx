@@ -82,6 +82,7 @@ cdef ze_command_queue_priority_t queue_priority(int priority) noexcept nogil:
 
 @cython.final
 @cython.no_gc
+@cython.binding(False)
 cdef class CommandList:
     """An asynchronous immediate list. Made by ``CommandList.immediate(...)``."""
 

@@ -13,6 +13,7 @@ from l0rt.ze.table cimport ze
 
 @cython.final
 @cython.no_gc
+@cython.binding(False)
 cdef class Context:
     """A context of one driver. Made by ``Context.create(driver)``."""
 

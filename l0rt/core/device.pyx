@@ -28,6 +28,7 @@ cdef struct word_ext_t:
 
 @cython.final
 @cython.no_gc
+@cython.binding(False)
 cdef class Device:
     """One root device of a driver. Made by ``open_devices(driver)``."""
 

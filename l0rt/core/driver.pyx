@@ -22,6 +22,7 @@ ctypedef ze_result_t (*version_string_fn)(ze_driver_handle_t, char*, size_t*) no
 
 @cython.final
 @cython.no_gc
+@cython.binding(False)
 cdef class Driver:
     """One driver of the loaded library. Made by ``open_drivers()``; never destroyed, as the specification says."""
 

@@ -32,6 +32,7 @@ cdef ze_result_t event_reset(ze_event_handle_t event) noexcept nogil:
 
 @cython.final
 @cython.no_gc
+@cython.binding(False)
 cdef class EventPool:
     """A pool and its ``count`` events. Made by ``EventPool.create()`` and ``EventPool.open_ipc()``."""
 

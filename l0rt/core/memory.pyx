@@ -111,6 +111,7 @@ cdef ze_memory_type_t memory_kind(ze_context_handle_t context, const void* ptr) 
 
 @cython.final
 @cython.no_gc
+@cython.binding(False)
 cdef class Allocation:
     """Memory that this object owns. Made by ``Allocation.host(context, nbytes)``."""
 

@@ -62,12 +62,14 @@ _numbers = itertools.count(1)
 
 
 @cython.no_gc
+@cython.binding(False)
 cdef class Memory:
     """A kind of memory: subclasses set ``ops`` and ``self`` in ``__cinit__`` (see plainmemory.pyx)."""
 
 
 @cython.final
 @cython.no_gc
+@cython.binding(False)
 cdef class Pool:
     """A private pool of any allocator: memory that is cached for whoever names the pool.
 
@@ -101,6 +103,7 @@ cdef class Pool:
 
 @cython.final
 @cython.no_gc                       # the memory must outlive the heap, in __dealloc__ too
+@cython.binding(False)
 cdef class Allocator:
     """A caching allocator over ``memory``, at most ``limit`` bytes of it (None: no limit).
 

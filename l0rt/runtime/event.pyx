@@ -44,6 +44,7 @@ from l0rt.runtime.devices import lazy
 
 
 @cython.freelist(64)
+@cython.binding(False)
 cdef class Event:
     """Event(device=None, *, enable_timing=False, blocking=False, interprocess=False)
 --

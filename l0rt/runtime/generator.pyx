@@ -44,11 +44,13 @@ cdef uint64_t offset_bits(offset) except? 1:
 
 
 @cython.final
+@cython.binding(False)
 cdef class PhiloxState:
     pass
 
 
 @cython.final
+@cython.binding(False)
 cdef class Generator:
     """Generator(device=None)
 --

@@ -230,6 +230,7 @@ add_guard_impl(&_xpu)
 
 
 @cython.freelist(16)
+@cython.binding(False)
 cdef class device_index:
     """device_index(device, /)
 --
@@ -272,14 +273,19 @@ any thread.
             self.leave()
 
     def __call__(self, function):
-        @functools.wraps(function)
-        def guarded(*args, **kwargs):
-            with self:
-                return function(*args, **kwargs)
-        return guarded
+        return guarded(self, function)
 
     def __repr__(self):
         return f"device_index({self.device!r})"
+
+
+def guarded(guard, function):
+    # outside of the class: a function without binding could not be given the name of another
+    @functools.wraps(function)
+    def inside(*args, **kwargs):
+        with guard:
+            return function(*args, **kwargs)
+    return inside
 
 
 def current_device_index():
@@ -320,6 +326,7 @@ cdef bint leave_other(device_index self) except -1:
     return False
 
 
+@cython.binding(False)
 cdef class xpu_device_index(device_index):
     """`device_index` on the built-in device type, whichever accelerator is current."""
 

@@ -44,6 +44,7 @@ cdef int need(Table table, const void* entry, str what) except -1:
 
 
 @cython.final
+@cython.binding(False)
 cdef class Table:
     """A checked guard table. ``source`` is a capsule named ``l0rt_guard_impl``, or its address; it is never freed."""
     cdef const l0rt_guard_impl* impl
@@ -207,6 +208,7 @@ cdef void* exchange_stream(Table table, void* stream) except NULL:
 
 
 @cython.final
+@cython.binding(False)
 cdef class TableStream:
     """A stream of a device type that brought a guard table; in a with block it and its device are current."""
     cdef Table table
@@ -340,6 +342,7 @@ made_by(TableStream, "streams of a guard table come from its functions")
 
 
 @cython.final
+@cython.binding(False)
 cdef class TableEvent:
     """A point in the work of a stream of a device type that brought a guard table."""
     cdef Table table

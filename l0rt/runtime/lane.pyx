@@ -4,6 +4,7 @@ Where the driver keeps the order, commands are appended as they are. Where it do
 command and what came before it, so that both kinds of list behave alike.
 """
 
+cimport cython
 from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject_TypeCheck, PyTypeObject
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
@@ -55,6 +56,7 @@ cdef enum:
     AT_ONCE = 16        # events that one append waits for
 
 
+@cython.binding(False)
 cdef class Lane:
     """A stream as the lower floors know it. Users make ``l0rt.Stream``."""
 

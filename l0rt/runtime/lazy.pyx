@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 
+cimport cython
 from libc.stdlib cimport realloc
 
 from l0rt.ze cimport table
@@ -118,6 +119,7 @@ def _at_exit():
     table.alive = 0
 
 
+@cython.binding(False)
 cdef class LazyInit:
     """The state of one device type: unopened until somebody needs it."""
 

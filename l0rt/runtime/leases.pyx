@@ -1,5 +1,6 @@
 """Streams for one holder: leases, and the copy engine's."""
 
+cimport cython
 from l0rt.runtime.arguments cimport clamped_priority
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport device_at
@@ -15,6 +16,7 @@ cdef tuple ENGINES = ("compute", "copy")
 cdef dict _copy_streams = {}
 
 
+@cython.binding(False)
 cdef class Lease:
     """A stream that nobody else is given. In a with block it is there; at its end it goes back, with its work."""
     cdef l0rt_stream* ptr

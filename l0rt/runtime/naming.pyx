@@ -42,6 +42,7 @@ def accelerator_type():
 
 @cython.final
 @cython.freelist(32)
+@cython.binding(False)
 cdef class device:
     """A device's name: ``device("xpu", 1)``, ``device("xpu:1")``, or ``device(1)`` for the current accelerator.
 

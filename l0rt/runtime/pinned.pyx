@@ -2,6 +2,7 @@
 
 import warnings
 
+cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release
 from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
@@ -107,6 +108,7 @@ cdef void held_free(l0rt_registered* held) noexcept:
     free(held)
 
 
+@cython.binding(False)
 cdef class Registration:
     """Host memory that devices copy from and to directly. Made by `register`; ends with `unregister` or a with block.
 

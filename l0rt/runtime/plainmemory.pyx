@@ -307,6 +307,7 @@ plain_ops.order = plain_order
 
 @cython.final
 @cython.no_gc
+@cython.binding(False)
 cdef class PlainMemory(Memory):
     """Host memory, at most ``capacity`` bytes at once, at addresses ``skew`` behind a multiple of 64 KiB.
 

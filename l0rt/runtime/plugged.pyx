@@ -3,6 +3,7 @@
 import ctypes
 from threading import get_ident
 
+cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, uintptr_t
 from libc.stdlib cimport calloc, free as c_free
@@ -29,6 +30,7 @@ _current = None                     # in place of the driver's own memory, and
 cdef l0rt_plugged* current = NULL   # the same as a source
 
 
+@cython.binding(False)
 cdef class PluggableAllocator:
     """PluggableAllocator(alloc, free)
 --

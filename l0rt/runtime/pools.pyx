@@ -4,6 +4,7 @@ from functools import wraps
 
 from _weakref import ref
 
+cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
@@ -47,6 +48,7 @@ cdef void reclaim() noexcept:
 _living = {}  # by id: weak references to the pools
 
 
+@cython.binding(False)
 cdef class MemPool:
     """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None)
 --
@@ -191,6 +193,7 @@ cdef void forget_left() noexcept:
         forget(route)
 
 
+@cython.binding(False)
 cdef class use_mem_pool:
     """use_mem_pool(pool, device=None)
 --
@@ -252,11 +255,16 @@ cdef class use_mem_pool:
         if not callable(function):
             raise TypeError(f"use_mem_pool wraps functions, not {type(function).__name__}")
 
-        @wraps(function)
-        def within(*args, **kwargs):
-            with use_mem_pool(self.pool, None if self.device < 0 else self.device):
-                return function(*args, **kwargs)
-        return within
+        return within(self.pool, None if self.device < 0 else self.device, function)
+
+
+def within(pool, device, function):
+    # outside of the class: a function without binding could not be given the name of another
+    @wraps(function)
+    def inside(*args, **kwargs):
+        with use_mem_pool(pool, device):
+            return function(*args, **kwargs)
+    return inside
 
 
 def trim_pools(device=None, Lane stream=None, MemPool pool=None):

@@ -2,6 +2,7 @@
 
 import ctypes
 
+cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
@@ -38,6 +39,7 @@ from l0rt.runtime import callbacks
 from l0rt.runtime.devices import device_count, lazy
 
 
+@cython.binding(False)
 cdef class Stream(Lane):
     """Stream(device=None, priority=0, *, stream_id=None, device_index=None, device_type=None)
 --
@@ -231,6 +233,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
         raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it again")
 
 
+@cython.binding(False)
 cdef class XpuStream(Stream):
     """Stream(device=None, priority=0, **kwargs)
 --

@@ -1,5 +1,6 @@
 """Waits for many events and streams at once."""
 
+cimport cython
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -13,6 +14,7 @@ from l0rt.runtime.watch cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, tell, watch
 cdef uint64_t CHECK_NS = 50_000_000
 
 
+@cython.binding(False)
 cdef class Many:
     """The slots behind some events and streams, each with a reference; NULL for an event that was never recorded."""
     cdef l0rt_slot** slots

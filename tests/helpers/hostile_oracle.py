@@ -17,7 +17,6 @@ from l0rt.runtime.stream import current_stream
 from helpers.hostile_values import Injected
 
 FAULTS = os.environ.get("L0RT_CPU_FAIL", "")
-MESSAGES_NAME_INTERNALS = True
 CLEAR = (TypeError, ValueError, IndexError, RuntimeError, BufferError, MemoryError, Injected)
 INTERNALS = re.compile(
     r"__cinit__|\bLane\b|\bNULL\b|__pyx|'NoneType' object (?:has no|is not)|'struct'|\b_frame\b|\bcdef\b"
@@ -79,8 +78,6 @@ def judge(world, path, error, target):
         world.finding(f"{path}: {cls.__name__}: {text}")
     elif not isinstance(error, CLEAR):
         world.finding(f"{path}: {cls.__name__}: {text}{where(error)}")
-    elif MESSAGES_NAME_INTERNALS and re.search(r"\bLane\b|__cinit__", text):
-        return
     elif INTERNALS.search(text) and not (path.startswith("door.") and "NULL" in text):
         world.finding(f"{path}: {cls.__name__}: {text}")
 

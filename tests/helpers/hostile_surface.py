@@ -126,7 +126,7 @@ def names(module):
     """Return the public names of a module."""
     if hasattr(module, "__all__"):
         return module.__all__
-    own = [name for name in dir(module) if not name.startswith("_")]
+    own = [name for name in vars(module) if not name.startswith("_")]
     return [name for name in own if getattr(getattr(module, name), "__module__", None) == module.__name__]
 
 

@@ -8,6 +8,7 @@ import random
 import sys
 import threading
 import traceback
+import types
 import warnings
 import weakref
 
@@ -23,9 +24,8 @@ DEPTH = 4  # of calls inside of calls
 MOST = 60  # calls of one step
 KEPT = 8  # objects of a class
 FREES = {"free", "unregister", "caching_allocator_delete", "free_async"}
-FAULTS = os.environ.get("L0RT_CPU_FAIL", "")
+METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType)
 COMPILED = (l0rt.Buffer, l0rt.Stream, l0rt.Event, l0rt.Generator, acc.device_index)
-WRONG_SELF = False
 INTERRUPTS_IN_CALLBACKS = True
 FAULTS = os.environ.get("L0RT_CPU_FAIL", "")
 
@@ -320,7 +320,8 @@ class World:
         function, receiver, rng = target.function, None, self.rng
         if target.owner is not None and target.kind in ("method", "attribute"):
             receiver = self.instance_of(target.owner.__name__)
-            if WRONG_SELF and hostility and rng.random() < 0.05:
+            wrong = hostility and isinstance(function, METHODS)  # a function in Python takes any object for its self
+            if wrong and rng.random() < 0.05:
                 receiver = self.values.odd("self")
             elif not isinstance(receiver, target.owner):
                 receiver = None
@@ -338,7 +339,7 @@ class World:
             function, kwargs = way, {}
             args = [receiver, target.name] + ([self.values.odd("value")] if way is setattr else [])
         elif target.kind == "method":
-            if receiver is None and not (WRONG_SELF and hostility):
+            if receiver is None and not wrong:
                 return
             args = [receiver, *args]
         self.perform(target.path, function, args, kwargs, target)

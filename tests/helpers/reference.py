@@ -41,8 +41,9 @@ FIELDS = {
 
 
 def signature(value):
+    """Return how it is called: without ``self``, which nobody writes."""
     try:
-        return str(inspect.signature(value))
+        return re.sub(r"^\(self(, /)?(, )?", "(", str(inspect.signature(value)))
     except (TypeError, ValueError):
         return ""
 

@@ -154,3 +154,18 @@ def not_yet(what, names):
     """Names that are promised and not there: a failure in CI, and said aloud elsewhere."""
     if names:
         skip_unless_ci(f"{what}: {', '.join(sorted(names))}")
+
+
+CLASS = re.compile(r"cdef\s+class\s+(\w+)")
+
+
+def classes(path):
+    """Return class name -> (its header line, its decorators, its body) for the cdef classes of a file."""
+    found, decorators = {}, []
+    source = lines(path.read_text())
+    for line in source:
+        if header := CLASS.match(line.text):
+            body = [inner for inner in source if line in inner.parents]
+            found[header.group(1)] = (line, decorators, body)
+        decorators = [*decorators, line.text] if line.text.startswith("@") else []
+    return found

@@ -4,25 +4,12 @@ import re
 
 import pytest
 
-from helpers.source import ROOT, files, lines, none_of, plant
+from helpers.source import ROOT, classes, files, none_of, plant
 
-CLASS = re.compile(r"cdef\s+class\s+(\w+)")
 FIELD = re.compile(
     r"cdef\s+(?:(?:public|readonly|const|unsigned|signed|struct)\s+)*([\w.]+)[\s*\[\]\w]*?\s[*\s]*(\w+)(?:\[\w*\])?$"
 )
 PYTHON_TYPES = set("object list dict str tuple set frozenset bytes bytearray type memoryview".split())
-
-
-def classes(path):
-    """Return class name -> (its header line, its decorators, its body) for the cdef classes of a file."""
-    found, decorators = {}, []
-    source = lines(path.read_text())
-    for line in source:
-        if header := CLASS.match(line.text):
-            body = [inner for inner in source if line in inner.parents]
-            found[header.group(1)] = (line, decorators, body)
-        decorators = [*decorators, line.text] if line.text.startswith("@") else []
-    return found
 
 
 def fields(header, body):
