@@ -2,5 +2,8 @@
 cdef bint signals_pass() noexcept nogil
 # Raise what was kept.
 cdef int interrupt_raise() except -1
+# Let nothing be raised while callbacks run; False on other threads, which do not end it.
+cdef bint interrupts_hold() noexcept
+cdef void interrupts_let_go() noexcept
 # Let the main thread raise what was kept, between two of its bytecodes.
 cdef void interrupt_defer() noexcept nogil

@@ -3,6 +3,7 @@
 Signal handlers run in the main thread alone. So one list is enough, and whatever it keeps is that thread's to raise.
 """
 
+import os
 from threading import get_ident, main_thread
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -16,6 +17,21 @@ cdef extern from "Python.h":
     int Py_AddPendingCall(pending_call function, void* argument)
 
 cdef list _kept = []
+cdef list _later = []           # what came while callbacks ran, to be raised when the outermost of them is over
+cdef int _holds = 0
+# Kept here, because asking Python for it runs byte codes, at which another interrupt may come.
+_main = main_thread().ident
+
+
+def _forked():
+    global _main, _holds
+    if get_ident() != _main:        # what the parent's main thread was in the middle of has no end here
+        _main = get_ident()
+        _holds = 0
+        _later.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 cdef bint signals_pass() noexcept nogil:
@@ -46,8 +62,27 @@ cdef int raise_now(void* argument) except -1:
     raise failure
 
 
+cdef bint interrupts_hold() noexcept:
+    """Raise nothing before `interrupts_let_go`: it would end in functions whose errors nobody catches. False on other
+    threads than the main one, where nothing is raised."""
+    global _holds
+    cdef bint is_main = get_ident() == _main
+    _holds += is_main
+    return is_main
+
+
+cdef void interrupts_let_go() noexcept:
+    global _holds
+    _holds -= 1
+    while _holds == 0 and _later:
+        raise_later(_later.pop(0))
+
+
 def raise_later(failure):
-    """Let the main thread raise ``failure`` at its next bytecode; return whether it will."""
+    """Let the main thread raise ``failure`` at its next bytecode, once no callback runs; return whether it will."""
+    if _holds:
+        _later.append(failure)
+        return True
     Py_INCREF(failure)
     if Py_AddPendingCall(raise_now, <void*>failure) == 0:
         return True
@@ -58,4 +93,4 @@ def raise_later(failure):
 def belongs_to_main_thread(failure):
     """Whether ``failure`` is an interrupt that came to this thread while it ran somebody's function: no error of that
     function, and to be raised where nobody can by `raise_later`."""
-    return not isinstance(failure, Exception) and get_ident() == main_thread().ident
+    return not isinstance(failure, Exception) and get_ident() == _main

@@ -6,6 +6,7 @@ from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from libc.stdint cimport uint64_t
 
 from l0rt.runtime.arguments cimport is_whole, whole
+from l0rt.runtime.interrupts cimport interrupts_hold, interrupts_let_go
 
 from l0rt.runtime.interrupts import belongs_to_main_thread, raise_later
 
@@ -25,11 +26,14 @@ cdef void tell(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcep
 
 
 cdef void call_all(int kind, tuple values) noexcept:
+    cdef bint holds = interrupts_hold()
     for callback in _callbacks[kind]:
         try:
             callback(*values[:_counts[kind]])
         except BaseException as failure:
             tell_unraisable(callback, failure)
+    if holds:
+        interrupts_let_go()
 
 
 def tell_unraisable(function, failure):

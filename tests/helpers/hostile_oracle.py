@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 import time
+import weakref
 from contextlib import contextmanager, suppress
 
 import l0rt
@@ -102,12 +103,20 @@ def state():
         return None
 
 
+def is_at(buffer, address):
+    """Whether a Buffer, None if it is gone, still has the memory at an address."""
+    try:
+        return buffer is not None and buffer.ptr == address
+    except ValueError:
+        return False
+
+
 class Records:
     """Which addresses are live, and what stands there."""
 
     def __init__(self, world):
         self.world = world
-        self.live = {}  # address -> bytes
+        self.live = {}  # address -> bytes, the Buffer weakly: an interrupt may come before it is forgotten here
         self.stamps = {}  # id of a Buffer in the world -> its bytes' value
 
     def add(self, buffer):
@@ -115,14 +124,14 @@ class Records:
             start, nbytes = buffer.ptr, buffer.nbytes
         except (ValueError, RuntimeError):
             return
-        if start and start not in self.live:
-            self.live[start] = nbytes
+        if start and not is_at(self.live.get(start, (0, lambda: None))[1](), start):
+            self.live[start] = nbytes, weakref.ref(buffer)
             self.world.log(f"a Buffer at {start:#x}, {nbytes} bytes")
             self.compare(start, nbytes)
 
     def compare(self, start, nbytes):
-        for other, size in list(self.live.items()):
-            if other != start and other < start + nbytes and start < other + size and other in self.live:
+        for other, (size, buffer) in list(self.live.items()):
+            if other != start and other < start + nbytes and start < other + size and is_at(buffer(), other):
                 self.world.finding(f"two live buffers overlap: {start:#x} + {nbytes}, {other:#x} + {size}")
 
     def remove(self, buffer):
@@ -178,17 +187,34 @@ class Records:
                 self.stamps.pop(id(buffer), None)
 
 
+def passed(come):
+    """Run byte codes; False if an interrupt came, which then stands in ``come``, and may be followed by others."""
+    try:
+        try:
+            for _ in range(200):
+                pass
+        except KeyboardInterrupt as error:
+            come.append(error)
+        else:
+            return True
+    except KeyboardInterrupt as another:  # while the first was noted, which is its context
+        come.append(another)
+    return False
+
+
 def settle(world):
     """After a step: threads are at their end, interrupts have come out, the bytes are right."""
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     for thread in world.threads:
         thread.join()
     world.threads.clear()
-    try:
-        for _ in range(200):
-            pass
-    except KeyboardInterrupt as error:
+    come = []
+    while not passed(come):
+        pass
+    for error in come:
         heard(world, error)
+    while world.unraised:
+        world.unraisable(world.unraised.pop())
     if world.interrupts:
         for stack in world.interrupts.values():
             if any(f.name == "npy_ctypes_check" for f in stack):

@@ -61,7 +61,8 @@ class World:
         self.log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.texts = {path: setting.text for path, setting in config._SETTINGS.items()}
         self.door = None
-        sys.unraisablehook = self.unraisable
+        self.unraised = []
+        sys.unraisablehook = self.unraised.append  # runs no byte code: an interrupt that comes into a hook is lost
         warnings.simplefilter("always")
         warnings.showwarning = self.warned
 
