@@ -357,7 +357,8 @@ def _serve(size_t nbytes, device, stream, str kind):
         if not hasattr(stream, "device_index"):
             raise TypeError(f"expected a Stream, got {stream.__class__.__name__}")
         if getattr(stream, "device_type", type) != type or index not in (NO_INDEX, stream.device_index):
-            raise ValueError(f"device {device_name(device)} is not the stream's device, {stream.device}")
+            raise ValueError(f"device {device_name(device)} is not the stream's device, "
+                             f"{getattr(stream, 'device_type', type)}:{stream.device_index}")
         index = index_of(stream.device_index, NO_INDEX, type)
     if type == "cpu" and interface is None:
         if index not in (NO_INDEX, 0):

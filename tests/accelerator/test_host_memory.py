@@ -256,7 +256,12 @@ pid = os.fork()
 if pid == 0:
     assert threads() == 1
     x.free()
-    memory.set_alloc_conf("")
+    try:
+        memory.set_alloc_conf("")
+    except RuntimeError as refused:
+        assert "forked" in str(refused)
+    else:
+        raise AssertionError("a forked child has no allocator to configure")
     assert memory.host_memory_stats() == {}
     raise SystemExit(7)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7

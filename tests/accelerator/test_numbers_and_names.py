@@ -286,8 +286,6 @@ def test_addresses_are_taken():
     address = np.uint64(page.ctypes.data)
     assert not memory.is_pinned(address)
     assert not memory.is_pinned(Number(page.ctypes.data))
-    with memory.register(address, np.int64(page.nbytes)):
-        pass
     assert not memory.is_pinned(np.array(7))  # arrays are memory, whatever is in them
     with pytest.raises(ValueError, match="an address"):
         memory.is_pinned(-1)

@@ -37,6 +37,12 @@ def array():
 
 
 @pytest.mark.usefixtures("can")
+def test_an_address_may_be_a_numpy_integer(array):
+    with memory.register(np.uint64(array.ctypes.data), np.int64(array.nbytes)) as registered:
+        assert registered.ptr == array.ctypes.data
+
+
+@pytest.mark.usefixtures("can")
 def test_it_is_pinned_within_and_ordinary_after(array):
     assert not memory.is_pinned(array)
     with memory.register(array) as registered:

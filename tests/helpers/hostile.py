@@ -171,7 +171,9 @@ class Program(World):
         self.local.step, self.local.depth, self.local.left = number, 0, MOST
         ways = [self.step] * 6 + [self.finalize, self.watched, self.pooled]
         if self.contexts["signals"]:
-            ways += [lambda: self.alarmed(self.step), lambda: self.alarmed(self.interrupt)] * 2
+            ways += [lambda: self.alarmed(self.step)] * 2
+        if self.contexts["signals"] and self.contexts["interrupts"]:
+            ways += [lambda: self.alarmed(self.interrupt)] * 2
         if self.contexts["threads"]:
             ways.append(self.together)
         if self.contexts["forks"] and rng.random() < 0.1:
@@ -211,8 +213,8 @@ class Program(World):
 
 
 def contexts_of(text):
-    """Return where calls may come from: ``signals,threads,forks=20``."""
-    found = {"signals": False, "threads": False, "forks": 0, "exit": False}
+    """Return where calls come from, and whether KeyboardInterrupt does: ``signals,threads,forks=20,interrupts``."""
+    found = {"signals": False, "threads": False, "forks": 0, "exit": False, "interrupts": False}
     for word in filter(None, text.split(",")):
         name, _, number = word.partition("=")
         found[name] = int(number) if number else True
@@ -241,7 +243,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("seed", type=int)
     parser.add_argument("steps", type=int)
-    parser.add_argument("--contexts", default="signals,threads,forks=10")
+    parser.add_argument("--contexts", default="signals,threads,forks=10,interrupts")
     parser.add_argument("--only", default="", help="the numbers of the steps to do")
     parser.add_argument("--log", default=os.devnull)
     parser.add_argument("--patience", type=float, default=60.0, help="seconds without progress that are a hang")

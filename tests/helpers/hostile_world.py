@@ -210,7 +210,8 @@ class World:
 
     def interrupt(self):
         """Raise KeyboardInterrupt, which has to come out; elsewhere than on the main thread, something else."""
-        if threading.current_thread() is not threading.main_thread() or self.is_leaving or self.is_watched:
+        elsewhere = threading.current_thread() is not threading.main_thread()
+        if elsewhere or self.is_leaving or self.is_watched or not self.contexts["interrupts"]:
             raise self.injected()
         stack = traceback.extract_stack(limit=6)  # may run finalizers, which interrupt too
         self.number += 1

@@ -190,6 +190,7 @@ def test_random_pools_against_a_model(make, seed):
 # --- Of devices.
 
 
+@pytest.mark.checks_data  # work has to end
 @pytest.mark.usefixtures("emptied")
 def test_a_pool_of_a_device_gives_everything_back():
     before = acc.memory_reserved()
@@ -200,6 +201,7 @@ def test_a_pool_of_a_device_gives_everything_back():
     assert acc.memory_reserved() == before
 
 
+@pytest.mark.checks_data  # work has to end
 @pytest.mark.usefixtures("emptied")
 def test_a_buffer_outlives_its_pool_and_then_goes_with_its_segment():
     before = acc.memory_reserved()
@@ -266,6 +268,7 @@ def test_a_pool_that_an_observer_leaves_and_drops_stays_for_the_allocation():
     assert not held
 
 
+@pytest.mark.checks_data  # work has to end
 @pytest.mark.usefixtures("emptied")
 def test_an_owner_whose_methods_are_the_functions_is_collected(host):
     class Owner:
@@ -321,6 +324,7 @@ def test_what_fails_outside_is_served_from_a_free_block(other):
     again.free()
 
 
+@pytest.mark.checks_data  # work has to end
 @pytest.mark.usefixtures("emptied")
 def test_a_pool_with_functions_serves_what_fails_outside_and_keeps_its_memory(host):
     pool = MemPool(PluggableAllocator(host.alloc, host.free), use_on_oom=True)
