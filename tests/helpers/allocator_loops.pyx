@@ -147,6 +147,7 @@ cdef class Loops:
     cdef l0rt_heap* heap
     cdef bump memory
     cdef dict held
+    cdef readonly int64_t most      # bytes that were reserved in the middle of the last replay
 
     def __cinit__(self, uint64_t limit=0, bint virtual=False):
         global origin
@@ -328,6 +329,7 @@ cdef class Loops:
             highest = max(highest, ids[i])
         held = <void**>calloc(highest + 1, sizeof(void*))
         with nogil:
+            self.most = 0
             start = now()
             for i in range(count):
                 if op[i] == 0:
@@ -335,6 +337,7 @@ cdef class Loops:
                     if held[ids[i]] == NULL:
                         failed = True
                         break
+                    self.most = max(self.most, heap_reserved_bytes(self.heap))
                 else:
                     free_(held[ids[i]])
                     held[ids[i]] = NULL
