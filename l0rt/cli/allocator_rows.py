@@ -56,74 +56,6 @@ for name, nbytes in SIZES.items():
         nbytes, counts=True, **most)(pinned)  # fmt: skip
 
 
-@contextmanager
-def beside():
-    """Another thread is in a pool, and does nothing."""
-    inside, done = threading.Event(), threading.Event()
-
-    def idle():
-        with l0rt.memory.use_mem_pool(l0rt.memory.MemPool()):
-            inside.set()
-            done.wait()
-
-    other = threading.Thread(target=idle)
-    other.start()
-    inside.wait()
-    try:
-        yield
-    finally:
-        done.set()
-        other.join()
-
-
-@contextmanager
-def inside(pools):
-    """In the first of so many pools, all of which have memory."""
-    made = [l0rt.memory.MemPool() for _ in range(pools)]
-    for pool in reversed(made):
-        with l0rt.memory.use_mem_pool(pool):
-            l0rt.empty(4 * KIB)
-    with l0rt.memory.use_mem_pool(made[0]):
-        yield
-
-
-@contextmanager
-def beside_streams(streams):
-    """In a pool from which so many streams allocate."""
-    with inside(1):
-        for stream in [acc.Stream() for _ in range(streams)]:
-            l0rt.empty(4 * KIB, stream=stream)
-        yield
-
-
-def pool_pair(situation, argument, in_c):
-    def measured(lab, nbytes):
-        sizes = sizes_of(nbytes)
-        with situation(*argument):
-            if in_c:
-                yield Work(lambda n: loops.malloc_free(sizes, n), raw_pair(lab, sizes))
-            else:
-                yield Work(python("empty(nbytes)", empty=l0rt.empty, nbytes=nbytes), raw_pair(lab, sizes))
-        acc.empty_cache()
-
-    return measured
-
-
-SITUATIONS = {  # how much longer a pair may take than without any pool: in C, in Python
-    "beside": (beside, (), 1.15, 1.1, "another thread in a pool"),
-    "inside": (inside, (1,), 1.6, 1.4, "in a pool"),
-    "inside.200": (inside, (200,), 1.6, 1.4, "in one of 200 pools"),
-    "streams.32": (beside_streams, (32,), 1.6, 1.4, "in a pool of 32 streams"),
-}
-for name, (situation, argument, in_c, in_python, text) in SITUATIONS.items():
-    row(f"allocator.pool.{name}.c", f"l0rt_malloc + l0rt_free, 4KiB, cached, {text}", 4 * KIB, counts=True,
-        ns=25 if in_c > 1.5 else 18, times=(in_c, "allocator.malloc_free.4KiB.c"),
-        instructions=round(160 * in_c))(pool_pair(situation, argument, True))  # fmt: skip
-    row(f"allocator.pool.{name}.python", f"l0rt.empty(n), dropped, 4KiB, cached, {text}", 4 * KIB, counts=True,
-        times=(in_python, "allocator.empty_drop.4KiB.python"),
-        instructions=round(700 * in_python))(pool_pair(situation, argument, False))  # fmt: skip
-
-
 def cached(lab, count):
     """Pairs while ``count`` free blocks are cached, each between two live ones, so that none can merge."""
     sizes = sizes_of(*range(512, 512 * 9, 512))
@@ -283,3 +215,72 @@ def memory_allocated(lab):
 @row("allocator.memory_stats.python", "acc.memory_stats()", counts=True, ns=6000)
 def memory_stats(lab):
     yield Work(python("memory_stats()", memory_stats=acc.memory_stats))
+
+
+# Last, because pools that were there are listed by memory_stats for as long as their memory is.
+@contextmanager
+def beside():
+    """Another thread is in a pool, and does nothing."""
+    inside, done = threading.Event(), threading.Event()
+
+    def idle():
+        with l0rt.memory.use_mem_pool(l0rt.memory.MemPool()):
+            inside.set()
+            done.wait()
+
+    other = threading.Thread(target=idle)
+    other.start()
+    inside.wait()
+    try:
+        yield
+    finally:
+        done.set()
+        other.join()
+
+
+@contextmanager
+def inside(pools):
+    """In the first of so many pools, all of which have memory."""
+    made = [l0rt.memory.MemPool() for _ in range(pools)]
+    for pool in reversed(made):
+        with l0rt.memory.use_mem_pool(pool):
+            l0rt.empty(4 * KIB)
+    with l0rt.memory.use_mem_pool(made[0]):
+        yield
+
+
+@contextmanager
+def beside_streams(streams):
+    """In a pool from which so many streams allocate."""
+    with inside(1):
+        for stream in [acc.Stream() for _ in range(streams)]:
+            l0rt.empty(4 * KIB, stream=stream)
+        yield
+
+
+def pool_pair(situation, argument, in_c):
+    def measured(lab, nbytes):
+        sizes = sizes_of(nbytes)
+        with situation(*argument):
+            if in_c:
+                yield Work(lambda n: loops.malloc_free(sizes, n), raw_pair(lab, sizes))
+            else:
+                yield Work(python("empty(nbytes)", empty=l0rt.empty, nbytes=nbytes), raw_pair(lab, sizes))
+        acc.empty_cache()
+
+    return measured
+
+
+SITUATIONS = {  # how much longer a pair may take than without any pool: in C, in Python
+    "beside": (beside, (), 1.15, 1.1, "another thread in a pool"),
+    "inside": (inside, (1,), 1.6, 1.4, "in a pool"),
+    "inside.200": (inside, (200,), 1.6, 1.4, "in one of 200 pools"),
+    "streams.32": (beside_streams, (32,), 1.6, 1.4, "in a pool of 32 streams"),
+}
+for name, (situation, argument, in_c, in_python, text) in SITUATIONS.items():
+    row(f"allocator.pool.{name}.c", f"l0rt_malloc + l0rt_free, 4KiB, cached, {text}", 4 * KIB, counts=True,
+        ns=25 if in_c > 1.5 else 18, times=(in_c, "allocator.malloc_free.4KiB.c"),
+        instructions=round(160 * in_c))(pool_pair(situation, argument, True))  # fmt: skip
+    row(f"allocator.pool.{name}.python", f"l0rt.empty(n), dropped, 4KiB, cached, {text}", 4 * KIB, counts=True,
+        times=(in_python, "allocator.empty_drop.4KiB.python"),
+        instructions=round(700 * in_python))(pool_pair(situation, argument, False))  # fmt: skip
