@@ -242,11 +242,12 @@ class World:
 
     def callback(self, what, chance=0.4, is_finalizer=False):
         """Return a function for l0rt to call."""
-        answer = self.rng.choice((None, None, True, False, 1))
+        # Who says that there is room is asked again: an observer that always does never lets an allocation end.
+        answers = [self.rng.choice((None, None, True, False, 1))] * 3
 
         def function(*args, **kwargs):
             self.called(chance)
-            return answer
+            return answers.pop() if answers else None
 
         function.__name__ = function.__qualname__ = what
         function.is_finalizer = is_finalizer
