@@ -125,7 +125,8 @@ def test_live_pools_cost_nobody(make):
             allocator.free(address)
         del pools
         allocator.empty_cache()
-    assert least[2000] < 8 * least[20], least
+    # A walk over the pools would take some 100 times as long; page faults and neighbours on the machine a few times.
+    assert least[2000] < 40 * least[20], least
 
 
 @pytest.mark.parametrize("seed", range(6))
