@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from functools import partial
 
 import l0rt
 import l0rt.accelerator as acc
@@ -283,10 +282,15 @@ print(time.perf_counter_ns() - start)
 def import_accelerator(lab):
     ask = [sys.executable, "-c", IMPORT.format(sys.path)]  # -c puts the working directory first: a clone, say
 
-    def loop(n):
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        # In a session of its own: Ctrl-C ends the bench, not a child with a traceback.
-        ask_once = partial(subprocess.check_output, ask, env=environment, timeout=60, start_new_session=True)
-        return sum(int(ask_once()) for _ in range(n))
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 
-    yield Work(loop, n=1, rounds=7)
+    def measured():
+        # In a session of its own, its errors in a pipe: Ctrl-C ends the bench, not a child with a traceback.
+        child = subprocess.run(
+            ask, env=environment, timeout=60, start_new_session=True, capture_output=True, text=True, check=False
+        )
+        if child.returncode:
+            raise RuntimeError(f"the importing process ended: {child.stderr.strip()[-300:]}")
+        return int(child.stdout)
+
+    yield Work(lambda n: sum(measured() for _ in range(n)), n=1, rounds=7)
