@@ -49,22 +49,10 @@ def __getattr__(name):
         value = getattr(importlib.import_module(_HOME[name]), name)
     elif name in _ROOMS:
         value = importlib.import_module(f"l0rt.{name}")
-        if name == "interop":
-            value.__getattr__, value.__dir__ = _partner, lambda: [*vars(value), *_PARTNERS]
     else:
         raise AttributeError(f"module 'l0rt' has no attribute {name!r}")
     globals()[name] = value
     return value
-
-
-# Modules of l0rt.interop: each needs the package that it is named after, and is loaded when it is used.
-_PARTNERS = ("torch",)
-
-
-def _partner(name):
-    if name in _PARTNERS:
-        return importlib.import_module(f"l0rt.interop.{name}")
-    raise AttributeError(f"module 'l0rt.interop' has no attribute {name!r}")
 
 
 def __dir__():

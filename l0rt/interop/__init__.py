@@ -1,1 +1,17 @@
-"""Doors to other software; each module needs the package that it is named after."""
+"""Doors to other software; each module needs the package that it is named after, and is loaded when it is used."""
+
+import importlib
+
+_PARTNERS = ("torch",)
+
+__all__ = [*_PARTNERS]
+
+
+def __getattr__(name):
+    if name in _PARTNERS:
+        return importlib.import_module(f"l0rt.interop.{name}")
+    raise AttributeError(f"module 'l0rt.interop' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_PARTNERS})
