@@ -4,8 +4,6 @@ import importlib
 
 _PARTNERS = ("torch",)
 
-__all__ = [*_PARTNERS]
-
 
 def __getattr__(name):
     if name in _PARTNERS:
