@@ -185,7 +185,7 @@ def memory_stats(device=None):
     Empty while nothing was allocated. ``num_ooms`` counts the requests that ended in OutOfMemoryError, and
     ``num_oom_rejections`` those of them that the limit refused, so that the driver was not asked; ``num_oom_fallback``
     counts those that a `MemPool` with ``use_on_oom`` served instead. A `MemPool` has its part under
-    ``reserved_bytes_by_private_pools.<id>``, its id as ``0_1``, until it is gone and the statistics reset.
+    ``reserved_bytes_by_private_pools.<id>``, its id as ``0_1``, until it is gone and has given its memory back.
     """
     return _device.flat_stats(device)
 

@@ -217,7 +217,6 @@ def memory_stats(lab):
     yield Work(python("memory_stats()", memory_stats=acc.memory_stats))
 
 
-# Last, because pools that were there are listed by memory_stats for as long as their memory is.
 @contextmanager
 def beside():
     """Another thread is in a pool, and does nothing."""

@@ -1,7 +1,6 @@
 """Shares: what a pool has of a heap: its arenas, and its part of the reserved memory with its peak.
 
-A pool that is gone keeps its share until all of its memory is given back. After that the share stays for the
-statistics, until somebody resets them: its peak may still be asked for.
+A pool that is gone keeps its share until all of its memory is given back.
 
 Order of locks: the census mutex, an owner's, a heap's list of shares that are gone.
 """
@@ -12,7 +11,6 @@ from libc.stdlib cimport calloc, free
 from l0rt.runtime.atomics cimport spin_lock, spin_unlock, store, store_int
 
 cdef enum:
-    GONE_MOST = 64                  # programs that never reset make pools for ever: so many that are over are kept
     STATS_OF_FAMILY = 3
 
 
@@ -167,41 +165,19 @@ cdef void unlist(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
 
 cdef void share_end(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     """The pool is gone, and has nothing here any more. Nobody looks at the share but the caller."""
-    cdef l0rt_share* oldest
     if share.next != NULL:
         share.next.previous = share.previous
     if share.previous != NULL:
         share.previous.next = share.next
     else:
         heap.shares = share.next
-    share.next = NULL
     unlist(heap, share)
-    if heap.over == NULL:
-        heap.over = share
-    else:
-        heap.over_last.next = share
-    heap.over_last = share
-    heap.over_count += 1
-    if heap.over_count > GONE_MOST:
-        oldest = heap.over
-        heap.over = oldest.next
-        heap.over_count -= 1
-        free(oldest)
-
-
-cdef void drop_what_is_over(l0rt_heap* heap) noexcept nogil:
-    cdef l0rt_share* share
-    while heap.over != NULL:
-        share = heap.over
-        heap.over = share.next
-        free(share)
-    heap.over_count = 0
+    free(share)
 
 
 cdef void shares_destroy(l0rt_heap* heap) noexcept nogil:
     """The heap ends."""
     cdef l0rt_share* share
-    drop_what_is_over(heap)
     while heap.shares != NULL:
         share = heap.shares
         heap.shares = share.next
@@ -210,11 +186,9 @@ cdef void shares_destroy(l0rt_heap* heap) noexcept nogil:
 
 
 cdef void shares_reset_peak(l0rt_heap* heap) noexcept nogil:
-    cdef l0rt_share* share
+    cdef l0rt_share* share = heap.shares
     cdef l0rt_stat* stat
     cdef int i
-    drop_what_is_over(heap)
-    share = heap.shares
     while share != NULL:
         stat = <l0rt_stat*>&share.reserved
         for i in range(STATS_OF_FAMILY):
@@ -223,9 +197,7 @@ cdef void shares_reset_peak(l0rt_heap* heap) noexcept nogil:
 
 
 cdef void shares_reset_accumulated(l0rt_heap* heap) noexcept nogil:
-    cdef l0rt_share* share
-    drop_what_is_over(heap)
-    share = heap.shares
+    cdef l0rt_share* share = heap.shares
     while share != NULL:
         share.base = share.reserved
         share = share.next
@@ -243,18 +215,11 @@ cdef int64_t shares_reserved(l0rt_heap* heap) noexcept nogil:
 cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcept nogil:
     """Write at most ``room`` shares, counted since the last reset, and return how many there are."""
     cdef l0rt_share* share = heap.shares
-    cdef bint over = False
     cdef l0rt_stat* stat
     cdef l0rt_stat* base
     cdef int64_t count = 0
     cdef int i
-    while True:
-        if share == NULL:
-            if over:
-                return count
-            over = True
-            share = heap.over
-            continue
+    while share != NULL:
         if count < room:
             out[count] = share[0]
             stat = <l0rt_stat*>&out[count].reserved
@@ -264,3 +229,4 @@ cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcep
                 stat[i].freed -= base[i].freed
         count += 1
         share = share.next
+    return count

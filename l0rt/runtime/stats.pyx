@@ -8,10 +8,10 @@ from l0rt.runtime.structs cimport l0rt_share, l0rt_stat, l0rt_stats
 
 cdef enum:
     SHARES_AT_FIRST = 16
-    STATS_OF_FAMILY = 3
 
 KINDS = ("current", "peak", "allocated", "freed")
 POOLS = ("all", "small_pool", "large_pool")     # in the order of l0rt_family
+PARTS = sorted((pool, part) for part, pool in enumerate(POOLS))
 
 cdef list _keys = []
 cdef int64_t[256] _offsets
@@ -42,7 +42,7 @@ cdef dict stats_of_heap(l0rt_heap* heap):
     cdef int64_t room = 0, count
     cdef int i
     cdef dict flat = _blank.copy()
-    if heap.shares != NULL or heap.over != NULL:
+    if heap.shares != NULL:
         room = SHARES_AT_FIRST
     try:
         while True:
@@ -55,11 +55,7 @@ cdef dict stats_of_heap(l0rt_heap* heap):
             room = count + SHARES_AT_FIRST
         for i in range(len(_keys)):
             flat[_keys[i]] = values[_offsets[i]]
-        if count == 0:
-            return flat
-        for i in range(count):
-            put(flat, &shares[i])
-        return dict(sorted(flat.items()))
+        return flat if count == 0 else with_pools(flat, shares, count)
     finally:
         free(shares)
 
@@ -71,16 +67,24 @@ cdef l0rt_share* grown(l0rt_share* shares, int64_t room) except NULL:
     return more
 
 
-cdef int put(dict flat, l0rt_share* share) except -1:
-    cdef l0rt_stat* stats = <l0rt_stat*>&share.reserved
+cdef dict with_pools(dict flat, l0rt_share* shares, int64_t count):
+    """The same with what the pools have, in its place. Only their names are sorted: there may be many pools."""
+    cdef l0rt_stat* stats
     cdef int i
-    for i in range(STATS_OF_FAMILY):
-        name = f"reserved_bytes_by_private_pools.{share.id[0]}_{share.id[1]}.{POOLS[i]}."
-        flat[name + "current"] = stats[i].current
-        flat[name + "peak"] = stats[i].peak
-        flat[name + "allocated"] = stats[i].allocated
-        flat[name + "freed"] = stats[i].freed
-    return 0
+    cdef dict whole = {}
+    names = sorted([f"reserved_bytes_by_private_pools.{shares[i].id[0]}_{shares[i].id[1]}.", i] for i in range(count))
+    for key, value in flat.items():
+        if names and key > names[0][0]:
+            for name, i in names:
+                stats = <l0rt_stat*>&shares[i].reserved
+                for pool, part in PARTS:
+                    whole[f"{name}{pool}.allocated"] = stats[part].allocated
+                    whole[f"{name}{pool}.current"] = stats[part].current
+                    whole[f"{name}{pool}.freed"] = stats[part].freed
+                    whole[f"{name}{pool}.peak"] = stats[part].peak
+            names = ()
+        whole[key] = value
+    return whole
 
 
 _fill_keys()

@@ -358,9 +358,6 @@ cdef struct l0rt_heap:
     l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked
     l0rt_stats base                 # allocated and freed at the last reset
     l0rt_share* shares              # of the pools that have an arena here
-    l0rt_share* over                # of pools that had one, oldest first: somebody may ask for their peaks
-    l0rt_share* over_last
-    int over_count
     int has_gone                    # some are in the list of those whose pools are gone
     l0rt_share* gone                # that list, and
     l0rt_spin gone_lock             # its lock, inside all others
