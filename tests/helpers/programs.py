@@ -111,44 +111,14 @@ class Program:
         {0: self.streams[self.stream()].query, 1: self.streams[self.stream()].synchronize}[self.choice.randrange(2)]()
 
 
-def wrong_buffers(seed, **options):
-    """Run a program; return the indices of the buffers whose bytes differ from the model's."""
-    got, expected = Program(seed, **options).run()
-    return [i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if not np.array_equal(a, b)]
-
-
-def wrong_in_threads(seed, threads=4, **options):
-    """Run ``threads`` programs at once on the same streams; return what is wrong, thread -> buffers, or its failure."""
-    wrong, gate = {}, threading.Barrier(threads)
-
-    def run(thread):
-        try:
-            program = Program(1000 * seed + thread, **options)
-            program.streams = shared
-            gate.wait()
-            got, expected = program.run()
-            bad = [i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if not np.array_equal(a, b)]
-            if bad:
-                wrong[thread] = bad
-        except BaseException as failure:
-            wrong[thread] = repr(failure)
-            gate.abort()
-
-    shared = Program(seed, **options).streams
-    running = [threading.Thread(target=run, args=(thread,)) for thread in range(threads)]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    return wrong
-
-
 class PlainProgram:
     """A program without any stream or event: what the current streams order is right by itself.
 
     Buffers of every kind on every device are filled, copied both ways, drawn, read, dropped and allocated anew.
     ``forgetful``: name the stream of each copy between devices, which then has that stream's order alone.
     """
+
+    streams = ()  # the current ones are everybody's
 
     def __init__(self, seed, steps=60, forgetful=False, devices=2):
         self.choice = random.Random(seed)
@@ -219,20 +189,27 @@ class PlainProgram:
             np.frombuffer(self.buffers[i], "u1")[:] = self.model[i]
 
 
-def wrong_plain(seed, **options):
-    """Run a plain program; return the indices of what differs from the model."""
-    got, expected = PlainProgram(seed, **options).run()
+def wrong_buffers(seed, kind=Program, **options):
+    """Run a program of that class; return the indices of the buffers whose bytes differ from the model's."""
+    return different(kind(seed, **options))
+
+
+def different(program):
+    got, expected = program.run()
     return [i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if not np.array_equal(a, b)]
 
 
-def wrong_plain_in_threads(seed, threads=3, **options):
-    """Run ``threads`` plain programs at once on the same current streams; return what is wrong by thread."""
+def wrong_in_threads(seed, kind=Program, threads=4, **options):
+    """Run ``threads`` programs at once on the same streams; return what is wrong, thread -> buffers, or its failure."""
     wrong, gate = {}, threading.Barrier(threads)
+    streams = kind(seed, **options).streams
 
     def run(thread):
         try:
+            program = kind(1000 * seed + thread, **options)
+            program.streams = streams
             gate.wait()
-            if bad := wrong_plain(1000 * seed + thread, **options):
+            if bad := different(program):
                 wrong[thread] = bad
         except BaseException as failure:
             wrong[thread] = repr(failure)

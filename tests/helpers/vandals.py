@@ -11,7 +11,7 @@ import numpy as np
 from l0rt import memory
 from l0rt.runtime import watch
 
-from helpers.programs import wrong_plain
+from helpers.programs import PlainProgram, wrong_buffers
 
 NBYTES, PLACES = 4096, 8
 TOLD = ("the buffer was freed", "in use by", "is a Buffer's memory", "is not the start", "freed already")
@@ -93,7 +93,7 @@ def run(seeds, threads=2, devices=2, told=()):
         watch.add(name, vandals.callback)
     for thread in running:
         thread.start()
-    wrong = {seed: bad for seed in seeds if (bad := wrong_plain(seed, steps=30, devices=devices))}
+    wrong = {seed: bad for seed in seeds if (bad := wrong_buffers(seed, PlainProgram, steps=30, devices=devices))}
     vandals.done = True
     for thread in running:
         thread.join()

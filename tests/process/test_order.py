@@ -11,7 +11,7 @@ SOAK = os.environ.get("L0RT_TEST_SOAK") == "1"
 PROGRAMS = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
-from helpers.programs import wrong_buffers, wrong_in_threads, wrong_plain, wrong_plain_in_threads
+from helpers.programs import PlainProgram, wrong_buffers, wrong_in_threads
 """
 WAYS = {  # how the driver keeps order, and what its events are
     "in order": {},
@@ -69,7 +69,7 @@ def test_plain_programs_on_two_devices_equal_the_sequential_model(way):
         first = 1000 * (chaos - 1)
         seeds = range(first, first + (1000 if SOAK else 500 if way == "in order" else 60))
         check(
-            f"print({{seed: w for seed in {seeds!r} if (w := wrong_plain(seed))}})",
+            f"print({{seed: w for seed in {seeds!r} if (w := wrong_buffers(seed, PlainProgram))}})",
             {**WAYS[way], "L0RT_CPU_CHAOS": chaos},
         )
 
@@ -77,7 +77,7 @@ def test_plain_programs_on_two_devices_equal_the_sequential_model(way):
 @pytest.mark.parametrize("way", WAYS)
 def test_plain_programs_of_several_threads_on_the_same_current_streams(way):
     seeds = range(500 if SOAK else 20)
-    code = f"print({{seed: w for seed in {seeds!r} if (w := wrong_plain_in_threads(seed))}})"
+    code = f"print({{seed: w for seed in {seeds!r} if (w := wrong_in_threads(seed, PlainProgram, threads=3))}})"
     check(code, {**WAYS[way], "L0RT_CPU_CHAOS": 7})
     check(code, WAYS[way])
 
@@ -85,7 +85,7 @@ def test_plain_programs_of_several_threads_on_the_same_current_streams(way):
 @pytest.mark.parametrize("way", ["in order", "in order, counter-based", "not in order", "22.43"])
 def test_a_copy_between_devices_on_a_stream_that_is_named_has_that_order_alone(way):
     """So the plain programs can fail: name the streams, and some bytes come out wrong."""
-    code = PROGRAMS + "print(any(wrong_plain(seed, forgetful=True) for seed in range(100)))"
+    code = PROGRAMS + "print(any(wrong_buffers(seed, PlainProgram, forgetful=True) for seed in range(100)))"
     env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_CHAOS": 1, **WAYS[way]}
     result = run_python(code, env, timeout=600)
     assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from helpers.programs import wrong_buffers, wrong_plain
+from helpers.programs import PlainProgram, wrong_buffers
 
 SEEDS = range(2000 if os.environ.get("L0RT_TEST_SOAK") == "1" else 200)
 
@@ -17,16 +17,16 @@ def test_programs_equal_the_sequential_model():
 @pytest.mark.checks_data
 @pytest.mark.needs_two_devices
 def test_plain_programs_on_two_devices_equal_the_sequential_model():
-    assert {seed: wrong for seed in SEEDS if (wrong := wrong_plain(seed))} == {}
+    assert {seed: wrong for seed in SEEDS if (wrong := wrong_buffers(seed, PlainProgram))} == {}
 
 
 @pytest.mark.checks_data
 def test_plain_programs_on_one_device_equal_the_sequential_model():
-    assert {seed: wrong for seed in SEEDS[:50] if (wrong := wrong_plain(seed, devices=1))} == {}
+    assert {seed: wrong for seed in SEEDS[:50] if (wrong := wrong_buffers(seed, PlainProgram, devices=1))} == {}
 
 
 def test_programs_run():
     """Also where the driver executes nothing, every call is the right one."""
     for seed in range(20):
         wrong_buffers(seed)
-        wrong_plain(seed, devices=1)
+        wrong_buffers(seed, PlainProgram, devices=1)
