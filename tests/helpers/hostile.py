@@ -26,6 +26,9 @@ from helpers import hostile_oracle as oracle
 from helpers.hostile_door import HostileDoor
 from helpers.hostile_world import DEPTH, MOST, World
 
+LONG = 0.02  # seconds after which a call is interrupted where commands hang
+STALLED = 10  # times that long without another call: something waits
+
 
 class Program(World):
     """Where the calls of a `World` come from."""
@@ -72,6 +75,7 @@ class Program(World):
         try:
             self.is_child = True
             self.threads, self.interrupts, self.findings = [], {}, []
+            self.local.armed = False
             for _ in range(steps):
                 self.step()
             if self.rng.random() < 0.3:
@@ -90,7 +94,8 @@ class Program(World):
         """Make a call while a signal arrives whose handler does ``act``."""
 
         def handler(number, frame):
-            if self.armed and self.local.depth <= DEPTH and not (act == self.interrupt and self.is_watched):
+            may = self.may_interrupt if act == self.interrupt else self.local.armed
+            if may and self.local.depth <= DEPTH:
                 act()
 
         signal.signal(signal.SIGALRM, handler)
@@ -101,6 +106,20 @@ class Program(World):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+    def end_waits(self):
+        """Interrupt every call that takes long, from now on; also where the harness itself waits."""
+        last, ticks = None, 0
+
+        def handler(number, frame):
+            nonlocal last, ticks
+            last, ticks = self.performs, ticks + 1 if last == self.performs else 0
+            if self.may_interrupt or ticks > STALLED:
+                ticks = 0
+                raise self.new_interrupt()
+
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, LONG, LONG)
 
     def finalize(self):
         """Let calls come from finalizers, weak references and the collector's callbacks."""
@@ -213,8 +232,11 @@ class Program(World):
 
 
 def contexts_of(text):
-    """Return where calls come from, and whether KeyboardInterrupt does: ``signals,threads,forks=20,interrupts``."""
-    found = {"signals": False, "threads": False, "forks": 0, "exit": False, "interrupts": False}
+    """Return where calls come from, and whether KeyboardInterrupt does: ``signals,threads,forks=20,interrupts``.
+
+    ``hangs``: commands may never end, and an alarm ends whatever waits for one.
+    """
+    found = {"signals": False, "threads": False, "forks": 0, "exit": False, "interrupts": False, "hangs": False}
     for word in filter(None, text.split(",")):
         name, _, number = word.partition("=")
         found[name] = int(number) if number else True
@@ -253,18 +275,20 @@ def main():
     world = Program(given.seed, contexts_of(given.contexts), given.log, given.patience)
     devices.lazy.init()
     world.door = HostileDoor(world)
+    if world.contexts["hangs"]:
+        world.end_waits()
     number = 0
     while (world.calls < given.steps) if not only else (number < len(only)):
         if number % 20 == 0:
             faulthandler.dump_traceback_later(given.patience, exit=True)
         try:
             world.run(only[number] if only else number)
+            if number % 100 == 99:
+                world.checkpoint()
         except KeyboardInterrupt as error:  # it came late, between two calls
             oracle.heard(world, error)
             oracle.settle(world)
         number += 1
-        if number % 100 == 0:
-            world.checkpoint()
     if world.contexts["exit"]:
         leave(world)
     else:
@@ -273,8 +297,11 @@ def main():
     faulthandler.dump_traceback_later(given.patience, exit=True)
     for text in world.findings:
         print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
-    print(f"{world.calls} calls, {number} steps, {world.forks} forks")
-    sys.exit(3 if world.findings else 0)
+    print(f"{world.calls} calls, {number} steps, {world.forks} forks", flush=True)
+    code = 3 if world.findings else 0
+    if world.contexts["hangs"]:  # exit would wait
+        os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,10 @@ def judge(world, path, error, target):
     heard(world, error)
     name = path.rpartition(".")[2]
     cls = type(error)
-    text = str(error)
+    try:
+        text = str(error)  # its arguments may be hostile objects
+    except Exception:
+        text = ""
     if isinstance(error, (KeyboardInterrupt, Injected)):
         return
     if isinstance(error, OSError) and name in OS_ERRORS:
@@ -72,6 +75,8 @@ def judge(world, path, error, target):
         return
     if isinstance(error, KeyError) and name == "__getitem__":
         return
+    if isinstance(error, SystemError) and text.startswith("AST constructor recursion depth mismatch"):
+        return  # CPython's own, when a signal or a finalizer runs while it parses
     if path.startswith(("pickle of", "deepcopy of", "vars of", "int of", "init of")) and cls.__name__ in (
         "PicklingError", "AttributeError", "TypeError"):  # fmt: skip
         return
@@ -187,31 +192,17 @@ class Records:
                 self.stamps.pop(id(buffer), None)
 
 
-def passed(come):
-    """Run byte codes; False if an interrupt came, which then stands in ``come``, and may be followed by others."""
-    try:
-        try:
-            for _ in range(200):
-                pass
-        except KeyboardInterrupt as error:
-            come.append(error)
-        else:
-            return True
-    except KeyboardInterrupt as another:  # while the first was noted, which is its context
-        come.append(another)
-    return False
-
-
 def settle(world):
     """After a step: threads are at their end, interrupts have come out, the bytes are right."""
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    if not world.contexts["hangs"]:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
     for thread in world.threads:
         thread.join()
     world.threads.clear()
-    come = []
-    while not passed(come):
-        pass
-    for error in come:
+    try:
+        for _ in range(200):  # an interrupt that was put off comes at a byte code
+            pass
+    except KeyboardInterrupt as error:
         heard(world, error)
     while world.unraised:
         world.unraisable(world.unraised.pop())
@@ -237,7 +228,7 @@ def acc_sync():
 
 def nothing_is_left(world):
     """Drop every object; then nothing is allocated any more."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + (0 if FAULTS else 5)
     while any(t.name.startswith("l0rt callbacks") for t in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.001)
     world.records.stamps.clear()

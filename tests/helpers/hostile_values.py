@@ -75,7 +75,7 @@ class Host:
 
     def alloc(self, nbytes, device, stream):
         rng = self.world.rng
-        self.world.called(0.3)
+        self.world.disturb(0.3)
         odd = rng.random()
         if odd < 0.1:
             return rng.choice((None, 0, -1, "x", 1.5, 1 << 70, [], b"x"))
@@ -89,7 +89,7 @@ class Host:
     def free(self, ptr, nbytes, device, stream):
         if self.live.pop(ptr, None) != nbytes:
             self.world.finding(f"a pluggable free() of what its alloc() did not give: {ptr:#x}, {nbytes} bytes")
-        self.world.called(0.3)
+        self.world.disturb(0.3)
         LIBC.free(ptr)
         if self.world.rng.random() < 0.1:
             raise self.world.injected()
@@ -295,13 +295,19 @@ class Values:
 
 def harm(world):
     """Do one thing that the caller of a hostile object's method does not expect."""
-    rng = world.rng
-    kind = rng.randrange(12)
+    kind = world.rng.randrange(12)
     if kind == 0:
         raise world.injected()
     if kind == 1:
         world.interrupt()
-    elif kind == 2:
+    else:
+        with world.shielded():
+            do(world, kind)
+
+
+def do(world, kind):
+    rng = world.rng
+    if kind == 2:
         world.free_in_use()
     elif kind == 3:
         world.drop(rng.randrange(1, 4))
@@ -314,7 +320,8 @@ def harm(world):
     elif kind == 7:
         world.thread(2)
     elif kind == 8:
-        world.keep(l0rt.empty(rng.choice(SIZES), kind=rng.choice(("device", "host", "shared"))))
+        kind = rng.choice(("device", "host", "shared"))
+        world.perform("l0rt.empty", l0rt.empty, [rng.choice(SIZES)], {"kind": kind}, None)
     elif kind == 9:
         gc.collect()
     elif kind == 10:

@@ -14,7 +14,7 @@ import weakref
 
 import l0rt
 import l0rt.accelerator as acc
-from l0rt import config, memory, sanitizer
+from l0rt import config, memory
 
 from helpers import hostile_oracle as oracle
 from helpers.hostile_surface import Target, surface
@@ -26,7 +26,6 @@ KEPT = 8  # objects of a class
 FREES = {"free", "unregister", "caching_allocator_delete", "free_async"}
 METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType)
 COMPILED = (l0rt.Buffer, l0rt.Stream, l0rt.Event, l0rt.Generator, acc.device_index)
-INTERRUPTS_IN_CALLBACKS = True
 FAULTS = os.environ.get("L0RT_CPU_FAIL", "")
 
 
@@ -36,9 +35,9 @@ class Here(threading.local):
     rng = random.Random(0)
     depth = 0
     disturbed = 0
-    called_back = 0
     left = MOST  # calls that this step may still make: callbacks make calls that call back
     step = -1
+    armed = False  # whether a signal's handler may do what it does: on the main thread, inside of a call
 
 
 class World:
@@ -55,8 +54,8 @@ class World:
         self.records = oracle.Records(self)
         self.hosts, self.threads, self.detachers = [], [], []
         self.watching = []  # (kind, callback)
-        self.findings, self.interrupts, self.armed = [], {}, False
-        self.calls = self.forks = self.number = 0
+        self.findings, self.interrupts = [], {}
+        self.calls = self.performs = self.forks = self.number = 0
         self.is_child = self.is_leaving = False
         self.log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.texts = {path: setting.text for path, setting in config._SETTINGS.items()}
@@ -89,7 +88,7 @@ class World:
         name = getattr(where, "__qualname__", type(where).__qualname__)
         if isinstance(error, KeyboardInterrupt):
             pythons = getattr(where, "__name__", "") == "__del__" or getattr(where, "is_finalizer", False)
-            if INTERRUPTS_IN_CALLBACKS and not pythons:
+            if not pythons:
                 self.finding(f"an interrupt ended in sys.unraisablehook: {told.err_msg} {name}")
             oracle.heard(self, error)
         elif not isinstance(error, Injected):
@@ -102,6 +101,8 @@ class World:
             return
         if category is RuntimeWarning and "has no effect any more" in str(message):
             return
+        if category is DeprecationWarning and "returned non-int" in str(message):
+            return  # Python's word on a hostile __index__
         self.finding(f"{category.__name__}: {message}")
 
     # --- Objects.
@@ -196,28 +197,39 @@ class World:
                 with contextlib.suppress(IndexError, ValueError):  # another thread was faster
                     self.forget(found.pop(self.rng.randrange(len(found))))
 
-    @property
-    def is_watched(self):
-        """Whether an interrupt could strike in a function that l0rt calls."""
-        if INTERRUPTS_IN_CALLBACKS:
-            return False
-        return bool(self.local.called_back or self.watching or sanitizer._sanitizer)
-
     # --- Hostile code.
 
     def injected(self):
         return Injected("injected")
 
+    @property
+    def may_interrupt(self):
+        """Whether a KeyboardInterrupt may be raised here: inside of a call, and one at a time, so that none comes while
+        the harness takes care of another."""
+        wanted = self.contexts["interrupts"] or self.contexts["hangs"]
+        return self.local.armed and not self.interrupts and not self.is_leaving and wanted
+
     def interrupt(self):
-        """Raise KeyboardInterrupt, which has to come out; elsewhere than on the main thread, something else."""
-        elsewhere = threading.current_thread() is not threading.main_thread()
-        if elsewhere or self.is_leaving or self.is_watched or not self.contexts["interrupts"]:
+        """Raise KeyboardInterrupt, which has to come out; where that may not be, something else."""
+        if not self.may_interrupt:
             raise self.injected()
-        stack = traceback.extract_stack(limit=6)  # may run finalizers, which interrupt too
+        raise self.new_interrupt()
+
+    def new_interrupt(self):
         self.number += 1
-        number = self.number
-        self.interrupts[number] = stack
-        raise KeyboardInterrupt(number)
+        self.interrupts[self.number] = ()
+        self.interrupts[self.number] = traceback.extract_stack(limit=6)
+        return KeyboardInterrupt(self.number)
+
+    @contextlib.contextmanager
+    def shielded(self):
+        """Lines of the harness: no signal strikes in them."""
+        here = self.local
+        was_armed, here.armed = here.armed, False
+        try:
+            yield
+        finally:
+            here.armed = was_armed
 
     def disturb(self, chance, in_destructor=False):
         """Maybe do harm."""
@@ -232,21 +244,13 @@ class World:
         finally:
             here.depth -= 1
 
-    def called(self, chance):
-        """l0rt calls: maybe do harm."""
-        self.local.called_back += not INTERRUPTS_IN_CALLBACKS
-        try:
-            self.disturb(chance)
-        finally:
-            self.local.called_back -= not INTERRUPTS_IN_CALLBACKS
-
     def callback(self, what, chance=0.4, is_finalizer=False):
         """Return a function for l0rt to call."""
         # Who says that there is room is asked again: an observer that always does never lets an allocation end.
         answers = [self.rng.choice((None, None, True, False, 1))] * 3
 
         def function(*args, **kwargs):
-            self.called(chance)
+            self.disturb(chance)
             return answers.pop() if answers else None
 
         function.__name__ = function.__qualname__ = what
@@ -396,7 +400,12 @@ class World:
 
     def perform(self, path, function, args, kwargs, target):
         """Call, and look at the result, the error and what became of the state."""
+        with self.shielded():
+            return self.performed(path, function, args, kwargs, target)
+
+    def performed(self, path, function, args, kwargs, target):
         here = self.local
+        self.performs += 1
         self.log(f"{path} {oracle.told(args)} {oracle.told(kwargs)}")
         self.records.touch(args, kwargs)
         last = path.rpartition(".")[2]
@@ -404,18 +413,19 @@ class World:
             self.records.stamps.clear()
         freed = [each for each in args if isinstance(each, l0rt.Buffer)] if last in FREES else []
         addresses = {each: self.raw.pop(each, None) for each in args if type(each) is int} if last in FREES else {}
-        disturbed, was_armed = here.disturbed, self.armed
+        disturbed = here.disturbed
         before = oracle.state()
         failed = False
         try:
             with self.records.set_aside(*freed):
+                # An address that nobody owns is lost when an interrupt comes before the caller has it.
+                fits = FAULTS or last not in ("caching_allocator_alloc", "malloc")
+                on_main = threading.current_thread() is threading.main_thread()
                 try:
-                    # An address that nobody owns is lost when an interrupt comes before the caller has it.
-                    on_main = threading.current_thread() is threading.main_thread()
-                    self.armed = on_main and last not in ("caching_allocator_alloc", "malloc")
+                    here.armed = on_main and fits
                     result = function(*args, **kwargs)
                 finally:
-                    self.armed = was_armed
+                    here.armed = False
         except BaseException as error:
             after = oracle.state()
             failed = True
@@ -432,7 +442,7 @@ class World:
                 self.detachers.append(result)
             self.keep(result)
             del result
-        calm = here.disturbed == disturbed and not self.contexts["signals"]
+        calm = here.disturbed == disturbed and not self.contexts["signals"] and not self.contexts["hangs"]
         if failed and calm and before is not None and after != before:
             self.finding(f"{path} failed and left the current device and streams changed: {before} -> {after}")
         return not failed
