@@ -318,6 +318,24 @@ def test_the_environment_fills_uncached_memory_too(uncached):
     assert (result.returncode, result.stderr) == (0, ""), result
 
 
+HOST_FIRST = """
+import l0rt, numpy as np
+for kind in ("host", "shared"):
+    x = l0rt.empty(5000, kind=kind)
+    assert (np.frombuffer(x, "u1") == 17).all(), kind
+    del x
+assert (np.frombuffer(l0rt.empty(5000, device="cpu"), "u1") == 17).all()
+assert not l0rt.memory.memory_stats()           # nobody has asked for device memory yet
+"""
+
+
+@pytest.mark.parametrize("uncached", [None, "1"])
+def test_host_memory_is_filled_before_any_device_memory_is_there(uncached):
+    env = {**CPU, "L0RT_ALLOC_CONF": "fill_uninitialized:17", "L0RT_NO_MEMORY_CACHING": uncached}
+    result = run_python(HOST_FIRST, env)
+    assert (result.returncode, result.stderr) == (0, ""), result
+
+
 FAILS = """
 import l0rt, l0rt.accelerator as acc, pytest
 x = l0rt.empty(4096); x.free()
