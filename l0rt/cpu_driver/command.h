@@ -22,6 +22,7 @@ typedef enum {
 typedef struct cpu_command {
   struct cpu_command *next;
   uint64_t sequence; /* its number in its lane, from 1 */
+  uint64_t stamp;    /* the same in its engine */
   uint64_t due;      /* when it completes, for those that fly; host time, CPU_NEVER if it hangs */
   uint64_t start;
   cpu_event *signal;

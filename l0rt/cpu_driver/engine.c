@@ -310,11 +310,28 @@ void cpu_engines_ring(void) {
   }
 }
 
-bool cpu_engine_idle(cpu_engine *engine) {
+uint64_t cpu_engine_last(cpu_engine *engine) {
   pthread_mutex_lock(&engine->lock);
-  bool idle = engine->lanes == NULL && engine->blocked == NULL;
+  uint64_t last = engine->pushed;
   pthread_mutex_unlock(&engine->lock);
-  return idle;
+  return last;
+}
+
+static bool ring_reached(const cpu_lane *lane, uint64_t stamp) {
+  for (const cpu_lane *first = lane; lane != NULL; lane = lane->next == first ? NULL : lane->next) {
+    if (lane->head != NULL && lane->head->stamp <= stamp) return false;
+    for (const cpu_command *c = lane->flying; c != NULL; c = c->next)
+      if (c->stamp <= stamp) return false;
+  }
+  return true;
+}
+
+bool cpu_engine_reached(cpu_engine *engine, uint64_t stamp) {
+  pthread_mutex_lock(&engine->lock);
+  bool reached = (engine->running == NULL || engine->running->stamp > stamp) &&
+                 ring_reached(engine->lanes, stamp) && ring_reached(engine->blocked, stamp);
+  pthread_mutex_unlock(&engine->lock);
+  return reached;
 }
 
 static bool lane_touches(const cpu_lane *lane, uintptr_t low, uintptr_t high) {

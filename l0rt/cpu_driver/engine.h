@@ -30,6 +30,7 @@ typedef struct cpu_engine {
   cpu_lane *lanes;      /* any one of the ring of those with work */
   cpu_lane *blocked;    /* the same of those that wait for an event of this process: not looked at before it is set */
   cpu_command *running;
+  uint64_t pushed; /* commands, into any of its lanes */
   cpu_command *spare;
   struct cpu_chunk *chunks;
   _Atomic uint32_t bell; /* counts up when there may be something to do */
@@ -47,8 +48,9 @@ cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index)
 void cpu_engine_ring(cpu_engine *engine); /* if there is news */
 void cpu_engines_ring(void); /* because an event was set */
 
-/* Has the engine nothing to do? */
-bool cpu_engine_idle(cpu_engine *engine);
+/* How many commands the engine was given so far; are those up to a number complete, in whatever lanes they are? */
+uint64_t cpu_engine_last(cpu_engine *engine);
+bool cpu_engine_reached(cpu_engine *engine, uint64_t stamp);
 
 /* Puts a lane into a ring as its last one. */
 void cpu_ring_enter(cpu_lane **ring, cpu_lane *lane);

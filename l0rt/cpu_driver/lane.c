@@ -46,6 +46,7 @@ ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *prototype) {
   cpu_command_hold(command);
   command->next = NULL;
   command->sequence = ++lane->submitted;
+  command->stamp = ++engine->pushed;
   if (lane->head == NULL) {
     lane->head = command;
   } else {

@@ -1,4 +1,9 @@
-/* test_submit.c: closed lists: cloned, appended to immediate ones, signalling counter-based events; host functions. */
+/* test_submit.c: closed lists: cloned, appended to immediate ones, signalling counter-based events; host functions;
+ * waits for a device. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "harness.h"
 
 static ze_command_list_handle_t recording(uint32_t flags) {
@@ -160,6 +165,40 @@ static void lists_and_queues_say_what_they_are(void) {
   OK(zeContextDestroy(everywhere));
 }
 
+static void *synchronize_device(void *over) {
+  OK(zeDeviceSynchronize(device));
+  atomic_store((atomic_bool *)over, true);
+  return NULL;
+}
+
+/* The device is never idle while the wait for it lasts: each command is given before the one in front of it can end. */
+static void a_busy_device_is_waited_for(void) {
+  enum { GATES = 16, MOST = 1000000 };
+  ze_event_pool_handle_t pool = pool_of(GATES, 0);
+  ze_event_handle_t gates[GATES];
+  for (int i = 0; i < GATES; i++) gates[i] = event_of(pool, i);
+  ze_command_list_handle_t list = in_order_list();
+  atomic_bool over = false;
+  pthread_t thread;
+  OK(zeCommandListAppendWaitOnEvents(list, 1, &gates[0]));
+  CHECK(pthread_create(&thread, NULL, synchronize_device, &over) == 0);
+  int i = 0;
+  for (; i < MOST && !atomic_load(&over); i++) {
+    ze_event_handle_t passed = gates[i % GATES], next = gates[(i + 1) % GATES];
+    OK(zeEventHostReset(next));
+    OK(zeCommandListAppendWaitOnEvents(list, 1, &next));
+    OK(zeEventHostSignal(passed));
+    sched_yield();
+  }
+  CHECK(i < MOST);
+  for (int g = 0; g < GATES; g++) OK(zeEventHostSignal(gates[g]));
+  CHECK(pthread_join(thread, NULL) == 0);
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeCommandListDestroy(list));
+  for (int g = 0; g < GATES; g++) OK(zeEventDestroy(gates[g]));
+  OK(zeEventPoolDestroy(pool));
+}
+
 int main(void) {
   begin();
   clones_are_lists_of_their_own();
@@ -167,6 +206,7 @@ int main(void) {
   recorded_signals_are_points();
   events_without_a_pool();
   lists_and_queues_say_what_they_are();
+  a_busy_device_is_waited_for();
   finish("submit");
   return 0;
 }
