@@ -3,10 +3,11 @@
 ``key:value`` pairs after commas, blanks ignored, a list as ``[key:value,...]``.
 """
 
-import operator
 import os
 import re
 from collections import namedtuple
+
+from l0rt.whole import whole_number
 
 MIB = 1 << 20
 UNLIMITED = None
@@ -37,7 +38,7 @@ class _List(list):
 def _number(value):
     """Return the whole number that ``value`` is or writes down, None if it is none."""
     if hasattr(value, "__index__"):
-        return None if isinstance(value, bool) else operator.index(value)
+        return None if isinstance(value, bool) else whole_number(value, "a value")
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -57,7 +58,7 @@ def _whole(low, high=1 << 40):
 
 def _byte(value):
     if hasattr(value, "__index__") and not isinstance(value, bool):
-        number = operator.index(value)
+        number = whole_number(value, "a byte")
     else:
         number = int(value, 0) if re.fullmatch(r"0[xX][0-9a-fA-F]+|0|[1-9][0-9]*", str(value)) else -1
     if 0 <= number <= 255:

@@ -6,12 +6,12 @@ change above reaches every node that was not set itself. docs/settings.md lists 
 """
 
 import builtins
-import operator
 import os
 from collections import ChainMap
 from contextlib import contextmanager
 
 from l0rt import allocconf
+from l0rt.whole import whole_number
 
 __all__ = ["effective", "explain", "get", "patch", "set", "single"]
 
@@ -238,7 +238,7 @@ def set(path, value):
     """Give the setting ``path`` a ``value`` (None: its environment variable's); ValueError names what is allowed."""
     setting = _find(path)
     if hasattr(value, "__index__") and not isinstance(value, bool):
-        value = operator.index(value)
+        value = whole_number(value, path)
     if not (value is None or isinstance(value, (str, int, float))) or (
         isinstance(value, bool) and not _takes_bool(setting)
     ):

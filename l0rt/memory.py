@@ -14,7 +14,6 @@ from l0rt.runtime import device_allocator as _device
 from l0rt.runtime import host_allocator as _host
 from l0rt.runtime import rawmemory as _raw
 from l0rt.runtime.arguments import address_of as _address
-from l0rt.runtime.arguments import whole_number as _whole
 from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy as _lazy
@@ -28,6 +27,7 @@ from l0rt.runtime.pools import pool_of as _pool_of
 from l0rt.runtime.pools import record_use as _record_use
 from l0rt.runtime.pools import segments as _segments
 from l0rt.runtime.pools import trim_pools as _trim
+from l0rt.whole import whole_number as _whole
 
 __all__ = [
     "MemPool",

@@ -5,9 +5,11 @@ cipher of a counter under that seed: word ``i`` is word ``i % 4`` of block ``i /
 without what comes before. Every number uses a fixed count of words: 1, or 2 where it has more than 32 bits.
 """
 
-import operator
+import math
 
 import numpy as np
+
+from l0rt.whole import whole_number
 
 __all__ = ["normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
 
@@ -24,7 +26,7 @@ def philox4x32(counter, key, rounds=10):
     except OverflowError:
         raise ValueError("the words of a counter are from 0 to 2**32 - 1") from None
     try:
-        k0, k1 = map(operator.index, key)
+        k0, k1 = (whole_number(word, "a word of a key") for word in key)
     except (TypeError, ValueError):
         raise TypeError("a key is two whole numbers") from None
     if not (0 <= k0 < 1 << 32 and 0 <= k1 < 1 << 32):
@@ -38,7 +40,8 @@ def philox4x32(counter, key, rounds=10):
 
 def words(seed, offset, count):
     """Return ``count`` words of the stream of ``seed`` from word ``offset`` on, as uint32."""
-    seed, offset, count = operator.index(seed), operator.index(offset), operator.index(count)
+    seed, offset = whole_number(seed, "a seed"), whole_number(offset, "an offset")
+    count = whole_number(count, "a count")
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"the seed of a stream is from 0 to 2**64 - 1, not {seed}")
     first, last = offset // 4, (offset + count + 3) // 4
@@ -54,6 +57,22 @@ def _dtype(dtype, kinds):
     if known.kind not in kinds or known.itemsize > 8:
         raise TypeError(f"dtype {known} is not one of these numbers")
     return known
+
+
+def _real(value, what):
+    """``value`` as a float, which a number is; a text that says one is none."""
+    if isinstance(value, (bool, str)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        raise TypeError(f"{what} is a number, not {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{what} is beyond what a float holds") from None
+
+
+def _told(number):
+    """``number`` in an error's text: the longest have more digits than Python writes down."""
+    size = number.bit_length()
+    return number if size <= 64 else f"{'-' * (number < 0)}2**{size - 1} or more"
 
 
 def words_needed(dtype, count):
@@ -78,8 +97,11 @@ def _unit(seed, offset, count, dtype):
 def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
     """Return ``count`` numbers from [low, high)."""
     known = _dtype(dtype, "f")
+    low, high = _real(low, "low"), _real(high, "high")
     if not low <= high:
         raise ValueError(f"uniform numbers are from [low, high): {low} is above {high}")
+    if not high - low < math.inf:
+        raise ValueError(f"uniform numbers are from [low, high): {low} to {high} is wider than numbers are")
     with np.errstate(over="ignore"):
         made = (low + (high - low) * _unit(seed, offset, count, known)).astype(known)
         # Rounding to the dtype may reach `high`, which is not in the interval.
@@ -89,6 +111,7 @@ def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
 def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
     """Return ``count`` numbers of the normal distribution, two of each pair of uniform ones (Box and Muller)."""
     known = _dtype(dtype, "f")
+    mean, std = _real(mean, "mean"), _real(std, "std")
     if not std >= 0:
         raise ValueError(f"normal expects std >= 0.0, but found std {std}")
     unit = _unit(seed, offset, count + count % 2, known)
@@ -102,14 +125,12 @@ def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
 def randint(seed, offset, count, low, high, dtype="int64"):
     """Return ``count`` whole numbers from [low, high)."""
     known = _dtype(dtype, "iu")
-    if isinstance(low, bool) or isinstance(high, bool):
-        raise TypeError("a limit of random whole numbers is an int, not bool")
-    low, high = operator.index(low), operator.index(high)
+    low, high = (whole_number(limit, "a limit of random whole numbers") for limit in (low, high))
     limits = np.iinfo(known)
     if not low < high:
-        raise ValueError(f"random whole numbers are from [low, high): low is {low}, high is {high}")
+        raise ValueError(f"random whole numbers are from [low, high): low is {_told(low)}, high is {_told(high)}")
     if low < limits.min or high - 1 > limits.max:
-        raise ValueError(f"{known} holds {limits.min} to {limits.max}, not [{low}, {high})")
+        raise ValueError(f"{known} holds {limits.min} to {limits.max}, not [{_told(low)}, {_told(high)})")
     raw = words(seed, offset, words_needed(known, count))
     span = high - low
     if known.itemsize < 8:

@@ -6,9 +6,11 @@ A conversion may run any Python code, an ``__index__``: whoever calls one looks 
 from cpython.bool cimport PyBool_Check
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.long cimport PyLong_CheckExact
-from cpython.number cimport PyIndex_Check, PyNumber_Index
+from cpython.number cimport PyIndex_Check
 
 from numbers import Integral
+
+from l0rt.whole import whole_number
 
 
 cdef bint is_whole(value) noexcept:
@@ -18,14 +20,7 @@ cdef bint is_whole(value) noexcept:
 
 cdef object whole(value, str what):
     """``value`` as an int; TypeError, which says ``what`` an int is expected for."""
-    if not is_whole(value):
-        raise TypeError(f"{what} is an int, not {type(value).__name__}")
-    return PyNumber_Index(value)
-
-
-def whole_number(value, what):
-    """Return ``value`` as an int; TypeError, which says ``what`` an int is expected for."""
-    return whole(value, what)
+    return value if PyLong_CheckExact(value) else whole_number(value, what)
 
 
 cdef bint is_address(value) except -1:
@@ -55,7 +50,7 @@ cdef int clamped_priority(priority) except? 2:
 cdef size_t checked_size(nbytes) except? 0:
     if not is_whole(nbytes):
         raise TypeError(f"a size is an int of bytes, not {type(nbytes).__name__}")
-    size = PyNumber_Index(nbytes)
+    size = whole(nbytes, "a size")
     if size < 0:
         raise ValueError(f"a size must not be negative, got {size}")
     if size >= 1 << 62:

@@ -4,10 +4,10 @@ from l0rt.runtime import devices as _devices
 from l0rt.runtime import generator as _generator
 from l0rt.runtime import guard as _guard
 from l0rt.runtime import naming as _naming
-from l0rt.runtime.arguments import whole_number as _whole
 from l0rt.runtime.devices import device_count
 from l0rt.runtime.generator import Generator
 from l0rt.runtime.stream import current_raw_stream
+from l0rt.whole import whole_number as _whole
 from l0rt.xpu import facts, gpu_trace, memory, random, streams  # noqa: F401 - torch.xpu has it beside its names
 from l0rt.xpu.facts import *  # noqa: F403
 from l0rt.xpu.memory import *  # noqa: F403

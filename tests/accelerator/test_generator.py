@@ -4,6 +4,8 @@ import contextlib
 import copy
 import pickle
 import struct
+from decimal import Decimal
+from fractions import Fraction
 
 import l0rt
 import l0rt.accelerator as acc
@@ -292,3 +294,36 @@ def test_wrong_arguments_leave_the_generator_where_it_was(draw, error):
     with pytest.raises(error):
         draw(l0rt.empty(100), generator)
     assert generator.get_offset() == 0
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize("device", ["xpu:0", "cpu"])
+def test_odd_limits_of_random_numbers_are_told(device):
+    buffer = l0rt.empty(64, device=device)
+    before = l0rt.Generator(device).manual_seed(1)
+    state = before.get_state()
+    for call, arguments, error in (
+        (buffer.uniform_, (0, HUGE), ValueError),
+        (buffer.uniform_, (-HUGE, 0.5), ValueError),
+        (buffer.uniform_, (-1.7e308, 1.7e308), ValueError),
+        (buffer.uniform_, (0.0, float("inf")), ValueError),
+        (buffer.uniform_, (float("nan"), 1.0), ValueError),
+        (buffer.uniform_, ("0", 1), TypeError),
+        (buffer.uniform_, (0, None), TypeError),
+        (buffer.uniform_, ([0], 1), TypeError),
+        (buffer.normal_, (HUGE, 1.0), ValueError),
+        (buffer.normal_, (0.0, HUGE), ValueError),
+        (buffer.normal_, (0.0, "1"), TypeError),
+        (buffer.normal_, (object(), 1), TypeError),
+        (buffer.randint_, (0, HUGE), ValueError),
+        (buffer.randint_, (0, 1.5), TypeError),
+        (buffer.randint_, (False, 5), TypeError),
+    ):
+        with pytest.raises(error) as told:
+            call(*arguments, generator=before)
+        assert len(str(told.value)) < 300
+    assert before.get_state() == state  # nothing was drawn
+    for limits in ((np.float32(0), np.int64(2)), (Fraction(1, 2), Decimal(3)), (0, 1)):
+        buffer.uniform_(*limits)

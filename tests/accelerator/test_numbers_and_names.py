@@ -6,6 +6,7 @@ The whole facade is walked: a parameter that this file does not know is a failur
 import ctypes
 import gc
 import inspect
+import warnings
 from types import SimpleNamespace
 
 import l0rt
@@ -32,7 +33,7 @@ OTHERS = set("""
     owner path_to_lib_file pattern policy pool skip_actions source stacks state std stream streams table
     target text timeout type use_on_oom value values what
 """.split())  # fmt: skip
-NOT_OURS = {"DeviceInterface"}  # what a device type may give: functions that refuse everything
+NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}
 REFUSES = {"is_triton_capable", "raise_if_triton_unavailable"}  # whatever the device
 HANDLES = {"from_handle", "from_ipc_handle", "get_stream_from_external", "XPUPluggableAllocator", "register"}
@@ -46,6 +47,12 @@ class Number:
 
     def __index__(self):
         return self.value
+
+
+class Whole(int):
+    """An int of another class."""
+
+    __repr__ = object.__repr__
 
 
 def made(name):
@@ -193,6 +200,7 @@ def test_every_kind_of_number_and_name_is_taken(name, parameter):
     expected = outcome(name, parameter, wrap(number))
     assert "Error" not in expected
     kinds = [np.int64(number), np.uint32(number) if number < 1 << 32 else np.uint64(number), Number(number)]
+    kinds += [Whole(number), Number(Whole(number))]
     if parameter in DEVICES:
         other = SimpleNamespace(type="xpu", index=0)
         kinds += ["xpu:0", l0rt.device("xpu", 0), other]
@@ -202,8 +210,11 @@ def test_every_kind_of_number_and_name_is_taken(name, parameter):
         kinds.append(np.array(number))
     found = {repr(kind): outcome(name, parameter, wrap(kind)) for kind in kinds}
     assert found == dict.fromkeys(found, expected)
-    refused = outcome(name, parameter, wrap(True))
-    assert refused.startswith(("TypeError", "ValueError", "RuntimeError")), refused
+    for wrong in (True, Number(True), Number(1.0), Number("1")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            refused = outcome(name, parameter, wrap(wrong))
+        assert refused.startswith(("TypeError", "ValueError", "RuntimeError")), refused
 
 
 def test_a_device_takes_them_too():

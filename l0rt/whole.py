@@ -1,0 +1,15 @@
+"""Whole numbers: what is one, for every argument, setting and address."""
+
+
+def whole_number(value, what):
+    """Return ``value`` as an int: it is one, or of a type that has an ``__index__``. A bool is none, given or answered.
+
+    TypeError says ``what`` an int is expected for.
+    """
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{what} is an int, not {type(value).__name__}")
+    number = value if isinstance(value, int) else type(value).__index__(value)
+    if isinstance(number, bool) or not isinstance(number, int):
+        told = type(number).__name__
+        raise TypeError(f"{what} is an int, not {type(value).__name__}, whose __index__ answers a {told}")
+    return int.__int__(number)
