@@ -22,11 +22,12 @@ runtime.blockmap runtime.accounts runtime.shares runtime.blocks runtime.census r
 runtime.plainmemory
 runtime.arguments runtime.interrupts runtime.views runtime.shared runtime.lazy runtime.watch runtime.devices
  runtime.interfaces runtime.waits runtime.naming
-runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases runtime.waitmany
+runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases
+ runtime.waitmany
 runtime.current runtime.event runtime.device_memory runtime.routes
 runtime.plugged runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator
 runtime.staging runtime.pinned runtime.rawmemory runtime.stream runtime.guard runtime.facade runtime.generator
- runtime.guardtable
+ runtime.guardtable runtime.cpuguard
 buffer otherbuffer capi
 cli.reference cli.loops
 """.split()

@@ -19,7 +19,7 @@ from l0rt.runtime.device_memory cimport block_let_go
 from l0rt.runtime.host_allocator cimport host_malloc
 from l0rt.runtime.idle cimport lane_synchronize, lane_wait_lane
 from l0rt.runtime.interfaces cimport current_type, other
-from l0rt.runtime.lane cimport Lane, lane_copy, lane_fill
+from l0rt.runtime.lane cimport Lane, about_to_wait, lane_copy, lane_fill
 from l0rt.runtime.naming cimport device as device_name, type_named
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.pinned cimport copy_pinned
@@ -30,7 +30,7 @@ from l0rt.runtime.staging cimport copy_in, copy_out
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
 from l0rt.runtime.views cimport bytes_of, check_sizes, get_view
 from l0rt.runtime.watch cimport (
-    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, about_to_wait, is_watched,
+    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, is_watched,
     note)
 
 from l0rt import philox
@@ -107,7 +107,7 @@ cdef class Buffer:
         Buffer_check_open(self)
         if isinstance(target, Buffer) and (<Buffer>target).memory == ELSEWHERE:
             if target.kind != "host":
-                return target.copy_from(self)
+                return target.copy_from(self, non_blocking=non_blocking)
         elif isinstance(target, Buffer):
             Buffer_copy(<Buffer>target, self, stream, non_blocking)
             return target
@@ -136,7 +136,7 @@ cdef class Buffer:
         try:
             Buffer_use(self, on)
             if wait:
-                about_to_wait("a fill of host memory without non_blocking=True")
+                about_to_wait("a fill of host memory without non_blocking=True", on)
             with nogil:
                 lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
                 if wait:
@@ -363,7 +363,7 @@ cdef int Buffer_copy_in(Buffer self, Py_buffer* view, Lane stream, bint non_bloc
         check_sizes(view.len, self.nbytes)
         Buffer_use(self, on)    # before the copy: one that fails half-way leaves work behind
         if not copy_pinned(self.pointer, view.buf, view.buf, view.len, on, non_blocking):
-            about_to_wait("copy_from() from memory that is not pinned")
+            about_to_wait("copy_from() from memory that is not pinned", on)
             with nogil:
                 copy_in(on, self.pointer, view.buf, view.len)
                 if wait:
@@ -380,7 +380,7 @@ cdef int Buffer_copy_out(Buffer self, Py_buffer* view, Lane stream, bint non_blo
         check_sizes(self.nbytes, view.len)
         Buffer_use(self, on)
         if not copy_pinned(view.buf, self.pointer, view.buf, view.len, on, non_blocking):
-            about_to_wait("copy_to() into host memory")
+            about_to_wait("copy_to() into host memory", on)
             with nogil:
                 copy_out(on, view.buf, self.pointer, view.len)
             note(STREAM_SYNCHRONIZATION, <uint64_t>on, 0, 0)
@@ -407,7 +407,7 @@ cdef int Buffer_copy(Buffer target, Buffer source, Lane stream, bint non_blockin
         else:
             Buffer_use(target, on)
             if wait:
-                about_to_wait("a copy from or to host memory without non_blocking=True")
+                about_to_wait("a copy from or to host memory without non_blocking=True", on)
             with nogil:
                 lane_copy(on, target.pointer, source.pointer, source.nbytes)
                 if wait:

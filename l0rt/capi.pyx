@@ -30,6 +30,7 @@ from l0rt.runtime.routes cimport arena_asked
 from l0rt.runtime.streampool cimport device_synchronize, pool_stream
 from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, l0rt_arena, l0rt_block
 
+from l0rt.runtime import cpuguard  # no-cython-lint: the table of "cpu"
 from l0rt.runtime.interrupts import belongs_to_main_thread, raise_later
 
 cdef extern from *:

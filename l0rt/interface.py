@@ -9,14 +9,16 @@ from l0rt import memory as _memory
 from l0rt import xpu as _xpu
 from l0rt.otherbuffer import add_allocator as _add_allocator
 from l0rt.otherbuffer import allocator_of as _allocator_of
+from l0rt.runtime import cpu as _cpu
 from l0rt.runtime import generator as _generator
 from l0rt.runtime import interfaces as _interfaces
 from l0rt.runtime import naming as _naming
 from l0rt.runtime import stream as _stream
-from l0rt.runtime.arguments import whole_number as _whole
 from l0rt.runtime.guardtable import Table as _Table
+from l0rt.whole import whole_number as _whole
 
 __all__ = [
+    "CpuInterface",
     "DeviceGuard",
     "DeviceInterface",
     "StreamMethodContainer",
@@ -483,4 +485,9 @@ class XpuInterface(DeviceInterface):
         return name in XpuInterface.supported_dtypes()
 
 
+class CpuInterface(_cpu.Cpu, DeviceInterface):
+    """The host: one device and one stream, whose work is done when a call returns. It has no memory to count."""
+
+
 register_interface_for_device("xpu", XpuInterface)
+register_interface_for_device("cpu", CpuInterface)

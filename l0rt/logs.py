@@ -6,24 +6,27 @@
 import logging
 
 from l0rt import config
+from l0rt.callers import level
 from l0rt.runtime import watch
 from l0rt.runtime.devices import device_count as _device_count
 from l0rt.runtime.devices import lazy, properties
+from l0rt.runtime.stuck import name_at
 
+# A %s is a stream.
 _TEXTS = {
-    "memory_allocation": ("alloc", "allocated %#x, %d bytes, for stream %#x"),
+    "memory_allocation": ("alloc", "allocated %#x, %d bytes, for %s"),
     "memory_deallocation": ("alloc", "freed %#x"),
-    "memory_use": ("alloc", "%#x is used on stream %#x"),
-    "stream_creation": ("stream", "stream %#x has its list"),
-    "stream_synchronization": ("stream", "the host knows that stream %#x is idle"),
-    "stream_wait": ("stream", "stream %#x waits for stream %#x"),
+    "memory_use": ("alloc", "%#x is used on %s"),
+    "stream_creation": ("stream", "%s has its list"),
+    "stream_synchronization": ("stream", "the host knows that %s is idle"),
+    "stream_wait": ("stream", "%s waits for %s"),
     "device_synchronization": ("stream", "the host knows that device %d is idle"),
-    "copy": ("stream", "stream %#x copies to %#x from %#x, %d bytes"),
-    "fill": ("stream", "stream %#x fills %#x, %d bytes"),
+    "copy": ("stream", "%s copies to %#x from %#x, %d bytes"),
+    "fill": ("stream", "%s fills %#x, %d bytes"),
     "event_creation": ("event", "event %#x made"),
     "event_deletion": ("event", "event %#x dropped"),
-    "event_record": ("event", "point %#x recorded on stream %#x"),
-    "event_wait": ("event", "point %#x is waited for on stream %#x"),
+    "event_record": ("event", "point %#x recorded on %s"),
+    "event_wait": ("event", "point %#x is waited for on %s"),
     "event_synchronization": ("event", "the host knows that point %#x is complete"),
 }
 
@@ -32,7 +35,8 @@ def _opened():
     log = logging.getLogger("l0rt.init")
     for index in range(_device_count()):
         p = properties(index)
-        log.debug("device %d: %s, driver %s, API %d.%d", index, p["name"], p["driver_version"], *p["api_version"])
+        values = index, p["name"], p["driver_version"], *p["api_version"]
+        log.debug("device %d: %s, driver %s, API %d.%d", *values, stacklevel=level())
 
 
 def begin():
@@ -43,7 +47,7 @@ def begin():
         logger.setLevel(logging.DEBUG)
         if not logger.hasHandlers():
             handler = logging.StreamHandler()
-            handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+            handler.setFormatter(logging.Formatter("%(name)s: %(message)s (%(filename)s:%(lineno)d)"))
             logger.addHandler(handler)
     for kind, (topic, text) in _TEXTS.items():
         if topic in topics:
@@ -53,4 +57,11 @@ def begin():
 
 
 def _teller(logger, text):
-    return lambda *values: logger.debug(text, *values)
+    streams = {i for i, kind in enumerate(text.split("%")[1:]) if kind.startswith("s")}
+
+    def tell(*values):
+        if logger.isEnabledFor(logging.DEBUG):
+            named = (name_at(value) if i in streams else value for i, value in enumerate(values))
+            logger.debug(text, *named, stacklevel=level())
+
+    return tell

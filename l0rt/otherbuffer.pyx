@@ -15,6 +15,7 @@ from l0rt.buffer cimport ELSEWHERE, Buffer, checked_pattern
 from l0rt.runtime.arguments cimport checked_size
 from l0rt.runtime.guard cimport other_index
 from l0rt.runtime.interfaces cimport current_type, interface_of, registered
+from l0rt.runtime.lane cimport Lane
 from l0rt.runtime.naming cimport device as device_name, index_of, type_named
 from l0rt.runtime.routes cimport fill_host
 from l0rt.runtime.views cimport check_sizes, get_view
@@ -109,7 +110,11 @@ cdef class OtherBuffer(Buffer):
         return self.named
 
     def copy_from(self, source, *, bint non_blocking=False, stream=None):
-        """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer. See `l0rt.Buffer`."""
+        """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer. See `l0rt.Buffer`.
+
+        Between two buffers of one device type the call returns at once, as with ``non_blocking=True``; of any other
+        copy from or to a device of another type than the built-in one, ValueError says that it cannot.
+        """
         cdef Py_buffer view
         check_open(self)
         if isinstance(source, OtherBuffer) and not (<OtherBuffer>source).on_host:
@@ -117,13 +122,16 @@ cdef class OtherBuffer(Buffer):
             if (<OtherBuffer>source).interface is self.interface:
                 move_between(self, <OtherBuffer>source, stream)
                 return self
+            check_blocking(source, non_blocking)
             source = source.host_bytes(stream)
         elif isinstance(source, Buffer) and not isinstance(source, OtherBuffer):
             if self.on_host:
-                source.copy_to(self)
+                source.copy_to(self, non_blocking=non_blocking, stream=own_or_none(self, stream))
                 return self
+            check_blocking(self, non_blocking)
             staged = bytearray(source.nbytes)
             source = source.copy_to(staged)
+        check_blocking(self, non_blocking)
         get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
         try:
             move_host(self, &view, stream, True)
@@ -136,8 +144,13 @@ cdef class OtherBuffer(Buffer):
         cdef Py_buffer view
         check_open(self)
         if isinstance(target, Buffer) and not (isinstance(target, OtherBuffer) and (<OtherBuffer>target).on_host):
-            target.copy_from(self)
+            if isinstance(target, OtherBuffer):
+                target.copy_from(self, non_blocking=non_blocking, stream=stream)
+            else:
+                check_blocking(self, non_blocking)
+                target.copy_from(self, non_blocking=non_blocking, stream=own_or_none(self, stream))
             return target
+        check_blocking(self, non_blocking)
         get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
         try:
             move_host(self, &view, stream, False)
@@ -242,6 +255,21 @@ cdef int let_go(OtherBuffer self, word) except -1:
         else:
             self.allocator.free(address, word)
     return 0
+
+
+cdef int check_blocking(OtherBuffer self, bint non_blocking) except -1:
+    """Refuse a copy between the device and the host that is not to wait: only l0rt's own pinned memory can do it."""
+    if non_blocking and not self.on_host:
+        raise ValueError(f"non_blocking=True: a copy between {self.named} and memory of another kind waits for its end")
+    return 0
+
+
+cdef object own_or_none(OtherBuffer self, stream):
+    """A stream of the built-in type as it is; one of the buffer's own type orders nothing there."""
+    if stream is None or isinstance(stream, Lane):
+        return stream
+    checked_stream(self, stream)
+    return None
 
 
 cdef object checked_stream(OtherBuffer self, stream):
@@ -360,7 +388,8 @@ def _serve(size_t nbytes, device, stream, str kind):
             raise ValueError(f"device {device_name(device)} is not the stream's device, "
                              f"{getattr(stream, 'device_type', type)}:{stream.device_index}")
         index = index_of(stream.device_index, NO_INDEX, type)
-    if type == "cpu" and interface is None:
+    if type == "cpu" and (interface is None or getattr(interface, "is_host", False)):
+        interface = None            # plain memory, which no stream orders
         if index not in (NO_INDEX, 0):
             raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {index}.")
         named, index = device_name("cpu"), None

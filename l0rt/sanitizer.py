@@ -14,16 +14,15 @@ import os
 import sys
 import threading
 import traceback
-import warnings
 from dataclasses import dataclass
 
-from l0rt import config
+from l0rt import callers, config
 from l0rt.runtime import watch
+from l0rt.runtime.stuck import name_at
 
 __all__ = ["StreamRaceWarning", "host_access", "start"]
 
 HOST = 0  # the host's place among the streams, which are addresses
-_HERE = __file__
 
 
 class StreamRaceWarning(UserWarning):
@@ -43,7 +42,7 @@ class Access:
     stack: list
 
     def __str__(self):
-        by = "the host" if self.stream == HOST else f"stream {self.stream:#x}"
+        by = "the host" if self.stream == HOST else name_at(self.stream)
         where = "".join(traceback.format_list(self.stack)) or "  (no Python frame)\n"
         return f"{self.what} by {by}, {self.high - self.low} bytes at {self.low:#x}:\n{where}"
 
@@ -167,7 +166,7 @@ def _stack():
     """The Python frames outside of l0rt, outermost first."""
     frame, found = sys._getframe(1), []
     while frame is not None and len(found) < 16:
-        if frame.f_code.co_filename != _HERE:
+        if not callers.is_ours(frame):
             found.append(traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return found[::-1]
@@ -179,10 +178,8 @@ def _report(old, new):
         return
     _seen.add(repr(place))
     races.append((old, new))
-    warnings.warn(
-        f"nothing orders these two accesses to the same memory\n  first, {old}  then, {new}",
-        StreamRaceWarning,
-        stacklevel=2,
+    callers.warn(
+        f"nothing orders these two accesses to the same memory\n  first, {old}  then, {new}", StreamRaceWarning
     )
 
 

@@ -1,7 +1,7 @@
 """torch.accelerator.memory's names and limits, on the current accelerator; `l0rt.memory` is the built-in one's."""
 
 from l0rt import memory as _built_in
-from l0rt.memory import MemPool, use_mem_pool
+from l0rt.memory import MemPool
 from l0rt.memorytable import nested as _nested
 from l0rt.memorytable import table as _table
 from l0rt.runtime.facade import current_device_index as _current
@@ -9,6 +9,7 @@ from l0rt.runtime.facade import device_or_current as _device_or_current
 from l0rt.runtime.facade import memory_allocated, memory_reserved
 from l0rt.runtime.facade import raise_without_device as _raise_without_device
 from l0rt.runtime.interfaces import chosen as _chosen
+from l0rt.runtime.naming import refuse_others as _refuse_others
 
 __all__ = [
     "MemPool",
@@ -38,6 +39,15 @@ def _owner_of(device):
     """Who answers for the current accelerator's memory, and the device as that wants it."""
     other = _chosen()
     return (other, _device_or_current(device)) if other else (_built_in, device)
+
+
+def use_mem_pool(pool, device=None):
+    """``with use_mem_pool(pool, device=None):`` the calling thread allocates from ``pool``, on that device or any.
+
+    Of the built-in device type, as `MemPool` is: NotImplementedError where another is meant.
+    """
+    _refuse_others(device, "private memory pools")
+    return _built_in.use_mem_pool(pool, device)
 
 
 def empty_cache():

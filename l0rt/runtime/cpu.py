@@ -4,9 +4,11 @@ They are there so that code for any device runs on the host too. Nothing waits, 
 """
 
 import time
+from contextlib import nullcontext
 
 from l0rt.runtime import interfaces
 from l0rt.runtime.naming import device as _device
+from l0rt.runtime.naming import index_in as _index_in
 
 DEVICE = _device("cpu")
 
@@ -106,12 +108,91 @@ class Event(_OnHost):
         return f"<l0rt.Event device=cpu {'complete' if self._recorded_ns else 'not recorded'}>"
 
 
+def _existing(device):
+    """Refuse a device that the host does not have; None and a negative index name none."""
+    index = _index_in(device, "cpu")
+    if index > 0:
+        raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {index}.")
+
+
 class Cpu:
-    """What `l0rt.Stream`, `l0rt.Event` and `l0rt.Generator` find for ``cpu``."""
+    """What ``cpu`` has of a device type's interface: one device, one stream, and nothing to wait for."""
 
     Stream = Stream
     Event = Event
     Generator = None
+    is_host = True
+
+    @staticmethod
+    def init():
+        """Do nothing."""
+
+    @staticmethod
+    def device_count():
+        """Return 1."""
+        return 1
+
+    @staticmethod
+    def current_device():
+        """Return 0."""
+        return 0
+
+    @staticmethod
+    def set_device(device):
+        """Do nothing: there is one device."""
+        _existing(device)
+
+    @staticmethod
+    def exchange_device(device):
+        """Return 0: there is one device."""
+        _existing(device)
+        return 0
+
+    maybe_exchange_device = exchange_device
+
+    @staticmethod
+    def device(device=None):
+        """Return a block that changes nothing."""
+        _existing(device)
+        return nullcontext()
+
+    @staticmethod
+    def current_stream(device=None):
+        """Return the host's one stream."""
+        _existing(device)
+        return Stream()
+
+    default_stream = current_stream
+
+    @staticmethod
+    def set_stream(stream):
+        """Do nothing: there is one stream."""
+
+    @staticmethod
+    def _set_stream_by_id(stream_id=None, device_index=None, device_type=None):
+        """Do nothing: there is one stream."""
+
+    @staticmethod
+    def stream(stream):
+        """Return the stream, which is a block that changes nothing."""
+        return stream
+
+    @staticmethod
+    def get_raw_stream(device=None):
+        """Return 0, as torch does: the host's stream has no native one."""
+        _existing(device)
+        return 0
+
+    @staticmethod
+    def synchronize(device=None, *, timeout=None):
+        """Return at once; with ``timeout``, True."""
+        _existing(device)
+        return None if timeout is None else True
+
+    @staticmethod
+    def is_gpu():
+        """Return False."""
+        return False
 
 
 interfaces.add_maker("cpu", Cpu)

@@ -28,7 +28,8 @@ from l0rt.ze.api cimport *
 from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
 
 import sys
-import warnings
+
+from l0rt import callers
 
 cdef enum:
     GRANULE = 1 << 21               # what large pages are, and what every driver with virtual memory takes
@@ -181,8 +182,8 @@ cdef void block_let_go(l0rt_block* block) noexcept nogil:
 cdef void warn_of_no_memory() noexcept with gil:
     """Where warnings are errors it is unraisable, as for any noexcept function."""
     if sys is not None and not sys.is_finalizing():
-        warnings.warn("an allocation is not freed: no host memory to wait for its last use with; it is given up",
-                      ResourceWarning, stacklevel=2)
+        callers.warn("an allocation is not freed: no host memory to wait for its last use with; it is given up",
+                     ResourceWarning)
 
 
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept:

@@ -1,7 +1,6 @@
 """Devices: opened once, in a stable order, and kept as plain records."""
 
 import os
-import warnings
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc
@@ -11,7 +10,7 @@ from l0rt.core.device cimport Device
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.records cimport *
 
-from l0rt import config
+from l0rt import callers, config
 from l0rt.core import sysman
 from l0rt.core.context import make_context
 from l0rt.core.device import open_devices
@@ -127,20 +126,23 @@ def _choose():
         return _open_library(driver)
     if count_without_opening("gpu"):
         return _open_library("gpu")
-    warnings.warn(f"no GPU ({loader.why_no_gpu()}): using the bundled CPU driver, which is not a GPU",
-                  UserWarning, stacklevel=1)    # compiled functions have no frames: the caller's line
+    callers.warn(f"no GPU ({loader.why_no_gpu()}): using the bundled CPU driver, which is not a GPU")
     return _open_library("cpu")
+
+
+READ_AT_OPENING = ("driver", "disable", "stream_pool_size", "events", "lazy_init")
 
 
 def _open():
     global _records, _count, _ready
     cdef Device device
     cdef Context context
+    for setting in READ_AT_OPENING:
+        config.get(setting)         # a wrong one is told before anything is opened: each time that this is tried
     found = _choose()
-    config.freeze("driver", "disable", "stream_pool_size", "events", "lazy_init")
+    config.freeze(*READ_AT_OPENING)
     if len(found) > L0RT_MAX_DEVICES:
-        warnings.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used",
-                      RuntimeWarning, stacklevel=1)
+        callers.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used", RuntimeWarning)
     _devices[:] = [device for _, device in sorted(enumerate(found), key=_place)][:L0RT_MAX_DEVICES]
     by_driver = {}
     for device in _devices:
@@ -208,8 +210,7 @@ cdef int _tell_changes(list now) except -1:
     before, _read[:] = list(_read), now
     for name, old, new in zip(_READ_AT_OPENING, before, now):
         if old != new:
-            warnings.warn(f"{name} has no effect any more: it was read when the driver was opened",
-                          RuntimeWarning, stacklevel=1)
+            callers.warn(f"{name} has no effect any more: it was read when the driver was opened", RuntimeWarning)
     return 0
 
 

@@ -15,6 +15,8 @@ cdef class Event:
     cdef object __weakref__
 
 
+# A new event of the built-in type, whichever accelerator is current: Event() is that one's.
+cdef Event built_in_event(bint interprocess)
 cdef int Event_record(Event self, l0rt_stream* stream) except -1
 cdef int Event_wait(Event self, l0rt_stream* stream) except -1
 cdef l0rt_stream* stream_of(Lane lane) except NULL

@@ -167,7 +167,7 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
             raise TypeError(f"an event's handle is bytes, not {type(handle).__name__}")
         lazy.init()
         index = index_of(device, -1, lazy.device_type)
-        made = Event.__new__(Event, interprocess=True)
+        made = built_in_event(True)
         made.index = max(index, 0)
         device_at(made.index)
         take_pool(made, EventPool.open_ipc(core_context(made.index), handle), device_at(made.index))
@@ -244,6 +244,14 @@ _choosing.make = _make
 if _built_in.vectorcall != NULL:
     _choosing.vectorcall = _vectorcall
 set_slots(Event, &_choosing)
+
+
+cdef Event built_in_event(bint interprocess):
+    how = {"interprocess": True} if interprocess else {}
+    cdef PyObject* made = _built_in.make(<PyTypeObject*>Event, <PyObject*>(), <PyObject*>how)
+    event = <Event>made
+    Py_DECREF(event)            # one reference is the call's, one the name's
+    return event
 
 
 cdef l0rt_stream* stream_of(Lane lane) except NULL:

@@ -176,7 +176,8 @@ cdef int current_index(str type) except? -2:
         return current_device()
     interface = maker_of(type)
     try:
-        return interface.current_device() if hasattr(interface, "current_device") else -1
+        named = hasattr(interface, "current_device") and not getattr(interface, "is_host", False)
+        return interface.current_device() if named else -1
     except NotImplementedError:
         return 0
 

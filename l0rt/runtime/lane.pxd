@@ -9,6 +9,7 @@ from l0rt.runtime.records cimport (
     pthread_mutex_unlock,
 )
 from l0rt.runtime.waits cimport device_fails
+from l0rt.runtime.watch cimport implicit_sync, sync_mode
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_result_t
 
@@ -20,6 +21,15 @@ cdef class Lane:
 
 # The class whose constructor finds the record: no lane is made but as one of it, so that none is without.
 cdef int lane_face(face) except -1
+
+
+# What the stream is called wherever users read of it: its repr.
+cdef str lane_name(l0rt_stream* stream)
+
+
+cdef inline int about_to_wait(str what, l0rt_stream* stream) except -1:
+    """``what`` is about to make the host wait for the stream."""
+    return implicit_sync(what, lane_name(stream)) if sync_mode else 0
 
 
 # Every verb appends one thing in the stream's order, or raises. None is called with a C lock held.

@@ -37,8 +37,6 @@ from l0rt.runtime.watch cimport (
     EVENT_WAIT,
     FILL,
     STREAM_CREATION,
-    implicit_sync,
-    sync_mode,
     tell,
     watched,
 )
@@ -46,6 +44,7 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_event_handle_t, ze_result_t
 
 from l0rt.errors import DeviceLostError
+from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import LISTS, on_exit
 
 _owners = []   # every CommandList that a lane uses
@@ -69,6 +68,11 @@ cdef int lane_face(face) except -1:
     global _face
     _face = <PyTypeObject*>face     # a class of an extension module lives as long as the process
     return 0
+
+
+cdef str lane_name(l0rt_stream* stream):
+    return (f"<l0rt.Stream device={lazy.device_type}:{stream.device.index} stream_id={stream.id} "
+            f"priority={stream.priority}>")
 
 
 cdef int lane_open(l0rt_stream* stream) except -1 nogil:
@@ -284,7 +288,8 @@ cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) exc
         if not can_wait_for(stream, slots[i]):
             if sync_mode:
                 with gil:
-                    implicit_sync("waiting for an event that the stream's device cannot see")
+                    implicit_sync("waiting for an event that the stream's device cannot see", "another process"
+                                  if slots[i].stream == NULL else lane_name(slots[i].stream))
             slot_wait(slots[i], UINT64_MAX)
             continue
         needed[n] = slots[i]

@@ -4,7 +4,7 @@ cimport cython
 from l0rt.runtime.arguments cimport clamped_priority
 from l0rt.runtime.current cimport current_device
 from l0rt.runtime.devices cimport device_at
-from l0rt.runtime.naming cimport index_of
+from l0rt.runtime.naming cimport index_of, only_built_in
 from l0rt.runtime.records cimport *
 from l0rt.runtime.stream cimport stream_object
 from l0rt.runtime.streampool cimport lease_stream, return_stream
@@ -12,6 +12,7 @@ from l0rt.runtime.streampool cimport lease_stream, return_stream
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.streampool import pool_state
 
+cdef str POOL = "stream pool: l0rt.Stream(device) makes a stream"
 cdef tuple ENGINES = ("compute", "copy")
 cdef dict _copy_streams = {}
 
@@ -47,6 +48,7 @@ def lease(device=None, priority=0, *, engine="compute"):
     ``engine="copy"`` binds it to an engine that only copies, where the device has one. Its work need not be over when
     the block ends: the next holder's comes behind it.
     """
+    only_built_in(device, POOL)
     cdef Lease made = Lease.__new__(Lease)
     if engine not in ENGINES:
         raise ValueError(f"engine is one of {', '.join(ENGINES)}, got {engine!r}")
@@ -60,6 +62,7 @@ def lease(device=None, priority=0, *, engine="compute"):
 
 def copy_stream(device=None):
     """Return the stream of ``device`` that is bound to a copy engine, one a device; without one, it computes too."""
+    only_built_in(device, POOL)
     lazy.init()
     cdef int index = index_of(device, current_device(), lazy.device_type)
     cdef l0rt_device* record = device_at(index)
@@ -69,7 +72,10 @@ def copy_stream(device=None):
 
 
 class StreamPool:
-    """The pools of all devices: what they lend, and what they have."""
+    """The pools of all devices: what they lend, and what they have.
+
+    Of the built-in device type: NotImplementedError where another is meant.
+    """
 
     lease = staticmethod(lease)
     copy_stream = staticmethod(copy_stream)
@@ -77,6 +83,7 @@ class StreamPool:
     @staticmethod
     def state(device=None):
         """Return the number of streams of ``device`` with a list, leased, given back and adopted, by name."""
+        only_built_in(device, POOL)
         lazy.init()
         return pool_state(index_of(device, current_device(), lazy.device_type))
 

@@ -14,4 +14,5 @@ cdef tuple device_like(what)
 # The same of whatever names a device, or has one.
 cdef tuple named_by(what)
 cdef str type_named(what)
+cdef int only_built_in(what, str which) except -1
 cdef object maker_for(PyObject* args, PyObject* kwargs)

@@ -135,6 +135,21 @@ cdef str type_named(what):
     return None if named is None else named[0]
 
 
+cdef int only_built_in(what, str which) except -1:
+    """NotImplementedError, for ``which``, unless ``what`` names the built-in type, or no type while that is current."""
+    type = type_named(what)
+    if type is None:
+        type = current_type()
+    if type != BUILT_IN:
+        raise NotImplementedError(f"device type {type} has no {which}")
+    return 0
+
+
+def refuse_others(what, which):
+    """NotImplementedError, for ``which``, unless ``what`` names the built-in type, or no type while that is current."""
+    only_built_in(what, which)
+
+
 cdef object maker_for(PyObject* args, PyObject* kwargs):
     """Whose class is meant by a call with a ``device`` in front: of the type that it names, else of the current one.
 
@@ -167,7 +182,8 @@ cdef int index_of(object what, int otherwise, str type) except? -1:
         if named is None:
             raise TypeError(f"expected a device, a str, an int or None, got {what!r}")
         if named[0] != type:
-            raise ValueError(f"{named[0]} doesn't match the current accelerator {type}.")
+            role = "the current accelerator" if type == current_type() else "the device type"
+            raise ValueError(f"{named[0]} doesn't match {role} {type}.")
         if named[1] is None:
             return otherwise
         index = _checked_index(named[1])

@@ -1,7 +1,5 @@
 """Pinned memory: which host memory is, how memory that is there already becomes it, and copies from and to it."""
 
-import warnings
-
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release
 from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
@@ -14,18 +12,19 @@ from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.devices cimport device_at
 from l0rt.runtime.host_allocator cimport is_pinned as is_allocated
 from l0rt.runtime.idle cimport lane_synchronize
-from l0rt.runtime.lane cimport lane_copy
+from l0rt.runtime.lane cimport about_to_wait, lane_copy
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport l0rt_block
 from l0rt.runtime.views cimport get_view
-from l0rt.runtime.watch cimport MEMORY_USE, about_to_wait, note
+from l0rt.runtime.watch cimport MEMORY_USE, note
 from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 from l0rt.ze.status cimport DROP
 
+from l0rt import callers
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.devices import lazy
 from l0rt.runtime.lazy import MEMORY, on_exit
@@ -177,8 +176,8 @@ cdef class Registration:
 
 
 cdef void warn_of(l0rt_registered* held) noexcept:
-    warnings.warn(f"registered memory at {<size_t>held.start:#x}, {held.nbytes} bytes, was dropped without "
-                  "unregister(): it stays pinned", ResourceWarning, stacklevel=2)
+    callers.warn(f"registered memory at {<size_t>held.start:#x}, {held.nbytes} bytes, was dropped without "
+                 "unregister(): it stays pinned", ResourceWarning)
 
 
 def register(memory, nbytes=None, *, device=None):
@@ -300,7 +299,7 @@ cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbyte
         held.copies += 1
     try:
         if not non_blocking:
-            about_to_wait("a copy from or to host memory without non_blocking=True")
+            about_to_wait("a copy from or to host memory without non_blocking=True", on)
         with nogil:
             lane_copy(on, dst, src, nbytes)
             if not non_blocking:

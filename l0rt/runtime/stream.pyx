@@ -17,10 +17,10 @@ from l0rt.runtime.current cimport (
     thread_peek,
 )
 from l0rt.runtime.devices cimport device_at
-from l0rt.runtime.event cimport Event, Event_record, Event_wait, timeout_ns
+from l0rt.runtime.event cimport Event, Event_record, Event_wait, built_in_event, timeout_ns
 from l0rt.runtime.idle cimport lane_query, lane_synchronize_by, lane_wait_lane
 from l0rt.runtime.interfaces cimport call, get_slots, maker_of, set_slots, slots
-from l0rt.runtime.lane cimport Lane, lane_face, lane_share
+from l0rt.runtime.lane cimport Lane, lane_face, lane_name, lane_share
 from l0rt.runtime.naming cimport device as device_named, index_of, maker_for
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport (
@@ -147,7 +147,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
     def record_event(self, Event event=None):
         """Record ``event``, a new one by default, on this stream; return it."""
         if event is None:
-            event = Event()
+            event = built_in_event(False)
         Event_record(event, self.ptr)
         return event
 
@@ -220,7 +220,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
         return hash((self.ptr.device.index, self.ptr.id))
 
     def __repr__(self):
-        return f"<l0rt.Stream device={self.device} stream_id={self.ptr.id} priority={self.ptr.priority}>"
+        return lane_name(self.ptr)
 
     def __copy__(self):
         return self

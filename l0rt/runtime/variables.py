@@ -2,7 +2,8 @@
 
 import difflib
 import os
-import warnings
+
+from l0rt import callers
 
 KNOWN = (
     "L0RT_DRIVER",
@@ -43,4 +44,4 @@ def warn_of_unknown():
             near = difflib.get_close_matches(name, KNOWN, 3)
             meant = f"did you mean {' or '.join(near)}?" if near else "docs/environment.md lists those that there are"
             told = f"{name} is no environment variable of l0rt, and has no effect; {meant}"
-            warnings.warn(told, UserWarning, stacklevel=2)
+            callers.warn(told)

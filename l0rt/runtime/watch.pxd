@@ -26,7 +26,8 @@ cdef int watched            # a bit for each kind that somebody watches
 cdef void tell(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil
 
 cdef int sync_mode          # 0: an implicit synchronisation is nothing special, 1: warn, 2: raise
-cdef int implicit_sync(str what) except -1
+# `what` is about to make the host wait for the stream `whom` although nobody asked for that by name.
+cdef int implicit_sync(str what, str whom) except -1
 
 
 cdef inline bint is_watched() noexcept nogil:
@@ -37,7 +38,3 @@ cdef inline bint is_watched() noexcept nogil:
 cdef inline void note(int kind, uint64_t a, uint64_t b, uint64_t c) noexcept nogil:
     if watched:
         tell(kind, a, b, c, 0)
-
-
-cdef inline int about_to_wait(str what) except -1:
-    return implicit_sync(what) if sync_mode else 0

@@ -1,13 +1,12 @@
 """Who watches what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
 
-import warnings
-
 from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from libc.stdint cimport uint64_t
 
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.interrupts cimport interrupts_hold, interrupts_let_go
 
+from l0rt import callers
 from l0rt.runtime.interrupts import belongs_to_main_thread, raise_later
 
 NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
@@ -66,11 +65,10 @@ def remove(str name, callback):
         watched &= ~(1 << kind)
 
 
-cdef int implicit_sync(str what) except -1:
-    """``what`` is about to make the host wait although nobody asked for that by name."""
+cdef int implicit_sync(str what, str whom) except -1:
     if sync_mode == 2:
-        raise RuntimeError(f"{what} synchronizes implicitly")
-    warnings.warn(f"{what} synchronizes implicitly", UserWarning, stacklevel=1)
+        raise RuntimeError(f"{what} synchronizes implicitly with {whom}")
+    callers.warn(f"{what} synchronizes implicitly with {whom}")
     return 0
 
 

@@ -1,13 +1,13 @@
 """Results: every status of the driver becomes an answer, an exception or a warning; none is lost."""
 
 import sys
-import warnings
 
 from libc.stdlib cimport free, malloc
 from l0rt.ze cimport api, table
 from l0rt.ze.api cimport ze_driver_handle_t, ze_result_t
 from l0rt.ze.table cimport ze
 
+from l0rt import callers
 from l0rt.errors import CLASS_OF_RESULT, L0Error
 
 ctypedef int (*pending_call)(void*) noexcept
@@ -124,8 +124,7 @@ cdef void warn_dropped(ze_result_t result, const char* call) noexcept nogil:
         if sys is None or sys.is_finalizing():
             return
         # where warnings are errors this raises, and Cython makes it unraisable: a destructor has nobody to raise to
-        warnings.warn(f"{call.decode()} failed with {name_of(<long> result)}; the object is given up",
-                      ResourceWarning, stacklevel=2)
+        callers.warn(f"{call.decode()} failed with {name_of(<long> result)}; the object is given up", ResourceWarning)
 
 
 cdef void warn_soon(ze_result_t result, const char* call) noexcept nogil:

@@ -157,6 +157,44 @@ def test_memory_of_any_two_devices_is_copied(current):
                 assert bytes(target.copy_to(bytearray(len(data)))) == data, (source_on, target_on, way)
 
 
+def test_a_copy_that_cannot_go_on_by_itself_says_so(current):
+    """Between buffers of one device type copies need no host; everything else waits, and does not claim otherwise."""
+    other, second, host, own = (l0rt.empty(64, device=name).fill(1) for name in ("demo:0", "demo:1", "cpu", "xpu:0"))
+    assert other.copy_from(second, non_blocking=True) is other
+    assert other.copy_to(second, non_blocking=True) is second
+    assert host.copy_from(bytes(64), non_blocking=True) is host
+    acc.synchronize()
+    for call, what in (
+        (other.copy_from, bytes(64)),
+        (other.copy_to, bytearray(64)),
+        (other.copy_from, own),
+        (other.copy_to, own),
+        (other.copy_from, host),
+        (other.copy_to, host),
+        (own.copy_from, other),
+        (own.copy_to, other),
+        (host.copy_from, other),
+        (host.copy_to, other),
+        (host.copy_from, own),
+        (host.copy_to, own),
+    ):
+        with pytest.raises(ValueError, match="non_blocking=True"):
+            call(what, non_blocking=True)
+        call(what)
+
+
+@pytest.mark.checks_data
+def test_the_stream_that_is_named_orders_a_copy_to_the_host(current):
+    own, host, stream = l0rt.empty(1 << 20, device="xpu:0"), l0rt.empty(1 << 20, device="cpu"), xpu.Stream(0)
+    own.fill(3, stream=stream)
+    assert bytes(host.copy_from(own, stream=stream)) == b"\x03" * (1 << 20)
+    host.fill(4).copy_to(own, stream=stream)
+    assert bytes(own.copy_to(bytearray(1 << 20), stream=stream)) == b"\x04" * (1 << 20)
+    for wrong, error in ((3, TypeError), (l0rt.Stream("demo:0"), ValueError)):
+        with pytest.raises(error):
+            host.copy_from(own, stream=wrong)
+
+
 def test_memory_of_another_type_is_its_allocators(current):
     before = demo.allocator(1).allocated_bytes
     buffer = l0rt.empty(1000, device="demo:1")

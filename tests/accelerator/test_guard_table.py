@@ -10,45 +10,7 @@ import pytest
 from l0rt.interface import DeviceGuard, get_interface_for_device, register_guard_impl
 from l0rt.runtime.guardtable import Table, built_in_table
 
-INT, PTR = ctypes.c_int, ctypes.c_void_p
-FUNCTIONS = [
-    ("device_count", INT, ()),
-    ("get_device", INT, ()),
-    ("exchange_device", INT, (INT,)),
-    ("set_device", INT, (INT,)),
-    ("unchecked_set_device", INT, (INT,)),
-    ("get_stream", PTR, (INT,)),
-    ("get_default_stream", PTR, (INT,)),
-    ("get_stream_from_pool", PTR, (INT, INT)),
-    ("exchange_stream", PTR, (PTR,)),
-    ("stream_device", INT, (PTR,)),
-    ("stream_native_handle", PTR, (PTR,)),
-    ("query_stream", INT, (PTR,)),
-    ("synchronize_stream", INT, (PTR,)),
-    ("synchronize_device", INT, (INT,)),
-    ("record", INT, (ctypes.POINTER(PTR), PTR)),
-    ("block", INT, (PTR, PTR)),
-    ("query_event", INT, (PTR,)),
-    ("synchronize_event", INT, (PTR,)),
-    ("destroy_event", None, (PTR,)),
-]
-U32, NUMBER = ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)
-OPTIONAL = [
-    ("get_new_stream", PTR, (INT, INT)),
-    ("stream_priority", INT, (PTR, ctypes.POINTER(INT))),
-    ("is_stream_capturing", INT, (PTR,)),
-    ("record_event", INT, (ctypes.POINTER(PTR), PTR, U32)),
-    ("elapsed_time", INT, (PTR, PTR, ctypes.POINTER(ctypes.c_double))),
-    ("record_data_ptr_on_stream", INT, (PTR, PTR)),
-    ("device_capability", INT, (INT, NUMBER)),
-]
-
-
-class GuardImpl(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("size", ctypes.c_uint32), ("type", ctypes.c_char_p)] + [
-        (name, ctypes.CFUNCTYPE(result, *arguments)) for name, result, arguments in FUNCTIONS + OPTIONAL
-    ]
-
+from helpers.guard_tables import OPTIONAL, PTR, GuardImpl, api
 
 kept = []  # tables live as long as the process
 
@@ -228,27 +190,19 @@ def test_a_table_without_them_does_what_it_can(absent):
         interface.Event(interprocess=True)
 
 
-class Api(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("size", ctypes.c_uint32)] + [(f"entry{i}", PTR) for i in range(18)] + [
-        ("guard_impl_of", ctypes.PYFUNCTYPE(PTR, ctypes.c_char_p))]  # fmt: skip
-
-
 def test_a_table_is_found_by_its_type():
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = PTR, (ctypes.py_object, ctypes.c_char_p)
-    api = Api.from_address(get(l0rt.capi._C_API, b"l0rt.capi._C_API"))
-    assert api.size >= ctypes.sizeof(Api)
-    assert api.guard_impl_of(b"xpu") == built_in_table()
+    assert api().size >= ctypes.sizeof(api())
+    assert api().guard_impl_of(b"xpu") == built_in_table()
     first = ctypes.addressof(table_named(b"third"))
     register_guard_impl(first)
-    assert api.guard_impl_of(b"third") == first
+    assert api().guard_impl_of(b"third") == first
     anew = ctypes.addressof(table_named(b"third"))
     register_guard_impl(anew)
-    assert api.guard_impl_of(b"third") == anew
+    assert api().guard_impl_of(b"third") == anew
     with pytest.raises(NotImplementedError, match="no guard table for device type nowhere"):
-        api.guard_impl_of(b"nowhere")
+        api().guard_impl_of(b"nowhere")
     with pytest.raises(ValueError, match="a device type's name is needed"):
-        api.guard_impl_of(None)
+        api().guard_impl_of(None)
 
 
 @pytest.mark.parametrize("name", [b"z:1", b"", b"1"])

@@ -267,3 +267,24 @@ print("done")
 
 def test_a_bad_configuration_is_told_each_time():
     assert_runs(BAD, L0RT_ALLOC_CONF="nonsense:1")
+
+
+SETTING = """
+import l0rt, l0rt.accelerator as acc, l0rt.xpu
+for use in (acc.init, l0rt.Stream, acc.current_stream, lambda: l0rt.empty(64), lambda: l0rt.Event().record()) * 2:
+    try:
+        use()
+    except ValueError as wrong:
+        assert "{name}='nonsense' is not valid: expected" in str(wrong), wrong
+    else:
+        raise AssertionError(use)
+    assert not l0rt.xpu.is_initialized()
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["L0RT_LAZY_INIT", "L0RT_STREAM_POOL_SIZE", "L0RT_EVENTS", "L0RT_DISABLE", "L0RT_DRIVER"]
+)
+def test_a_bad_setting_of_the_opening_is_told_each_time(name):
+    assert_runs(SETTING.format(name=name), **{name: "nonsense"})

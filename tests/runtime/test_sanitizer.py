@@ -219,9 +219,9 @@ def test_a_report_names_both_accesses_with_their_places():
     result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_SANITIZE": "stream"})
     assert "StreamRaceWarning: nothing orders these two accesses to the same memory" in result.stderr
     lines = len(BEGIN.splitlines())
-    assert "fill by stream 0x" in result.stderr
+    assert "fill by <l0rt.Stream device=xpu:0 stream_id=" in result.stderr
     assert f'File "<string>", line {lines + 1}' in result.stderr
-    assert "copy from by stream 0x" in result.stderr
+    assert "copy from by <l0rt.Stream device=xpu:0 stream_id=" in result.stderr
     assert f'File "<string>", line {lines + 2}' in result.stderr
 
 
