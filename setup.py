@@ -22,7 +22,7 @@ runtime.blockmap runtime.accounts runtime.shares runtime.blocks runtime.census r
 runtime.plainmemory
 runtime.arguments runtime.interrupts runtime.views runtime.shared runtime.lazy runtime.watch runtime.devices
  runtime.interfaces runtime.waits runtime.naming
-runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.stuck runtime.leases
+runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.devicewait runtime.stuck runtime.leases
  runtime.waitmany
 runtime.current runtime.event runtime.device_memory runtime.routes
 runtime.plugged runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator

@@ -20,6 +20,7 @@ from l0rt.runtime.current cimport current_device, current_stream, exchange_devic
 from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
 from l0rt.runtime.device_memory cimport knows_streams
 from l0rt.runtime.devices cimport device_total, ensure
+from l0rt.runtime.devicewait cimport device_synchronize
 from l0rt.runtime.guard cimport guard_impl_of, l0rt_guard_impl
 from l0rt.runtime.heap cimport block_find, block_raw, raw_free
 from l0rt.runtime.idle cimport lane_synchronize
@@ -27,7 +28,7 @@ from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_share
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
 from l0rt.runtime.records cimport l0rt_stream as stream_t
 from l0rt.runtime.routes cimport arena_asked
-from l0rt.runtime.streampool cimport device_synchronize, pool_stream
+from l0rt.runtime.streampool cimport pool_stream
 from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, l0rt_arena, l0rt_block
 
 from l0rt.runtime import cpuguard  # no-cython-lint: the table of "cpu"

@@ -36,6 +36,7 @@ CAPABILITIES = (
     "init_drivers",
     "pidfd_ipc",
     "device_status",
+    "device_sync",
 )
 PAGE = "docs/settings.md"
 _DEVICE_TYPE = "xpu"

@@ -96,6 +96,7 @@
   OPTIONAL(1_9, zeCommandListGetOrdinal, (ze_command_list_handle_t hCommandList, uint32_t *pOrdinal))                 \
   OPTIONAL(1_9, zeCommandListIsImmediate, (ze_command_list_handle_t hCommandList, ze_bool_t *pIsImmediate))           \
   OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))  \
+  OPTIONAL(1_14, zeDeviceSynchronize, (ze_device_handle_t hDevice))                                                   \
   OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))
 
 #define L0RT_ZE_MEMBER(since, name, args) ze_result_t(*name) args;

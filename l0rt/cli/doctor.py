@@ -33,6 +33,7 @@ FALLBACKS = {
     "usable_mem": "free memory comes from other sources, or from l0rt's own accounting",
     "global_ts": "Event.host_time raises UnsupportedError",
     "device_status": "a lost device shows only when a call fails",
+    "device_sync": "acc.synchronize leaves out queues that were made beside l0rt and never adopted",
     "init_drivers": "initialised by zeInit",
     "vmm": "memory comes in segments of the size of the request",
     "cb_events": "events come from pools",

@@ -284,6 +284,10 @@ cdef ze_result_t device_status(ze_device_handle_t device) noexcept nogil:
     return ZE_RESULT_SUCCESS if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE else r
 
 
+cdef ze_result_t device_rest(ze_device_handle_t device) noexcept nogil:
+    return ze.zeDeviceSynchronize(device)
+
+
 cdef ze_result_t device_clocks(ze_device_handle_t device, uint64_t* host_ns, uint64_t* ticks) noexcept nogil:
     """Read both clocks at one moment. Only where the capability record says ``global_ts``."""
     return ze.zeDeviceGetGlobalTimestamps(device, host_ns, ticks)

@@ -34,7 +34,7 @@ from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.plugged cimport current_source, raise_failure
 from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport arena_asked, fill_block, filling, route_keep, routed, set_filling
-from l0rt.runtime.streampool cimport device_synchronize
+from l0rt.runtime.streampool cimport streams_synchronize
 from l0rt.runtime.shared cimport shared_malloc
 from l0rt.runtime.shares cimport is_gone, owner_hold, owner_release
 from l0rt.runtime.stats cimport stats_of_heap
@@ -162,7 +162,7 @@ cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbyt
         with gil:
             gc.collect()
         if not arena.tuning.is_async:
-            device_synchronize(stream.device, UINT64_MAX)
+            streams_synchronize(stream.device, UINT64_MAX, True)
         status = arena_attempt(arena, nbytes, &block, &by_limit)
         while status == L0RT_OUT_OF_MEMORY:
             if not ask_observers(stream.device, arena.owner, nbytes):

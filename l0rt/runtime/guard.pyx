@@ -20,6 +20,7 @@ from l0rt.runtime.current cimport (
 )
 from l0rt.runtime.devices cimport device_at, device_total
 from l0rt.runtime.device_allocator cimport raise_status
+from l0rt.runtime.devicewait cimport device_synchronize
 from l0rt.runtime.event cimport slots_elapsed_ms
 from l0rt.runtime.eventcache cimport slot_acquire, slot_release
 from l0rt.runtime.heap cimport block_find
@@ -30,7 +31,7 @@ from l0rt.runtime.naming cimport device_like, index_of
 from l0rt.runtime.pending cimport block_use
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, l0rt_block
-from l0rt.runtime.streampool cimport device_synchronize, pool_stream
+from l0rt.runtime.streampool cimport pool_stream
 from l0rt.runtime.waits cimport slot_query, slot_wait
 
 from l0rt.runtime.devices import lazy

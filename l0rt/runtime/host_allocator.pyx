@@ -30,7 +30,7 @@ from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.reaper cimport reaper_watch
 from l0rt.runtime.records cimport *
-from l0rt.runtime.streampool cimport device_synchronize
+from l0rt.runtime.streampool cimport streams_synchronize
 from l0rt.runtime.structs cimport *
 from l0rt.runtime.waits cimport refuse
 from l0rt.ze cimport table
@@ -156,7 +156,7 @@ cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nog
     if status == L0RT_OUT_OF_MEMORY:
         with gil:
             gc.collect()
-        device_synchronize(device, UINT64_MAX)
+        streams_synchronize(device, UINT64_MAX, True)
         status = arena_malloc(arena, nbytes, &block)
         while status == L0RT_OUT_OF_MEMORY:
             with gil:

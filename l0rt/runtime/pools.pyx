@@ -16,6 +16,7 @@ from l0rt.runtime.current cimport current_device, current_stream, thread_peek, t
 from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
 from l0rt.runtime.device_memory cimport knows_streams
+from l0rt.runtime.devicewait cimport device_synchronize
 from l0rt.runtime.heap cimport block_find
 from l0rt.runtime.naming cimport index_of
 from l0rt.runtime.records cimport *
@@ -27,7 +28,6 @@ from l0rt.runtime.shared cimport l0rt_extent, shared_find
 from l0rt.runtime.shares cimport owner_leave
 from l0rt.runtime.sleep cimport heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
-from l0rt.runtime.streampool cimport device_synchronize
 from l0rt.runtime.structs cimport *
 from l0rt.ze cimport table
 

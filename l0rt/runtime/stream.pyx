@@ -17,6 +17,7 @@ from l0rt.runtime.current cimport (
     thread_peek,
 )
 from l0rt.runtime.devices cimport device_at
+from l0rt.runtime.devicewait cimport device_synchronize
 from l0rt.runtime.event cimport Event, Event_record, Event_wait, built_in_event, timeout_ns
 from l0rt.runtime.idle cimport lane_query, lane_synchronize_by, lane_wait_lane
 from l0rt.runtime.interfaces cimport call, get_slots, maker_of, set_slots, slots
@@ -25,7 +26,6 @@ from l0rt.runtime.naming cimport device as device_named, index_of, maker_for
 from l0rt.runtime.records cimport *
 from l0rt.runtime.streampool cimport (
     adopt_list,
-    device_synchronize,
     hold_adopted,
     pool_stream,
     release_adopted,

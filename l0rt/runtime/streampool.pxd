@@ -6,8 +6,8 @@ from l0rt.ze.api cimport ze_command_list_handle_t
 
 cdef l0rt_stream* pool_stream(l0rt_device* device, int priority) except NULL nogil
 cdef l0rt_stream* stream_by_id(l0rt_device* device, int64_t id) except NULL nogil
-# 1: all streams of the device are idle, 0: the time is up or (query) not yet.
-cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil
+# 1: all streams of the device are idle, but adopted ones unless `adopted`; 0: the time is up.
+cdef int streams_synchronize(l0rt_device* device, uint64_t timeout_ns, bint adopted) except -1 nogil
 cdef void context_rest(l0rt_device* device) noexcept nogil
 # The device's streams one after another: NULL begins, NULL ends.
 cdef l0rt_stream* next_stream(l0rt_device* device, l0rt_stream* last) noexcept nogil

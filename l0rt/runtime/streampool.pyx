@@ -17,7 +17,7 @@ from l0rt.runtime.lane cimport lane_give_back, lane_knows_peer, lane_open, lane_
 from l0rt.runtime.records cimport *
 from l0rt.runtime.structs cimport L0RT_INTERRUPTED
 from l0rt.runtime.waits cimport host_clock_ns, slot_rest
-from l0rt.runtime.watch cimport DEVICE_SYNCHRONIZATION, STREAM_CREATION, tell, watched
+from l0rt.runtime.watch cimport STREAM_CREATION, tell, watched
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t
 
@@ -83,7 +83,7 @@ cdef l0rt_stream* next_stream(l0rt_device* device, l0rt_stream* last) noexcept n
     return &device.pool[id // L0RT_POOL_STREAMS][id % L0RT_POOL_STREAMS]
 
 
-cdef int synchronize_all(l0rt_device* device, uint64_t timeout_ns, bint adopted) except -1 nogil:
+cdef int streams_synchronize(l0rt_device* device, uint64_t timeout_ns, bint adopted) except -1 nogil:
     cdef uint64_t start = host_clock_ns(), spent = 0
     cdef l0rt_stream* stream = NULL
     while True:
@@ -98,14 +98,6 @@ cdef int synchronize_all(l0rt_device* device, uint64_t timeout_ns, bint adopted)
             spent = min(host_clock_ns() - start, timeout_ns)
         if not lane_synchronize(stream, timeout_ns - spent if timeout_ns != UINT64_MAX else UINT64_MAX):
             return 0
-
-
-cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil:
-    """Wait for everything that was appended to any stream of the device, through l0rt or beside it."""
-    cdef int idle = synchronize_all(device, timeout_ns, True)
-    if idle and watched:
-        tell(DEVICE_SYNCHRONIZATION, device.index, 0, 0, 0)
-    return idle
 
 
 cdef void context_rest(l0rt_device* device) noexcept nogil:
@@ -269,7 +261,7 @@ def drain():
         left_ns = <uint64_t>(1e9 * exit_time_left())
         try:
             with nogil:
-                if not synchronize_all(device_at(i), left_ns, False):  # adopted lists may be gone by now
+                if not streams_synchronize(device_at(i), left_ns, False):  # adopted lists may be gone by now
                     device_at(i).lost = 1
         except (L0Error, RuntimeError, KeyboardInterrupt):
             device_at(i).lost = 1

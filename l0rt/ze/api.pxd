@@ -395,4 +395,5 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             uint8_t *pIsImmediate) noexcept nogil
         ze_result_t (*zeInitDrivers)(uint32_t *pCount, ze_driver_handle_t *phDrivers,
             ze_init_driver_type_desc_t *desc) noexcept nogil
+        ze_result_t (*zeDeviceSynchronize)(ze_device_handle_t hDevice) noexcept nogil
         ze_result_t (*zelLoaderTranslateHandle)(uint32_t handleType, void *handleIn, void **handleOut) noexcept nogil

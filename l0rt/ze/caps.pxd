@@ -14,6 +14,7 @@ ctypedef struct l0rt_caps:
     bint vmm
     bint global_ts
     bint device_status
+    bint device_sync          # the driver can be told to wait for all of a device's queues, whosever they are
     bint init_drivers
     bint cb_pool              # event pools of counter-based events (for in-order immediate lists)
     bint cb_events            # any way of counter-based events

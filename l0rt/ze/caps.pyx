@@ -43,6 +43,7 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     caps.free_ext = ze.zeMemFreeExt != NULL and "free_ext" not in off
     caps.global_ts = ze.zeDeviceGetGlobalTimestamps != NULL and "global_ts" not in off
     caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off
+    caps.device_sync = (ze.zeDeviceSynchronize != NULL and caps.api_version >= 0x1000E and "device_sync" not in off)
     caps.init_drivers = ze.zeInitDrivers != NULL and "init_drivers" not in off
     extensions = extension_names(driver)
     caps.relaxed = "relaxed" not in off and (
