@@ -14,7 +14,7 @@ from setuptools.command.editable_wheel import editable_wheel
 
 # Every compiled module of the package, once, floor by floor (docs/house.md has the ranks).
 MODULES = """
-ze.table ze.status ze.caps
+callers ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw core.sysman
 runtime.blockmap runtime.accounts runtime.shares runtime.blocks runtime.census runtime.stats runtime.arena
  runtime.snapshot runtime.pending runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
