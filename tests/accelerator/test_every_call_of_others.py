@@ -227,6 +227,7 @@ class Flag(SpyEvent):
         return self.asked > self.after
 
 
+@pytest.mark.checks_data
 def test_many_of_any_type_are_waited_for():
     never = float("inf")
     own, host = l0rt.Event("xpu:0"), l0rt.Event("cpu")
@@ -260,6 +261,7 @@ def test_a_stream_waits_for_events_of_its_own_type():
             acc.wait_all(SpyEvent(), stream=wrong)
 
 
+@pytest.mark.checks_data
 def test_a_stream_of_the_built_in_type_makes_its_own_events():
     told.clear()
     event = xpu.Stream(0).record_event()
@@ -268,6 +270,7 @@ def test_a_stream_of_the_built_in_type_makes_its_own_events():
     assert "Stream" not in told
 
 
+@pytest.mark.checks_data
 def test_an_event_of_another_process_is_of_the_built_in_type():
     event = l0rt.Event("xpu:0", interprocess=True)
     event.record(xpu.Stream(0))
