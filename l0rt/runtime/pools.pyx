@@ -12,6 +12,7 @@ from libc.stdlib cimport calloc, free, realloc
 from l0rt.runtime.allocator cimport Pool
 from l0rt.runtime.arenas cimport heap_reclaim
 from l0rt.runtime.arguments cimport known_as
+from l0rt.runtime.atomics cimport load
 from l0rt.runtime.current cimport current_device, current_stream, thread_peek, thread_record
 from l0rt.runtime.device_allocator cimport raise_status, trim
 from l0rt.runtime.devices cimport device_at, device_record, device_total
@@ -38,11 +39,13 @@ from l0rt.runtime.plugged import set_current
 
 cdef void reclaim() noexcept:
     """Give back what pools have that are gone, as far as no work uses it."""
+    cdef l0rt_heap* heap
     cdef int i
     with nogil:
         for i in range(device_total()):
-            if device_record(i).heap != NULL:
-                heap_reclaim(<l0rt_heap*>device_record(i).heap)
+            heap = <l0rt_heap*>load(&device_record(i).heap)
+            if heap != NULL:
+                heap_reclaim(heap)
 
 
 _living = {}  # by id: weak references to the pools
@@ -71,6 +74,7 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
     cdef l0rt_owner* owner          # the pool's, and
     cdef l0rt_plugged* plugged      # the allocator's, which both outlive their objects
     cdef int users
+    cdef bint is_moving             # some thread puts it to sleep or wakes it
     cdef object __weakref__
 
     def __cinit__(self, PluggableAllocator allocator=None, bint use_on_oom=False, bint no_split=False, *,
@@ -115,53 +119,72 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
     def sleep(self):
         """Give all memory of the pool back and keep the addresses; what was written there is lost.
 
-        Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments.
+        Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments. RuntimeError
+        while another call puts it to sleep or wakes it.
         """
+        self.begin_move()
+        try:
+            self.sleep_on_all()
+        finally:
+            self.is_moving = False
+
+    def wake(self):
+        """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep. RuntimeError while
+        another call puts it to sleep or wakes it."""
+        self.begin_move()
+        try:
+            self.wake_on_all()
+        finally:
+            self.is_moving = False
+
+    cdef int sleep_on_all(self) except -1:
         cdef l0rt_owner* owner = self.owner
         cdef l0rt_heap* heap
-        self.refuse_sleep()
         cdef bint can = True
         cdef int i
         with nogil:
             for i in range(device_total()):     # on all devices or on none
-                heap = <l0rt_heap*>device_record(i).heap
+                heap = <l0rt_heap*>load(&device_record(i).heap)
                 can = can and (heap == NULL or heap_can_sleep(heap, owner))
             for i in range(device_total()):
-                heap = <l0rt_heap*>device_record(i).heap
+                heap = <l0rt_heap*>load(&device_record(i).heap)
                 if can and heap != NULL:
                     device_synchronize(device_record(i), UINT64_MAX)
                     can = heap_sleep(heap, owner) == L0RT_OK
         if not can:
             raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
+        return 0
 
-    def wake(self):
-        """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep."""
+    cdef int wake_on_all(self) except -1:
         cdef l0rt_owner* owner = self.owner
         cdef l0rt_heap* heap
         cdef int i, failed, last = -1, status = L0RT_OK
-        self.refuse_sleep()
         for i in range(device_total()):
             if device_record(i).heap != NULL:
                 last = i
         with nogil:
             for i in range(last + 1):
-                heap = <l0rt_heap*>device_record(i).heap
+                heap = <l0rt_heap*>load(&device_record(i).heap)
                 if heap != NULL and status == L0RT_OK:
                     status = heap_wake(heap, owner, i == last)
                     failed = i
             if status != L0RT_OK:
                 for i in range(failed):         # it sleeps on, everywhere
-                    heap = <l0rt_heap*>device_record(i).heap
+                    heap = <l0rt_heap*>load(&device_record(i).heap)
                     if heap != NULL:
                         heap_sleep(heap, owner)
-        if status != L0RT_OK:
-            raise_status(status, NULL)
+        return 0 if status == L0RT_OK else raise_status(status, NULL)
 
-    cdef int refuse_sleep(self) except -1:
+    cdef int begin_move(self) except -1:
+        """Sleeping and waking pass from device to device, and wait: both at once would end with a pool that is awake
+        and has no memory."""
         if lazy.opened:
             lazy.init()                         # tells a forked child why it cannot
         if self.allocator is not None:
             raise UnsupportedError("this pool cannot sleep: its memory is an allocator's, with addresses of its own")
+        if self.is_moving:
+            raise RuntimeError("the memory pool is being put to sleep or woken by another call, which has to end first")
+        self.is_moving = True
         return 0
 
     def snapshot(self, bint include_traces=True):

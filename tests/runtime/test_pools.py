@@ -12,6 +12,7 @@ import pytest
 from l0rt import memory
 from l0rt.errors import OutOfMemoryError, UnsupportedError
 from l0rt.memory import MemPool, use_mem_pool
+from l0rt.runtime import watch
 from l0rt.runtime.devices import capabilities
 
 from helpers.process import run_python
@@ -189,6 +190,29 @@ def test_observers_hear_of_a_failure_and_may_make_room():
         l0rt.empty(20 * MIB)
     assert len(heard) == 2
     buffer.free()
+
+
+def test_a_pool_is_put_to_sleep_or_woken_by_one_call_at_a_time():
+    """Both pass from device to device: a wake-up in the midst of a sleep would leave a pool awake without memory."""
+    pool, told = MemPool(), []
+    with use_mem_pool(pool):
+        kept = l0rt.empty(MIB)
+
+    def wake(*_):
+        with pytest.raises(RuntimeError, match="by another call"):
+            pool.wake()
+        told.append("refused")
+
+    if not capabilities(0)["vmm"]:
+        return                                              # it cannot sleep
+    watch.add("device_synchronization", wake)
+    pool.sleep()
+    watch.remove("device_synchronization", wake)
+    assert told
+    with use_mem_pool(pool), pytest.raises(RuntimeError, match="asleep"):
+        l0rt.empty(MIB)
+    pool.wake()
+    kept.free()
 
 
 def test_sleep_and_wake_keep_addresses():
