@@ -13,10 +13,10 @@ static inline void l0rt_store(void **where, void *value) {
   __atomic_store_n(where, value, __ATOMIC_RELEASE);
 }
 static inline int64_t l0rt_load_i64(const int64_t *where) {
-  return __atomic_load_n(where, __ATOMIC_RELAXED);
+  return __atomic_load_n(where, __ATOMIC_ACQUIRE);
 }
 static inline void l0rt_store_i64(int64_t *where, int64_t value) {
-  __atomic_store_n(where, value, __ATOMIC_RELAXED);
+  __atomic_store_n(where, value, __ATOMIC_RELEASE);
 }
 static inline int l0rt_load_int(const int *where) {
   return __atomic_load_n(where, __ATOMIC_ACQUIRE);

@@ -1,25 +1,27 @@
 """Virtual memory: addresses and physical memory, each by itself, and one mapped at the other."""
 
-from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from l0rt.ze.api cimport *
 from l0rt.ze.table cimport ze
 
-# Where the next range is asked for: behind the last one, so that they share the pointer map's leaves. Only a hint,
-# and a race for it does no harm.
-cdef uintptr_t behind = 0
+cdef extern from "l0rt/atomics.h" nogil:
+    void* load "l0rt_load" (void** where) noexcept
+    void store "l0rt_store" (void** where, void* value) noexcept
+
+# Where the next range is asked for: behind the last one, so that they share the pointer map's leaves. Only a hint:
+# threads may take the same one, and the driver refuses it to the second. Atomic.
+cdef void* behind = NULL
 
 
 cdef ze_result_t virtual_reserve(ze_context_handle_t context, size_t nbytes, void** out) noexcept nogil:
     """Reserve addresses without memory."""
-    global behind
     out[0] = NULL
-    cdef ze_result_t r = ze.zeVirtualMemReserve(context, <void*>behind, nbytes, out)
+    cdef ze_result_t r = ze.zeVirtualMemReserve(context, load(&behind), nbytes, out)
     if r != ZE_RESULT_SUCCESS:
         r = ze.zeVirtualMemReserve(context, NULL, nbytes, out)
     if r == ZE_RESULT_SUCCESS:
-        behind = <uintptr_t>out[0] + nbytes
+        store(&behind, <char*>out[0] + nbytes)
     return r
 
 

@@ -15,14 +15,36 @@ The share below the peaks of both pools together is the arena's, and its two acc
 
 from libc.stdint cimport int64_t
 
-from l0rt.runtime.atomics cimport unlikely
-from l0rt.runtime.structs cimport l0rt_account, l0rt_arena, l0rt_sum, l0rt_tally
+from l0rt.runtime.atomics cimport load_i64, load_int, store_i64, unlikely
+from l0rt.runtime.structs cimport LARGE, SMALL, l0rt_account, l0rt_arena, l0rt_sum, l0rt_tally
 
 cdef void tally_add(l0rt_tally* sums, l0rt_arena* arena, int64_t sign) noexcept nogil
 # An arena is about to change, and is counted anew. Its lock is held.
 cdef void arena_wake(l0rt_arena* arena) noexcept nogil
 cdef void accounts_balance(l0rt_arena* arena, int pool) noexcept nogil
 cdef bint accounts_fit(l0rt_arena* arena, int pool, l0rt_sum need, int64_t quiet, int64_t quiet_bytes) noexcept nogil
+
+
+cdef enum:
+    LOOKS = 1000                    # at an arena that changes, at most: who changes it may have been preempted
+
+
+cdef inline int64_t arena_allocated_bytes(l0rt_arena* arena) noexcept nogil:
+    """What is allocated, for who does not hold the lock: of some moment, though limit and room move together."""
+    cdef int64_t bytes = 0
+    cdef int version, _i
+    for _i in range(LOOKS):
+        version = load_int(&arena.version)
+        bytes = (load_i64(&arena.accounts[SMALL].limit.bytes) - load_i64(&arena.accounts[SMALL].room.bytes)
+                 + load_i64(&arena.accounts[LARGE].limit.bytes) - load_i64(&arena.accounts[LARGE].room.bytes))
+        if version & 1 == 0 and load_int(&arena.version) == version:
+            break
+    return bytes
+
+
+cdef inline void move(int64_t* bytes, int64_t change) noexcept nogil:
+    """Change what is read without the lock: the bytes of room, limit and pending."""
+    store_i64(bytes, bytes[0] + change)
 
 
 cdef inline int64_t quiet_count(l0rt_account* account) noexcept nogil:
@@ -59,7 +81,7 @@ cdef inline void account_take(l0rt_account* account, int64_t bytes, int64_t requ
     if unlikely(account.resting != NULL):
         arena_wake(account.resting)
     account.room.count -= 1
-    account.room.bytes -= bytes
+    move(&account.room.bytes, -bytes)
     account.room.requested -= requested
     account.ceiling.count -= 1 + quiet
     account.ceiling.bytes -= bytes + quiet_bytes
@@ -71,7 +93,7 @@ cdef inline void account_give(l0rt_account* account, int64_t bytes, int64_t requ
     if unlikely(account.resting != NULL):
         arena_wake(account.resting)
     account.room.count += 1
-    account.room.bytes += bytes
+    move(&account.room.bytes, bytes)
     account.room.requested += requested
     account.freed.count += 1
     account.freed.bytes += bytes
@@ -92,7 +114,7 @@ cdef inline void account_park(l0rt_arena* arena, int pool, int64_t bytes, int si
     account.freed.count += sign
     account.freed.bytes += sign * bytes
     account.pending.count += sign
-    account.pending.bytes += sign * bytes
+    move(&account.pending.bytes, sign * bytes)
     account.quieted.count -= sign
     account.quieted.bytes -= sign * bytes
 
@@ -110,7 +132,7 @@ cdef inline void account_unpark(l0rt_arena* arena, int pool, int64_t bytes, int6
     account.room.requested += requested
     account.freed.requested += requested
     account.pending.count -= 1
-    account.pending.bytes -= bytes
+    move(&account.pending.bytes, -bytes)
     account.ceiling.count -= quiet
     account.ceiling.bytes -= quiet_bytes
     account_gain(account, quiet, quiet_bytes)
@@ -118,7 +140,7 @@ cdef inline void account_unpark(l0rt_arena* arena, int pool, int64_t bytes, int6
 
 cdef inline void limits_lower(l0rt_arena* arena, l0rt_account* account, int64_t count, int64_t bytes) noexcept nogil:
     account.limit.count -= count
-    account.limit.bytes -= bytes
+    move(&account.limit.bytes, -bytes)
     account.own_limit.count -= count
     account.own_limit.bytes -= bytes
     arena.limit.count -= count

@@ -2,13 +2,14 @@
 
 from libc.stdint cimport int64_t
 
-from l0rt.runtime.atomics cimport spin_lock, spin_unlock
+from l0rt.runtime.atomics cimport spin_lock, spin_unlock, store_int
 from l0rt.runtime.structs cimport LARGE, POOLS, SMALL, l0rt_account, l0rt_arena, l0rt_heap, l0rt_sum, l0rt_tally
 
 cdef enum:
     COUNT = 0                       # the fields of l0rt_sum
     BYTES = 1
     REQUESTED = 2                   # inactive split memory was requested by nobody
+    VERSIONS = (1 << 30) - 1
 
 
 cdef inline int64_t* fields(l0rt_sum* sum) noexcept nogil:
@@ -65,8 +66,8 @@ cdef inline void halve(l0rt_arena* arena, l0rt_account* one, l0rt_account* other
     cdef int64_t other_now = fields(&other.limit)[i] - fields(&other.room)[i]
     cdef int64_t left = fields(&arena.limit)[i] - now - other_now
     cdef int64_t kept = min(left // 2, fields(&other.own_limit)[i] - other_now)
-    grow(one, i, now + min(left - kept, fields(&one.own_limit)[i] - now) - fields(&one.limit)[i])
-    grow(other, i, other_now + kept - fields(&other.limit)[i])
+    grow(arena, one, i, now + min(left - kept, fields(&one.own_limit)[i] - now) - fields(&one.limit)[i])
+    grow(arena, other, i, other_now + kept - fields(&other.limit)[i])
 
 
 cdef inline void halve_quiet(l0rt_arena* arena, l0rt_account* one, l0rt_account* other, int i) noexcept nogil:
@@ -85,9 +86,11 @@ cdef inline int64_t quiet_room(l0rt_account* account, int i) noexcept nogil:
     return fields(&account.ceiling)[i] - fields(&account.room)[i]
 
 
-cdef inline void grow(l0rt_account* account, int i, int64_t change) noexcept nogil:
-    fields(&account.limit)[i] += change
-    fields(&account.room)[i] += change
+cdef inline void grow(l0rt_arena* arena, l0rt_account* account, int i, int64_t change) noexcept nogil:
+    store_int(&arena.version, arena.version + 1)
+    move(&fields(&account.limit)[i], change)
+    move(&fields(&account.room)[i], change)
+    store_int(&arena.version, (arena.version + 1) & VERSIONS)
     fields(&account.ceiling)[i] += change       # inactive split is what it was
 
 
@@ -114,9 +117,9 @@ cdef inline bint borrow(l0rt_arena* arena, l0rt_account* one, l0rt_account* othe
     cdef int64_t short = need - fields(&one.room)[i]
     cdef int64_t loan = loan_of(short, spare + fields(&other.room)[i],
                                 fields(&one.own_limit)[i] - fields(&one.limit)[i])
-    grow(one, i, loan)
+    grow(arena, one, i, loan)
     if loan > spare:
-        grow(other, i, spare - loan)
+        grow(arena, other, i, spare - loan)
     return loan >= short
 
 

@@ -3,7 +3,7 @@
 import itertools
 
 cimport cython
-from libc.stdint cimport UINT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
@@ -13,6 +13,7 @@ from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.blockmap cimport map_find
 from l0rt.runtime.census cimport (
     heap_allocated_bytes,
+    heap_limit,
     heap_reserved_bytes,
     heap_reset_accumulated,
     heap_reset_peak,
@@ -32,7 +33,7 @@ from l0rt.runtime.heap cimport (
 )
 from l0rt.runtime.interrupts cimport interrupt_raise
 from l0rt.runtime.pending cimport block_mark, block_move, block_use
-from l0rt.runtime.shares cimport owner_drop, owner_leave
+from l0rt.runtime.shares cimport is_asleep, owner_drop, owner_leave
 from l0rt.runtime.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.stats cimport stats_of_heap
@@ -133,7 +134,7 @@ cdef class Allocator:
         cdef l0rt_owner* owner = NULL if pool is None else &pool.owner[0]
         cdef size_t size = size_of(nbytes)
         cdef void* order = <void*><uintptr_t>stream
-        if owner != NULL and owner.is_asleep:
+        if is_asleep(owner):
             raise RuntimeError("the pool is asleep: wake it before allocating from it")
         cdef l0rt_arena* arena = heap_find_arena(self.heap, order, owner)
         cdef l0rt_block* block
@@ -242,8 +243,11 @@ cdef class Allocator:
         cdef l0rt_tuning tuning
         tuning_of(conf, 1 if uncached else 0, &tuning)
         tuning.cached_most = 0 if cached_most is None else max(1, cached_most)
+        cdef int status
         with nogil:
-            heap_tune(self.heap, &tuning)
+            status = heap_tune(self.heap, &tuning)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, 0)
 
     def stats(self):
         """All statistics in one dictionary, under torch's names."""
@@ -343,7 +347,8 @@ cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
         allocated = stats.allocated_bytes.all.current
         pending = stats.active_bytes.all.current - allocated
         reserved = stats.reserved_bytes.all.current
-        limit = "none" if self.heap.limit == UINT64_MAX else size_text(self.heap.limit)
+        most = heap_limit(self.heap)
+        limit = "none" if most == INT64_MAX else size_text(most)
         raise OutOfMemoryError(
             f"out of memory: requested {size_text(subject)}; allocated {size_text(allocated)}, "
             f"still in use after free {size_text(pending)}, cached {size_text(reserved - allocated - pending)}, "

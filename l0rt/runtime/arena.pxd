@@ -5,7 +5,7 @@ same however much is cached."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from l0rt.runtime.atomics cimport spin_try, spin_unlock, unlikely
+from l0rt.runtime.atomics cimport spin_try, spin_unlock, store_i64, unlikely
 from l0rt.runtime.structs cimport (
     CACHED,
     CLASSES,
@@ -82,7 +82,7 @@ cdef inline void* arena_serve(l0rt_arena* arena, size_t nbytes, bint as_pointer,
     arena.stacks[klass] = block.next
     arena.stack_room += size
     account.room.count = count
-    account.room.bytes = bytes
+    store_i64(&account.room.bytes, bytes)
     account.room.requested = requested
     block.requested = nbytes
     block.state = LIVE | RAW if as_pointer else LIVE
@@ -110,7 +110,7 @@ cdef inline int block_return(l0rt_block* block, int done, uint32_t raw, l0rt_ret
     klass = (<size_t>size >> GRAIN_SHIFT) - 1
     arena.stack_room = stack_room
     account.room.count = count
-    account.room.bytes = bytes
+    store_i64(&account.room.bytes, bytes)
     account.room.requested += block.requested
     account.freed.count += 1
     account.freed.bytes += size

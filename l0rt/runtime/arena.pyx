@@ -235,7 +235,7 @@ cdef inline bint oversize_fits(const l0rt_tuning* tuning, uint64_t size, uint64_
 cdef void oversize_count(l0rt_block* block) noexcept nogil:
     """Count an allocation of max_split or more, or that such a one is freed."""
     cdef l0rt_heap* heap = block.arena.heap
-    if block.is_oversize or (heap.tuning.max_split != 0 and block.size >= heap.tuning.max_split):
+    if block.is_oversize or (block.arena.tuning.max_split != 0 and block.size >= block.arena.tuning.max_split):
         block.is_oversize = not block.is_oversize
         oversize_bump(heap, &heap.stats.oversize_allocations, block.is_oversize)
 

@@ -92,7 +92,7 @@ cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream, l0rt_owner* owne
         return NULL
     arena = <l0rt_arena*>load(<void**>bucket_of(index, stream, owner))
     # the pool first: a recycled arena gets its stream before it gets its pool
-    while arena != NULL and (load(<void**>&arena.owner) != owner or arena.stream != stream):
+    while arena != NULL and (load(<void**>&arena.owner) != owner or load(&arena.stream) != stream):
         arena = <l0rt_arena*>load(<void**>&arena.next_same)
     return arena
 
@@ -106,10 +106,12 @@ cdef l0rt_arena* recycled(l0rt_heap* heap) noexcept nogil:
     if arena == NULL:
         return NULL
     heap.spare_arenas = arena.next_of_share
-    arena.epoch += 1
-    arena.settled = arena.epoch - 1     # nothing of it is in use, whatever ordered it before
-    arena.loosened = 0
-    arena.moves = 0
+    if spin_lock(&arena.lock):              # who has waited for its last stream says so still
+        arena.epoch += 1
+        arena.settled = arena.epoch - 1     # nothing of it is in use, whatever ordered it before
+        arena.loosened = 0
+        arena.moves = 0
+        spin_unlock(&arena.lock)
     return arena
 
 
@@ -119,7 +121,7 @@ cdef l0rt_arena* made(l0rt_heap* heap) noexcept nogil:
         memset(arena, 0, ARENA_BYTES)
         arena.heap = heap
         arena.owner = &nobody
-        arena.tuning = &heap.tuning
+        arena.tuning = heap.tuning
         arena.epoch = 1
         arena.accounts[SMALL].resting = arena.accounts[LARGE].resting = arena
         arena.next = heap.arenas
@@ -149,9 +151,11 @@ cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) no
             if share != NULL:
                 arena.next_of_share = share.arenas
                 store(<void**>&share.arenas, arena)
-            arena.stream = stream
+            store(&arena.stream, stream)
             store(<void**>&arena.owner, owner)
-            arena_resize(arena, 0)
+            if spin_lock(&arena.lock):      # whoever walks over all arenas has found it already
+                arena_resize(arena, 0)
+                spin_unlock(&arena.lock)
             index_add(index, arena)
             heap.indexed += 1
     mutex_unlock(&heap.census)
@@ -199,6 +203,8 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     while arena != NULL:
         more = give_back(heap, arena) or more
         arena = arena.next_of_share
+    if load_int(&share.owner.users) != 0:   # somebody else gives a segment back, whose source is being called
+        return True
     mutex_lock(&heap.census)
     link = &share.arenas
     while link[0] != NULL:

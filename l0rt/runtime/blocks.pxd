@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from l0rt.runtime.atomics cimport load_i64, load_int
 from l0rt.runtime.bins cimport bins_add, bins_remove
 from l0rt.runtime.blockmap cimport map_set
 from l0rt.runtime.structs cimport (
@@ -28,12 +29,13 @@ cdef void uses_drop(l0rt_block* block) noexcept nogil
 
 
 cdef inline uint32_t block_kind(l0rt_block* block) noexcept nogil:
-    """Its state, whoever frees it."""
-    return block.state & ~<uint32_t>RAW
+    """Its state, whoever frees it. Without the lock, what is allocated may just be getting its first use."""
+    return <uint32_t>load_int(<int*>&block.state) & ~<uint32_t>RAW
 
 
 cdef inline bint block_is_allocated(l0rt_block* block) noexcept nogil:
-    return LIVE <= block_kind(block) <= USED or block_kind(block) == SOLE
+    cdef uint32_t kind = block_kind(block)
+    return LIVE <= kind <= USED or kind == SOLE
 
 
 cdef inline bint block_is_split(l0rt_block* block) noexcept nogil:
@@ -74,7 +76,7 @@ cdef inline void block_bin(l0rt_block* block) noexcept nogil:
         arena.loosened = arena.epoch
     if block_is_segment(block):
         segment.block = block
-        segment.idle_since = arena.heap.growths
+        segment.idle_since = load_i64(&arena.heap.growths)
         segment.previous_idle = NULL
         segment.next_idle = arena.idle
         if segment.next_idle != NULL:

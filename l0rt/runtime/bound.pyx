@@ -9,7 +9,7 @@ from libc.stdint cimport uint64_t
 
 from l0rt.runtime.arena cimport arena_unstack
 from l0rt.runtime.atomics cimport load_int, mutex_trylock, mutex_unlock, spin_lock, spin_unlock
-from l0rt.runtime.census cimport heap_cached_bytes, heap_is_over
+from l0rt.runtime.census cimport heap_arenas, heap_cached_bytes, heap_is_over
 from l0rt.runtime.ranges cimport ranges_release
 from l0rt.runtime.segments cimport segments_release, segments_settle
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap
@@ -40,7 +40,7 @@ cdef void release(l0rt_heap* heap) noexcept nogil:
 
 
 cdef void close_stacks(l0rt_heap* heap) noexcept nogil:
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = heap_arenas(heap)
     while arena != NULL:
         if spin_lock(&arena.lock):
             arena_unstack(arena)

@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from l0rt.runtime.accounts cimport (
+    arena_allocated_bytes,
     accounts_balance,
     arena_wake,
     quiet_bytes,
@@ -326,8 +327,7 @@ cdef int64_t owner_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
 
 
 cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
-    cdef int64_t limit = INT64_MAX if heap.limit > <uint64_t>INT64_MAX else heap.limit
-    return min(limit - heap.reserved, owner_room(heap, owner))
+    return min(heap_limit(heap) - load_i64(&heap.reserved), owner_room(heap, owner))
 
 
 cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil:
@@ -389,7 +389,9 @@ cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* s
     if locked:
         totals(heap)
         count = shares_copy(heap, shares, room)
+    spin_lock(&heap.oversize)
     out[0] = heap.stats
+    spin_unlock(&heap.oversize)
     for i in range(ACCUMULATED):
         stat[i].allocated -= base[i].allocated
         stat[i].freed -= base[i].freed
@@ -412,8 +414,10 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
     if not census_lock(heap, NULL):
         return
     totals(heap)
+    spin_lock(&heap.oversize)
     for i in range(ACCUMULATED):
         stat[i].peak = stat[i].current
+    spin_unlock(&heap.oversize)
     shares_reset_peak(heap)
     census_take(heap, NULL, SMALL)         # less room is left below lower peaks
     census_unlock(heap)
@@ -424,7 +428,9 @@ cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
     if not census_lock(heap, NULL):
         return
     totals(heap)
+    spin_lock(&heap.oversize)
     heap.base = heap.stats
+    spin_unlock(&heap.oversize)
     shares_reset_accumulated(heap)
     census_unlock(heap)
 
@@ -434,10 +440,8 @@ cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil:
     cdef bint locked = spin_lock(&heap.rest_lock)
     cdef l0rt_arena* arena = heap.awake
     cdef int64_t bytes = heap.resting[SMALL].allocated_bytes + heap.resting[LARGE].allocated_bytes
-    cdef int pool
     while arena != NULL:
-        for pool in range(POOLS):
-            bytes += arena.accounts[pool].limit.bytes - arena.accounts[pool].room.bytes
+        bytes += arena_allocated_bytes(arena)
         arena = arena.next_awake
     if locked:
         spin_unlock(&heap.rest_lock)
@@ -457,9 +461,9 @@ cdef int64_t heap_cached_bytes(l0rt_heap* heap) noexcept nogil:
     for pool in range(POOLS):
         bytes -= heap.resting[pool].allocated_bytes + heap.resting[pool].pending_bytes
     while arena != NULL:
+        bytes -= arena_allocated_bytes(arena)
         for pool in range(POOLS):
-            bytes -= (arena.accounts[pool].limit.bytes - arena.accounts[pool].room.bytes
-                      + arena.accounts[pool].pending.bytes)
+            bytes -= load_i64(&arena.accounts[pool].pending.bytes)
         arena = arena.next_awake
     if locked:
         spin_unlock(&heap.rest_lock)

@@ -2,19 +2,22 @@
 
 import gc
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.allocator cimport tuning_of
 from l0rt.runtime.arenas cimport heap_arena, heap_poll, heap_reclaim
-from l0rt.runtime.atomics cimport store
+from l0rt.runtime.atomics cimport load, load_int, store
 from l0rt.runtime.arguments cimport is_whole, whole
 from l0rt.runtime.census cimport (
     census_oom,
     heap_allocated_bytes,
+    heap_limit,
     heap_private_bytes,
+    heap_reserved_bytes,
     heap_reset_accumulated,
     heap_reset_peak,
     heap_stats,
+    heap_tuning,
 )
 from l0rt.runtime.current cimport current_device, thread_peek
 from l0rt.runtime.device_memory cimport close_heap, device_ops, device_options, forget_heap
@@ -36,7 +39,7 @@ from l0rt.runtime.records cimport *
 from l0rt.runtime.routes cimport arena_asked, fill_block, filling, route_keep, routed, set_filling
 from l0rt.runtime.streampool cimport streams_synchronize
 from l0rt.runtime.shared cimport shared_malloc
-from l0rt.runtime.shares cimport is_gone, owner_hold, owner_release
+from l0rt.runtime.shares cimport is_asleep, owner_hold, owner_release
 from l0rt.runtime.stats cimport stats_of_heap
 from l0rt.runtime.structs cimport *
 from l0rt.runtime.waits cimport refuse
@@ -56,10 +59,10 @@ cdef LazyInit xpu = lazy     # typed: whether it is ready costs no look-up
 
 
 cdef l0rt_heap* device_heap(l0rt_device* device) except NULL nogil:
-    if device.heap == NULL:
+    if load(&device.heap) == NULL:
         with gil:
             make_heap(device)
-    return <l0rt_heap*>device.heap
+    return <l0rt_heap*>load(&device.heap)
 
 
 cdef int make_heap(l0rt_device* device) except -1:
@@ -89,9 +92,12 @@ cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
     conf = config.alloc_conf()
     tuning_of(conf, 1 if config.get("no_memory_caching") or heap.source != NULL else 0, &tuning)
     cdef uint64_t limit = limit_of(device)
+    cdef int status
     with nogil:
         heap_set_limit(heap, limit)
-        heap_tune(heap, &tuning)
+        status = heap_tune(heap, &tuning)
+    if status != L0RT_OK:
+        raise_status(status, NULL)
     return set_filling(conf.fill_uninitialized)
 
 
@@ -126,7 +132,7 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
         return arena
     heap = device_heap(stream.device)
     owner = routed(thread, stream.device.index)
-    if owner != NULL and owner.is_asleep:
+    if is_asleep(owner):
         raise_status(L0RT_ASLEEP, NULL)
     arena = heap_arena(heap, stream, owner)
     if arena == NULL:
@@ -145,15 +151,14 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
     try:
         return malloc_from(arena, stream, nbytes)
     finally:
-        owner_release(owner)
-        if is_gone(arena):
+        if owner_release(owner):
             heap_reclaim(arena.heap)
 
 
 cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbytes) except NULL nogil:
     cdef l0rt_block* block = NULL
     cdef bint by_limit = False
-    cdef int status
+    cdef int status, byte
     if not table.alive or stream.device.lost:
         refuse(stream.device)
     status = arena_attempt(arena, nbytes, &block, &by_limit)
@@ -161,7 +166,7 @@ cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbyt
         # What unreachable objects hold may be enough, once the work that uses it is done.
         with gil:
             gc.collect()
-        if not arena.tuning.is_async:
+        if not heap_tuning(arena.heap).is_async:
             streams_synchronize(stream.device, UINT64_MAX, True)
         status = arena_attempt(arena, nbytes, &block, &by_limit)
         while status == L0RT_OUT_OF_MEMORY:
@@ -171,8 +176,9 @@ cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbyt
             status = arena_attempt(arena, nbytes, &block, &by_limit)
     if status != L0RT_OK:
         raise_status(status, NULL)
-    if filling >= 0:
-        fill_block(stream, block)
+    byte = load_int(&filling)
+    if byte >= 0:
+        fill_block(stream, block, <unsigned char>byte)
     return block
 
 
@@ -208,7 +214,7 @@ cdef bint ask_observers(l0rt_device* device, l0rt_owner* owner, size_t nbytes) e
     if pool is not None and ask([pool.on_oom], nbytes):
         return True
     free, total, _ = free_memory(device.index)
-    return asked(device.index, nbytes, min(total, heap.limit), free)
+    return asked(device.index, nbytes, min(total, heap_limit(heap)), free)
 
 
 def attach_pool(size_t owner, pool):
@@ -265,13 +271,14 @@ cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except
     pending = stats.active_bytes.all.current - allocated
     reserved = stats.reserved_bytes.all.current
     free, total, source = free_memory(device.index)
-    limit = "none" if heap.limit == UINT64_MAX else size_text(heap.limit)
+    cdef int64_t most = heap_limit(heap)
+    limit = "none" if most == INT64_MAX else size_text(most)
     private = heap_private_bytes(heap)
     pools = f" (private pools reserve {size_text(private)})" if private else ""
     if owner != NULL and owner.limit not in (0, UINT64_MAX):
         limit += f", of its pool {size_text(owner.limit)}"
     hint = (" With backend:async no allocation waits: what streams still use is there after `synchronize`."
-            if heap.tuning.is_async else "")
+            if heap_tuning(heap).is_async else "")
     raise OutOfMemoryError(
         f"XPU out of memory. Tried to allocate {size_text(nbytes)}. GPU {device.index} has a total capacity of "
         f"{size_text(total)}: requested {size_text(nbytes)}, free {size_text(free)} ({source}), "
@@ -295,7 +302,7 @@ def free_memory(int index):
     told = memory_on_card(index)
     if told is not None:
         return min(told[0], total), total, "reported by system management"
-    reserved = heap.reserved if heap != NULL else 0
+    reserved = heap_reserved_bytes(heap) if heap != NULL else 0
     return max(0, total - reserved), total, "total less what this process has reserved"
 
 
@@ -333,7 +340,7 @@ cdef int64_t reserved_bytes(device) except -1:
     if heap == NULL:
         return 0
     heap_poll(heap)
-    return heap.reserved
+    return heap_reserved_bytes(heap)
 
 
 def memory_allocated(device=None):
@@ -398,7 +405,7 @@ def get_limit(device=None):
 
 
 cdef int trim(int index, l0rt_stream* stream, l0rt_owner* owner) except -1 nogil:
-    cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
+    cdef l0rt_heap* heap = <l0rt_heap*>load(&device_record(index).heap)
     cdef int status = heap_trim(heap, stream, owner) if heap != NULL else L0RT_OK
     return 0 if status == L0RT_OK else raise_status(status, NULL)
 

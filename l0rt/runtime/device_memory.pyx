@@ -15,6 +15,7 @@ from l0rt.core.virtualmem cimport (
     virtual_reserve,
     virtual_unmap,
 )
+from l0rt.runtime.census cimport heap_arenas
 from l0rt.runtime.eventcache cimport slot_release
 from l0rt.runtime.heap cimport block_free, heap_close
 from l0rt.runtime.interrupts cimport interrupt_defer
@@ -224,7 +225,7 @@ cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
         return 0
     with nogil:
         heap_close(heap, L0RT_CLOSED)
-        arena = heap.arenas
+        arena = heap_arenas(heap)
         while arena != NULL and not device.lost:
             segment = arena.segments
             while segment != NULL:

@@ -1,13 +1,31 @@
 """Growing: what is tried, in which order, when nothing that is cached fits. The growth mutex is held, but not while
 anybody waits: a signal handler runs then, and what it calls may want the mutex."""
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.arena cimport MISS, arena_unstack
 from l0rt.runtime.arenas cimport arenas_reclaim, heap_arena
-from l0rt.runtime.atomics cimport load, load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock
+from l0rt.runtime.atomics cimport (
+    load,
+    load_int,
+    mutex_lock,
+    mutex_unlock,
+    spin_lock,
+    spin_unlock,
+    store_i64,
+)
 from l0rt.runtime.accounts cimport account_take
-from l0rt.runtime.census cimport census_count, census_lock, census_take, census_unlock, heap_room, owner_room
+from l0rt.runtime.census cimport (
+    census_count,
+    census_lock,
+    census_take,
+    census_unlock,
+    heap_arenas,
+    heap_limit,
+    heap_room,
+    heap_tuning,
+    owner_room,
+)
 from l0rt.runtime.handover cimport code_when_closed, lent, merged, recovered, returned, take
 from l0rt.runtime.pending cimport pending_poll, pending_wait
 from l0rt.runtime.ranges cimport range_grow, ranges_release
@@ -19,7 +37,7 @@ from l0rt.runtime.segments cimport (
     segments_wait,
     source_of,
 )
-from l0rt.runtime.shares cimport owner_hold_alive, owner_release
+from l0rt.runtime.shares cimport is_asleep, owner_hold_alive, owner_release
 from l0rt.runtime.structs cimport (
     L0RT_ASLEEP,
     L0RT_INTERRUPTED,
@@ -45,7 +63,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     if load_int(&heap.closed) != 0:
         return code_when_closed(arena)
     arenas_reclaim(heap)
-    if arena.owner != NULL and arena.owner.is_asleep:   # it may have gone to sleep while this waited for the mutex
+    if is_asleep(arena.owner):      # it may have gone to sleep while this waited for the mutex
         return L0RT_ASLEEP
     status = merged(arena, size, nbytes, out)
     if status != MISS:
@@ -63,7 +81,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
             status = lent(heap, arena, size, nbytes, out)
         if status != MISS:
             return status
-    heap.growths += 1
+    store_i64(&heap.growths, heap.growths + 1)
     heap.asker = arena
     collect_garbage(heap, wanted)
     segments_settle(heap, arena)
@@ -96,9 +114,10 @@ cdef uint64_t segment_size(l0rt_arena* arena, uint64_t size) noexcept nogil:
 
 cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
     """Above a part of the limit, give back what has been free for longest, until below it; without waiting."""
-    cdef double most = heap.tuning.gc_threshold * <double>heap.limit
+    cdef int64_t limit = heap_limit(heap)
+    cdef double most = heap.tuning.gc_threshold * <double>limit
     cdef uint64_t reserved = heap.reserved
-    if heap.tuning.gc_threshold > 0 and heap.limit != UINT64_MAX and <double>(reserved + wanted) > most:
+    if heap.tuning.gc_threshold > 0 and limit != INT64_MAX and <double>(reserved + wanted) > most:
         unstack_all(heap)
         segments_settle(heap, NULL)
         segments_release(heap, NULL, reserved + wanted - <uint64_t>most, True)
@@ -135,7 +154,7 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
 cdef int sole_new(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     cdef l0rt_block* block
     cdef int status
-    if arena.owner != NULL and arena.owner.is_asleep:
+    if is_asleep(arena.owner):
         return L0RT_ASLEEP
     status = segment_new(heap, arena, LARGE, size, &block)
     if status != L0RT_OK:
@@ -195,7 +214,7 @@ cdef uint64_t make_room(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, bin
 
 
 cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = heap_arenas(heap)
     while arena != NULL:
         if spin_lock(&arena.lock):
             arena_unstack(arena)
@@ -269,7 +288,7 @@ cdef int served(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, siz
     for growing in range(2):
         share = <l0rt_share*>load(<void**>&heap.shares)
         while share != NULL and status == L0RT_OUT_OF_MEMORY:
-            if share.owner.serves and not share.owner.is_asleep and owner_hold_alive(share.owner):
+            if share.owner.serves and not is_asleep(share.owner) and owner_hold_alive(share.owner):
                 other = heap_arena(heap, arena.stream, share.owner)
                 if other != NULL:
                     status = serve(heap, other, pool, growing, size, nbytes, out)
@@ -310,7 +329,7 @@ cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t 
             status = grow(heap, arena, size, nbytes, out)
         by_limit[0] = heap.by_limit
         mutex_unlock(&heap.growth)
-        if status != L0RT_OUT_OF_MEMORY or heap.tuning.is_async:
+        if status != L0RT_OUT_OF_MEMORY or heap_tuning(heap).is_async:
             return status
         census_count(heap, &heap.stats.num_sync_all_streams)
         if pending_wait(heap) == L0RT_INTERRUPTED:

@@ -17,11 +17,13 @@ from l0rt.runtime.atomics cimport (
     spin_close,
     spin_lock,
     spin_unlock,
+    store,
     store_i64,
 )
 from l0rt.runtime.bins cimport bins_find
 from l0rt.runtime.census cimport census_lock, census_take, census_unlock
 from l0rt.runtime.pending cimport pending_finish, queues_add, tickets_drop
+from l0rt.runtime.shares cimport is_asleep
 from l0rt.runtime.structs cimport (
     L0RT_ASLEEP,
     L0RT_OK,
@@ -48,16 +50,12 @@ cdef int code_when_closed(l0rt_arena* arena) noexcept nogil:
     return load_int(&arena.heap.closed)
 
 
-cdef inline bint is_asleep(l0rt_arena* arena) noexcept nogil:
-    return arena.owner != NULL and arena.owner.is_asleep
-
-
 cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """From what is cached: a status, or MISS."""
     cdef int status
     if not spin_lock(&arena.lock):
         return code_when_closed(arena)
-    if is_asleep(arena):
+    if is_asleep(arena.owner):
         spin_unlock(&arena.lock)
         return L0RT_ASLEEP
     status = arena_take(arena, size, nbytes, False, out)
@@ -173,11 +171,11 @@ cdef void have(l0rt_block* block, void* stream, size_t nbytes) noexcept nogil:
     """The block is allocated, in this stream's order. Its arena's lock is held, and it has room for one use."""
     block.requested = nbytes
     if stream == block.arena.stream:
-        block.order = NULL
+        store(&block.order, NULL)
         block.uses.count = 0
         block.state = LIVE if block.segment.pool == SMALL else LIVE_LARGE
         return
-    block.order = stream
+    store(&block.order, stream)
     block.uses.count = 1
     block.uses.entries[0].stream = stream
     block.uses.entries[0].ticket = NULL

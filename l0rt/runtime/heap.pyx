@@ -1,7 +1,8 @@
 """A heap: one memory, cached. Made, asked for blocks, given them back, emptied, closed."""
 
-from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
 
 from l0rt.runtime.arena cimport (
     MISS,
@@ -24,23 +25,34 @@ from l0rt.runtime.atomics cimport (
     spin_close,
     spin_lock,
     spin_unlock,
+    store,
+    store_i64,
     store_int,
 )
 from l0rt.runtime.blocks cimport block_is_allocated, block_kind
 from l0rt.runtime.bound cimport bound_keep
-from l0rt.runtime.census cimport census_lock, census_oom, census_take, census_unlock
-from l0rt.runtime.growth cimport give_back, grow_waiting, heap_wait, sole, sole_return, unstack_all
+from l0rt.runtime.census cimport (
+    census_lock,
+    census_oom,
+    census_take,
+    census_unlock,
+    heap_arenas,
+    heap_limit,
+    heap_tuning,
+)
+from l0rt.runtime.growth cimport give_back, grow_waiting, heap_wait, sole, sole_return
 from l0rt.runtime.handover cimport code_when_closed, take
 from l0rt.runtime.pending cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.ranges cimport ranges_release, ranges_trim
 from l0rt.runtime.segments cimport segments_release, segments_settle, segments_wait
-from l0rt.runtime.shares cimport share_find, share_tell, shares_destroy
+from l0rt.runtime.shares cimport owner_of, share_find, share_tell, shares_destroy
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
     L0RT_INTERRUPTED,
     L0RT_INVALID_POINTER,
     L0RT_INVALID_SIZE,
+    L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
     L0RT_OWNED,
@@ -51,6 +63,7 @@ from l0rt.runtime.structs cimport (
     SPARE,
     USED,
     l0rt_share,
+    l0rt_ways,
 )
 
 
@@ -66,6 +79,7 @@ cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
     heap.ops = ops
     heap.self = self
     heap.stats.max_split_size = -1
+    heap.tuning = &heap.default_tuning
     heap_set_limit(heap, 0 if options == NULL else options.limit)
     if options != NULL:
         heap.granule = options.granule
@@ -79,11 +93,16 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
 
     What a closed heap has is left to the end of the process.
     """
+    cdef l0rt_ways* ways
     if load_int(&heap.closed) != 0:
         return
     pending_destroy(heap)
     arenas_destroy(heap)
     shares_destroy(heap)
+    while heap.ways != NULL:
+        ways = heap.ways
+        heap.ways = ways.older
+        free(ways)
     mutex_destroy(&heap.growth)
     mutex_destroy(&heap.waiting)
     mutex_destroy(&heap.census)
@@ -103,6 +122,7 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
     """The same for who may try again: out of memory is not counted, which is the caller's to do when it gives up, by
     `census_oom` with ``by_limit``."""
     cdef l0rt_heap* heap = arena.heap
+    cdef const l0rt_tuning* tuning
     cdef uint64_t size
     cdef int status
     out[0] = NULL
@@ -111,11 +131,12 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
     if nbytes == 0:
         return L0RT_INVALID_SIZE
     if nbytes > <size_t>1 << 62:    # a negative number, most likely; nothing below overflows
-        by_limit[0] = heap.limit != UINT64_MAX
+        by_limit[0] = heap_limit(heap) != INT64_MAX
         return L0RT_OUT_OF_MEMORY
-    if is_uncached(arena.tuning, nbytes):
+    tuning = heap_tuning(heap)
+    if is_uncached(tuning, nbytes):
         return sole(heap, arena, nbytes, out, by_limit)
-    size = size_round(arena.tuning, nbytes)
+    size = size_round(tuning, nbytes)
     status = take(arena, size, nbytes, out)
     if status == MISS:
         status = grow_waiting(heap, arena, size, nbytes, out, by_limit)
@@ -163,6 +184,7 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
         if status == L0RT_OK:
             status = sole_return(heap, arena)
         bound_keep(heap)
+        heap_reclaim(heap)
         return status
     if block_is_allocated(block):
         done = arena_give(block, False)
@@ -243,13 +265,13 @@ cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil:
 
 
 cdef inline bint is_meant(l0rt_arena* arena, void* stream, l0rt_owner* owner) noexcept nogil:
-    return arena.owner == owner and (stream == NULL or arena.stream == stream)
+    return owner_of(arena) == owner and (stream == NULL or load(&arena.stream) == stream)
 
 
 cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
     """The same for the arenas of one stream, or with NULL of any, in one pool."""
     cdef l0rt_share* share = share_find(heap, owner) if owner != NULL else NULL
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = heap_arenas(heap)
     if load_int(&heap.closed) != 0 or (owner != NULL and share == NULL):
         return L0RT_OK
     if pending_wait(heap) == L0RT_INTERRUPTED:
@@ -277,22 +299,51 @@ cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept no
     return L0RT_OK
 
 
-cdef void heap_tune(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:
-    """Behave like this from now on. What is allocated and cached stays as it is, but for what is above a new bound."""
+cdef const l0rt_tuning* kept(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:
+    """The heap's own record of these ways; NULL without host memory. The growth mutex is held."""
+    cdef l0rt_ways* ways = heap.ways
+    while ways != NULL and memcmp(&ways.tuning, tuning, sizeof(l0rt_tuning)) != 0:
+        ways = ways.older
+    if ways == NULL:
+        ways = <l0rt_ways*>calloc(1, sizeof(l0rt_ways))
+        if ways == NULL:
+            return NULL
+        memcpy(&ways.tuning, tuning, sizeof(l0rt_tuning))
+        ways.older = heap.ways
+        heap.ways = ways
+    return &ways.tuning
+
+
+cdef int heap_tune(l0rt_heap* heap, const l0rt_tuning* asked) noexcept nogil:
+    """Behave like this from now on. What is allocated and cached stays as it is, but for what is above a new bound.
+    What `asked` leaves free is zero. L0RT_NO_HOST_MEMORY changes nothing."""
+    cdef const l0rt_tuning* tuning
+    cdef l0rt_arena* arena
     if load_int(&heap.closed) != 0:
-        return
+        return L0RT_OK
     mutex_lock(&heap.growth)
-    unstack_all(heap)
-    heap.tuning = tuning[0]
-    heap.stats.max_split_size = tuning.max_split if tuning.max_split != 0 else -1
-    heap.has_ranges = heap.granule != 0 and not tuning.segmented and not tuning.torch_segments
+    tuning = kept(heap, asked)
+    if tuning != NULL:
+        heap.has_ranges = heap.granule != 0 and not tuning.segmented and not tuning.torch_segments
+        mutex_lock(&heap.census)
+        heap.stats.max_split_size = tuning.max_split if tuning.max_split != 0 else -1
+        store(<void**>&heap.tuning, <void*>tuning)      # which an arena has that is made from here on
+        mutex_unlock(&heap.census)
+        arena = heap_arenas(heap)
+        while arena != NULL:
+            if spin_lock(&arena.lock):
+                arena_unstack(arena)
+                arena.tuning = tuning
+                spin_unlock(&arena.lock)
+            arena = arena.next
     mutex_unlock(&heap.growth)
     bound_keep(heap)
+    return L0RT_OK if tuning != NULL else L0RT_NO_HOST_MEMORY
 
 
 cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil:
     """Reserve no more than this; 0 or UINT64_MAX for no limit. What is reserved already stays."""
-    heap.limit = UINT64_MAX if nbytes == 0 else nbytes
+    store_i64(&heap.limit, INT64_MAX if nbytes == 0 else min(nbytes, <uint64_t>INT64_MAX))
 
 
 cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil:
@@ -300,7 +351,7 @@ cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil:
 
     For a forked child, where another thread may have held any lock, and for the end of the process.
     """
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = heap_arenas(heap)
     store_int(&heap.closed, code if code != 0 else L0RT_CLOSED)
     spin_close(&heap.rest_lock)
     spin_close(&heap.gone_lock)

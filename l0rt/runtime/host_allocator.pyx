@@ -17,7 +17,7 @@ from l0rt.runtime.current cimport current_device
 from l0rt.runtime.device_allocator cimport raise_status
 from l0rt.runtime.device_memory cimport close_heap, forget_heap
 from l0rt.runtime.devices cimport device_at, device_record, device_total
-from l0rt.runtime.atomics cimport store
+from l0rt.runtime.atomics cimport load, store
 from l0rt.runtime.heap cimport arena_malloc, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
 from l0rt.runtime.host_memory cimport (
     durations_read,
@@ -50,10 +50,10 @@ cdef enum:
 
 cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
     cdef l0rt_arena* arena
-    if device.host_heap == NULL:
+    if load(&device.host_heap) == NULL:
         with gil:
             make_heap(device)
-    arena = heap_arena(<l0rt_heap*>device.host_heap, NULL, NULL)
+    arena = heap_arena(<l0rt_heap*>load(&device.host_heap), NULL, NULL)
     if arena == NULL:
         with gil:
             raise MemoryError()
@@ -113,9 +113,10 @@ cdef int tune(l0rt_heap* heap) except -1:
     if together is None:
         together = total_ram() // (8 if os.path.exists("/dev/dxg") else 4) >> 20    # WSL pins less than there is
     tuning.cached_most = max(<uint64_t>1, <uint64_t>min(together, 1 << 40) << 20)
+    cdef int status
     with nogil:
-        heap_tune(heap, &tuning)
-    return 0
+        status = heap_tune(heap, &tuning)
+    return 0 if status == L0RT_OK else raise_status(status, NULL)
 
 
 def total_ram():

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from l0rt.runtime.atomics cimport load
 from l0rt.runtime.structs cimport l0rt_block, l0rt_heap, l0rt_ticket
 
 # The stream uses the block, from now until it is freed; or it has used it, until now; or from its free on the block is
@@ -23,4 +24,5 @@ cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil
 
 cdef inline void* block_order(l0rt_block* block) noexcept nogil:
     """The stream in whose order the block was allocated."""
-    return block.order if block.order != NULL else block.arena.stream
+    cdef void* order = load(&block.order)
+    return order if order != NULL else block.arena.stream

@@ -15,9 +15,12 @@ from l0rt.runtime.atomics cimport (
     load_i64,
     mutex_lock,
     mutex_unlock,
+    sem_t,
     spin_lock,
     spin_unlock,
+    store,
     store_i64,
+    store_int,
 )
 from l0rt.runtime.blocks cimport block_is_allocated, block_kind, uses_drop
 from l0rt.runtime.census cimport census_lock, census_take, census_unlock
@@ -73,7 +76,7 @@ cdef l0rt_use* use_of(l0rt_block* block, void* stream) noexcept nogil:
     use.ticket = NULL
     use.is_marked = False
     uses.count += 1
-    block.state = USED | (block.state & RAW)
+    store_int(<int*>&block.state, USED | (block.state & RAW))
     return use
 
 
@@ -154,7 +157,7 @@ cdef int block_move(l0rt_block* block, void* stream) noexcept nogil:
             use.ticket = NULL
             use.is_marked = False
             if arena.stream != NULL:        # else there is no order to come home to
-                block.order = NULL if stream == arena.stream else stream
+                store(&block.order, NULL if stream == arena.stream else stream)
     spin_unlock(&arena.lock)
     if old != NULL:
         heap.ops.drop(heap.self, old)
@@ -275,6 +278,7 @@ cdef l0rt_queue* queue_of(l0rt_heap* heap, void* stream) noexcept nogil:
 cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) noexcept nogil:
     cdef l0rt_ticket* ticket = tickets
     cdef l0rt_queue* queue
+    cdef sem_t* bell
     cdef int status = L0RT_OK
     mutex_lock(&heap.waiting)
     while ticket != NULL:
@@ -294,8 +298,9 @@ cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) no
         block.waits += 1
     if status == L0RT_OK:
         store_i64(&heap.pending, heap.pending + 1)
-        if heap.pending == 1 and load(<void**>&heap.bell) != NULL:
-            bell_ring(heap.bell)
+        bell = <sem_t*>load(<void**>&heap.bell)
+        if heap.pending == 1 and bell != NULL:
+            bell_ring(bell)
     mutex_unlock(&heap.waiting)
     return status
 
@@ -324,7 +329,7 @@ cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     uses_drop(block)
     if not spin_lock(&arena.lock):
         return
-    block.order = NULL
+    store(&block.order, NULL)
     done = arena_give(block, False)
     if done:
         share_tell(arena)

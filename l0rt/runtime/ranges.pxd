@@ -2,16 +2,18 @@
 
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_segment
+from l0rt.runtime.atomics cimport load_int
+from l0rt.runtime.shares cimport owner_of
+from l0rt.runtime.structs cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_owner, l0rt_segment
 
 
 cdef inline bint may_release(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """May cached memory of this arena be given back for whoever asks?"""
+    cdef l0rt_owner* owner = owner_of(arena)
     if heap.confined:
-        return arena.owner == heap.asker.owner
-    return (arena.owner == NULL or not arena.owner.is_private or heap.asker == NULL
-            or heap.asker.owner == arena.owner
-            or (heap.takes_all and arena.owner.serves and arena.owner.source == NULL))
+        return owner == heap.asker.owner
+    return (owner == NULL or load_int(&owner.is_private) == 0 or heap.asker == NULL or heap.asker.owner == owner
+            or (heap.takes_all and owner.serves and owner.source == NULL))
 
 
 # The growth mutex is held throughout.

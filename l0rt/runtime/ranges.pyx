@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free
 
 from l0rt.runtime.accounts cimport account_quiet
 from l0rt.runtime.arena cimport arena_gain, arena_resize, arena_take
-from l0rt.runtime.atomics cimport spin_lock, spin_unlock
+from l0rt.runtime.atomics cimport load_int, spin_lock, spin_unlock
 from l0rt.runtime.bins cimport bin_of
 from l0rt.runtime.blockmap cimport map_forget, map_set
 from l0rt.runtime.blocks cimport (
@@ -26,10 +26,10 @@ from l0rt.runtime.blocks cimport (
     segment_list,
     segment_unlist,
 )
-from l0rt.runtime.census cimport census_lock, census_memory, census_take, census_unlock
+from l0rt.runtime.census cimport census_lock, census_memory, census_take, census_unlock, heap_arenas
 from l0rt.runtime.holes cimport hole_join, hole_list, place_extend, place_hold, place_move_end
 from l0rt.runtime.pieces cimport l0rt_spare, piece_back, pieces_map, pieces_unmap, spares_destroy
-from l0rt.runtime.shares cimport is_gone
+from l0rt.runtime.shares cimport is_asleep, owner_of
 from l0rt.runtime.structs cimport (
     COLUMNS,
     HELD,
@@ -43,6 +43,7 @@ from l0rt.runtime.structs cimport (
     ROWS,
     SMALL,
     l0rt_granule,
+    l0rt_owner,
 )
 
 cdef enum:
@@ -123,10 +124,11 @@ cdef uint64_t cut_bin(l0rt_heap* heap, l0rt_arena* arena, l0rt_block* block, uin
 cdef uint64_t collect(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, l0rt_spare** spares) noexcept nogil:
     """Take memory out of an arena where whole pieces are free and no work uses them; how many bytes it was."""
     cdef l0rt_block* parts = NULL
+    cdef l0rt_owner* owner = owner_of(arena)
     cdef uint64_t found = 0, unmapped = 0
     cdef int pool, row, bin
     # what sleeps may wake, unless its pool is gone
-    if (arena.owner != NULL and arena.owner.is_asleep and not is_gone(arena)) or not spin_lock(&arena.lock):
+    if (is_asleep(owner) and not load_int(&owner.is_gone)) or not spin_lock(&arena.lock):
         return 0
     for pool in range(POOLS - 1, -1, -1):
         for row in range(ROWS - 1, <int>bin_of(heap.granule) // COLUMNS - 1, -1):
@@ -167,7 +169,7 @@ cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spare
 
 cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil:
     """Give back memory where whole pieces are free and no work uses them: of one arena, or with NULL of any."""
-    cdef l0rt_arena* arena = heap.arenas if only == NULL else only
+    cdef l0rt_arena* arena = heap_arenas(heap) if only == NULL else only
     cdef l0rt_spare* spares = NULL
     cdef uint64_t released = 0
     while arena != NULL and heap.granule != 0 and released < wanted:
@@ -278,7 +280,11 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
 cdef inline bint may_move(l0rt_arena* arena) noexcept nogil:
     """Moving memory pays where it keeps a peak low. Work whose sizes never repeat would move it for ever: that costs
     calls, and is worth some of them at first and few in the long run."""
-    cdef int64_t frees = arena.accounts[SMALL].freed.count + arena.accounts[LARGE].freed.count
+    cdef int64_t frees
+    if not spin_lock(&arena.lock):
+        return False
+    frees = arena.accounts[SMALL].freed.count + arena.accounts[LARGE].freed.count
+    spin_unlock(&arena.lock)
     if arena.reserved == 0:
         arena.moves = frees >> MOVES_SHIFT
     return arena.moves < MOVES_AT_FIRST + (frees >> MOVES_SHIFT)
@@ -289,7 +295,7 @@ cdef inline bint may_move(l0rt_arena* arena) noexcept nogil:
 
 cdef void ranges_trim(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
     """Give up the addresses of ranges without memory: of one arena, or with NULL of all."""
-    cdef l0rt_arena* arena = heap.arenas if only == NULL else only
+    cdef l0rt_arena* arena = heap_arenas(heap) if only == NULL else only
     cdef l0rt_segment* segment
     cdef l0rt_segment* next
     while arena != NULL:

@@ -4,9 +4,10 @@ from libc.stdint cimport uint32_t, uintptr_t
 
 from l0rt.runtime.atomics cimport load, load_int, unlikely
 from l0rt.runtime.records cimport l0rt_stream, l0rt_thread
+from l0rt.runtime.shares cimport is_asleep
 from l0rt.runtime.structs cimport ROUTE_ENTRIES, l0rt_arena, l0rt_block, l0rt_owner, l0rt_route, l0rt_route_entry
 
-# The byte that device memory is filled with; negative: none.
+# The byte that device memory is filled with; negative: none. Atomic.
 cdef int filling
 # Some thread is in a pool, and memory is not filled: a thread may use what it found before.
 cdef int asking
@@ -18,7 +19,7 @@ cdef l0rt_route* routes_pop(l0rt_thread* thread) noexcept nogil
 cdef l0rt_route* routes_left() noexcept nogil
 cdef int set_filling(byte) except -1
 cdef int fill_host(void* pointer, size_t nbytes) except -1
-cdef int fill_block(l0rt_stream* stream, l0rt_block* block) except -1 nogil
+cdef int fill_block(l0rt_stream* stream, l0rt_block* block, unsigned char byte) except -1 nogil
 
 
 cdef inline l0rt_route_entry* entry_of(l0rt_route* route, l0rt_stream* stream) noexcept nogil:
@@ -36,6 +37,6 @@ cdef inline l0rt_arena* arena_asked(l0rt_thread* thread, l0rt_stream* stream) no
     if route == NULL:
         return <l0rt_arena*>load(&stream.default_arena)
     entry = entry_of(route, stream)
-    if unlikely(entry.stream != stream or (entry.arena.owner != NULL and entry.arena.owner.is_asleep)):
+    if unlikely(entry.stream != stream or is_asleep(entry.arena.owner)):
         return NULL
     return entry.arena

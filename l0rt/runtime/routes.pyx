@@ -8,7 +8,7 @@ is the innermost one, and holds its pool, so that what it remembers stays right.
 
 from libc.string cimport memset
 
-from l0rt.runtime.atomics cimport load_int, mutex_lock, mutex_unlock, pthread_mutex_t, store, store_int
+from l0rt.runtime.atomics cimport load, load_int, mutex_lock, mutex_unlock, pthread_mutex_t, store, store_int
 from l0rt.runtime.current cimport on_thread_end
 from l0rt.runtime.heap cimport block_free
 from l0rt.runtime.lane cimport lane_fill
@@ -99,7 +99,7 @@ cdef void leave_behind(l0rt_thread* thread) noexcept nogil:
         route = <l0rt_route*>thread.routes
         thread.routes = route.outer
         route.outer = left_behind
-        left_behind = route
+        store(<void**>&left_behind, route)
         routes_change(-1)
     mutex_unlock(&routes_lock)
 
@@ -108,10 +108,10 @@ cdef l0rt_route* routes_left() noexcept nogil:
     """The routes of threads that ended inside of a pool: the caller's from now on."""
     global left_behind
     cdef l0rt_route* routes = NULL
-    if left_behind != NULL:
+    if load(<void**>&left_behind) != NULL:
         mutex_lock(&routes_lock)
         routes = left_behind
-        left_behind = NULL
+        store(<void**>&left_behind, NULL)
         mutex_unlock(&routes_lock)
     return routes
 
@@ -132,17 +132,18 @@ cdef int set_filling(byte) except -1:
 
 cdef int fill_host(void* pointer, size_t nbytes) except -1:
     """Fill memory that the host writes to and no device uses, if the configuration says so."""
-    if filling == UNKNOWN:
+    cdef int byte
+    if load_int(&filling) == UNKNOWN:
         set_filling(config.alloc_conf().fill_uninitialized)
-    if filling >= 0:
+    byte = load_int(&filling)
+    if byte >= 0:
         with nogil:
-            memset(pointer, filling, nbytes)
+            memset(pointer, byte, nbytes)
     return 0
 
 
-cdef int fill_block(l0rt_stream* stream, l0rt_block* block) except -1 nogil:
+cdef int fill_block(l0rt_stream* stream, l0rt_block* block, unsigned char byte) except -1 nogil:
     """Fill all of a block that nobody has yet, in the order of the stream that it is for."""
-    cdef unsigned char byte = filling
     if (<int (*)(l0rt_stream*, void*, const void*, size_t, size_t) noexcept nogil>lane_fill)(
             stream, block.ptr, &byte, 1, block.size) < 0:
         block_free(block)

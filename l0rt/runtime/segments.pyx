@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.runtime.arena cimport arena_resize, oversize_bump
-from l0rt.runtime.atomics cimport mutex_lock, mutex_unlock, spin_lock, spin_unlock
+from l0rt.runtime.atomics cimport load, mutex_lock, mutex_unlock, spin_lock, spin_unlock
 from l0rt.runtime.blockmap cimport map_forget, map_memory
 from l0rt.runtime.blocks cimport (
     block_bin,
@@ -18,8 +18,9 @@ from l0rt.runtime.blocks cimport (
     segment_attach,
     segment_detach,
 )
-from l0rt.runtime.census cimport census_memory, heap_room
+from l0rt.runtime.census cimport census_memory, heap_arenas, heap_room
 from l0rt.runtime.ranges cimport may_release, range_destroy
+from l0rt.runtime.shares cimport owner_hold, owner_release
 from l0rt.runtime.structs cimport (
     L0RT_CLOSED,
     L0RT_INTERRUPTED,
@@ -29,6 +30,7 @@ from l0rt.runtime.structs cimport (
     PAGE,
     l0rt_arena,
     l0rt_heap,
+    l0rt_owner,
     l0rt_segment,
 )
 
@@ -83,7 +85,7 @@ cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept
 
 cdef void back(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """A segment that is in no list. A refusal changes nothing for us: its address is no longer ours, and the backend
-    knows why."""
+    knows why. The segment's pool is held."""
     cdef l0rt_source* source = segment.source
     cdef l0rt_arena* asker = heap.asker
     cdef bint confined = heap.confined, takes_all = heap.takes_all
@@ -139,8 +141,13 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
 
 
 cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    cdef l0rt_owner* owner = segment.arena.owner
+    if owner != NULL:               # the pool may go while its source is called, but neither the source nor its share
+        owner_hold(owner)
     back(heap, segment)
     census_memory(heap, segment, -<int64_t>segment.raw_size, -1, 1)
+    if owner != NULL:
+        owner_release(owner)
     if segment.is_oversize:
         oversize_bump(heap, &heap.stats.oversize_segments, False)
     free(segment)
@@ -175,7 +182,7 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
     cdef bint found
     while released < wanted:
         best = NULL
-        arena = heap.arenas if only == NULL else only
+        arena = heap_arenas(heap) if only == NULL else only
         while arena != NULL:
             if (only != NULL or may_release(heap, arena)) and spin_lock(&arena.lock):
                 best = fittest(arena, best, wanted - released, by_age)
@@ -214,7 +221,7 @@ cdef bint is_unsettled(l0rt_arena* arena) noexcept nogil:
 cdef void settle(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     cdef bint unsettled
     cdef uint64_t epoch
-    if arena.stream == NULL:        # is_settled says so: a word kept here would outlive the stream in a recycled arena
+    if load(&arena.stream) == NULL:     # is_settled says so: a word kept here would outlive it in a recycled arena
         return
     while True:
         if not spin_lock(&arena.lock):
@@ -236,12 +243,14 @@ cdef void settle(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
                 return
             heap.ops.drop(heap.self, arena.ticket)
         arena.ticket = NULL
-        arena.settled = arena.ticket_epoch
+        if spin_lock(&arena.lock):
+            arena.settled = arena.ticket_epoch
+            spin_unlock(&arena.lock)
 
 
 cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
     """Find out which idle segments no work uses any more, without waiting: of one arena, or with NULL of all."""
-    cdef l0rt_arena* arena = heap.arenas if only == NULL else only
+    cdef l0rt_arena* arena = heap_arenas(heap) if only == NULL else only
     while arena != NULL:
         settle(heap, arena)
         arena = arena.next if only == NULL else NULL
@@ -253,10 +262,11 @@ cdef int arena_wait(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     cdef void* ticket
     cdef uint64_t epoch = 0, now = 0
     cdef int status = L0RT_OK
-    while status == L0RT_OK and arena.stream != NULL and (now == 0 or epoch < now):
+    while status == L0RT_OK and load(&arena.stream) != NULL and (now == 0 or epoch < now):
         mutex_lock(&heap.growth)
-        if now == 0:
+        if now == 0 and spin_lock(&arena.lock):
             now = arena.epoch
+            spin_unlock(&arena.lock)
         settle(heap, arena)
         ticket = arena.ticket
         epoch = arena.ticket_epoch
@@ -265,10 +275,9 @@ cdef int arena_wait(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
         if ticket == NULL:
             break
         status = heap.ops.wait(heap.self, ticket)
-        if status == L0RT_OK:
-            mutex_lock(&heap.growth)
+        if status == L0RT_OK and spin_lock(&arena.lock):
             arena.settled = max(arena.settled, epoch)
-            mutex_unlock(&heap.growth)
+            spin_unlock(&arena.lock)
         heap.ops.drop(heap.self, ticket)
     return status
 
@@ -276,7 +285,7 @@ cdef int arena_wait(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
 cdef int segments_wait(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
     """Wait until no work uses what is idle by now. No lock is held. L0RT_INTERRUPTED, or L0RT_OK whatever else failed:
     what is not known to be over is not given back."""
-    cdef l0rt_arena* arena = heap.arenas if only == NULL else only
+    cdef l0rt_arena* arena = heap_arenas(heap) if only == NULL else only
     while arena != NULL:
         if arena_wait(heap, arena) == L0RT_INTERRUPTED:
             return L0RT_INTERRUPTED

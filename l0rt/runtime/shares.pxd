@@ -5,7 +5,7 @@ The census mutex is held for all that does not say otherwise.
 
 from libc.stdint cimport int64_t
 
-from l0rt.runtime.atomics cimport load_int
+from l0rt.runtime.atomics cimport load, load_int
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_owner, l0rt_share, l0rt_stat
 
 cdef l0rt_share* share_find(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
@@ -20,12 +20,22 @@ cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcep
 # Without any lock.
 cdef void owner_hold(l0rt_owner* owner) noexcept nogil
 cdef bint owner_hold_alive(l0rt_owner* owner) noexcept nogil
-cdef void owner_release(l0rt_owner* owner) noexcept nogil
+cdef bint owner_release(l0rt_owner* owner) noexcept nogil
 cdef void owner_leave(l0rt_owner* owner) noexcept nogil
 cdef void owner_drop(l0rt_owner* owner) noexcept nogil
 cdef void share_gone(l0rt_share* share) noexcept nogil
 cdef l0rt_share* shares_gone(l0rt_heap* heap) noexcept nogil
 cdef void share_looked_at(l0rt_share* share, bint again) noexcept nogil
+
+
+cdef inline bint is_asleep(l0rt_owner* owner) noexcept nogil:
+    """Have the pool's ranges no memory just now? NULL is the default pool."""
+    return owner != NULL and load_int(&owner.is_asleep) != 0
+
+
+cdef inline l0rt_owner* owner_of(l0rt_arena* arena) noexcept nogil:
+    """For who walks over all arenas: one without memory may just be getting another pool."""
+    return <l0rt_owner*>load(<void**>&arena.owner)
 
 
 cdef inline bint is_gone(l0rt_arena* arena) noexcept nogil:

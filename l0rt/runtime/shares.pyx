@@ -20,7 +20,7 @@ cdef enum:
 cdef void owner_hold(l0rt_owner* owner) noexcept nogil:
     """An allocation from the pool is under way: its arenas stay. The caller knows that the pool is alive."""
     spin_lock(&owner.lock)
-    owner.users += 1
+    store_int(&owner.users, owner.users + 1)
     spin_unlock(&owner.lock)
 
 
@@ -29,23 +29,26 @@ cdef bint owner_hold_alive(l0rt_owner* owner) noexcept nogil:
     cdef bint alive
     spin_lock(&owner.lock)
     alive = not owner.is_gone
-    owner.users += alive
+    store_int(&owner.users, owner.users + alive)
     spin_unlock(&owner.lock)
     return alive
 
 
-cdef void owner_release(l0rt_owner* owner) noexcept nogil:
-    """The allocation is over."""
+cdef bint owner_release(l0rt_owner* owner) noexcept nogil:
+    """The allocation is over. True: the pool went meanwhile, and nothing may be left of it now."""
+    cdef bint went
     spin_lock(&owner.lock)
-    owner.users -= 1
+    went = owner.is_gone
+    store_int(&owner.users, owner.users - 1)
     spin_unlock(&owner.lock)
+    return went
 
 
 cdef void owner_leave(l0rt_owner* owner) noexcept nogil:
     """The pool is gone: nobody allocates from it any more, and what it has is to be given back. May be told again."""
     cdef l0rt_share* share
     spin_lock(&owner.lock)
-    owner.is_private = False
+    store_int(&owner.is_private, False)
     store_int(&owner.is_gone, True)
     share = owner.shares
     while share != NULL:
@@ -213,7 +216,7 @@ cdef int64_t shares_reserved(l0rt_heap* heap) noexcept nogil:
 
 
 cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcept nogil:
-    """Write at most ``room`` shares, counted since the last reset, and return how many there are."""
+    """Write ids and reserved bytes of at most ``room`` shares, counted since the last reset; how many there are."""
     cdef l0rt_share* share = heap.shares
     cdef l0rt_stat* stat
     cdef l0rt_stat* base
@@ -221,7 +224,8 @@ cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcep
     cdef int i
     while share != NULL:
         if count < room:
-            out[count] = share[0]
+            out[count].id = share.id
+            out[count].reserved = share.reserved
             stat = <l0rt_stat*>&out[count].reserved
             base = <l0rt_stat*>&share.base
             for i in range(STATS_OF_FAMILY):

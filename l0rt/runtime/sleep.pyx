@@ -2,10 +2,11 @@
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
-from l0rt.runtime.atomics cimport load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock
-from l0rt.runtime.census cimport census_memory
+from l0rt.runtime.atomics cimport load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock, store_int
+from l0rt.runtime.census cimport census_memory, heap_arenas, heap_room
 from l0rt.runtime.growth cimport give_back, heap_wait, unstack_all
 from l0rt.runtime.segments cimport segments_settle
+from l0rt.runtime.shares cimport is_asleep, owner_of
 from l0rt.runtime.structs cimport (
     L0RT_INVALID_POINTER,
     L0RT_OK,
@@ -45,7 +46,7 @@ cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
         if granule.count == 0 or granule.first != i or granule.piece != NULL:
             continue
         nbytes = granule.count * heap.granule
-        if heap.reserved + nbytes > heap.limit:
+        if <int64_t>nbytes > heap_room(heap, NULL):
             return L0RT_OUT_OF_MEMORY
         status = heap.ops.piece_create(heap.self, nbytes, &granule.piece)
         if status == L0RT_OK:
@@ -71,10 +72,10 @@ cdef bint heap_can_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
 
 
 cdef bint has_ranges_only(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = heap_arenas(heap)
     cdef l0rt_segment* segment
     while arena != NULL:
-        segment = arena.segments if arena.owner == owner else NULL
+        segment = arena.segments if owner_of(arena) == owner else NULL
         while segment != NULL:
             if segment.granules == NULL:
                 return False
@@ -92,7 +93,7 @@ cdef int heap_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
     mutex_lock(&heap.growth)
     if has_ranges_only(heap, owner):
         status = L0RT_OK
-        owner.is_asleep = True
+        store_int(&owner.is_asleep, True)
         pass_by(heap, owner)
         sleep_all(heap, owner)
     mutex_unlock(&heap.growth)
@@ -101,18 +102,18 @@ cdef int heap_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
 
 cdef void pass_by(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
     """Whoever has looked whether the pool sleeps, under an arena's lock, has got what it took."""
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = heap_arenas(heap)
     while arena != NULL:
-        if arena.owner == owner and spin_lock(&arena.lock):
+        if owner_of(arena) == owner and spin_lock(&arena.lock):
             spin_unlock(&arena.lock)
         arena = arena.next
 
 
 cdef void sleep_all(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = heap_arenas(heap)
     cdef l0rt_segment* segment
     while arena != NULL:
-        segment = arena.segments if arena.owner == owner else NULL
+        segment = arena.segments if owner_of(arena) == owner else NULL
         while segment != NULL:
             range_sleep(heap, segment)
             segment = segment.next
@@ -121,11 +122,11 @@ cdef void sleep_all(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
 
 cdef int wake_all(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
     """Memory for all ranges that have none yet; what others cache, and no work uses, goes back where it is needed."""
-    cdef l0rt_arena* arena = heap.arenas
+    cdef l0rt_arena* arena = heap_arenas(heap)
     cdef l0rt_segment* segment
     cdef int status = L0RT_OK
-    while arena != NULL and owner.is_asleep and status == L0RT_OK:
-        segment = arena.segments if arena.owner == owner else NULL
+    while arena != NULL and is_asleep(owner) and status == L0RT_OK:
+        segment = arena.segments if owner_of(arena) == owner else NULL
         while segment != NULL and status == L0RT_OK:
             status = range_wake(heap, segment)
             if status == L0RT_OUT_OF_MEMORY:
@@ -156,6 +157,6 @@ cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner, bint is_last) noexcept no
     if status != L0RT_OK:
         sleep_all(heap, owner)
     elif is_last:
-        owner.is_asleep = False
+        store_int(&owner.is_asleep, False)
     mutex_unlock(&heap.growth)
     return status

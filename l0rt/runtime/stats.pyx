@@ -39,15 +39,12 @@ cdef dict stats_of_heap(l0rt_heap* heap):
     cdef l0rt_stats stats
     cdef int64_t* values = <int64_t*>&stats
     cdef l0rt_share* shares = NULL
-    cdef int64_t room = 0, count
+    cdef int64_t room = SHARES_AT_FIRST, count
     cdef int i
     cdef dict flat = _blank.copy()
-    if heap.shares != NULL:
-        room = SHARES_AT_FIRST
     try:
         while True:
-            if room != 0:
-                shares = grown(shares, room)
+            shares = grown(shares, room)
             with nogil:
                 count = heap_stats_of_pools(heap, &stats, shares, room)
             if count <= room:

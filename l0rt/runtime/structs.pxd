@@ -162,7 +162,7 @@ cdef struct l0rt_tally:             # sums of one pool over arenas
     int64_t quieted
     int64_t quieted_bytes
 
-# How a heap behaves; may change at any time. All zero is the default.
+# How a heap behaves; never changes, for a heap that changes its ways takes another. All zero is the default.
 cdef struct l0rt_tuning:
     uint64_t max_split              # ordinary segments of this size or more are not split; 0: all are
     uint64_t max_non_split_rounding  # how much larger than the request such a segment may be; 0: 20 MiB
@@ -176,6 +176,10 @@ cdef struct l0rt_tuning:
     uint64_t cached_most            # free memory above this goes back, the longest free segments first; 0: no bound
     uint64_t sole_from              # from this size on nothing is cached: given back once it is free; 0: all is cached
 
+cdef struct l0rt_ways:              # that a heap has had: each different one once, for as long as there is the heap,
+    l0rt_tuning tuning              # because somebody may be reading it
+    l0rt_ways* older
+
 # Memory that is not the heap's own. Called without any lock, so it may allocate, from this heap too.
 cdef struct l0rt_source:
     # 0, L0RT_OUT_OF_MEMORY or L0RT_SOURCE_FAILED; `memory` is the heap's self
@@ -188,13 +192,13 @@ cdef struct l0rt_source:
 cdef struct l0rt_owner:             # of a private pool's arenas
     l0rt_spin lock                  # guards the first five
     int refs                        # its object, and its shares
-    int users                       # allocations that are under way: arenas stay meanwhile
+    int users                       # allocations that are under way: arenas stay meanwhile; read without the lock
     int is_gone                     # nobody allocates from it any more: what it has goes back once no work uses it
     l0rt_share* shares              # one for each heap where it has arenas
-    bint is_private                 # nobody else is given its cached memory, not even before memory is out
+    int is_private                  # nobody else is given its cached memory, not even before memory is out
     bint serves                     # what fails in the default pool is served from here
     bint no_split                   # a free block is handed out as it is
-    bint is_asleep                  # its ranges have no memory
+    int is_asleep                   # its ranges have no memory; atomic, for the pool may be in several heaps
     uint64_t limit                  # bytes that it may reserve of each heap; 0: as many as the heap
     l0rt_source* source             # where its segments come from; NULL: from the heap's own memory
     int64_t[2] id                   # by which the statistics name it
@@ -215,8 +219,9 @@ cdef struct l0rt_route:             # a thread allocates from a pool
 
 cdef struct l0rt_arena:
     l0rt_spin lock
+    int version                     # odd while accounts' limit and room move together: who looks has no lock
     int64_t stack_room              # bytes that the stacks may still take
-    const l0rt_tuning* tuning       # the heap's
+    const l0rt_tuning* tuning       # the heap's; changes under the growth mutex and this lock
     l0rt_account accounts[POOLS]
     l0rt_block* stacks[CLASSES]
     uint64_t filled[CLASSES >> 6]   # bit: this stack has a block, or had one
@@ -340,9 +345,11 @@ cdef struct l0rt_heap:
     l0rt_queue* queues
     int64_t pending                 # blocks in the queues
     int64_t reserved
-    uint64_t limit
-    l0rt_tuning tuning
-    int64_t growths
+    int64_t limit                   # atomic; INT64_MAX: none
+    const l0rt_tuning* tuning       # atomic; under the growth mutex it stays
+    l0rt_tuning default_tuning
+    l0rt_ways* ways                 # all others that it has had
+    int64_t growths                 # atomic: blocks that become free look
     l0rt_arena* asker               # for whom memory is being given back; NULL: for the device
     bint confined                   # and its pool's limit is why: nobody else's would help
     bint takes_all                  # and nothing else is left but what serves the default pool has cached

@@ -1,4 +1,5 @@
-"""Streams and events under the thread sanitizer: their C state is read and written in an order that the locks give."""
+"""Streams, events and memory under the thread sanitizer: their C state is read and written in an order that the locks
+give, or by atomics."""
 
 import os
 
@@ -9,7 +10,7 @@ from helpers import races
 WAYS = {
     "as it is": {},
     "counter-based": {"L0RT_EVENTS": "cb"},
-    "neither in order nor list_sync": {"L0RT_DISABLE": "inorder,list_sync"},
+    "without in-order lists and virtual memory": {"L0RT_DISABLE": "inorder,list_sync,vmm,free_ext"},
     "22.43": {"L0RT_CPU_PROFILE": "neo-22.43"},
     "chaos": {"L0RT_CPU_CHAOS": 3},
 }
@@ -23,6 +24,9 @@ def build(tmp_path_factory):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_thread_sanitizer_is_silent(build, way):
-    result = races.check(build, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, **WAYS[way]})
+@pytest.mark.parametrize("program", ["events", "allocators"])
+def test_the_thread_sanitizer_is_silent(build, program, way):
+    """Of memory there is little, so that limits are reached."""
+    env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_MEMORY": "256MiB", **WAYS[way]}
+    result = races.check(build, program, env)
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")

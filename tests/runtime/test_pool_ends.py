@@ -369,3 +369,32 @@ assert not host.live
 """
     done = run_python(script, env={"L0RT_DRIVER": "cpu", "L0RT_CPU_MEMORY": "512MiB", "L0RT_CPU_DEVICES": 1})
     assert done.returncode == 0, done
+
+
+def test_a_pool_may_go_inside_of_the_function_that_takes_its_memory_back():
+    """What is known of the functions is needed once more when they return: to let go of them."""
+    script = f"""
+import ctypes, gc, sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+import l0rt, l0rt.accelerator as acc
+from helpers.hostmemory import Host
+from l0rt import memory
+
+host, pools = Host(), []
+
+class Free:
+    def __call__(self, *args):
+        host.free(*args)
+        pools.clear()
+
+pools.append(memory.MemPool(memory.PluggableAllocator(host.alloc, Free())))
+with memory.use_mem_pool(pools[0]):
+    l0rt.empty(1 << 20).free()
+acc.empty_cache()
+assert not pools and not host.live
+gc.collect()
+print([thing for thing in gc.get_objects() if isinstance(thing, Free)])
+"""
+    overwritten = {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}  # what was freed
+    done = run_python(script, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, **overwritten})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
