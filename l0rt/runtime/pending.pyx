@@ -409,7 +409,7 @@ cdef int head_wait(l0rt_heap* heap, l0rt_queue* queue) noexcept nogil:
         ticket.waiters -= 1
     if ticket.block == NULL:        # another thread took it out
         ticket_end(heap, ticket)
-    elif status == L0RT_OK:         # what is in a queue stays in its order: it is the oldest still
+    elif status == L0RT_OK and queue.head == ticket:    # else another thread is just taking it out, or put it back
         block = complete(heap, pop(queue))
     if block != NULL:
         mutex_unlock(&heap.waiting)

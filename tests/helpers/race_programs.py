@@ -103,6 +103,14 @@ CONFIGURATIONS = (
 REFUSALS = ("out of memory", "asleep", "put to sleep", "was freed", "in use by")
 
 
+def unless_refused(work, *args):
+    try:
+        work(*args)
+    except Exception as told:
+        if not any(text in str(told) for text in REFUSALS):
+            raise
+
+
 class Sharing:
     """What the threads share: streams, pools, buffers that any of them may free, and addresses of no Buffer."""
 
@@ -125,11 +133,7 @@ class Sharing:
 
     def repeat(self, work, choice):
         for _ in range(self.rounds):
-            try:
-                work(choice)
-            except Exception as told:  # what others do just now
-                if not any(text in str(told) for text in REFUSALS):
-                    raise
+            unless_refused(work, choice)
 
     def take_any(self, choice):
         """A buffer of whichever thread, which is the caller's from now on."""
@@ -156,7 +160,7 @@ class Sharing:
             if stream.device_index == other.device_index or kind != "device":
                 choice.choice([buffer.record_stream, buffer.record_use, lambda on: None])(other)
             self.keep(buffer)
-        stream.add_callback(lambda: self.keep(l0rt.empty(3000, device=0)))
+        stream.add_callback(unless_refused, lambda: self.keep(l0rt.empty(3000, device=0)))
         event = l0rt.Event()
         event.record(stream)
         other.wait_event(event)
