@@ -1,6 +1,7 @@
 """The arenas of a heap: found by stream and pool, made, and recycled when their pool is gone."""
 
 from l0rt.runtime.atomics cimport load_int
+from l0rt.runtime.pending cimport pending_poll
 from l0rt.runtime.structs cimport l0rt_arena, l0rt_heap, l0rt_owner
 
 # Without a lock.
@@ -13,7 +14,8 @@ cdef void arenas_destroy(l0rt_heap* heap) noexcept nogil
 
 
 cdef inline void heap_poll(l0rt_heap* heap) noexcept:
-    """heap_reclaim for who holds the GIL, which the calls of a source need."""
+    """heap_reclaim for who asks for statistics and holds the GIL, which the calls of a source need."""
     if load_int(&heap.has_gone) != 0:
         with nogil:
+            pending_poll(heap)      # what other streams used may be in use no more
             heap_reclaim(heap)

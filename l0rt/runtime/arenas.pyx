@@ -179,9 +179,11 @@ cdef void arena_end(l0rt_heap* heap, l0rt_arena** link) noexcept nogil:
 
 cdef bint give_back(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """Give back what no work uses; True: there is more that only work uses. From now on nothing is cached here."""
+    cdef bint others_use = False
     if spin_lock(&arena.lock):
         arena_unstack(arena)
         arena_resize(arena, 0)
+        others_use = arena.accounts[SMALL].pending.count + arena.accounts[LARGE].pending.count != 0
         spin_unlock(&arena.lock)
     segments_settle(heap, arena)
     segments_release(heap, arena, UINT64_MAX, False)
@@ -190,7 +192,7 @@ cdef bint give_back(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     if arena.segments == NULL and arena.ticket != NULL:
         heap.ops.drop(heap.self, arena.ticket)
         arena.ticket = NULL
-    return arena.ticket != NULL
+    return others_use or arena.ticket != NULL
 
 
 cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:

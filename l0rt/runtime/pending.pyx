@@ -180,6 +180,7 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
         account_park(block.arena, block.segment.pool, block.size, 1)
         if block.is_oversize:
             oversize_count(block)
+        share_tell(block.arena)
     spin_unlock(&block.arena.lock)
     if status != L0RT_OK:
         return status

@@ -65,6 +65,15 @@ class Worker:
         self.results.free()
 
 
+def run_together(workers):
+    """Run every worker in a thread of its own."""
+    running = [threading.Thread(target=worker.run) for worker in workers]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+
 def wrong_steps(seed, threads=3, steps=150, limit=20 * MIB, careless=False):
     """Return how many copies have wrong bytes and how many requests were refused; the books are checked too."""
     acc.synchronize()
@@ -73,11 +82,7 @@ def wrong_steps(seed, threads=3, steps=150, limit=20 * MIB, careless=False):
     memory.set_memory_limit(acc.memory_reserved() + limit)
     streams = [acc.Stream() for _ in range(STREAMS)]
     workers = [Worker(Door(), streams, f"{seed} {i}", steps, careless) for i in range(threads)]
-    running = [threading.Thread(target=worker.run) for worker in workers]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
+    run_together(workers)
     acc.synchronize()
     for worker in workers:
         worker.check()

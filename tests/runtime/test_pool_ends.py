@@ -69,6 +69,20 @@ def test_work_in_flight_is_waited_for_by_nobody(make):
     assert allocator.reserved_bytes == 0
 
 
+def test_what_another_stream_used_goes_with_its_pool_once_that_is_done(make):
+    """Nobody allocates meanwhile: whoever asks for the statistics finds out."""
+    allocator, pool = make(), Pool()
+    allocator.memory.hold()
+    address = allocator.malloc(5 * MIB, 1, pool)
+    allocator.record_stream(address, 2)
+    allocator.free(address)
+    del pool
+    assert allocator.reserved_bytes >= 5 * MIB
+    allocator.memory.hold(False)
+    allocator.memory.finish()
+    assert allocator.reserved_bytes == allocator.memory.counters["used"] == 0
+
+
 def test_a_pool_that_goes_asleep_gives_its_addresses_back(make):
     if not make.has_ranges:
         return
