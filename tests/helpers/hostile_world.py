@@ -143,7 +143,7 @@ class World:
             return rng.choice(found)
         try:
             made = self.make(name)
-        except (RuntimeError, ValueError, IndexError, MemoryError, TypeError, OSError, AttributeError):
+        except (RuntimeError, ValueError, IndexError, MemoryError, TypeError, OSError, AttributeError, Injected):
             made = rng.choice(found) if found else None
         if made is not None:
             self.keep(made)
