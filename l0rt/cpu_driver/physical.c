@@ -14,10 +14,10 @@ enum { AHEAD = 1 << 30 };
 int cpu_physical_file = -1;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t end_of_file; /* only grows: freed pieces become holes, which cost nothing */
+static int64_t end_of_file; /* only grows: what is free is a hole, which costs nothing */
 static int64_t file_size;   /* as holes cost nothing, ahead of the end: growing takes as long as half a mapping */
 
-static bool take_offset(size_t size, int64_t *offset) {
+bool cpu_physical_take(size_t size, int64_t *offset) {
   pthread_mutex_lock(&lock);
   if (cpu_physical_file < 0) cpu_physical_file = memfd_create("l0rt-physical-memory", MFD_CLOEXEC);
   if (end_of_file + (int64_t)size > file_size) {
@@ -44,8 +44,7 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   bool on_host = (desc->flags & ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST) != 0;
   if (!on_host && !cpu_usm_charge(device, desc->size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
-  int64_t offset;
-  cpu_physical *physical = take_offset(desc->size, &offset) ? cpu_new(CPU_PHYSICAL) : NULL;
+  cpu_physical *physical = cpu_new(CPU_PHYSICAL);
   if (physical == NULL) {
     if (!on_host) cpu_usm_refund(device, desc->size);
     return on_host ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
@@ -54,7 +53,7 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   physical->device = device;
   physical->on_host = on_host;
   physical->size = desc->size;
-  physical->offset = offset;
+  physical->offset = -1;
   physical->id = ((uint64_t)1 << 63) + atomic_fetch_add(&last_id, 1);
   atomic_fetch_add(&context->children, 1);
   *out = (ze_physical_mem_handle_t)physical;
@@ -68,7 +67,10 @@ CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, 
   if (context == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (physical->context != context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (atomic_load(&physical->mapped) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
+  if (physical->offset >= 0) {
+    fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
+    cpu_reservation_vacate(physical);
+  }
   if (!physical->on_host) cpu_usm_refund(physical->device, physical->size);
   atomic_fetch_sub(&context->children, 1);
   cpu_delete(physical);

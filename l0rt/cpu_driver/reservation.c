@@ -15,11 +15,13 @@ typedef struct {
   uintptr_t base;
   size_t size;
   cpu_physical *physical;
+  int64_t offset; /* in the file */
 } piece; /* what one call has mapped */
 
 typedef struct {
   piece *piece;
   uint32_t access;
+  bool taken; /* some physical memory has this page's part of the file, wherever it is mapped */
 } page;
 
 typedef struct reservation {
@@ -29,6 +31,7 @@ typedef struct reservation {
   void *range; /* as mapped: with room to align, and twice as long when a view of its own is needed */
   size_t range_size;
   size_t view; /* the distance to what engines see: 0 if the host sees the same */
+  int64_t offset; /* its own part of the file, as long as it is: mapped, but closed, where nothing else is */
   cpu_context *context;
   page *pages;
   size_t pieces; /* mapped, spares freeing the look at every page */
@@ -47,6 +50,14 @@ static reservation *find(uintptr_t address) {
 
 static page *page_at(const reservation *r, uintptr_t address) {
   return &r->pages[(address - r->base) / CPU_VIRTUAL_SMALL];
+}
+
+static int64_t own_offset(const reservation *r, uintptr_t address) { return r->offset + (int64_t)(address - r->base); }
+
+/* Show a part of the file to engines, or to nobody. */
+static bool show(const reservation *r, uintptr_t at, size_t size, int64_t offset, int protection) {
+  return mmap((void *)(at + r->view), size, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
+              offset) != MAP_FAILED;
 }
 
 bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping) {
@@ -100,6 +111,10 @@ static void *reserve(size_t size, int protection) {
   return range == MAP_FAILED ? NULL : range;
 }
 
+static bool show_nothing(reservation *r) {
+  return cpu_physical_take(r->size, &r->offset) && show(r, r->base, r->size, r->offset, PROT_NONE);
+}
+
 static size_t table_size(const reservation *r) { return r->size / CPU_VIRTUAL_SMALL * sizeof(page); }
 
 static void release(reservation *r) {
@@ -125,11 +140,11 @@ CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, c
   r->range_size = size + r->view + CPU_VIRTUAL_LARGE;
   r->pages = reserve(table_size(r), PROT_READ | PROT_WRITE);
   r->range = reserve(r->range_size, PROT_NONE);
-  if (r->pages == NULL || r->range == NULL) {
+  r->base = ((uintptr_t)r->range + CPU_VIRTUAL_LARGE - 1) & ~(uintptr_t)(CPU_VIRTUAL_LARGE - 1);
+  if (r->pages == NULL || r->range == NULL || !show_nothing(r)) {
     release(r);
     return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   }
-  r->base = ((uintptr_t)r->range + CPU_VIRTUAL_LARGE - 1) & ~(uintptr_t)(CPU_VIRTUAL_LARGE - 1);
   pthread_rwlock_wrlock(&lock);
   r->next = first;
   first = r;
@@ -176,6 +191,26 @@ static reservation *find_range(const cpu_context *context, const void *pointer, 
   return r == NULL || r->context != context || size > r->size - ((uintptr_t)pointer - r->base) ? NULL : r;
 }
 
+/* Physical memory that has no part of the file yet gets the one of these addresses, or another if that is taken. */
+static bool place(reservation *r, uintptr_t at, size_t size, cpu_physical *physical) {
+  if (physical->offset >= 0) return true;
+  bool is_free = size == physical->size;
+  for (uintptr_t p = at; is_free && p < at + size; p += CPU_VIRTUAL_SMALL) is_free = !page_at(r, p)->taken;
+  if (!is_free) return cpu_physical_take(physical->size, &physical->offset);
+  physical->offset = own_offset(r, at);
+  for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL) page_at(r, p)->taken = true;
+  return true;
+}
+
+void cpu_reservation_vacate(const cpu_physical *physical) {
+  pthread_rwlock_wrlock(&lock);
+  reservation *r = first;
+  while (r != NULL && (uint64_t)(physical->offset - r->offset) >= r->size) r = r->next;
+  for (size_t i = 0; r != NULL && i < physical->size; i += CPU_VIRTUAL_SMALL)
+    page_at(r, r->base + (size_t)(physical->offset - r->offset) + i)->taken = false;
+  pthread_rwlock_unlock(&lock);
+}
+
 static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_physical *physical, size_t offset,
                        ze_memory_access_attribute_t access) {
   reservation *r = find_range(context, (void *)at, size);
@@ -184,17 +219,25 @@ static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_phys
     if (page_at(r, p)->piece != NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   piece *new_piece = malloc(sizeof(*new_piece));
   if (new_piece == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-  *new_piece = (piece){at, size, physical};
-  if (mmap((void *)(at + r->view), size, protection(access), MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
-           physical->offset + (int64_t)offset) == MAP_FAILED) {
+  if (!place(r, at, size, physical)) {
+    free(new_piece);
+    return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  *new_piece = (piece){at, size, physical, physical->offset + (int64_t)offset};
+  bool own = new_piece->offset == own_offset(r, at);
+  if (own ? mprotect((void *)(at + r->view), size, protection(access)) != 0
+          : !show(r, at, size, new_piece->offset, protection(access))) {
     free(new_piece);
     return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   }
   /* Where the host does not see the device's memory, it sees its own all the same. */
   if (r->view != 0 && physical->on_host)
     mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
-         physical->offset + (int64_t)offset);
-  for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL) *page_at(r, p) = (page){new_piece, access};
+         new_piece->offset);
+  for (uintptr_t p = at; p < at + size; p += CPU_VIRTUAL_SMALL) {
+    page_at(r, p)->piece = new_piece;
+    page_at(r, p)->access = access;
+  }
   r->pieces++;
   atomic_fetch_add(&physical->mapped, 1);
   return ZE_RESULT_SUCCESS;
@@ -220,8 +263,14 @@ CPU_EXPORT ze_result_t zeVirtualMemMap(ze_context_handle_t context_handle, const
   return result;
 }
 
-static bool hide(uintptr_t at, size_t size) {
-  return mmap((void *)at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+static bool hide(const reservation *r, const piece *p) {
+  bool own = p->offset == own_offset(r, p->base);
+  if (own ? mprotect((void *)(p->base + r->view), p->size, PROT_NONE) != 0
+          : !show(r, p->base, p->size, own_offset(r, p->base), PROT_NONE))
+    return false;
+  return r->view == 0 || !p->physical->on_host ||
+         mmap((void *)p->base, p->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) !=
+             MAP_FAILED;
 }
 
 static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
@@ -232,10 +281,13 @@ static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
     if (mapped == NULL || mapped->base != p || mapped->size > at + size - p) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     p += mapped->size;
   }
-  if (!hide(at + r->view, size) || (r->view != 0 && !hide(at, size))) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   for (uintptr_t p = at; p < at + size;) {
     piece *mapped = page_at(r, p)->piece;
-    for (uintptr_t end = p + mapped->size; p < end; p += CPU_VIRTUAL_SMALL) *page_at(r, p) = (page){NULL, 0};
+    if (!hide(r, mapped)) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    for (uintptr_t end = p + mapped->size; p < end; p += CPU_VIRTUAL_SMALL) {
+      page_at(r, p)->piece = NULL;
+      page_at(r, p)->access = 0;
+    }
     r->pieces--;
     atomic_fetch_sub(&mapped->physical->mapped, 1);
     free(mapped);

@@ -11,19 +11,24 @@ static inline size_t cpu_virtual_page(size_t size) {
   return size < CPU_VIRTUAL_LARGE ? CPU_VIRTUAL_SMALL : CPU_VIRTUAL_LARGE;
 }
 
-/* Physical memory: a piece of one sparse file of the process, so that it costs no file descriptor. */
+/* Physical memory: a piece of one sparse file of the process, so that it costs no file descriptor. Where it is first
+ * mapped decides which piece: every reservation has a part of the file of its own, so that mapping takes no more than
+ * a change of protection. */
 typedef struct {
   cpu_object base;
   cpu_context *context;
   cpu_device *device;
   bool on_host; /* it counts against no device */
   size_t size;
-  int64_t offset;          /* in the file */
+  int64_t offset;          /* in the file; negative before it is mapped for the first time */
   _Atomic uint32_t mapped; /* mappings of it: they must go first */
   uint64_t id;
 } cpu_physical;
 
-extern int cpu_physical_file; /* -1 before the first piece */
+extern int cpu_physical_file; /* -1 before the first reservation */
+
+/* A part of the file that nobody else has or had; false if there is none. */
+bool cpu_physical_take(size_t size, int64_t *offset);
 
 static inline cpu_physical *cpu_physical_cast(ze_physical_mem_handle_t handle) {
   return cpu_cast(handle, CPU_PHYSICAL);
@@ -42,6 +47,9 @@ bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_m
 
 /* May a command use these bytes? Of reserved addresses every byte must be mapped; others are none of ours. */
 ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written);
+
+/* This part of the file is zero again, and free for what is mapped there next. */
+void cpu_reservation_vacate(const cpu_physical *physical);
 
 /* Where an engine finds what a pointer points to, when device memory is hidden from the host. */
 char *cpu_reservation_view(const void *pointer);

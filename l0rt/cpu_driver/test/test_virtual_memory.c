@@ -163,6 +163,32 @@ static void physical_memory_may_be_the_hosts(void) {
   OK(zePhysicalMemDestroy(context, memory));
 }
 
+/* What moves takes its content along, and what is made next where it was is zero. */
+static void places_are_used_again(void) {
+  char *base;
+  OK(zeVirtualMemReserve(context, NULL, 4 * LARGE, (void **)&base));
+  ze_physical_mem_handle_t first = physical(SMALL), second = physical(2 * SMALL), third = physical(SMALL);
+  OK(zeVirtualMemMap(context, base, SMALL, first, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  base[0] = 1;
+  OK(zeVirtualMemUnmap(context, base, SMALL));
+  OK(zeVirtualMemMap(context, base + LARGE, SMALL, first, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeVirtualMemMap(context, base, 2 * SMALL, second, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  CHECK(base[0] == 0 && base[LARGE] == 1);
+  base[0] = base[SMALL] = 2;
+  CHECK(base[LARGE] == 1);
+  OK(zeVirtualMemUnmap(context, base, 2 * SMALL));
+  OK(zeVirtualMemUnmap(context, base + LARGE, SMALL));
+  OK(zePhysicalMemDestroy(context, first));
+  OK(zeVirtualMemMap(context, base, SMALL, third, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeVirtualMemMap(context, base + LARGE, 2 * SMALL, second, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  CHECK(base[0] == 0 && base[LARGE] == 2 && base[LARGE + SMALL] == 2);
+  OK(zeVirtualMemUnmap(context, base, SMALL));
+  OK(zeVirtualMemUnmap(context, base + LARGE, 2 * SMALL));
+  OK(zeVirtualMemFree(context, base, 4 * LARGE));
+  OK(zePhysicalMemDestroy(context, second));
+  OK(zePhysicalMemDestroy(context, third));
+}
+
 int main(void) {
   begin();
   physical_memory_may_be_the_hosts();
@@ -170,6 +196,7 @@ int main(void) {
   sizes_are_whole_pages();
   a_range_grows_piece_by_piece();
   what_is_in_use_stays_mapped();
+  places_are_used_again();
   finish("virtual_memory");
   return 0;
 }
