@@ -41,14 +41,15 @@ from l0rt.runtime.structs cimport (
     PAGE,
     POOLS,
     ROWS,
-    SMALL,
+    l0rt_account,
     l0rt_granule,
     l0rt_owner,
 )
 
 cdef enum:
     POOL_STEP = 6                   # a pool's first range is 1/64 of what the default pool's streams reserve
-    MOVES_AT_FIRST = 256            # pieces that may move while an arena gets its memory, and
+    MOVES_AT_FIRST = 256            # pieces that may move while an arena gets its memory,
+    WASTE_SHIFT = 3                 # as many again for each 1/8 of it that is free, and
     MOVES_SHIFT = 12                # then one for so many frees, as a power of two
 
 
@@ -277,17 +278,23 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     return status
 
 
-cdef inline bint may_move(l0rt_arena* arena) noexcept nogil:
+cdef bint may_move(l0rt_arena* arena) noexcept nogil:
     """Moving memory pays where it keeps a peak low. Work whose sizes never repeat would move it for ever: that costs
-    calls, and is worth some of them at first and few in the long run."""
-    cdef int64_t frees
+    calls, and is worth some of them at first, more where much lies idle, and few in the long run."""
+    cdef int64_t frees = 0, idle = arena.reserved
+    cdef l0rt_account* account
+    cdef int pool
     if not spin_lock(&arena.lock):
         return False
-    frees = arena.accounts[SMALL].freed.count + arena.accounts[LARGE].freed.count
+    for pool in range(POOLS):
+        account = &arena.accounts[pool]
+        frees += account.freed.count
+        idle -= account.limit.bytes - account.room.bytes
     spin_unlock(&arena.lock)
     if arena.reserved == 0:
         arena.moves = frees >> MOVES_SHIFT
-    return arena.moves < MOVES_AT_FIRST + (frees >> MOVES_SHIFT)
+        return True
+    return arena.moves < MOVES_AT_FIRST * (1 + (idle << WASTE_SHIFT) // arena.reserved) + (frees >> MOVES_SHIFT)
 
 
 # --- Ends.
