@@ -27,7 +27,8 @@ def run(args, env=None, cwd=None, timeout=60.0):
     in the repository's, the source tree would shadow the installed package. After ``timeout`` seconds the command
     and its children are killed.
     """
-    changed = {**os.environ, "PYTHONPATH": None, "PYTHONFAULTHANDLER": "1", **(env or {})}
+    forks = "ignore:This process (pid=:DeprecationWarning"  # since Python 3.12, of a fork beside threads
+    changed = {**os.environ, "PYTHONPATH": None, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": forks, **(env or {})}
     with tempfile.TemporaryDirectory(prefix="l0rt-") as empty:
         child = subprocess.Popen(
             [os.fspath(arg) for arg in args],
