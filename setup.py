@@ -16,18 +16,18 @@ from setuptools.command.editable_wheel import editable_wheel
 MODULES = """
 callers ze.table ze.status ze.caps
 core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw core.sysman
-runtime.blockmap runtime.accounts runtime.shares runtime.blocks runtime.census runtime.stats runtime.arena
- runtime.snapshot runtime.pending runtime.holes runtime.pieces runtime.ranges runtime.segments runtime.handover
- runtime.arenas runtime.bound runtime.growth runtime.sleep runtime.heap runtime.allocator
-runtime.plainmemory
-runtime.arguments runtime.interrupts runtime.views runtime.shared runtime.lazy runtime.watch runtime.devices
- runtime.interfaces runtime.waits runtime.naming
-runtime.eventcache runtime.lane runtime.idle runtime.streampool runtime.devicewait runtime.stuck runtime.leases
- runtime.waitmany
-runtime.current runtime.event runtime.device_memory runtime.routes
-runtime.plugged runtime.device_allocator runtime.pools runtime.host_memory runtime.reaper runtime.host_allocator
-runtime.staging runtime.pinned runtime.rawmemory runtime.stream runtime.guard runtime.facade runtime.generator
- runtime.guardtable runtime.cpuguard
+runtime.alloc.page_map runtime.alloc.headroom runtime.alloc.share runtime.alloc.block runtime.alloc.recount runtime.alloc.stats runtime.alloc.arena
+ runtime.alloc.snapshot runtime.alloc.deferred_free runtime.alloc.unmapped runtime.alloc.piece runtime.alloc.expandable_segment runtime.alloc.segment runtime.alloc.cross_stream
+ runtime.alloc.arena_index runtime.alloc.cache_limit runtime.alloc.reclaim runtime.alloc.sleep runtime.alloc.heap runtime.alloc.allocator
+runtime.alloc.plainmemory
+arguments interrupts views runtime.memory.shared runtime.lazy runtime.streams.hooks runtime.streams.devices
+ runtime.streams.registry runtime.streams.wait runtime.streams.naming
+runtime.streams.event_pool runtime.streams.queue runtime.streams.idle runtime.streams.stream_pool runtime.streams.device_wait runtime.current.report runtime.current.leases
+ runtime.current.wait_many
+runtime.current.thread runtime.current.event runtime.memory.operations runtime.memory.active_pool
+runtime.memory.pluggable runtime.memory.device runtime.memory.pools runtime.memory.host runtime.memory.background runtime.memory.pinned
+runtime.memory.staging runtime.memory.registration runtime.memory.address runtime.current.stream runtime.current.guard accelerator._api runtime.current.generator
+ runtime.current.guard_table runtime.current.cpu_guard
 buffer otherbuffer capi
 cli.reference cli.loops
 """.split()

@@ -15,10 +15,10 @@ __version__ = "0.1.0"
 _HOME = {
     "Buffer": "l0rt.buffer",
     "empty": "l0rt.otherbuffer",
-    "Event": "l0rt.runtime.event",
-    "Generator": "l0rt.runtime.generator",
-    "Stream": "l0rt.runtime.stream",
-    "device": "l0rt.runtime.naming",
+    "Event": "l0rt.runtime.current.event",
+    "Generator": "l0rt.runtime.current.generator",
+    "Stream": "l0rt.runtime.current.stream",
+    "device": "l0rt.runtime.streams.naming",
     "L0Error": "l0rt.errors",
     "OutOfMemoryError": "l0rt.errors",
     "DeviceLostError": "l0rt.errors",
@@ -101,7 +101,7 @@ if not _is_built(os.path.dirname(os.path.abspath(__file__))):
     _become_the_installed_package()
 else:
     if any(_name.startswith("L0RT_") for _name in os.environ):
-        importlib.import_module("l0rt.runtime.variables").warn_of_unknown()
+        importlib.import_module("l0rt.variables").warn_of_unknown()
 
     # Watchers have to be there before what they watch. Without these variables nothing more is loaded.
     for _variable, _room in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):

@@ -16,10 +16,10 @@ from l0rt.errors import L0Error as L0Error
 from l0rt.errors import ModuleBuildError as ModuleBuildError
 from l0rt.errors import OutOfMemoryError as OutOfMemoryError
 from l0rt.errors import UnsupportedError as UnsupportedError
-from l0rt.runtime.event import Event as Event
-from l0rt.runtime.generator import Generator as Generator
-from l0rt.runtime.naming import device as device
-from l0rt.runtime.stream import Stream as Stream
+from l0rt.runtime.current.event import Event as Event
+from l0rt.runtime.current.generator import Generator as Generator
+from l0rt.runtime.current.stream import Stream as Stream
+from l0rt.runtime.streams.naming import device as device
 
 __version__: str
 

@@ -1,5 +1,5 @@
-from l0rt.runtime.records cimport l0rt_device, l0rt_stream
-from l0rt.runtime.structs cimport l0rt_block
+from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
 # The kinds of memory. Of what is elsewhere, on another device type, this class has the size alone: see otherbuffer.pyx.
 cdef enum:

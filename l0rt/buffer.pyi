@@ -1,10 +1,10 @@
 from collections.abc import Sized
 from typing import Any, Literal
 
-from l0rt.runtime.generator import Generator
-from l0rt.runtime.naming import _Device
-from l0rt.runtime.naming import device as _device
-from l0rt.runtime.stream import Stream
+from l0rt.runtime.current.generator import Generator
+from l0rt.runtime.current.stream import Stream
+from l0rt.runtime.streams.naming import _Device
+from l0rt.runtime.streams.naming import device as _device
 
 class Buffer(Sized):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...

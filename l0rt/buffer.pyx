@@ -10,32 +10,32 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 cdef extern from "Python.h":
     size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
-from l0rt.runtime.arena cimport arena_hit, block_drop
-from l0rt.runtime.arguments cimport checked_size, is_whole, known_as, whole
-from l0rt.runtime.atomics cimport load
-from l0rt.runtime.current cimport current_stream, stream_or_current, thread_peek
-from l0rt.runtime.device_allocator cimport malloc_slow, raise_status, shared_take
-from l0rt.runtime.device_memory cimport block_let_go
-from l0rt.runtime.host_allocator cimport host_malloc
-from l0rt.runtime.idle cimport lane_synchronize, lane_wait_lane
-from l0rt.runtime.interfaces cimport current_type, other
-from l0rt.runtime.lane cimport Lane, about_to_wait, lane_copy, lane_fill
-from l0rt.runtime.naming cimport device as device_name, type_named
-from l0rt.runtime.pending cimport block_mark, block_move, block_use
-from l0rt.runtime.pinned cimport copy_pinned
-from l0rt.runtime.records cimport *
-from l0rt.runtime.routes cimport arena_asked, fill_host
-from l0rt.runtime.shared cimport shared_free
-from l0rt.runtime.staging cimport copy_in, copy_out
-from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
-from l0rt.runtime.views cimport bytes_of, check_sizes, get_view
-from l0rt.runtime.watch cimport (
+from l0rt.arguments cimport checked_size, is_whole, known_as, whole
+from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
+from l0rt.runtime.alloc.atomics cimport load
+from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
+from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
+from l0rt.runtime.current.thread cimport current_stream, stream_or_current, thread_peek
+from l0rt.runtime.memory.active_pool cimport arena_asked, fill_host
+from l0rt.runtime.memory.device cimport malloc_slow, raise_status, shared_take
+from l0rt.runtime.memory.operations cimport block_let_go
+from l0rt.runtime.memory.pinned cimport host_malloc
+from l0rt.runtime.memory.registration cimport copy_pinned
+from l0rt.runtime.memory.shared cimport shared_free
+from l0rt.runtime.memory.staging cimport copy_in, copy_out
+from l0rt.runtime.streams.hooks cimport (
     HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, is_watched,
     note)
+from l0rt.runtime.streams.idle cimport lane_synchronize, lane_wait_lane
+from l0rt.runtime.streams.naming cimport device as device_name, type_named
+from l0rt.runtime.streams.queue cimport Lane, about_to_wait, lane_copy, lane_fill
+from l0rt.runtime.streams.registry cimport current_type, other
+from l0rt.runtime.streams.types cimport *
+from l0rt.views cimport bytes_of, check_sizes, get_view
 
 from l0rt import philox
-from l0rt.runtime.devices import lazy
-from l0rt.runtime.generator import default_generator
+from l0rt.runtime.current.generator import default_generator
+from l0rt.runtime.streams.devices import lazy
 
 _elsewhere = None       # makes buffers of other device types, once their module is there
 cdef str DEVICE_NAME = "device"

@@ -2,7 +2,7 @@
 # of -1 or NULL means failure: a Python exception is set (the GIL is taken only then), and l0rt_last_error tells the
 # same without the GIL.
 
-from l0rt.runtime.guard cimport l0rt_guard_impl
+from l0rt.runtime.current.guard cimport l0rt_guard_impl
 
 cdef extern from "l0rt/l0rt.h" nogil:
     ctypedef struct l0rt_stream:    # opaque, borrowed: l0rt's for the life of the process, or its Stream object's

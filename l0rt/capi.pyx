@@ -6,7 +6,7 @@ from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport UINT64_MAX, uint32_t
 from libc.string cimport strncpy
 
-from l0rt.runtime.arena cimport (
+from l0rt.runtime.alloc.arena cimport (
     arena_serve,
     block_return,
     l0rt_return_rest,
@@ -14,25 +14,25 @@ from l0rt.runtime.arena cimport (
     raw_try,
     raw_try_free,
 )
-from l0rt.runtime.atomics cimport load
-from l0rt.runtime.blockmap cimport map_start
-from l0rt.runtime.current cimport current_device, current_stream, exchange_device, exchange_stream, thread_peek
-from l0rt.runtime.device_allocator cimport malloc_slow, raise_status
-from l0rt.runtime.device_memory cimport knows_streams
-from l0rt.runtime.devices cimport device_total, ensure
-from l0rt.runtime.devicewait cimport device_synchronize
-from l0rt.runtime.guard cimport guard_impl_of, l0rt_guard_impl
-from l0rt.runtime.heap cimport block_find, block_raw, raw_free
-from l0rt.runtime.idle cimport lane_synchronize
-from l0rt.runtime.lane cimport lane_copy, lane_fill, lane_share
-from l0rt.runtime.pending cimport block_mark, block_move, block_use
-from l0rt.runtime.records cimport l0rt_stream as stream_t
-from l0rt.runtime.routes cimport arena_asked
-from l0rt.runtime.streampool cimport pool_stream
-from l0rt.runtime.structs cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, l0rt_arena, l0rt_block
+from l0rt.runtime.alloc.atomics cimport load
+from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
+from l0rt.runtime.alloc.heap cimport block_find, block_raw, raw_free
+from l0rt.runtime.alloc.page_map cimport map_start
+from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, l0rt_arena, l0rt_block
+from l0rt.runtime.current.guard cimport guard_impl_of, l0rt_guard_impl
+from l0rt.runtime.current.thread cimport current_device, current_stream, exchange_device, exchange_stream, thread_peek
+from l0rt.runtime.memory.active_pool cimport arena_asked
+from l0rt.runtime.memory.device cimport malloc_slow, raise_status
+from l0rt.runtime.memory.operations cimport knows_streams
+from l0rt.runtime.streams.device_wait cimport device_synchronize
+from l0rt.runtime.streams.devices cimport device_total, ensure
+from l0rt.runtime.streams.idle cimport lane_synchronize
+from l0rt.runtime.streams.queue cimport lane_copy, lane_fill, lane_share
+from l0rt.runtime.streams.stream_pool cimport pool_stream
+from l0rt.runtime.streams.types cimport l0rt_stream as stream_t
 
-from l0rt.runtime import cpuguard  # no-cython-lint: the table of "cpu"
-from l0rt.runtime.interrupts import belongs_to_main_thread, raise_later
+from l0rt.interrupts import belongs_to_main_thread, raise_later
+from l0rt.runtime.current import cpu_guard as cpuguard  # no-cython-lint: the table of "cpu"
 
 cdef extern from *:
     """

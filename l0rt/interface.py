@@ -9,12 +9,12 @@ from l0rt import memory as _memory
 from l0rt import xpu as _xpu
 from l0rt.otherbuffer import add_allocator as _add_allocator
 from l0rt.otherbuffer import allocator_of as _allocator_of
-from l0rt.runtime import cpu as _cpu
-from l0rt.runtime import generator as _generator
-from l0rt.runtime import interfaces as _interfaces
-from l0rt.runtime import naming as _naming
-from l0rt.runtime import stream as _stream
-from l0rt.runtime.guardtable import Table as _Table
+from l0rt.runtime.current import cpu as _cpu
+from l0rt.runtime.current import generator as _generator
+from l0rt.runtime.current import stream as _stream
+from l0rt.runtime.current.guard_table import Table as _Table
+from l0rt.runtime.streams import naming as _naming
+from l0rt.runtime.streams import registry as _registry
 from l0rt.whole import whole_number as _whole
 
 __all__ = [
@@ -180,17 +180,17 @@ def register_interface_for_device(device, device_interface):
         raise TypeError(f"an interface is a class, not an object of {type(device_interface).__name__}")
     name = _type_to_register(device)
     _naming.register_type(name)
-    _interfaces.add(name, device_interface)
+    _registry.add(name, device_interface)
 
 
 def get_interface_for_device(device):
     """Return the interface class of ``device``; NotImplementedError names the types that are registered."""
-    return _interfaces.get(_type_of(device))
+    return _registry.get(_type_of(device))
 
 
 def get_registered_device_interfaces():
     """Return the (device type, interface class) pairs."""
-    return _interfaces.all()
+    return _registry.all()
 
 
 def set_accelerator(device, /):
@@ -198,14 +198,14 @@ def set_accelerator(device, /):
 
     Streams, events and blocks of the previous one stay valid, and a with block restores what it has changed there.
     """
-    _interfaces.choose(_type_of(device))
+    _registry.choose(_type_of(device))
 
 
 def register_allocator(type, index, allocator):
     """Let ``allocator`` serve `l0rt.empty` on device ``index`` of a device type; None: on every one that has no other.
 
     It has ``malloc(nbytes, stream)``, which returns an address, and ``free(ptr)``, and may have ``record_stream(ptr,
-    stream)``, ``record_use`` and ``host_accessible``; a stream is its ``stream_id``. `l0rt.runtime.allocator.Allocator`
+    stream)``, ``record_use`` and ``host_accessible``; a stream is its ``stream_id``. `l0rt.runtime.alloc.allocator.Allocator`
     is one. The built-in type has its own (`l0rt.memory.change_current_allocator` puts functions in its place).
     """
     name = _known(type)
@@ -222,8 +222,8 @@ def get_allocator(type, index=None):
     name = _known(type)
     if name == "xpu":
         return _XpuAllocator(_naming.index_in(index))
-    if index is None and name in dict(_interfaces.all()):
-        index = _interfaces.get(name).current_device()
+    if index is None and name in dict(_registry.all()):
+        index = _registry.get(name).current_device()
     return _allocator_of(name, None if index is None else _index_of(index))
 
 
@@ -232,7 +232,7 @@ def _known(type):
     name = type if isinstance(type, str) else _type_of(type)
     _naming.check_type(name)
     if name != "cpu":
-        _interfaces.get(name)
+        _registry.get(name)
     return name
 
 

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Literal
 
-from l0rt.runtime.naming import device as _device
+from l0rt.runtime.streams.naming import device as _device
 
 class DeviceInterface:
     device: ClassVar[Any]

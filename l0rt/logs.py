@@ -7,10 +7,10 @@ import logging
 
 from l0rt import config
 from l0rt.callers import level
-from l0rt.runtime import watch
-from l0rt.runtime.devices import device_count as _device_count
-from l0rt.runtime.devices import lazy, properties
-from l0rt.runtime.stuck import name_at
+from l0rt.runtime.current.report import name_at
+from l0rt.runtime.streams import hooks
+from l0rt.runtime.streams.devices import device_count as _device_count
+from l0rt.runtime.streams.devices import lazy, properties
 
 # A %s is a stream.
 _TEXTS = {
@@ -51,7 +51,7 @@ def begin():
             logger.addHandler(handler)
     for kind, (topic, text) in _TEXTS.items():
         if topic in topics:
-            watch.add(kind, _teller(logging.getLogger(f"l0rt.{topic}"), text))
+            hooks.add(kind, _teller(logging.getLogger(f"l0rt.{topic}"), text))
     if "init" in topics:
         lazy.call(_opened)
 

@@ -8,25 +8,25 @@ from contextlib import contextmanager as _contextmanager
 
 from l0rt import allocconf as _allocconf
 from l0rt import config as _config
+from l0rt.arguments import address_of as _address
 from l0rt.memorytable import nested as _nested
 from l0rt.memorytable import table as _table
-from l0rt.runtime import device_allocator as _device
-from l0rt.runtime import host_allocator as _host
-from l0rt.runtime import rawmemory as _raw
-from l0rt.runtime.arguments import address_of as _address
-from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
-from l0rt.runtime.devices import device_count as _device_count
-from l0rt.runtime.devices import lazy as _lazy
-from l0rt.runtime.observers import attach_observer as _attach_observer
-from l0rt.runtime.pinned import Registration, is_pinned, register
-from l0rt.runtime.plugged import PluggableAllocator
-from l0rt.runtime.pools import MemPool, change_current_allocator, use_mem_pool
-from l0rt.runtime.pools import index_or_current as _index_of
-from l0rt.runtime.pools import pointer_info as _pointer_info
-from l0rt.runtime.pools import pool_of as _pool_of
-from l0rt.runtime.pools import record_use as _record_use
-from l0rt.runtime.pools import segments as _segments
-from l0rt.runtime.pools import trim_pools as _trim
+from l0rt.runtime.memory import address as _raw
+from l0rt.runtime.memory import device as _device
+from l0rt.runtime.memory import pinned as _host
+from l0rt.runtime.memory.device import memory_allocated, memory_reserved
+from l0rt.runtime.memory.observers import attach_observer as _attach_observer
+from l0rt.runtime.memory.pluggable import PluggableAllocator
+from l0rt.runtime.memory.pools import MemPool, change_current_allocator, use_mem_pool
+from l0rt.runtime.memory.pools import index_or_current as _index_of
+from l0rt.runtime.memory.pools import pointer_info as _pointer_info
+from l0rt.runtime.memory.pools import pool_of as _pool_of
+from l0rt.runtime.memory.pools import record_use as _record_use
+from l0rt.runtime.memory.pools import segments as _segments
+from l0rt.runtime.memory.pools import trim_pools as _trim
+from l0rt.runtime.memory.registration import Registration, is_pinned, register
+from l0rt.runtime.streams.devices import device_count as _device_count
+from l0rt.runtime.streams.devices import lazy as _lazy
 from l0rt.whole import whole_number as _whole
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 from typing_extensions import Self
 
 from l0rt.allocconf import AllocConf
-from l0rt.runtime.naming import _Device
+from l0rt.runtime.streams.naming import _Device
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -11,18 +11,18 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from l0rt.arguments cimport checked_size
 from l0rt.buffer cimport ELSEWHERE, Buffer, checked_pattern
-from l0rt.runtime.arguments cimport checked_size
-from l0rt.runtime.guard cimport other_index
-from l0rt.runtime.interfaces cimport current_type, interface_of, registered
-from l0rt.runtime.lane cimport Lane
-from l0rt.runtime.naming cimport device as device_name, index_of, type_named
-from l0rt.runtime.routes cimport fill_host
-from l0rt.runtime.views cimport check_sizes, get_view
+from l0rt.runtime.current.guard cimport other_index
+from l0rt.runtime.memory.active_pool cimport fill_host
+from l0rt.runtime.streams.naming cimport device as device_name, index_of, type_named
+from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.registry cimport current_type, interface_of, registered
+from l0rt.views cimport check_sizes, get_view
 
 from l0rt import philox
 from l0rt.buffer import empty, serve_elsewhere  # no-cython-lint: `empty` is public from here
-from l0rt.runtime.generator import default_generator_of
+from l0rt.runtime.current.generator import default_generator_of
 
 cdef extern from "stdlib.h" nogil:
     int posix_memalign(void** out, size_t alignment, size_t size) noexcept

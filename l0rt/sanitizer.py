@@ -17,8 +17,8 @@ import traceback
 from dataclasses import dataclass
 
 from l0rt import callers, config
-from l0rt.runtime import watch
-from l0rt.runtime.stuck import name_at
+from l0rt.runtime.current.report import name_at
+from l0rt.runtime.streams import hooks
 
 __all__ = ["StreamRaceWarning", "host_access", "start"]
 
@@ -195,9 +195,9 @@ def start():
     if _sanitizer is not None:
         return
     _sanitizer = Sanitizer(_report)
-    for name in watch.NAMES:
+    for name in hooks.NAMES:
         if handler := getattr(_sanitizer, f"on_{name}", None):
-            watch.add(name, _locked(handler))
+            hooks.add(name, _locked(handler))
 
 
 def _locked(handler):

@@ -1,6 +1,17 @@
 """The accelerator, whatever it is: torch.accelerator's functions, and what it lacks."""
 
 from l0rt.accelerator import memory, random
+from l0rt.accelerator._api import (
+    current_device_index,
+    current_stream,
+    default_stream,
+    device_count,
+    set_device_index,
+    set_stream,
+    stream,
+    synchronize,
+)
+from l0rt.accelerator._api import device_or_current as _device_or_current
 from l0rt.accelerator.memory import (
     MemPool,
     attach_oom_observer,
@@ -38,35 +49,24 @@ from l0rt.accelerator.random import (
 )
 from l0rt.interface import get_interface_for_device as _interface
 from l0rt.interface import set_accelerator
-from l0rt.runtime import interfaces as _interfaces
-from l0rt.runtime.event import Event
-from l0rt.runtime.facade import (
-    current_device_index,
-    current_stream,
-    default_stream,
-    device_count,
-    set_device_index,
-    set_stream,
-    stream,
-    synchronize,
-)
-from l0rt.runtime.facade import device_or_current as _device_or_current
-from l0rt.runtime.generator import Generator
-from l0rt.runtime.guard import device_index
-from l0rt.runtime.guards import (
+from l0rt.runtime.current.event import Event
+from l0rt.runtime.current.generator import Generator
+from l0rt.runtime.current.guard import device_index
+from l0rt.runtime.current.guards import (
     DeviceGuard,
     MultiStreamGuard,
     OptionalDeviceGuard,
     OptionalStreamGuard,
     StreamGuard,
 )
-from l0rt.runtime.leases import stream_pool
-from l0rt.runtime.naming import device as _device
-from l0rt.runtime.stream import Stream
-from l0rt.runtime.streampool import open_all as _open_all
-from l0rt.runtime.stuck import stuck_report
-from l0rt.runtime.waitmany import wait_all, wait_any
-from l0rt.runtime.watch import get_sync_debug_mode, set_sync_debug_mode
+from l0rt.runtime.current.leases import stream_pool
+from l0rt.runtime.current.report import stuck_report
+from l0rt.runtime.current.stream import Stream
+from l0rt.runtime.current.wait_many import wait_all, wait_any
+from l0rt.runtime.streams import registry as _registry
+from l0rt.runtime.streams.hooks import get_sync_debug_mode, set_sync_debug_mode
+from l0rt.runtime.streams.naming import device as _device
+from l0rt.runtime.streams.stream_pool import open_all as _open_all
 
 __all__ = [
     "DeviceGuard",
@@ -154,7 +154,7 @@ def current_accelerator(check_available=False):
     """Return the accelerator's `device`, without an index; None if ``check_available`` and there is no device."""
     if check_available and not is_available():
         return None
-    return _device(_interfaces.current())
+    return _device(_registry.current())
 
 
 def init(*, lazy=True):
@@ -162,19 +162,19 @@ def init(*, lazy=True):
 
     ``lazy=False`` also makes what else is made at first use: the built-in accelerator's streams and peers.
     """
-    _interface(_interfaces.current()).init()
-    if not lazy and _interfaces.chosen() is None:
+    _interface(_registry.current()).init()
+    if not lazy and _registry.chosen() is None:
         _open_all()
 
 
 def get_device_capability(device=None, /):
     """Return ``{"supported_dtypes": names}`` of ``device``: the names of the element types that it computes with."""
-    return {"supported_dtypes": _interface(_interfaces.current()).supported_dtypes(_device_or_current(device))}
+    return {"supported_dtypes": _interface(_registry.current()).supported_dtypes(_device_or_current(device))}
 
 
 def get_device_properties(device=None, /):
     """Return the properties of ``device`` (the current one by default); what it has depends on the accelerator."""
-    return _interface(_interfaces.current()).get_device_properties(_device_or_current(device))
+    return _interface(_registry.current()).get_device_properties(_device_or_current(device))
 
 
 def get_device_name(device=None, /):
@@ -184,5 +184,5 @@ def get_device_name(device=None, /):
 
 def can_device_access_peer(device, peer, /):
     """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device)."""
-    interface = _interface(_interfaces.current())
+    interface = _interface(_registry.current())
     return interface.can_device_access_peer(_device_or_current(device), _device_or_current(peer))

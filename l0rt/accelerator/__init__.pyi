@@ -2,6 +2,14 @@ from typing import Any
 
 from l0rt.accelerator import memory as memory
 from l0rt.accelerator import random as random
+from l0rt.accelerator._api import current_device_index as current_device_index
+from l0rt.accelerator._api import current_stream as current_stream
+from l0rt.accelerator._api import default_stream as default_stream
+from l0rt.accelerator._api import device_count as device_count
+from l0rt.accelerator._api import set_device_index as set_device_index
+from l0rt.accelerator._api import set_stream as set_stream
+from l0rt.accelerator._api import stream as stream
+from l0rt.accelerator._api import synchronize as synchronize
 from l0rt.accelerator.memory import MemPool as MemPool
 from l0rt.accelerator.memory import attach_oom_observer as attach_oom_observer
 from l0rt.accelerator.memory import empty_cache as empty_cache
@@ -34,31 +42,23 @@ from l0rt.accelerator.random import seed_all as seed_all
 from l0rt.accelerator.random import set_rng_state as set_rng_state
 from l0rt.accelerator.random import set_rng_state_all as set_rng_state_all
 from l0rt.interface import set_accelerator as set_accelerator
-from l0rt.runtime.event import Event as Event
-from l0rt.runtime.facade import current_device_index as current_device_index
-from l0rt.runtime.facade import current_stream as current_stream
-from l0rt.runtime.facade import default_stream as default_stream
-from l0rt.runtime.facade import device_count as device_count
-from l0rt.runtime.facade import set_device_index as set_device_index
-from l0rt.runtime.facade import set_stream as set_stream
-from l0rt.runtime.facade import stream as stream
-from l0rt.runtime.facade import synchronize as synchronize
-from l0rt.runtime.generator import Generator as Generator
-from l0rt.runtime.guard import device_index as device_index
-from l0rt.runtime.guards import DeviceGuard as DeviceGuard
-from l0rt.runtime.guards import MultiStreamGuard as MultiStreamGuard
-from l0rt.runtime.guards import OptionalDeviceGuard as OptionalDeviceGuard
-from l0rt.runtime.guards import OptionalStreamGuard as OptionalStreamGuard
-from l0rt.runtime.guards import StreamGuard as StreamGuard
-from l0rt.runtime.leases import stream_pool as stream_pool
-from l0rt.runtime.naming import _Device
-from l0rt.runtime.naming import device as _device
-from l0rt.runtime.stream import Stream as Stream
-from l0rt.runtime.stuck import stuck_report as stuck_report
-from l0rt.runtime.waitmany import wait_all as wait_all
-from l0rt.runtime.waitmany import wait_any as wait_any
-from l0rt.runtime.watch import get_sync_debug_mode as get_sync_debug_mode
-from l0rt.runtime.watch import set_sync_debug_mode as set_sync_debug_mode
+from l0rt.runtime.current.event import Event as Event
+from l0rt.runtime.current.generator import Generator as Generator
+from l0rt.runtime.current.guard import device_index as device_index
+from l0rt.runtime.current.guards import DeviceGuard as DeviceGuard
+from l0rt.runtime.current.guards import MultiStreamGuard as MultiStreamGuard
+from l0rt.runtime.current.guards import OptionalDeviceGuard as OptionalDeviceGuard
+from l0rt.runtime.current.guards import OptionalStreamGuard as OptionalStreamGuard
+from l0rt.runtime.current.guards import StreamGuard as StreamGuard
+from l0rt.runtime.current.leases import stream_pool as stream_pool
+from l0rt.runtime.current.report import stuck_report as stuck_report
+from l0rt.runtime.current.stream import Stream as Stream
+from l0rt.runtime.current.wait_many import wait_all as wait_all
+from l0rt.runtime.current.wait_many import wait_any as wait_any
+from l0rt.runtime.streams.hooks import get_sync_debug_mode as get_sync_debug_mode
+from l0rt.runtime.streams.hooks import set_sync_debug_mode as set_sync_debug_mode
+from l0rt.runtime.streams.naming import _Device
+from l0rt.runtime.streams.naming import device as _device
 
 get_device_index = current_device_index
 current_device_idx = current_device_index

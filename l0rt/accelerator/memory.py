@@ -1,15 +1,15 @@
 """torch.accelerator.memory's names and limits, on the current accelerator; `l0rt.memory` is the built-in one's."""
 
 from l0rt import memory as _built_in
+from l0rt.accelerator._api import current_device_index as _current
+from l0rt.accelerator._api import device_or_current as _device_or_current
+from l0rt.accelerator._api import memory_allocated, memory_reserved
+from l0rt.accelerator._api import raise_without_device as _raise_without_device
 from l0rt.memory import MemPool
 from l0rt.memorytable import nested as _nested
 from l0rt.memorytable import table as _table
-from l0rt.runtime.facade import current_device_index as _current
-from l0rt.runtime.facade import device_or_current as _device_or_current
-from l0rt.runtime.facade import memory_allocated, memory_reserved
-from l0rt.runtime.facade import raise_without_device as _raise_without_device
-from l0rt.runtime.interfaces import chosen as _chosen
-from l0rt.runtime.naming import refuse_others as _refuse_others
+from l0rt.runtime.streams.naming import refuse_others as _refuse_others
+from l0rt.runtime.streams.registry import chosen as _chosen
 
 __all__ = [
     "MemPool",

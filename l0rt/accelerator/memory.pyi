@@ -1,11 +1,11 @@
 from collections.abc import Callable
 from typing import Any
 
+from l0rt.accelerator._api import memory_allocated as memory_allocated
+from l0rt.accelerator._api import memory_reserved as memory_reserved
 from l0rt.memory import MemPool as MemPool
 from l0rt.memory import use_mem_pool as _Block
-from l0rt.runtime.facade import memory_allocated as memory_allocated
-from l0rt.runtime.facade import memory_reserved as memory_reserved
-from l0rt.runtime.naming import _Device
+from l0rt.runtime.streams.naming import _Device
 
 def use_mem_pool(pool: MemPool, device: _Device = None) -> _Block: ...
 def empty_cache() -> None: ...

@@ -5,11 +5,11 @@ A state is ``bytes``; setters take anything bytes-like. Seeding opens no driver 
 
 from contextlib import contextmanager as _contextmanager
 
-from l0rt.runtime import generator as _built_in
-from l0rt.runtime.facade import current_device_index as _current
-from l0rt.runtime.facade import default_generator
-from l0rt.runtime.facade import device_count as _device_count
-from l0rt.runtime.interfaces import chosen as _chosen
+from l0rt.accelerator._api import current_device_index as _current
+from l0rt.accelerator._api import default_generator
+from l0rt.accelerator._api import device_count as _device_count
+from l0rt.runtime.current import generator as _built_in
+from l0rt.runtime.streams.registry import chosen as _chosen
 
 __all__ = [
     "default_generator",

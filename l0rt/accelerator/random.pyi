@@ -1,8 +1,8 @@
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
-from l0rt.runtime.facade import default_generator as default_generator
-from l0rt.runtime.naming import _Device
+from l0rt.accelerator._api import default_generator as default_generator
+from l0rt.runtime.streams.naming import _Device
 
 def manual_seed(seed: int) -> None: ...
 def manual_seed_all(seed: int) -> None: ...

@@ -6,7 +6,7 @@ from functools import cached_property
 import l0rt.accelerator as acc
 from l0rt.cli import loops
 from l0rt.core import raw
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 
 
 class Lab:

@@ -9,10 +9,11 @@ from libc.stdlib cimport calloc, free as c_free
 
 from l0rt.capi cimport *
 from l0rt.core.raw cimport now_ns
-from l0rt.runtime.arena cimport arena_hit, block_drop
-from l0rt.runtime.blockmap cimport map_find
-from l0rt.runtime.devices cimport core_context, core_device, device_at
-from l0rt.runtime.guard cimport (
+from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
+from l0rt.runtime.alloc.heap cimport block_free
+from l0rt.runtime.alloc.page_map cimport map_find
+from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
+from l0rt.runtime.current.guard cimport (
     l0rt_device_guard,
     l0rt_device_guard_enter,
     l0rt_device_guard_reset_device,
@@ -22,10 +23,9 @@ from l0rt.runtime.guard cimport (
     l0rt_stream_guard_reset,
     xpu_guard_impl,
 )
-from l0rt.runtime.heap cimport block_free
-from l0rt.runtime.host_allocator cimport host_arena, host_malloc
-from l0rt.runtime.records cimport l0rt_device
-from l0rt.runtime.structs cimport l0rt_arena, l0rt_block
+from l0rt.runtime.memory.pinned cimport host_arena, host_malloc
+from l0rt.runtime.streams.devices cimport core_context, core_device, device_at
+from l0rt.runtime.streams.types cimport l0rt_device
 
 cdef extern from *:
     """

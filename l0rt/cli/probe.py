@@ -8,7 +8,7 @@ import l0rt
 import l0rt.accelerator as acc
 from l0rt import config
 from l0rt.errors import L0Error
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 from l0rt.ze import loader, table
 
 MARK = "l0rt-probe:"  # a driver may write to stdout too

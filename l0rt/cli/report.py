@@ -12,7 +12,7 @@ from rich.text import Text
 
 import l0rt
 from l0rt import config
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 
 # Intel's driver can encode for a device that is not there: nothing executes then, and no figure is a GPU's.
 SIMULATION = ("NEOReadDebugKeys", "SetCommandStreamReceiver")

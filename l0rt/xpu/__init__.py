@@ -1,12 +1,12 @@
 """Intel GPUs: torch.xpu's names and signatures, and what only Level Zero has, whichever accelerator is current."""
 
-from l0rt.runtime import devices as _devices
-from l0rt.runtime import generator as _generator
-from l0rt.runtime import guard as _guard
-from l0rt.runtime import naming as _naming
-from l0rt.runtime.devices import device_count
-from l0rt.runtime.generator import Generator
-from l0rt.runtime.stream import current_raw_stream
+from l0rt.runtime.current import generator as _generator
+from l0rt.runtime.current import guard as _guard
+from l0rt.runtime.current.generator import Generator
+from l0rt.runtime.current.stream import current_raw_stream
+from l0rt.runtime.streams import devices as _devices
+from l0rt.runtime.streams import naming as _naming
+from l0rt.runtime.streams.devices import device_count
 from l0rt.whole import whole_number as _whole
 from l0rt.xpu import facts, gpu_trace, memory, random, streams  # noqa: F401 - torch.xpu has it beside its names
 from l0rt.xpu.facts import *  # noqa: F403

@@ -1,9 +1,9 @@
 from typing import Any
 
-from l0rt.runtime.generator import Generator as Generator
-from l0rt.runtime.guard import xpu_device_index
-from l0rt.runtime.naming import _Device
-from l0rt.runtime.stream import current_raw_stream as current_raw_stream
+from l0rt.runtime.current.generator import Generator as Generator
+from l0rt.runtime.current.guard import xpu_device_index
+from l0rt.runtime.current.stream import current_raw_stream as current_raw_stream
+from l0rt.runtime.streams.naming import _Device
 from l0rt.xpu import facts as facts
 from l0rt.xpu import memory as memory
 from l0rt.xpu import random as random

@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace as _Namespace
 
-from l0rt.runtime import devices as _devices
-from l0rt.runtime import naming as _naming
-from l0rt.runtime import stream as _stream
+from l0rt.runtime.current import stream as _stream
+from l0rt.runtime.streams import devices as _devices
+from l0rt.runtime.streams import naming as _naming
 from l0rt.ze import affinity as _affinity
 from l0rt.ze import pci as _pci
 

@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from l0rt.runtime.naming import _Device
+from l0rt.runtime.streams.naming import _Device
 
 class _XpuDeviceProperties(SimpleNamespace): ...
 

@@ -4,19 +4,19 @@ A callback gets integers: an event is the address of its object when it is made 
 else, a stream is the address of its record, memory is its address. Without callbacks nothing costs.
 """
 
-from l0rt.runtime import watch as _watch
+from l0rt.runtime.streams import hooks as _hooks
 
-__all__ = [f"register_callback_for_{_name}" for _name in _watch.NAMES]
+__all__ = [f"register_callback_for_{_name}" for _name in _hooks.NAMES]
 
 
 def _register(name):
     def register(callback):
-        _watch.add(name, callback)
+        _hooks.add(name, callback)
 
     register.__name__ = register.__qualname__ = f"register_callback_for_{name}"
     register.__doc__ = f"Call ``callback`` at every {name.replace('_', ' ')} from now on."
     return register
 
 
-for _name in _watch.NAMES:
+for _name in _hooks.NAMES:
     globals()[f"register_callback_for_{_name}"] = _register(_name)

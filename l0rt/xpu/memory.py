@@ -14,8 +14,8 @@ from l0rt.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
-from l0rt.runtime import devices as _devices
-from l0rt.runtime.device_allocator import memory_allocated, memory_reserved
+from l0rt.runtime.memory.device import memory_allocated, memory_reserved
+from l0rt.runtime.streams import devices as _devices
 
 __all__ = [
     "MemPool",

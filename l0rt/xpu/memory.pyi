@@ -10,7 +10,7 @@ from l0rt.memory import reset_accumulated_host_memory_stats as reset_accumulated
 from l0rt.memory import reset_peak_host_memory_stats as reset_peak_host_memory_stats
 from l0rt.memory import set_per_process_memory_fraction as set_per_process_memory_fraction
 from l0rt.memory import use_mem_pool as use_mem_pool
-from l0rt.runtime.naming import _Device
+from l0rt.runtime.streams.naming import _Device
 
 def empty_cache() -> None: ...
 def memory_allocated(device: _Device = None) -> int: ...

@@ -1,9 +1,9 @@
 """torch.xpu.random's names: the state of the devices' default generators, as bytes."""
 
-from l0rt.runtime import devices as _devices
-from l0rt.runtime import generator as _generator
-from l0rt.runtime import stream as _stream
-from l0rt.runtime.generator import manual_seed, manual_seed_all
+from l0rt.runtime.current import generator as _generator
+from l0rt.runtime.current import stream as _stream
+from l0rt.runtime.current.generator import manual_seed, manual_seed_all
+from l0rt.runtime.streams import devices as _devices
 
 __all__ = [
     "get_rng_state",

@@ -1,8 +1,8 @@
 from collections.abc import Iterable
 
-from l0rt.runtime.generator import manual_seed as manual_seed
-from l0rt.runtime.generator import manual_seed_all as manual_seed_all
-from l0rt.runtime.naming import _Device
+from l0rt.runtime.current.generator import manual_seed as manual_seed
+from l0rt.runtime.current.generator import manual_seed_all as manual_seed_all
+from l0rt.runtime.streams.naming import _Device
 
 def seed() -> None: ...
 def seed_all() -> None: ...

@@ -1,8 +1,8 @@
 """torch.xpu's streams and events."""
 
-from l0rt.runtime import event as _event
-from l0rt.runtime import stream as _stream
-from l0rt.runtime.stream import XpuStream as Stream
+from l0rt.runtime.current import event as _event
+from l0rt.runtime.current import stream as _stream
+from l0rt.runtime.current.stream import XpuStream as Stream
 
 __all__ = [
     "Event",

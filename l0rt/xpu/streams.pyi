@@ -1,9 +1,9 @@
 from types import TracebackType
 
-from l0rt.runtime import event as _event
-from l0rt.runtime.naming import _Device
-from l0rt.runtime.stream import Stream as _Stream
-from l0rt.runtime.stream import XpuStream
+from l0rt.runtime.current import event as _event
+from l0rt.runtime.current.stream import Stream as _Stream
+from l0rt.runtime.current.stream import XpuStream
+from l0rt.runtime.streams.naming import _Device
 
 Stream = XpuStream
 

@@ -8,7 +8,7 @@ import l0rt.accelerator as acc
 import l0rt.xpu as xpu
 import pytest
 from l0rt.interface import DeviceGuard, get_interface_for_device, register_guard_impl
-from l0rt.runtime.guardtable import Table, built_in_table
+from l0rt.runtime.current.guard_table import Table, built_in_table
 
 from helpers.guard_tables import OPTIONAL, PTR, GuardImpl, api
 

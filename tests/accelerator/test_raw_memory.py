@@ -4,8 +4,8 @@ import l0rt
 import l0rt.accelerator as acc
 import pytest
 from l0rt import config, memory
-from l0rt.runtime.allocator import Allocator
-from l0rt.runtime.plainmemory import PlainMemory
+from l0rt.runtime.alloc.allocator import Allocator
+from l0rt.runtime.alloc.plainmemory import PlainMemory
 
 from helpers.door import Door, Failed
 

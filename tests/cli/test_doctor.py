@@ -132,7 +132,7 @@ def test_every_capability_is_in_one_list():
 
 
 def test_each_capability_of_the_record_has_a_fallback():
-    code = "from l0rt.runtime import devices; devices.lazy.init(); print(*devices.capabilities(0))"
+    code = "from l0rt.runtime.streams import devices; devices.lazy.init(); print(*devices.capabilities(0))"
     assert sorted(run_python(code, {"L0RT_DRIVER": "cpu"}).stdout.split()) == sorted(FALLBACKS)
 
 

@@ -5,7 +5,7 @@ import gc
 import l0rt.accelerator as acc
 import pytest
 from l0rt.core import cmdlist, context, device, driver, event, memory
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 
 HAVE_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
 OWNERS = [driver.Driver, device.Device, context.Context, memory.Allocation, event.EventPool, cmdlist.CommandList]

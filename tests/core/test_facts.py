@@ -58,7 +58,7 @@ def test_an_index_names_no_device_for_good(what):
 SYSMAN = """
 import l0rt, l0rt.xpu as xpu
 from l0rt import memory
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 """
 CPU = {
     "L0RT_DRIVER": "cpu",

@@ -9,12 +9,10 @@ from libc.math cimport exp, log
 from libc.stdlib cimport calloc, free
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from l0rt.runtime.arena cimport arena_hit, block_drop
-from l0rt.runtime.atomics cimport spin_lock, spin_unlock, l0rt_spin
-from l0rt.runtime.blockmap cimport l0rt_leaf, l0rt_starts, map_find
-from l0rt.runtime.census cimport heap_reserved_bytes, heap_stats
-from l0rt.runtime.arenas cimport heap_arena
-from l0rt.runtime.heap cimport (
+from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
+from l0rt.runtime.alloc.arena_index cimport heap_arena
+from l0rt.runtime.alloc.atomics cimport spin_lock, spin_unlock, l0rt_spin
+from l0rt.runtime.alloc.heap cimport (
     arena_malloc,
     block_free,
     heap_close,
@@ -23,7 +21,9 @@ from l0rt.runtime.heap cimport (
     heap_empty_cache,
     pointer_free,
 )
-from l0rt.runtime.structs cimport (
+from l0rt.runtime.alloc.page_map cimport l0rt_leaf, l0rt_starts, map_find
+from l0rt.runtime.alloc.recount cimport heap_reserved_bytes, heap_stats
+from l0rt.runtime.alloc.types cimport (
     PAGE,
     SMALL_SEGMENT,
     l0rt_arena,

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import l0rt
 from l0rt.interface import DeviceInterface, register_allocator, register_interface_for_device
-from l0rt.runtime.allocator import Allocator
+from l0rt.runtime.alloc.allocator import Allocator
+from l0rt.runtime.alloc.plainmemory import PlainMemory
 from l0rt.runtime.lazy import LazyInit
-from l0rt.runtime.plainmemory import PlainMemory
 
 DEVICES = 2
 CAPACITY = 64 << 20

@@ -6,7 +6,7 @@ Its code runs in a process of its own, in front of a test's.
 CODE = """
 import ctypes, os
 import l0rt, l0rt.accelerator as acc
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 
 class Desc(ctypes.Structure):               # large enough for each of them
     _fields_ = [("stype", ctypes.c_uint32), ("pNext", ctypes.c_void_p), ("values", ctypes.c_uint32 * 16)]

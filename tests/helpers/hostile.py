@@ -20,7 +20,8 @@ import weakref
 
 import l0rt
 from l0rt import config, interface, memory
-from l0rt.runtime import devices, watch
+from l0rt.runtime.streams import devices
+from l0rt.runtime.streams import hooks as watch
 
 from helpers import hostile_oracle as oracle
 from helpers.hostile_door import HostileDoor

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 import l0rt
 import numpy as np
 from l0rt import memory
-from l0rt.runtime import devices
-from l0rt.runtime.stream import current_stream
+from l0rt.runtime.current.stream import current_stream
+from l0rt.runtime.streams import devices
 
 from helpers.hostile_values import Injected
 

@@ -56,17 +56,17 @@ def live():
 
 def event_caches():
     """Return what each device has of native events; nothing before the runtime is up."""
-    devices = sys.modules.get("l0rt.runtime.devices")
+    devices = sys.modules.get("l0rt.runtime.streams.devices")
     if devices is None or not devices.lazy.initialized:
         return []
-    from l0rt.runtime.eventcache import cache_state
+    from l0rt.runtime.streams.event_pool import cache_state
 
     return [cache_state(index) for index in range(devices.device_count())]
 
 
 def settle():
     """Let the caches give back what nothing uses any more."""
-    devices = sys.modules.get("l0rt.runtime.devices")
+    devices = sys.modules.get("l0rt.runtime.streams.devices")
     if devices is None or not devices.lazy.initialized:
         return
     import l0rt.accelerator as acc

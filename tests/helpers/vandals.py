@@ -9,7 +9,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 from l0rt import memory
-from l0rt.runtime import watch
+from l0rt.runtime.streams import hooks
 
 from helpers.programs import PlainProgram, wrong_buffers
 
@@ -90,7 +90,7 @@ def run(seeds, threads=2, devices=2, told=()):
     running = [threading.Thread(target=vandals.thread, args=(number,)) for number in range(threads)]
     sys.setswitchinterval(2e-5)
     for name in told:
-        watch.add(name, vandals.callback)
+        hooks.add(name, vandals.callback)
     for thread in running:
         thread.start()
     wrong = {seed: bad for seed in seeds if (bad := wrong_buffers(seed, PlainProgram, steps=30, devices=devices))}
@@ -98,7 +98,7 @@ def run(seeds, threads=2, devices=2, told=()):
     for thread in running:
         thread.join()
     for name in told:
-        watch.remove(name, vandals.callback)
+        hooks.remove(name, vandals.callback)
     sys.setswitchinterval(interval)
     failures = vandals.failures[:5]
     del vandals

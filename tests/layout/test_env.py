@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from l0rt.runtime import variables
+from l0rt import variables
 
 from helpers.source import PYTHON, ROOT, files, none_of, not_yet, plant, strings_and_comments
 

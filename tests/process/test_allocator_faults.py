@@ -98,8 +98,8 @@ def shim(tmp_path_factory):
 PLAIN = """
 import ctypes, itertools, sys
 from l0rt import allocconf
-from l0rt.runtime.allocator import Allocator, Pool
-from l0rt.runtime.plainmemory import PlainMemory
+from l0rt.runtime.alloc.allocator import Allocator, Pool
+from l0rt.runtime.alloc.plainmemory import PlainMemory
 libc = ctypes.PyDLL(None)
 MIB, COUNT, VIRTUAL = 1 << 20, int(sys.argv[1]), int(sys.argv[2])
 

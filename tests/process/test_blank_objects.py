@@ -98,8 +98,10 @@ for cls in found:
 def test_no_blank_object_crashes_what_it_is_passed_to():
     """Every public function, and the methods of a real object of every class that has one."""
     code = f"""{WALK}
-from l0rt.runtime import allocator, devices, generator, guardtable, plainmemory
-from l0rt.runtime.leases import lease
+from l0rt.runtime.alloc import allocator, plainmemory
+from l0rt.runtime.streams import devices
+from l0rt.runtime.current import generator, guard_table as guardtable
+from l0rt.runtime.current.leases import lease
 
 def walk(module):
     "With devices of its own: the parent opened no driver, so the child may."

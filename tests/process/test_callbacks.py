@@ -18,7 +18,7 @@ def test_a_callback_may_be_added_at_any_moment_of_adding_or_running_another():
     code = """
 import sys, threading
 import l0rt.accelerator as acc
-from l0rt.runtime import callbacks
+from l0rt.runtime.current import callbacks
 s, ran, met = acc.Stream(), [], {}
 
 def trace(frame, event, argument):      # Python traces nothing that a trace function does
@@ -86,7 +86,7 @@ def test_callbacks_that_wait_for_a_thread_that_cannot_start_run_at_exit():
     code = """
 import threading
 import l0rt.accelerator as acc
-from l0rt.runtime import callbacks
+from l0rt.runtime.current import callbacks
 s = acc.Stream()
 class Refused(threading.Thread):
     def start(self):

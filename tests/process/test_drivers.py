@@ -160,7 +160,7 @@ else:
 
 TWO = """
 import l0rt, l0rt.accelerator as acc, numpy as np
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 assert acc.device_count() == 2
 l0rt.xpu.init()
 assert len({d.driver.index for d in devices._devices}) == 2

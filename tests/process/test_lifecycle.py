@@ -358,7 +358,7 @@ def test_queued_calls_run_once_in_order_and_before_anybody_elses_first_use():
     code = """
 import threading
 import l0rt.accelerator as acc
-from l0rt.runtime.devices import lazy
+from l0rt.runtime.streams.devices import lazy
 order, gate = [], threading.Event()
 def first():
     thread.start()
@@ -389,7 +389,7 @@ def test_a_fork_while_another_thread_opens_the_driver():
     code = """
 import os, threading
 import l0rt.accelerator as acc
-from l0rt.runtime.devices import lazy
+from l0rt.runtime.streams.devices import lazy
 opening, go = threading.Event(), threading.Event()
 def hold():
     opening.set()

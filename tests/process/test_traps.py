@@ -75,7 +75,7 @@ def test_a_pool_of_no_events_is_never_asked_for():
     code = """
 import ctypes
 import l0rt, l0rt.accelerator as acc
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 s = acc.Stream()
 s.synchronize()
 class Desc(ctypes.Structure):

@@ -46,8 +46,8 @@ def host():
 @pytest.fixture
 def make(request):
     """Make allocators over plain memory, without and with virtual memory; it must all be given back in the end."""
-    from l0rt.runtime.allocator import Allocator
-    from l0rt.runtime.plainmemory import PlainMemory
+    from l0rt.runtime.alloc.allocator import Allocator
+    from l0rt.runtime.alloc.plainmemory import PlainMemory
 
     made = []
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from l0rt import allocconf
 from l0rt.errors import OutOfMemoryError
-from l0rt.runtime.allocator import Allocator, Pool
-from l0rt.runtime.plainmemory import PlainMemory
+from l0rt.runtime.alloc.allocator import Allocator, Pool
+from l0rt.runtime.alloc.plainmemory import PlainMemory
 
 SOAK = os.environ.get("L0RT_TEST_SOAK") == "1"
 KIB, MIB = 1 << 10, 1 << 20

@@ -44,7 +44,7 @@ def test_a_size_is_an_int(make, nbytes):
 
 
 def test_a_memory_without_operations_is_refused():
-    from l0rt.runtime.allocator import Allocator, Memory
+    from l0rt.runtime.alloc.allocator import Allocator, Memory
 
     with pytest.raises(TypeError, match="operations"):
         Allocator(Memory())

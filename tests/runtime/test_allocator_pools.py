@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from l0rt.errors import OutOfMemoryError, UnsupportedError
-from l0rt.runtime.allocator import Pool
+from l0rt.runtime.alloc.allocator import Pool
 
 from helpers import memory_keys
 

@@ -10,7 +10,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from l0rt.runtime import watch
+from l0rt.runtime.streams import hooks
 
 CHUNK = 4 << 20  # staging copies pageable memory in pieces of this size
 
@@ -256,14 +256,14 @@ def test_memory_of_the_host_is_filled_when_the_call_returns(kind):
 
 def test_waiting_for_a_fill_is_told_where_waits_are():
     host = l0rt.empty(64, kind="host")
-    watch.set_sync_debug_mode("error")
+    hooks.set_sync_debug_mode("error")
     try:
         with pytest.raises(RuntimeError, match="a fill of host memory without non_blocking=True synchronizes"):
             host.fill(1)
         host.fill(1, non_blocking=True)
         l0rt.empty(64).fill(1)
     finally:
-        watch.set_sync_debug_mode("default")
+        hooks.set_sync_debug_mode("default")
     acc.synchronize()
 
 

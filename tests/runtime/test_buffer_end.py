@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import l0rt
 import l0rt.accelerator as acc
 import pytest
-from l0rt.runtime import watch
+from l0rt.runtime.streams import hooks
 from l0rt.xpu import gpu_trace
 
 KINDS = ["device", "host", "shared"]
@@ -22,11 +22,11 @@ def watched(name, callback):
     def call(*values):
         callback()
 
-    watch.add(name, call)
+    hooks.add(name, call)
     try:
         yield
     finally:
-        watch.remove(name, call)
+        hooks.remove(name, call)
 
 
 def refusals(function, told):
@@ -57,7 +57,7 @@ def test_an_exception_goes_on_past_the_end_of_a_buffer(kind, is_watched):
         with pytest.raises(ZeroDivisionError):
             [make(), 1 // 0]        # what is in the list ends while the error is on its way
     if is_watched:
-        watch.remove("memory_deallocation", seen.append)
+        hooks.remove("memory_deallocation", seen.append)
     assert len(seen) == 2 * is_watched
 
 

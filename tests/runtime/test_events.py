@@ -13,9 +13,9 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from l0rt.runtime import watch
-from l0rt.runtime.event import elapsed_ms
-from l0rt.runtime.eventcache import cache_state
+from l0rt.runtime.current.event import elapsed_ms
+from l0rt.runtime.streams import hooks
+from l0rt.runtime.streams.event_pool import cache_state
 
 
 def test_an_event_that_was_never_recorded_is_complete_and_holds_nobody_up():
@@ -248,11 +248,11 @@ def test_an_interprocess_event_is_recorded_from_a_callback_of_its_own_record():
             told.append(1)
             shared.record(stream)
 
-    watch.add("event_record", again)
+    hooks.add("event_record", again)
     try:
         shared.record(stream)
     finally:
-        watch.remove("event_record", again)
+        hooks.remove("event_record", again)
     shared.synchronize()
     assert len(told) == 3
 

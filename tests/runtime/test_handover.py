@@ -6,7 +6,7 @@ The plain memory's streams stand still while it is held, and it tells who was or
 import pytest
 from l0rt import allocconf
 from l0rt.errors import OutOfMemoryError
-from l0rt.runtime.allocator import Pool
+from l0rt.runtime.alloc.allocator import Pool
 
 KIB, MIB = 1 << 10, 1 << 20
 RECORDED, ORDERED = 0, 1

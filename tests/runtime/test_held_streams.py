@@ -8,7 +8,7 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 from l0rt.core import raw
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 from l0rt.ze import table
 
 from helpers.process import run_python
@@ -138,7 +138,7 @@ def test_work_that_other_hands_append_is_waited_for():
     code = """
 import l0rt, l0rt.accelerator as acc
 from l0rt.core import raw
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 x = l0rt.empty(1 << 16)
 own = acc.Stream()
 foreign = raw.open_list(devices._context_of[0], devices._devices[0])
@@ -204,7 +204,7 @@ def test_a_current_stream_that_was_given_back_says_so():
     code = """
 import l0rt, l0rt.accelerator as acc
 from l0rt.core import raw
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 acc.current_stream()
 foreign = raw.open_list(devices._context_of[0], devices._devices[0])
 acc.set_stream(acc.Stream.from_handle(foreign.handle))

@@ -12,7 +12,7 @@ import pytest
 from l0rt import memory
 from l0rt.errors import OutOfMemoryError
 from l0rt.memory import MemPool, PluggableAllocator, use_mem_pool
-from l0rt.runtime.allocator import Pool
+from l0rt.runtime.alloc.allocator import Pool
 
 from helpers.process import run_python
 from helpers.source import ROOT

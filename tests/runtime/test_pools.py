@@ -12,8 +12,8 @@ import pytest
 from l0rt import memory
 from l0rt.errors import OutOfMemoryError, UnsupportedError
 from l0rt.memory import MemPool, use_mem_pool
-from l0rt.runtime import watch
-from l0rt.runtime.devices import capabilities
+from l0rt.runtime.streams import hooks
+from l0rt.runtime.streams.devices import capabilities
 
 from helpers.process import run_python
 
@@ -205,9 +205,9 @@ def test_a_pool_is_put_to_sleep_or_woken_by_one_call_at_a_time():
 
     if not capabilities(0)["vmm"]:
         return                                              # it cannot sleep
-    watch.add("device_synchronization", wake)
+    hooks.add("device_synchronization", wake)
     pool.sleep()
-    watch.remove("device_synchronization", wake)
+    hooks.remove("device_synchronization", wake)
     assert told
     with use_mem_pool(pool), pytest.raises(RuntimeError, match="asleep"):
         l0rt.empty(MIB)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from l0rt import config, memory
 from l0rt.memory import MemPool, use_mem_pool
-from l0rt.runtime.device_allocator import retune
+from l0rt.runtime.memory.device import retune
 
 from helpers.door import Door, Failed
 from helpers.orders import wrong_steps

@@ -32,7 +32,7 @@ import pytest
 from l0rt import memory
 from l0rt.core import raw
 from l0rt.memory import MemPool, use_mem_pool
-from l0rt.runtime import devices
+from l0rt.runtime.streams import devices
 
 from helpers.process import run_python
 
@@ -93,7 +93,7 @@ def test_an_adopted_lists_memory_is_not_the_next_ones():
 
 SHARED = """
 import l0rt, l0rt.accelerator as acc, os
-from l0rt.runtime.eventcache import cache_state
+from l0rt.runtime.streams.event_pool import cache_state
 a, b = acc.Stream(), acc.Stream()
 l0rt.empty(64, stream=b).fill(1, stream=b)      # never ends
 blocks = [l0rt.empty(4096, stream=a) for _ in range(2000)]

@@ -6,7 +6,7 @@ from collections import deque
 import l0rt
 import l0rt.accelerator as acc
 import pytest
-from l0rt.runtime import watch
+from l0rt.runtime.streams import hooks
 from l0rt.xpu import gpu_trace
 
 from helpers.process import run_python
@@ -16,7 +16,7 @@ CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
 
 def test_callbacks_see_what_happens_and_go():
     seen = []
-    callbacks = {name: lambda *values, name=name: seen.append((name, len(values))) for name in watch.NAMES}
+    callbacks = {name: lambda *values, name=name: seen.append((name, len(values))) for name in hooks.NAMES}
     for name, callback in callbacks.items():
         getattr(gpu_trace, f"register_callback_for_{name}")(callback)
     s, t, e = acc.Stream(), acc.Stream(), l0rt.Event()
@@ -35,9 +35,9 @@ def test_callbacks_see_what_happens_and_go():
     acc.synchronize()
     del e, x, h
     for name, callback in callbacks.items():
-        watch.remove(name, callback)
+        hooks.remove(name, callback)
     numbers = dict(seen)
-    assert set(numbers) >= set(watch.NAMES) - {"stream_creation"}
+    assert set(numbers) >= set(hooks.NAMES) - {"stream_creation"}
     assert numbers["copy"] == 4
     assert numbers["event_record"] == 2
     before = len(seen)
@@ -53,20 +53,20 @@ def test_a_failing_callback_disturbs_nobody(monkeypatch):
     def fail(*values):
         raise KeyError(values)
 
-    watch.add("event_record", fail)
+    hooks.add("event_record", fail)
     try:
         e = acc.Stream().record_event()
     finally:
-        watch.remove("event_record", fail)
+        hooks.remove("event_record", fail)
     assert e.synchronize(timeout=60)
     assert [t.exc_type for t in told] == [KeyError]
     del told[:]
     with pytest.raises(TypeError, match="a callback is callable"):
-        watch.add("copy", 3)
+        hooks.add("copy", 3)
     with pytest.raises(ValueError, match="not in tuple"):
-        watch.add("nonsense", print)
+        hooks.add("nonsense", print)
     with pytest.raises(ValueError, match="not in list"):
-        watch.remove("copy", print)
+        hooks.remove("copy", print)
 
 
 class Stop(BaseException):
@@ -82,13 +82,13 @@ def test_an_interrupt_that_comes_in_a_callback_arrives_after_it(nth):
         signal.raise_signal(signal.SIGUSR1)
 
     before = signal.signal(signal.SIGUSR1, stop)
-    watch.add("event_record", callback)
+    hooks.add("event_record", callback)
     s, e = acc.Stream(), l0rt.Event()
     try:
         with pytest.raises(Stop, match=str(nth)):
             deque((e.record(s) for _ in range(1000)), maxlen=0)
     finally:
-        watch.remove("event_record", callback)
+        hooks.remove("event_record", callback)
         signal.signal(signal.SIGUSR1, before)
     assert e.synchronize(timeout=60)
 
@@ -161,10 +161,10 @@ def test_a_wrong_topic_is_named():
 def test_pythons_own_hook_tells_what_a_callback_raised():
     result = run_python("""
 import l0rt.accelerator as acc
-from l0rt.runtime import watch
+from l0rt.runtime.streams import hooks
 def fail(*values):
     raise KeyError("told")
-watch.add("event_record", fail)
+hooks.add("event_record", fail)
 acc.Stream().record_event().synchronize()
 """)
     assert result.returncode == 0, result

@@ -1,7 +1,7 @@
 """Every wrong way to call the door, from nogil code; and guards over the guard table."""
 
 from l0rt.capi cimport *
-from l0rt.runtime.guard cimport (
+from l0rt.runtime.current.guard cimport (
     l0rt_device_guard,
     l0rt_device_guard_enter,
     l0rt_device_guard_reset_device,

@@ -1,0 +1,155 @@
+"""The names of l0rt.accelerator: the built-in accelerator's own code, or a call of the chosen one's interface.
+
+They are compiled because a Python frame alone would cost as much as what they do. Each takes the chosen interface into
+a local name before it runs anything of Python's: another thread may choose anew at any time.
+"""
+
+from contextlib import nullcontext
+
+from l0rt.runtime.current.guard cimport NO_INDEX, other_index, settable_index
+from l0rt.runtime.current.thread cimport current_device, exchange_device, exchange_stream, thread_peek
+from l0rt.runtime.memory.device cimport allocated_bytes, reserved_bytes
+from l0rt.runtime.streams.devices cimport device_total
+from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.registry cimport current_type, interface_of_stream, other
+from l0rt.runtime.streams.types cimport *
+
+from l0rt.runtime.streams import devices
+
+from l0rt.runtime.current import generator as generators, stream as built_in
+from l0rt.runtime.streams.devices import lazy
+
+
+def device_count():
+    """Return the number of devices; 0 if there is none. Opens no driver, never raises."""
+    if other == NULL:
+        return devices.device_count()
+    try:
+        return int((<object>other).device_count())
+    except Exception:
+        return 0
+
+
+def current_device_index():
+    """Return the index of the calling thread's current device."""
+    cdef l0rt_thread* thread
+    if other != NULL:
+        return (<object>other).current_device()
+    thread = thread_peek()
+    if thread != NULL:
+        return thread.device
+    if device_total() == 0:
+        lazy.init()
+    return current_device()
+
+
+def set_device_index(device, /):
+    """Make ``device`` the thread's current device: an index, or a name such as ``xpu:1``; negative: no change."""
+    cdef int index = settable_index(device, current_type())
+    if index < 0:
+        return
+    if other != NULL:
+        interface = <object>other
+        interface.set_device(other_index(interface, index))
+    else:
+        exchange_device(index)
+
+
+cdef object other_device(interface, what):
+    """The index of the chosen accelerator's device that ``what`` names; None for its current one."""
+    cdef int index = index_of(what, NO_INDEX, current_type())
+    return None if index == NO_INDEX else other_index(interface, index)
+
+
+def device_or_current(what):
+    """Return what an interface understands: an index that exists, or, from another than the built-in one, None."""
+    return built_in.index_or_current(what) if other == NULL else other_device(<object>other, what)
+
+
+def current_stream(device=None, /):
+    """Return the calling thread's current stream on ``device`` (the current one by default)."""
+    cdef l0rt_thread* thread
+    cdef l0rt_stream* stream
+    if other != NULL:
+        interface = <object>other
+        return interface.current_stream(other_device(interface, device))
+    if device is None:
+        thread = thread_peek()
+        if thread != NULL:
+            stream = thread.streams[thread.device]
+            if stream.object != NULL:
+                return <object>stream.object
+    return built_in.current_stream(device)
+
+
+def default_stream(device=None, /):
+    """Return the default stream of ``device`` (the current one by default): one that the pool never hands out."""
+    if other != NULL:
+        interface = <object>other
+        return interface.default_stream(other_device(interface, device))
+    return built_in.default_stream(device)
+
+
+def set_stream(stream):
+    """Make ``stream`` the calling thread's current stream, and its device the current device."""
+    if isinstance(stream, Lane):
+        exchange_stream((<Lane>stream).ptr)
+    else:
+        interface_of_stream(stream).set_stream(stream)
+
+
+def stream(stream=None, /):
+    """Return a context manager in which ``stream`` and its device are current; None is a block that changes nothing."""
+    if isinstance(stream, Lane):
+        return stream
+    return nullcontext() if stream is None else interface_of_stream(stream).stream(stream)
+
+
+def synchronize(device=None, /, *, timeout=None):
+    """Wait for all work of ``device`` (the current one by default), on all streams.
+
+    With ``timeout`` in seconds, return whether it was done in that time. Nothing to do before initialisation.
+    """
+    if other == NULL:
+        return built_in.synchronize(device, timeout=timeout)
+    interface = <object>other
+    limit = {} if timeout is None else {"timeout": timeout}
+    return interface.synchronize(other_device(interface, device), **limit)
+
+
+def raise_without_device():
+    """Raise what opening the driver raises if there is no device to open; else leave it closed."""
+    if not lazy.initialized and not devices.device_count():
+        lazy.init()
+
+
+def memory_allocated(device_index=None, /):
+    """Return the bytes of the blocks that allocations on the device (the current one by default) hold."""
+    if other != NULL:
+        interface = <object>other
+        return interface.memory_stats(other_device(interface, device_index)).get("allocated_bytes.all.current", 0)
+    if device_total() == 0:
+        raise_without_device()
+    return allocated_bytes(device_index)
+
+
+def memory_reserved(device_index=None, /):
+    """Return the bytes that the allocator holds of the device (the current one by default), cached ones too."""
+    if other != NULL:
+        interface = <object>other
+        return interface.memory_stats(other_device(interface, device_index)).get("reserved_bytes.all.current", 0)
+    if device_total() == 0:
+        raise_without_device()
+    return reserved_bytes(device_index)
+
+
+def default_generator(device=None, /):
+    """Return the default generator of ``device`` (the current one by default)."""
+    if other != NULL:
+        type, interface = current_type(), <object>other
+        index = other_device(interface, device)
+        if not getattr(interface.default_generator, "is_missing", False):
+            return interface.default_generator(index)
+        return generators.default_generator_of(type, interface.current_device() if index is None else index)
+    return generators.default_generator(built_in.index_or_current(device))

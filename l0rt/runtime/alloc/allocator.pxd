@@ -1,0 +1,25 @@
+"""The caching allocator in Python: one heap over any kind of memory."""
+
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.alloc.types cimport l0rt_heap, l0rt_memory_ops, l0rt_owner, l0rt_tuning
+
+
+# `conf` is an AllocConf; allocations of `sole_from` bytes and more are not cached, 0: all are.
+cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1
+
+
+cdef class Memory:
+    cdef const l0rt_memory_ops* ops
+    cdef void* self
+    cdef uint64_t granule           # 0: no virtual memory
+    cdef uint64_t range
+
+
+cdef class Pool:
+    cdef l0rt_owner* owner
+
+
+cdef class Allocator:
+    cdef l0rt_heap* heap
+    cdef readonly Memory memory

@@ -1,0 +1,397 @@
+"""The caching allocator in Python: one heap over any kind of memory."""
+
+import itertools
+
+cimport cython
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+from l0rt.arguments cimport is_whole, whole
+from l0rt.interrupts cimport interrupt_raise
+from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
+from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_find_arena, heap_poll
+from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
+from l0rt.runtime.alloc.heap cimport (
+    arena_malloc,
+    block_find,
+    heap_close,
+    heap_create,
+    heap_destroy,
+    heap_empty_cache,
+    heap_set_limit,
+    heap_trim,
+    heap_tune,
+    pointer_free,
+)
+from l0rt.runtime.alloc.page_map cimport map_find
+from l0rt.runtime.alloc.recount cimport (
+    heap_allocated_bytes,
+    heap_limit,
+    heap_reserved_bytes,
+    heap_reset_accumulated,
+    heap_reset_peak,
+    heap_stats,
+)
+from l0rt.runtime.alloc.share cimport is_asleep, owner_drop, owner_leave
+from l0rt.runtime.alloc.sleep cimport heap_sleep, heap_wake
+from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
+from l0rt.runtime.alloc.stats cimport stats_of_heap
+from l0rt.runtime.alloc.types cimport (
+    L0RT_ASLEEP,
+    L0RT_CLOSED,
+    L0RT_DOUBLE_FREE,
+    L0RT_INTERRUPTED,
+    L0RT_INVALID_POINTER,
+    L0RT_INVALID_SIZE,
+    L0RT_NO_HOST_MEMORY,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    L0RT_OWNED,
+    SMALL,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_heap_options,
+    l0rt_owner,
+    l0rt_stats,
+    l0rt_tuning,
+)
+
+from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError, UnsupportedError
+
+_numbers = itertools.count(1)
+
+
+@cython.no_gc
+@cython.binding(False)
+cdef class Memory:
+    """A kind of memory: subclasses set ``ops`` and ``self`` in ``__cinit__`` (see plainmemory.pyx)."""
+
+
+@cython.final
+@cython.no_gc
+@cython.binding(False)
+cdef class Pool:
+    """A private pool of any allocator: memory that is cached for whoever names the pool.
+
+    With ``use_on_oom``, an allocation from the default pool that would fail is served from here. With ``no_split``,
+    free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes. The
+    statistics name it by its ``id``, two numbers.
+    """
+
+    def __cinit__(self, bint use_on_oom=False, bint no_split=False, limit=None):
+        cdef uint64_t most = limit_of(limit)
+        self.owner = <l0rt_owner*>calloc(1, sizeof(l0rt_owner))
+        if self.owner == NULL:
+            raise MemoryError("no host memory for a pool")
+        self.owner.refs = 1
+        self.owner.is_private = True
+        self.owner.serves = use_on_oom
+        self.owner.no_split = no_split
+        self.owner.limit = most
+        self.owner.id[1] = next(_numbers)
+
+    @property
+    def id(self):
+        """Two numbers."""
+        return self.owner.id[0], self.owner.id[1]
+
+    def __dealloc__(self):
+        if self.owner != NULL:      # stays while arenas point to it
+            owner_leave(self.owner)
+            owner_drop(self.owner)
+
+
+@cython.final
+@cython.no_gc                       # the memory must outlive the heap, in __dealloc__ too
+@cython.binding(False)
+cdef class Allocator:
+    """A caching allocator over ``memory``, at most ``limit`` bytes of it (None: no limit).
+
+    With ``expandable`` it grows by mapping memory where the memory can do that. Pointers and streams are integers.
+    Stream 0 means memory that no stream orders.
+    """
+
+    def __cinit__(self, Memory memory, limit=None, bint expandable=True):
+        cdef l0rt_heap_options options
+        if memory.ops == NULL:
+            raise TypeError(f"{type(memory).__name__} has no operations: make a subclass of Memory that sets them")
+        options.limit = limit_of(limit)
+        options.granule = memory.granule if expandable else 0
+        options.range = memory.range
+        self.memory = memory
+        self.heap = heap_create(memory.ops, memory.self, &options)
+        if self.heap == NULL:
+            raise MemoryError("no host memory for a heap")
+
+    def __dealloc__(self):
+        if self.heap != NULL:
+            with nogil:
+                heap_destroy(self.heap)
+
+    def malloc(self, nbytes, stream=0, Pool pool=None):
+        """Allocate for use in the order of ``stream`` and return the address; from the default pool or another."""
+        cdef l0rt_owner* owner = NULL if pool is None else &pool.owner[0]
+        cdef size_t size = size_of(nbytes)
+        cdef void* order = <void*><uintptr_t>stream
+        if is_asleep(owner):
+            raise RuntimeError("the pool is asleep: wake it before allocating from it")
+        cdef l0rt_arena* arena = heap_find_arena(self.heap, order, owner)
+        cdef l0rt_block* block
+        cdef int status
+        if arena == NULL:
+            with nogil:
+                arena = heap_arena(self.heap, order, owner)
+            if arena == NULL:
+                Allocator_raise(self, self.heap.closed if self.heap.closed != 0 else L0RT_NO_HOST_MEMORY, size)
+        block = arena_hit(arena, size)
+        if block == NULL:
+            with nogil:
+                status = arena_malloc(arena, size, &block)
+            if status != L0RT_OK:
+                Allocator_raise(self, status, size)
+        return <uintptr_t>block.ptr
+
+    def free(self, ptr, stream=None):
+        """Free an allocation by its address; 0 is fine. With ``stream``, it is reused in that stream's order."""
+        cdef const void* address = <const void*><uintptr_t>ptr
+        cdef l0rt_block* block = map_find(address)
+        cdef bint is_start = block != NULL and block.ptr == address and block.arena != NULL
+        cdef void* order
+        cdef int status
+        if is_start and block.arena.heap != self.heap:
+            Allocator_raise(self, L0RT_OWNED, <uintptr_t>ptr)
+        if stream is not None and is_start:
+            order = <void*><uintptr_t>stream
+            with nogil:
+                status = block_move(block, order)
+            if status != L0RT_OK:
+                Allocator_raise(self, status, <uintptr_t>ptr)
+        if is_start and block_drop(block):
+            return
+        with nogil:
+            status = pointer_free(self.heap, address)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, <uintptr_t>ptr)
+
+    def record_stream(self, ptr, stream):
+        """Another stream uses this allocation: once freed, it is not reused before that stream's work is done."""
+        cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
+        cdef void* order = <void*><uintptr_t>stream
+        cdef int status = L0RT_INVALID_POINTER
+        if block != NULL and block.arena.heap != self.heap:
+            status = L0RT_OWNED
+        elif block != NULL:
+            with nogil:
+                status = block_use(block, order)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, <uintptr_t>ptr)
+
+    def record_use(self, ptr, stream):
+        """The same by what that stream has been given until now: what it is given later does not count."""
+        cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
+        cdef void* order = <void*><uintptr_t>stream
+        cdef int status = L0RT_INVALID_POINTER
+        if block != NULL and block.arena.heap != self.heap:
+            status = L0RT_OWNED
+        elif block != NULL:
+            with nogil:
+                status = block_mark(block, order)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, <uintptr_t>ptr)
+
+    def find(self, ptr):
+        """``(address, size, requested)`` of the allocation that holds ``ptr``, or None."""
+        cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
+        return None if block == NULL else (<uintptr_t>block.ptr, block.size, block.requested)
+
+    def empty_cache(self, Pool pool=None, stream=None):
+        """Give all cached memory back, or a pool's, or a stream's, waiting for work that may still use it."""
+        cdef l0rt_owner* owner = NULL if pool is None else &pool.owner[0]
+        cdef void* order = NULL if stream is None else <void*><uintptr_t>stream
+        cdef int status
+        with nogil:
+            if owner == NULL and order == NULL:
+                status = heap_empty_cache(self.heap)
+            else:
+                status = heap_trim(self.heap, order, owner)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, 0)
+
+    def sleep(self, Pool pool not None):
+        """Give the memory of a pool back and keep its addresses; what was written is lost. Ranges only."""
+        cdef int status
+        with nogil:
+            status = heap_sleep(self.heap, pool.owner)
+        if status != L0RT_OK:
+            raise UnsupportedError("a pool that has ordinary segments cannot sleep: their addresses are the memory's")
+
+    def wake(self, Pool pool not None):
+        """Give a sleeping pool memory again, at the same addresses."""
+        cdef int status
+        with nogil:
+            status = heap_wake(self.heap, pool.owner, True)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, 0)
+
+    def set_limit(self, limit):
+        """Reserve at most ``limit`` bytes from now on; None for no limit."""
+        heap_set_limit(self.heap, limit_of(limit))
+
+    def tune(self, conf, uncached=False, cached_most=None):
+        """Behave as an l0rt.allocconf.AllocConf says; with ``uncached``, cache nothing, else ``cached_most`` bytes."""
+        cdef l0rt_tuning tuning
+        tuning_of(conf, 1 if uncached else 0, &tuning)
+        tuning.cached_most = 0 if cached_most is None else max(1, cached_most)
+        cdef int status
+        with nogil:
+            status = heap_tune(self.heap, &tuning)
+        if status != L0RT_OK:
+            Allocator_raise(self, status, 0)
+
+    def stats(self):
+        """All statistics in one dictionary, under torch's names."""
+        heap_poll(self.heap)
+        return stats_of_heap(self.heap)
+
+    def snapshot(self):
+        """Every block as a dictionary, segment by segment, in the order of addresses."""
+        cdef int64_t room = 1024, count
+        cdef l0rt_block_info* blocks = NULL
+        while True:
+            blocks = <l0rt_block_info*>realloc(blocks, room * sizeof(l0rt_block_info))
+            if blocks == NULL:
+                raise MemoryError("no host memory for a snapshot")
+            with nogil:
+                count = heap_snapshot(self.heap, blocks, room)
+            if count <= room:
+                break
+            room = count + count // 4
+        try:
+            return [block_dict(&blocks[i]) for i in range(count)]
+        finally:
+            free(blocks)
+
+    def reset_peak_stats(self):
+        """Let every peak be the current value."""
+        heap_poll(self.heap)
+        with nogil:
+            heap_reset_peak(self.heap)
+
+    def reset_accumulated_stats(self):
+        """Let everything that only grows start at zero."""
+        heap_poll(self.heap)
+        with nogil:
+            heap_reset_accumulated(self.heap)
+
+    @property
+    def allocated_bytes(self):
+        """Bytes that are allocated now."""
+        return heap_allocated_bytes(self.heap)
+
+    @property
+    def reserved_bytes(self):
+        """Bytes that are taken from the memory now."""
+        heap_poll(self.heap)
+        return heap_reserved_bytes(self.heap)
+
+    def close(self, code=0):
+        """From now on malloc fails with ``code`` and free does nothing; cached memory is kept. Never blocks."""
+        heap_close(self.heap, code)
+
+
+cdef size_t size_of(nbytes) except? 0:
+    size = whole(nbytes, "a size")
+    if size <= 0:
+        raise ValueError(f"a size is positive, not {size}")
+    return SIZE_OF_HUGE if size > SIZE_OF_HUGE else size
+
+
+cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1:
+    cdef int i
+    memset(out, 0, sizeof(l0rt_tuning))
+    out.max_split = 0 if conf.max_split_size_mb is None else <uint64_t>conf.max_split_size_mb << 20
+    out.max_non_split_rounding = <uint64_t>conf.max_non_split_rounding_mb << 20
+    out.large_segment = <uint64_t>conf.large_segment_size_mb << 20
+    out.gc_threshold = conf.garbage_collection_threshold
+    for i in range(16):
+        out.divisions[i] = conf.roundup_power2_divisions[i]
+        out.rounds |= out.divisions[i] > 1
+    out.segmented = not conf.expandable_segments
+    out.torch_segments = conf.segments == "torch"
+    out.is_async = conf.backend == "async"
+    out.sole_from = sole_from
+    return 0
+
+
+SIZE_OF_HUGE = (1 << 63) - 1        # no memory has so much: this is answered as out of memory
+
+
+cdef uint64_t limit_of(limit) except? 0:
+    if limit is None:
+        return UINT64_MAX
+    if not is_whole(limit):
+        raise TypeError(f"a limit is an int or None, not {type(limit).__name__}")
+    most = whole(limit, "a limit")
+    if most <= 0:
+        raise ValueError(f"a limit is positive, not {most}; None means no limit")
+    return min(most, UINT64_MAX)
+
+
+cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
+    """The exception for a status; ``subject`` is the size or the address it is about."""
+    cdef l0rt_stats stats
+    if status == L0RT_OUT_OF_MEMORY:
+        with nogil:
+            heap_stats(self.heap, &stats)
+        allocated = stats.allocated_bytes.all.current
+        pending = stats.active_bytes.all.current - allocated
+        reserved = stats.reserved_bytes.all.current
+        most = heap_limit(self.heap)
+        limit = "none" if most == INT64_MAX else size_text(most)
+        raise OutOfMemoryError(
+            f"out of memory: requested {size_text(subject)}; allocated {size_text(allocated)}, "
+            f"still in use after free {size_text(pending)}, cached {size_text(reserved - allocated - pending)}, "
+            f"limit {limit}"
+        )
+    if status == L0RT_INVALID_POINTER:
+        raise ValueError(f"{subject:#x} is not the address of an allocation")
+    if status == L0RT_OWNED:
+        raise InvalidArgumentError(f"{subject:#x} is another allocator's memory: it is freed there")
+    if status == L0RT_DOUBLE_FREE:
+        raise ValueError(f"{subject:#x} was freed already")
+    if status == L0RT_ASLEEP:
+        raise RuntimeError("the pool is asleep: wake it before allocating from it")
+    if status == L0RT_INVALID_SIZE:
+        raise ValueError("a size is positive, not 0")
+    if status == L0RT_NO_HOST_MEMORY:
+        raise MemoryError("no host memory for the allocator's own records")
+    if status == L0RT_CLOSED:
+        raise L0Error("the allocator is closed")
+    if status == L0RT_INTERRUPTED:
+        interrupt_raise()
+    raise L0Error(f"the memory's operations answered {status}", ("BACKEND", status))
+
+
+cdef str size_text(nbytes):
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if nbytes >= 1 << power:
+            return f"{nbytes / (1 << power):.2f} {unit}"
+    return f"{nbytes} bytes"
+
+
+STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending", "hole", "held", "live")
+
+
+cdef dict block_dict(l0rt_block_info* block):
+    return {
+        "segment": block.segment,
+        "segment_size": block.segment_size,
+        "is_expandable": bool(block.is_expandable),
+        "pool": "small" if block.pool == SMALL else "large",
+        "stream": <uintptr_t>block.stream,
+        "address": block.address,
+        "size": block.size,
+        "requested": block.requested,
+        "state": STATE_NAMES[block.state],
+    }

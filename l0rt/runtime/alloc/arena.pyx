@@ -1,0 +1,385 @@
+"""An arena: taking and giving blocks behind the class stacks."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from l0rt.runtime.alloc.atomics cimport spin_lock, spin_try, spin_unlock, unlikely
+from l0rt.runtime.alloc.bins cimport bins_find, leading_zeros, trailing_zeros
+from l0rt.runtime.alloc.block cimport block_bin, block_is_split, block_merge, block_split, block_unbin, records_ready
+from l0rt.runtime.alloc.headroom cimport account_quiet, account_give, account_has_room, account_take, account_unpark
+from l0rt.runtime.alloc.page_map cimport map_expect, map_set
+from l0rt.runtime.alloc.recount cimport heap_is_over
+from l0rt.runtime.alloc.share cimport is_gone
+from l0rt.runtime.alloc.types cimport (
+    BINNED,
+    CACHED,
+    CLASSES,
+    GRAIN,
+    GRAIN_SHIFT,
+    L0RT_NO_HOST_MEMORY,
+    LARGE,
+    LARGE_SEGMENT,
+    LIVE,
+    LIVE_LARGE,
+    PAGE,
+    PENDING,
+    RAW,
+    SMALL,
+    SMALL_LIMIT,
+    l0rt_account,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_heap,
+)
+
+cdef enum:
+    RELIEF_BLOCKS = 8               # what overfull stacks give to the bins at once, so that no free takes long
+    NEAR_SHIFT = 3                  # a stacked block may be an eighth larger than what is asked for
+    STACK_FLOOR = 1 << 20           # the stacks may hold this and
+    STACK_SHARE = 6                 # 1/64 of what is reserved: more costs real traces memory, less costs time
+
+
+cdef struct l0rt_join:              # what giving a block to the bins would come to
+    int64_t neighbours
+    int64_t size
+    bint is_split
+
+
+cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil:
+    """The hit path's other half: stacks and bins, without waiting for the lock."""
+    return try_take(arena, nbytes, locked, 0)
+
+
+cdef l0rt_block* raw_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil:
+    return try_take(arena, nbytes, locked, RAW)
+
+
+cdef inline l0rt_block* try_take(l0rt_arena* arena, size_t nbytes, bint locked, uint32_t raw) noexcept nogil:
+    cdef l0rt_block* block = NULL
+    if not locked and (nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock)):
+        return NULL
+    if not is_uncached(arena.tuning, nbytes):
+        arena_take(arena, size_round(arena.tuning, nbytes), nbytes, False, &block)
+    if raw != 0 and block != NULL:
+        block.state |= raw
+    spin_unlock(&arena.lock)
+    return block
+
+
+cdef int block_try(l0rt_block* block, bint locked) noexcept nogil:
+    """The fast free's other half: whatever needs no memory operation and no census."""
+    return try_free(block, locked, 0)
+
+
+cdef int raw_try_free(l0rt_block* block, bint locked) noexcept nogil:
+    return try_free(block, locked, RAW)
+
+
+cdef inline int try_free(l0rt_block* block, bint locked, uint32_t raw) noexcept nogil:
+    cdef l0rt_arena* arena = block.arena
+    if not locked:
+        return False
+    cdef bint done = ((block.state == LIVE | raw or block.state == LIVE_LARGE | raw)
+                      and not (unlikely(arena.tuning.cached_most != 0) and passes_bound(block))
+                      and not (unlikely(arena.stack_cap == 0) and is_gone(arena))
+                      and arena_give(block, False))
+    spin_unlock(&arena.lock)
+    return done
+
+
+cdef bint passes_bound(l0rt_block* block) noexcept nogil:
+    """Would the heap cache too much with this block? Then its free calls memory operations. The lock is held."""
+    cdef l0rt_arena* arena = block.arena
+    if heap_is_over(arena.heap, block.size):
+        return True
+    if arena.stack_cap == 0:
+        arena_resize(arena, 0)      # the heap was over its bound, and is not any more
+    return False
+
+
+cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:
+    """The next of the steps that the tuning puts between two powers of two, and of 512 bytes."""
+    cdef int log = 63 - leading_zeros(nbytes | 1), interval = log - 20
+    cdef uint64_t power = <uint64_t>1 << log, step
+    interval = 0 if interval < 0 else 15 if interval > 15 else interval
+    cdef uint64_t divisions = tuning.divisions[interval]
+    if divisions > 1 and nbytes > GRAIN * divisions and nbytes != power:
+        step = power // divisions
+        nbytes = power + (nbytes - power + step - 1) // step * step
+    return (nbytes + GRAIN - 1) & ~<uint64_t>(GRAIN - 1)
+
+
+cdef size_t stack_next(l0rt_arena* arena, size_t klass, size_t last) noexcept nogil:
+    """The first class from ``klass`` to ``last`` whose stack has a block; CLASSES if none has."""
+    cdef size_t word = klass >> 6
+    cdef uint64_t bits = arena.filled[word] & (~<uint64_t>0 << (klass & 63))
+    while True:
+        while bits != 0:
+            klass = (word << 6) | <size_t>trailing_zeros(bits)
+            if klass > last:
+                return CLASSES
+            if arena.stacks[klass] != NULL:
+                return klass
+            arena.filled[word] &= ~(<uint64_t>1 << (klass & 63))
+            bits &= bits - 1
+        word += 1
+        if word << 6 > last:
+            return CLASSES
+        bits = arena.filled[word]
+
+
+cdef inline l0rt_block* stack_near(l0rt_arena* arena, uint64_t size) noexcept nogil:
+    """The block on a class stack that is handed out for ``size``; NULL if none is near. torch's blocks are exact, and
+    so are those of sizes that are rounded already.
+
+    To split a block that is a little larger, and to merge it again, takes longer and leaves rests that fit nothing.
+    """
+    cdef size_t klass = (size - 1) >> GRAIN_SHIFT
+    cdef bint is_exact = arena.tuning.torch_segments or arena.tuning.rounds
+    cdef size_t wider = 0 if is_exact else (klass + 1) >> NEAR_SHIFT
+    klass = stack_next(arena, klass, min(klass + wider, <size_t>CLASSES - 1))
+    return arena.stacks[klass] if klass < CLASSES else NULL
+
+
+cdef inline l0rt_block* last_near(l0rt_arena* arena, uint64_t size) noexcept nogil:
+    """The large block that was freed last, if it were not split for ``size`` in a bin either."""
+    cdef l0rt_block* block = arena.last
+    return block if block != NULL and size <= block.size < size + PAGE else NULL
+
+
+cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint settling,
+                    l0rt_block** out) noexcept nogil:
+    cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
+    cdef l0rt_account* account = &arena.accounts[pool]
+    cdef l0rt_block* block
+    cdef uint64_t rest
+    cdef int64_t quiet = -1, quiet_bytes = -<int64_t>size
+    out[0] = NULL
+    block = stack_near(arena, size) if pool == SMALL else last_near(arena, size)
+    if block != NULL:
+        quiet_bytes = -<int64_t>block.size
+        if not (settling or account_has_room(arena, pool, 1, block.size, requested, quiet, quiet_bytes)):
+            return TIGHT
+        if pool == SMALL:
+            arena.stacks[(block.size >> GRAIN_SHIFT) - 1] = block.next
+            arena.stack_room += block.size
+        else:
+            arena.last = NULL
+        give_out(account, block, requested, quiet, quiet_bytes, out)
+        return TAKEN
+    block = bins_find(&arena.bins[pool], size)
+    if block == NULL:
+        return MISS
+    rest = block.size - size
+    if rest < (<uint64_t>GRAIN if pool == SMALL else <uint64_t>PAGE):
+        rest = 0
+    elif pool == LARGE and block.segment.granules == NULL and arena.tuning.max_split != 0:
+        if not oversize_fits(arena.tuning, block.size, size):
+            return MISS
+        if size >= arena.tuning.max_split:
+            rest = 0
+    if rest != 0 and arena.owner != NULL and arena.owner.no_split:
+        rest = 0
+    if rest != 0 and arena.tuning.torch_segments and pool == LARGE and rest <= SMALL_LIMIT:
+        rest = 0
+    if rest != 0:
+        map_expect(<char*>block.ptr + size)     # far from what was used last: most of what a random size costs
+    if block_is_split(block):
+        quiet_bytes = <int64_t>rest - <int64_t>block.size
+    else:
+        quiet_bytes = rest
+        quiet = 0
+    if rest != 0:
+        quiet += 1
+        if not records_ready(arena):
+            return L0RT_NO_HOST_MEMORY
+    if not (settling or account_has_room(arena, pool, 1, block.size - rest, requested, quiet, quiet_bytes)):
+        return TIGHT
+    block_unbin(block)
+    if rest != 0:
+        block_bin(block_split(block, size))
+    give_out(account, block, requested, quiet, quiet_bytes, out)
+    return TAKEN
+
+
+cdef inline void give_out(l0rt_account* account, l0rt_block* block, uint64_t requested,
+                          int64_t quiet, int64_t quiet_bytes, l0rt_block** out) noexcept nogil:
+    account_take(account, block.size, requested, quiet, quiet_bytes)
+    block.requested = requested
+    block.state = LIVE if block.segment.pool == SMALL else LIVE_LARGE
+    if unlikely(block.arena.tuning.max_split != 0):
+        oversize_count(block)
+    out[0] = block
+
+
+cdef inline bint oversize_fits(const l0rt_tuning* tuning, uint64_t size, uint64_t wanted) noexcept nogil:
+    """An oversize segment is not broken for less, nor wasted on much less."""
+    cdef uint64_t rounding = tuning.max_non_split_rounding
+    if size < tuning.max_split:
+        return True
+    return wanted >= tuning.max_split and size < wanted + (rounding if rounding != 0 else LARGE_SEGMENT)
+
+
+cdef void oversize_count(l0rt_block* block) noexcept nogil:
+    """Count an allocation of max_split or more, or that such a one is freed."""
+    cdef l0rt_heap* heap = block.arena.heap
+    if block.is_oversize or (block.arena.tuning.max_split != 0 and block.size >= block.arena.tuning.max_split):
+        block.is_oversize = not block.is_oversize
+        oversize_bump(heap, &heap.stats.oversize_allocations, block.is_oversize)
+
+
+cdef void oversize_bump(l0rt_heap* heap, l0rt_stat* stat, bint more) noexcept nogil:
+    spin_lock(&heap.oversize)
+    if more:
+        stat.current += 1
+        stat.allocated += 1
+        stat.peak = max(stat.peak, stat.current)
+    else:
+        stat.current -= 1
+        stat.freed += 1
+    spin_unlock(&heap.oversize)
+
+
+cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
+    """Take an allocated block back, or one whose last use is over; False if the account needs a census first."""
+    cdef l0rt_arena* arena = block.arena
+    cdef int pool = block.segment.pool
+    cdef l0rt_account* account = &arena.accounts[pool]
+    cdef l0rt_join join
+    cdef size_t klass = (block.size >> GRAIN_SHIFT) - 1
+    cdef bint parked = block.state == PENDING
+    cdef int64_t size = block.size
+    cdef int64_t quiet = 1, quiet_bytes = size
+    if pool == SMALL and arena.stack_room < size:
+        relieve(arena, size)
+    cdef bint stacked = pool == SMALL and arena.stack_room >= size
+    cdef bint kept = pool == LARGE and block_is_split(block) and may_wait(arena)
+    if unlikely(block.is_oversize):
+        oversize_count(block)
+    if kept and arena.last != NULL:
+        merge_last(arena)
+    if not stacked and not kept:
+        join_preview(block, &join)
+        quiet = join.is_split - join.neighbours
+        quiet_bytes = size if join.is_split else size - join.size
+    if not (settling or account_has_room(arena, pool, 0, 0, 0, quiet, quiet_bytes)):
+        return False
+    if parked:
+        account_unpark(arena, pool, size, block.requested, quiet, quiet_bytes)
+    else:
+        account_give(account, size, block.requested, quiet, quiet_bytes)
+    if stacked:
+        block.state = CACHED
+        block.next = arena.stacks[klass]
+        arena.stacks[klass] = block
+        arena.filled[klass >> 6] |= <uint64_t>1 << (klass & 63)
+        arena.stack_room -= size
+    elif kept:
+        block.state = CACHED
+        arena.last = block
+    else:
+        block_bin(block_merge(block))
+    return True
+
+
+cdef inline void join_preview(l0rt_block* block, l0rt_join* join) noexcept nogil:
+    cdef l0rt_block* before = block.before
+    cdef l0rt_block* after = block.after
+    join.neighbours = 0
+    join.size = block.size
+    if before != NULL and before.state == BINNED:
+        join.neighbours += 1
+        join.size += before.size
+        before = before.before
+    if after != NULL and after.state == BINNED:
+        join.neighbours += 1
+        join.size += after.size
+        after = after.after
+    join.is_split = before != NULL or after != NULL
+
+
+cdef inline bint may_wait(l0rt_arena* arena) noexcept nogil:
+    """May a large block stay unmerged? Not where torch would merge it, nor where memory is to go back soon."""
+    return not arena.tuning.torch_segments and arena.tuning.sole_from == 0 and arena.stack_cap != 0
+
+
+cdef inline void merge_late(l0rt_arena* arena, l0rt_block* block, int pool) noexcept nogil:
+    """A free block goes to the bins at last. It was inactive split already, so that can only fall."""
+    cdef l0rt_join join
+    join_preview(block, &join)
+    account_quiet(
+        &arena.accounts[pool],
+        <int64_t>join.is_split - 1 - join.neighbours,
+        0 if join.is_split else -join.size,
+    )
+    block_bin(block_merge(block))
+
+
+cdef void merge_last(l0rt_arena* arena) noexcept nogil:
+    cdef l0rt_block* block = arena.last
+    arena.last = NULL
+    merge_late(arena, block, LARGE)
+
+
+cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
+    cdef l0rt_block* block = arena.stacks[klass]
+    arena.stacks[klass] = block.next
+    arena.stack_room += block.size
+    merge_late(arena, block, SMALL)
+
+
+cdef void arena_unstack(l0rt_arena* arena) noexcept nogil:
+    """Everything on the class stacks, and the large block that waits, goes to the bins and is merged there."""
+    cdef size_t klass = 0
+    if arena.last != NULL:
+        merge_last(arena)
+    while arena.stack_room != arena.stack_cap:
+        klass = stack_next(arena, klass, CLASSES - 1)
+        unstack(arena, klass)
+
+
+cdef void arena_gain(l0rt_block* block) noexcept nogil:
+    """A block that had no memory has some now, and is free."""
+    cdef l0rt_join join
+    join_preview(block, &join)
+    account_quiet(
+        &block.arena.accounts[block.segment.pool],
+        <int64_t>join.is_split - join.neighbours,
+        <int64_t>block.size if join.is_split else <int64_t>block.size - join.size,
+    )
+    map_set(block.ptr, block)
+    block_bin(block_merge(block))
+
+
+cdef void relieve(l0rt_arena* arena, int64_t size) noexcept nogil:
+    cdef int blocks = RELIEF_BLOCKS
+    cdef size_t klass
+    while arena.stack_room < size and arena.stack_room != arena.stack_cap and blocks > 0:
+        klass = stack_next(arena, arena.cursor, CLASSES - 1)
+        if klass == CLASSES:
+            klass = stack_next(arena, 0, CLASSES - 1)
+        arena.cursor = klass
+        unstack(arena, klass)
+        blocks -= 1
+
+
+cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil:
+    """What the arena has reserved changed by this much, and with it the stacks' cap. The growth mutex is held."""
+    cdef int64_t cap
+    cdef l0rt_heap* heap = arena.heap
+    if arena.reserved == 0 and reserved > 0:
+        arena.previous_busy = NULL
+        arena.next_busy = heap.busy
+        if heap.busy != NULL:
+            heap.busy.previous_busy = arena
+        heap.busy = arena
+    arena.reserved += reserved
+    if arena.reserved == 0 and reserved < 0:
+        if arena.next_busy != NULL:
+            arena.next_busy.previous_busy = arena.previous_busy
+        if arena.previous_busy != NULL:
+            arena.previous_busy.next_busy = arena.next_busy
+        else:
+            heap.busy = arena.next_busy
+    cap = 0 if is_gone(arena) else STACK_FLOOR + (arena.reserved >> STACK_SHARE)
+    arena.stack_room += cap - arena.stack_cap
+    arena.stack_cap = cap

@@ -1,0 +1,143 @@
+"""Block records, and the chains of blocks that segments are. The arena's lock is held throughout."""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from l0rt.runtime.alloc.atomics cimport load_i64, load_int
+from l0rt.runtime.alloc.bins cimport bins_add, bins_remove
+from l0rt.runtime.alloc.page_map cimport map_set
+from l0rt.runtime.alloc.types cimport (
+    BINNED,
+    LIVE,
+    RAW,
+    SMALL_SEGMENT,
+    SOLE,
+    SPARE,
+    USED,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_segment,
+)
+
+cdef bint records_ready(l0rt_arena* arena) noexcept nogil
+cdef void records_leave(l0rt_arena* arena) noexcept nogil
+cdef l0rt_block* segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
+cdef void segment_detach(l0rt_segment* segment) noexcept nogil
+cdef void segment_list(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil
+cdef void segment_unlist(l0rt_segment* segment) noexcept nogil
+cdef void chain_drop(l0rt_block* block) noexcept nogil
+cdef void uses_drop(l0rt_block* block) noexcept nogil
+
+
+cdef inline uint32_t block_kind(l0rt_block* block) noexcept nogil:
+    """Its state, whoever frees it. Without the lock, what is allocated may just be getting its first use."""
+    return <uint32_t>load_int(<int*>&block.state) & ~<uint32_t>RAW
+
+
+cdef inline bint block_is_allocated(l0rt_block* block) noexcept nogil:
+    cdef uint32_t kind = block_kind(block)
+    return LIVE <= kind <= USED or kind == SOLE
+
+
+cdef inline bint block_is_split(l0rt_block* block) noexcept nogil:
+    return block.before != NULL or block.after != NULL
+
+
+cdef inline bint block_is_segment(l0rt_block* block) noexcept nogil:
+    """Is it all of an ordinary segment, which may be given back as one?"""
+    return not block_is_split(block) and block.segment.granules == NULL
+
+
+cdef inline bint is_settled(l0rt_block* block) noexcept nogil:
+    """Is the arena's stream known to be done with a free block? What no stream orders is not in use once it is free."""
+    return block.arena.stream == NULL or block.epoch <= block.arena.settled
+
+
+cdef inline l0rt_block* record_take(l0rt_arena* arena) noexcept nogil:
+    cdef l0rt_block* block = arena.spare
+    arena.spare = block.next
+    block.arena = arena
+    return block
+
+
+cdef inline void record_drop(l0rt_block* block) noexcept nogil:
+    block.state = SPARE
+    block.next = block.arena.spare
+    block.arena.spare = block
+
+
+cdef inline void block_bin(l0rt_block* block) noexcept nogil:
+    """A free block goes into its bin; as a whole segment, it becomes idle too."""
+    cdef l0rt_segment* segment = block.segment
+    cdef l0rt_arena* arena = block.arena
+    block.state = BINNED
+    block.epoch = arena.epoch
+    bins_add(&arena.bins[segment.pool], block)
+    if block.size >= SMALL_SEGMENT:
+        arena.loosened = arena.epoch
+    if block_is_segment(block):
+        segment.block = block
+        segment.idle_since = load_i64(&arena.heap.growths)
+        segment.previous_idle = NULL
+        segment.next_idle = arena.idle
+        if segment.next_idle != NULL:
+            segment.next_idle.previous_idle = segment
+        arena.idle = segment
+
+
+cdef inline void block_unbin(l0rt_block* block) noexcept nogil:
+    """A free block leaves its bin, to be given out, split or merged."""
+    cdef l0rt_segment* segment = block.segment
+    bins_remove(&block.arena.bins[segment.pool], block)
+    if block_is_segment(block):
+        segment.block = NULL
+        if segment.next_idle != NULL:
+            segment.next_idle.previous_idle = segment.previous_idle
+        if segment.previous_idle != NULL:
+            segment.previous_idle.next_idle = segment.next_idle
+        else:
+            block.arena.idle = segment.next_idle
+
+
+cdef inline void swallow(l0rt_block* block, l0rt_block* after) noexcept nogil:
+    block.after = after.after
+    if block.after != NULL:
+        block.after.before = block
+    map_set(after.ptr, NULL)
+    block.size += after.size
+    record_drop(after)
+
+
+cdef inline l0rt_block* block_split(l0rt_block* block, uint64_t size) noexcept nogil:
+    """Cut a block that is in no bin after ``size`` bytes and return the rest. There is a spare record."""
+    cdef l0rt_block* rest = block_cut(block, size)
+    map_set(rest.ptr, rest)
+    return rest
+
+
+cdef inline l0rt_block* block_cut(l0rt_block* block, uint64_t size) noexcept nogil:
+    """The same where the map does not know what starts there."""
+    cdef l0rt_block* rest = record_take(block.arena)
+    rest.ptr = <char*>block.ptr + size
+    rest.size = block.size - size
+    rest.segment = block.segment
+    rest.before = block
+    rest.after = block.after
+    if rest.after != NULL:
+        rest.after.before = rest
+    block.after = rest
+    block.size = size
+    return rest
+
+
+cdef inline l0rt_block* block_merge(l0rt_block* block) noexcept nogil:
+    """Join a free block that is in no bin with its binned neighbours; the first of them stays."""
+    cdef l0rt_block* other = block.before
+    if other != NULL and other.state == BINNED:
+        block_unbin(other)
+        swallow(other, block)
+        block = other
+    other = block.after
+    if other != NULL and other.state == BINNED:
+        block_unbin(other)
+        swallow(block, other)
+    return block

@@ -1,0 +1,28 @@
+"""Blocks that other streams use: on free they wait until those streams' work is done."""
+
+from libc.stdint cimport int64_t
+
+from l0rt.runtime.alloc.atomics cimport load
+from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_ticket
+
+# The stream uses the block, from now until it is freed; or it has used it, until now; or from its free on the block is
+# reused in that stream's order.
+cdef int block_use(l0rt_block* block, void* stream) noexcept nogil
+cdef int block_mark(l0rt_block* block, void* stream) noexcept nogil
+cdef int block_move(l0rt_block* block, void* stream) noexcept nogil
+
+cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil
+cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil
+cdef int pending_wait(l0rt_heap* heap) noexcept nogil
+cdef void pending_destroy(l0rt_heap* heap) noexcept nogil
+
+# For handing over: pending blocks out of the queues and back, and blocks that nobody uses into the cache.
+cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) noexcept nogil
+cdef void tickets_drop(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil
+cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil
+
+
+cdef inline void* block_order(l0rt_block* block) noexcept nogil:
+    """The stream in whose order the block was allocated."""
+    cdef void* order = load(&block.order)
+    return order if order != NULL else block.arena.stream

@@ -1,0 +1,25 @@
+"""Ranges: addresses that get memory where it is needed and lose it where it is not."""
+
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.alloc.atomics cimport load_int
+from l0rt.runtime.alloc.share cimport owner_of
+from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_owner, l0rt_segment
+
+
+cdef inline bint may_release(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """May cached memory of this arena be given back for whoever asks?"""
+    cdef l0rt_owner* owner = owner_of(arena)
+    if heap.confined:
+        return owner == heap.asker.owner
+    return (owner == NULL or load_int(&owner.is_private) == 0 or heap.asker == NULL or heap.asker.owner == owner
+            or (heap.takes_all and owner.serves and owner.source == NULL))
+
+
+# The growth mutex is held throughout.
+cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t requested,
+                    l0rt_block** out) noexcept nogil
+cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil
+cdef void ranges_trim(l0rt_heap* heap, l0rt_arena* only) noexcept nogil
+cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil
+cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil

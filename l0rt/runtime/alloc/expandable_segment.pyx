@@ -1,0 +1,340 @@
+"""Ranges: addresses that get memory where it is needed and lose it where it is not.
+
+A range is a segment with more addresses than there is memory, so that it need not end. What has no memory is a hole,
+a block like any other to its neighbours, but in no bin. Growing maps memory next to what is free already, and takes
+it first from where whole granules are free: memory moves, and not more of it is taken.
+"""
+
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+
+from l0rt.runtime.alloc.arena cimport arena_gain, arena_resize, arena_take
+from l0rt.runtime.alloc.atomics cimport load_int, spin_lock, spin_unlock
+from l0rt.runtime.alloc.bins cimport bin_of
+from l0rt.runtime.alloc.block cimport (
+    block_bin,
+    block_cut,
+    block_is_split,
+    block_split,
+    block_unbin,
+    is_settled,
+    record_drop,
+    record_take,
+    records_ready,
+    segment_list,
+    segment_unlist,
+)
+from l0rt.runtime.alloc.headroom cimport account_quiet
+from l0rt.runtime.alloc.page_map cimport map_forget, map_set
+from l0rt.runtime.alloc.piece cimport l0rt_spare, piece_back, pieces_map, pieces_unmap, spares_destroy
+from l0rt.runtime.alloc.recount cimport census_lock, census_memory, census_take, census_unlock, heap_arenas
+from l0rt.runtime.alloc.share cimport is_asleep, owner_of
+from l0rt.runtime.alloc.types cimport (
+    COLUMNS,
+    HELD,
+    L0RT_CLOSED,
+    L0RT_NO_HOST_MEMORY,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    LARGE,
+    PAGE,
+    POOLS,
+    ROWS,
+    l0rt_account,
+    l0rt_granule,
+    l0rt_owner,
+)
+from l0rt.runtime.alloc.unmapped cimport hole_join, hole_list, place_extend, place_hold, place_move_end
+
+cdef enum:
+    POOL_STEP = 6                   # a pool's first range is 1/64 of what the default pool's streams reserve
+    MOVES_AT_FIRST = 256            # pieces that may move while an arena gets its memory,
+    WASTE_SHIFT = 3                 # as many again for each 1/8 of it that is free, and
+    MOVES_SHIFT = 12                # then one for so many frees, as a power of two
+
+
+# --- Giving memory back.
+
+
+cdef l0rt_block* cut(l0rt_heap* heap, l0rt_block* block, uint64_t wanted) noexcept nogil:
+    """Hold the last pieces of a free block that lie in it as a whole, for ``wanted`` bytes; NULL if there are none."""
+    cdef l0rt_segment* segment = block.segment
+    cdef l0rt_arena* arena = block.arena
+    cdef l0rt_granule* granules = segment.granules
+    cdef uint64_t start = <uintptr_t>block.ptr - <uintptr_t>segment.base, end = start + block.size
+    cdef uint64_t lowest = (start + heap.granule - 1) // heap.granule, high = end // heap.granule, low
+    cdef uint64_t tail = end - high * heap.granule
+    cdef int64_t quiet = -1, quiet_bytes = -<int64_t>block.size
+    cdef l0rt_block* spare
+    if segment.pool == LARGE and 0 < tail < PAGE:
+        high -= 1                   # two blocks must not start in one page of the map
+    while high > lowest and granules[high - 1].first + granules[high - 1].count != high:
+        high = granules[high - 1].first
+    low = high
+    while low > lowest and (high - low) * heap.granule < wanted and granules[low - 1].first >= lowest:
+        low = granules[low - 1].first
+    if low >= high or not records_ready(arena):
+        return NULL
+    spare = record_take(arena)
+    if not records_ready(arena):
+        record_drop(spare)
+        return NULL
+    if not block_is_split(block):
+        quiet = quiet_bytes = 0
+    block_unbin(block)
+    if high * heap.granule < end:
+        block_bin(block_split(block, high * heap.granule - start))
+        quiet += 1
+        quiet_bytes += end - high * heap.granule
+    if start < low * heap.granule:
+        block_cut(block, low * heap.granule - start)
+        block_bin(block)
+        quiet += 1
+        quiet_bytes += block.size
+        block = block.after
+    block.state = HELD
+    block.previous = spare          # part_unmap may have to cut it in two, and must not fail then
+    map_set(block.ptr, NULL)
+    account_quiet(&arena.accounts[segment.pool], quiet, quiet_bytes)
+    return block
+
+
+cdef inline bint is_held(l0rt_block* block) noexcept nogil:
+    return block != NULL and block.state == HELD
+
+
+cdef uint64_t cut_bin(l0rt_heap* heap, l0rt_arena* arena, l0rt_block* block, uint64_t wanted,
+                      l0rt_block** parts) noexcept nogil:
+    """Hold what can be of a bin's blocks, but nothing next to where memory is about to be mapped."""
+    cdef uint64_t found = 0
+    cdef l0rt_block* next
+    cdef l0rt_block* part
+    while block != NULL and found < wanted:
+        next = block.next
+        if (block.segment.granules != NULL and is_settled(block)
+                and not is_held(block.before) and not is_held(block.after)):
+            part = cut(heap, block, wanted - found)
+            if part != NULL:
+                part.next = parts[0]
+                parts[0] = part
+                found += part.size
+        block = next
+    return found
+
+
+cdef uint64_t collect(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, l0rt_spare** spares) noexcept nogil:
+    """Take memory out of an arena where whole pieces are free and no work uses them; how many bytes it was."""
+    cdef l0rt_block* parts = NULL
+    cdef l0rt_owner* owner = owner_of(arena)
+    cdef uint64_t found = 0, unmapped = 0
+    cdef int pool, row, bin
+    # what sleeps may wake, unless its pool is gone
+    if (is_asleep(owner) and not load_int(&owner.is_gone)) or not spin_lock(&arena.lock):
+        return 0
+    for pool in range(POOLS - 1, -1, -1):
+        for row in range(ROWS - 1, <int>bin_of(heap.granule) // COLUMNS - 1, -1):
+            if arena.bins[pool].columns[row] == 0:
+                continue
+            for bin in range(row * COLUMNS + COLUMNS - 1, row * COLUMNS - 1, -1):
+                if found < wanted and arena.bins[pool].heads[bin] != NULL:
+                    found += cut_bin(heap, arena, arena.bins[pool].heads[bin], wanted - found, &parts)
+    spin_unlock(&arena.lock)
+    while parts != NULL:
+        unmapped += part_unmap(heap, &parts, spares)
+    return unmapped
+
+
+cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spares) noexcept nogil:
+    cdef l0rt_block* part = parts[0]
+    cdef l0rt_segment* segment = part.segment
+    cdef l0rt_arena* arena = part.arena
+    cdef uint64_t size = pieces_unmap(heap, part, spares)
+    parts[0] = part.next
+    if size != 0:
+        map_forget(<char*>part.ptr + (part.size - size), size)
+    if not census_lock(heap, arena):
+        return 0
+    record_drop(part.previous)      # for the cut
+    if size == part.size:
+        hole_join(part)
+    else:                           # the rest is in use, whatever the tickets say: it stays what it was
+        if size != 0:
+            block_cut(part, part.size - size)
+            hole_join(part.after)
+        arena_gain(part)
+    segment.mapped -= size
+    arena_resize(arena, -<int64_t>size)
+    census_unlock(heap)
+    return size
+
+
+cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil:
+    """Give back memory where whole pieces are free and no work uses them: of one arena, or with NULL of any."""
+    cdef l0rt_arena* arena = heap_arenas(heap) if only == NULL else only
+    cdef l0rt_spare* spares = NULL
+    cdef uint64_t released = 0
+    while arena != NULL and heap.granule != 0 and released < wanted:
+        if only != NULL or may_release(heap, arena):
+            released += collect(heap, arena, wanted - released, &spares)
+        arena = arena.next if only == NULL else NULL
+    spares_destroy(heap, &spares)
+    return released
+
+
+# --- Growing.
+
+
+cdef uint64_t addresses_for(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """How many addresses to reserve at once. There may be ten thousand pools, most of which stay small: an arena of a
+    pool doubles what it has."""
+    cdef l0rt_segment* segment = arena.segments
+    cdef uint64_t nbytes = heap.range >> POOL_STEP
+    if arena.owner == NULL:
+        return heap.range
+    while segment != NULL and nbytes < heap.range:
+        nbytes += segment.size
+        segment = segment.next
+    return min(nbytes, heap.range)
+
+
+cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
+    """Give the arena a new range, one hole with room for ``size``."""
+    cdef l0rt_segment* segment = <l0rt_segment*>calloc(1, sizeof(l0rt_segment))
+    cdef int status = L0RT_NO_HOST_MEMORY
+    if segment == NULL:
+        return status
+    segment.pool = pool
+    segment.size = (max(size, addresses_for(heap, arena)) + heap.granule - 1) // heap.granule * heap.granule
+    segment.granules = <l0rt_granule*>calloc(segment.size // heap.granule, sizeof(l0rt_granule))
+    if segment.granules != NULL:
+        status = heap.ops.range_reserve(heap.self, segment.size, &segment.base)
+        if status == L0RT_OK and <uintptr_t>segment.base % heap.granule != 0:
+            heap.ops.range_release(heap.self, segment.base, segment.size)
+            status = L0RT_NO_HOST_MEMORY
+    if status == L0RT_OK:
+        if not spin_lock(&arena.lock):
+            return L0RT_CLOSED
+        if not records_ready(arena):
+            spin_unlock(&arena.lock)
+            heap.ops.range_release(heap.self, segment.base, segment.size)
+            status = L0RT_NO_HOST_MEMORY
+    if status != L0RT_OK:
+        free(segment.granules)
+        free(segment)
+        return status
+    segment.raw = segment.base
+    segment.first = record_take(arena)
+    segment.first.ptr = segment.base
+    segment.first.size = segment.size
+    segment.first.segment = segment
+    segment.first.before = segment.first.after = NULL
+    segment_list(arena, segment)
+    hole_list(segment.first)
+    spin_unlock(&arena.lock)
+    census_memory(heap, segment, 0, 1, 0)
+    return L0RT_OK
+
+
+cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t requested,
+                    l0rt_block** out) noexcept nogil:
+    """A block of ``size`` bytes, part of which gets memory for it. Without host memory for that, a range is no help:
+    L0RT_NO_HOST_MEMORY."""
+    cdef l0rt_block* held = place_hold(heap, arena, pool, size)
+    cdef l0rt_spare* spares = NULL
+    cdef uint64_t extra, left
+    cdef int status
+    if held == NULL:
+        status = range_new(heap, arena, pool, size)
+        held = place_hold(heap, arena, pool, size) if status == L0RT_OK else NULL
+        if held == NULL:
+            return status if status == L0RT_CLOSED else L0RT_NO_HOST_MEMORY
+    # A call costs as much for more memory, and whoever has to grow most often has to again: grown by what was missing
+    # alone, ranges need twice the calls, and work that repeats goes on moving memory for the want of a little.
+    extra = place_extend(heap, held)
+    if may_move(arena):
+        collect(heap, arena, held.size, &spares)
+    status = pieces_map(heap, held, &spares, &left)
+    if status == L0RT_OUT_OF_MEMORY and left == 0 and extra != 0 and place_move_end(held, -<int64_t>extra):
+        status = pieces_map(heap, held, &spares, &left)
+    spares_destroy(heap, &spares)
+    if not census_lock(heap, arena):
+        return L0RT_CLOSED
+    if left != 0 and left < held.size:
+        if not records_ready(arena):
+            census_unlock(heap)
+            return status           # mapped for good, and nobody's: the driver does not take it back
+        block_cut(held, left)
+        hole_join(held.after)
+    if left == 0:
+        hole_join(held)
+    else:
+        held.segment.mapped += left
+        arena_resize(arena, left)
+        arena_gain(held)
+    if status == L0RT_OK:
+        status = arena_take(arena, size, requested, True, out)
+    census_take(heap, arena, pool)
+    census_unlock(heap)
+    return status
+
+
+cdef bint may_move(l0rt_arena* arena) noexcept nogil:
+    """Moving memory pays where it keeps a peak low. Work whose sizes never repeat would move it for ever: that costs
+    calls, and is worth some of them at first, more where much lies idle, and few in the long run."""
+    cdef int64_t frees = 0, idle = arena.reserved
+    cdef l0rt_account* account
+    cdef int pool
+    if not spin_lock(&arena.lock):
+        return False
+    for pool in range(POOLS):
+        account = &arena.accounts[pool]
+        frees += account.freed.count
+        idle -= account.limit.bytes - account.room.bytes
+    spin_unlock(&arena.lock)
+    if arena.reserved == 0:
+        arena.moves = frees >> MOVES_SHIFT
+        return True
+    return arena.moves < MOVES_AT_FIRST * (1 + (idle << WASTE_SHIFT) // arena.reserved) + (frees >> MOVES_SHIFT)
+
+
+# --- Ends.
+
+
+cdef void ranges_trim(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
+    """Give up the addresses of ranges without memory: of one arena, or with NULL of all."""
+    cdef l0rt_arena* arena = heap_arenas(heap) if only == NULL else only
+    cdef l0rt_segment* segment
+    cdef l0rt_segment* next
+    while arena != NULL:
+        segment = arena.segments
+        while segment != NULL:
+            next = segment.next
+            if segment.granules != NULL and segment.mapped == 0 and spin_lock(&arena.lock):
+                segment_unlist(segment)
+                record_drop(segment.first)
+                spin_unlock(&arena.lock)
+                heap.ops.range_release(heap.self, segment.base, segment.size)
+                census_memory(heap, segment, 0, -1, 0)
+                free(segment.granules)
+                free(segment)
+            segment = next
+        arena = arena.next if only == NULL else NULL
+
+
+cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """Give back a range's memory and its addresses, whatever uses them; its records stay. For a closed heap."""
+    cdef uint64_t count = segment.size // heap.granule, i
+    for i in range(count):
+        if segment.granules[i].count != 0 and segment.granules[i].first == i and segment.granules[i].piece != NULL:
+            piece_back(heap, segment, i)
+    heap.ops.range_release(heap.self, segment.base, segment.size)
+
+
+cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """The same, and its addresses are no longer ours. Its blocks' records are the caller's."""
+    cdef uint64_t count = segment.size // heap.granule, i
+    for i in range(count):
+        if segment.granules[i].count != 0 and segment.granules[i].first == i:
+            map_forget(<char*>segment.base + i * heap.granule, segment.granules[i].count * heap.granule)
+    range_close(heap, segment)
+    free(segment.granules)

@@ -1,0 +1,43 @@
+"""A heap: one memory, cached. Made over a table of operations; everything here runs without the GIL.
+
+The fast half is in arena.pxd: arena_hit, then arena_malloc if that gave NULL; block_drop, then block_free if that
+gave False. Blocks are borrowed: a block's record may be reused once it is freed."""
+
+from libc.stdint cimport uint64_t
+
+from l0rt.runtime.alloc.block cimport block_is_allocated
+from l0rt.runtime.alloc.page_map cimport map_find
+from l0rt.runtime.alloc.types cimport (
+    LIVE_LARGE,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_heap,
+    l0rt_heap_options,
+    l0rt_memory_ops,
+    l0rt_owner,
+    l0rt_tuning,
+)
+
+cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
+                            const l0rt_heap_options* options) noexcept nogil
+cdef void heap_destroy(l0rt_heap* heap) noexcept nogil
+cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil
+cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil
+cdef int heap_tune(l0rt_heap* heap, const l0rt_tuning* asked) noexcept nogil
+cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil
+cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil
+
+cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil
+cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil
+cdef int block_free(l0rt_block* block) noexcept nogil
+# By the start: of an allocation of this heap; or of what was handed out by its address, of whichever heap.
+cdef int pointer_free(l0rt_heap* heap, const void* ptr) noexcept nogil
+cdef int raw_free(const void* ptr) noexcept nogil
+# Hand a block out by its address, which frees it from now on: no owner does.
+cdef void* block_raw(l0rt_block* block) noexcept nogil
+
+
+cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:
+    """The allocation that holds ``ptr``, wherever in it; NULL for any other address."""
+    cdef l0rt_block* block = map_find(ptr)
+    return block if block != NULL and block_is_allocated(block) else NULL

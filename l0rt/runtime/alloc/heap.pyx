@@ -1,0 +1,360 @@
+"""A heap: one memory, cached. Made, asked for blocks, given them back, emptied, closed."""
+
+from libc.stdint cimport INT64_MAX, UINT64_MAX, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+
+from l0rt.runtime.alloc.arena cimport (
+    MISS,
+    arena_give,
+    arena_unstack,
+    block_drop,
+    block_return,
+    is_uncached,
+    raw_try_free,
+    size_round,
+)
+from l0rt.runtime.alloc.arena_index cimport arenas_destroy, arenas_reclaim, heap_reclaim
+from l0rt.runtime.alloc.atomics cimport (
+    load,
+    load_int,
+    mutex_destroy,
+    mutex_init,
+    mutex_lock,
+    mutex_unlock,
+    spin_close,
+    spin_lock,
+    spin_unlock,
+    store,
+    store_i64,
+    store_int,
+)
+from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind
+from l0rt.runtime.alloc.cache_limit cimport bound_keep
+from l0rt.runtime.alloc.cross_stream cimport code_when_closed, take
+from l0rt.runtime.alloc.deferred_free cimport pending_add, pending_destroy, pending_wait
+from l0rt.runtime.alloc.expandable_segment cimport ranges_release, ranges_trim
+from l0rt.runtime.alloc.reclaim cimport give_back, grow_waiting, heap_wait, sole, sole_return
+from l0rt.runtime.alloc.recount cimport (
+    census_lock,
+    census_oom,
+    census_take,
+    census_unlock,
+    heap_arenas,
+    heap_limit,
+    heap_tuning,
+)
+from l0rt.runtime.alloc.segment cimport segments_release, segments_settle, segments_wait
+from l0rt.runtime.alloc.share cimport owner_of, share_find, share_tell, shares_destroy
+from l0rt.runtime.alloc.types cimport (
+    L0RT_CLOSED,
+    L0RT_DOUBLE_FREE,
+    L0RT_INTERRUPTED,
+    L0RT_INVALID_POINTER,
+    L0RT_INVALID_SIZE,
+    L0RT_NO_HOST_MEMORY,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    L0RT_OWNED,
+    LIVE,
+    LIVE_LARGE,
+    RAW,
+    SOLE,
+    SPARE,
+    USED,
+    l0rt_share,
+    l0rt_ways,
+)
+
+
+cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
+                            const l0rt_heap_options* options) noexcept nogil:
+    """A heap without memory; NULL without host memory. ``options`` may be NULL, ``ops`` has to outlive the heap."""
+    cdef l0rt_heap* heap = <l0rt_heap*>calloc(1, sizeof(l0rt_heap))
+    if heap == NULL:
+        return NULL
+    mutex_init(&heap.growth, NULL)
+    mutex_init(&heap.waiting, NULL)
+    mutex_init(&heap.census, NULL)
+    heap.ops = ops
+    heap.self = self
+    heap.stats.max_split_size = -1
+    heap.tuning = &heap.default_tuning
+    heap_set_limit(heap, 0 if options == NULL else options.limit)
+    if options != NULL:
+        heap.granule = options.granule
+        heap.range = options.range
+        heap.has_ranges = options.granule != 0
+    return heap
+
+
+cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
+    """Give everything back, allocated or not. No work uses any of it, and no thread the heap.
+
+    What a closed heap has is left to the end of the process.
+    """
+    cdef l0rt_ways* ways
+    if load_int(&heap.closed) != 0:
+        return
+    pending_destroy(heap)
+    arenas_destroy(heap)
+    shares_destroy(heap)
+    while heap.ways != NULL:
+        ways = heap.ways
+        heap.ways = ways.older
+        free(ways)
+    mutex_destroy(&heap.growth)
+    mutex_destroy(&heap.waiting)
+    mutex_destroy(&heap.census)
+    free(heap)
+
+
+cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """A block of at least ``nbytes``, whatever it takes: may call memory operations, and wait."""
+    cdef bint by_limit = False
+    cdef int status = arena_attempt(arena, nbytes, out, &by_limit)
+    if status == L0RT_OUT_OF_MEMORY:
+        census_oom(arena.heap, by_limit)
+    return status
+
+
+cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil:
+    """The same for who may try again: out of memory is not counted, which is the caller's to do when it gives up, by
+    `census_oom` with ``by_limit``."""
+    cdef l0rt_heap* heap = arena.heap
+    cdef const l0rt_tuning* tuning
+    cdef uint64_t size
+    cdef int status
+    out[0] = NULL
+    if load_int(&heap.closed) != 0:
+        return code_when_closed(arena)
+    if nbytes == 0:
+        return L0RT_INVALID_SIZE
+    if nbytes > <size_t>1 << 62:    # a negative number, most likely; nothing below overflows
+        by_limit[0] = heap_limit(heap) != INT64_MAX
+        return L0RT_OUT_OF_MEMORY
+    tuning = heap_tuning(heap)
+    if is_uncached(tuning, nbytes):
+        return sole(heap, arena, nbytes, out, by_limit)
+    size = size_round(tuning, nbytes)
+    status = take(arena, size, nbytes, out)
+    if status == MISS:
+        status = grow_waiting(heap, arena, size, nbytes, out, by_limit)
+        bound_keep(heap)            # what came back meanwhile
+    return status
+
+
+cdef void* block_raw(l0rt_block* block) noexcept nogil:
+    if spin_lock(&block.arena.lock):
+        block.state |= RAW
+        spin_unlock(&block.arena.lock)
+    return block.ptr
+
+
+cdef int block_free(l0rt_block* block) noexcept nogil:
+    """Free a block for its owner, whatever it takes. Of a closed heap: silently nothing. L0RT_INTERRUPTED: it is freed,
+    but a wait before it could be given back ended early."""
+    return free_as(block, 0)
+
+
+cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
+    """``raw``: as in block_return."""
+    cdef l0rt_arena* arena = block.arena
+    cdef l0rt_heap* heap
+    cdef int status = L0RT_OK
+    cdef bint done = False
+    if arena == NULL:
+        return L0RT_INVALID_POINTER
+    heap = arena.heap
+    if load_int(&heap.closed) != 0 or not spin_lock(&arena.lock):
+        return L0RT_OK
+    if block_is_allocated(block) and block.state & RAW != raw:
+        spin_unlock(&arena.lock)
+        return L0RT_OWNED
+    if block_kind(block) == USED:
+        spin_unlock(&arena.lock)
+        status = pending_add(heap, block)
+        bound_keep(heap)            # its uses, or others', may be over
+        heap_reclaim(heap)
+        return status
+    if block_kind(block) == SOLE:
+        block.state = LIVE_LARGE | raw
+        spin_unlock(&arena.lock)
+        status = free_as(block, raw)
+        if status == L0RT_OK:
+            status = sole_return(heap, arena)
+        bound_keep(heap)
+        heap_reclaim(heap)
+        return status
+    if block_is_allocated(block):
+        done = arena_give(block, False)
+    else:
+        status = L0RT_INVALID_POINTER if block.state == SPARE else L0RT_DOUBLE_FREE
+    if done:
+        share_tell(arena)
+    spin_unlock(&arena.lock)
+    if done:
+        bound_keep(heap)
+        heap_reclaim(heap)
+    if done or status != L0RT_OK or not census_lock(heap, arena):
+        return status
+    if block.state == LIVE | raw or block.state == LIVE_LARGE | raw:
+        arena_give(block, True)
+        census_take(heap, arena, block.segment.pool)
+        share_tell(arena)
+    else:
+        status = L0RT_DOUBLE_FREE   # another thread's, in between
+    census_unlock(heap)
+    bound_keep(heap)
+    heap_reclaim(heap)
+    return status
+
+
+cdef int find_start(const void* ptr, l0rt_block** out) noexcept nogil:
+    """What starts at ``ptr``; a status if nothing does."""
+    cdef l0rt_block* block = map_find(ptr)
+    out[0] = block
+    if block == NULL or block.arena == NULL:
+        return L0RT_INVALID_POINTER
+    if block.ptr != ptr:            # inside of something allocated, or of something freed and merged since
+        return L0RT_INVALID_POINTER if block_find(ptr) != NULL else L0RT_DOUBLE_FREE
+    return L0RT_OK
+
+
+cdef int pointer_free(l0rt_heap* heap, const void* ptr) noexcept nogil:
+    """Without the GIL (which map_find and block_drop may keep). NULL is fine."""
+    cdef l0rt_block* block
+    cdef int status = L0RT_OK
+    if ptr == NULL:
+        return status
+    status = find_start(ptr, &block)
+    if status != L0RT_OK:
+        return status
+    if block.arena.heap != heap:
+        return L0RT_OWNED
+    return L0RT_OK if block_drop(block) else block_free(block)
+
+
+cdef int raw_free(const void* ptr) noexcept nogil:
+    """Without the GIL. NULL is fine."""
+    cdef l0rt_block* block
+    cdef int status = L0RT_OK
+    if ptr == NULL:
+        return status
+    status = find_start(ptr, &block)
+    if status != L0RT_OK:
+        return status
+    return L0RT_OK if block_return(block, True, RAW, raw_try_free) else free_as(block, RAW)
+
+
+cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil:
+    """Give back every segment that is wholly free, once no work uses it: waits for that. L0RT_INTERRUPTED: the wait
+    ended early, and nothing was given back."""
+    if load_int(&heap.closed) != 0:
+        return L0RT_OK
+    if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
+    mutex_lock(&heap.growth)
+    heap.asker = NULL
+    arenas_reclaim(heap)
+    segments_settle(heap, NULL)
+    give_back(heap, UINT64_MAX)
+    ranges_trim(heap, NULL)
+    mutex_unlock(&heap.growth)
+    return L0RT_OK
+
+
+cdef inline bint is_meant(l0rt_arena* arena, void* stream, l0rt_owner* owner) noexcept nogil:
+    return owner_of(arena) == owner and (stream == NULL or load(&arena.stream) == stream)
+
+
+cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+    """The same for the arenas of one stream, or with NULL of any, in one pool."""
+    cdef l0rt_share* share = share_find(heap, owner) if owner != NULL else NULL
+    cdef l0rt_arena* arena = heap_arenas(heap)
+    if load_int(&heap.closed) != 0 or (owner != NULL and share == NULL):
+        return L0RT_OK
+    if pending_wait(heap) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
+    while arena != NULL:
+        if is_meant(arena, stream, owner):
+            if spin_lock(&arena.lock):
+                arena_unstack(arena)
+                spin_unlock(&arena.lock)
+            if segments_wait(heap, arena) == L0RT_INTERRUPTED:
+                return L0RT_INTERRUPTED
+        arena = arena.next
+    mutex_lock(&heap.growth)
+    arenas_reclaim(heap)
+    heap.asker = NULL
+    arena = <l0rt_arena*>load(<void**>(&heap.arenas if share == NULL else &share.arenas))
+    while arena != NULL:
+        if is_meant(arena, stream, owner):
+            segments_settle(heap, arena)
+            segments_release(heap, arena, UINT64_MAX, False)
+            ranges_release(heap, arena, UINT64_MAX)
+            ranges_trim(heap, arena)
+        arena = arena.next if share == NULL else arena.next_of_share
+    mutex_unlock(&heap.growth)
+    return L0RT_OK
+
+
+cdef const l0rt_tuning* kept(l0rt_heap* heap, const l0rt_tuning* tuning) noexcept nogil:
+    """The heap's own record of these ways; NULL without host memory. The growth mutex is held."""
+    cdef l0rt_ways* ways = heap.ways
+    while ways != NULL and memcmp(&ways.tuning, tuning, sizeof(l0rt_tuning)) != 0:
+        ways = ways.older
+    if ways == NULL:
+        ways = <l0rt_ways*>calloc(1, sizeof(l0rt_ways))
+        if ways == NULL:
+            return NULL
+        memcpy(&ways.tuning, tuning, sizeof(l0rt_tuning))
+        ways.older = heap.ways
+        heap.ways = ways
+    return &ways.tuning
+
+
+cdef int heap_tune(l0rt_heap* heap, const l0rt_tuning* asked) noexcept nogil:
+    """Behave like this from now on. What is allocated and cached stays as it is, but for what is above a new bound.
+    What `asked` leaves free is zero. L0RT_NO_HOST_MEMORY changes nothing."""
+    cdef const l0rt_tuning* tuning
+    cdef l0rt_arena* arena
+    if load_int(&heap.closed) != 0:
+        return L0RT_OK
+    mutex_lock(&heap.growth)
+    tuning = kept(heap, asked)
+    if tuning != NULL:
+        heap.has_ranges = heap.granule != 0 and not tuning.segmented and not tuning.torch_segments
+        mutex_lock(&heap.census)
+        heap.stats.max_split_size = tuning.max_split if tuning.max_split != 0 else -1
+        store(<void**>&heap.tuning, <void*>tuning)      # which an arena has that is made from here on
+        mutex_unlock(&heap.census)
+        arena = heap_arenas(heap)
+        while arena != NULL:
+            if spin_lock(&arena.lock):
+                arena_unstack(arena)
+                arena.tuning = tuning
+                spin_unlock(&arena.lock)
+            arena = arena.next
+    mutex_unlock(&heap.growth)
+    bound_keep(heap)
+    return L0RT_OK if tuning != NULL else L0RT_NO_HOST_MEMORY
+
+
+cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil:
+    """Reserve no more than this; 0 or UINT64_MAX for no limit. What is reserved already stays."""
+    store_i64(&heap.limit, INT64_MAX if nbytes == 0 else min(nbytes, <uint64_t>INT64_MAX))
+
+
+cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil:
+    """From now on malloc answers ``code`` (0: L0RT_CLOSED) and free does nothing, without ever blocking.
+
+    For a forked child, where another thread may have held any lock, and for the end of the process.
+    """
+    cdef l0rt_arena* arena = heap_arenas(heap)
+    store_int(&heap.closed, code if code != 0 else L0RT_CLOSED)
+    spin_close(&heap.rest_lock)
+    spin_close(&heap.gone_lock)
+    while arena != NULL:
+        spin_close(&arena.lock)
+        arena = arena.next

@@ -1,0 +1,339 @@
+"""Growing: what is tried, in which order, when nothing that is cached fits. The growth mutex is held, but not while
+anybody waits: a signal handler runs then, and what it calls may want the mutex."""
+
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
+
+from l0rt.runtime.alloc.arena cimport MISS, arena_unstack
+from l0rt.runtime.alloc.arena_index cimport arenas_reclaim, heap_arena
+from l0rt.runtime.alloc.atomics cimport load, load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock, store_i64
+from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, recovered, returned, take
+from l0rt.runtime.alloc.deferred_free cimport pending_poll, pending_wait
+from l0rt.runtime.alloc.expandable_segment cimport range_grow, ranges_release
+from l0rt.runtime.alloc.headroom cimport account_take
+from l0rt.runtime.alloc.recount cimport (
+    census_count,
+    census_lock,
+    census_take,
+    census_unlock,
+    heap_arenas,
+    heap_limit,
+    heap_room,
+    heap_tuning,
+    owner_room,
+)
+from l0rt.runtime.alloc.segment cimport (
+    padding_of,
+    segment_new,
+    segments_release,
+    segments_settle,
+    segments_wait,
+    source_of,
+)
+from l0rt.runtime.alloc.share cimport is_asleep, owner_hold_alive, owner_release
+from l0rt.runtime.alloc.types cimport (
+    L0RT_ASLEEP,
+    L0RT_INTERRUPTED,
+    L0RT_NO_HOST_MEMORY,
+    L0RT_OK,
+    L0RT_OUT_OF_MEMORY,
+    LARGE,
+    LARGE_SEGMENT,
+    PAGE,
+    SMALL,
+    SMALL_LIMIT,
+    SMALL_SEGMENT,
+    SOLE,
+    l0rt_share,
+)
+
+
+cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """A new segment, unless merging or a use that has ended makes it needless. The growth mutex is held."""
+    cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
+    cdef uint64_t wanted = segment_size(arena, size)
+    cdef int status
+    if load_int(&heap.closed) != 0:
+        return code_when_closed(arena)
+    arenas_reclaim(heap)
+    if is_asleep(arena.owner):      # it may have gone to sleep while this waited for the mutex
+        return L0RT_ASLEEP
+    status = merged(arena, size, nbytes, out)
+    if status != MISS:
+        return status
+    status = returned(heap, arena, False, size, nbytes, out)
+    if status != MISS:
+        return status
+    if pending_poll(heap) != 0:
+        status = merged(arena, size, nbytes, out)
+        if status != MISS:
+            return status
+    if heap.tuning.is_async and pool == LARGE:      # a stream's small blocks cost little to have
+        status = returned(heap, arena, True, size, nbytes, out)
+        if status == MISS:
+            status = lent(heap, arena, size, nbytes, out)
+        if status != MISS:
+            return status
+    store_i64(&heap.growths, heap.growths + 1)
+    heap.asker = arena
+    collect_garbage(heap, wanted)
+    segments_settle(heap, arena)
+    if (not heap.has_ranges or source_of(arena) != NULL) and not heap.tuning.torch_segments:
+        # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
+        segments_release(heap, arena, wanted, False)
+    status = more(heap, arena, pool, wanted, size, nbytes, out)
+    if status == L0RT_OUT_OF_MEMORY:
+        status = last_resort(heap, arena, pool, wanted, size, nbytes, out)
+    return status
+
+
+cdef uint64_t segment_size(l0rt_arena* arena, uint64_t size) noexcept nogil:
+    """How large an ordinary segment is made for a block of ``size``."""
+    cdef const l0rt_tuning* tuning = arena.tuning
+    cdef uint64_t least = (size + PAGE - 1) & ~<uint64_t>(PAGE - 1), segment
+    if arena.owner != NULL and arena.owner.no_split:
+        return least
+    if size <= SMALL_LIMIT:
+        return SMALL_SEGMENT
+    if not tuning.torch_segments:
+        return least
+    if size < LARGE_SEGMENT >> 1:
+        segment = tuning.large_segment if tuning.large_segment != 0 else LARGE_SEGMENT
+    else:
+        segment = (size + SMALL_SEGMENT - 1) & ~<uint64_t>(SMALL_SEGMENT - 1)
+    # an oversize segment would not be given to whoever asks for less
+    return least if size < tuning.max_split <= segment else segment
+
+
+cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
+    """Above a part of the limit, give back what has been free for longest, until below it; without waiting."""
+    cdef int64_t limit = heap_limit(heap)
+    cdef double most = heap.tuning.gc_threshold * <double>limit
+    cdef uint64_t reserved = heap.reserved
+    if heap.tuning.gc_threshold > 0 and limit != INT64_MAX and <double>(reserved + wanted) > most:
+        unstack_all(heap)
+        segments_settle(heap, NULL)
+        segments_release(heap, NULL, reserved + wanted - <uint64_t>most, True)
+
+
+cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil:
+    """An allocation with a segment of its own. No lock is held."""
+    cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
+    cdef int status
+    mutex_lock(&heap.growth)
+    heap.asker = arena
+    if pending_poll(heap) != 0:             # what other streams used, and use no more
+        unstack_all(heap)
+        segments_settle(heap, arena)
+        segments_release(heap, arena, UINT64_MAX, False)
+    status = sole_new(heap, arena, size, nbytes, out)
+    by_limit[0] = heap.by_limit
+    mutex_unlock(&heap.growth)
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
+    census_count(heap, &heap.stats.num_alloc_retries)
+    if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
+    mutex_lock(&heap.growth)
+    heap.asker = arena
+    segments_settle(heap, NULL)
+    make_room(heap, arena, size, True)
+    status = sole_new(heap, arena, size, nbytes, out)
+    by_limit[0] = heap.by_limit
+    mutex_unlock(&heap.growth)
+    return status
+
+
+cdef int sole_new(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    cdef l0rt_block* block
+    cdef int status
+    if is_asleep(arena.owner):
+        return L0RT_ASLEEP
+    status = segment_new(heap, arena, LARGE, size, &block)
+    if status != L0RT_OK:
+        return status
+    if not census_lock(heap, arena):
+        return code_when_closed(arena)
+    account_take(&arena.accounts[LARGE], size, nbytes, 0, 0)
+    block.requested = nbytes
+    block.state = SOLE
+    out[0] = block
+    census_take(heap, arena, LARGE)
+    census_unlock(heap)
+    return L0RT_OK
+
+
+cdef int sole_return(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """Such a block was freed: give it back, once the stream's work is done. No lock is held."""
+    unstack_all(heap)
+    if segments_wait(heap, arena) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
+    mutex_lock(&heap.growth)
+    segments_settle(heap, arena)
+    segments_release(heap, arena, UINT64_MAX, False)
+    mutex_unlock(&heap.growth)
+    return L0RT_OK
+
+
+cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uint64_t size, size_t nbytes,
+              l0rt_block** out) noexcept nogil:
+    """A block in memory that was not the heap's before; MISS if another thread got it first."""
+    cdef int status
+    if heap.has_ranges and source_of(arena) == NULL and (arena.owner == NULL or not arena.owner.no_split):
+        status = range_grow(heap, arena, pool, size, nbytes, out)
+        if status != L0RT_NO_HOST_MEMORY:   # of addresses and of records of them an ordinary segment needs less
+            return status
+    status = segment_new(heap, arena, pool, wanted, NULL)
+    return take(arena, size, nbytes, out) if status == L0RT_OK else status
+
+
+cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
+    """Cached memory of all arenas that no work uses, the least for ``wanted`` bytes; how many it was."""
+    cdef uint64_t released = segments_release(heap, NULL, wanted, False)
+    if released < wanted:
+        released += ranges_release(heap, NULL, wanted - released)
+    return released
+
+
+cdef uint64_t make_room(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, bint everything) noexcept nogil:
+    """Give back the least before ``wanted`` bytes fit below the limits, as many if these aren't why, or everything;
+    of the pool alone where the pool's limit is why."""
+    cdef int64_t size = wanted + padding_of(arena)[0], room = heap_room(heap, arena.owner)
+    cdef uint64_t released
+    heap.confined = owner_room(heap, arena.owner) < size
+    released = give_back(heap, UINT64_MAX if everything else <uint64_t>(size - room if size > room else size))
+    heap.confined = False
+    return released
+
+
+cdef void unstack_all(l0rt_heap* heap) noexcept nogil:
+    cdef l0rt_arena* arena = heap_arenas(heap)
+    while arena != NULL:
+        if spin_lock(&arena.lock):
+            arena_unstack(arena)
+            spin_unlock(&arena.lock)
+        arena = arena.next
+
+
+cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
+                     uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """Memory is out: other streams' cached segments, least first; then what streams can be made to wait for."""
+    cdef int status
+    unstack_all(heap)
+    segments_settle(heap, NULL)
+    if make_room(heap, arena, wanted, False) != 0:
+        status = more(heap, arena, pool, wanted, size, nbytes, out)
+        if status != L0RT_OUT_OF_MEMORY:
+            return status
+    status = returned(heap, arena, True, size, nbytes, out)
+    if status == MISS:
+        status = lent(heap, arena, size, nbytes, out)
+    if status == MISS:
+        status = recovered(heap, arena, size, nbytes, out)
+    if status != MISS:
+        return status
+    return served(heap, arena, pool, size, nbytes, out) if heap.tuning.is_async else L0RT_OUT_OF_MEMORY
+
+
+cdef int heap_wait(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
+    """Wait until no work uses what is free by now, of one arena or of all, so that all of it can be given back. No lock
+    is held: whoever is called meanwhile may allocate and free. L0RT_OK, or L0RT_INTERRUPTED."""
+    if pending_wait(heap) == L0RT_INTERRUPTED:
+        return L0RT_INTERRUPTED
+    unstack_all(heap)
+    return segments_wait(heap, only)
+
+
+cdef int waited(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
+                uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+    """After the waits: what is cached by now, and then everything."""
+    cdef int status = take(arena, size, nbytes, out)
+    if status != MISS:
+        return status
+    heap.asker = arena
+    segments_settle(heap, NULL)
+    make_room(heap, arena, wanted, False)
+    status = more(heap, arena, pool, wanted, size, nbytes, out)
+    # as much as is missing can be too little where the backend's memory is in pieces
+    if status == L0RT_OUT_OF_MEMORY and make_room(heap, arena, wanted, True) != 0:
+        status = more(heap, arena, pool, wanted, size, nbytes, out)
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
+    status = served(heap, arena, pool, size, nbytes, out)
+    if status != L0RT_OUT_OF_MEMORY:
+        return status
+    heap.takes_all = True
+    if make_room(heap, arena, wanted, True) != 0:
+        status = more(heap, arena, pool, wanted, size, nbytes, out)
+    heap.takes_all = False
+    return status
+
+
+cdef int served(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t nbytes,
+                l0rt_block** out) noexcept nogil:
+    """What fails in the default pool, from those that serve it: a free block of any, or else by letting one grow."""
+    cdef l0rt_share* share
+    cdef l0rt_arena* other
+    cdef int status = L0RT_OUT_OF_MEMORY
+    cdef bint growing
+    if arena.owner != NULL:
+        return status
+    for growing in range(2):
+        share = <l0rt_share*>load(<void**>&heap.shares)
+        while share != NULL and status == L0RT_OUT_OF_MEMORY:
+            if share.owner.serves and not is_asleep(share.owner) and owner_hold_alive(share.owner):
+                other = heap_arena(heap, arena.stream, share.owner)
+                if other != NULL:
+                    status = serve(heap, other, pool, growing, size, nbytes, out)
+                owner_release(share.owner)
+            share = share.next
+    if status == L0RT_OK:
+        census_count(heap, &heap.stats.num_oom_fallback)
+    return status
+
+
+cdef int serve(l0rt_heap* heap, l0rt_arena* arena, int pool, bint growing, uint64_t size, size_t nbytes,
+               l0rt_block** out) noexcept nogil:
+    cdef l0rt_arena* asker = heap.asker
+    cdef int status
+    if growing:
+        heap.asker = arena
+        status = more(heap, arena, pool, segment_size(arena, size), size, nbytes, out)
+        heap.asker = asker
+    else:
+        status = merged(arena, size, nbytes, out)
+        if status == MISS:
+            status = returned(heap, arena, True, size, nbytes, out)
+        if status == MISS:
+            status = lent(heap, arena, size, nbytes, out)
+        if status == MISS:
+            status = recovered(heap, arena, size, nbytes, out)
+    return L0RT_OUT_OF_MEMORY if status == MISS or status == L0RT_ASLEEP else status
+
+
+cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out,
+                      bint* by_limit) noexcept nogil:
+    """Grow, and where memory is out, wait on the host for work to end. No lock is held, and none while this waits."""
+    cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
+    cdef int status = MISS
+    while status == MISS:           # another thread of the same stream may be faster
+        mutex_lock(&heap.growth)
+        while status == MISS:
+            status = grow(heap, arena, size, nbytes, out)
+        by_limit[0] = heap.by_limit
+        mutex_unlock(&heap.growth)
+        if status != L0RT_OUT_OF_MEMORY or heap_tuning(heap).is_async:
+            return status
+        census_count(heap, &heap.stats.num_sync_all_streams)
+        if pending_wait(heap) == L0RT_INTERRUPTED:
+            return L0RT_INTERRUPTED
+        status = merged(arena, size, nbytes, out)
+        if status != MISS:
+            return status
+        census_count(heap, &heap.stats.num_alloc_retries)
+        if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
+            return L0RT_INTERRUPTED
+        mutex_lock(&heap.growth)
+        status = waited(heap, arena, pool, segment_size(arena, size), size, nbytes, out)
+        by_limit[0] = heap.by_limit
+        mutex_unlock(&heap.growth)
+    return status

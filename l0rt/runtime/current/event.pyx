@@ -1,0 +1,429 @@
+"""Events as Python sees them: a point in a stream's work, taken anew with every record."""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.float cimport PyFloat_AsDouble
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.math cimport INFINITY as inf
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
+    int PyUnicode_CompareWithASCIIString(object, const char*) noexcept
+
+from l0rt.arguments cimport is_whole, known_as
+from l0rt.core.device cimport device_clocks
+from l0rt.core.event cimport EventPool
+from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.streams.devices cimport core_context, device_at
+from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
+from l0rt.runtime.streams.hooks cimport (
+    EVENT_CREATION,
+    EVENT_DELETION,
+    EVENT_RECORD,
+    EVENT_SYNCHRONIZATION,
+    tell,
+    watched,
+)
+from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for
+from l0rt.runtime.streams.queue cimport Lane, lane_open, lane_record, lane_wait, record_untold
+from l0rt.runtime.streams.registry cimport call, get_slots, other, set_slots, slots
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport (
+    WAIT_ADAPTIVE,
+    WAIT_BLOCK,
+    device_fails,
+    event_policy,
+    host_clock_ns,
+    nap,
+    refuse,
+    slot_query,
+    slot_wait_by,
+)
+from l0rt.ze cimport table
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
+
+from l0rt.errors import UnsupportedError
+from l0rt.runtime.current import cpu  # no-cython-lint: gives l0rt.Event("cpu")
+from l0rt.runtime.streams.devices import lazy
+
+
+@cython.freelist(64)
+@cython.binding(False)
+cdef class Event:
+    """Event(device=None, *, enable_timing=False, blocking=False, interprocess=False)
+--
+
+A marker of a point in a stream's work.
+
+``enable_timing``: the device writes its clock when the point is reached, for `elapsed_time`. ``blocking``: the host
+sleeps while it waits. ``interprocess``: other processes may wait for it; see `ipc_handle`. The native event is made at
+the first `record`, on that stream's device. Recording anew never disturbs who waits for the earlier record.
+"""
+
+    def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
+        if isinstance(device, bool):
+            raise TypeError(f"a bool is no device: Event(enable_timing={device}) says whether the event is timed")
+        self.index = -1 if device is None else index_of(device, -1, lazy.device_type)
+        if self.index < 0 and is_whole(device):
+            raise IndexError(f"The device index is out of range: {device}")
+        if enable_timing and interprocess:
+            raise ValueError("an event is either timed or interprocess: another process cannot read its clock")
+        self.enable_timing = enable_timing
+        self.blocking = blocking
+        self.interprocess = interprocess
+        if watched:
+            tell(EVENT_CREATION, <uint64_t><void*>self, 0, 0, 0)
+
+    def record(self, Lane stream=None):
+        """Mark the point that ``stream`` (the current one by default) has been given work up to."""
+        Event_record(self, stream_of(stream))
+
+    def wait(self, Lane stream=None):
+        """Make ``stream`` (the current one by default) wait for this event; the host goes on at once."""
+        Event_wait(self, stream_of(stream))
+
+    def query(self):
+        """Return whether everything before the recorded point is done; True if nothing was recorded."""
+        cdef bint complete = self.slot == NULL or slot_query(self.slot) == 1
+        if watched and complete and self.slot != NULL:
+            tell(EVENT_SYNCHRONIZATION, <uint64_t>self.slot, 0, 0, 0)
+        return complete
+
+    def synchronize(self, timeout=None, *, policy=None):
+        """Block until the event is complete.
+
+        With ``timeout`` in seconds, return whether it completed in that time. Ctrl-C interrupts. ``policy`` says how
+        to wait: ``spin``, ``yield`` or ``block``; None is ``block`` for an event made with ``blocking=True``, else
+        what the setting ``xpu.event.wait_policy`` says.
+        """
+        cdef uint64_t limit = timeout_ns(timeout)
+        cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
+        cdef l0rt_slot* slot = self.slot
+        cdef bint fired = True
+        if slot != NULL and (not l0rt_load_int(&slot.complete) or watched):
+            slot_retain(slot)   # another thread may record anew meanwhile
+            try:
+                with nogil:
+                    fired = slot_wait_by(slot, limit, how)
+                    if fired and watched:
+                        tell(EVENT_SYNCHRONIZATION, <uint64_t>slot, 0, 0, 0)
+            finally:
+                slot_release(slot)
+        return None if timeout is None else fired
+
+    def elapsed_time(self, end_event):
+        """Return the milliseconds between this event and ``end_event``, both timed, recorded and complete."""
+        cdef Event end
+        if not isinstance(end_event, Event):
+            raise TypeError(f"elapsed_time() takes an Event, not {type(end_event).__name__}")
+        end = end_event
+        if not (self.enable_timing and end.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self.slot == NULL or end.slot == NULL:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if not (self.query() and end.query()):
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        return slots_elapsed_ms(self.slot, end.slot)
+
+    def host_time(self):
+        """Return when the event was reached, in nanoseconds of the host's CLOCK_MONOTONIC_RAW.
+
+        The event is timed, recorded and complete. Both clocks are read anew at each call, which is slow; the answer is
+        as exact as the driver's pair of readings and its clock's frequency, which is known to a few parts in a million.
+        """
+        cdef uint64_t host = 0, ticks = 0
+        cdef ze_result_t r
+        cdef l0rt_device* device
+        if not self.enable_timing:
+            raise ValueError("the event must be created with argument 'enable_timing=True'")
+        if self.slot == NULL or not self.query():
+            raise RuntimeError("the event must be recorded and completed")
+        device = self.slot.device
+        if not table.alive or device.lost:
+            refuse(device)
+        if not device.caps.global_ts:
+            raise UnsupportedError("this driver does not tell both clocks")
+        with nogil:
+            r = device_clocks(device.handle, &host, &ticks)
+        if r != ZE_RESULT_SUCCESS:
+            device_fails(device, r)
+        return <int64_t>host - round(1e6 * elapsed_ms(
+            self.slot.ticks[0], ticks, <int64_t>(host_clock_ns() - self.slot.host_ns),
+            device.info.timestamp_bits, device.info.timer_hz))
+
+    def ipc_handle(self):
+        """Return the bytes with which another process waits for this event: `from_ipc_handle`.
+
+        The event was made with ``interprocess=True``; the other process sees the record last made, as long as this
+        object is there.
+        """
+        if self.pool == NULL:
+            raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
+                                   "an event is shared that was made with interprocess=True and was recorded here")
+        return (<EventPool><object>self.pool).ipc_handle()
+
+    @staticmethod
+    def from_ipc_handle(device, handle):
+        """Return the event that another process has exported, to be waited for on streams of ``device`` or the host."""
+        cdef Event made
+        cdef int index
+        if not isinstance(handle, bytes):
+            raise TypeError(f"an event's handle is bytes, not {type(handle).__name__}")
+        lazy.init()
+        index = index_of(device, -1, lazy.device_type)
+        made = built_in_event(True)
+        made.index = max(index, 0)
+        device_at(made.index)
+        take_pool(made, EventPool.open_ipc(core_context(made.index), handle), device_at(made.index))
+        return made
+
+    @property
+    def device(self):
+        """The device that the event is bound to; without an index before the first record."""
+        return device_named(lazy.device_type) if self.index < 0 else device_named(lazy.device_type, self.index)
+
+    @property
+    def event_id(self):
+        """The native ``ze_event_handle_t`` of the last record as an integer, 0 if there is none."""
+        return <size_t>self.slot.event if self.slot != NULL else 0
+
+    def __copy__(self):
+        raise TypeError("an Event cannot be copied")
+
+    def __deepcopy__(self, memo):
+        raise TypeError("an Event cannot be copied")
+
+    def __reduce__(self):
+        raise TypeError("an Event cannot be pickled")
+
+    def __repr__(self):
+        complete = self.slot != NULL and l0rt_load_int(&self.slot.complete)
+        state = "not recorded" if self.slot == NULL else "complete" if complete else "recorded"
+        return f"<l0rt.Event device={self.device} {state}>"
+
+    def __dealloc__(self):
+        if watched:
+            tell(EVENT_DELETION, <uint64_t><void*>self, 0, 0, 0)
+        if self.pool == NULL:
+            slot_release(self.slot)
+        else:
+            give_up(self)
+
+
+cdef slots _built_in, _choosing
+
+
+cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.Event(...)`` makes an event of the device type that it names, else of the current accelerator.
+
+    A subclass stays what it is.
+    """
+    if cls != <PyTypeObject*>Event:
+        return _built_in.make(cls, args, kwargs)
+    maker = maker_for(args, kwargs)
+    return _built_in.make(cls, args, kwargs) if maker is None else call(maker.Event, args, kwargs)
+
+
+cdef PyObject* _vectorcall(PyObject* cls, PyObject* const* args, size_t nargsf, PyObject* names) except NULL:
+    """The same without a tuple and a dict where no device is named: most events are made so."""
+    cdef Py_ssize_t i, count = PyVectorcall_NARGS(nargsf)
+    if other == NULL and count == 0 and (names == NULL or not names_device(<tuple>names)):
+        return _built_in.vectorcall(cls, args, nargsf, names)
+    positional = tuple([<object>args[i] for i in range(count)])
+    if names == NULL:
+        return _make(<PyTypeObject*>cls, <PyObject*>positional, NULL)
+    keywords = {name: <object>args[count + i] for i, name in enumerate(<tuple>names)}
+    return _make(<PyTypeObject*>cls, <PyObject*>positional, <PyObject*>keywords)
+
+
+cdef bint names_device(tuple names) noexcept:
+    for name in names:
+        if PyUnicode_CompareWithASCIIString(name, b"device") == 0:
+            return True
+    return False
+
+
+get_slots(Event, &_built_in)
+_choosing.make = _make
+if _built_in.vectorcall != NULL:
+    _choosing.vectorcall = _vectorcall
+set_slots(Event, &_choosing)
+
+
+cdef Event built_in_event(bint interprocess):
+    how = {"interprocess": True} if interprocess else {}
+    cdef PyObject* made = _built_in.make(<PyTypeObject*>Event, <PyObject*>(), <PyObject*>how)
+    event = <Event>made
+    Py_DECREF(event)            # one reference is the call's, one the name's
+    return event
+
+
+cdef l0rt_stream* stream_of(Lane lane) except NULL:
+    """The stream behind an argument; None means the current one."""
+    return current_stream(-1) if lane is None else lane.ptr
+
+
+cdef uint64_t timeout_ns(timeout) except? 0:
+    """Seconds, None for no limit, as nanoseconds."""
+    cdef double seconds
+    if timeout is None:
+        return UINT64_MAX
+    if isinstance(timeout, bool):
+        raise TypeError("timeout is None or seconds, not a bool")
+    try:
+        seconds = PyFloat_AsDouble(timeout)     # unlike float(), it reads no text
+    except OverflowError:
+        seconds = inf if timeout > 0 else -inf
+    if not seconds >= 0:
+        raise ValueError(f"timeout must be None or seconds that are not negative, got {timeout!r}")
+    return UINT64_MAX - 1 if seconds >= 1e10 else <uint64_t>(seconds * 1e9)
+
+
+cdef int Event_record(Event self, l0rt_stream* stream) except -1:
+    cdef l0rt_slot* slot
+    cdef l0rt_slot* old
+    if self.index >= 0 and self.index != stream.device.index:
+        raise RuntimeError(
+            f"Event device {self.device} does not match recording stream's device "
+            f"{device_named(lazy.device_type, stream.device.index)}.")
+    if self.interprocess:
+        return record_shared(self, stream)
+    with nogil:
+        slot = slot_acquire(stream, self.enable_timing)
+    try:
+        with nogil:
+            lane_record(stream, slot)
+    except BaseException:
+        slot_release(slot)
+        raise
+    old = self.slot
+    self.slot = slot
+    self.index = stream.device.index
+    slot_release(old)
+    return 0
+
+
+cdef dict _leaving_pools = {}   # slot -> pool of interprocess events that were dropped in flight
+
+
+cdef int take_pool(Event self, EventPool pool, l0rt_device* device) except -1:
+    """Make the pool's one event the Event's own: its slot never goes to a cache."""
+    cdef l0rt_slot* slot
+    for left in list(_leaving_pools):
+        leave(<l0rt_slot*><size_t>left)
+    slot = <l0rt_slot*>calloc(1, sizeof(l0rt_slot))
+    if slot == NULL:
+        raise MemoryError()
+    slot.device = device
+    slot.event = pool.events[0]
+    slot.refs = 1
+    Py_INCREF(pool)
+    self.pool = <PyObject*>pool
+    self.slot = slot
+    self.index = device.index
+    return 0
+
+
+cdef set _recording = set()     # addresses of the interprocess events that some thread records just now
+
+
+cdef int begin_recording(Event self) except -1:
+    """Wait until nobody else records the event and its last record has come to its end; then it is this thread's."""
+    cdef l0rt_slot* slot
+    while True:
+        slot = self.slot
+        if <size_t><void*>self in _recording:
+            with nogil:
+                nap(WAIT_BLOCK, 0, UINT64_MAX)
+            PyErr_CheckSignals()
+        elif slot == NULL or slot_query(slot):
+            _recording.add(<size_t><void*>self)
+            return 0
+        else:
+            with nogil:
+                slot_wait_by(slot, UINT64_MAX, WAIT_ADAPTIVE)
+
+
+cdef int record_shared(Event self, l0rt_stream* stream) except -1:
+    """There is one native event, whose handle others have: it is recorded anew only after the last record's end."""
+    if self.pool != NULL and (<EventPool><object>self.pool).imported:
+        raise RuntimeError("an event of another process is recorded there")
+    with nogil:
+        lane_open(stream)           # first: nothing that could record the event, too, runs between begin and end
+    begin_recording(self)
+    try:
+        if self.slot == NULL:
+            take_pool(self, EventPool.create(core_context(stream.device.index), 1, False, True), stream.device)
+        with nogil:
+            if self.slot.stream != NULL or self.slot.complete:
+                slot_reset(self.slot)
+            record_untold(stream, self.slot)
+    except BaseException:
+        if self.slot != NULL:
+            l0rt_store_int(&self.slot.complete, 1)      # nothing will signal it
+        raise
+    finally:
+        _recording.discard(<size_t><void*>self)
+    if watched:
+        tell(EVENT_RECORD, <uint64_t>self.slot, <uint64_t>stream, 0, 0)
+    return 0
+
+
+cdef void give_up(Event self) noexcept:
+    """The pool goes once nothing is in flight on its event; until then it is among the leaving."""
+    _leaving_pools[<size_t>self.slot] = <object>self.pool
+    Py_DECREF(<object>self.pool)
+    leave(self.slot)
+
+
+cdef void leave(l0rt_slot* slot) noexcept:
+    cdef bint over
+    with nogil:
+        over = slot.refs == 1 and slot_is_over(slot, True)
+    if over or not table.alive:
+        (<EventPool>_leaving_pools.pop(<size_t>slot)).close()
+        free(slot.waiters)
+        free(slot)
+
+
+cdef int Event_wait(Event self, l0rt_stream* stream) except -1:
+    cdef l0rt_slot* slot = self.slot
+    if slot == NULL:
+        return 0
+    slot_retain(slot)
+    try:
+        with nogil:
+            lane_wait(stream, slot)
+    finally:
+        slot_release(slot)
+    return 0
+
+
+cdef object slots_elapsed_ms(l0rt_slot* start, l0rt_slot* end):
+    """The milliseconds between two recorded points that are complete."""
+    if start.ticks == NULL or end.ticks == NULL:
+        raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+    if start.device != end.device:
+        raise ValueError(f"the events are of two devices, {device_named(lazy.device_type, start.device.index)} and "
+                         f"{device_named(lazy.device_type, end.device.index)}: their clocks differ")
+    return elapsed_ms(start.ticks[0], end.ticks[0], <int64_t>(end.host_ns - start.host_ns),
+                      start.device.info.timestamp_bits, start.device.info.timer_hz)
+
+
+def elapsed_ms(start, end, host_span_ns, bits, hz):
+    """Return the milliseconds from tick ``start`` to tick ``end`` of a counter of ``bits`` bits at ``hz`` a second.
+
+    The counter alone tells the span modulo its period; the host clock's span, ``host_span_ns``, tells how many whole
+    periods to add (it may be off by half a period). Level Zero 1.17, "Kernel Timestamp Events".
+    """
+    period = 1 << bits
+    ticks = (end - start) % period
+    expected = host_span_ns * hz // 1_000_000_000
+    ticks += (expected - ticks + period // 2) // period * period
+    return ticks * 1000.0 / hz
+
+
+known_as(Event, b"l0rt.Event")

@@ -1,0 +1,231 @@
+"""Generators: a seed and an offset into the Philox stream of that seed; one default generator a device.
+
+A generator is arithmetic, not a device object: seeding one opens no driver.
+"""
+
+import os
+import struct
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport uint64_t
+
+from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt.runtime.current.thread cimport current_device
+from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for, type_named
+from l0rt.runtime.streams.registry cimport call, current_type, get_slots, maker_of, set_slots, slots
+from l0rt.views cimport bytes_of
+
+from l0rt.runtime.streams.devices import lazy
+
+cdef enum:
+    NONE = -0x80000000
+
+DEFAULT_SEED = 67280421310721   # torch's, for generators that nobody seeded
+
+
+cdef uint64_t seed_bits(seed) except? 0:
+    """A seed as 64 bits; a negative one in two's complement."""
+    if not is_whole(seed):
+        raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+    number = whole(seed, "a seed")
+    if not -(1 << 63) <= number < 1 << 64:
+        raise ValueError(f"Overflow when unpacking long long: a seed is from -2**63 to 2**64 - 1, got {number}")
+    return <uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
+
+
+cdef uint64_t offset_bits(offset) except? 1:
+    offset = whole(offset, "an offset")
+    if not 0 <= offset < 1 << 64:
+        raise RuntimeError(f"an offset is from 0 to 2**64 - 4, got {offset}")
+    if offset % 4:
+        raise RuntimeError(f"offset must be a multiple of 4, got {offset}")
+    return offset
+
+
+@cython.final
+@cython.binding(False)
+cdef class PhiloxState:
+    pass
+
+
+@cython.final
+@cython.binding(False)
+cdef class Generator:
+    """Generator(device=None)
+--
+
+A source of random numbers: a seed, and how much of its Philox4x32-10 stream was used.
+
+Not seeded from the clock: a new one starts at a constant seed. Its state is 16 bytes, the seed and the offset, each
+little-endian. The offset counts 32-bit words and is a multiple of 4. Generators can be pickled.
+"""
+
+    def __cinit__(self, device=None):
+        named = type_named(device)
+        self.type = current_type() if named is None else named
+        self.index = index_of(device, NONE, self.type)
+        if self.index == NONE:
+            self.index = current_index(self.type)
+        elif self.index < 0:
+            raise RuntimeError(f"Device index must not be negative, got {self.index}")
+        self.state = PhiloxState.__new__(PhiloxState)
+        self.state.seed = DEFAULT_SEED
+
+    @property
+    def device(self):
+        """The device that the generator is for."""
+        return device_named(self.type) if self.index < 0 else device_named(self.type, self.index)
+
+    def manual_seed(self, seed):
+        """Start the stream of ``seed``, -2**63 to 2**64 - 1; return the generator."""
+        cdef uint64_t bits = seed_bits(seed)
+        self.state.seed = bits
+        self.state.offset = 0
+        return self
+
+    def seed(self):
+        """Start the stream of a seed from the system's entropy; return that seed."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self.state.seed
+
+    def initial_seed(self):
+        """Return the seed."""
+        return self.state.seed
+
+    def get_offset(self):
+        """Return how many words of the stream were used."""
+        return self.state.offset
+
+    def set_offset(self, offset):
+        """Go on at ``offset``, a multiple of 4."""
+        self.state.offset = offset_bits(offset)
+
+    def get_state(self):
+        """Return the state: 16 bytes, seed and offset."""
+        return struct.pack("<QQ", self.state.seed, self.state.offset)
+
+    def set_state(self, new_state):
+        """Take over a state: 16 bytes, or 8 bytes of a seed, in anything bytes-like."""
+        raw = bytes_of(new_state, "set_state")
+        if len(raw) not in (8, 16):
+            raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, or 8 of a seed alone, got {len(raw)}")
+        seed, offset = struct.unpack("<QQ", raw.ljust(16, b"\0"))
+        self.state.offset = offset_bits(offset)
+        self.state.seed = seed
+        return self
+
+    def clone_state(self):
+        """Return a new generator at the same point of the same stream."""
+        cdef Generator clone = Generator.__new__(Generator, self.device)
+        clone.state.seed = self.state.seed
+        clone.state.offset = self.state.offset
+        return clone
+
+    def graphsafe_get_state(self):
+        """Return a generator that shares this one's state: what one uses, the other has used."""
+        cdef Generator same = Generator.__new__(Generator, self.device)
+        same.state = self.state
+        return same
+
+    def graphsafe_set_state(self, Generator state not None):
+        """Share the state of the generator ``state`` from now on; return this generator."""
+        self.state = state.state
+        return self
+
+    def philox_engine_inputs(self, increment):
+        """Take the next ``increment`` words, rounded up to a multiple of 4; return (seed, offset of the first)."""
+        increment = whole(increment, "an increment")
+        if not 0 <= increment < 1 << 63:
+            raise ValueError(f"an increment is from 0 to 2**63 - 1, got {increment}")
+        cdef uint64_t words = (<uint64_t>increment + 3) & ~<uint64_t>3
+        cdef uint64_t offset = self.state.offset
+        self.state.offset = offset + words
+        return self.state.seed, offset
+
+    def __reduce__(self):
+        return Generator, (str(self.device),), (self.state.seed, self.state.offset, self.get_state())
+
+    def __setstate__(self, saved):
+        if not isinstance(saved, tuple) or len(saved) != 3:
+            raise TypeError("this is no pickled Generator")
+        self.set_state(saved[2])
+
+    def __repr__(self):
+        return f"<l0rt.Generator device={self.device} seed={self.state.seed} offset={self.state.offset}>"
+
+
+cdef slots _built_in, _choosing
+
+
+cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.Generator(...)`` is the device type's own if that gives one, else this class serves any type."""
+    maker = maker_for(args, kwargs)
+    own = None if maker is None else getattr(maker, "Generator", None)
+    return _built_in.make(cls, args, kwargs) if own is None else call(own, args, kwargs)
+
+
+get_slots(Generator, &_built_in)
+_choosing.make = _make
+set_slots(Generator, &_choosing)
+
+
+cdef int current_index(str type) except? -2:
+    """The thread's current device of a type; -1 of one whose devices are not numbered."""
+    if type == lazy.device_type:
+        return current_device()
+    interface = maker_of(type)
+    try:
+        named = hasattr(interface, "current_device") and not getattr(interface, "is_host", False)
+        return interface.current_device() if named else -1
+    except NotImplementedError:
+        return 0
+
+
+_defaults = {}          # device index -> its default generator
+cdef object _all_seed = None    # what manual_seed_all gave: also for devices that nobody has asked for yet
+
+
+def default_generator(int index):
+    """Return the default generator of device ``index``, seeded from the system's entropy unless somebody seeded it."""
+    cdef Generator made
+    found = _defaults.get(index)
+    if found is None:
+        made = Generator.__new__(Generator, f"{lazy.device_type}:{index}")
+        if _all_seed is None:
+            made.seed()
+        else:
+            made.manual_seed(_all_seed)
+        found = _defaults.setdefault(index, made)   # another thread may have been first
+    return found
+
+
+_other_defaults = {}    # (device type, index) -> its default generator
+
+
+def default_generator_of(str type, index):
+    """Return the default generator of a device of another type than the built-in one, if that has none of its own."""
+    found = _other_defaults.get((type, index))
+    if found is None:
+        made = Generator.__new__(Generator, type if index is None else f"{type}:{index}")
+        made.seed()
+        found = _other_defaults.setdefault((type, index), made)
+    return found
+
+
+def manual_seed_all(seed):
+    """Give every device's default generator the seed ``seed``, those of devices not opened yet too."""
+    global _all_seed
+    cdef uint64_t bits = seed_bits(seed)
+    _all_seed = bits
+    for generator in list(_defaults.values()):
+        generator.manual_seed(bits)
+
+
+def manual_seed(seed):
+    """Give the default generator of the thread's current device the seed ``seed``; opens no driver."""
+    cdef uint64_t bits = seed_bits(seed)
+    default_generator(current_device()).manual_seed(bits)
+
+
+known_as(Generator, b"l0rt.Generator")

@@ -1,0 +1,377 @@
+"""Guards: change what is current for a while, and restore the original on any exit."""
+
+import functools
+from _thread import get_ident
+
+cimport cython
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+from libc.stdlib cimport malloc
+from libc.string cimport strcmp
+
+from l0rt.arguments cimport is_whole, known_as
+from l0rt.runtime.alloc.deferred_free cimport block_use
+from l0rt.runtime.alloc.heap cimport block_find
+from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, l0rt_block
+from l0rt.runtime.current.event cimport slots_elapsed_ms
+from l0rt.runtime.current.thread cimport (
+    current_device,
+    current_stream,
+    exchange_device,
+    exchange_stream,
+    restore,
+    restore_saved,
+    save,
+)
+from l0rt.runtime.memory.device cimport raise_status
+from l0rt.runtime.streams.device_wait cimport device_synchronize
+from l0rt.runtime.streams.devices cimport device_at, device_total
+from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
+from l0rt.runtime.streams.idle cimport lane_query, lane_synchronize
+from l0rt.runtime.streams.naming cimport device_like, index_of
+from l0rt.runtime.streams.queue cimport Lane, lane_record, lane_share, lane_wait
+from l0rt.runtime.streams.registry cimport current_type, other
+from l0rt.runtime.streams.stream_pool cimport pool_stream
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport slot_query, slot_wait
+
+from l0rt.runtime.streams.devices import lazy
+from l0rt.runtime.streams.naming import supported_dtypes
+
+cdef str _type = lazy.device_type       # a C variable: a block of device_index asks for it each time
+cdef l0rt_guard_impl _xpu
+
+
+cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil:
+    return &_xpu
+
+
+cdef int impl_device_count() noexcept nogil:
+    return device_total()
+
+
+cdef int impl_set_device(int device) except -1 nogil:
+    exchange_device(device)
+    return 0
+
+
+cdef int impl_unchecked_set_device(int device) noexcept nogil:
+    return restore(device, NULL)
+
+
+cdef void* impl_get_default_stream(int device) except NULL nogil:
+    return &device_at(current_device() if device == -1 else device).default_stream
+
+
+cdef void* impl_get_stream_from_pool(int device, int priority) except NULL nogil:
+    return pool_stream(device_at(current_device() if device == -1 else device), priority)
+
+
+cdef int impl_stream_device(void* stream) noexcept nogil:
+    return (<l0rt_stream*>stream).device.index
+
+
+cdef void* impl_stream_native_handle(void* stream) except NULL nogil:
+    return lane_share(<l0rt_stream*>stream)
+
+
+cdef int impl_synchronize_stream(void* stream) except -1 nogil:
+    lane_synchronize(<l0rt_stream*>stream, UINT64_MAX)
+    return 0
+
+
+cdef int impl_synchronize_device(int device) except -1 nogil:
+    device_synchronize(device_at(device), UINT64_MAX)
+    return 0
+
+
+cdef int impl_record(void** event, void* stream) except -1 nogil:
+    return record_slot(event, <l0rt_stream*>stream, False)
+
+
+cdef int record_slot(void** event, l0rt_stream* stream, bint timing) except -1 nogil:
+    cdef l0rt_slot* slot = slot_acquire(stream, timing)
+    cdef bint recorded = False
+    try:
+        lane_record(stream, slot)
+        recorded = True
+    finally:
+        if not recorded:
+            slot_release(slot)
+    slot_release(<l0rt_slot*>event[0])
+    event[0] = slot
+    return 0
+
+
+cdef int impl_block(void* event, void* stream) except -1 nogil:
+    return lane_wait(<l0rt_stream*>stream, <l0rt_slot*>event) if event != NULL else 0
+
+
+cdef int impl_query_event(void* event) except -1 nogil:
+    return slot_query(<l0rt_slot*>event) if event != NULL else 1
+
+
+cdef int impl_synchronize_event(void* event) except -1 nogil:
+    if event != NULL:
+        slot_wait(<l0rt_slot*>event, UINT64_MAX)
+    return 0
+
+
+cdef void impl_destroy_event(void* event) noexcept nogil:
+    slot_release(<l0rt_slot*>event)
+
+
+cdef int impl_stream_priority(void* stream, int* priority) noexcept nogil:
+    priority[0] = (<l0rt_stream*>stream).priority
+    return 0
+
+
+cdef int impl_is_stream_capturing(void* stream) noexcept nogil:
+    return 0
+
+
+cdef int impl_record_event(void** event, void* stream, uint32_t flags) except -1 nogil:
+    return record_slot(event, <l0rt_stream*>stream, flags & L0RT_EVENT_TIMING != 0)
+
+
+cdef int impl_elapsed_time(void* start, void* end, double* milliseconds) except -1 nogil:
+    cdef l0rt_slot* first = <l0rt_slot*>start
+    cdef l0rt_slot* last = <l0rt_slot*>end
+    if first != NULL and last != NULL and slot_query(first) == 1 and slot_query(last) == 1:
+        with gil:
+            milliseconds[0] = slots_elapsed_ms(first, last)
+            return 0
+    with gil:
+        if first == NULL or last == NULL:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        raise RuntimeError("Both events must be completed before calculating elapsed time.")
+
+
+cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:
+    cdef l0rt_block* block = block_find(ptr)
+    cdef int status = L0RT_INVALID_POINTER
+    if block != NULL:
+        status = block_use(block, stream)
+    return raise_status(status, ptr) if status != 0 else 0
+
+
+cdef int impl_device_capability(int device, uint64_t* dtypes) except -1 nogil:
+    with gil:
+        names = supported_dtypes(device)
+        dtypes[0] = sum(1 << i for i, name in enumerate(DTYPES) if name in names)
+    return 0
+
+
+# The bits of a device's capability, lowest first.
+DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16",
+          "float32", "float64", "complex64", "complex128")
+
+
+cdef struct Known:
+    const l0rt_guard_impl* impl
+    Known* next
+
+cdef Known* _known = NULL       # newest first; none ever goes, for somebody may be in a call of it
+
+
+cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1:
+    cdef Known* made = <Known*>malloc(sizeof(Known))
+    if made == NULL:
+        raise MemoryError()
+    made.impl = impl
+    made.next = _known
+    l0rt_store64(<uint64_t*>&_known, <uint64_t>made)    # complete before a walker without the GIL sees it
+    return 0
+
+
+cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil:
+    cdef Known* known = <Known*>l0rt_load64(<uint64_t*>&_known)
+    while known != NULL:
+        if strcmp(known.impl.type, type) == 0:
+            return known.impl
+        known = known.next
+    return NULL
+
+
+# What a function may leave as a Python exception is, for a C caller, its return value.
+ctypedef int (*int_int)(int) noexcept nogil
+ctypedef int (*int_ptr)(void*) noexcept nogil
+ctypedef void* (*ptr_int)(int) noexcept nogil
+ctypedef void* (*ptr_ptr)(void*) noexcept nogil
+
+_xpu.version = L0RT_GUARD_IMPL_VERSION
+_xpu.size = sizeof(l0rt_guard_impl)
+_xpu.type = b"xpu"
+_xpu.device_count = impl_device_count
+_xpu.get_device = current_device
+_xpu.exchange_device = <int_int>exchange_device
+_xpu.set_device = <int_int>impl_set_device
+_xpu.unchecked_set_device = impl_unchecked_set_device
+_xpu.get_stream = <ptr_int>current_stream
+_xpu.get_default_stream = <ptr_int>impl_get_default_stream
+_xpu.get_stream_from_pool = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
+_xpu.exchange_stream = <ptr_ptr>exchange_stream
+_xpu.stream_device = impl_stream_device
+_xpu.stream_native_handle = <ptr_ptr>impl_stream_native_handle
+_xpu.query_stream = <int_ptr>lane_query
+_xpu.synchronize_stream = <int_ptr>impl_synchronize_stream
+_xpu.synchronize_device = <int_int>impl_synchronize_device
+_xpu.record = <int (*)(void**, void*) noexcept nogil>impl_record
+_xpu.block = <int (*)(void*, void*) noexcept nogil>impl_block
+_xpu.query_event = <int_ptr>impl_query_event
+_xpu.synchronize_event = <int_ptr>impl_synchronize_event
+_xpu.destroy_event = impl_destroy_event
+_xpu.get_new_stream = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
+_xpu.stream_priority = impl_stream_priority
+_xpu.is_stream_capturing = impl_is_stream_capturing
+_xpu.record_event = <int (*)(void**, void*, uint32_t) noexcept nogil>impl_record_event
+_xpu.elapsed_time = <int (*)(void*, void*, double*) noexcept nogil>impl_elapsed_time
+_xpu.record_data_ptr_on_stream = <int (*)(void*, void*) noexcept nogil>impl_record_data_ptr
+_xpu.device_capability = <int (*)(int, uint64_t*) noexcept nogil>impl_device_capability
+add_guard_impl(&_xpu)
+
+
+@cython.freelist(16)
+@cython.binding(False)
+cdef class device_index:
+    """device_index(device, /)
+--
+
+Make a device current for the length of a with block, or of the calls of a decorated function.
+
+``device``: an index, a name, anything with a device; None or a negative index: no change. The original device comes
+back on any exit, on the accelerator that it was taken from. Blocks nest, and one object serves any number of them, on
+any thread.
+"""
+
+    def __cinit__(self, device, /):
+        self.device = device
+
+    @property
+    def idx(self):
+        """What was asked for."""
+        return self.device
+
+    cdef int enter(self) except -1:
+        cdef int before
+        if self.device is not None:
+            before = exchange_device(index_of(self.device, -1, _type))
+            save(<void*>self, before, NULL)
+        return 0
+
+    cdef int leave(self) except -1:
+        if self.device is not None and restore_saved(<void*>self) < 0:
+            raise RuntimeError("this thread has not entered the guard: a with block begins and ends on one thread")
+        return 0
+
+    def __enter__(self):
+        if other == NULL:
+            self.enter()
+        elif self.device is not None:
+            enter_other(self, <object>other)
+
+    def __exit__(self, kind, value, trace):
+        if self.others is None or not leave_other(self):
+            self.leave()
+
+    def __call__(self, function):
+        return guarded(self, function)
+
+    def __repr__(self):
+        return f"device_index({self.device!r})"
+
+
+def guarded(guard, function):
+    # outside of the class: a function without binding could not be given the name of another
+    @functools.wraps(function)
+    def inside(*args, **kwargs):
+        with guard:
+            return function(*args, **kwargs)
+    return inside
+
+
+def current_device_index():
+    """Return the index of the calling thread's current device."""
+    if device_total() == 0:
+        lazy.init()
+    return current_device()
+
+
+cdef int enter_other(device_index self, interface) except -1:
+    cdef int index = index_of(self.device, -1, current_type())
+    before = interface.exchange_device(index if index < 0 else other_index(interface, index))
+    if self.others is None:
+        self.others = []
+    self.others.append((get_ident(), interface, before))
+    return 0
+
+
+cdef object other_index(interface, int index):
+    """``index`` if it exists on the other accelerator, as far as that tells how many devices it has."""
+    try:
+        count = interface.device_count()
+    except NotImplementedError:
+        return index
+    if not 0 <= index < count:
+        raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
+    return index
+
+
+cdef bint leave_other(device_index self) except -1:
+    """Undo this thread's newest block on another accelerator; False if there is none."""
+    me = get_ident()
+    for i in range(len(self.others) - 1, -1, -1):
+        if self.others[i][0] == me:
+            _, interface, before = self.others.pop(i)
+            interface.maybe_exchange_device(before)
+            return True
+    return False
+
+
+@cython.binding(False)
+cdef class xpu_device_index(device_index):
+    """`device_index` on the built-in device type, whichever accelerator is current."""
+
+    def __enter__(self):
+        self.enter()
+
+    def __exit__(self, kind, value, trace):
+        self.leave()
+
+
+cdef int settable_index(device, str type) except? -1:
+    """The index that ``device`` names where a device must be named; negative: change nothing."""
+    cdef int index = NO_INDEX
+    cdef bint numbered = is_whole(device)
+    if numbered or isinstance(device, str) or device_like(device) is not None:
+        index = index_of(device, NO_INDEX, type)
+    if index == NO_INDEX and not numbered:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+    return index
+
+
+def index_to_set(device):
+    """Return the index that ``device`` names; ValueError if it names none, and a negative one is no change."""
+    return settable_index(device, lazy.device_type)
+
+
+def exchange_device_index(int device):
+    """Make ``device`` current unless it is negative; return the previous index."""
+    return exchange_device(device)
+
+
+def restore_device(int device):
+    """Make ``device`` current again; nothing to do in a child that was forked meanwhile."""
+    restore(device, NULL)
+
+
+def restore_stream(Lane stream not None):
+    """Make ``stream`` current on its device again, which need not be the current one."""
+    restore(-1, stream.ptr)
+
+
+def existing_index(interface, int index):
+    """Return ``index`` if it exists on another accelerator, as far as that tells how many devices it has."""
+    return other_index(interface, index)
+
+
+known_as(device_index, b"l0rt.accelerator.device_index")

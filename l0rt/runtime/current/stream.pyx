@@ -1,0 +1,342 @@
+"""Streams as Python sees them, and the calling thread's current one."""
+
+import ctypes
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t, uint64_t
+
+from l0rt.arguments cimport clamped_priority, is_whole, known_as, whole
+from l0rt.runtime.current.event cimport Event, Event_record, Event_wait, built_in_event, timeout_ns
+from l0rt.runtime.current.report cimport log_stuck
+from l0rt.runtime.current.thread cimport (
+    current_device,
+    current_stream as c_current_stream,
+    exchange_stream,
+    restore_saved,
+    save,
+    thread_peek,
+)
+from l0rt.runtime.streams.device_wait cimport device_synchronize
+from l0rt.runtime.streams.devices cimport device_at
+from l0rt.runtime.streams.idle cimport lane_query, lane_synchronize_by, lane_wait_lane
+from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for
+from l0rt.runtime.streams.queue cimport Lane, lane_face, lane_name, lane_share
+from l0rt.runtime.streams.registry cimport call, get_slots, maker_of, set_slots, slots
+from l0rt.runtime.streams.stream_pool cimport adopt_list, hold_adopted, pool_stream, release_adopted, stream_by_id
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport stream_policy
+from l0rt.ze.api cimport ze_command_list_handle_t
+
+from l0rt.runtime.current import callbacks
+from l0rt.runtime.streams.devices import device_count, lazy
+
+
+@cython.binding(False)
+cdef class Stream(Lane):
+    """Stream(device=None, priority=0, *, stream_id=None, device_index=None, device_type=None)
+--
+
+A queue of device work that runs in order, next to that of other streams.
+
+``Stream(device=None, priority=0)`` takes the next of the device's pool; ``priority`` is clamped to -1 (high),
+0 or 1 (low). ``Stream(stream_id=…, device_index=…, device_type=…)`` finds one again; ValueError if there is none.
+Streams are equal if they are the same queue. In a with block the stream and its device are current.
+"""
+
+    def __cinit__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
+        cdef int64_t id
+        cdef int level
+        cdef int index
+        if stream_id is None:
+            if device_index is not None or device_type is not None:
+                raise TypeError("device_index and device_type go with stream_id")
+            level = clamped_priority(priority)
+            lazy.init()
+            index = index_of(device, current_device(), lazy.device_type)
+            self.ptr = pool_stream(device_at(index), level)
+        else:
+            if device_type not in (None, lazy.device_type):
+                raise ValueError(f"{device_type} doesn't match the current accelerator {lazy.device_type}.")
+            number = whole(stream_id, "stream_id")
+            lazy.init()
+            index = index_of(device_index if device is None else device, current_device(), lazy.device_type)
+            if not 0 <= number < 1 << 63:
+                raise ValueError(f"device {index} has no stream with the id {number}")
+            id = number
+            self.ptr = stream_by_id(device_at(index), id)
+            if self.ptr.kind == STREAM_ADOPTED:
+                hold_adopted(self.ptr)
+                self.holds = True
+
+    @staticmethod
+    def priority_range():
+        """Return the (lowest, highest) priority that makes a difference."""
+        return 1, -1
+
+    def query(self):
+        """Return whether all work given to the stream so far is done."""
+        cdef bint idle
+        with nogil:
+            idle = lane_query(self.ptr)
+        return idle
+
+    def synchronize(self, timeout=None, *, policy=None):
+        """Block until all work given to the stream so far is done.
+
+        With ``timeout`` in seconds, return whether it was done in that time. Ctrl-C interrupts. ``policy`` says how
+        to wait: ``spin``, ``yield`` or ``block``; None is what the setting ``xpu.stream.wait_policy`` says.
+        """
+        cdef uint64_t limit = timeout_ns(timeout)
+        cdef int how = stream_policy(policy)
+        cdef bint idle
+        with nogil:
+            idle = lane_synchronize_by(self.ptr, limit, how)
+        if not idle:
+            log_stuck(self.ptr)
+        return None if timeout is None else idle
+
+    def add_callback(self, function, /, *args):
+        """Call ``function(*args)`` on the host once everything given to the stream so far is done.
+
+        Callbacks of one stream run one after another, on a thread of their own; later work of the stream does not
+        wait for them. What they raise goes to `sys.unraisablehook`.
+        """
+        if not callable(function):
+            raise TypeError(f"a callback is callable, {type(function).__name__} is not")
+        callbacks.add(<size_t>self.ptr, self.record_event(), function, args)
+
+    @staticmethod
+    def from_handle(handle, *, device=None, owner=None):
+        """Adopt a foreign immediate ``ze_command_list_handle_t``, an int, as a stream of ``device``.
+
+        The list must be of l0rt's context. It is used as long as this object, or another from the same handle, is
+        there, is never destroyed, and ``owner`` is kept alive for it. Appending to it from two threads at once is for
+        the caller to prevent.
+        """
+        cdef l0rt_device* on
+        cdef l0rt_stream* stream
+        cdef size_t address
+        number = whole(handle, "a command list's handle") if is_whole(handle) else 0
+        if not 0 < number < 1 << 64:
+            raise ValueError(f"a command list's handle is an address, got {handle!r}")
+        address = number
+        lazy.init()
+        on = device_at(index_of(device, current_device(), lazy.device_type))
+        stream = adopt_list(on, <ze_command_list_handle_t>address, owner)
+        made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=on.index)
+        release_adopted(stream)     # the object has a hold of its own
+        return made
+
+    def wait_event(self, Event event not None):
+        """Make later work of this stream wait for ``event``; the host goes on at once."""
+        Event_wait(event, self.ptr)
+
+    def wait_stream(self, Lane stream not None):
+        """Make later work of this stream wait for everything given to ``stream`` so far."""
+        with nogil:
+            lane_wait_lane(self.ptr, stream.ptr)
+
+    def record_event(self, Event event=None):
+        """Record ``event``, a new one by default, on this stream; return it."""
+        if event is None:
+            event = built_in_event(False)
+        Event_record(event, self.ptr)
+        return event
+
+    def is_capturing(self):
+        """Return whether a graph is being captured from this stream."""
+        return False
+
+    @property
+    def stream_id(self):
+        """The number that, with the device, finds the stream again."""
+        return self.ptr.id
+
+    @property
+    def device_index(self):
+        """The index of the stream's device."""
+        return self.ptr.device.index
+
+    @property
+    def device_type(self):
+        """The type of the stream's device."""
+        return lazy.device_type
+
+    @property
+    def device(self):
+        """The stream's device."""
+        return device_named(lazy.device_type, self.ptr.device.index)
+
+    @property
+    def priority(self):
+        """-1 high, 0 normal, 1 low."""
+        return self.ptr.priority
+
+    @property
+    def native_handle(self):
+        """The ``ze_command_list_handle_t`` as an integer; makes the list if need be."""
+        cdef ze_command_list_handle_t handle
+        with nogil:
+            handle = lane_share(self.ptr)
+        return <size_t>handle
+
+    @property
+    def _as_parameter_(self):
+        return ctypes.c_void_p(self.native_handle)
+
+    @property
+    def hw_queue(self):
+        """The ``(ordinal, index)`` of the hardware queue behind the stream; streams that share one take turns."""
+        return self.ptr.ordinal, self.ptr.queue
+
+    def __l0_stream__(self):
+        """Return ``(0, "cmdlist_immediate", handle)``: the protocol's version, the kind, the native handle."""
+        return 0, "cmdlist_immediate", self.native_handle
+
+    def __enter__(self):
+        cdef int before = current_device()
+        cdef l0rt_stream* previous = exchange_stream(self.ptr)
+        save(<void*>self, before, previous)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if restore_saved(<void*>self) < 0:
+            raise RuntimeError("this thread has not entered the stream: a with block begins and ends on one thread")
+
+    def __eq__(self, other):
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return self.ptr == (<Stream>other).ptr
+
+    def __hash__(self):
+        return hash((self.ptr.device.index, self.ptr.id))
+
+    def __repr__(self):
+        return lane_name(self.ptr)
+
+    def __copy__(self):
+        return self
+
+    def __dealloc__(self):
+        if self.holds:
+            release_adopted(self.ptr)
+
+    def __reduce__(self):
+        raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it again")
+
+
+@cython.binding(False)
+cdef class XpuStream(Stream):
+    """Stream(device=None, priority=0, **kwargs)
+--
+
+A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`."""
+
+
+cdef slots _built_in, _choosing
+
+
+cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.Stream(...)`` makes a stream of the current accelerator, or of the ``device_type`` that it names."""
+    cdef object named = None
+    if cls != <PyTypeObject*>Stream:
+        return _built_in.make(cls, args, kwargs)
+    if kwargs != NULL:
+        named = (<dict>kwargs).get("device_type")
+    maker = maker_of(named) if isinstance(named, str) else maker_for(args, kwargs)
+    if maker is None:
+        return _built_in.make(<PyTypeObject*>XpuStream, args, kwargs)
+    return call(maker.Stream, args, kwargs)
+
+
+lane_face(Stream)
+get_slots(Stream, &_built_in)
+_choosing.make = _make
+set_slots(Stream, &_choosing)
+
+
+cdef object stream_object(l0rt_stream* stream):
+    """The stream's canonical object, made once and kept for the life of the process; a new one for an adopted list."""
+    cdef XpuStream made
+    if stream.kind == STREAM_ADOPTED:
+        if not stream.live:
+            raise RuntimeError("the stream's list was given back to its owner")
+        return XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=stream.device.index)
+    if stream.object == NULL:
+        made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=stream.device.index)
+        if stream.object == NULL:       # a finalizer may have run, and another thread in it
+            Py_INCREF(made)
+            stream.object = <PyObject*>made
+    return <object>stream.object
+
+
+def current_stream(device=None, /):
+    """Return the calling thread's current stream on ``device`` (the current one by default)."""
+    cdef l0rt_thread* thread
+    cdef l0rt_stream* stream
+    if device is None:
+        thread = thread_peek()
+        if thread != NULL:
+            stream = thread.streams[thread.device]
+            if stream.object != NULL:
+                return <object>stream.object
+    lazy.init()
+    return stream_object(c_current_stream(checked_index(device)))
+
+
+def default_stream(device=None, /):
+    """Return the default stream of ``device`` (the current one by default): one that the pool never hands out."""
+    lazy.init()
+    return stream_object(&device_at(checked_index(device)).default_stream)
+
+
+def set_stream(Lane stream not None):
+    """Make ``stream`` the calling thread's current stream, and its device the current device."""
+    exchange_stream(stream.ptr)
+
+
+def current_raw_stream(device=None):
+    """Return the native handle of the current stream on ``device`` as an integer; no Stream object is made."""
+    cdef l0rt_stream* stream
+    cdef ze_command_list_handle_t handle
+    lazy.init()
+    stream = c_current_stream(checked_index(device))
+    with nogil:
+        handle = lane_share(stream)
+    return <size_t>handle
+
+
+def synchronize(device=None, /, *, timeout=None):
+    """Wait for all work of ``device`` (the current one by default), on all streams.
+
+    With ``timeout`` in seconds, return whether it was done in that time. Nothing to do before initialisation.
+    """
+    cdef uint64_t limit = timeout_ns(timeout)
+    cdef l0rt_device* record
+    cdef bint idle = True
+    if lazy.opened or not device_count():
+        record = device_at(checked_index(device))
+        with nogil:
+            idle = device_synchronize(record, limit)
+        if not idle:
+            log_stuck(&record.default_stream)
+    return None if timeout is None else idle
+
+
+def index_or_current(what):
+    """Return the index of an existing device that ``what`` names, the current one's for None."""
+    lazy.init()
+    return checked_index(what)
+
+
+cdef int checked_index(what) except -1:
+    """The index of an existing device that ``what`` names."""
+    cdef int index = index_of(what, current_device(), lazy.device_type)
+    device_at(index)
+    return index
+
+
+known_as(Stream, b"l0rt.Stream")
+known_as(XpuStream, b"l0rt.xpu.Stream")

@@ -1,0 +1,198 @@
+"""Waits for many events and streams at once.
+
+Those of other device types are asked one by one, by the methods that every event and stream has.
+"""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdlib cimport calloc, free
+
+from l0rt.runtime.current.event cimport Event, timeout_ns
+from l0rt.runtime.streams.event_pool cimport slot_release, slot_retain
+from l0rt.runtime.streams.hooks cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, tell, watched
+from l0rt.runtime.streams.queue cimport Lane, lane_ticket, lane_wait_all
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport check_device, event_policy, host_clock_ns, nap, slot_query, slot_wait_by
+
+from l0rt.runtime.streams.devices import lazy
+
+cdef uint64_t CHECK_NS = 50_000_000
+
+
+@cython.binding(False)
+cdef class Many:
+    """The slots behind some events and streams of the built-in type, each with a reference; NULL for an event that
+    was never recorded."""
+    cdef l0rt_slot** slots
+    cdef int count
+
+    def __cinit__(self, tuple what):
+        cdef l0rt_stream* stream
+        cdef l0rt_slot* slot
+        self.slots = <l0rt_slot**>calloc(len(what) + 1, sizeof(l0rt_slot*))
+        if self.slots == NULL:
+            raise MemoryError()
+        for item in what:
+            slot = NULL
+            if isinstance(item, Event):
+                slot = (<Event>item).slot
+                if slot != NULL:
+                    slot_retain(slot)
+            elif isinstance(item, Lane):
+                stream = (<Lane>item).ptr
+                if stream.list != NULL:
+                    with nogil:
+                        slot = lane_ticket(stream)
+                        if watched:
+                            tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
+            else:
+                raise TypeError(f"an event or a stream of another type: {type(item).__name__}")
+            self.slots[self.count] = slot
+            self.count += 1
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.count):
+            slot_release(self.slots[i])
+        free(self.slots)
+
+
+cdef bint any_other(tuple events) except -1:
+    """Whether any of them is of another device type; TypeError for what is neither an event nor a stream."""
+    cdef bint found = False
+    for item in events:
+        if not isinstance(item, (Event, Lane)):
+            if isinstance(item, type) or not callable(getattr(item, "query", None)) or not callable(
+                    getattr(item, "synchronize", None)):
+                raise TypeError(f"expected Events and Streams, got {type(item).__name__}")
+            found = True
+    return found
+
+
+cdef list events_of(tuple items):
+    """The events, and one for what each stream has been given so far."""
+    return [item.record_event() if hasattr(item, "record_event") else item for item in items]
+
+
+cdef str type_of(item):
+    """The device type of an event or a stream, None if it does not tell."""
+    if isinstance(item, (Event, Lane)):
+        return lazy.device_type
+    told = getattr(item, "device_type", None) or getattr(getattr(item, "device", None), "type", None)
+    return told if isinstance(told, str) else None
+
+
+cdef int stream_waits(stream, tuple events) except -1:
+    """Make a stream of any type wait; a stream waits for its own type's events and streams alone."""
+    if not hasattr(stream, "wait_event") or not hasattr(stream, "wait_stream"):
+        raise TypeError(f"expected a Stream, got {type(stream).__name__}")
+    own = type_of(stream)
+    for item in events:
+        other = type_of(item)
+        if other is not None and own is not None and other != own:
+            what = "a stream" if hasattr(item, "wait_stream") else "an event"
+            raise ValueError(f"a stream of {own} cannot wait for {what} of {other}: "
+                             "the host can, by wait_all() without stream=")
+    for item in events:
+        if hasattr(item, "wait_stream"):
+            stream.wait_stream(item)
+        else:
+            stream.wait_event(item)
+    return 0
+
+
+cdef object first_of(list events, uint64_t limit, int how):
+    """The index of the first that is complete, None if the time is up."""
+    cdef uint64_t start = host_clock_ns(), spent = 0
+    while True:
+        for i, event in enumerate(events):
+            if event.query():
+                return i
+        spent = host_clock_ns() - start
+        if spent >= limit:
+            return None
+        PyErr_CheckSignals()
+        with nogil:
+            nap(how, spent, limit - spent)
+
+
+cdef bint all_of(list events, uint64_t limit, int how) except -1:
+    cdef uint64_t start = host_clock_ns()
+    for event in events:
+        if limit == UINT64_MAX:
+            event.synchronize()
+        elif first_of([event], limit - min(host_clock_ns() - start, limit), how) is None:
+            return False
+    return True
+
+
+def wait_all(*events, stream=None, timeout=None, policy=None):
+    """Wait for all ``events``, Events and Streams, of any device type.
+
+    With ``stream``, its later work waits, by one command for all of them, and the host goes on at once; they are of
+    the stream's device type. Without, the host waits; with ``timeout`` in seconds, return whether they were complete
+    in that time.
+    """
+    cdef uint64_t limit = timeout_ns(timeout), start = host_clock_ns(), spent
+    cdef int i, n = 0, how = event_policy(policy)
+    cdef bint fired = True, others = any_other(events)
+    cdef Many many
+    cdef l0rt_stream* waiting
+    if stream is not None and timeout is not None:
+        raise TypeError("timeout is for the host's wait: a stream waits without one")
+    if stream is not None and (others or not isinstance(stream, Lane)):
+        stream_waits(stream, events)
+        return None
+    if others:
+        fired = all_of(events_of(events), limit, how)
+        return None if timeout is None else fired
+    many = Many(events)
+    if stream is not None:
+        waiting = (<Lane>stream).ptr
+        for i in range(many.count):     # those without a slot are complete
+            if many.slots[i] != NULL:
+                many.slots[n], many.slots[i] = many.slots[i], many.slots[n]
+                n += 1
+        with nogil:
+            lane_wait_all(waiting, n, many.slots)
+        return None
+    with nogil:
+        for i in range(many.count):
+            if many.slots[i] == NULL or not fired:
+                continue
+            spent = min(host_clock_ns() - start, limit) if limit != UINT64_MAX else 0
+            fired = slot_wait_by(many.slots[i], limit - spent, how)
+            if fired and watched:
+                tell(EVENT_SYNCHRONIZATION, <uint64_t>many.slots[i], 0, 0, 0)
+    return None if timeout is None else fired
+
+
+def wait_any(*events, timeout=None, policy=None):
+    """Block until one of ``events``, Events and Streams, is complete; return its index, None if the time is up."""
+    if not events:
+        raise ValueError("wait_any() needs something to wait for")
+    cdef uint64_t limit = timeout_ns(timeout), start = host_clock_ns(), spent, checked = 0
+    cdef int i, how = event_policy(policy), found = -1
+    cdef Many many
+    if any_other(events):
+        return first_of(events_of(events), limit, how)
+    many = Many(events)
+    with nogil:
+        while found < 0:
+            for i in range(many.count):
+                if many.slots[i] == NULL or slot_query(many.slots[i]):
+                    found = i
+                    break
+            else:
+                spent = host_clock_ns() - start
+                if spent >= limit:
+                    break
+                if spent - checked >= CHECK_NS:
+                    checked = spent
+                    for i in range(many.count):
+                        check_device(many.slots[i].device)
+                nap(how, spent, limit - spent)
+    if found >= 0 and many.slots[found] != NULL and watched:
+        tell(EVENT_SYNCHRONIZATION, <uint64_t>many.slots[found], 0, 0, 0)
+    return None if found < 0 else found

@@ -1,0 +1,445 @@
+"""The device allocator: the caching core on Level Zero's device memory, one heap a device."""
+
+import gc
+
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
+
+from l0rt.arguments cimport is_whole, whole
+from l0rt.interrupts cimport interrupt_raise
+from l0rt.runtime.alloc.allocator cimport tuning_of
+from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_poll, heap_reclaim
+from l0rt.runtime.alloc.atomics cimport load, load_int, store
+from l0rt.runtime.alloc.heap cimport (
+    arena_attempt,
+    heap_create,
+    heap_destroy,
+    heap_empty_cache,
+    heap_set_limit,
+    heap_trim,
+    heap_tune,
+)
+from l0rt.runtime.alloc.recount cimport (
+    census_oom,
+    heap_allocated_bytes,
+    heap_limit,
+    heap_private_bytes,
+    heap_reserved_bytes,
+    heap_reset_accumulated,
+    heap_reset_peak,
+    heap_stats,
+    heap_tuning,
+)
+from l0rt.runtime.alloc.share cimport is_asleep, owner_hold, owner_release
+from l0rt.runtime.alloc.stats cimport stats_of_heap
+from l0rt.runtime.alloc.types cimport *
+from l0rt.runtime.current.thread cimport current_device, thread_peek
+from l0rt.runtime.lazy cimport LazyInit, on_fork_child
+from l0rt.runtime.memory.active_pool cimport arena_asked, fill_block, filling, route_keep, routed, set_filling
+from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap
+from l0rt.runtime.memory.pluggable cimport current_source, raise_failure
+from l0rt.runtime.memory.shared cimport shared_malloc
+from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
+from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.stream_pool cimport streams_synchronize
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport refuse
+from l0rt.ze cimport table
+from l0rt.ze.api cimport *
+
+from l0rt import allocconf, config
+from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
+from l0rt.runtime.lazy import MEMORY, on_exit
+from l0rt.runtime.memory.observers import ask, asked
+from l0rt.runtime.streams.devices import lazy, memory_on_card
+from l0rt.ze.status import error_of
+
+cdef LazyInit xpu = lazy     # typed: whether it is ready costs no look-up
+
+# --- Heaps and arenas, made when they are first needed.
+
+
+cdef l0rt_heap* device_heap(l0rt_device* device) except NULL nogil:
+    if load(&device.heap) == NULL:
+        with gil:
+            make_heap(device)
+    return <l0rt_heap*>load(&device.heap)
+
+
+cdef int make_heap(l0rt_device* device) except -1:
+    """Nobody sees it before it behaves as it should. To find out how runs Python: other threads may be making one."""
+    cdef l0rt_heap_options options
+    cdef l0rt_heap* heap
+    device_options(device, &options)
+    heap = heap_create(&device_ops, device, &options)
+    if heap == NULL:
+        raise MemoryError()
+    heap.source = current_source()
+    try:
+        tune(heap, device)
+        if device.heap == NULL:
+            store(&device.heap, heap)
+            heap = NULL
+    finally:
+        if heap != NULL:
+            with nogil:
+                heap_destroy(heap)
+    return tune(<l0rt_heap*>device.heap, device)    # a change meanwhile did not find it
+
+
+cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
+    """Let the heap behave as the configuration says."""
+    cdef l0rt_tuning tuning
+    conf = config.alloc_conf()
+    tuning_of(conf, 1 if config.get("no_memory_caching") or heap.source != NULL else 0, &tuning)
+    cdef uint64_t limit = limit_of(device)
+    cdef int status
+    with nogil:
+        heap_set_limit(heap, limit)
+        status = heap_tune(heap, &tuning)
+    if status != L0RT_OK:
+        raise_status(status, NULL)
+    return set_filling(conf.fill_uninitialized)
+
+
+def retune():
+    """Let every heap that there is follow a configuration that has changed."""
+    cdef int i
+    if lazy.opened:
+        lazy.init()                 # tells a forked child why it cannot
+    set_filling(config.alloc_conf().fill_uninitialized)
+    for i in range(device_total()):
+        if device_record(i).heap != NULL:
+            tune(<l0rt_heap*>device_record(i).heap, device_record(i))
+
+
+_limits = {}    # by the device's index, in bytes: what `set_limit` was told
+
+
+cdef uint64_t limit_of(l0rt_device* device) except 0:
+    """What `set_limit` was told, or else the configuration's, which has one where it is not all of the memory."""
+    if device.index in _limits:
+        return _limits[device.index]
+    fraction = config.alloc_conf().per_process_memory_fraction
+    return UINT64_MAX if fraction >= 1 else max(1, int(fraction * device.info.total_memory))
+
+
+cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
+    cdef l0rt_thread* thread = thread_peek()
+    cdef l0rt_arena* arena = arena_asked(thread, stream)
+    cdef l0rt_owner* owner
+    cdef l0rt_heap* heap
+    if arena != NULL:
+        return arena
+    heap = device_heap(stream.device)
+    owner = routed(thread, stream.device.index)
+    if is_asleep(owner):
+        raise_status(L0RT_ASLEEP, NULL)
+    arena = heap_arena(heap, stream, owner)
+    if arena == NULL:
+        with gil:
+            raise MemoryError()
+    route_keep(thread, stream, arena)
+    return arena
+
+
+cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil:
+    cdef l0rt_arena* arena = stream_arena(stream)
+    cdef l0rt_owner* owner = arena.owner
+    if owner == NULL:
+        return malloc_from(arena, stream, nbytes)
+    owner_hold(owner)               # whatever observers, functions and finalizers do to the pool meanwhile
+    try:
+        return malloc_from(arena, stream, nbytes)
+    finally:
+        if owner_release(owner):
+            heap_reclaim(arena.heap)
+
+
+cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbytes) except NULL nogil:
+    cdef l0rt_block* block = NULL
+    cdef bint by_limit = False
+    cdef int status, byte
+    if not table.alive or stream.device.lost:
+        refuse(stream.device)
+    status = arena_attempt(arena, nbytes, &block, &by_limit)
+    if status == L0RT_OUT_OF_MEMORY:
+        # What unreachable objects hold may be enough, once the work that uses it is done.
+        with gil:
+            gc.collect()
+        if not heap_tuning(arena.heap).is_async:
+            streams_synchronize(stream.device, UINT64_MAX, True)
+        status = arena_attempt(arena, nbytes, &block, &by_limit)
+        while status == L0RT_OUT_OF_MEMORY:
+            if not ask_observers(stream.device, arena.owner, nbytes):
+                census_oom(arena.heap, by_limit)
+                raise_oom(stream.device, arena.owner, nbytes)
+            status = arena_attempt(arena, nbytes, &block, &by_limit)
+    if status != L0RT_OK:
+        raise_status(status, NULL)
+    byte = load_int(&filling)
+    if byte >= 0:
+        fill_block(stream, block, <unsigned char>byte)
+    return block
+
+
+cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL:
+    """Shared memory, which is not cached. What is cached goes back to the driver before there is none."""
+    while True:
+        for attempt in range(2):
+            try:
+                return shared_malloc(device, nbytes)
+            except L0Error as error:
+                if error.code is None or not device_ops.is_oom(error.code[1]):
+                    raise
+                refused = error
+            if attempt == 0:
+                gc.collect()
+                empty_cache(device.index)
+        free, total, source = free_memory(device.index)
+        if not asked(device.index, nbytes, total, free):
+            raise OutOfMemoryError(
+                f"XPU out of memory. Tried to allocate {size_text(nbytes)} that the host shares. GPU {device.index} "
+                f"has a total capacity of {size_text(total)}: free {size_text(free)} ({source}). The driver answered "
+                f"{refused.code[0]}.", refused.code)
+
+
+_pools = {}     # by the address of their owner: functions that return those pools that observe themselves
+
+
+cdef bint ask_observers(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1 with gil:
+    """Tell everybody who wants to know, the pool itself first; True if somebody has made room, so that trying again is
+    worth it."""
+    cdef l0rt_heap* heap = <l0rt_heap*>device.heap
+    pool = _pools[<size_t>owner]() if <size_t>owner in _pools else None
+    if pool is not None and ask([pool.on_oom], nbytes):
+        return True
+    free, total, _ = free_memory(device.index)
+    return asked(device.index, nbytes, min(total, heap_limit(heap)), free)
+
+
+def attach_pool(size_t owner, pool):
+    """Call ``pool().on_oom(nbytes)`` before an allocation from the pool with this owner fails; None: no more."""
+    if pool is None:
+        _pools.pop(owner, None)
+    else:
+        _pools[owner] = pool
+
+
+cdef int raise_status(int status, const void* ptr) except -1 nogil:
+    """Raise what a status of the core means."""
+    with gil:
+        if status > 0:
+            raise error_of(status)
+        if status == L0RT_INVALID_POINTER:
+            raise InvalidArgumentError(
+                f"invalid device pointer: {<size_t>ptr:#x} is not the start of an allocation of l0rt")
+        if status == L0RT_OWNED:
+            raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} is a Buffer's memory, or another "
+                                       "allocator's: it is freed there")
+        if status == L0RT_DOUBLE_FREE:
+            raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
+        if status == L0RT_OUT_OF_MEMORY:
+            raise OutOfMemoryError("XPU out of memory: there is no room for what the pool had; it sleeps on",
+                                   ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
+        if status == L0RT_ASLEEP:
+            raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
+        if status == L0RT_INVALID_SIZE:
+            raise InvalidArgumentError("an allocation has at least one byte")
+        if status == L0RT_SOURCE_FAILED:
+            raise_failure()
+        if status == L0RT_INTERRUPTED:
+            interrupt_raise()
+        if status == L0RT_CLOSED:
+            lazy.init()
+            raise RuntimeError("l0rt was shut down")
+        raise MemoryError("no host memory for the allocator's bookkeeping")
+
+
+def size_text(nbytes):
+    """Return a size as people read it: bytes, KiB, MiB or GiB with two decimals."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= factor:
+            return f"{nbytes / factor:.2f} {unit}"
+    return f"{nbytes} bytes"
+
+
+cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1 with gil:
+    cdef l0rt_stats stats
+    cdef l0rt_heap* heap = <l0rt_heap*>device.heap
+    heap_stats(heap, &stats)
+    allocated = stats.allocated_bytes.all.current
+    pending = stats.active_bytes.all.current - allocated
+    reserved = stats.reserved_bytes.all.current
+    free, total, source = free_memory(device.index)
+    cdef int64_t most = heap_limit(heap)
+    limit = "none" if most == INT64_MAX else size_text(most)
+    private = heap_private_bytes(heap)
+    pools = f" (private pools reserve {size_text(private)})" if private else ""
+    if owner != NULL and owner.limit not in (0, UINT64_MAX):
+        limit += f", of its pool {size_text(owner.limit)}"
+    hint = (" With backend:async no allocation waits: what streams still use is there after `synchronize`."
+            if heap_tuning(heap).is_async else "")
+    raise OutOfMemoryError(
+        f"XPU out of memory. Tried to allocate {size_text(nbytes)}. GPU {device.index} has a total capacity of "
+        f"{size_text(total)}: requested {size_text(nbytes)}, free {size_text(free)} ({source}), "
+        f"allocated {size_text(allocated)}, waiting for other streams {size_text(pending)}, "
+        f"cached {size_text(reserved - allocated - pending)}{pools}, limit {limit}. "
+        "Please use `empty_cache` to release all unoccupied cached memory, free buffers that are no longer needed, "
+        f"or raise the limit.{hint}", ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
+
+
+# --- What Python asks. An index is checked by the caller of `heap_of`.
+
+
+def free_memory(int index):
+    """Return ``(free, total, source)`` in bytes for device ``index``: who says what is free."""
+    cdef l0rt_device* device = device_at(index)
+    cdef l0rt_heap* heap = <l0rt_heap*>device.heap
+    total = device.info.total_memory
+    usable = core_device(index).usable_memory()
+    if usable is not None:
+        return min(usable, total), total, "reported by the driver"
+    told = memory_on_card(index)
+    if told is not None:
+        return min(told[0], total), total, "reported by system management"
+    reserved = heap_reserved_bytes(heap) if heap != NULL else 0
+    return max(0, total - reserved), total, "total less what this process has reserved"
+
+
+cdef l0rt_heap* heap_of(device) except? NULL:
+    """The heap that ``device`` names; NULL while nothing was allocated on it."""
+    cdef int index = current_device() if device is None else index_of(device, current_device(), lazy.device_type)
+    return <l0rt_heap*>device_at(index).heap
+
+
+def flat_stats(device=None):
+    """Return the statistics of ``device``'s allocator under torch's flat keys, sorted; empty before any."""
+    cdef l0rt_heap* heap
+    if not xpu.is_ready():
+        return {}
+    heap = heap_of(device)
+    return stats_of(<size_t>heap) if heap != NULL else {}
+
+
+def stats_of(size_t heap):
+    """Return the statistics of the heap at the address ``heap``."""
+    heap_poll(<l0rt_heap*>heap)
+    return stats_of_heap(<l0rt_heap*>heap)
+
+
+cdef int64_t allocated_bytes(device) except -1:
+    cdef l0rt_heap* heap
+    if device_total() == 0 or not xpu.is_ready():
+        return 0
+    heap = heap_of(device)
+    return heap_allocated_bytes(heap) if heap != NULL else 0
+
+
+cdef int64_t reserved_bytes(device) except -1:
+    cdef l0rt_heap* heap = heap_of(device) if xpu.is_ready() else NULL
+    if heap == NULL:
+        return 0
+    heap_poll(heap)
+    return heap_reserved_bytes(heap)
+
+
+def memory_allocated(device=None):
+    """Return the bytes of the blocks that allocations on ``device`` (the current one by default) hold."""
+    return allocated_bytes(device)
+
+
+def memory_reserved(device=None):
+    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+    return reserved_bytes(device)
+
+
+def memory_info(device=None):
+    """Return ``(free, total, source)`` in bytes of ``device``: the last says who tells what is free."""
+    lazy.init()
+    return free_memory(index_of(device, current_device(), lazy.device_type))
+
+
+def reset_peak_stats(device=None):
+    """Make every peak the current value."""
+    cdef l0rt_heap* heap = heap_of(device)
+    if heap != NULL:
+        heap_poll(heap)
+        with nogil:
+            heap_reset_peak(heap)
+
+
+def reset_accumulated_stats(device=None):
+    """Make allocated, freed and the counters 0."""
+    cdef l0rt_heap* heap = heap_of(device)
+    if heap != NULL:
+        heap_poll(heap)
+        with nogil:
+            heap_reset_accumulated(heap)
+
+
+def set_limit(limit, device=None):
+    """Let ``device`` reserve at most ``limit`` bytes, None: as much as the configuration says."""
+    cdef uint64_t bytes
+    if limit is not None:
+        if not is_whole(limit):
+            raise TypeError(f"a memory limit is an int of bytes or None, not {type(limit).__name__}")
+        limit = whole(limit, "a memory limit")
+        if not 0 < limit < UINT64_MAX:
+            raise ValueError(f"a memory limit is from 1 to 2**64 - 2 bytes, not {limit}")
+    cdef l0rt_device* record = device_at(index_of(device, current_device(), lazy.device_type))
+    cdef l0rt_heap* heap = device_heap(record)
+    if limit is not None:
+        _limits[record.index] = limit
+    else:
+        _limits.pop(record.index, None)
+    bytes = limit_of(record)
+    with nogil:
+        heap_set_limit(heap, bytes)
+
+
+def get_limit(device=None):
+    """Return the limit of ``device`` in bytes, None if there is none."""
+    lazy.init()
+    cdef uint64_t limit = limit_of(device_at(index_of(device, current_device(), lazy.device_type)))
+    return None if limit == UINT64_MAX else limit
+
+
+cdef int trim(int index, l0rt_stream* stream, l0rt_owner* owner) except -1 nogil:
+    cdef l0rt_heap* heap = <l0rt_heap*>load(&device_record(index).heap)
+    cdef int status = heap_trim(heap, stream, owner) if heap != NULL else L0RT_OK
+    return 0 if status == L0RT_OK else raise_status(status, NULL)
+
+
+def empty_cache(device=None):
+    """Give memory that no allocation uses back to the driver, of one device or on every device."""
+    cdef l0rt_heap* heap
+    cdef int i, status, only = -1
+    if device is not None:
+        only = index_of(device, current_device(), lazy.device_type)
+        device_at(only)
+    for i in range(device_total()):
+        if only >= 0 and i != only:
+            continue
+        heap = <l0rt_heap*>device_record(i).heap
+        if heap != NULL:
+            with nogil:
+                status = heap_empty_cache(heap)
+            if status != L0RT_OK:
+                raise_status(status, NULL)
+
+
+cdef void _forget() noexcept nogil:
+    cdef int i
+    for i in range(device_total()):
+        forget_heap(<l0rt_heap*>device_record(i).heap)
+
+
+def _close():
+    cdef int i
+    for i in range(device_total()):
+        close_heap(<l0rt_heap*>device_record(i).heap, device_record(i))
+
+
+on_fork_child(_forget)
+on_exit(MEMORY, _close)
+config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})

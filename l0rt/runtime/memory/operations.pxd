@@ -1,0 +1,15 @@
+from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_heap_options, l0rt_memory_ops
+from l0rt.runtime.streams.types cimport l0rt_device
+from l0rt.ze.api cimport ze_result_t
+
+cdef l0rt_memory_ops device_ops
+
+cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexcept nogil
+cdef void stream_ops(l0rt_memory_ops* ops) noexcept
+# Are the streams that order this heap's memory l0rt's?
+cdef bint knows_streams(const l0rt_heap* heap) noexcept nogil
+# What a call that gives something back said: a failure is warned of once the GIL is there.
+cdef int told(l0rt_device* device, ze_result_t result, const char* call) noexcept nogil
+cdef void block_let_go(l0rt_block* block) noexcept nogil
+cdef void forget_heap(l0rt_heap* heap) noexcept nogil
+cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1

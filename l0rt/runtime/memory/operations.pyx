@@ -1,0 +1,250 @@
+"""Device memory and streams as the caching core sees them: its table of operations, on Level Zero.
+
+The ``self`` of every operation is an l0rt_device, a ticket is a slot of the event cache.
+"""
+
+from libc.string cimport memset
+
+from cpython.exc cimport PyErr_Clear
+from l0rt.core.memory cimport memory_release, memory_reserve
+from l0rt.core.virtualmem cimport (
+    physical_create,
+    physical_destroy,
+    virtual_free,
+    virtual_map,
+    virtual_reserve,
+    virtual_unmap,
+)
+from l0rt.interrupts cimport interrupt_defer
+from l0rt.runtime.alloc.expandable_segment cimport range_close
+from l0rt.runtime.alloc.heap cimport block_free, heap_close
+from l0rt.runtime.alloc.recount cimport heap_arenas
+from l0rt.runtime.alloc.types cimport *
+from l0rt.runtime.streams.event_pool cimport slot_release
+from l0rt.runtime.streams.queue cimport lane_ticket, wait_untold
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport slot_poll, slot_rest
+from l0rt.ze cimport table
+from l0rt.ze.api cimport *
+from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
+
+import sys
+
+from l0rt import callers
+
+cdef enum:
+    GRANULE = 1 << 21               # what large pages are, and what every driver with virtual memory takes
+
+cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    if not table.alive or device.lost:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    return lost_or(device, memory_reserve(
+        device.context, device.handle, device.info.max_alloc, device.caps.relaxed, nbytes, out))
+
+
+cdef int op_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    return told(device, memory_release(device.context, False, ptr), b"zeMemFree") if table.alive else 0
+
+
+cdef int op_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    if not table.alive:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    return lost_or(device, virtual_reserve(device.context, nbytes, out))
+
+
+cdef int op_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    return told(device, virtual_free(device.context, ptr, nbytes), b"zeVirtualMemFree") if table.alive else 0
+
+
+cdef int op_piece_create(void* self, size_t nbytes, void** out) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    if not table.alive or device.lost:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    return lost_or(device, physical_create(device.context, device.handle, nbytes, <ze_physical_mem_handle_t*>out))
+
+
+cdef int op_piece_destroy(void* self, void* piece, size_t nbytes) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    if not table.alive:
+        return 0
+    return told(device, physical_destroy(device.context, <ze_physical_mem_handle_t>piece), b"zePhysicalMemDestroy")
+
+
+cdef int op_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    if not table.alive:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    return lost_or(device, virtual_map(device.context, ptr, nbytes, <ze_physical_mem_handle_t>piece))
+
+
+cdef int op_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+    cdef l0rt_device* device = <l0rt_device*>self
+    return told(device, virtual_unmap(device.context, ptr, nbytes), b"zeVirtualMemUnmap") if table.alive else 0
+
+
+cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
+    """NULL is the ticket of a stream that is known to be idle, or of a device that is lost."""
+    cdef l0rt_stream* on = <l0rt_stream*>stream
+    ticket[0] = NULL
+    if known_idle(on):
+        return 0
+    ticket[0] = ticket_of(on)
+    if ticket[0] == NULL and table.alive and not on.device.lost:
+        ticket[0] = ticket_of(on)   # whoever frees has nothing to lose by asking once more
+    return 0 if ticket[0] != NULL or not table.alive or on.device.lost else ZE_RESULT_ERROR_UNKNOWN
+
+
+cdef l0rt_slot* ticket_of(l0rt_stream* stream) noexcept nogil:
+    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(stream)
+    if slot == NULL:
+        forget_error()
+    return slot
+
+
+cdef int op_query(void* self, void* ticket) noexcept nogil:
+    """A lost device touches memory no more."""
+    if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
+        return 0
+    cdef int done = slot_poll(<l0rt_slot*>ticket)
+    return 0 if done == 1 else 1 if done == 0 else ZE_RESULT_ERROR_UNKNOWN
+
+
+cdef int op_wait(void* self, void* ticket) noexcept nogil:
+    if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
+        return 0
+    return slot_rest(<l0rt_slot*>ticket)
+
+
+cdef bint may_order(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
+    """Is it known that the stream's list can wait for the slot's event? If it cannot, the host would have to wait."""
+    if slot.device == stream.device:
+        return True
+    return slot.device.context == stream.device.context and (
+        slot.cache == NULL or slot.cache.kind != SLOT_COUNTER or stream.device.peers[slot.device.index] > 0)
+
+
+cdef int op_order(void* self, void* stream, void* ticket) noexcept nogil:
+    cdef l0rt_stream* on = <l0rt_stream*>stream
+    cdef l0rt_slot* slot = <l0rt_slot*>ticket
+    if not table.alive or on.device.lost:
+        return ZE_RESULT_ERROR_DEVICE_LOST
+    if not may_order(on, slot):
+        return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
+    if (<int (*)(l0rt_stream*, unsigned int, l0rt_slot**) noexcept nogil>wait_untold)(on, 1, &slot) < 0:
+        return forget_error()
+    return 0
+
+
+cdef void op_drop(void* self, void* ticket) noexcept nogil:
+    slot_release(<l0rt_slot*>ticket)
+
+
+cdef int op_is_oom(int code) noexcept nogil:
+    return (code == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY or code == ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
+            or code == ZE_RESULT_ERROR_UNSUPPORTED_SIZE)
+
+
+cdef int forget_error() noexcept nogil:
+    """The core deals in codes: what was raised below is one of them here."""
+    with gil:
+        PyErr_Clear()
+    return ZE_RESULT_ERROR_UNKNOWN
+
+
+cdef int lost_or(l0rt_device* device, ze_result_t result) noexcept nogil:
+    if is_device_lost(result):
+        l0rt_store_int(&device.lost, 1)
+    return result
+
+
+cdef int told(l0rt_device* device, ze_result_t result, const char* call) noexcept nogil:
+    """What the driver does not take back is given up: the core cannot raise, so this is warned of, unless the device
+    is lost anyway."""
+    if result != ZE_RESULT_SUCCESS and not device.lost:
+        DROP_LATER(result, call)
+    return lost_or(device, result)
+
+
+cdef void block_let_go(l0rt_block* block) noexcept nogil:
+    """Free a block for an object that is going: a failure, which keeps it allocated, is a ResourceWarning."""
+    cdef int status = block_free(block)
+    if status > 0:
+        DROP(<ze_result_t>status, b"the mark behind the last use of an allocation")
+    elif status == L0RT_INTERRUPTED:
+        interrupt_defer()
+    elif status == L0RT_NO_HOST_MEMORY:
+        warn_of_no_memory()
+
+
+cdef void warn_of_no_memory() noexcept with gil:
+    """Where warnings are errors it is unraisable, as for any noexcept function."""
+    if sys is not None and not sys.is_finalizing():
+        callers.warn("an allocation is not freed: no host memory to wait for its last use with; it is given up",
+                     ResourceWarning)
+
+
+cdef void stream_ops(l0rt_memory_ops* ops) noexcept:
+    """Fill in what depends on streams alone: any memory that streams use has these."""
+    ops.release = op_release
+    ops.record = op_record
+    ops.query = op_query
+    ops.wait = op_wait
+    ops.drop = op_drop
+    ops.order = op_order
+    ops.is_oom = op_is_oom
+
+
+cdef bint knows_streams(const l0rt_heap* heap) noexcept nogil:
+    return heap.ops.record == op_record
+
+
+cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexcept nogil:
+    """What the heap of this device's memory has to know."""
+    memset(options, 0, sizeof(l0rt_heap_options))
+    if device.caps.vmm:
+        options.granule = GRANULE
+        # an eighth more than there is, as holes move up; the core takes more ranges should it not be enough
+        options.range = device.info.total_memory // 8 * 9 // GRANULE * GRANULE
+
+
+cdef void forget_heap(l0rt_heap* heap) noexcept nogil:
+    """In a forked child: allocations fail with the reason, frees are dropped, and neither waits for a lost lock."""
+    if heap != NULL:
+        heap_close(heap, L0RT_CLOSED)
+
+
+cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
+    """At exit: give the segments back. The records stay, for objects that are dropped later."""
+    cdef l0rt_arena* arena
+    cdef l0rt_segment* segment
+    if heap == NULL:
+        return 0
+    with nogil:
+        heap_close(heap, L0RT_CLOSED)
+        arena = heap_arenas(heap)
+        while arena != NULL and not device.lost:
+            segment = arena.segments
+            while segment != NULL:
+                if segment.granules != NULL:
+                    range_close(heap, segment)
+                elif segment.source != NULL:
+                    segment.source.release(segment.source, device, segment.stream, segment.raw, segment.raw_size)
+                else:
+                    op_release(device, segment.raw, segment.raw_size)
+                segment = segment.next
+            arena = arena.next
+    return 0
+
+
+stream_ops(&device_ops)
+device_ops.reserve = op_reserve
+device_ops.range_reserve = op_range_reserve
+device_ops.range_release = op_range_release
+device_ops.piece_create = op_piece_create
+device_ops.piece_destroy = op_piece_destroy
+device_ops.piece_map = op_piece_map
+device_ops.piece_unmap = op_piece_unmap

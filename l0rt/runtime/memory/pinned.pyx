@@ -1,0 +1,294 @@
+"""The host allocator: the caching core on pinned memory, one heap a context.
+
+Pinned memory has no stream's order: what is freed may be handed out at once, unless work that was given to a stream
+still uses it. Whoever gives such work calls block_use.
+"""
+
+import gc
+import os
+
+from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from l0rt.runtime.alloc.arena_index cimport heap_arena
+from l0rt.runtime.alloc.atomics cimport load, store
+from l0rt.runtime.alloc.heap cimport arena_malloc, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
+from l0rt.runtime.alloc.recount cimport heap_reset_accumulated, heap_reset_peak, heap_stats
+from l0rt.runtime.alloc.types cimport *
+from l0rt.runtime.current.thread cimport current_device
+from l0rt.runtime.lazy cimport on_fork_child
+from l0rt.runtime.memory.background cimport reaper_watch
+from l0rt.runtime.memory.device cimport raise_status
+from l0rt.runtime.memory.host cimport durations_read, durations_reset, host_ops, l0rt_duration, l0rt_host_memory
+from l0rt.runtime.memory.operations cimport close_heap, forget_heap
+from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
+from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.stream_pool cimport streams_synchronize
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport refuse
+from l0rt.ze cimport table
+from l0rt.ze.api cimport ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
+
+from l0rt import allocconf, config
+from l0rt.errors import OutOfMemoryError
+from l0rt.runtime.lazy import MEMORY, on_exit
+from l0rt.runtime.memory.background import reaper_end
+from l0rt.runtime.memory.device import size_text
+from l0rt.runtime.memory.observers import asked
+from l0rt.runtime.streams.devices import lazy
+
+cdef enum:
+    HOST = -1                       # the device number that observers are told for pinned memory
+
+
+cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
+    cdef l0rt_arena* arena
+    if load(&device.host_heap) == NULL:
+        with gil:
+            make_heap(device)
+    arena = heap_arena(<l0rt_heap*>load(&device.host_heap), NULL, NULL)
+    if arena == NULL:
+        with gil:
+            raise MemoryError()
+    return arena
+
+
+cdef int make_heap(l0rt_device* device) except -1:
+    """Make the heap of the device's context, for all devices of that context. Nobody sees it before it behaves as it
+    should. To find out how runs Python: other threads may be making one."""
+    cdef l0rt_heap_options options
+    cdef l0rt_host_memory* memory
+    cdef l0rt_heap* heap
+    cdef int i
+    memset(&options, 0, sizeof(options))
+    memory = <l0rt_host_memory*>calloc(1, sizeof(l0rt_host_memory))     # stays as long as the heap does
+    if memory == NULL:
+        raise MemoryError()
+    memory.device = device
+    heap = heap_create(&host_ops, memory, &options)
+    if heap == NULL:
+        free(memory)
+        raise MemoryError()
+    try:
+        tune(heap)
+        if device.host_heap == NULL:
+            for i in range(device_total()):
+                if device_record(i).context == device.context:
+                    store(&device_record(i).host_heap, heap)
+            heap = NULL
+    finally:
+        if heap != NULL:
+            with nogil:
+                heap_destroy(heap)
+            free(memory)
+    tune(<l0rt_heap*>device.host_heap)      # a change meanwhile did not find it
+    return watch(<l0rt_heap*>device.host_heap)
+
+
+cdef int watch(l0rt_heap* heap) except -1:
+    if config.alloc_conf().pinned_use_background_threads:
+        reaper_watch(heap)
+    else:
+        reaper_end()
+    return 0
+
+
+cdef int tune(l0rt_heap* heap) except -1:
+    """Of the configuration, what is about pinned memory."""
+    cdef l0rt_tuning tuning
+    conf = config.alloc_conf()
+    each, together = conf.pinned_max_cached_size_mb, conf.pinned_cache_limit_mb
+    memset(&tuning, 0, sizeof(tuning))
+    if config.get("no_memory_caching"):
+        tuning.sole_from = 1
+    elif each is not None:
+        tuning.sole_from = (<uint64_t>each << 20) + 1
+    if together is None:
+        together = total_ram() // (8 if os.path.exists("/dev/dxg") else 4) >> 20    # WSL pins less than there is
+    tuning.cached_most = max(<uint64_t>1, <uint64_t>min(together, 1 << 40) << 20)
+    cdef int status
+    with nogil:
+        status = heap_tune(heap, &tuning)
+    return 0 if status == L0RT_OK else raise_status(status, NULL)
+
+
+def total_ram():
+    """Return how many bytes of memory the machine has, or the container that the process is in."""
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/sys/fs/cgroup/memory.max") as told:
+            most = told.read().strip()
+    except OSError:                 # no container, or one of the old kind
+        most = "max"
+    return min(whole, int(most)) if most.isdigit() else whole
+
+
+def free_ram():
+    """Return how many bytes of it Linux says are to be had."""
+    with open("/proc/meminfo") as told:
+        left = next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+    return min(left, total_ram())
+
+
+def retune():
+    """Let every heap that there is follow a configuration that has changed."""
+    cdef int i
+    for i in range(device_total()):
+        if first_of_its_context(i):
+            tune(<l0rt_heap*>device_record(i).host_heap)
+            watch(<l0rt_heap*>device_record(i).host_heap)
+
+
+cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nogil:
+    cdef l0rt_block* block = NULL
+    cdef l0rt_arena* arena
+    cdef int status
+    if not table.alive or device.lost:
+        refuse(device)
+    arena = host_arena(device)
+    status = arena_malloc(arena, nbytes, &block)
+    if status == L0RT_OUT_OF_MEMORY:
+        with gil:
+            gc.collect()
+        streams_synchronize(device, UINT64_MAX, True)
+        status = arena_malloc(arena, nbytes, &block)
+        while status == L0RT_OUT_OF_MEMORY:
+            with gil:
+                if not asked(HOST, nbytes, total_ram(), free_ram()):
+                    raise_oom(device, nbytes)
+            status = arena_malloc(arena, nbytes, &block)
+    if status != L0RT_OK:
+        raise_status(status, NULL)
+    return block
+
+
+cdef int raise_oom(l0rt_device* device, size_t nbytes) except -1:
+    cdef l0rt_heap* heap = <l0rt_heap*>device.host_heap
+    cdef l0rt_stats stats
+    heap_stats(heap, &stats)
+    allocated = stats.allocated_bytes.all.current
+    pending = stats.active_bytes.all.current - allocated
+    raise OutOfMemoryError(
+        f"pinned host memory ran out: requested {size_text(nbytes)}, free {size_text(free_ram())} (reported by Linux), "
+        f"allocated {size_text(allocated)}, waiting for streams {size_text(pending)}, "
+        f"cached {size_text(stats.reserved_bytes.all.current - allocated - pending)}, limit none. "
+        "`empty_host_cache` releases what is cached.",
+        ("ERROR_OUT_OF_HOST_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY))
+
+
+cdef bint is_pinned(const void* ptr, l0rt_block** block) noexcept nogil:
+    """Is ``ptr`` in memory that a host allocator gave out? Then ``block`` is its block."""
+    cdef int i
+    block[0] = block_find(ptr)
+    if block[0] == NULL:
+        return False
+    for i in range(device_total()):
+        if block[0].arena.heap == device_record(i).host_heap:
+            return True
+    return False
+
+
+def empty_cache():
+    """Give pinned memory that no allocation uses back to the driver."""
+    cdef int i, status
+    cdef l0rt_heap* heap
+    for i in range(device_total()):
+        heap = <l0rt_heap*>device_record(i).host_heap
+        if heap != NULL:
+            with nogil:
+                status = heap_empty_cache(heap)
+            if status != L0RT_OK:
+                raise_status(status, NULL)
+
+
+cdef l0rt_heap* heap_of(device) except? NULL:
+    """The heap of the pinned memory that ``device`` reaches; NULL while there is none."""
+    return <l0rt_heap*>device_at(index_of(device, current_device(), lazy.device_type)).host_heap
+
+
+def flat_stats(device=None):
+    """Return the statistics of the pinned memory that ``device`` reaches, under torch's flat keys, sorted; empty
+    before any."""
+    cdef l0rt_heap* heap
+    cdef l0rt_stats stats
+    cdef l0rt_duration taken, given
+    if not lazy.initialized:
+        return {}
+    heap = heap_of(device)
+    if heap == NULL:
+        return {}
+    with nogil:
+        durations_read(<l0rt_host_memory*>heap.self, &taken, &given)
+        heap_stats(heap, &stats)
+    flat = {"num_host_alloc": taken.count, "num_host_free": given.count,
+            "num_alloc_retries": stats.num_alloc_retries, "num_ooms": stats.num_ooms}
+    add_stat(flat, "allocations", &stats.segment.all)
+    add_stat(flat, "allocated_bytes", &stats.reserved_bytes.all)
+    add_stat(flat, "active_requests", &stats.active.all)
+    add_stat(flat, "active_bytes", &stats.active_bytes.all)
+    add_duration(flat, "host_alloc_time", &taken)
+    add_duration(flat, "host_free_time", &given)
+    return dict(sorted(flat.items()))
+
+
+cdef int add_stat(dict flat, str name, const l0rt_stat* stat) except -1:
+    flat[f"{name}.current"] = stat.current
+    flat[f"{name}.peak"] = stat.peak
+    flat[f"{name}.allocated"] = stat.allocated
+    flat[f"{name}.freed"] = stat.freed
+    return 0
+
+
+cdef int add_duration(dict flat, str name, const l0rt_duration* duration) except -1:
+    """In us, and kept in ns: a sum of short calls is not 0."""
+    flat[f"{name}.total"] = duration.total // 1000
+    flat[f"{name}.max"] = duration.most // 1000
+    flat[f"{name}.min"] = duration.least // 1000
+    flat[f"{name}.count"] = duration.count
+    flat[f"{name}.avg"] = duration.total / 1000 / duration.count if duration.count else 0.0
+    return 0
+
+
+def reset_peak_stats(device=None):
+    """Make every peak the current value, and forget the longest and the shortest call."""
+    cdef l0rt_heap* heap = heap_of(device)
+    if heap != NULL:
+        with nogil:
+            heap_reset_peak(heap)
+            durations_reset(<l0rt_host_memory*>heap.self, True)
+
+
+def reset_accumulated_stats(device=None):
+    """Make allocated, freed and the counters 0."""
+    cdef l0rt_heap* heap = heap_of(device)
+    if heap != NULL:
+        with nogil:
+            heap_reset_accumulated(heap)
+            durations_reset(<l0rt_host_memory*>heap.self, False)
+
+
+cdef bint first_of_its_context(int index) noexcept nogil:
+    cdef int i
+    for i in range(index):
+        if device_record(i).host_heap == device_record(index).host_heap:
+            return False
+    return device_record(index).host_heap != NULL
+
+
+cdef void _forget() noexcept nogil:
+    cdef int i
+    for i in range(device_total()):
+        forget_heap(<l0rt_heap*>device_record(i).host_heap)
+
+
+def _close():
+    cdef int i
+    for i in range(device_total()):
+        if first_of_its_context(i):
+            close_heap(<l0rt_heap*>device_record(i).host_heap, device_record(i))
+
+
+on_fork_child(_forget)
+on_exit(MEMORY, _close)
+config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})

@@ -1,0 +1,28 @@
+from cpython.object cimport PyObject
+
+from l0rt.runtime.alloc.types cimport l0rt_source
+
+
+# A PluggableAllocator as one pool's source; lives as long as the pool's owner does. The object is borrowed from the
+# pool's object, where the garbage collector sees it: its functions may refer to the pool. Once the pool is gone, it is
+# kept for as long as any segment lives.
+cdef struct l0rt_plugged:
+    l0rt_source source              # first: they are cast to each other
+    PyObject* functions             # NULL: the pool is gone, and so are its segments
+    Py_ssize_t segments             # those that a function is being asked for, too
+    bint is_gone
+
+
+cdef class PluggableAllocator:
+    cdef readonly object alloc
+    cdef readonly object free
+    cdef void* alloc_address        # NULL: it is Python's to call
+    cdef void* free_address
+    cdef object __weakref__
+
+
+# The GIL is held for all of these.
+cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL
+cdef void plugged_leave(l0rt_plugged* plugged) noexcept
+cdef l0rt_source* current_source() noexcept
+cdef int raise_failure() except -1

@@ -1,0 +1,445 @@
+"""Private pools of device memory, and which of them a thread allocates from."""
+
+from functools import wraps
+
+from _weakref import ref
+
+cimport cython
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
+from libc.stdlib cimport calloc, free, realloc
+
+from l0rt.arguments cimport known_as
+from l0rt.runtime.alloc.allocator cimport Pool
+from l0rt.runtime.alloc.arena_index cimport heap_reclaim
+from l0rt.runtime.alloc.atomics cimport load
+from l0rt.runtime.alloc.deferred_free cimport block_mark, block_order
+from l0rt.runtime.alloc.heap cimport block_find
+from l0rt.runtime.alloc.share cimport owner_leave
+from l0rt.runtime.alloc.sleep cimport heap_can_sleep, heap_sleep, heap_wake
+from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
+from l0rt.runtime.alloc.types cimport *
+from l0rt.runtime.current.thread cimport current_device, current_stream, thread_peek, thread_record
+from l0rt.runtime.memory.active_pool cimport routes_left, routes_pop, routes_push
+from l0rt.runtime.memory.device cimport raise_status, trim
+from l0rt.runtime.memory.operations cimport knows_streams
+from l0rt.runtime.memory.pluggable cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
+from l0rt.runtime.memory.shared cimport l0rt_extent, shared_find
+from l0rt.runtime.streams.device_wait cimport device_synchronize
+from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
+from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.types cimport *
+from l0rt.ze cimport table
+
+from l0rt.errors import InvalidArgumentError, UnsupportedError
+from l0rt.runtime.memory.device import attach_pool
+from l0rt.runtime.memory.pluggable import set_current
+from l0rt.runtime.streams.devices import lazy
+
+cdef void reclaim() noexcept:
+    """Give back what pools have that are gone, as far as no work uses it."""
+    cdef l0rt_heap* heap
+    cdef int i
+    with nogil:
+        for i in range(device_total()):
+            heap = <l0rt_heap*>load(&device_record(i).heap)
+            if heap != NULL:
+                heap_reclaim(heap)
+
+
+_living = {}  # by id: weak references to the pools
+
+
+@cython.binding(False)
+cdef class MemPool:
+    """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None)
+--
+
+A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes from it and returns to it.
+
+    With an ``allocator``, a `PluggableAllocator`, its memory comes from there, and is cached all the same. With
+    ``use_on_oom``, an allocation outside of pools that would fail is served from here: from a free block, whatever
+    its stream, or else by letting the pool grow. With
+    ``no_split``, a free block is handed out as it is. It reserves at most ``limit`` bytes on each device. Before an
+    allocation from it fails, ``on_oom(nbytes)`` is called; if that returns True, the allocation is tried again. What
+    is allocated outlives the pool.
+    """
+
+    cdef Pool pool
+    cdef readonly tuple id
+    cdef readonly PluggableAllocator allocator
+    cdef readonly object limit
+    cdef readonly object on_oom
+    cdef l0rt_owner* owner          # the pool's, and
+    cdef l0rt_plugged* plugged      # the allocator's, which both outlive their objects
+    cdef int users
+    cdef bint is_moving             # some thread puts it to sleep or wakes it
+    cdef object __weakref__
+
+    def __cinit__(self, PluggableAllocator allocator=None, bint use_on_oom=False, bint no_split=False, *,
+                  limit=None, on_oom=None):
+        if on_oom is not None and not callable(on_oom):
+            raise TypeError(f"on_oom is a function of the size, not {type(on_oom).__name__}")
+        self.pool = Pool(use_on_oom, no_split, limit)
+        self.owner = self.pool.owner
+        self.id = id = self.pool.id
+        self.limit = limit
+        self.on_oom = on_oom
+        self.allocator = allocator
+        if allocator is not None:
+            self.plugged = plugged_new(allocator)
+            self.owner.source = &self.plugged.source
+        _living[id] = ref(self, lambda gone: _living.pop(id, None))
+        if on_oom is not None:
+            attach_pool(<size_t>self.owner, _living[id])
+        reclaim()
+
+    def __del__(self):
+        # Not __dealloc__: the functions of an allocator may be in a cycle with the pool, and are still whole here.
+        if self.owner == NULL:
+            return
+        attach_pool(<size_t>self.owner, None)
+        if self.plugged != NULL:
+            plugged_leave(self.plugged)
+        owner_leave(self.owner)
+        reclaim()
+
+    def use_count(self):
+        """Return 1, and 1 more for every thread that is inside of it."""
+        return 1 + self.users
+
+    def empty_cache(self):
+        """Give cached memory of the pool back to the driver, on every device; waits for work that may use it."""
+        cdef int i
+        with nogil:
+            for i in range(device_total()):
+                trim(i, NULL, self.owner)
+
+    def sleep(self):
+        """Give all memory of the pool back and keep the addresses; what was written there is lost.
+
+        Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments. RuntimeError
+        while another call puts it to sleep or wakes it.
+        """
+        self.begin_move()
+        try:
+            self.sleep_on_all()
+        finally:
+            self.is_moving = False
+
+    def wake(self):
+        """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep. RuntimeError while
+        another call puts it to sleep or wakes it."""
+        self.begin_move()
+        try:
+            self.wake_on_all()
+        finally:
+            self.is_moving = False
+
+    cdef int sleep_on_all(self) except -1:
+        cdef l0rt_owner* owner = self.owner
+        cdef l0rt_heap* heap
+        cdef bint can = True
+        cdef int i
+        with nogil:
+            for i in range(device_total()):     # on all devices or on none
+                heap = <l0rt_heap*>load(&device_record(i).heap)
+                can = can and (heap == NULL or heap_can_sleep(heap, owner))
+            for i in range(device_total()):
+                heap = <l0rt_heap*>load(&device_record(i).heap)
+                if can and heap != NULL:
+                    device_synchronize(device_record(i), UINT64_MAX)
+                    can = heap_sleep(heap, owner) == L0RT_OK
+        if not can:
+            raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
+        return 0
+
+    cdef int wake_on_all(self) except -1:
+        cdef l0rt_owner* owner = self.owner
+        cdef l0rt_heap* heap
+        cdef int i, failed, last = -1, status = L0RT_OK
+        for i in range(device_total()):
+            if device_record(i).heap != NULL:
+                last = i
+        with nogil:
+            for i in range(last + 1):
+                heap = <l0rt_heap*>load(&device_record(i).heap)
+                if heap != NULL and status == L0RT_OK:
+                    status = heap_wake(heap, owner, i == last)
+                    failed = i
+            if status != L0RT_OK:
+                for i in range(failed):         # it sleeps on, everywhere
+                    heap = <l0rt_heap*>load(&device_record(i).heap)
+                    if heap != NULL:
+                        heap_sleep(heap, owner)
+        return 0 if status == L0RT_OK else raise_status(status, NULL)
+
+    cdef int begin_move(self) except -1:
+        """Sleeping and waking pass from device to device, and wait: both at once would end with a pool that is awake
+        and has no memory."""
+        if lazy.opened:
+            lazy.init()                         # tells a forked child why it cannot
+        if self.allocator is not None:
+            raise UnsupportedError("this pool cannot sleep: its memory is an allocator's, with addresses of its own")
+        if self.is_moving:
+            raise RuntimeError("the memory pool is being put to sleep or woken by another call, which has to end first")
+        self.is_moving = True
+        return 0
+
+    def snapshot(self, bint include_traces=True):
+        """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does.
+
+        There is no history of allocations: ``frames`` are empty with and without ``include_traces``.
+        """
+        return segments(self)
+
+    def __repr__(self):
+        return f"<l0rt.MemPool {self.id}>"
+
+
+cdef void forget(l0rt_route* route) noexcept:
+    """A route that no thread has any more."""
+    cdef MemPool pool = <MemPool>route.pool
+    free(route)
+    pool.users -= 1
+    Py_DECREF(pool)
+
+
+cdef void forget_left() noexcept:
+    """Let go of the pools that threads were in when they ended."""
+    cdef l0rt_route* routes = routes_left()
+    cdef l0rt_route* route
+    while routes != NULL:
+        route = routes
+        routes = route.outer
+        forget(route)
+
+
+@cython.binding(False)
+cdef class use_mem_pool:
+    """use_mem_pool(pool, device=None)
+--
+
+``with use_mem_pool(pool, device=None):`` the calling thread allocates from ``pool``, on that device or any.
+
+    They nest; the innermost that is for the device holds. Other threads are not affected.
+    """
+
+    cdef MemPool pool
+    cdef int device
+    cdef list entered
+
+    def __cinit__(self, MemPool pool not None, device=None):
+        self.pool = pool
+        self.device = -1
+        self.entered = []
+        if device is not None:
+            lazy.init()
+            self.device = index_of(device, current_device(), lazy.device_type)
+            device_at(self.device)
+
+    def __enter__(self):
+        lazy.init()
+        if self.pool.owner.is_gone:     # its finalizer has run, for a cycle of garbage that something refers to again
+            raise RuntimeError("the memory pool is gone: nothing can be allocated from it any more")
+        cdef l0rt_thread* thread = thread_record()
+        cdef l0rt_route* route = <l0rt_route*>calloc(1, sizeof(l0rt_route))
+        if route == NULL:
+            raise MemoryError()
+        route.owner = self.pool.owner
+        route.device = self.device
+        route.pool = <void*>self.pool
+        Py_INCREF(self.pool)
+        self.pool.users += 1
+        with nogil:
+            routes_push(thread, route)
+        self.entered.append(<uintptr_t>route)
+        forget_left()
+        return self.pool
+
+    def __exit__(self, *error):
+        cdef l0rt_thread* thread = thread_peek()
+        cdef l0rt_route* route
+        if thread == NULL and self.entered and not table.alive:     # entered before the fork: nothing is left to leave
+            self.entered.pop()
+            self.pool.users -= 1
+            return
+        route = <l0rt_route*>thread.routes if thread != NULL else NULL
+        if not self.entered or <uintptr_t>route != <uintptr_t>self.entered[-1]:
+            raise RuntimeError("use_mem_pool is left in another order or thread than it was entered")
+        self.entered.pop()
+        with nogil:
+            routes_pop(thread)
+        forget(route)
+
+    def __call__(self, function):
+        """Return ``function`` as one that allocates from the pool."""
+        if not callable(function):
+            raise TypeError(f"use_mem_pool wraps functions, not {type(function).__name__}")
+
+        return within(self.pool, None if self.device < 0 else self.device, function)
+
+
+def within(pool, device, function):
+    # outside of the class: a function without binding could not be given the name of another
+    @wraps(function)
+    def inside(*args, **kwargs):
+        with use_mem_pool(pool, device):
+            return function(*args, **kwargs)
+    return inside
+
+
+def trim_pools(device=None, Lane stream=None, MemPool pool=None):
+    """Give back what one stream, one pool, or one stream in one pool has cached, on one device or all."""
+    cdef int i, only = -1
+    cdef l0rt_owner* owner
+    if device is not None:
+        only = index_or_current(device)
+    if stream is not None:
+        if only >= 0 and only != stream.ptr.device.index:
+            raise ValueError(f"device {only} is not the stream's device, {stream.ptr.device.index}")
+        only = stream.ptr.device.index
+    pools = [pool] if pool is not None else [None, *filter(None, [living() for living in list(_living.values())])]
+    for each in pools:
+        owner = NULL if each is None else (<MemPool>each).owner
+        for i in range(device_total()):
+            if only < 0 or i == only:
+                with nogil:
+                    trim(i, NULL if stream is None else stream.ptr, owner)
+
+
+def change_current_allocator(PluggableAllocator allocator not None):
+    """Let all device memory come from ``allocator``, uncached; RuntimeError once there is any."""
+    cdef int i
+    for i in range(device_total()):
+        if device_record(i).heap != NULL:
+            raise RuntimeError("Can't swap an already initialized allocator")
+    set_current(allocator)
+
+
+def index_or_current(device):
+    """Return the index that ``device`` names; None: the current one."""
+    lazy.init()
+    index = index_of(device, current_device(), lazy.device_type)
+    device_at(index)
+    return index
+
+
+def pointer_info(size_t ptr):
+    """Return what is known of the allocation around an address, None if there is none."""
+    cdef l0rt_block* block = block_find(<void*>ptr)
+    cdef const l0rt_extent* extent
+    cdef l0rt_stream* stream
+    cdef int i
+    if block == NULL:
+        extent = shared_find(ptr)
+        return None if extent == NULL else described_as(
+            "shared", extent.device, extent.base, extent.nbytes, extent.nbytes, None)
+    stream = <l0rt_stream*>block_order(block)
+    for i in range(device_total()):
+        if block.arena.heap == device_record(i).heap or block.arena.heap == device_record(i).host_heap:
+            return described_as(
+                "host" if block.arena.heap == device_record(i).host_heap else "device", i, <size_t>block.ptr,
+                block.size, block.requested, None if stream == NULL else stream.id)
+    return None
+
+
+cdef dict described_as(str kind, int device, size_t base, size_t size, size_t requested, stream):
+    return {"kind": kind, "device": device, "base": base, "size": size, "requested": requested, "stream": stream}
+
+
+def pool_of(id):
+    """Return the `MemPool` with this ``id``, None if there is none any more."""
+    found = _living.get(id)
+    return None if found is None else found()
+
+
+def record_use(size_t ptr, Lane stream=None):
+    """A stream, or the current one, has used the allocation around an address: see `Buffer.record_use`."""
+    cdef l0rt_block* block = block_find(<void*>ptr)
+    cdef l0rt_stream* on
+    cdef int status
+    if block == NULL or not knows_streams(block.arena.heap):
+        if shared_find(ptr) != NULL:    # the driver waits for who uses it
+            return
+        raise InvalidArgumentError(f"invalid device pointer: {ptr:#x} is in no allocation of l0rt")
+    on = stream.ptr if stream is not None else current_stream(-1)
+    with nogil:
+        status = block_mark(block, on)
+    if status != L0RT_OK:
+        raise_status(status, <void*>ptr)
+
+
+STATES = ("inactive", "inactive", "inactive", "active_allocated", "active_allocated", "active_allocated",
+          "active_pending_free", "inactive", "inactive", "active_allocated")
+
+
+def segments(MemPool pool=None, device=None):
+    """Return the segments of one pool or of all, on one device or all, in torch's schema."""
+    found = []
+    for i in range(device_total()):
+        if device is None or i == index_of(device, current_device(), lazy.device_type):
+            found += device_segments(i, pool)
+    return found
+
+
+cdef list device_segments(int index, MemPool pool):
+    cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
+    cdef l0rt_block_info* blocks = NULL
+    cdef int64_t room = 1024, count
+    if heap == NULL:
+        return []
+    while True:
+        blocks = <l0rt_block_info*>realloc(blocks, room * sizeof(l0rt_block_info))
+        if blocks == NULL:
+            raise MemoryError("no host memory for a snapshot")
+        with nogil:
+            count = heap_snapshot(heap, blocks, room)
+        if count <= room:
+            break
+        room = count + count // 4
+    try:
+        return described(blocks, max(count, 0), index, None if pool is None else pool.id)
+    finally:
+        free(blocks)
+
+
+cdef list described(l0rt_block_info* blocks, int64_t count, int index, tuple pool):
+    cdef l0rt_block_info* block
+    cdef int64_t i
+    found = []
+    segment = None
+    for i in range(count):
+        block = &blocks[i]
+        id = (block.pool_id[0], block.pool_id[1])
+        if pool is not None and id != pool:
+            continue
+        if segment is None or segment["address"] != block.segment:
+            segment = {
+                "device": index,
+                "address": block.segment,
+                "total_size": block.segment_size,
+                "stream": <uintptr_t>block.stream,
+                "segment_type": "small" if block.pool == SMALL else "large",
+                "allocated_size": 0,
+                "active_size": 0,
+                "requested_size": 0,
+                "is_expandable": bool(block.is_expandable),
+                "segment_pool_id": id,
+                "frames": [],
+                "blocks": [],
+            }
+            found.append(segment)
+        state = STATES[block.state]
+        segment["blocks"].append({"address": block.address, "size": block.size, "requested_size": block.requested,
+                                  "state": state, "frames": []})
+        if state != "inactive":
+            segment["active_size"] += block.size
+            segment["requested_size"] += block.requested
+        if state == "active_allocated":
+            segment["allocated_size"] += block.size
+    return found
+
+
+known_as(MemPool, b"l0rt.memory.MemPool")

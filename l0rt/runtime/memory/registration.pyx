@@ -1,0 +1,326 @@
+"""Pinned memory: which host memory is, how memory that is there already becomes it, and copies from and to it."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release
+from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, realloc
+
+from l0rt.arguments cimport address_in, checked_size, is_address, known_as
+from l0rt.core.memory cimport memory_import, memory_release
+from l0rt.runtime.alloc.deferred_free cimport block_use
+from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.current.thread cimport current_device
+from l0rt.runtime.memory.device cimport raise_status
+from l0rt.runtime.memory.pinned cimport is_pinned as is_allocated
+from l0rt.runtime.streams.devices cimport device_at
+from l0rt.runtime.streams.hooks cimport MEMORY_USE, note
+from l0rt.runtime.streams.idle cimport lane_synchronize
+from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.queue cimport about_to_wait, lane_copy
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport refuse
+from l0rt.views cimport get_view
+from l0rt.ze cimport table
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
+from l0rt.ze.status cimport DROP
+
+from l0rt import callers
+from l0rt.errors import UnsupportedError
+from l0rt.runtime.lazy import MEMORY, on_exit
+from l0rt.runtime.streams.devices import lazy
+from l0rt.ze.status import error_of
+
+cdef enum:
+    HOST_PAGE = 4096                # what a driver imports is a multiple of it
+
+cdef str NEEDS_PINNED = ("non_blocking=True needs pinned memory on the host side: l0rt.empty(n, kind='host'), "
+                         "or l0rt.memory.register()")
+
+
+cdef struct l0rt_registered:             # registered memory. The GIL guards all of them
+    char* start
+    size_t nbytes
+    char* base                      # whole pages
+    size_t span
+    l0rt_device* device             # of whose context it is
+    bint is_changing                # it is not registered yet, or just no more
+    int copies                      # being given to a stream just now
+    l0rt_stream** streams           # that were given some
+    int stream_count
+    Py_buffer view                  # of the object whose memory it is: it cannot go meanwhile
+    bint has_view
+    l0rt_registered* next
+
+cdef l0rt_registered* _registered = NULL
+
+
+cdef l0rt_registered* held_of(const void* start, size_t nbytes) noexcept:
+    """The registered memory that has all of these bytes."""
+    cdef l0rt_registered* held = _registered
+    cdef size_t offset
+    while held != NULL:
+        offset = <size_t>start - <size_t>held.start
+        if not held.is_changing and offset < held.nbytes and nbytes <= held.nbytes - offset:
+            return held
+        held = held.next
+    return NULL
+
+
+cdef bint overlaps(char* base, size_t span) noexcept:
+    cdef l0rt_registered* held = _registered
+    while held != NULL:
+        if base < held.base + held.span and held.base < base + span:
+            return True
+        held = held.next
+    return False
+
+
+cdef int held_use(l0rt_registered* held, l0rt_stream* stream) except -1:
+    cdef l0rt_stream** grown
+    cdef int i
+    for i in range(held.stream_count):
+        if held.streams[i] == stream:
+            return 0
+    grown = <l0rt_stream**>realloc(held.streams, (held.stream_count + 1) * sizeof(l0rt_stream*))
+    if grown == NULL:
+        raise MemoryError("no host memory to remember a stream in")
+    held.streams = grown
+    grown[held.stream_count] = stream
+    held.stream_count += 1
+    return 0
+
+
+cdef void held_drop(l0rt_registered* held) noexcept:
+    """Forget the memory, which the driver has given up."""
+    global _registered
+    cdef l0rt_registered** link = &_registered
+    while link[0] != held:
+        link = &link[0].next
+    link[0] = held.next
+    held_free(held)
+
+
+cdef void held_free(l0rt_registered* held) noexcept:
+    if held.has_view:
+        PyBuffer_Release(&held.view)
+    free(held.streams)
+    free(held)
+
+
+@cython.binding(False)
+cdef class Registration:
+    """Host memory that devices copy from and to directly. Made by `register`; ends with `unregister` or a with block.
+
+    Dropped without that, the memory stays pinned, and is kept, for as long as the process lives: a ResourceWarning.
+    """
+    cdef l0rt_registered* held
+
+    def __init__(self):
+        raise TypeError("a Registration is made by l0rt.memory.register(memory)")
+
+    @property
+    def ptr(self):
+        """The address of the memory as an integer, 0 once it is registered no more."""
+        return <size_t>self.held.start if self.held != NULL else 0
+
+    @property
+    def nbytes(self):
+        """How many bytes are registered, 0 once none are."""
+        return self.held.nbytes if self.held != NULL else 0
+
+    def unregister(self):
+        """Wait for the copies that streams were given, and let the memory be ordinary memory; twice is harmless."""
+        cdef l0rt_registered* held = self.held
+        cdef ze_result_t r = ZE_RESULT_SUCCESS
+        cdef int i
+        if held == NULL or held.is_changing:
+            return
+        if held.copies:
+            raise BufferError("another thread is giving a copy with this memory to a stream")
+        if not table.alive:         # a forked child, or the end: the registration is another process's, or gone
+            self.held = NULL
+            held_drop(held)
+            return
+        held.is_changing = True
+        try:
+            with nogil:
+                for i in range(held.stream_count):
+                    if not held.device.lost:
+                        lane_synchronize(held.streams[i], UINT64_MAX)
+        except BaseException:
+            held.is_changing = False
+            raise
+        self.held = NULL
+        with nogil:
+            r = memory_release(held.device.context, False, held.base)
+        held_drop(held)
+        if r != ZE_RESULT_SUCCESS:
+            raise error_of(r)
+
+    def __enter__(self):
+        if self.held == NULL:
+            raise ValueError("the memory is registered no more")
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.unregister()
+
+    def __repr__(self):
+        if self.held == NULL:
+            return "<l0rt.memory.Registration ended>"
+        return f"<l0rt.memory.Registration {<size_t>self.held.start:#x} {self.held.nbytes} bytes>"
+
+    def __dealloc__(self):
+        if self.held != NULL and table.alive:
+            warn_of(self.held)
+
+
+cdef void warn_of(l0rt_registered* held) noexcept:
+    callers.warn(f"registered memory at {<size_t>held.start:#x}, {held.nbytes} bytes, was dropped without "
+                 "unregister(): it stays pinned", ResourceWarning)
+
+
+def register(memory, nbytes=None, *, device=None):
+    """Pin host memory that is there already, and return the `Registration` that ends it.
+
+    ``memory`` has the buffer protocol, or is an address with ``nbytes``. Until then copies between it and the devices
+    of ``device``'s context need no staging, and may be non-blocking. An object keeps its memory meanwhile; memory at an
+    address is the caller's to keep. UnsupportedError says why a driver cannot.
+    """
+    global _registered
+    cdef l0rt_device* record
+    cdef l0rt_registered* held
+    cdef Registration made
+    cdef ze_result_t r
+    cdef uintptr_t start, end
+    lazy.init()
+    record = device_at(index_of(device, current_device(), lazy.device_type))
+    held = <l0rt_registered*>calloc(1, sizeof(l0rt_registered))
+    if held == NULL:
+        raise MemoryError("no host memory for a registration")
+    try:
+        held_fill(held, memory, nbytes)
+        start = <uintptr_t>held.start & ~<uintptr_t>(HOST_PAGE - 1)
+        end = (<uintptr_t>held.start + held.nbytes + HOST_PAGE - 1) & ~<uintptr_t>(HOST_PAGE - 1)
+        held.base, held.span, held.device = <char*>start, end - start, record
+        check_free(held)
+        if not table.alive or record.lost:
+            refuse(record)
+        if not record.caps.memmap:
+            raise UnsupportedError(
+                "this driver pins no memory that is there already: it lacks the extension "
+                "ZE_extension_external_memmap_sysmem, or L0RT_DISABLE has memmap. Copies from such memory are staged; "
+                "l0rt.empty(n, kind='host') is pinned memory")
+        made = Registration.__new__(Registration)
+    except BaseException:
+        held_free(held)
+        raise
+    held.is_changing = True         # nobody copies with it yet, and nobody else registers its pages
+    held.next = _registered
+    _registered = held
+    with nogil:
+        r = memory_import(record.context, held.base, held.span)
+    if r != ZE_RESULT_SUCCESS:
+        held_drop(held)
+        raise error_of(r)
+    held.is_changing = False
+    made.held = held
+    return made
+
+
+cdef int held_fill(l0rt_registered* held, memory, nbytes) except -1:
+    """What is to be registered, from the arguments."""
+    cdef uintptr_t address
+    if is_address(memory):
+        if nbytes is None:
+            raise TypeError("register() of an address takes nbytes too")
+        address = address_in(memory, 1)
+        held.start, held.nbytes = <char*>address, checked_size(nbytes)
+        if address > UINT64_MAX - HOST_PAGE or held.nbytes > UINT64_MAX - HOST_PAGE - address:
+            raise ValueError(f"no memory has {nbytes} bytes at {<size_t>address:#x}")
+    else:
+        if nbytes is not None:
+            raise TypeError("register() takes nbytes with an address only: an object knows its size")
+        get_view(memory, &held.view, PyBUF_C_CONTIGUOUS, "register")
+        held.has_view = True
+        held.start, held.nbytes = <char*>held.view.buf, held.view.len
+    if held.nbytes == 0:
+        raise ValueError("there are no bytes to register")
+    return 0
+
+
+cdef int check_free(l0rt_registered* held) except -1:
+    cdef l0rt_block* block = NULL
+    if is_allocated(held.start, &block) or is_allocated(held.start + held.nbytes - 1, &block):
+        raise ValueError("this is pinned memory of l0rt already")
+    if overlaps(held.base, held.span):
+        raise ValueError("this memory is registered already, or shares a page with memory that is: "
+                         "register what is next to each other at once")
+    return 0
+
+
+def is_pinned(memory):
+    """Return whether host memory is pinned: allocated by ``kind="host"`` or registered.
+
+    ``memory`` has the buffer protocol, or is an address.
+    """
+    cdef l0rt_block* block = NULL
+    cdef Py_buffer view
+    cdef uintptr_t address
+    if is_address(memory):
+        address = address_in(memory, 0)
+        return is_allocated(<void*>address, &block) or held_of(<void*>address, 1) != NULL
+    if getattr(memory, "kind", None) == "device":
+        return False
+    get_view(memory, &view, PyBUF_C_CONTIGUOUS, "is_pinned")
+    try:
+        return is_allocated(view.buf, &block) or (view.len != 0 and held_of(view.buf, view.len) != NULL)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbytes, l0rt_stream* on,
+                      bint non_blocking) except -1:
+    cdef l0rt_block* block = NULL
+    cdef l0rt_registered* held = NULL
+    cdef int status
+    if is_allocated(host, &block):  # somebody else's object holds it: it is not reused before the copy is done
+        status = block_use(block, on)
+        if status != 0:
+            raise_status(status, block.ptr)
+        note(MEMORY_USE, <uint64_t>block.ptr, <uint64_t>on, 0)
+    else:
+        held = held_of(host, nbytes)
+        if held == NULL or held.device.context != on.device.context:
+            if non_blocking:
+                raise ValueError(NEEDS_PINNED)
+            return False
+        held_use(held, on)
+        held.copies += 1
+    try:
+        if not non_blocking:
+            about_to_wait("a copy from or to host memory without non_blocking=True", on)
+        with nogil:
+            lane_copy(on, dst, src, nbytes)
+            if not non_blocking:
+                lane_synchronize(on, UINT64_MAX)
+    finally:
+        if held != NULL:
+            held.copies -= 1
+    return True
+
+
+def _close():
+    """At exit: what is still registered is given back to the driver; its memory is the system's to take."""
+    cdef l0rt_registered* held = _registered
+    while held != NULL:
+        if not held.device.lost:
+            with nogil:
+                DROP(memory_release(held.device.context, False, held.base), b"zeMemFree")
+        held = held.next
+
+
+on_exit(MEMORY, _close)
+
+
+known_as(Registration, b"l0rt.memory.Registration")

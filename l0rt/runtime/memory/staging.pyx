@@ -1,0 +1,105 @@
+"""Staging: pageable memory goes through two pinned chunks in turn, so that the host copies while the device does.
+
+Drivers differ in what they do with a pageable pointer: some copy inside the append call, some make the pages resident,
+old ones abort the process. A pinned chunk is the same everywhere.
+"""
+
+from libc.stdint cimport UINT64_MAX
+from libc.string cimport memcpy
+
+from l0rt.runtime.alloc.deferred_free cimport block_use
+from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.memory.device cimport raise_status
+from l0rt.runtime.memory.operations cimport block_let_go
+from l0rt.runtime.memory.pinned cimport host_malloc
+from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
+from l0rt.runtime.streams.queue cimport lane_copy, lane_record
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport slot_wait
+
+cdef size_t CHUNK = 4 << 20
+
+
+cdef struct Chunk:
+    l0rt_block* block       # pinned memory
+    l0rt_slot* slot         # recorded behind the copy that uses it; NULL: none does
+
+
+cdef int chunk_wait(Chunk* chunk) except -1 nogil:
+    if chunk.slot != NULL:
+        slot_wait(chunk.slot, UINT64_MAX)
+        slot_release(chunk.slot)
+        chunk.slot = NULL
+    return 0
+
+
+cdef int chunk_mark(Chunk* chunk, l0rt_stream* stream) except -1 nogil:
+    chunk.slot = slot_acquire(stream, False)
+    return lane_record(stream, chunk.slot)
+
+
+cdef int chunk_open(Chunk* chunk, l0rt_stream* stream, size_t nbytes) except -1 nogil:
+    cdef int status
+    if chunk.block == NULL:
+        chunk.block = host_malloc(stream.device, min(nbytes, CHUNK))
+        status = block_use(chunk.block, stream)  # so that an error on the way frees it behind the copies
+        if status != 0:
+            raise_status(status, chunk.block.ptr)
+    return 0
+
+
+cdef void chunk_close(Chunk* chunk) noexcept nogil:
+    slot_release(chunk.slot)
+    if chunk.block != NULL:
+        block_let_go(chunk.block)
+
+
+cdef int copy_in(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
+    """Copy to the device; return when ``src`` may be reused."""
+    cdef Chunk chunks[2]
+    cdef size_t at = 0, size
+    cdef int turn = 0
+    chunks[0].block = chunks[1].block = NULL
+    chunks[0].slot = chunks[1].slot = NULL
+    try:
+        while at < nbytes:
+            size = min(CHUNK, nbytes - at)
+            chunk_open(&chunks[turn], stream, nbytes)
+            chunk_wait(&chunks[turn])
+            memcpy(chunks[turn].block.ptr, <const char*>src + at, size)
+            lane_copy(stream, <char*>dst + at, chunks[turn].block.ptr, size)
+            at += size
+            if at < nbytes:
+                chunk_mark(&chunks[turn], stream)
+            turn ^= 1
+    finally:
+        chunk_close(&chunks[0])
+        chunk_close(&chunks[1])
+    return 0
+
+
+cdef int copy_out(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
+    """Copy from the device; return when ``dst`` has the data."""
+    cdef Chunk chunks[2]
+    cdef size_t asked = 0, got = 0, size
+    cdef int turn = 0
+    chunks[0].block = chunks[1].block = NULL
+    chunks[0].slot = chunks[1].slot = NULL
+    try:
+        while got < nbytes:
+            while asked < nbytes and asked < got + 2 * CHUNK:
+                turn = (asked // CHUNK) & 1
+                size = min(CHUNK, nbytes - asked)
+                chunk_open(&chunks[turn], stream, nbytes)
+                lane_copy(stream, chunks[turn].block.ptr, <const char*>src + asked, size)
+                chunk_mark(&chunks[turn], stream)
+                asked += size
+            turn = (got // CHUNK) & 1
+            size = min(CHUNK, nbytes - got)
+            chunk_wait(&chunks[turn])
+            memcpy(<char*>dst + got, chunks[turn].block.ptr, size)
+            got += size
+    finally:
+        chunk_close(&chunks[0])
+        chunk_close(&chunks[1])
+    return 0

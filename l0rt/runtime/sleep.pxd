@@ -1,5 +1,0 @@
-from l0rt.runtime.structs cimport l0rt_heap, l0rt_owner
-
-cdef bint heap_can_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
-cdef int heap_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
-cdef int heap_wake(l0rt_heap* heap, l0rt_owner* owner, bint is_last) noexcept nogil

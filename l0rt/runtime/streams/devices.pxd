@@ -1,0 +1,15 @@
+from libc.stdint cimport int64_t
+
+from l0rt.core.context cimport Context
+from l0rt.core.device cimport Device
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
+
+
+cdef int ensure() except -1 nogil
+cdef int device_total() noexcept nogil
+cdef l0rt_device* device_at(int index) except NULL nogil
+# Unchecked: the index is below device_total().
+cdef l0rt_device* device_record(int index) noexcept nogil
+cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority, bint copies) noexcept
+cdef Device core_device(int index)
+cdef Context core_context(int index)

@@ -1,0 +1,288 @@
+"""Devices: opened once, in a stable order, and kept as plain records."""
+
+import os
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport calloc
+
+from l0rt.core.context cimport Context
+from l0rt.core.device cimport Device
+from l0rt.runtime.lazy cimport LazyInit, on_fork_child
+from l0rt.runtime.streams.types cimport *
+
+from l0rt import callers, config
+from l0rt.core import sysman
+from l0rt.core.context import make_context
+from l0rt.core.device import open_devices
+from l0rt.core.driver import open_drivers
+from l0rt.errors import DriverNotFoundError, UnsupportedError
+from l0rt.runtime.lazy import CONTEXTS, on_exit
+from l0rt.ze import loader
+from l0rt.ze import table as ze_table
+from l0rt.ze.count import count_without_opening
+
+cdef l0rt_device* _records = NULL
+cdef int _count = 0
+cdef int _ready = 0
+
+_devices = []    # core.Device, in l0rt's order
+_contexts = []   # core.Context, one a driver
+_context_of = []  # by device
+_cards = []      # one list of system management's cards, once somebody has asked
+library = None   # the opened ze.loader.Library
+cdef LazyInit xpu
+
+
+cdef int ensure() except -1 nogil:
+    if _ready:
+        return 0
+    with gil:
+        return xpu.ensure()
+
+
+cdef int device_total() noexcept nogil:
+    """Number of devices, 0 before initialisation."""
+    return _count
+
+
+cdef l0rt_device* device_at(int index) except NULL nogil:
+    if not _ready:
+        ensure()
+    if 0 <= index < _count:
+        return &_records[index]
+    with gil:
+        raise IndexError(
+            f"The device index is out of range. It must be in [0, {_count}), but got {index}.")
+
+
+cdef l0rt_device* device_record(int index) noexcept nogil:
+    return &_records[index]
+
+
+cdef Device core_device(int index):
+    return <Device>_devices[index]
+
+
+cdef Context core_context(int index):
+    return <Context>_context_of[index]
+
+
+cdef void _forget() noexcept nogil:
+    global _ready
+    _ready = 0
+
+
+def _close():
+    """Destroy the contexts; what was made in them is gone by now."""
+    global _ready
+    _ready = 0
+    for context in _contexts:
+        context.close()
+
+
+def not_found(why, code=None):
+    """Return the error for "there is no device", which says what to do; ``code`` is what the driver answered."""
+    return DriverNotFoundError(
+        f"Cannot access accelerator device when none is available. No Level Zero device was found: {why}. "
+        "L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU; "
+        "`l0rt doctor` shows what was looked for and where", code)
+
+
+def _open_library(driver):
+    """Open the library that ``driver`` names and initialise it; return its GPUs."""
+    global library
+    try:
+        opened = loader.open_library(driver)
+    except OSError as e:
+        why = loader.why_no_gpu() if driver == "gpu" else f"{loader.library_name(driver)} cannot be opened ({e})"
+        raise not_found(why) from None
+    missing = ze_table.fill(opened.address)
+    if missing:
+        raise not_found(f"{opened.path} is no Level Zero library: it lacks {', '.join(missing)}")
+    try:
+        found = [d for each in open_drivers() for d in open_devices(each)]
+    except DriverNotFoundError as e:    # anything else may pass: the next first use tries again
+        complaint = opened.complaint()
+        if complaint:
+            raise DriverNotFoundError(f"The CPU driver did not start: {complaint}", e.code) from e
+        raise not_found(f"{loader.why_no_gpu() if driver == 'gpu' else opened.path} ({e})", e.code) from e
+    if not found:
+        raise not_found(f"the driver in {opened.path} has no GPU")
+    library = opened
+    return found
+
+
+def _place(indexed):
+    """Sort key: discrete GPUs first, then by PCI address; the driver's order where it tells none."""
+    position, device = indexed
+    info = device.values()
+    return info["integrated"], not info["has_pci"], info["pci"] or "", position
+
+
+def _choose():
+    """Return the devices for the setting ``driver``."""
+    driver = config.get("driver")
+    if driver != "auto":
+        return _open_library(driver)
+    if count_without_opening("gpu"):
+        return _open_library("gpu")
+    callers.warn(f"no GPU ({loader.why_no_gpu()}): using the bundled CPU driver, which is not a GPU")
+    return _open_library("cpu")
+
+
+READ_AT_OPENING = ("driver", "disable", "stream_pool_size", "events", "lazy_init")
+
+
+def _open():
+    global _records, _count, _ready
+    cdef Device device
+    cdef Context context
+    for setting in READ_AT_OPENING:
+        config.get(setting)         # a wrong one is told before anything is opened: each time that this is tried
+    found = _choose()
+    config.freeze(*READ_AT_OPENING)
+    if len(found) > L0RT_MAX_DEVICES:
+        callers.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used", RuntimeWarning)
+    _devices[:] = [device for _, device in sorted(enumerate(found), key=_place)][:L0RT_MAX_DEVICES]
+    by_driver = {}
+    for device in _devices:
+        if device.driver.index not in by_driver:
+            by_driver[device.driver.index] = make_context(device.driver)
+    _contexts[:] = by_driver.values()
+    _context_of[:] = [by_driver[device.driver.index] for device in _devices]
+    _records = <l0rt_device*>calloc(len(_devices), sizeof(l0rt_device))
+    if _records == NULL:
+        raise MemoryError()
+    for i in range(len(_devices)):
+        device = _devices[i]
+        context = _context_of[i]
+        _fill(&_records[i], i, device, context)
+    _read[:] = _environment()
+    _count = <int>len(_devices)
+    _ready = 1
+
+
+cdef int _fill(l0rt_device* record, int index, Device device, Context context) except -1:
+    record.index = index
+    record.handle = device._h
+    record.context = context._h
+    record.caps = &device.driver.caps
+    record.info = &device.info
+    record.is_software = device.info.name.startswith(b"l0rt CPU device")
+    # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker.
+    events = config.get("events")
+    record.counter_based = device.driver.caps.cb_events and (
+        events == "cb" or (events == "auto" and not record.is_software))
+    fill_stream(&record.default_stream, record, 0, 0, False)
+    for p in range(3):
+        for i in range(L0RT_POOL_STREAMS):
+            fill_stream(&record.pool[p][i], record, 1 + p * L0RT_POOL_STREAMS + i, p - 1, False)
+    for kind in range(3):
+        pthread_mutex_init(&record.slots[kind].lock, NULL)
+        record.slots[kind].kind = kind
+    return 0
+
+
+cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority, bint copies) noexcept:
+    """Fill in a new stream's record; ``copies``: it is bound to an engine that only copies."""
+    stream.device = device
+    stream.ordinal = device.info.copy_ordinal if copies else device.info.compute_ordinal
+    stream.queue = id % max(device.info.copy_queues if copies else device.info.compute_queues, <uint32_t>1)
+    stream.fill_limit = device.info.copy_fill_pattern if copies else <size_t>-1
+    stream.id = id
+    stream.priority = priority
+    stream.in_order = device.caps.inorder
+    pthread_mutex_init(&stream.lock, NULL)
+
+
+# Who sets one of these too late would wonder why nothing happens.
+_READ_AT_OPENING = ("ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY", "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
+                    "ZES_ENABLE_SYSMAN", "L0RT_DRIVER", "L0RT_DISABLE", "L0RT_CPU_DEVICES", "L0RT_CPU_MEMORY")
+_read = []
+
+
+cdef list _environment():
+    return [os.environ.get(name) for name in _READ_AT_OPENING]
+
+
+cdef int _tell_changes(list now) except -1:
+    """Warn of variables that were changed after the driver was opened, once for each change."""
+    before, _read[:] = list(_read), now
+    for name, old, new in zip(_READ_AT_OPENING, before, now):
+        if old != new:
+            callers.warn(f"{name} has no effect any more: it was read when the driver was opened", RuntimeWarning)
+    return 0
+
+
+def device_count():
+    """Return the number of devices; 0 if there is none. Opens no driver in this process, never raises."""
+    if _count:
+        now = _environment()
+        if now != _read:
+            _tell_changes(now)
+        return _count
+    try:
+        driver = config.get("driver")
+    except ValueError:
+        return 0
+    if driver == "auto":
+        return count_without_opening("gpu") or count_without_opening("cpu")
+    return count_without_opening(driver)
+
+
+def properties(int index):
+    """Return what is known about device ``index`` as a dict."""
+    device_at(index)
+    values = core_device(index).values()
+    values["is_software"] = bool(_records[index].is_software)
+    values["index"] = index
+    values["driver_version"] = core_device(index).driver.version
+    values["api_version"] = core_device(index).driver.api_version
+    return values
+
+
+def card(int index):
+    """Return system management's card of device ``index``, a dict; None if there is none or it is not known which.
+
+    UnsupportedError where ZES_ENABLE_SYSMAN=1 gave system management to the driver's own handles.
+    """
+    device_at(index)
+    if not _cards:
+        legacy = _read[_READ_AT_OPENING.index("ZES_ENABLE_SYSMAN")]
+        _cards.append(sysman.open_cards(library.address, legacy))
+    known = [each.values() for each in _devices]
+    mine = known[index]
+    alone = sum(each["pci"] == mine["pci"] for each in known) == 1
+    return sysman.find_card(_cards[0], mine["uuid"], mine["pci"], alone)
+
+
+def memory_on_card(int index):
+    """Return ``(free, size)`` bytes as system management tells, None if it does not or cannot be believed."""
+    try:
+        found = card(index)
+    except UnsupportedError:
+        return None
+    told = None if found is None else sysman.free_memory(found["handle"])
+    # A tile that is alone here because a mask hides the others is less than its card.
+    return told if told is not None and told[1] < 1.25 * _records[index].info.total_memory else None
+
+
+def capabilities(int index):
+    """Return the capability record of device ``index``'s driver, name to bool."""
+    device_at(index)
+    return core_device(index).driver.capabilities
+
+
+def can_access_peer(int index, int peer):
+    """Whether device ``index`` reaches memory of device ``peer``; devices of two drivers never do."""
+    device_at(index)
+    device_at(peer)
+    if _context_of[index] is not _context_of[peer]:
+        return False
+    return index == peer or core_device(index).can_access_peer(core_device(peer))
+
+
+xpu = LazyInit("xpu", _open)
+lazy = xpu  # for Python: a cdef name is not a module attribute
+on_fork_child(_forget)
+on_exit(CONTEXTS, _close)

@@ -1,0 +1,91 @@
+"""Who watches what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
+
+from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
+from libc.stdint cimport uint64_t
+
+from l0rt.arguments cimport is_whole, whole
+from l0rt.interrupts cimport interrupts_hold, interrupts_let_go
+
+from l0rt import callers
+from l0rt.interrupts import belongs_to_main_thread, raise_later
+
+NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
+         "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
+         "device_synchronization", "copy", "fill", "memory_use", "host_access")
+# How many numbers each kind tells.
+cdef tuple _counts = (1, 1, 2, 2, 1, 3, 1, 1, 1, 2, 1, 4, 3, 2, 3)
+
+cdef list _callbacks = [()] * len(NAMES)
+
+
+cdef void tell(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil:
+    if watched >> kind & 1:
+        with gil:
+            call_all(kind, (a, b, c, d))
+
+
+cdef void call_all(int kind, tuple values) noexcept:
+    cdef bint holds = interrupts_hold()
+    for callback in _callbacks[kind]:
+        try:
+            callback(*values[:_counts[kind]])
+        except BaseException as failure:
+            tell_unraisable(callback, failure)
+    if holds:
+        interrupts_let_go()
+
+
+def tell_unraisable(function, failure):
+    """Report what a callback raised: nobody is there to catch it. An interrupt that came while it ran is not its own,
+    and is raised once it is over."""
+    if belongs_to_main_thread(failure) and raise_later(failure):
+        return
+    PyErr_SetObject(type(failure), failure)
+    PyErr_WriteUnraisable(function)     # calls sys.unraisablehook, whose own argument nobody else can make
+
+
+def add(str name, callback):
+    """Call ``callback`` at every ``name`` from now on."""
+    global watched
+    if not callable(callback):
+        raise TypeError(f"a callback is callable, {type(callback).__name__} is not")
+    kind = NAMES.index(name)
+    _callbacks[kind] += (callback,)
+    watched |= 1 << kind
+
+
+def remove(str name, callback):
+    """Call ``callback`` no more; ValueError if it was not added."""
+    global watched
+    kind = NAMES.index(name)
+    kept = list(_callbacks[kind])
+    kept.remove(callback)
+    _callbacks[kind] = tuple(kept)
+    if not kept:
+        watched &= ~(1 << kind)
+
+
+cdef int implicit_sync(str what, str whom) except -1:
+    if sync_mode == 2:
+        raise RuntimeError(f"{what} synchronizes implicitly with {whom}")
+    callers.warn(f"{what} synchronizes implicitly with {whom}")
+    return 0
+
+
+def set_sync_debug_mode(mode):
+    """Do nothing, warn or raise RuntimeError when a call makes the host wait implicitly: "default", "warn", "error".
+
+    The numbers 0, 1 and 2 mean the same.
+    """
+    global sync_mode
+    words = ("default", "warn", "error")
+    number = whole(mode, "a mode") if is_whole(mode) else words.index(mode) if mode in words else -1
+    if 0 <= number <= 2:
+        sync_mode = number
+    else:
+        raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, got {mode!r}")
+
+
+def get_sync_debug_mode():
+    """Return what `set_sync_debug_mode` chose: 0, 1 or 2."""
+    return sync_mode

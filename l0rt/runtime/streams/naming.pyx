@@ -1,0 +1,227 @@
+"""What a device is called: a type and an index; how the many ways to name one are understood."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_SIZE
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+
+from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt.runtime.streams.registry cimport current_type, maker_of
+
+from l0rt import config
+from l0rt.runtime.streams.devices import lazy, properties
+
+
+cdef str BUILT_IN = lazy.device_type
+cdef set _types = {"cpu", BUILT_IN}
+cdef int ONEAPI = 14  # DLPack's device type
+
+
+def register_type(str name):
+    """Let ``device("name:0")`` name this type, and settings stand under its name."""
+    check_type(name)
+    if name != "cpu":
+        config.add_device_type(name)
+    _types.add(name)
+
+
+def check_type(str name):
+    """ValueError unless this can be a device type's name."""
+    if not is_type(name):
+        raise ValueError(f"a device type is a name of letters, digits and _, without an index; got {name!r}")
+
+
+cdef bint is_type(str name) except -1:
+    return name.isascii() and name.isidentifier() and not name.startswith("_")
+
+
+def accelerator_type():
+    """Return the device type that an index alone means."""
+    return current_type()
+
+
+@cython.final
+@cython.freelist(32)
+@cython.binding(False)
+cdef class device:
+    """A device's name: ``device("xpu", 1)``, ``device("xpu:1")``, or ``device(1)`` for the current accelerator.
+
+    ``index`` is None where the name has none. RuntimeError for a malformed or unknown name.
+    """
+
+    def __cinit__(self, type, index=None):
+        if isinstance(type, str):
+            self.type, self.index = _parse(type, index)
+        elif index is None and is_whole(type):
+            self.type, self.index = current_type(), _checked_index(whole(type, "a device index"))
+        elif index is None and (named := device_like(type)) is not None:
+            self.type, self.index = _parse(named[0], named[1])
+        elif index is not None and device_like(type) is not None:
+            raise TypeError("device() takes an index only beside a type's name")
+        else:
+            raise TypeError(
+                f"device() takes a name such as 'xpu:0', an index, or a name and an index; got {type!r}, {index!r}")
+
+    def __eq__(self, other):
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.type == (<device>other).type and self.index == (<device>other).index
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self):
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
+
+    def __reduce__(self):
+        return device, (self.type, self.index)
+
+
+cdef object _checked_index(index):
+    if index < 0:
+        raise RuntimeError(f"Device index must not be negative, got {index}")
+    if index > 0x7FFF:
+        raise RuntimeError(f"Device index {index} is out of range: it must be below 32768")
+    return int(index)
+
+
+cdef tuple _parse(str text, index):
+    name, colon, digits = text.partition(":")
+    if name not in _types and is_type(name):
+        raise RuntimeError(
+            f"Expected one of {', '.join(sorted(_types))} device type at start of device string: {text}")
+    if not is_type(name) or (colon and not (
+            digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0"))):
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    if colon and index is not None:
+        raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {text}")
+    if colon:
+        return name, _checked_index(int(digits))
+    if index is None:
+        return name, None
+    return name, _checked_index(whole(index, "a device index"))
+
+
+cdef tuple device_like(what):
+    """The type and index of a device, this class's or another library's (torch.device); None for anything else."""
+    if isinstance(what, device):
+        return (<device>what).type, (<device>what).index
+    name = getattr(what, "type", None)
+    if not isinstance(name, str) or not hasattr(what, "index"):
+        return None
+    index = what.index
+    if index is not None and not is_whole(index):
+        return None
+    return str(name), None if index is None else whole(index, "a device index")
+
+
+cdef tuple named_by(what):
+    """The type and index that a name, a device, or the device of a Stream, an Event, a Buffer or a tensor is."""
+    if isinstance(what, str):
+        what = device(what)
+    named = device_like(what)
+    return named if named is not None else device_like(getattr(what, "device", None))
+
+
+cdef str type_named(what):
+    """The device type that ``what`` names; None where it is an index, nothing, or no device."""
+    if what is None or is_whole(what):
+        return None
+    named = named_by(what)
+    return None if named is None else named[0]
+
+
+cdef int only_built_in(what, str which) except -1:
+    """NotImplementedError, for ``which``, unless ``what`` names the built-in type, or no type while that is current."""
+    type = type_named(what)
+    if type is None:
+        type = current_type()
+    if type != BUILT_IN:
+        raise NotImplementedError(f"device type {type} has no {which}")
+    return 0
+
+
+def refuse_others(what, which):
+    """NotImplementedError, for ``which``, unless ``what`` names the built-in type, or no type while that is current."""
+    only_built_in(what, which)
+
+
+cdef object maker_for(PyObject* args, PyObject* kwargs):
+    """Whose class is meant by a call with a ``device`` in front: of the type that it names, else of the current one.
+
+    None: the built-in one's, which also says what is wrong with a device that is none.
+    """
+    what = None
+    if PyTuple_GET_SIZE(<object>args) != 0:
+        what = (<tuple>args)[0]
+    elif kwargs != NULL:
+        what = (<dict>kwargs).get("device")
+    type = type_named(what)
+    return maker_of(current_type() if type is None else type)
+
+
+cdef int index_of(object what, int otherwise, str type) except? -1:
+    """Return the index that ``what`` names on device type ``type``, ``otherwise`` where it names none.
+
+    A number is returned as it is, in range or not: the callee checks, and a negative one has its own meaning there.
+    """
+    cdef int overflow
+    cdef long long number
+    if what is None:
+        return otherwise
+    if PyLong_CheckExact(what):
+        index = what
+    elif is_whole(what):
+        index = whole(what, "a device index")
+    else:
+        named = named_by(what)
+        if named is None:
+            raise TypeError(f"expected a device, a str, an int or None, got {what!r}")
+        if named[0] != type:
+            role = "the current accelerator" if type == current_type() else "the device type"
+            raise ValueError(f"{named[0]} doesn't match {role} {type}.")
+        if named[1] is None:
+            return otherwise
+        index = _checked_index(named[1])
+    number = PyLong_AsLongLongAndOverflow(index, &overflow)
+    if overflow or not -0x80000000 <= number <= 0x7FFFFFFF:
+        raise IndexError(f"The device index is out of range: {what}")
+    return <int>number
+
+
+def index_in(what, str type=BUILT_IN):
+    """Return the index of a device of ``type``, the built-in one by default, that ``what`` names, -1: none."""
+    if what is not None and not is_whole(what):
+        named = named_by(what)
+        if named is not None and named[0] != type:
+            raise ValueError(f"Expected a {type} device, but got: {what}")
+    return index_of(what, -1, type)
+
+
+def index_of_object(obj):
+    """Return the index of the device that ``obj`` lives on, -1 if it does not say or lives elsewhere."""
+    named = device_like(getattr(obj, "device", None))
+    if named is not None:
+        return named[1] if named[0] == lazy.device_type and named[1] is not None else -1
+    if hasattr(obj, "__dlpack_device__"):
+        kind, index = obj.__dlpack_device__()
+        return index if kind == ONEAPI else -1
+    return -1
+
+
+def supported_dtypes(int index):
+    """Return the names of the element types that device ``index`` computes with."""
+    known = properties(index)
+    names = {"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "complex64"}
+    if known["has_fp16"]:
+        names |= {"float16", "bfloat16"}
+    if known["has_fp64"]:
+        names |= {"float64", "complex128"}
+    return names
+
+
+known_as(device, b"l0rt.device")

@@ -1,0 +1,377 @@
+"""A lane is what a stream is below Python: one list, its lock, its order.
+
+Where the driver keeps the order, commands are appended as they are. Where it does not, a barrier stands between a
+command and what came before it, so that both kinds of list behave alike.
+"""
+
+cimport cython
+from cpython.exc cimport PyErr_Clear
+from cpython.object cimport PyObject_TypeCheck, PyTypeObject
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+
+from l0rt.arguments cimport known_as
+from l0rt.core.cmdlist cimport CommandList, list_barrier, list_copy, list_fill, list_signal, list_timestamp, list_wait
+from l0rt.core.event cimport event_query, event_reset
+from l0rt.runtime.streams.devices cimport core_context, core_device
+from l0rt.runtime.streams.event_pool cimport (
+    ask_progress_with,
+    slot_acquire,
+    slot_acquire_kind,
+    slot_add_waiter,
+    slot_release,
+    slot_retain,
+)
+from l0rt.runtime.streams.hooks cimport COPY, EVENT_RECORD, EVENT_WAIT, FILL, STREAM_CREATION, tell, watched
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport host_clock_ns, refuse, slot_completed, slot_wait
+from l0rt.ze cimport table
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_event_handle_t, ze_result_t
+
+from l0rt.errors import DeviceLostError
+from l0rt.runtime.lazy import LISTS, on_exit
+from l0rt.runtime.streams.devices import lazy
+
+_owners = []   # every CommandList that a lane uses
+
+cdef PyTypeObject* _face = NULL
+
+cdef enum:
+    AT_ONCE = 16        # events that one append waits for
+
+
+@cython.binding(False)
+cdef class Lane:
+    """A stream as the lower floors know it. Users make ``l0rt.Stream``."""
+
+    def __cinit__(self, *args, **kwargs):
+        if _face == NULL or not PyObject_TypeCheck(self, _face):
+            raise TypeError("a stream is made by l0rt.Stream()")
+
+
+cdef int lane_face(face) except -1:
+    global _face
+    _face = <PyTypeObject*>face     # a class of an extension module lives as long as the process
+    return 0
+
+
+cdef str lane_name(l0rt_stream* stream):
+    return (f"<l0rt.Stream device={lazy.device_type}:{stream.device.index} stream_id={stream.id} "
+            f"priority={stream.priority}>")
+
+
+cdef int lane_open(l0rt_stream* stream) except -1 nogil:
+    """Make the lane's list, unless it has one; refuse a device that may not be used."""
+    if not table.alive or stream.device.lost:
+        return refuse(stream.device)
+    if l0rt_load_list(&stream.list) != NULL:
+        return 0
+    with gil:
+        return lane_create(stream)
+
+
+cdef int lane_create(l0rt_stream* stream) except -1:
+    cdef CommandList made
+    cdef l0rt_slot* mark
+    if stream.kind == STREAM_ADOPTED:
+        raise RuntimeError("the stream's list was given back to its owner")
+    try:
+        made = CommandList.immediate(
+            core_context(stream.device.index), core_device(stream.device.index),
+            stream.ordinal, stream.queue, stream.priority, stream.in_order)
+    except DeviceLostError:
+        l0rt_store_int(&stream.device.lost, 1)
+        raise
+    with nogil:
+        mark = slot_acquire_kind(stream.device, SLOT_PLAIN)
+    if stream.list != NULL:     # another thread was quicker while this one was in the driver
+        made.close()
+        slot_release(mark)
+        return 0
+    stream.mark = mark
+    _owners.append(made)
+    l0rt_store_list(&stream.list, made._h)
+    if watched:
+        tell(STREAM_CREATION, <uint64_t>stream, 0, 0, 0)
+    return 0
+
+
+cdef ze_command_list_handle_t lane_share(l0rt_stream* stream) except NULL nogil:
+    cdef ze_result_t r = ZE_RESULT_SUCCESS
+    lock(stream)
+    if not stream.shared:
+        l0rt_store_int(&stream.shared, 1)
+        r = after(stream)
+    unlock(stream, r)
+    return stream.list
+
+
+cdef inline uint64_t number(l0rt_stream* stream) noexcept nogil:
+    """Number the next command. The lock is held; others read the number without it."""
+    l0rt_store64(&stream.issued, stream.issued + 1)
+    return stream.issued
+
+
+cdef inline ze_result_t before(l0rt_stream* stream) noexcept nogil:
+    """Put what comes next behind everything appended so far."""
+    cdef ze_result_t r = ZE_RESULT_SUCCESS
+    number(stream)
+    if not stream.in_order:
+        if stream.dirty or stream.shared:
+            r = list_barrier(stream.list, NULL)
+        stream.dirty = True
+    return r
+
+
+cdef inline ze_result_t after(l0rt_stream* stream) noexcept nogil:
+    """Hold back what other hands append to a list that does not keep the order itself."""
+    if not stream.shared or stream.in_order or not stream.dirty:
+        return ZE_RESULT_SUCCESS
+    stream.dirty = False
+    return list_barrier(stream.list, NULL)
+
+
+cdef int lane_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
+    cdef ze_result_t r
+    if nbytes == 0:
+        return 0
+    lock(stream)
+    r = before(stream)
+    if r == ZE_RESULT_SUCCESS:
+        r = list_copy(stream.list, dst, src, nbytes)
+    if r == ZE_RESULT_SUCCESS and stream.shared:
+        r = after(stream)
+    unlock(stream, r)
+    if watched:
+        tell(COPY, <uint64_t>stream, <uint64_t>dst, <uint64_t>src, nbytes)
+    return 0
+
+
+cdef int lane_fill(
+        l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil:
+    cdef ze_result_t r
+    if nbytes == 0:
+        return 0
+    lock(stream)
+    r = fill_locked(stream, <char*>dst, <const char*>pattern, pattern_size, nbytes)
+    if r == ZE_RESULT_SUCCESS and stream.shared:
+        r = after(stream)
+    unlock(stream, r)
+    if watched:
+        tell(FILL, <uint64_t>stream, <uint64_t>dst, nbytes, 0)
+    return 0
+
+
+cdef ze_result_t fill_locked(
+        l0rt_stream* stream, char* dst, const char* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
+    """An engine that fills with short patterns only writes the first one in pieces, then copies what is there."""
+    cdef ze_result_t r
+    cdef size_t piece = max(stream.fill_limit, <size_t>1), filled = 0
+    if pattern_size <= stream.fill_limit:
+        r = before(stream)
+        return r if r != ZE_RESULT_SUCCESS else list_fill(stream.list, dst, pattern, pattern_size, nbytes)
+    while filled < pattern_size:
+        r = before(stream)
+        if r == ZE_RESULT_SUCCESS:
+            r = list_fill(stream.list, dst + filled, pattern + filled, piece, piece)
+        if r != ZE_RESULT_SUCCESS:
+            return r
+        filled += piece
+    while filled < nbytes:
+        r = before(stream)
+        if r == ZE_RESULT_SUCCESS:
+            r = list_copy(stream.list, dst + filled, dst, min(filled, nbytes - filled))
+        if r != ZE_RESULT_SUCCESS:
+            return r
+        filled += min(filled, nbytes - filled)
+    return ZE_RESULT_SUCCESS
+
+
+cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
+    cdef ze_result_t r
+    slot.stream = stream
+    slot.seq = stream.issued + 1
+    if slot.ticks != NULL:
+        slot.host_ns = host_clock_ns()
+        r = before(stream)
+        return r if r != ZE_RESULT_SUCCESS else list_timestamp(stream.list, slot.ticks, slot.event)
+    number(stream)
+    if stream.in_order:
+        return list_signal(stream.list, slot.event)
+    stream.dirty = False
+    return list_barrier(stream.list, slot.event)
+
+
+cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    record_untold(stream, slot)
+    if watched:
+        tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
+    return 0
+
+
+cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    """Untold: a ticket is nobody's event, and may be taken with an allocator's locks held."""
+    cdef ze_result_t r
+    lock(stream)
+    r = record_locked(stream, slot)
+    if r != ZE_RESULT_SUCCESS:
+        slot.stream = NULL      # nothing will signal it
+    return unlock(stream, r)
+
+
+cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
+    cdef l0rt_slot* slot
+    cdef l0rt_slot* old
+    cdef bint recorded = False
+    if stream.kind == STREAM_ADOPTED and l0rt_load_list(&stream.list) == NULL and stream.ticket != NULL:
+        slot = stream.ticket        # given back: this was its last command
+        slot_retain(slot)
+        return slot
+    lock(stream)
+    slot = stream.ticket
+    if slot != NULL and slot.seq == stream.issued and not stream.shared:
+        slot_retain(slot)
+        unlock(stream, ZE_RESULT_SUCCESS)
+        return slot
+    unlock(stream, ZE_RESULT_SUCCESS)
+    slot = slot_acquire(stream, False)
+    try:
+        record_untold(stream, slot)
+        recorded = True
+    finally:
+        if not recorded:
+            slot_release(slot)
+    slot_retain(slot)           # one reference is the stream's, one the caller's
+    lock(stream)
+    old = stream.ticket
+    stream.ticket = slot
+    unlock(stream, ZE_RESULT_SUCCESS)
+    slot_release(old)
+    return slot
+
+
+cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    return lane_wait_all(stream, 1, &slot)
+
+
+cdef int lane_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
+    cdef uint32_t i
+    if watched:
+        for i in range(count):
+            tell(EVENT_WAIT, <uint64_t>slots[i], <uint64_t>stream, 0, 0)
+    return wait_untold(stream, count, slots)
+
+
+cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
+    cdef l0rt_slot* needed[AT_ONCE]
+    cdef uint32_t i, n = 0
+    if not table.alive or stream.device.lost:
+        return refuse(stream.device)
+    for i in range(count):
+        if l0rt_load_int(&slots[i].complete) or slots[i].stream == stream:
+            continue
+        if not can_wait_for(stream, slots[i]):
+            if sync_mode:
+                with gil:
+                    implicit_sync("waiting for an event that the stream's device cannot see", "another process"
+                                  if slots[i].stream == NULL else lane_name(slots[i].stream))
+            slot_wait(slots[i], UINT64_MAX)
+            continue
+        needed[n] = slots[i]
+        n += 1
+        if n == AT_ONCE:
+            wait_for(stream, n, needed)
+            n = 0
+    if n:
+        wait_for(stream, n, needed)
+    return 0
+
+
+cdef bint can_wait_for(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    """Can the stream's list wait for the slot's event? Another driver's means nothing to it, and a counter-based one
+    lives in its own device's memory."""
+    if slot.device == stream.device:
+        return True
+    if slot.device.context != stream.device.context:
+        return False
+    if slot.cache == NULL or slot.cache.kind != SLOT_COUNTER:
+        return True
+    return lane_knows_peer(stream.device, slot.device)
+
+
+cdef bint lane_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil:
+    """Can ``device`` reach the memory of ``peer``? Asked once; two threads that ask at once get the same answer."""
+    cdef signed char* known = &device.peers[peer.index]
+    if known[0] == 0:
+        with gil:
+            known[0] = 1 if device.context == peer.context and core_device(device.index).can_access_peer(
+                core_device(peer.index)) else -1
+    return known[0] > 0
+
+
+cdef int wait_for(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
+    """Append one wait for ``count`` events, AT_ONCE at the most."""
+    cdef ze_event_handle_t events[AT_ONCE]
+    cdef l0rt_waited* note
+    cdef ze_result_t r
+    cdef uint64_t seq
+    cdef uint32_t i
+    for i in range(count):
+        events[i] = slots[i].event
+    lock(stream)
+    seq = number(stream)
+    r = list_wait(stream.list, count, events)
+    if r == ZE_RESULT_SUCCESS:
+        for i in range(count):
+            note = &stream.waited[stream.waits % 4]
+            note.seq = seq
+            note.stream = slots[i].stream
+            note.stream_seq = slots[i].seq
+            stream.waits += 1
+    unlock(stream, r)
+    for i in range(count):
+        slot_add_waiter(slots[i], stream, seq)
+    return 0
+
+
+cdef void progress(l0rt_stream* stream) noexcept nogil:
+    """Find out how far the stream is, without waiting: its mark is put behind everything, and looked at later."""
+    if pthread_mutex_trylock(&stream.lock) != 0:
+        return
+    if stream.list == NULL:         # given back: its ticket was its last command
+        if stream.ticket != NULL and event_query(stream.ticket.event) == ZE_RESULT_SUCCESS:
+            slot_completed(stream.ticket)
+    elif stream.marked:
+        if event_query(stream.mark.event) == ZE_RESULT_SUCCESS:
+            slot_completed(stream.mark)
+            stream.marked = event_reset(stream.mark.event) != ZE_RESULT_SUCCESS
+    elif stream.mark != NULL:
+        stream.marked = record_locked(stream, stream.mark) == ZE_RESULT_SUCCESS
+    pthread_mutex_unlock(&stream.lock)
+
+
+ask_progress_with(progress)
+
+
+cdef void lane_give_back(l0rt_stream* stream) noexcept nogil:
+    cdef l0rt_slot* last
+    if table.alive and not stream.device.lost:
+        last = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(stream)
+        if last == NULL:
+            with gil:
+                PyErr_Clear()       # a lost device: nothing of the stream is waited for any more
+        slot_release(last)
+    pthread_mutex_lock(&stream.lock)
+    l0rt_store_list(&stream.list, NULL)
+    pthread_mutex_unlock(&stream.lock)
+
+
+def _close():
+    for owner in _owners:
+        owner.close()
+    _owners.clear()
+
+
+on_exit(LISTS, _close)
+
+
+known_as(Lane, b"l0rt.Stream")

@@ -1,0 +1,21 @@
+from libc.stdint cimport int64_t, uint64_t
+
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
+from l0rt.ze.api cimport ze_command_list_handle_t
+
+
+cdef l0rt_stream* pool_stream(l0rt_device* device, int priority) except NULL nogil
+cdef l0rt_stream* stream_by_id(l0rt_device* device, int64_t id) except NULL nogil
+# 1: all streams of the device are idle, but adopted ones unless `adopted`; 0: the time is up.
+cdef int streams_synchronize(l0rt_device* device, uint64_t timeout_ns, bint adopted) except -1 nogil
+cdef void context_rest(l0rt_device* device) noexcept nogil
+# The device's streams one after another: NULL begins, NULL ends.
+cdef l0rt_stream* next_stream(l0rt_device* device, l0rt_stream* last) noexcept nogil
+
+# A stream for one holder, and its return. `copies`: on an engine that only copies, if the device has one.
+cdef l0rt_stream* lease_stream(l0rt_device* device, int priority, bint copies) except NULL
+cdef void return_stream(l0rt_stream* stream) noexcept
+# A stream over somebody else's list; as often as it was adopted it has to be released.
+cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list, owner) except NULL
+cdef void hold_adopted(l0rt_stream* stream) noexcept
+cdef void release_adopted(l0rt_stream* stream) noexcept

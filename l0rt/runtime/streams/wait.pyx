@@ -1,0 +1,226 @@
+"""Waits of the host: in slices, so that signals, time-outs and lost devices are seen; and how they pass their time."""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport UINT64_MAX, uint64_t
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
+
+from l0rt.core.device cimport device_status
+from l0rt.core.event cimport event_query, event_wait
+from l0rt.interrupts cimport signals_pass
+from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
+from l0rt.runtime.streams.types cimport *
+from l0rt.ze cimport table
+from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_result_t
+from l0rt.ze.status cimport is_device_lost, raise_result
+
+from l0rt import config
+from l0rt.errors import DeviceLostError
+from l0rt.runtime.streams.devices import lazy
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
+
+cdef uint64_t FIRST_SLICE_NS = 10_000_000
+cdef uint64_t SLICE_NS = 100_000_000   # Ctrl-C and a lost device are noticed after so long at the latest
+cdef uint64_t SHORTEST_NAP_NS = 10_000
+cdef uint64_t LONGEST_NAP_NS = 1_000_000
+
+cdef dict POLICIES = {"spin": WAIT_SPIN, "yield": WAIT_YIELD, "block": WAIT_BLOCK}
+cdef int _event_policy = WAIT_ADAPTIVE
+cdef int _stream_policy = WAIT_ADAPTIVE
+
+
+cdef int event_policy(word) except -1:
+    return _event_policy if word is None else policy_named(word)
+
+
+cdef int stream_policy(word) except -1:
+    return _stream_policy if word is None else policy_named(word)
+
+
+cdef int policy_named(word) except -1:
+    if word in POLICIES:
+        return POLICIES[word]
+    raise ValueError(f"a wait policy is one of {', '.join(POLICIES)}, or None for the setting's; got {word!r}")
+
+
+def read_policies():
+    """Take the wait policies over from the settings."""
+    global _event_policy, _stream_policy
+    _event_policy = POLICIES.get(config.effective("xpu.event.wait_policy"), WAIT_ADAPTIVE)
+    _stream_policy = POLICIES.get(config.effective("xpu.stream.wait_policy"), WAIT_ADAPTIVE)
+
+
+cdef uint64_t host_clock_ns() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <uint64_t>now.tv_sec * 1000000000 + <uint64_t>now.tv_nsec
+
+
+cdef int refuse(l0rt_device* device) except -1 nogil:
+    """Raise why this device may not be used any more: lost, forked, or the process is exiting."""
+    with gil:
+        if device.lost:
+            raise DeviceLostError(f"device {device.index} was lost; restart the process to use it again",
+                                  ("ERROR_DEVICE_LOST", <long>ZE_RESULT_ERROR_DEVICE_LOST))
+        lazy.init()
+        raise RuntimeError("l0rt was shut down")
+
+
+cdef void stay_if_left() noexcept nogil:
+    """Never return once the interpreter has left while this daemon thread was in the driver.
+
+    There is nobody to tell anything any more: to take the GIL then crashes. The process ends around this thread.
+    """
+    while not table.alive and not table.forked:
+        nap(WAIT_BLOCK, UINT64_MAX, UINT64_MAX)
+
+
+cdef int device_fails(l0rt_device* device, int result) except -1 nogil:
+    """Raise the driver's ``result``; a lost device stays lost. A driver that was shut down answers errors, too."""
+    stay_if_left()
+    if is_device_lost(<ze_result_t>result):
+        l0rt_store_int(&device.lost, 1)
+    return raise_result(<ze_result_t>result)
+
+
+cdef int check_device(l0rt_device* device) except -1 nogil:
+    cdef ze_result_t r
+    stay_if_left()
+    if l0rt_load_int(&device.lost):
+        return refuse(device)
+    if device.caps.device_status:
+        r = device_status(device.handle)
+        if is_device_lost(r):
+            return device_fails(device, r)
+    with gil:
+        PyErr_CheckSignals()
+    return 0
+
+
+cdef void slot_completed(l0rt_slot* slot) noexcept nogil:
+    """The slot was seen signalled: so is everything before it on its stream."""
+    if slot.cache == NULL:      # another thread or process may have recorded it anew meanwhile
+        return
+    if slot.stream != NULL:
+        l0rt_raise64(&slot.stream.done, slot.seq)
+    l0rt_store_int(&slot.complete, 1)
+
+
+cdef bint slot_known_complete(l0rt_slot* slot) noexcept nogil:
+    """Is it known without asking the driver? What came after the slot on its stream may have been waited for."""
+    if l0rt_load_int(&slot.complete):
+        return True
+    if slot.stream == NULL or l0rt_load64(&slot.stream.done) < slot.seq:
+        return False
+    l0rt_store_int(&slot.complete, 1)
+    return True
+
+
+cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
+    cdef ze_result_t r
+    if slot_known_complete(slot):
+        return 1
+    r = event_query(slot.event)
+    if r == ZE_RESULT_SUCCESS:
+        slot_completed(slot)
+        return 1
+    return 0 if r == ZE_RESULT_NOT_READY else -1
+
+
+cdef int slot_query(l0rt_slot* slot) except -1 nogil:
+    cdef ze_result_t r
+    if slot_known_complete(slot):
+        return 1
+    if not table.alive or slot.device.lost:
+        return refuse(slot.device)
+    r = event_query(slot.event)
+    if r == ZE_RESULT_SUCCESS:
+        slot_completed(slot)
+        return 1
+    if r == ZE_RESULT_NOT_READY:
+        return 0
+    return device_fails(slot.device, r)
+
+
+cdef int slot_wait(l0rt_slot* slot, uint64_t timeout_ns) except -1 nogil:
+    return slot_wait_by(slot, timeout_ns, WAIT_ADAPTIVE)
+
+
+cdef ze_result_t look(l0rt_slot* slot, int policy, uint64_t spent_ns, uint64_t left_ns) noexcept nogil:
+    """Ask the driver once; in the beginning of an adaptive wait, let it wait."""
+    if policy == WAIT_ADAPTIVE and spent_ns < FIRST_SLICE_NS:
+        return event_wait(slot.event, min(FIRST_SLICE_NS, left_ns))
+    return event_query(slot.event)
+
+
+cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -1 nogil:
+    cdef ze_result_t r
+    cdef uint64_t start, checked, spent = 0
+    if slot_known_complete(slot):
+        return 1
+    if not table.alive or slot.device.lost:
+        return refuse(slot.device)
+    start = host_clock_ns()
+    checked = 0
+    while True:
+        r = look(slot, policy, spent, timeout_ns - spent)
+        if r == ZE_RESULT_SUCCESS:
+            slot_completed(slot)
+            return 1
+        if r != ZE_RESULT_NOT_READY:
+            return device_fails(slot.device, r)
+        spent = host_clock_ns() - start
+        if spent >= timeout_ns:
+            return 0
+        if spent - checked >= SLICE_NS or (checked == 0 and spent >= FIRST_SLICE_NS):
+            check_device(slot.device)
+            checked = spent
+        if policy != WAIT_ADAPTIVE or spent >= FIRST_SLICE_NS:
+            nap(policy, spent, timeout_ns - spent)
+
+
+cdef int slot_rest(l0rt_slot* slot) noexcept nogil:
+    cdef uint64_t start, checked = 0, spent = 0
+    cdef ze_result_t r
+    if slot_known_complete(slot):
+        return 0
+    start = host_clock_ns()
+    while not l0rt_load_int(&slot.device.lost):
+        r = look(slot, WAIT_ADAPTIVE, spent, UINT64_MAX)
+        stay_if_left()
+        if r == ZE_RESULT_SUCCESS:
+            slot_completed(slot)
+            return 0
+        if r == ZE_RESULT_NOT_READY:
+            spent = host_clock_ns() - start
+            if spent - checked >= SLICE_NS or (checked == 0 and spent >= FIRST_SLICE_NS):
+                if slot.device.caps.device_status:
+                    r = device_status(slot.device.handle)
+                if not signals_pass():
+                    return L0RT_INTERRUPTED
+                checked = spent
+            if spent >= FIRST_SLICE_NS:
+                nap(WAIT_ADAPTIVE, spent, UINT64_MAX)
+        elif not is_device_lost(r):
+            return r
+        if is_device_lost(r):
+            l0rt_store_int(&slot.device.lost, 1)
+    return 0
+
+
+cdef void nap(int policy, uint64_t spent_ns, uint64_t left_ns) noexcept nogil:
+    """Pass the time between two looks: the longer the wait has been, the longer, so that little is added to it."""
+    cdef timespec length
+    if policy == WAIT_SPIN:
+        return
+    if policy == WAIT_YIELD:
+        sched_yield()
+        return
+    length.tv_sec = 0
+    length.tv_nsec = <long>min(max(spent_ns // 64, SHORTEST_NAP_NS), LONGEST_NAP_NS, left_ns)
+    nanosleep(&length, NULL)
+
+
+config.on_change(read_policies)
+read_policies()
