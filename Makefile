@@ -1,11 +1,11 @@
-# The words of the house; CONTRIBUTING.md says what each does.
+# CONTRIBUTING.md says what each target does.
 BIN := .venv/bin
 READY := .venv/.ready
 PIP := $(BIN)/pip install --quiet --no-build-isolation --no-deps
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-c asan tsan tsan-python bench lint soak clean
+.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -20,6 +20,10 @@ debug: $(READY)
 
 test: build
 	$(BIN)/pytest $(ARGS)
+
+# Nothing is shortened.
+test-all: build
+	L0RT_TEST_ALL=1 $(BIN)/pytest $(ARGS)
 
 soak: build
 	L0RT_TEST_SOAK=1 L0RT_TEST_HANG_LIMIT=7200 $(BIN)/pytest $(ARGS)

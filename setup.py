@@ -12,26 +12,6 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.editable_wheel import editable_wheel
 
-# Every compiled module of the package, once, floor by floor (docs/house.md has the ranks).
-MODULES = """
-callers ze.table ze.status ze.caps
-core.driver core.device core.context core.memory core.virtualmem core.event core.cmdlist core.raw core.sysman
-runtime.alloc.page_map runtime.alloc.headroom runtime.alloc.share runtime.alloc.block runtime.alloc.recount runtime.alloc.stats runtime.alloc.arena
- runtime.alloc.snapshot runtime.alloc.deferred_free runtime.alloc.unmapped runtime.alloc.piece runtime.alloc.expandable_segment runtime.alloc.segment runtime.alloc.cross_stream
- runtime.alloc.arena_index runtime.alloc.cache_limit runtime.alloc.reclaim runtime.alloc.sleep runtime.alloc.heap runtime.alloc.allocator
-runtime.alloc.plainmemory
-arguments interrupts views runtime.memory.shared runtime.lazy runtime.streams.hooks runtime.streams.devices
- runtime.streams.registry runtime.streams.wait runtime.streams.naming
-runtime.streams.event_pool runtime.streams.queue runtime.streams.idle runtime.streams.stream_pool runtime.streams.device_wait runtime.current.report runtime.current.leases
- runtime.current.wait_many
-runtime.current.thread runtime.current.event runtime.memory.operations runtime.memory.active_pool
-runtime.memory.pluggable runtime.memory.device runtime.memory.pools runtime.memory.host runtime.memory.background runtime.memory.pinned
-runtime.memory.staging runtime.memory.registration runtime.memory.address runtime.current.stream runtime.current.guard accelerator._api runtime.current.generator
- runtime.current.guard_table runtime.current.cpu_guard
-buffer otherbuffer capi
-cli.reference cli.loops
-""".split()
-
 DIRECTIVES = {
     "language_level": 3,
     "embedsignature": True,
@@ -105,16 +85,17 @@ class EditableWheel(editable_wheel):
 
 
 def extensions():
+    """Return an extension module for each .pyx of the package."""
     return [
         Extension(
-            f"l0rt.{name}",
-            [f"l0rt/{name.replace('.', '/')}.pyx"],
+            os.path.splitext(source)[0].replace("/", "."),
+            [source],
             include_dirs=["include"],
             extra_compile_args=C_FLAGS,
             extra_link_args=L_FLAGS,
             depends=glob("include/l0rt/*.h") + glob("l0rt/*/*.h"),
         )
-        for name in MODULES
+        for source in sorted(glob("l0rt/**/*.pyx", recursive=True))
     ]
 
 

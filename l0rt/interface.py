@@ -205,8 +205,9 @@ def register_allocator(type, index, allocator):
     """Let ``allocator`` serve `l0rt.empty` on device ``index`` of a device type; None: on every one that has no other.
 
     It has ``malloc(nbytes, stream)``, which returns an address, and ``free(ptr)``, and may have ``record_stream(ptr,
-    stream)``, ``record_use`` and ``host_accessible``; a stream is its ``stream_id``. `l0rt.runtime.alloc.allocator.Allocator`
-    is one. The built-in type has its own (`l0rt.memory.change_current_allocator` puts functions in its place).
+    stream)``, ``record_use`` and ``host_accessible``; a stream is its ``stream_id``.
+    `l0rt.runtime.alloc.allocator.Allocator` is one. The built-in type has its own
+    (`l0rt.memory.change_current_allocator` puts functions in its place).
     """
     name = _known(type)
     if name == "xpu":

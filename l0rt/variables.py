@@ -30,8 +30,10 @@ DEVELOPMENT = (
     "BUILD",
     "TEST_SOAK",
     "TEST_NO_DATA",
+    "TEST_PART",
     "TEST_RING",
     "TEST_TORCH",
+    "TEST_ALL",
     "TEST_HANG_LIMIT",
 )
 

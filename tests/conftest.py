@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from helpers import rings
+from helpers import extents, rings
 from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm  # noqa: F401
 
 if not os.environ.get("L0RT_DRIVER"):
@@ -15,10 +15,22 @@ if not os.environ.get("L0RT_DRIVER"):
 
 def pytest_configure(config):
     config.stash[rings.OUTCOMES] = {}
+    config.stash[extents.SHORTENED] = {}
+    config.addinivalue_line("markers", "long: runs short unless L0RT_TEST_ALL=1 or L0RT_TEST_SOAK=1 is set")
     config.addinivalue_line(
         "markers", "checks_data: looks at data that a device computed; needs a driver that executes"
     )
     config.addinivalue_line("markers", "needs_two_devices: uses two devices")
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if "extent" in item.fixturenames:
+            item.add_marker(pytest.mark.long)
+    if part := os.environ.get("L0RT_TEST_PART"):  # "2/5": the second fifth
+        number, parts = map(int, part.split("/"))
+        config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % parts != number - 1])
+        items[:] = items[number - 1 :: parts]
 
 
 def pytest_runtest_setup(item):
@@ -33,8 +45,14 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture
 def soak():
-    """Whether long checks run at full length."""
-    return os.environ.get("L0RT_TEST_SOAK") == "1"
+    """Whether long checks run without end in sight: `make soak`."""
+    return extents.SOAK
+
+
+@pytest.fixture
+def extent(request):
+    """Choose how much of a long check runs: extent(short, whole, soak); see helpers/extents.py."""
+    return extents.Extent(request.node, request.config.stash[extents.SHORTENED])
 
 
 @pytest.fixture
@@ -51,4 +69,6 @@ def pytest_terminal_summary(terminalreporter, config):
     yield
     if not os.environ.get("L0RT_TEST_RING"):
         for line in rings.summary(terminalreporter.stats, config.stash[rings.OUTCOMES]):
+            terminalreporter.write_line(line)
+        for line in extents.summary(config.stash[extents.SHORTENED]):
             terminalreporter.write_line(line)

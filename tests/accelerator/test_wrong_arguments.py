@@ -149,6 +149,7 @@ def test_an_event_has_no_negative_device(index):
 
 
 def test_a_report_of_what_is_stuck_takes_any_name_of_a_device():
+    acc.synchronize()
     assert acc.stuck_report("xpu:0") == acc.stuck_report(0) == ""
     for wrong in (-1, 1 << 31, "xpu:99"):
         with pytest.raises(IndexError):

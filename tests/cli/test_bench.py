@@ -92,7 +92,8 @@ def test_ways_of_getting_memory_differ(bench):
     assert len(set(held)) == 3
 
 
-def test_instructions_are_counted(tmp_path):
+def test_instructions_are_counted(extent, tmp_path):
+    extent.skip_unless_whole()
     if shutil.which("valgrind") is None:
         pytest.skip("needs valgrind")
     path = tmp_path / "report.json"

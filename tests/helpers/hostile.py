@@ -20,8 +20,7 @@ import weakref
 
 import l0rt
 from l0rt import config, interface, memory
-from l0rt.runtime.streams import devices
-from l0rt.runtime.streams import hooks as watch
+from l0rt.runtime.streams import devices, hooks
 
 from helpers import hostile_oracle as oracle
 from helpers.hostile_door import HostileDoor
@@ -153,9 +152,9 @@ class Program(World):
         """Let calls come from trace callbacks, observers and stream callbacks."""
         rng = self.rng
         for _ in range(3):
-            name = rng.choice(watch.NAMES)
+            name = rng.choice(hooks.NAMES)
             told = self.callback(f"trace callback of {name}", chance=0.2)
-            watch.add(name, told)
+            hooks.add(name, told)
             self.watching.append((name, told))
         detach = memory.attach_oom_observer(self.callback("oom observer"))
         stream = self.instance_of("Stream")
@@ -222,7 +221,7 @@ class Program(World):
             detach()
         self.detachers.clear()
         for name, told in self.watching:
-            watch.remove(name, told)
+            hooks.remove(name, told)
         self.watching.clear()
         interface.set_accelerator("xpu")
         for path, text in self.texts.items():

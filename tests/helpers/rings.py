@@ -44,11 +44,12 @@ class Ring:
         """Return the libraries of this ring that are not installed."""
         return [name for name in self.libraries if not installed(name)]
 
-    def run(self, cpu_driver, cwd, folders, timeout):
-        """Run pytest on ``folders`` with this ring's driver; see `verdict`."""
+    def run(self, cpu_driver, cwd, folders, timeout, part=None):
+        """Run pytest on ``folders``, or on a ``part`` of them ("2/5"), with this ring's driver; see `verdict`."""
         quiet = ["-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={max(10, timeout - 30):.0f}"]
         args = [sys.executable, "-m", "pytest", "-c", TESTS.parent / "pyproject.toml", "--rootdir", TESTS.parent]
-        return run([*args, *quiet, *folders], self.environment(cpu_driver), cwd, timeout)
+        environment = {**self.environment(cpu_driver), "L0RT_TEST_PART": part}
+        return run([*args, *quiet, *folders], environment, cwd, timeout)
 
 
 RINGS = (

@@ -1,4 +1,4 @@
-"""Reading the house's source as text: files, logical lines with the blocks around them, imports, module names."""
+"""Reading the source tree as text: files, logical lines with the blocks around them, imports, module names."""
 
 import re
 import shutil
@@ -128,7 +128,7 @@ def imports(path, root):
     return found
 
 
-def copy_of_house(target):
+def copy_of_tree(target):
     """Copy the source text that the rules are about to ``target``, to plant violations in."""
     ignore = shutil.ignore_patterns("__pycache__", "*.so", "*.npz", "build")
     for name in ("l0rt", "include", "docs"):
@@ -137,9 +137,9 @@ def copy_of_house(target):
     return target
 
 
-def plant(house, path, text):
-    """Write a file into a copy of the house."""
-    file = house / path
+def plant(tree, path, text):
+    """Write a file into a copy of the tree."""
+    file = tree / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
 

@@ -1,9 +1,9 @@
 import pytest
 
-from helpers.source import copy_of_house
+from helpers.source import copy_of_tree
 
 
 @pytest.fixture
-def house(tmp_path):
+def tree(tmp_path):
     """A copy of the source text, to plant violations in."""
-    return copy_of_house(tmp_path / "house")
+    return copy_of_tree(tmp_path / "tree")

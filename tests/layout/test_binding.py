@@ -16,8 +16,8 @@ def test_methods_of_compiled_classes_check_self():
     none_of(violations(ROOT))
 
 
-def test_it_bites(house):
-    plant(house, "l0rt/core/planted.pyx", "@cython.binding(False)\ncdef class Held:\n    pass\n")
-    assert not violations(house)
-    plant(house, "l0rt/core/planted.pyx", "@cython.final\ncdef class Loose:\n    pass\n")
-    assert [found for found in violations(house) if "Loose lacks" in found]
+def test_it_bites(tree):
+    plant(tree, "l0rt/core/planted.pyx", "@cython.binding(False)\ncdef class Held:\n    pass\n")
+    assert not violations(tree)
+    plant(tree, "l0rt/core/planted.pyx", "@cython.final\ncdef class Loose:\n    pass\n")
+    assert [found for found in violations(tree) if "Loose lacks" in found]

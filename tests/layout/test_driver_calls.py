@@ -77,9 +77,9 @@ def test_every_driver_call_is_checked_and_in_its_place():
         ("l0rt/core/planted.pyx", "CHECK(ze.zeInit(0)); return ze.zeFence(h)", "zeFence is not checked"),
     ],
 )
-def test_it_bites(house, path, text, complaint):
-    plant(house, path, text)
-    assert any("planted" in found and complaint in found for found in violations(house)), violations(house)
+def test_it_bites(tree, path, text, complaint):
+    plant(tree, path, text)
+    assert any("planted" in found and complaint in found for found in violations(tree)), violations(tree)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_it_bites(house, path, text, complaint):
         '"""ze.zeInit(0)"""  # ze.zeInit(0)',
     ],
 )
-def test_what_is_checked_may_stay(house, text):
-    plant(house, "l0rt/core/planted.pyx", text)
-    assert not [found for found in violations(house) if "planted" in found]
+def test_what_is_checked_may_stay(tree, text):
+    plant(tree, "l0rt/core/planted.pyx", text)
+    assert not [found for found in violations(tree) if "planted" in found]

@@ -29,12 +29,12 @@ def test_what_is_in_a_table_is_there_and_nothing_else():
     assert {name for name, state in states().items() if state != ABSENT} == filled
 
 
-def test_it_bites(house):
-    before = states(house)
-    absent = (house / DRIVER / "absent.c").read_text()
-    plant(house, f"{DRIVER}/absent.c", absent.replace("ABSENT(zeImageCreate)\n", ""))
-    plant(house, f"{DRIVER}/planted.c", "CPU_EXPORT ze_result_t zeRTASBuilderCreateExt(void) {\n")
-    after = states(house)
+def test_it_bites(tree):
+    before = states(tree)
+    absent = (tree / DRIVER / "absent.c").read_text()
+    plant(tree, f"{DRIVER}/absent.c", absent.replace("ABSENT(zeImageCreate)\n", ""))
+    plant(tree, f"{DRIVER}/planted.c", "CPU_EXPORT ze_result_t zeRTASBuilderCreateExt(void) {\n")
+    after = states(tree)
     assert (before["zeImageCreate"], after["zeImageCreate"]) == (UNSUPPORTED, ABSENT)
     assert (before["zeRTASBuilderCreateExt"], after["zeRTASBuilderCreateExt"]) == (ABSENT, DONE)
-    assert page(house) != page()
+    assert page(tree) != page()

@@ -52,10 +52,10 @@ def test_every_result_can_be_asked_for():
     assert faults == [name for name in named if name != "SUCCESS"]
 
 
-def test_it_bites(house):
-    text = (house / KNOBS).read_text()
+def test_it_bites(tree):
+    text = (tree / KNOBS).read_text()
     plant(
-        house, KNOBS, text.replace('"L0RT_CPU_STRICT"', '"L0RT_CPU_STRICTER"').replace(".devices = 1", ".devices = 2")
+        tree, KNOBS, text.replace('"L0RT_CPU_STRICT"', '"L0RT_CPU_STRICTER"').replace(".devices = 1", ".devices = 2")
     )
-    assert list(on_page(house)) != list(in_source(house))
-    assert defaults(house)["L0RT_CPU_DEVICES"] == "2"
+    assert list(on_page(tree)) != list(in_source(tree))
+    assert defaults(tree)["L0RT_CPU_DEVICES"] == "2"

@@ -35,10 +35,10 @@ def test_every_line_of_the_header_is_understood():
     assert len(in_header(ROOT)) == len(re.findall(r"\b(?:REQUIRED|OPTIONAL)\(\d", text))
 
 
-def test_it_bites(house):
-    text = (house / DECLARATION).read_text()
+def test_it_bites(tree):
+    text = (tree / DECLARATION).read_text()
     init, get = re.search(r"(.*\(\*zeInit\).*\n)(.*\(\*zeDriverGet\).*\n)", text).groups()
     more, other = init.replace("flags", "flags, int more"), init.replace("zeInit", "zeOther")
     for change in (get, init, get + init, more + get, other + get):
-        plant(house, DECLARATION, text.replace(init + get, change))
-        assert in_header(house) != in_declaration(house)
+        plant(tree, DECLARATION, text.replace(init + get, change))
+        assert in_header(tree) != in_declaration(tree)

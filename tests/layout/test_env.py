@@ -57,18 +57,18 @@ def test_every_documented_variable_is_read():
         ("include/l0rt/planted.h", '// "L0RT_PLANTED"'),
     ],
 )
-def test_it_bites(house, path, text):
-    plant(house, path, text)
-    assert f"{path}: L0RT_PLANTED is not in docs/environment.md" in violations(house)
+def test_it_bites(tree, path, text):
+    plant(tree, path, text)
+    assert f"{path}: L0RT_PLANTED is not in docs/environment.md" in violations(tree)
 
 
-def test_macros_are_no_variables(house):
-    plant(house, "l0rt/planted.h", "#define L0RT_PLANTED 1\n/* L0RT_CPU_* and the like */\n")
-    plant(house, "l0rt/planted.pyx", 'cdef extern from *:\n    """\n    #define L0RT_PLANTED(x) x\n    """\n')
-    assert "L0RT_PLANTED" not in named(house)
+def test_macros_are_no_variables(tree):
+    plant(tree, "l0rt/planted.h", "#define L0RT_PLANTED 1\n/* L0RT_CPU_* and the like */\n")
+    plant(tree, "l0rt/planted.pyx", 'cdef extern from *:\n    """\n    #define L0RT_PLANTED(x) x\n    """\n')
+    assert "L0RT_PLANTED" not in named(tree)
 
 
-def test_an_unread_row_is_seen(house):
-    with (house / "docs/environment.md").open("a") as file:
+def test_an_unread_row_is_seen(tree):
+    with (tree / "docs/environment.md").open("a") as file:
         file.write("| `L0RT_PLANTED` | 1 | | never |\n")
-    assert "L0RT_PLANTED" in documented(house) - set(named(house))
+    assert "L0RT_PLANTED" in documented(tree) - set(named(tree))

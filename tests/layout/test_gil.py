@@ -48,9 +48,9 @@ def test_every_driver_call_runs_without_the_gil():
         "cdef int nogil_looking() noexcept:\n    # nogil\n    CHECK(ze.zeInit(0))\n",
     ],
 )
-def test_it_bites(house, text):
-    plant(house, "l0rt/core/planted.pyx", text)
-    assert any("planted" in found for found in violations(house))
+def test_it_bites(tree, text):
+    plant(tree, "l0rt/core/planted.pyx", text)
+    assert any("planted" in found for found in violations(tree))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ def test_it_bites(house, text):
         "cdef int f() noexcept with gil:\n    with nogil:\n        CHECK(ze.zeInit(0))\n",
     ],
 )
-def test_what_releases_it_may_stay(house, text):
-    plant(house, "l0rt/core/planted.pyx", text)
-    assert not [found for found in violations(house) if "planted" in found]
+def test_what_releases_it_may_stay(tree, text):
+    plant(tree, "l0rt/core/planted.pyx", text)
+    assert not [found for found in violations(tree) if "planted" in found]

@@ -95,17 +95,17 @@ cdef class Planted:
         (("", ""), ("def __init__", "def other"), "__init__ must raise TypeError"),
     ],
 )
-def test_it_bites(house, pxd, pyx, complaint):
-    plant(house, "l0rt/core/context.pxd", "cdef class Context:\n    cdef ze_context_handle_t _h\n")
-    plant(house, "l0rt/core/planted.pxd", GOOD_PXD.replace(*pxd) if pxd[0] else GOOD_PXD)
-    plant(house, "l0rt/core/planted.pyx", GOOD_PYX.replace(*pyx) if pyx[0] else GOOD_PYX)
-    assert any("planted" in found and complaint in found for found in violations(house)), violations(house)
+def test_it_bites(tree, pxd, pyx, complaint):
+    plant(tree, "l0rt/core/context.pxd", "cdef class Context:\n    cdef ze_context_handle_t _h\n")
+    plant(tree, "l0rt/core/planted.pxd", GOOD_PXD.replace(*pxd) if pxd[0] else GOOD_PXD)
+    plant(tree, "l0rt/core/planted.pyx", GOOD_PYX.replace(*pyx) if pyx[0] else GOOD_PYX)
+    assert any("planted" in found and complaint in found for found in violations(tree)), violations(tree)
 
 
-def test_what_is_plain_may_stay(house):
-    plant(house, "l0rt/core/context.pxd", "cdef class Context:\n    cdef ze_context_handle_t _h\n")
-    plant(house, "l0rt/core/planted.pxd", GOOD_PXD)
-    plant(house, "l0rt/core/planted.pyx", GOOD_PYX)
-    assert not [found for found in violations(house) if "planted" in found]
-    plant(house, "l0rt/core/planted.pyx", GOOD_PYX.replace("__init__", "__cinit__"))
-    assert not [found for found in violations(house) if "planted" in found]
+def test_what_is_plain_may_stay(tree):
+    plant(tree, "l0rt/core/context.pxd", "cdef class Context:\n    cdef ze_context_handle_t _h\n")
+    plant(tree, "l0rt/core/planted.pxd", GOOD_PXD)
+    plant(tree, "l0rt/core/planted.pyx", GOOD_PYX)
+    assert not [found for found in violations(tree) if "planted" in found]
+    plant(tree, "l0rt/core/planted.pyx", GOOD_PYX.replace("__init__", "__cinit__"))
+    assert not [found for found in violations(tree) if "planted" in found]

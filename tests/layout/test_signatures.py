@@ -72,9 +72,9 @@ def test_every_function_says_how_it_fails():
         ("cdef int (*planted)(int)\n", "neither"),
     ],
 )
-def test_it_bites(house, text, complaint):
-    plant(house, "l0rt/runtime/planted.pxd", text)
-    assert any("planted.pxd" in found and complaint in found for found in violations(house)), violations(house)
+def test_it_bites(tree, text, complaint):
+    plant(tree, "l0rt/runtime/planted.pxd", text)
+    assert any("planted.pxd" in found and complaint in found for found in violations(tree)), violations(tree)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,6 @@ def test_it_bites(house, text, complaint):
         "cdef int[4] numbers\ncdef inline bint f(l0rt_caps* c) noexcept nogil:\n    return (c.x)\n",
     ],
 )
-def test_what_is_said_may_stay(house, text):
-    plant(house, "l0rt/runtime/planted.pxd", text)
-    assert not [found for found in violations(house) if "planted" in found]
+def test_what_is_said_may_stay(tree, text):
+    plant(tree, "l0rt/runtime/planted.pxd", text)
+    assert not [found for found in violations(tree) if "planted" in found]

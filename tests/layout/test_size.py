@@ -20,8 +20,8 @@ def test_every_file_can_be_read_in_one_sitting():
 
 
 @pytest.mark.parametrize("path", ["l0rt/core/planted.pyx", "l0rt/cpu_driver/planted.c", "tests/core/planted.py"])
-def test_it_bites(house, path):
-    plant(house, path, "x\n" * LIMIT)
-    assert not [found for found in violations(house) if "planted" in found]
-    plant(house, path, "x\n" * (LIMIT + 1))
-    assert f"{path}: {LIMIT + 1} lines" in violations(house)
+def test_it_bites(tree, path):
+    plant(tree, path, "x\n" * LIMIT)
+    assert not [found for found in violations(tree) if "planted" in found]
+    plant(tree, path, "x\n" * (LIMIT + 1))
+    assert f"{path}: {LIMIT + 1} lines" in violations(tree)

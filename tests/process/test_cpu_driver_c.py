@@ -37,7 +37,8 @@ def test_c_tests_pass(tmp_path):
 
 
 @needs_loader
-def test_the_official_loader_hosts_the_driver(tmp_path):
+def test_the_official_loader_hosts_the_driver(tmp_path, extent):
+    extent.skip_unless_whole()
     said = make("hosted", tmp_path).splitlines()
     assert "hosted: 2 driver(s) ok" in said
     assert said.count("stranger: ok") == 6, "plain and with two sanitizers, each without and with the validation layer"

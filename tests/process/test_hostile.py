@@ -1,6 +1,6 @@
 """Every public name, called with hostile objects from everywhere that code can run: see `helpers.hostile`.
 
-A short run makes 20,000 calls with seeds that stay; a long one (L0RT_TEST_SOAK=1) a million with fresh seeds, where
+The whole check makes 20,000 calls with seeds that stay; a soak (L0RT_TEST_SOAK=1) a million with fresh seeds, where
 KeyboardInterrupt comes at any byte code too: that is a matter of time, so what it finds does not repeat.
 """
 
@@ -80,13 +80,13 @@ def complaint(name, seed, calls, log, interrupts):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_nothing_that_anybody_calls_crashes_hangs_or_corrupts(name, tmp_path, soak):
-    total = 1_000_000 if soak else 20_000
-    seeds = range(-(-total // CALLS // len(SETTINGS)))
+def test_nothing_that_anybody_calls_crashes_hangs_or_corrupts(name, tmp_path, extent, soak):
+    total, calls = extent(3_000, 20_000, 1_000_000), extent(200, CALLS)
+    seeds = range(-(-total // calls // len(SETTINGS)))
     first = random.SystemRandom().randrange(1 << 32) if soak else 1000 * list(SETTINGS).index(name)
 
     def one(number):
-        return complaint(name, first + number, CALLS, tmp_path / f"{number}.log", soak)
+        return complaint(name, first + number, calls, tmp_path / f"{number}.log", soak)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         wrong = [text for text in pool.map(one, seeds) if text]

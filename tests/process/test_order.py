@@ -1,13 +1,11 @@
 """Streams keep their order, whatever the driver offers for it and however it uses its freedom."""
 
-import os
-
 import pytest
 
+from helpers.extents import SOAK
 from helpers.process import run_python
 from helpers.rings import TESTS
 
-SOAK = os.environ.get("L0RT_TEST_SOAK") == "1"
 PROGRAMS = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
@@ -30,16 +28,17 @@ def check(code, env):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_programs_equal_the_sequential_model(way):
-    seeds = 2000 if SOAK else 150
+def test_programs_equal_the_sequential_model(way, extent):
+    seeds = extent(50, 150, 2000)
     check(f"print({{seed: w for seed in range({seeds}) if (w := wrong_buffers(seed))}})", WAYS[way])
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_programs_on_two_devices_and_a_driver_that_uses_its_freedom(way):
+def test_programs_on_two_devices_and_a_driver_that_uses_its_freedom(way, extent):
     """The chaos seed decides the driver's delays, the program's seed what is done: a slice of both at once."""
     for chaos in range(1, 5 if SOAK else 2):
-        seeds = range(500 * (chaos - 1), 500 * chaos) if SOAK else range(40)
+        first = 500 * (chaos - 1)
+        seeds = range(first, first + extent(15, 40, 500))
         check(
             f"print({{seed: w for seed in {seeds!r} if (w := wrong_buffers(seed, devices=2))}})",
             {**WAYS[way], "L0RT_CPU_CHAOS": chaos},
@@ -47,8 +46,8 @@ def test_programs_on_two_devices_and_a_driver_that_uses_its_freedom(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_programs_of_several_threads_on_the_same_streams(way):
-    seeds = range(500 if SOAK else 12)
+def test_programs_of_several_threads_on_the_same_streams(way, extent):
+    seeds = range(extent(4, 12, 500))
     code = f"print({{seed: w for seed in {seeds!r} if (w := wrong_in_threads(seed, devices=1 + seed % 2))}})"
     check(code, {**WAYS[way], "L0RT_CPU_CHAOS": 7})
     check(code, WAYS[way])
@@ -63,11 +62,11 @@ def test_a_program_without_its_waits_is_found_out(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_plain_programs_on_two_devices_equal_the_sequential_model(way):
+def test_plain_programs_on_two_devices_equal_the_sequential_model(way, extent):
     """No stream and no event is named: the current streams of the devices order copies between them."""
     for chaos in range(1, 5 if SOAK else 2):
         first = 1000 * (chaos - 1)
-        seeds = range(first, first + (1000 if SOAK else 500 if way == "in order" else 60))
+        seeds = range(first, first + extent(30, 500 if way == "in order" else 60, 1000))
         check(
             f"print({{seed: w for seed in {seeds!r} if (w := wrong_buffers(seed, PlainProgram))}})",
             {**WAYS[way], "L0RT_CPU_CHAOS": chaos},
@@ -75,8 +74,8 @@ def test_plain_programs_on_two_devices_equal_the_sequential_model(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_plain_programs_of_several_threads_on_the_same_current_streams(way):
-    seeds = range(500 if SOAK else 20)
+def test_plain_programs_of_several_threads_on_the_same_current_streams(way, extent):
+    seeds = range(extent(5, 20, 500))
     code = f"print({{seed: w for seed in {seeds!r} if (w := wrong_in_threads(seed, PlainProgram, threads=3))}})"
     check(code, {**WAYS[way], "L0RT_CPU_CHAOS": 7})
     check(code, WAYS[way])

@@ -34,7 +34,8 @@ def unbuilt(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "start", ["import l0rt", "import l0rt.accelerator", "from l0rt import Buffer", "from l0rt.runtime.streams import devices"]
+    "start",
+    ["import l0rt", "import l0rt.accelerator", "from l0rt import Buffer", "from l0rt.runtime.streams import devices"],
 )
 def test_the_installed_package_is_used_in_an_unbuilt_source_tree(unbuilt, start):
     code = f"""

@@ -2,12 +2,11 @@
 
 After every step no two live blocks overlap, every byte is what its owner wrote, no memory is handed out or taken away
 before its last use is done (the plain memory tells who recorded, waited and finished what, and `Order` draws the
-conclusions), the counters are the model's, and memory taken is memory in use. The slice of CI is short;
-L0RT_TEST_SOAK=1 makes 100,000 operations and more.
+conclusions), the counters are the model's, and memory taken is memory in use. L0RT_TEST_SOAK=1 makes
+100,000 operations and more.
 """
 
 import ctypes
-import os
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,7 +17,8 @@ from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.alloc.allocator import Allocator, Pool
 from l0rt.runtime.alloc.plainmemory import PlainMemory
 
-SOAK = os.environ.get("L0RT_TEST_SOAK") == "1"
+from helpers.extents import SOAK
+
 KIB, MIB = 1 << 10, 1 << 20
 CAPACITY = 96 * MIB
 STREAMS = st.sampled_from((0, 1, 2, 3))
@@ -231,8 +231,8 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("virtual", [0, 1 << 30], ids=["segments", "ranges"])
-def test_the_allocator_agrees_with_the_model(virtual):
+def test_the_allocator_agrees_with_the_model(virtual, extent):
     machine = type("Machine", (Machine,), {"virtual": virtual})
     run_state_machine_as_test(machine, settings=settings(
-        max_examples=1000 if SOAK else 60, stateful_step_count=60 if SOAK else 40, deadline=None,
+        max_examples=extent(20, 60, 1000), stateful_step_count=extent(40, 40, 60), deadline=None,
         derandomize=not SOAK, suppress_health_check=list(HealthCheck)))  # fmt: skip

@@ -43,6 +43,8 @@ def test_a_pool_may_use_what_the_default_pool_caches(make):
     allocator, pool = make(limit=50 * MIB), Pool()
     allocator.free(allocator.malloc(40 * MIB, 1))
     address = allocator.malloc(40 * MIB, 1, pool)
+    assert allocator.reserved_bytes <= 50 * MIB
+    assert allocator.stats()["num_ooms"] == 0
     allocator.free(address)
 
 

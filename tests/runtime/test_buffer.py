@@ -30,14 +30,24 @@ def test_what_goes_in_comes_out(nbytes, kind):
 def test_every_call_of_a_copy_is_accepted():
     a, b = l0rt.empty(4096), l0rt.empty(4096)
     h = l0rt.empty(4096, kind="host")
-    a.copy_from(b"\1" * 4096)
-    b.copy_from(a)
-    h.copy_from(b)
-    b.copy_from(h, non_blocking=True)
-    b.copy_to(h, non_blocking=True)
-    b.copy_to(np.empty(1024, "f4"))
-    a.copy_to(b, stream=acc.Stream())
-    acc.synchronize()
+    copied = []
+
+    def note(stream, target, source, nbytes):
+        copied.append(nbytes)
+
+    hooks.add("copy", note)
+    try:
+        a.copy_from(b"\1" * 4096)
+        b.copy_from(a)
+        h.copy_from(b)
+        b.copy_from(h, non_blocking=True)
+        b.copy_to(h, non_blocking=True)
+        b.copy_to(np.empty(1024, "f4"))
+        a.copy_to(b, stream=acc.Stream())
+        acc.synchronize()
+    finally:
+        hooks.remove("copy", note)
+    assert copied == [4096] * 7
 
 
 @pytest.mark.checks_data
@@ -421,6 +431,8 @@ def test_freeing_for_another_stream():
     x = l0rt.empty(1 << 20, stream=a)
     x.fill(1, stream=b)
     x.free(stream=b)
+    with pytest.raises(ValueError, match="freed"):
+        x.fill(1)
     y = l0rt.empty(1 << 20, stream=a)
     y.fill(2, stream=a)
     acc.synchronize()

@@ -94,6 +94,7 @@ def test_a_stream_that_only_waits_lets_slots_be_recycled():
 
 def test_events_are_dropped_by_other_threads():
     s, dropped = acc.Stream(), []
+    before = cache_state(0)["made"]
     for _ in range(200):
         dropped.append([s.record_event() for _ in range(10)])
         t = threading.Thread(target=dropped.clear)
@@ -102,6 +103,7 @@ def test_events_are_dropped_by_other_threads():
         t.join()
     gc.collect()
     s.synchronize()
+    assert cache_state(0)["made"] - before <= 2048
 
 
 @pytest.mark.checks_data
@@ -284,13 +286,13 @@ def test_an_events_time_on_the_hosts_clock():
 
 
 @pytest.mark.checks_data
-def test_slots_stay_bounded_when_events_are_recorded_anew_while_waited_for_and_dropped_elsewhere(soak, hasty):
+def test_slots_stay_bounded_when_events_are_recorded_anew_while_waited_for_and_dropped_elsewhere(extent, hasty):
     """Recorders, waiters and a thread that drops: the number of native events follows what is in flight.
 
     100,000 records at full length. At most 1,000 events are held or in flight at a time, however slowly the dropper
     and the devices get on.
     """
-    rounds = 10_000 if soak else 600
+    rounds = extent(200, 600, 10_000)
     dropped, stop = deque(maxlen=250), threading.Event()
     streams = [acc.Stream(i % acc.device_count()) for i in range(6)]
 

@@ -1,28 +1,24 @@
 """Programs on eight streams, and programs that name no stream, leave the bytes that running them in order leaves."""
 
-import os
-
 import pytest
 
 from helpers.programs import PlainProgram, wrong_buffers
 
-SEEDS = range(2000 if os.environ.get("L0RT_TEST_SOAK") == "1" else 200)
-
 
 @pytest.mark.checks_data
-def test_programs_equal_the_sequential_model():
-    assert {seed: wrong for seed in SEEDS if (wrong := wrong_buffers(seed))} == {}
+def test_programs_equal_the_sequential_model(extent):
+    assert {seed: wrong for seed in range(extent(50, 200, 2000)) if (wrong := wrong_buffers(seed))} == {}
 
 
 @pytest.mark.checks_data
 @pytest.mark.needs_two_devices
-def test_plain_programs_on_two_devices_equal_the_sequential_model():
-    assert {seed: wrong for seed in SEEDS if (wrong := wrong_buffers(seed, PlainProgram))} == {}
+def test_plain_programs_on_two_devices_equal_the_sequential_model(extent):
+    assert {seed: wrong for seed in range(extent(50, 200, 2000)) if (wrong := wrong_buffers(seed, PlainProgram))} == {}
 
 
 @pytest.mark.checks_data
 def test_plain_programs_on_one_device_equal_the_sequential_model():
-    assert {seed: wrong for seed in SEEDS[:50] if (wrong := wrong_buffers(seed, PlainProgram, devices=1))} == {}
+    assert {seed: wrong for seed in range(50) if (wrong := wrong_buffers(seed, PlainProgram, devices=1))} == {}
 
 
 def test_programs_run():

@@ -121,10 +121,10 @@ def test_memory_that_is_still_in_use_is_handed_over_without_a_host_wait(code, co
 
 @pytest.mark.checks_data
 @pytest.mark.parametrize("conf", ["", "backend:async"])
-def test_no_memory_is_reused_before_its_last_use(conf, soak):
+def test_no_memory_is_reused_before_its_last_use(conf, extent):
     memory.set_alloc_conf(conf)
     assert memory.get_allocator_backend() == ("async" if conf else "native")
-    assert {seed: out for seed in range(100 if soak else 3) if (out := wrong_steps(seed))[0]} == {}
+    assert {seed: out for seed in range(extent(3, 3, 100)) if (out := wrong_steps(seed))[0]} == {}
 
 
 CHAOS = """
@@ -135,9 +135,9 @@ print([wrong_steps(seed, careless={careless}) for seed in range({count})])
 
 @pytest.mark.parametrize("disable", ["", "vmm", "inorder,cb_events"])
 @pytest.mark.parametrize("conf", ["", "backend:async", "segments:torch"])
-def test_chaos_finds_no_reuse_before_the_last_use(conf, disable, soak):
+def test_chaos_finds_no_reuse_before_the_last_use(conf, disable, extent):
     env = {**CPU, "L0RT_ALLOC_CONF": conf, "L0RT_DISABLE": disable, "L0RT_CPU_CHAOS": "5", "PYTHONPATH": TESTS}
-    result = run_python(CHAOS.format(count=50 if soak else 3, careless=False), env, timeout=600)
+    result = run_python(CHAOS.format(count=extent(1, 3, 50), careless=False), env, timeout=600)
     assert result.returncode == 0, result
     assert {wrong for wrong, _ in eval(result.stdout)} == {0}, result
     if conf == "":                  # three threads hold 15 MiB at most, of 20

@@ -130,6 +130,7 @@ def test_empty_cache_reaches_every_pool():
 
 
 def test_a_pool_may_be_dropped_while_it_is_used():
+    before = acc.memory_reserved()
     pool = MemPool()
     with use_mem_pool(pool):
         x = l0rt.empty(3 * MIB)
@@ -137,7 +138,11 @@ def test_a_pool_may_be_dropped_while_it_is_used():
         gc.collect()
         y = l0rt.empty(3 * MIB)
     x.fill(1), y.fill(2)
+    assert x.ptr + x.nbytes <= y.ptr or y.ptr + y.nbytes <= x.ptr
     x.free(), y.free()
+    acc.synchronize()
+    acc.empty_cache()
+    assert acc.memory_reserved() <= before
 
 
 def test_the_message_tells_cached_from_allocated():

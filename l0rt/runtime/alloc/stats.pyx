@@ -10,8 +10,8 @@ cdef enum:
     SHARES_AT_FIRST = 16
 
 KINDS = ("current", "peak", "allocated", "freed")
-POOLS = ("all", "small_pool", "large_pool")     # in the order of l0rt_family
-PARTS = sorted((pool, part) for part, pool in enumerate(POOLS))
+POOL_NAMES = ("all", "small_pool", "large_pool")     # in the order of l0rt_family
+PARTS = sorted((pool, part) for part, pool in enumerate(POOL_NAMES))
 
 cdef list _keys = []
 cdef int64_t[256] _offsets
@@ -22,7 +22,7 @@ def _fill_keys():
     """List the keys, sorted, with the place of each value in l0rt_stats."""
     families = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes",
                 "active_bytes", "inactive_split_bytes", "requested_bytes")
-    names = [f"{f}.{p}.{k}" for f in families for p in POOLS for k in KINDS]
+    names = [f"{f}.{p}.{k}" for f in families for p in POOL_NAMES for k in KINDS]
     names += [f"{f}.{k}" for f in ("oversize_allocations", "oversize_segments") for k in KINDS]
     names += ["num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free",
               "num_oom_rejections", "num_oom_fallback", "max_split_size"]

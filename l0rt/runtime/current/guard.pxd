@@ -67,7 +67,8 @@ cdef extern from "l0rt/guard_impl.h" nogil:
     int L0RT_GUARD_IMPL_VERSION
     int L0RT_EVENT_TIMING
 
-# The table of the built-in device type.
+# The table of the built-in device type. What concerns memory is set by memory, which comes after this.
+cdef l0rt_guard_impl xpu_impl
 cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil
 # The table of a device type, NULL if it has none.
 cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil

@@ -9,9 +9,6 @@ from libc.stdlib cimport malloc
 from libc.string cimport strcmp
 
 from l0rt.arguments cimport is_whole, known_as
-from l0rt.runtime.alloc.deferred_free cimport block_use
-from l0rt.runtime.alloc.heap cimport block_find
-from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, l0rt_block
 from l0rt.runtime.current.event cimport slots_elapsed_ms
 from l0rt.runtime.current.thread cimport (
     current_device,
@@ -22,7 +19,6 @@ from l0rt.runtime.current.thread cimport (
     restore_saved,
     save,
 )
-from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
@@ -38,11 +34,10 @@ from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.naming import supported_dtypes
 
 cdef str _type = lazy.device_type       # a C variable: a block of device_index asks for it each time
-cdef l0rt_guard_impl _xpu
 
 
 cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil:
-    return &_xpu
+    return &xpu_impl
 
 
 cdef int impl_device_count() noexcept nogil:
@@ -146,14 +141,6 @@ cdef int impl_elapsed_time(void* start, void* end, double* milliseconds) except 
         raise RuntimeError("Both events must be completed before calculating elapsed time.")
 
 
-cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:
-    cdef l0rt_block* block = block_find(ptr)
-    cdef int status = L0RT_INVALID_POINTER
-    if block != NULL:
-        status = block_use(block, stream)
-    return raise_status(status, ptr) if status != 0 else 0
-
-
 cdef int impl_device_capability(int device, uint64_t* dtypes) except -1 nogil:
     with gil:
         names = supported_dtypes(device)
@@ -198,36 +185,35 @@ ctypedef int (*int_ptr)(void*) noexcept nogil
 ctypedef void* (*ptr_int)(int) noexcept nogil
 ctypedef void* (*ptr_ptr)(void*) noexcept nogil
 
-_xpu.version = L0RT_GUARD_IMPL_VERSION
-_xpu.size = sizeof(l0rt_guard_impl)
-_xpu.type = b"xpu"
-_xpu.device_count = impl_device_count
-_xpu.get_device = current_device
-_xpu.exchange_device = <int_int>exchange_device
-_xpu.set_device = <int_int>impl_set_device
-_xpu.unchecked_set_device = impl_unchecked_set_device
-_xpu.get_stream = <ptr_int>current_stream
-_xpu.get_default_stream = <ptr_int>impl_get_default_stream
-_xpu.get_stream_from_pool = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
-_xpu.exchange_stream = <ptr_ptr>exchange_stream
-_xpu.stream_device = impl_stream_device
-_xpu.stream_native_handle = <ptr_ptr>impl_stream_native_handle
-_xpu.query_stream = <int_ptr>lane_query
-_xpu.synchronize_stream = <int_ptr>impl_synchronize_stream
-_xpu.synchronize_device = <int_int>impl_synchronize_device
-_xpu.record = <int (*)(void**, void*) noexcept nogil>impl_record
-_xpu.block = <int (*)(void*, void*) noexcept nogil>impl_block
-_xpu.query_event = <int_ptr>impl_query_event
-_xpu.synchronize_event = <int_ptr>impl_synchronize_event
-_xpu.destroy_event = impl_destroy_event
-_xpu.get_new_stream = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
-_xpu.stream_priority = impl_stream_priority
-_xpu.is_stream_capturing = impl_is_stream_capturing
-_xpu.record_event = <int (*)(void**, void*, uint32_t) noexcept nogil>impl_record_event
-_xpu.elapsed_time = <int (*)(void*, void*, double*) noexcept nogil>impl_elapsed_time
-_xpu.record_data_ptr_on_stream = <int (*)(void*, void*) noexcept nogil>impl_record_data_ptr
-_xpu.device_capability = <int (*)(int, uint64_t*) noexcept nogil>impl_device_capability
-add_guard_impl(&_xpu)
+xpu_impl.version = L0RT_GUARD_IMPL_VERSION
+xpu_impl.size = sizeof(l0rt_guard_impl)
+xpu_impl.type = b"xpu"
+xpu_impl.device_count = impl_device_count
+xpu_impl.get_device = current_device
+xpu_impl.exchange_device = <int_int>exchange_device
+xpu_impl.set_device = <int_int>impl_set_device
+xpu_impl.unchecked_set_device = impl_unchecked_set_device
+xpu_impl.get_stream = <ptr_int>current_stream
+xpu_impl.get_default_stream = <ptr_int>impl_get_default_stream
+xpu_impl.get_stream_from_pool = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
+xpu_impl.exchange_stream = <ptr_ptr>exchange_stream
+xpu_impl.stream_device = impl_stream_device
+xpu_impl.stream_native_handle = <ptr_ptr>impl_stream_native_handle
+xpu_impl.query_stream = <int_ptr>lane_query
+xpu_impl.synchronize_stream = <int_ptr>impl_synchronize_stream
+xpu_impl.synchronize_device = <int_int>impl_synchronize_device
+xpu_impl.record = <int (*)(void**, void*) noexcept nogil>impl_record
+xpu_impl.block = <int (*)(void*, void*) noexcept nogil>impl_block
+xpu_impl.query_event = <int_ptr>impl_query_event
+xpu_impl.synchronize_event = <int_ptr>impl_synchronize_event
+xpu_impl.destroy_event = impl_destroy_event
+xpu_impl.get_new_stream = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
+xpu_impl.stream_priority = impl_stream_priority
+xpu_impl.is_stream_capturing = impl_is_stream_capturing
+xpu_impl.record_event = <int (*)(void**, void*, uint32_t) noexcept nogil>impl_record_event
+xpu_impl.elapsed_time = <int (*)(void*, void*, double*) noexcept nogil>impl_elapsed_time
+xpu_impl.device_capability = <int (*)(int, uint64_t*) noexcept nogil>impl_device_capability
+add_guard_impl(&xpu_impl)
 
 
 @cython.freelist(16)

@@ -9,8 +9,10 @@ from l0rt.interrupts cimport interrupt_raise
 from l0rt.runtime.alloc.allocator cimport tuning_of
 from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_poll, heap_reclaim
 from l0rt.runtime.alloc.atomics cimport load, load_int, store
+from l0rt.runtime.alloc.deferred_free cimport block_use
 from l0rt.runtime.alloc.heap cimport (
     arena_attempt,
+    block_find,
     heap_create,
     heap_destroy,
     heap_empty_cache,
@@ -32,6 +34,7 @@ from l0rt.runtime.alloc.recount cimport (
 from l0rt.runtime.alloc.share cimport is_asleep, owner_hold, owner_release
 from l0rt.runtime.alloc.stats cimport stats_of_heap
 from l0rt.runtime.alloc.types cimport *
+from l0rt.runtime.current.guard cimport xpu_impl
 from l0rt.runtime.current.thread cimport current_device, thread_peek
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.memory.active_pool cimport arena_asked, fill_block, filling, route_keep, routed, set_filling
@@ -443,3 +446,15 @@ def _close():
 on_fork_child(_forget)
 on_exit(MEMORY, _close)
 config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})
+
+
+cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:
+    cdef l0rt_block* block = block_find(ptr)
+    cdef int status = L0RT_INVALID_POINTER
+    if block != NULL:
+        status = block_use(block, stream)
+    return raise_status(status, ptr) if status != 0 else 0
+
+
+# What the function may leave as a Python exception is, for a C caller, its return value.
+xpu_impl.record_data_ptr_on_stream = <int (*)(void*, void*) noexcept nogil>impl_record_data_ptr
