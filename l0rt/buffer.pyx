@@ -26,9 +26,8 @@ from l0rt.runtime.memory.staging cimport copy_in, copy_out
 from l0rt.runtime.streams.hooks cimport (
     HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, is_watched,
     note)
-from l0rt.runtime.streams.idle cimport lane_synchronize, lane_wait_lane
+from l0rt.runtime.streams.queue cimport Lane, about_to_wait, lane_copy, lane_fill, lane_synchronize, lane_wait_lane
 from l0rt.runtime.streams.naming cimport device as device_name, type_named
-from l0rt.runtime.streams.queue cimport Lane, about_to_wait, lane_copy, lane_fill
 from l0rt.runtime.streams.registry cimport current_type, other
 from l0rt.runtime.streams.types cimport *
 from l0rt.views cimport bytes_of, check_sizes, get_view

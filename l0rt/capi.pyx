@@ -26,8 +26,7 @@ from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport knows_streams
 from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_total, ensure
-from l0rt.runtime.streams.idle cimport lane_synchronize
-from l0rt.runtime.streams.queue cimport lane_copy, lane_fill, lane_share
+from l0rt.runtime.streams.queue cimport lane_copy, lane_fill, lane_share, lane_synchronize
 from l0rt.runtime.streams.stream_pool cimport pool_stream
 from l0rt.runtime.streams.types cimport l0rt_stream as stream_t
 

@@ -11,7 +11,6 @@ from l0rt import config as _config
 from l0rt.arguments import address_of as _address
 from l0rt.memorytable import nested as _nested
 from l0rt.memorytable import table as _table
-from l0rt.runtime.memory import address as _raw
 from l0rt.runtime.memory import device as _device
 from l0rt.runtime.memory import pinned as _host
 from l0rt.runtime.memory.device import memory_allocated, memory_reserved
@@ -151,12 +150,12 @@ def caching_allocator_alloc(size, device=None, stream=None):
 
     0 for 0 bytes. Nothing owns them: `caching_allocator_delete` frees them. OutOfMemoryError as for `l0rt.empty`.
     """
-    return _raw.malloc(size, device, stream)
+    return _device.malloc(size, device, stream)
 
 
 def caching_allocator_delete(mem_ptr):
     """Free what `caching_allocator_alloc` returned; 0 is harmless. InvalidArgumentError for any other address."""
-    _raw.free(_address(mem_ptr))
+    _device.free(_address(mem_ptr))
 
 
 def caching_allocator_enable(value=True):

@@ -59,9 +59,8 @@ from l0rt.runtime.current.guards import (
     OptionalStreamGuard,
     StreamGuard,
 )
-from l0rt.runtime.current.leases import stream_pool
 from l0rt.runtime.current.report import stuck_report
-from l0rt.runtime.current.stream import Stream
+from l0rt.runtime.current.stream import Stream, stream_pool
 from l0rt.runtime.current.wait_many import wait_all, wait_any
 from l0rt.runtime.streams import registry as _registry
 from l0rt.runtime.streams.hooks import get_sync_debug_mode, set_sync_debug_mode

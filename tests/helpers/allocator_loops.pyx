@@ -22,7 +22,7 @@ from l0rt.runtime.alloc.heap cimport (
     pointer_free,
 )
 from l0rt.runtime.alloc.page_map cimport l0rt_leaf, l0rt_starts, map_find
-from l0rt.runtime.alloc.recount cimport heap_reserved_bytes, heap_stats
+from l0rt.runtime.alloc.stats cimport heap_reserved_bytes, heap_stats
 from l0rt.runtime.alloc.types cimport (
     PAGE,
     SMALL_SEGMENT,

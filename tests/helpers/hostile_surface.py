@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import l0rt
 import l0rt.accelerator
-import l0rt.runtime.current.leases
+import l0rt.runtime.current.stream
 
 # Not called, or not with every value; each with its reason.
 EXCLUDED = {

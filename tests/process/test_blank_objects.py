@@ -101,7 +101,7 @@ def test_no_blank_object_crashes_what_it_is_passed_to():
 from l0rt.runtime.alloc import allocator, plainmemory
 from l0rt.runtime.streams import devices
 from l0rt.runtime.current import generator, guard_table as guardtable
-from l0rt.runtime.current.leases import lease
+from l0rt.runtime.current.stream import lease
 
 def walk(module):
     "With devices of its own: the parent opened no driver, so the child may."

@@ -25,18 +25,18 @@ from l0rt.runtime.alloc.heap cimport (
     pointer_free,
 )
 from l0rt.runtime.alloc.page_map cimport map_find
-from l0rt.runtime.alloc.recount cimport (
+from l0rt.runtime.alloc.stats cimport (
     heap_allocated_bytes,
     heap_limit,
     heap_reserved_bytes,
     heap_reset_accumulated,
     heap_reset_peak,
     heap_stats,
+    stats_of_heap,
 )
 from l0rt.runtime.alloc.share cimport is_asleep, owner_drop, owner_leave
 from l0rt.runtime.alloc.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
-from l0rt.runtime.alloc.stats cimport stats_of_heap
 from l0rt.runtime.alloc.types cimport (
     L0RT_ASLEEP,
     L0RT_CLOSED,

@@ -7,7 +7,7 @@ from l0rt.runtime.alloc.bins cimport bins_find, leading_zeros, trailing_zeros
 from l0rt.runtime.alloc.block cimport block_bin, block_is_split, block_merge, block_split, block_unbin, records_ready
 from l0rt.runtime.alloc.headroom cimport account_quiet, account_give, account_has_room, account_take, account_unpark
 from l0rt.runtime.alloc.page_map cimport map_expect, map_set
-from l0rt.runtime.alloc.recount cimport heap_is_over
+from l0rt.runtime.alloc.stats cimport heap_is_over
 from l0rt.runtime.alloc.share cimport is_gone
 from l0rt.runtime.alloc.types cimport (
     BINNED,

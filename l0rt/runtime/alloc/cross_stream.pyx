@@ -22,7 +22,7 @@ from l0rt.runtime.alloc.atomics cimport (
 from l0rt.runtime.alloc.bins cimport bins_find
 from l0rt.runtime.alloc.deferred_free cimport pending_finish, queues_add, tickets_drop
 from l0rt.runtime.alloc.headroom cimport account_take, account_unpark
-from l0rt.runtime.alloc.recount cimport census_lock, census_take, census_unlock
+from l0rt.runtime.alloc.stats cimport census_lock, census_take, census_unlock
 from l0rt.runtime.alloc.share cimport is_asleep
 from l0rt.runtime.alloc.types cimport (
     L0RT_ASLEEP,

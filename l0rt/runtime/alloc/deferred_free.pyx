@@ -23,7 +23,7 @@ from l0rt.runtime.alloc.atomics cimport (
 )
 from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind, uses_drop
 from l0rt.runtime.alloc.headroom cimport account_park
-from l0rt.runtime.alloc.recount cimport census_lock, census_take, census_unlock
+from l0rt.runtime.alloc.stats cimport census_lock, census_take, census_unlock
 from l0rt.runtime.alloc.share cimport share_tell
 from l0rt.runtime.alloc.types cimport (
     L0RT_DOUBLE_FREE,

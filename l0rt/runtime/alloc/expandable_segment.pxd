@@ -1,11 +1,10 @@
 """Ranges: addresses that get memory where it is needed and lose it where it is not."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport load_int
 from l0rt.runtime.alloc.share cimport owner_of
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_owner, l0rt_segment
-
 
 cdef inline bint may_release(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """May cached memory of this arena be given back for whoever asks?"""
@@ -23,3 +22,17 @@ cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted)
 cdef void ranges_trim(l0rt_heap* heap, l0rt_arena* only) noexcept nogil
 cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil
 cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil
+
+# Pieces of memory: taken, mapped over a held block's addresses, unmapped.
+#
+# A piece is one granule or, as the heap grows, more: at most one part in 32 of it, so that the number of calls does
+# not follow the sizes. It is mapped and given back as a whole.
+cdef struct l0rt_spare:             # a piece that is mapped nowhere
+    void* piece
+    uint32_t count
+    l0rt_spare* next
+
+cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, uint64_t* mapped) noexcept nogil
+cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil
+cdef bint piece_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t granule) noexcept nogil
+cdef void spares_destroy(l0rt_heap* heap, l0rt_spare** spares) noexcept nogil

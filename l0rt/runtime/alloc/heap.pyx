@@ -30,12 +30,11 @@ from l0rt.runtime.alloc.atomics cimport (
     store_int,
 )
 from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind
-from l0rt.runtime.alloc.cache_limit cimport bound_keep
+from l0rt.runtime.alloc.reclaim cimport bound_keep, give_back, grow_waiting, heap_wait, sole, sole_return
 from l0rt.runtime.alloc.cross_stream cimport code_when_closed, take
 from l0rt.runtime.alloc.deferred_free cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport ranges_release, ranges_trim
-from l0rt.runtime.alloc.reclaim cimport give_back, grow_waiting, heap_wait, sole, sole_return
-from l0rt.runtime.alloc.recount cimport (
+from l0rt.runtime.alloc.stats cimport (
     census_lock,
     census_oom,
     census_take,

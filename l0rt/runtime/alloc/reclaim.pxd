@@ -14,3 +14,7 @@ cdef void unstack_all(l0rt_heap* heap) noexcept nogil
 
 # The growth mutex is held.
 cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil
+
+# A bound on what a heap caches: see bound.pyx.
+# No lock is held, nor the GIL.
+cdef void bound_keep(l0rt_heap* heap) noexcept nogil

@@ -5,17 +5,28 @@ from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.alloc.arena cimport MISS, arena_unstack
 from l0rt.runtime.alloc.arena_index cimport arenas_reclaim, heap_arena
-from l0rt.runtime.alloc.atomics cimport load, load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock, store_i64
+from l0rt.runtime.alloc.atomics cimport (
+    load,
+    load_int,
+    mutex_lock,
+    mutex_trylock,
+    mutex_unlock,
+    spin_lock,
+    spin_unlock,
+    store_i64,
+)
 from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, recovered, returned, take
 from l0rt.runtime.alloc.deferred_free cimport pending_poll, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport range_grow, ranges_release
 from l0rt.runtime.alloc.headroom cimport account_take
-from l0rt.runtime.alloc.recount cimport (
+from l0rt.runtime.alloc.stats cimport (
     census_count,
     census_lock,
     census_take,
     census_unlock,
     heap_arenas,
+    heap_cached_bytes,
+    heap_is_over,
     heap_limit,
     heap_room,
     heap_tuning,
@@ -43,6 +54,8 @@ from l0rt.runtime.alloc.types cimport (
     SMALL_LIMIT,
     SMALL_SEGMENT,
     SOLE,
+    l0rt_arena,
+    l0rt_heap,
     l0rt_share,
 )
 
@@ -337,3 +350,45 @@ cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t 
         by_limit[0] = heap.by_limit
         mutex_unlock(&heap.growth)
     return status
+
+
+# --- A bound on what a heap caches. Above it, the segments go back that have been free for longest, and then whatever is
+# free of ranges; what is in use does not count.
+#
+# Only what a memory operation may give back can be: where free blocks lie between used ones, the heap stays above its
+# bound, and then has no class stacks, so that the next block to be freed is merged, and seen, at once.
+
+
+cdef void bound_keep(l0rt_heap* heap) noexcept nogil:
+    """Give back what is above the bound. Whoever grows or gives back just now looks for itself, and is not waited for:
+    it may be waiting for work, which may wait for us."""
+    if not heap_is_over(heap, 0) or load_int(&heap.closed) != 0 or mutex_trylock(&heap.growth) != 0:
+        return
+    heap.asker = NULL
+    segments_settle(heap, NULL)
+    release(heap)
+    if heap_is_over(heap, 0):
+        close_stacks(heap)
+        segments_settle(heap, NULL)
+        release(heap)
+    mutex_unlock(&heap.growth)
+
+
+cdef void release(l0rt_heap* heap) noexcept nogil:
+    cdef uint64_t excess
+    if heap_is_over(heap, 0):
+        excess = heap_cached_bytes(heap) - heap.tuning.cached_most
+        segments_release(heap, NULL, excess, True)
+    if heap_is_over(heap, 0):
+        ranges_release(heap, NULL, heap_cached_bytes(heap) - heap.tuning.cached_most)
+
+
+cdef void close_stacks(l0rt_heap* heap) noexcept nogil:
+    cdef l0rt_arena* arena = heap_arenas(heap)
+    while arena != NULL:
+        if spin_lock(&arena.lock):
+            arena_unstack(arena)
+            arena.stack_room -= arena.stack_cap
+            arena.stack_cap = 0
+            spin_unlock(&arena.lock)
+        arena = arena.next

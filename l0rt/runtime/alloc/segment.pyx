@@ -12,7 +12,7 @@ from l0rt.runtime.alloc.atomics cimport load, mutex_lock, mutex_unlock, spin_loc
 from l0rt.runtime.alloc.block cimport block_bin, chain_drop, is_settled, records_ready, segment_attach, segment_detach
 from l0rt.runtime.alloc.expandable_segment cimport may_release, range_destroy
 from l0rt.runtime.alloc.page_map cimport map_forget, map_memory
-from l0rt.runtime.alloc.recount cimport census_memory, heap_arenas, heap_room
+from l0rt.runtime.alloc.stats cimport census_memory, heap_arenas, heap_room
 from l0rt.runtime.alloc.share cimport owner_hold, owner_release
 from l0rt.runtime.alloc.types cimport (
     L0RT_CLOSED,

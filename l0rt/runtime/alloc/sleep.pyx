@@ -4,7 +4,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock, store_int
 from l0rt.runtime.alloc.reclaim cimport give_back, heap_wait, unstack_all
-from l0rt.runtime.alloc.recount cimport census_memory, heap_arenas, heap_room
+from l0rt.runtime.alloc.stats cimport census_memory, heap_arenas, heap_room
 from l0rt.runtime.alloc.segment cimport segments_settle
 from l0rt.runtime.alloc.share cimport is_asleep, owner_of
 from l0rt.runtime.alloc.types cimport (

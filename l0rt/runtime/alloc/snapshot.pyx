@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind
-from l0rt.runtime.alloc.recount cimport census_lock_all, census_unlock
+from l0rt.runtime.alloc.stats cimport census_lock_all, census_unlock
 from l0rt.runtime.alloc.types cimport HELD, HOLE, PENDING, l0rt_arena, l0rt_block, l0rt_segment
 
 

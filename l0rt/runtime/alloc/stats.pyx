@@ -1,10 +1,41 @@
 """A heap's statistics as a dictionary, under torch's keys."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
 
-from l0rt.runtime.alloc.recount cimport heap_stats_of_pools
-from l0rt.runtime.alloc.types cimport l0rt_share, l0rt_stat, l0rt_stats
+from l0rt.runtime.alloc.atomics cimport load_i64, load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock, store_i64
+from l0rt.runtime.alloc.headroom cimport (
+    accounts_balance,
+    arena_allocated_bytes,
+    arena_wake,
+    quiet_bytes,
+    quiet_count,
+    tally_add,
+)
+from l0rt.runtime.alloc.share cimport (
+    share_find,
+    shares_copy,
+    shares_reserved,
+    shares_reset_accumulated,
+    shares_reset_peak,
+    stat_move,
+)
+from l0rt.runtime.alloc.types cimport (
+    LARGE,
+    POOLS,
+    SMALL,
+    l0rt_account,
+    l0rt_arena,
+    l0rt_family,
+    l0rt_heap,
+    l0rt_segment,
+    l0rt_share,
+    l0rt_stat,
+    l0rt_stats,
+    l0rt_tally,
+)
+
 
 cdef enum:
     SHARES_AT_FIRST = 16
@@ -85,3 +116,433 @@ cdef dict with_pools(dict flat, l0rt_share* shares, int64_t count):
 
 
 _fill_keys()
+
+
+# --- The census of a heap: all arenas of one moment, exact peaks, and statistics.
+
+
+cdef enum:
+    FAMILIES = 9                    # the first members of l0rt_stats, and
+    STATS_OF_FAMILY = 3             # what each consists of
+    ACCUMULATED = FAMILIES * STATS_OF_FAMILY + 2
+
+
+# What is handed out below the peaks.
+cdef enum:
+    COUNT = 0
+    BYTES = 1
+    REQUESTED = 2
+    QUIET = 3
+    QUIET_BYTES = 4
+    UNITS = 5
+    # of the small pool, the large one, and
+    ALL = 2
+
+
+cdef enum:
+    LOCKED = 0                      # answers of lock_more
+    MORE = 1
+    SHUT = 2
+
+
+cdef int lock_more(l0rt_heap* heap) noexcept nogil:
+    """Lock the arenas that woke since. LOCKED: there are none, and all others are counted as they are."""
+    cdef l0rt_arena* head
+    cdef l0rt_arena* arena
+    cdef l0rt_arena* first
+    spin_lock(&heap.rest_lock)
+    head = arena = heap.awake
+    if head == heap.locked:
+        memcpy(heap.rested, heap.resting, sizeof(heap.rested))
+    spin_unlock(&heap.rest_lock)
+    if head == heap.locked:
+        return LOCKED
+    while arena != heap.locked and spin_lock(&arena.lock):
+        arena = arena.next_awake
+    if arena == heap.locked:
+        heap.locked = head
+        return MORE
+    first = head                    # closed: those that were locked are let go
+    while first != arena:
+        spin_unlock(&first.lock)
+        first = first.next_awake
+    unlock(heap.locked)
+    heap.locked = NULL
+    return SHUT
+
+
+cdef bint census_lock(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """Lock this arena, NULL: none in particular, and all others that may have changed since they were counted; False
+    when the heap is closed."""
+    if load_int(&heap.closed) != 0:
+        return False
+    mutex_lock(&heap.census)
+    heap.locked = NULL
+    if arena != NULL:
+        wake(arena)
+    return census_lock_awake(heap)
+
+
+cdef bint census_lock_all(l0rt_heap* heap) noexcept nogil:
+    """Lock all arenas; False when the heap is closed."""
+    cdef l0rt_arena* arena
+    if load_int(&heap.closed) != 0:
+        return False
+    mutex_lock(&heap.census)
+    heap.locked = NULL
+    arena = heap.arenas
+    while arena != NULL:
+        wake(arena)
+        arena = arena.next
+    return census_lock_awake(heap)
+
+
+cdef inline void wake(l0rt_arena* arena) noexcept nogil:
+    if spin_lock(&arena.lock):
+        arena_wake(arena)
+        spin_unlock(&arena.lock)
+
+
+cdef bint census_lock_awake(l0rt_heap* heap) noexcept nogil:
+    cdef int found = MORE
+    while found == MORE:
+        found = lock_more(heap)
+    if found == SHUT:
+        mutex_unlock(&heap.census)
+    return found == LOCKED
+
+
+cdef void census_unlock(l0rt_heap* heap) noexcept nogil:
+    """Unlock the arenas. Those that were found idle rest, with no room, so that they cannot change unnoticed."""
+    cdef l0rt_arena* arena = heap.locked
+    cdef l0rt_arena* next
+    cdef l0rt_arena* kept = NULL
+    cdef l0rt_arena* resting = NULL
+    cdef l0rt_arena** link = &heap.awake
+    spin_lock(&heap.rest_lock)
+    while link[0] != arena:         # those that woke meanwhile are in front
+        link = &link[0].next_awake
+    while arena != NULL:
+        next = arena.next_awake
+        if arena.may_rest:
+            arena.may_rest = False
+            tally_add(heap.resting, arena, 1)
+            arena.accounts[SMALL].resting = arena.accounts[LARGE].resting = arena
+            arena.next_awake = resting
+            resting = arena
+        else:
+            arena.next_awake = kept
+            kept = arena
+        arena = next
+    link[0] = kept
+    spin_unlock(&heap.rest_lock)
+    unlock(resting)
+    unlock(kept)
+    mutex_unlock(&heap.census)
+
+
+cdef inline void unlock(l0rt_arena* arena) noexcept nogil:
+    cdef l0rt_arena* next
+    while arena != NULL:
+        next = arena.next_awake     # of one that rests, the next waker's to set as soon as it is unlocked
+        spin_unlock(&arena.lock)
+        arena = next
+
+
+cdef void tally(l0rt_heap* heap, l0rt_tally* sums) noexcept nogil:
+    """All that there was when the arenas were locked, and what has become of it in those that are."""
+    cdef l0rt_arena* arena = heap.locked
+    memcpy(sums, heap.rested, POOLS * sizeof(l0rt_tally))
+    while arena != NULL:
+        tally_add(sums, arena, 1)
+        arena = arena.next_awake
+
+
+cdef inline void level(l0rt_family* family, int64_t small, int64_t large, int64_t* slack) noexcept nogil:
+    """Set a family's current values, raise its peaks, and lower ``slack`` to what is left below them."""
+    cdef l0rt_stat* stat = &family.all
+    cdef int64_t now = small + large
+    cdef int i
+    for i in range(3):
+        if i == 0:
+            stat, now = &family.small_pool, small
+        elif i == 1:
+            stat, now = &family.large_pool, large
+        else:
+            stat, now = &family.all, small + large
+        stat.current = now
+        if stat.peak < now:
+            stat.peak = now
+        if slack[i] > stat.peak - now:
+            slack[i] = stat.peak - now
+
+
+cdef inline int64_t moves(l0rt_account* account) noexcept nogil:
+    """Allocations and frees ever."""
+    return 2 * account.freed.count + account.limit.count - account.room.count
+
+
+cdef inline bint is_busy(l0rt_account* account) noexcept nogil:
+    """Has the account moved since the last census?"""
+    return account.seen != moves(account)
+
+
+cdef inline int64_t share(int64_t slack, int64_t busy, bint is_busy, bint is_eager) noexcept nogil:
+    """A part of what is left below a peak. All that are busy get the same, and the one that ran out what does not
+    divide; the idle get nothing, and find out when they need some."""
+    if not is_busy:
+        return 0
+    return slack // busy + (slack % busy if is_eager else 0)
+
+
+cdef inline void account_own(l0rt_account* account, int64_t[3]* slack, int pool, int64_t busy,
+                             bint eager) noexcept nogil:
+    cdef bint some = eager or is_busy(account)
+    account.own_limit.count = account.limit.count - account.room.count + share(slack[COUNT][pool], busy, some, eager)
+    account.own_limit.bytes = account.limit.bytes - account.room.bytes + share(slack[BYTES][pool], busy, some, eager)
+    account.own_limit.requested = (
+        account.limit.requested - account.room.requested + share(slack[REQUESTED][pool], busy, some, eager))
+    account.own_quiet_limit.count = quiet_count(account) + share(slack[QUIET][pool], busy, some, eager)
+    account.own_quiet_limit.bytes = quiet_bytes(account) + share(slack[QUIET_BYTES][pool], busy, some, eager)
+
+
+cdef inline void arena_own(l0rt_arena* arena, int64_t[3]* slack, int64_t busy, bint some, bint eager) noexcept nogil:
+    cdef l0rt_account* a = &arena.accounts[SMALL]
+    cdef l0rt_account* b = &arena.accounts[LARGE]
+    arena.limit.count = (
+        a.limit.count - a.room.count + b.limit.count - b.room.count + share(slack[COUNT][ALL], busy, some, eager))
+    arena.limit.bytes = (
+        a.limit.bytes - a.room.bytes + b.limit.bytes - b.room.bytes + share(slack[BYTES][ALL], busy, some, eager))
+    arena.limit.requested = (
+        a.limit.requested - a.room.requested + b.limit.requested - b.room.requested
+        + share(slack[REQUESTED][ALL], busy, some, eager))
+    arena.quiet_limit.count = quiet_count(a) + quiet_count(b) + share(slack[QUIET][ALL], busy, some, eager)
+    arena.quiet_limit.bytes = quiet_bytes(a) + quiet_bytes(b) + share(slack[QUIET_BYTES][ALL], busy, some, eager)
+
+
+cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexcept nogil:
+    """Raise the peaks to what is so, and hand out new room: to none of those that rest. The arenas are locked."""
+    cdef l0rt_tally[POOLS] sums
+    cdef l0rt_tally* a = &sums[SMALL]
+    cdef l0rt_tally* b = &sums[LARGE]
+    cdef l0rt_stats* stats = &heap.stats
+    cdef int64_t[UNITS][3] slack
+    cdef int64_t[3] busy
+    cdef l0rt_arena* arena
+    cdef int pool
+    cdef bint is_eager, some
+    tally(heap, sums)
+    memset(slack, 0x3f, sizeof(slack))          # more than any memory has
+    level(&stats.allocation, a.allocated, b.allocated, slack[COUNT])
+    level(&stats.active, a.allocated + a.pending, b.allocated + b.pending, slack[COUNT])
+    level(&stats.allocated_bytes, a.allocated_bytes, b.allocated_bytes, slack[BYTES])
+    level(&stats.active_bytes, a.allocated_bytes + a.pending_bytes, b.allocated_bytes + b.pending_bytes, slack[BYTES])
+    level(&stats.requested_bytes, a.requested, b.requested, slack[REQUESTED])
+    level(&stats.inactive_split, a.quiet, b.quiet, slack[QUIET])
+    level(&stats.inactive_split_bytes, a.quiet_bytes, b.quiet_bytes, slack[QUIET_BYTES])
+    memset(busy, 0, sizeof(busy))
+    arena = heap.locked
+    while arena != NULL:
+        some = arena == eager
+        for pool in range(POOLS):
+            if is_busy(&arena.accounts[pool]) or (arena == eager and pool == eager_pool):
+                busy[pool] += 1
+                some = True
+        busy[ALL] += some
+        arena = arena.next_awake
+    arena = heap.locked
+    while arena != NULL:
+        is_eager = arena == eager
+        some = is_eager or is_busy(&arena.accounts[SMALL]) or is_busy(&arena.accounts[LARGE])
+        arena.may_rest = not some
+        arena_own(arena, slack, busy[ALL], some, is_eager)
+        for pool in range(POOLS):
+            account_own(&arena.accounts[pool], slack, pool, busy[pool], is_eager and pool == eager_pool)
+        for pool in range(POOLS):
+            arena.accounts[pool].seen = moves(&arena.accounts[pool])
+        accounts_balance(arena, eager_pool)
+        arena = arena.next_awake
+
+
+cdef int64_t heap_private_bytes(l0rt_heap* heap) noexcept nogil:
+    """What private pools have reserved."""
+    mutex_lock(&heap.census)
+    cdef int64_t bytes = shares_reserved(heap)
+    mutex_unlock(&heap.census)
+    return bytes
+
+
+cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil:
+    """So many bytes came or went, in that many calls, and with them that many segments like this one."""
+    cdef l0rt_stats* stats = &heap.stats
+    cdef l0rt_share* share
+    cdef bint is_small = segment.pool == SMALL
+    mutex_lock(&heap.census)
+    share = segment.arena.share
+    if segments != 0:
+        stat_move(&stats.segment.all, segments)
+        stat_move(&stats.segment.small_pool if is_small else &stats.segment.large_pool, segments)
+    stat_move(&stats.reserved_bytes.all, bytes)
+    stat_move(&stats.reserved_bytes.small_pool if is_small else &stats.reserved_bytes.large_pool, bytes)
+    if share != NULL:
+        stat_move(&share.reserved.all, bytes)
+        stat_move(&share.reserved.small_pool if is_small else &share.reserved.large_pool, bytes)
+    if bytes > 0:
+        stats.num_device_alloc += calls
+    else:
+        stats.num_device_free += calls
+    store_i64(&heap.reserved, heap.reserved + bytes)
+    mutex_unlock(&heap.census)
+
+
+cdef int64_t owner_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    """What the pool's own limit leaves. The growth mutex is held."""
+    cdef l0rt_share* share
+    if owner == NULL or owner.limit == 0 or owner.limit > <uint64_t>INT64_MAX:
+        return INT64_MAX
+    share = share_find(heap, owner)
+    return <int64_t>owner.limit - (share.reserved.all.current if share != NULL else 0)
+
+
+cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+    return min(heap_limit(heap) - load_i64(&heap.reserved), owner_room(heap, owner))
+
+
+cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil:
+    mutex_lock(&heap.census)
+    counter[0] += 1
+    mutex_unlock(&heap.census)
+
+
+cdef void census_oom(l0rt_heap* heap, bint by_limit) noexcept nogil:
+    """A request found no memory: there was none, or the limit left none and nobody was asked."""
+    mutex_lock(&heap.census)
+    heap.stats.num_ooms += 1
+    heap.stats.num_oom_rejections += by_limit
+    mutex_unlock(&heap.census)
+
+
+cdef inline void flow(l0rt_family* family, int64_t small_freed, int64_t large_freed) noexcept nogil:
+    """What was ever freed, and from it what was ever allocated."""
+    family.small_pool.freed = small_freed
+    family.large_pool.freed = large_freed
+    family.all.freed = small_freed + large_freed
+    family.small_pool.allocated = family.small_pool.current + small_freed
+    family.large_pool.allocated = family.large_pool.current + large_freed
+    family.all.allocated = family.all.current + family.all.freed
+
+
+cdef void totals(l0rt_heap* heap) noexcept nogil:
+    """Bring heap.stats up to date, counted since the heap was made. All arenas are locked."""
+    cdef l0rt_tally[POOLS] sums
+    cdef l0rt_tally* a = &sums[SMALL]
+    cdef l0rt_tally* b = &sums[LARGE]
+    cdef l0rt_stats* stats = &heap.stats
+    census_take(heap, NULL, SMALL)
+    tally(heap, sums)
+    flow(&stats.allocation, a.freed, b.freed)
+    flow(&stats.allocated_bytes, a.freed_bytes, b.freed_bytes)
+    flow(&stats.active, a.freed - a.pending, b.freed - b.pending)
+    flow(&stats.active_bytes, a.freed_bytes - a.pending_bytes, b.freed_bytes - b.pending_bytes)
+    flow(&stats.requested_bytes, a.freed_requested, b.freed_requested)
+    # inactive split is told from what it gained: freed memory, and what splits left over
+    flow(&stats.inactive_split, a.freed + a.quieted - a.quiet, b.freed + b.quieted - b.quiet)
+    flow(&stats.inactive_split_bytes, a.freed_bytes + a.quieted_bytes - a.quiet_bytes,
+         b.freed_bytes + b.quieted_bytes - b.quiet_bytes)
+
+
+cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil:
+    """A consistent copy of all statistics. Of a closed heap: as they were when last looked at."""
+    heap_stats_of_pools(heap, out, NULL, 0)
+
+
+cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t room) noexcept nogil:
+    """The same, with at most ``room`` private pools' shares; return how many there are (then ask again). A closed
+    heap tells none."""
+    cdef l0rt_stat* stat = <l0rt_stat*>out
+    cdef l0rt_stat* base = <l0rt_stat*>&heap.base
+    cdef bint locked = census_lock(heap, NULL)
+    cdef int64_t count = 0
+    cdef int i
+    if locked:
+        totals(heap)
+        count = shares_copy(heap, shares, room)
+    spin_lock(&heap.oversize)
+    out[0] = heap.stats
+    spin_unlock(&heap.oversize)
+    for i in range(ACCUMULATED):
+        stat[i].allocated -= base[i].allocated
+        stat[i].freed -= base[i].freed
+    out.num_alloc_retries -= heap.base.num_alloc_retries
+    out.num_ooms -= heap.base.num_ooms
+    out.num_oom_rejections -= heap.base.num_oom_rejections
+    out.num_oom_fallback -= heap.base.num_oom_fallback
+    out.num_sync_all_streams -= heap.base.num_sync_all_streams
+    out.num_device_alloc -= heap.base.num_device_alloc
+    out.num_device_free -= heap.base.num_device_free
+    if locked:
+        census_unlock(heap)
+    return count
+
+
+cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
+    """Let every peak be what is so now."""
+    cdef l0rt_stat* stat = <l0rt_stat*>&heap.stats
+    cdef int i
+    if not census_lock(heap, NULL):
+        return
+    totals(heap)
+    spin_lock(&heap.oversize)
+    for i in range(ACCUMULATED):
+        stat[i].peak = stat[i].current
+    spin_unlock(&heap.oversize)
+    shares_reset_peak(heap)
+    census_take(heap, NULL, SMALL)         # less room is left below lower peaks
+    census_unlock(heap)
+
+
+cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
+    """Let everything that only grows start at zero."""
+    if not census_lock(heap, NULL):
+        return
+    totals(heap)
+    spin_lock(&heap.oversize)
+    heap.base = heap.stats
+    spin_unlock(&heap.oversize)
+    shares_reset_accumulated(heap)
+    census_unlock(heap)
+
+
+cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil:
+    """allocated_bytes.all.current, for a few ns: no arena is locked, so that each one's part is of its own moment."""
+    cdef bint locked = spin_lock(&heap.rest_lock)
+    cdef l0rt_arena* arena = heap.awake
+    cdef int64_t bytes = heap.resting[SMALL].allocated_bytes + heap.resting[LARGE].allocated_bytes
+    while arena != NULL:
+        bytes += arena_allocated_bytes(arena)
+        arena = arena.next_awake
+    if locked:
+        spin_unlock(&heap.rest_lock)
+    return bytes
+
+
+cdef int64_t heap_reserved_bytes(l0rt_heap* heap) noexcept nogil:
+    return load_i64(&heap.reserved)
+
+
+cdef int64_t heap_cached_bytes(l0rt_heap* heap) noexcept nogil:
+    """reserved_bytes less active_bytes, in the same way: what is held and in no use."""
+    cdef bint locked = spin_lock(&heap.rest_lock)
+    cdef l0rt_arena* arena = heap.awake
+    cdef int64_t bytes = load_i64(&heap.reserved)
+    cdef int pool
+    for pool in range(POOLS):
+        bytes -= heap.resting[pool].allocated_bytes + heap.resting[pool].pending_bytes
+    while arena != NULL:
+        bytes -= arena_allocated_bytes(arena)
+        for pool in range(POOLS):
+            bytes -= load_i64(&arena.accounts[pool].pending.bytes)
+        arena = arena.next_awake
+    if locked:
+        spin_unlock(&heap.rest_lock)
+    return bytes

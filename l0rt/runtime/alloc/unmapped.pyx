@@ -4,7 +4,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport spin_lock, spin_unlock
 from l0rt.runtime.alloc.block cimport block_cut, record_drop, records_ready
-from l0rt.runtime.alloc.recount cimport heap_room
+from l0rt.runtime.alloc.stats cimport heap_room
 from l0rt.runtime.alloc.types cimport BINNED, HELD, HOLE, l0rt_segment
 
 cdef enum:

@@ -2,9 +2,9 @@
 
 import ctypes
 
-cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.arguments cimport clamped_priority, is_whole, known_as, whole
@@ -20,17 +20,33 @@ from l0rt.runtime.current.thread cimport (
 )
 from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at
-from l0rt.runtime.streams.idle cimport lane_query, lane_synchronize_by, lane_wait_lane
-from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for
-from l0rt.runtime.streams.queue cimport Lane, lane_face, lane_name, lane_share
+from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for, only_built_in
+from l0rt.runtime.streams.queue cimport (
+    Lane,
+    lane_face,
+    lane_name,
+    lane_query,
+    lane_share,
+    lane_synchronize_by,
+    lane_wait_lane,
+)
 from l0rt.runtime.streams.registry cimport call, get_slots, maker_of, set_slots, slots
-from l0rt.runtime.streams.stream_pool cimport adopt_list, hold_adopted, pool_stream, release_adopted, stream_by_id
+from l0rt.runtime.streams.stream_pool cimport (
+    adopt_list,
+    hold_adopted,
+    lease_stream,
+    pool_stream,
+    release_adopted,
+    return_stream,
+    stream_by_id,
+)
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport stream_policy
 from l0rt.ze.api cimport ze_command_list_handle_t
 
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.streams.devices import device_count, lazy
+from l0rt.runtime.streams.stream_pool import pool_state
 
 
 @cython.binding(False)
@@ -340,3 +356,85 @@ cdef int checked_index(what) except -1:
 
 known_as(Stream, b"l0rt.Stream")
 known_as(XpuStream, b"l0rt.xpu.Stream")
+
+
+# --- Streams for one holder: leases, and the copy engine's.
+
+
+cdef str POOL = "stream pool: l0rt.Stream(device) makes a stream"
+cdef tuple ENGINES = ("compute", "copy")
+cdef dict _copy_streams = {}
+
+
+@cython.binding(False)
+cdef class Lease:
+    """A stream that nobody else is given. In a with block it is there; at its end it goes back, with its work."""
+    cdef l0rt_stream* ptr
+    cdef int index, priority
+    cdef bint copies
+
+    def __enter__(self):
+        if self.ptr != NULL:
+            raise RuntimeError("the lease has begun already")
+        self.ptr = lease_stream(device_at(self.index), self.priority, self.copies)
+        return stream_object(self.ptr)
+
+    def __exit__(self, kind, value, trace):
+        cdef l0rt_stream* stream = self.ptr
+        if stream == NULL:
+            raise RuntimeError("the lease has not begun")
+        self.ptr = NULL
+        return_stream(stream)
+
+    def __dealloc__(self):
+        if self.ptr != NULL:
+            return_stream(self.ptr)
+
+
+def lease(device=None, priority=0, *, engine="compute"):
+    """Return a with block in which a stream of ``device`` belongs to the caller alone.
+
+    ``engine="copy"`` binds it to an engine that only copies, where the device has one. Its work need not be over when
+    the block ends: the next holder's comes behind it.
+    """
+    only_built_in(device, POOL)
+    cdef Lease made = Lease.__new__(Lease)
+    if engine not in ENGINES:
+        raise ValueError(f"engine is one of {', '.join(ENGINES)}, got {engine!r}")
+    made.priority = clamped_priority(priority)
+    lazy.init()
+    made.index = index_of(device, current_device(), lazy.device_type)
+    device_at(made.index)
+    made.copies = engine == "copy"
+    return made
+
+
+def copy_stream(device=None):
+    """Return the stream of ``device`` that is bound to a copy engine, one a device; without one, it computes too."""
+    only_built_in(device, POOL)
+    lazy.init()
+    cdef int index = index_of(device, current_device(), lazy.device_type)
+    cdef l0rt_device* record = device_at(index)
+    if index not in _copy_streams:
+        _copy_streams[index] = stream_object(lease_stream(record, 0, True))
+    return _copy_streams[index]
+
+
+class StreamPool:
+    """The pools of all devices: what they lend, and what they have.
+
+    Of the built-in device type: NotImplementedError where another is meant.
+    """
+
+    lease = staticmethod(lease)
+    copy_stream = staticmethod(copy_stream)
+
+    @staticmethod
+    def state(device=None):
+        """Return the number of streams of ``device`` with a list, leased, given back and adopted, by name."""
+        only_built_in(device, POOL)
+        lazy.init()
+        return pool_state(index_of(device, current_device(), lazy.device_type))
+
+
+stream_pool = StreamPool()

@@ -20,7 +20,7 @@ from l0rt.runtime.alloc.atomics cimport (
     store,
     store_int,
 )
-from l0rt.runtime.alloc.cache_limit cimport bound_keep
+from l0rt.runtime.alloc.reclaim cimport bound_keep
 from l0rt.runtime.alloc.deferred_free cimport pending_poll
 from l0rt.runtime.alloc.types cimport l0rt_heap
 from l0rt.runtime.lazy cimport on_fork_child

@@ -4,7 +4,6 @@ from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_owner
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
-
 cdef l0rt_heap* device_heap(l0rt_device* device) except NULL nogil
 cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil
 cdef int trim(int index, l0rt_stream* stream, l0rt_owner* owner) except -1 nogil

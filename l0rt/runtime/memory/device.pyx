@@ -2,9 +2,9 @@
 
 import gc
 
-from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t, uintptr_t
 
-from l0rt.arguments cimport is_whole, whole
+from l0rt.arguments cimport checked_size, is_whole, whole
 from l0rt.interrupts cimport interrupt_raise
 from l0rt.runtime.alloc.allocator cimport tuning_of
 from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_poll, heap_reclaim
@@ -13,14 +13,16 @@ from l0rt.runtime.alloc.deferred_free cimport block_use
 from l0rt.runtime.alloc.heap cimport (
     arena_attempt,
     block_find,
+    block_raw,
     heap_create,
     heap_destroy,
     heap_empty_cache,
     heap_set_limit,
     heap_trim,
     heap_tune,
+    raw_free,
 )
-from l0rt.runtime.alloc.recount cimport (
+from l0rt.runtime.alloc.stats cimport (
     census_oom,
     heap_allocated_bytes,
     heap_limit,
@@ -30,12 +32,12 @@ from l0rt.runtime.alloc.recount cimport (
     heap_reset_peak,
     heap_stats,
     heap_tuning,
+    stats_of_heap,
 )
 from l0rt.runtime.alloc.share cimport is_asleep, owner_hold, owner_release
-from l0rt.runtime.alloc.stats cimport stats_of_heap
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.guard cimport xpu_impl
-from l0rt.runtime.current.thread cimport current_device, thread_peek
+from l0rt.runtime.current.thread cimport current_device, stream_or_current, thread_peek
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.memory.active_pool cimport arena_asked, fill_block, filling, route_keep, routed, set_filling
 from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap
@@ -43,6 +45,7 @@ from l0rt.runtime.memory.pluggable cimport current_source, raise_failure
 from l0rt.runtime.memory.shared cimport shared_malloc
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.queue cimport Lane
 from l0rt.runtime.streams.stream_pool cimport streams_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
@@ -55,6 +58,7 @@ from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.runtime.memory.observers import ask, asked
 from l0rt.runtime.streams.devices import lazy, memory_on_card
 from l0rt.ze.status import error_of
+
 
 cdef LazyInit xpu = lazy     # typed: whether it is ready costs no look-up
 
@@ -458,3 +462,30 @@ cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:
 
 # What the function may leave as a Python exception is, for a C caller, its return value.
 xpu_impl.record_data_ptr_on_stream = <int (*)(void*, void*) noexcept nogil>impl_record_data_ptr
+
+
+# --- Device memory by its address, which nothing owns.
+
+
+def malloc(nbytes, device=None, Lane stream=None):
+    """Return the address of ``nbytes`` bytes in a stream's order; 0 for 0 bytes."""
+    cdef size_t size = checked_size(nbytes)
+    cdef l0rt_block* block
+    cdef void* ptr
+    cdef l0rt_stream* on = stream_or_current(device, stream)
+    if size == 0:
+        return 0
+    with nogil:
+        block = malloc_slow(on, size)
+        ptr = block_raw(block)
+    return <uintptr_t>ptr
+
+
+def free(size_t address):
+    """Free the allocation that starts at ``address``."""
+    cdef int status = L0RT_OK
+    with nogil:
+        if address != 0:
+            status = raw_free(<void*>address)
+    if status != L0RT_OK:
+        raise_status(status, <void*>address)

@@ -18,7 +18,7 @@ from l0rt.core.virtualmem cimport (
 from l0rt.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.expandable_segment cimport range_close
 from l0rt.runtime.alloc.heap cimport block_free, heap_close
-from l0rt.runtime.alloc.recount cimport heap_arenas
+from l0rt.runtime.alloc.stats cimport heap_arenas
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.streams.event_pool cimport slot_release
 from l0rt.runtime.streams.queue cimport lane_ticket, wait_untold

@@ -14,9 +14,8 @@ from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.pinned cimport is_pinned as is_allocated
 from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.hooks cimport MEMORY_USE, note
-from l0rt.runtime.streams.idle cimport lane_synchronize
+from l0rt.runtime.streams.queue cimport about_to_wait, lane_copy, lane_synchronize
 from l0rt.runtime.streams.naming cimport index_of
-from l0rt.runtime.streams.queue cimport about_to_wait, lane_copy
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
 from l0rt.views cimport get_view

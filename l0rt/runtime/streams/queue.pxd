@@ -13,7 +13,6 @@ from l0rt.runtime.streams.wait cimport device_fails
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_result_t
 
-
 # Python's hold on a lane; l0rt.Stream is its face.
 cdef class Lane:
     cdef l0rt_stream* ptr
@@ -67,3 +66,10 @@ cdef inline int unlock(l0rt_stream* stream, ze_result_t result) except -1 nogil:
     if result != ZE_RESULT_SUCCESS:
         return device_fails(stream.device, result)
     return 0
+
+# 1: idle, 0: not yet.
+cdef int lane_query(l0rt_stream* stream) except -1 nogil
+cdef int lane_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil
+cdef int lane_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int policy) except -1 nogil
+# Make `stream` wait for what `other` has been given so far.
+cdef int lane_wait_lane(l0rt_stream* stream, l0rt_stream* other) except -1 nogil

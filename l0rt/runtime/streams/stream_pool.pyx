@@ -14,8 +14,14 @@ from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total, fill_stream
 from l0rt.runtime.streams.event_pool cimport slot_acquire_kind, slot_release
 from l0rt.runtime.streams.hooks cimport STREAM_CREATION, tell, watched
-from l0rt.runtime.streams.idle cimport lane_synchronize
-from l0rt.runtime.streams.queue cimport lane_give_back, lane_knows_peer, lane_open, lane_ticket, progress
+from l0rt.runtime.streams.queue cimport (
+    lane_give_back,
+    lane_knows_peer,
+    lane_open,
+    lane_synchronize,
+    lane_ticket,
+    progress,
+)
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport host_clock_ns, slot_rest
 from l0rt.ze cimport table
