@@ -26,8 +26,15 @@ from l0rt.runtime.memory.staging cimport copy_in, copy_out
 from l0rt.runtime.streams.hooks cimport (
     HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, is_watched,
     note)
-from l0rt.runtime.streams.queue cimport Lane, about_to_wait, lane_copy, lane_fill, lane_synchronize, lane_wait_lane
 from l0rt.runtime.streams.naming cimport device as device_name, type_named
+from l0rt.runtime.streams.queue cimport (
+    Queue,
+    about_to_wait,
+    queue_copy,
+    queue_fill,
+    queue_synchronize,
+    queue_wait_queue,
+)
 from l0rt.runtime.streams.registry cimport current_type, other
 from l0rt.runtime.streams.types cimport *
 from l0rt.views cimport bytes_of, check_sizes, get_view
@@ -71,7 +78,7 @@ cdef class Buffer:
         Buffer_check_made(self)
         return device_name(lazy.device_type, self.owner.index)
 
-    def copy_from(self, source, *, bint non_blocking=False, Lane stream=None):
+    def copy_from(self, source, *, bint non_blocking=False, Queue stream=None):
         """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer.
 
         ``source`` is a Buffer, or anything with the buffer protocol that holds plain numbers; it has as many bytes as
@@ -95,7 +102,7 @@ cdef class Buffer:
             PyBuffer_Release(&view)
         return self
 
-    def copy_to(self, target, *, bint non_blocking=False, Lane stream=None):
+    def copy_to(self, target, *, bint non_blocking=False, Queue stream=None):
         """Copy the buffer into ``target``, in the order of ``stream``; return ``target``.
 
         ``target`` is a Buffer, or anything with a writable buffer protocol that holds plain numbers, of the same size.
@@ -117,7 +124,7 @@ cdef class Buffer:
             PyBuffer_Release(&view)
         return target
 
-    def fill(self, value=None, *, pattern=None, bint non_blocking=False, Lane stream=None):
+    def fill(self, value=None, *, pattern=None, bint non_blocking=False, Queue stream=None):
         """Fill with the byte ``value``, 0 to 255, or with ``pattern``, 1, 2, 4, 8 or 16 bytes; return the buffer.
 
         Device memory is filled in the order of ``stream``. For host and shared memory the call returns when it is
@@ -137,29 +144,29 @@ cdef class Buffer:
             if wait:
                 about_to_wait("a fill of host memory without non_blocking=True", on)
             with nogil:
-                lane_fill(on, self.pointer, c_pattern, size, self.nbytes)
+                queue_fill(on, self.pointer, c_pattern, size, self.nbytes)
                 if wait:
-                    lane_synchronize(on, UINT64_MAX)
+                    queue_synchronize(on, UINT64_MAX)
         finally:
             self.exports -= 1
         return self
 
     def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
-                 Lane stream=None):
+                 Queue stream=None):
         """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self."""
         return Buffer_draw(self, "uniform", dtype, generator, stream, non_blocking, low, high)
 
     def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
-                Lane stream=None):
+                Queue stream=None):
         """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self."""
         return Buffer_draw(self, "normal", dtype, generator, stream, non_blocking, mean, std)
 
     def randint_(self, low, high, *, dtype="int64", generator=None, bint non_blocking=False,
-                 Lane stream=None):
+                 Queue stream=None):
         """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self."""
         return Buffer_draw(self, "randint", dtype, generator, stream, non_blocking, low, high)
 
-    def record_stream(self, Lane stream not None):
+    def record_stream(self, Queue stream not None):
         """Let freed memory not be reused before what ``stream`` has been given by then is done."""
         Buffer_hold(self)
         try:
@@ -167,7 +174,7 @@ cdef class Buffer:
         finally:
             self.exports -= 1
 
-    def record_use(self, Lane stream=None):
+    def record_use(self, Queue stream=None):
         """Let freed memory not be reused before what ``stream`` has been given until now is done.
 
         To be called right after the work was given. Unlike `record_stream`, what the stream is given later does not
@@ -180,7 +187,7 @@ cdef class Buffer:
         finally:
             self.exports -= 1
 
-    def free(self, Lane stream=None):
+    def free(self, Queue stream=None):
         """Give the memory back; later use raises ValueError. Freeing twice is an error.
 
         It is reused in the order of the stream that it was allocated for. With ``stream`` it is reused in the order of
@@ -293,7 +300,7 @@ cdef inline int Buffer_hold(Buffer self) except -1:
     return 0
 
 
-cdef l0rt_stream* Buffer_stream(Buffer self, Lane stream) except NULL:
+cdef l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:
     """The stream that an argument means; None: the current one, of the buffer's own device if it is device memory."""
     if stream is not None:
         return stream.ptr
@@ -339,7 +346,7 @@ cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=False) except
     return 0
 
 
-cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, bint non_blocking, first, second):
+cdef Buffer_draw(Buffer self, str kind, dtype, generator, Queue stream, bint non_blocking, first, second):
     """Random numbers, made on the host and copied."""
     cdef Py_buffer view
     Buffer_check_open(self)
@@ -354,7 +361,7 @@ cdef Buffer_draw(Buffer self, str kind, dtype, generator, Lane stream, bint non_
     return self
 
 
-cdef int Buffer_copy_in(Buffer self, Py_buffer* view, Lane stream, bint non_blocking, bint wait) except -1:
+cdef int Buffer_copy_in(Buffer self, Py_buffer* view, Queue stream, bint non_blocking, bint wait) except -1:
     """Copy from host memory, which may be reused from then on. With ``wait`` the data is there by then, too."""
     cdef l0rt_stream* on = Buffer_stream(self, stream)
     Buffer_hold(self)
@@ -366,13 +373,13 @@ cdef int Buffer_copy_in(Buffer self, Py_buffer* view, Lane stream, bint non_bloc
             with nogil:
                 copy_in(on, self.pointer, view.buf, view.len)
                 if wait:
-                    lane_synchronize(on, UINT64_MAX)
+                    queue_synchronize(on, UINT64_MAX)
     finally:
         self.exports -= 1
     return 0
 
 
-cdef int Buffer_copy_out(Buffer self, Py_buffer* view, Lane stream, bint non_blocking) except -1:
+cdef int Buffer_copy_out(Buffer self, Py_buffer* view, Queue stream, bint non_blocking) except -1:
     cdef l0rt_stream* on = Buffer_stream(self, stream)
     Buffer_hold(self)
     try:
@@ -388,7 +395,7 @@ cdef int Buffer_copy_out(Buffer self, Py_buffer* view, Lane stream, bint non_blo
     return 0
 
 
-cdef int Buffer_copy(Buffer target, Buffer source, Lane stream, bint non_blocking) except -1:
+cdef int Buffer_copy(Buffer target, Buffer source, Queue stream, bint non_blocking) except -1:
     cdef bint wait = not non_blocking and (target.memory != DEVICE or source.memory != DEVICE)
     cdef l0rt_stream* on = Buffer_stream(source if source.memory == DEVICE else target, stream)
     cdef l0rt_stream* target_on = NULL
@@ -408,9 +415,9 @@ cdef int Buffer_copy(Buffer target, Buffer source, Lane stream, bint non_blockin
             if wait:
                 about_to_wait("a copy from or to host memory without non_blocking=True", on)
             with nogil:
-                lane_copy(on, target.pointer, source.pointer, source.nbytes)
+                queue_copy(on, target.pointer, source.pointer, source.nbytes)
                 if wait:
-                    lane_synchronize(on, UINT64_MAX)
+                    queue_synchronize(on, UINT64_MAX)
     finally:
         source.exports -= 1
         target.exports -= 1
@@ -424,9 +431,9 @@ cdef int Buffer_copy_across(Buffer target, Buffer source, l0rt_stream* on, l0rt_
         Buffer_use(target, on)
     try:
         with nogil:
-            lane_wait_lane(on, target_on)
-            lane_copy(on, target.pointer, source.pointer, source.nbytes)
-            lane_wait_lane(target_on, on)
+            queue_wait_queue(on, target_on)
+            queue_copy(on, target.pointer, source.pointer, source.nbytes)
+            queue_wait_queue(target_on, on)
         done = True
     finally:
         if not done:            # nothing orders the target's stream behind a copy that may have begun
@@ -457,7 +464,7 @@ cdef bint is_elsewhere(device, stream) except -1:
     """Is a buffer asked for that another device type's allocator serves?"""
     type = type_named(device)
     if type is None and stream is not None:
-        return not isinstance(stream, Lane) and hasattr(stream, "device_index")
+        return not isinstance(stream, Queue) and hasattr(stream, "device_index")
     return (current_type() if type is None else type) != lazy.device_type
 
 
@@ -503,9 +510,9 @@ cdef Buffer empty_slow(size_t size, device, stream, str kind):
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if is_elsewhere(device, stream):
         return _elsewhere(size, device, stream, kind)
-    if stream is not None and not isinstance(stream, Lane):
+    if stream is not None and not isinstance(stream, Queue):
         raise TypeError(f"expected a Stream, got {type(stream).__name__}")
-    on = stream_or_current(device, <Lane>stream)
+    on = stream_or_current(device, <Queue>stream)
     if size == 0:
         return new_buffer(0, on, on.device, KINDS.index(kind), NULL)
     if kind == "device":

@@ -26,7 +26,7 @@ from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport knows_streams
 from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_total, ensure
-from l0rt.runtime.streams.queue cimport lane_copy, lane_fill, lane_share, lane_synchronize
+from l0rt.runtime.streams.queue cimport queue_copy, queue_fill, queue_share, queue_synchronize
 from l0rt.runtime.streams.stream_pool cimport pool_stream
 from l0rt.runtime.streams.types cimport l0rt_stream as stream_t
 
@@ -161,7 +161,7 @@ cdef int refuse_null(const char* what) except -1 nogil:
 cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil:
     if stream == NULL:
         refuse_null(b"a stream")
-    cdef void* handle = (<void* (*)(stream_t*) noexcept nogil>lane_share)(<stream_t*>stream)
+    cdef void* handle = (<void* (*)(stream_t*) noexcept nogil>queue_share)(<stream_t*>stream)
     if handle == NULL:
         failed()
     return handle
@@ -170,7 +170,7 @@ cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil:
 cdef int l0rt_stream_synchronize(l0rt_stream* stream) except -1 nogil:
     if stream == NULL:
         refuse_null(b"a stream")
-    if (<int (*)(stream_t*, unsigned long) noexcept nogil>lane_synchronize)(<stream_t*>stream, UINT64_MAX) < 0:
+    if (<int (*)(stream_t*, unsigned long) noexcept nogil>queue_synchronize)(<stream_t*>stream, UINT64_MAX) < 0:
         return failed()
     return 0
 
@@ -189,7 +189,7 @@ cdef void* (*elsewhere)(size_t, int, stream_t*) noexcept nogil
 cdef void* (*asking)(size_t, stream_t*) noexcept nogil
 cdef l0rt_serve_rest rest_of_malloc
 cdef l0rt_return_rest rest_of_free
-cdef int (*oddly)(void*) noexcept nogil
+cdef int (*slow_path)(void*) noexcept nogil
 
 
 cdef void* l0rt_malloc(size_t nbytes, int device, l0rt_stream* stream) except? NULL nogil:
@@ -262,17 +262,17 @@ cdef int l0rt_free(void* ptr) except -1 nogil:
     cdef l0rt_block* block = map_start(ptr)
     if block != NULL:
         return block_return(block, 0, RAW, rest_of_free)
-    return oddly(ptr)
+    return slow_path(ptr)
 
 
 cdef int free_rest(l0rt_block* block, bint locked) noexcept nogil:
     """What does not go on top of a class stack. -1: an exception is set."""
     if raw_try_free(block, locked):
         return 0
-    return (<int (*)(void*) noexcept nogil>free_odd)(block.ptr)
+    return (<int (*)(void*) noexcept nogil>free_slow)(block.ptr)
 
 
-cdef int free_odd(void* ptr) except -1 nogil:
+cdef int free_slow(void* ptr) except -1 nogil:
     return answer(raw_free(ptr), ptr)
 
 
@@ -280,7 +280,7 @@ elsewhere = <void* (*)(size_t, int, stream_t*) noexcept nogil>malloc_anywhere
 asking = malloc_asking
 rest_of_malloc = malloc_rest
 rest_of_free = free_rest
-oddly = <int (*)(void*) noexcept nogil>free_odd
+slow_path = <int (*)(void*) noexcept nogil>free_slow
 
 
 cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil:
@@ -324,7 +324,7 @@ cdef int l0rt_memcpy_async(void* dst, const void* src, size_t nbytes, l0rt_strea
         stream = l0rt_current_stream(-1)
     if nbytes != 0 and (dst == NULL or src == NULL):
         refuse_null(b"an address to copy to and from")
-    if (<int (*)(stream_t*, void*, const void*, size_t) noexcept nogil>lane_copy)(
+    if (<int (*)(stream_t*, void*, const void*, size_t) noexcept nogil>queue_copy)(
             <stream_t*>stream, dst, src, nbytes) < 0:
         return failed()
     return 0
@@ -336,7 +336,7 @@ cdef int l0rt_memset_async(void* dst, int value, size_t nbytes, l0rt_stream* str
         stream = l0rt_current_stream(-1)
     if nbytes != 0 and dst == NULL:
         refuse_null(b"an address to fill")
-    if (<int (*)(stream_t*, void*, const void*, size_t, size_t) noexcept nogil>lane_fill)(
+    if (<int (*)(stream_t*, void*, const void*, size_t, size_t) noexcept nogil>queue_fill)(
             <stream_t*>stream, dst, &byte, 1, nbytes) < 0:
         return failed()
     return 0

@@ -16,7 +16,7 @@ from l0rt.buffer cimport ELSEWHERE, Buffer, checked_pattern
 from l0rt.runtime.current.guard cimport other_index
 from l0rt.runtime.memory.active_pool cimport fill_host
 from l0rt.runtime.streams.naming cimport device as device_name, index_of, type_named
-from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.registry cimport current_type, interface_of, registered
 from l0rt.views cimport check_sizes, get_view
 
@@ -266,7 +266,7 @@ cdef int check_blocking(OtherBuffer self, bint non_blocking) except -1:
 
 cdef object own_or_none(OtherBuffer self, stream):
     """A stream of the built-in type as it is; one of the buffer's own type orders nothing there."""
-    if stream is None or isinstance(stream, Lane):
+    if stream is None or isinstance(stream, Queue):
         return stream
     checked_stream(self, stream)
     return None

@@ -11,7 +11,7 @@ from l0rt.runtime.current.thread cimport current_device, exchange_device, exchan
 from l0rt.runtime.memory.device cimport allocated_bytes, reserved_bytes
 from l0rt.runtime.streams.devices cimport device_total
 from l0rt.runtime.streams.naming cimport index_of
-from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.registry cimport current_type, interface_of_stream, other
 from l0rt.runtime.streams.types cimport *
 
@@ -93,15 +93,15 @@ def default_stream(device=None, /):
 
 def set_stream(stream):
     """Make ``stream`` the calling thread's current stream, and its device the current device."""
-    if isinstance(stream, Lane):
-        exchange_stream((<Lane>stream).ptr)
+    if isinstance(stream, Queue):
+        exchange_stream((<Queue>stream).ptr)
     else:
         interface_of_stream(stream).set_stream(stream)
 
 
 def stream(stream=None, /):
     """Return a context manager in which ``stream`` and its device are current; None is a block that changes nothing."""
-    if isinstance(stream, Lane):
+    if isinstance(stream, Queue):
         return stream
     return nullcontext() if stream is None else interface_of_stream(stream).stream(stream)
 

@@ -264,5 +264,5 @@ def copy(size_t dst, size_t src, size_t nbytes, uint64_t n):
 
 
 def core_objects(int index):
-    """Return the context and the device of the hall behind device ``index``, for the raw driver's loops."""
+    """Return the context and the device behind device ``index``, for the raw driver's loops."""
     return core_context(index), core_device(index)

@@ -233,7 +233,7 @@ cdef dict _more_values(Device self):
     cdef uint32_t tiles = 0
     cdef ze_result_t r
     _properties(self, &p, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES)
-    lanes = p.physicalEUSimdWidth
+    queues = p.physicalEUSimdWidth
     memset(&p, 0, sizeof(p))
     memset(&version, 0, sizeof(version))
     p.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
@@ -246,7 +246,7 @@ cdef dict _more_values(Device self):
             CHECK(ZE_RESULT_SUCCESS if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE else r)    # it is one tile then
     return {
         "tiles": max(tiles, 1),
-        "simd_width": lanes,
+        "simd_width": queues,
         "ip_version": version.word,
         "memory_kinds": _memory_kinds(self),
         "has_bfloat16": "ZE_extension_bfloat16_conversions" in extension_names(self.driver._h),

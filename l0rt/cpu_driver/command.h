@@ -21,7 +21,7 @@ typedef enum {
 
 typedef struct cpu_command {
   struct cpu_command *next;
-  uint64_t sequence; /* its number in its lane, from 1 */
+  uint64_t sequence; /* its number in its fifo, from 1 */
   uint64_t stamp;    /* the same in its engine */
   uint64_t due;      /* when it completes, for those that fly; host time, CPU_NEVER if it hangs */
   uint64_t start;
@@ -31,7 +31,7 @@ typedef struct cpu_command {
   uint8_t wait_count;
   uint8_t waits_met; /* those before this one have been seen set */
   uint8_t op;
-  bool barrier; /* starts when all earlier ones of its lane are complete */
+  bool barrier; /* starts when all earlier ones of its fifo are complete */
   bool hangs;
   union {
     struct {

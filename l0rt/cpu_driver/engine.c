@@ -1,7 +1,7 @@
 /* engine.c: the engine threads: which command starts when, and what its end sets off.
  *
  * Normally a command completes as soon as it has started. With L0RT_CPU_CHAOS it flies for a random while first, and
- * others of its lane overtake it wherever the specification lets them: a dependency that nobody stated then shows up
+ * others of its fifo overtake it wherever the specification lets them: a dependency that nobody stated then shows up
  * as wrong data. */
 #include "engine.h"
 
@@ -19,7 +19,7 @@ static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static cpu_engine *_Atomic engines;
 static _Atomic bool stopping;
 
-/* Have the events that it waits for been set? Those found set once need not stay so. Another process rings no bell
+/* Have the events that it waits for been set? Those found set once need not stay so. Another process rings no wakeups
  * here, so its events are looked at again and again. */
 static bool waits_met(cpu_command *c, uint64_t *wake) {
   while (c->waits_met < c->wait_count) {
@@ -36,20 +36,20 @@ static bool waits_met(cpu_command *c, uint64_t *wake) {
 }
 
 /* How long a command flies under chaos: half of them not at all, the others up to a fifth of a millisecond. */
-static uint64_t flight(cpu_lane *lane) {
+static uint64_t flight(cpu_fifo *fifo) {
   if (!cpu_knobs.chaos) return 0;
-  lane->random ^= lane->random << 13;
-  lane->random ^= lane->random >> 7;
-  lane->random ^= lane->random << 17;
-  return lane->random & 1 ? (lane->random >> 8) % 200000 + 1 : 0;
+  fifo->random ^= fifo->random << 13;
+  fifo->random ^= fifo->random >> 7;
+  fifo->random ^= fifo->random << 17;
+  return fifo->random & 1 ? (fifo->random >> 8) % 200000 + 1 : 0;
 }
 
 /* The flying command whose time has come, if any; `wake` becomes the time of the next one. */
-static cpu_command *landing(cpu_lane *lane, uint64_t *wake) {
-  if (lane->flying == NULL) return NULL;
+static cpu_command *completed(cpu_fifo *fifo, uint64_t *wake) {
+  if (fifo->flying == NULL) return NULL;
   uint64_t now = cpu_wait_ns();
   cpu_command **first = NULL;
-  for (cpu_command **c = &lane->flying; *c != NULL; c = &(*c)->next)
+  for (cpu_command **c = &fifo->flying; *c != NULL; c = &(*c)->next)
     if (first == NULL || (*c)->due < (*first)->due) first = c;
   cpu_command *command = *first;
   if (command->due > now) {
@@ -60,112 +60,112 @@ static cpu_command *landing(cpu_lane *lane, uint64_t *wake) {
   return command;
 }
 
-/* The next command of a lane that can be run now, taken out of it; starts all that may start. */
-static cpu_command *take(cpu_lane *lane, uint64_t *wake) {
+/* The next command of a fifo that can be run now, taken out of it; starts all that may start. */
+static cpu_command *take(cpu_fifo *fifo, uint64_t *wake) {
   cpu_command *command;
-  while ((command = lane->head) != NULL) {
-    if (lane->flying != NULL && (lane->in_order || command->barrier)) break;
+  while ((command = fifo->head) != NULL) {
+    if (fifo->flying != NULL && (fifo->in_order || command->barrier)) break;
     if (!waits_met(command, wake)) break;
-    lane->head = command->next;
-    if (lane->head == NULL) lane->tail = NULL;
+    fifo->head = command->next;
+    if (fifo->head == NULL) fifo->tail = NULL;
     if (command->signal != NULL && command->signal->timed) command->start = cpu_host_ns();
-    uint64_t delay = command->hangs ? CPU_NEVER : flight(lane);
+    uint64_t delay = command->hangs ? CPU_NEVER : flight(fifo);
     if (delay == 0) return command;
     command->due = delay == CPU_NEVER ? CPU_NEVER : cpu_wait_ns() + delay;
-    command->next = lane->flying;
-    lane->flying = command;
+    command->next = fifo->flying;
+    fifo->flying = command;
   }
-  return landing(lane, wake);
+  return completed(fifo, wake);
 }
 
-void cpu_ring_enter(cpu_lane **ring, cpu_lane *lane) {
+void cpu_ring_enter(cpu_fifo **ring, cpu_fifo *fifo) {
   if (*ring == NULL) {
-    *ring = lane->next = lane->previous = lane;
+    *ring = fifo->next = fifo->previous = fifo;
     return;
   }
-  lane->next = *ring;
-  lane->previous = (*ring)->previous;
-  lane->previous->next = lane->next->previous = lane;
+  fifo->next = *ring;
+  fifo->previous = (*ring)->previous;
+  fifo->previous->next = fifo->next->previous = fifo;
 }
 
-/* Puts a lane on a stack that others take from as a whole. */
-static void push(cpu_lane *_Atomic *stack, cpu_lane *lane) {
-  lane->waiting = atomic_load(stack);
-  while (!atomic_compare_exchange_weak(stack, &lane->waiting, lane)) continue;
+/* Puts a fifo on a stack that others take from as a whole. */
+static void push(cpu_fifo *_Atomic *stack, cpu_fifo *fifo) {
+  fifo->waiting = atomic_load(stack);
+  while (!atomic_compare_exchange_weak(stack, &fifo->waiting, fifo)) continue;
 }
 
-static void leave(cpu_lane **ring, cpu_lane *lane) {
-  CPU_INVARIANT(lane->next != NULL && lane->previous != NULL);
-  if (*ring == lane) *ring = lane->next == lane ? NULL : lane->next;
-  lane->next->previous = lane->previous;
-  lane->previous->next = lane->next;
-  lane->next = lane->previous = NULL;
+static void leave(cpu_fifo **ring, cpu_fifo *fifo) {
+  CPU_INVARIANT(fifo->next != NULL && fifo->previous != NULL);
+  if (*ring == fifo) *ring = fifo->next == fifo ? NULL : fifo->next;
+  fifo->next->previous = fifo->previous;
+  fifo->previous->next = fifo->next;
+  fifo->next = fifo->previous = NULL;
 }
 
-/* Lets the lanes go on that were stirred. */
+/* Lets the fifos go on that were stirred. */
 static void unblock(cpu_engine *engine) {
-  cpu_lane *lane = atomic_exchange(&engine->stirred, NULL);
-  while (lane != NULL) {
-    cpu_lane *next = lane->waiting;
-    leave(&engine->blocked, lane);
-    cpu_ring_enter(&engine->lanes, lane);
-    lane = next;
+  cpu_fifo *fifo = atomic_exchange(&engine->stirred, NULL);
+  while (fifo != NULL) {
+    cpu_fifo *next = fifo->waiting;
+    leave(&engine->blocked, fifo);
+    cpu_ring_enter(&engine->fifos, fifo);
+    fifo = next;
   }
 }
 
 bool cpu_event_stir(cpu_event *event) {
   if (atomic_load(&event->waiters) == NULL) return false;
-  cpu_lane *lane = atomic_exchange(&event->waiters, NULL);
-  while (lane != NULL) {
-    cpu_lane *next = lane->waiting;
-    push(&lane->engine->stirred, lane);
-    lane = next;
+  cpu_fifo *fifo = atomic_exchange(&event->waiters, NULL);
+  while (fifo != NULL) {
+    cpu_fifo *next = fifo->waiting;
+    push(&fifo->engine->stirred, fifo);
+    fifo = next;
   }
   return true;
 }
 
-/* What alone holds the lane up, if that is an event of this process. */
-static cpu_event *holder(const cpu_lane *lane) {
-  const cpu_command *c = lane->head;
-  if (c == NULL || lane->flying != NULL || c->waits_met == c->wait_count) return NULL;
+/* What alone holds the fifo up, if that is an event of this process. */
+static cpu_event *holder(const cpu_fifo *fifo) {
+  const cpu_command *c = fifo->head;
+  if (c == NULL || fifo->flying != NULL || c->waits_met == c->wait_count) return NULL;
   cpu_event *event = c->waits[c->waits_met];
   return event->state == &event->own ? event : NULL;
 }
 
-/* Puts the lane aside until somebody sets the event. It is announced before it looks for the last time, and whoever
+/* Puts the fifo aside until somebody sets the event. It is announced before it looks for the last time, and whoever
  * sets the event looks for announcements after that: so one of the two sees the other. */
-static void block(cpu_engine *engine, cpu_lane *lane, cpu_event *event) {
-  leave(&engine->lanes, lane);
-  cpu_ring_enter(&engine->blocked, lane);
-  push(&event->waiters, lane);
+static void block(cpu_engine *engine, cpu_fifo *fifo, cpu_event *event) {
+  leave(&engine->fifos, fifo);
+  cpu_ring_enter(&engine->blocked, fifo);
+  push(&event->waiters, fifo);
   if (atomic_load(&event->state->latch.set) != 0 && cpu_event_stir(event)) cpu_engines_ring();
 }
 
-/* Exactly the lanes with something to do are in the rings; one may have just what is running. */
-static bool ring_is_whole(const cpu_engine *engine, const cpu_lane *lane) {
-  if (lane == NULL) return true;
-  const cpu_lane *first = lane;
+/* Exactly the fifos with something to do are in the rings; one may have just what is running. */
+static bool ring_is_whole(const cpu_engine *engine, const cpu_fifo *fifo) {
+  if (fifo == NULL) return true;
+  const cpu_fifo *first = fifo;
   bool may_be_empty = engine->running != NULL;
   do {
-    bool empty = lane->head == NULL && lane->flying == NULL;
-    if (lane->engine != engine || lane->next->previous != lane || (empty && !may_be_empty)) return false;
+    bool empty = fifo->head == NULL && fifo->flying == NULL;
+    if (fifo->engine != engine || fifo->next->previous != fifo || (empty && !may_be_empty)) return false;
     may_be_empty = may_be_empty && !empty;
-    lane = lane->next;
-  } while (lane != first);
+    fifo = fifo->next;
+  } while (fifo != first);
   return true;
 }
 
-static uint64_t oldest(const cpu_lane *lane) {
-  uint64_t sequence = lane->head != NULL ? lane->head->sequence : lane->submitted + 1;
-  for (const cpu_command *c = lane->flying; c != NULL; c = c->next)
+static uint64_t oldest(const cpu_fifo *fifo) {
+  uint64_t sequence = fifo->head != NULL ? fifo->head->sequence : fifo->submitted + 1;
+  for (const cpu_command *c = fifo->flying; c != NULL; c = c->next)
     if (c->sequence < sequence) sequence = c->sequence;
   return sequence;
 }
 
-/* The command is done. Whoever sees its event set may destroy the event at once, and whoever sees the lane finished
- * may destroy all; so the event is let go of before it is set, and the lane is told last. Called and left with the
+/* The command is done. Whoever sees its event set may destroy the event at once, and whoever sees the fifo finished
+ * may destroy all; so the event is let go of before it is set, and the fifo is told last. Called and left with the
  * lock held; sleepers are woken without it. */
-static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
+static void complete(cpu_engine *engine, cpu_fifo *fifo, cpu_command *command) {
   cpu_event *event = command->signal;
   cpu_fence *fence = command->fence;
   cpu_event_wakes wakes = {false, false};
@@ -185,42 +185,42 @@ static void complete(cpu_engine *engine, cpu_lane *lane, cpu_command *command) {
   }
   command->next = engine->spare;
   engine->spare = command;
-  if (lane->head == NULL && lane->flying == NULL) leave(&engine->lanes, lane);
-  CPU_INVARIANT_WALK(ring_is_whole(engine, engine->lanes));
-  CPU_INVARIANT(oldest(lane) > atomic_load(&lane->finished) && oldest(lane) <= lane->submitted + 1);
-  atomic_store(&lane->finished, oldest(lane) - 1);
-  atomic_fetch_add(&lane->beat, 1);
-  bool lane_sleepers = atomic_load(&lane->sleepers) != 0;
-  if (!wakes.sleepers && !wakes.watchers && !fence_sleepers && !lane_sleepers) return;
+  if (fifo->head == NULL && fifo->flying == NULL) leave(&engine->fifos, fifo);
+  CPU_INVARIANT_WALK(ring_is_whole(engine, engine->fifos));
+  CPU_INVARIANT(oldest(fifo) > atomic_load(&fifo->finished) && oldest(fifo) <= fifo->submitted + 1);
+  atomic_store(&fifo->finished, oldest(fifo) - 1);
+  atomic_fetch_add(&fifo->beat, 1);
+  bool fifo_sleepers = atomic_load(&fifo->sleepers) != 0;
+  if (!wakes.sleepers && !wakes.watchers && !fence_sleepers && !fifo_sleepers) return;
   pthread_mutex_unlock(&engine->lock);
   if (event != NULL) cpu_event_wake(event, wakes);
   if (fence_sleepers) cpu_futex_wake(&fence->latch.set);
-  if (lane_sleepers) cpu_futex_wake(&lane->beat);
+  if (fifo_sleepers) cpu_futex_wake(&fifo->beat);
   pthread_mutex_lock(&engine->lock);
 }
 
-bool cpu_lane_settle(cpu_lane *lane) {
-  cpu_command *command = lane->head;
-  if (command != lane->tail || lane->flying != NULL || command->hangs || cpu_knobs.chaos) return false;
+bool cpu_fifo_settle(cpu_fifo *fifo) {
+  cpu_command *command = fifo->head;
+  if (command != fifo->tail || fifo->flying != NULL || command->hangs || cpu_knobs.chaos) return false;
   if (command->op != CPU_OP_NONE && command->op != CPU_OP_RESET) return false;
   for (unsigned i = 0; i < command->wait_count; i++)
     if (!cpu_latch_is_set(&command->waits[i]->state->latch)) return false;
-  lane->head = lane->tail = NULL;
+  fifo->head = fifo->tail = NULL;
   if (command->signal != NULL && command->signal->timed) command->start = cpu_host_ns();
   cpu_command_run(command);
-  complete(lane->engine, lane, command);
+  complete(fifo->engine, fifo, command);
   return true;
 }
 
-/* One command of one lane, beginning with the lane after the last one served. False: nothing can run now. */
+/* One command of one fifo, beginning with the fifo after the last one served. False: nothing can run now. */
 static bool serve(cpu_engine *engine, uint64_t *wake) {
-  cpu_lane *lane = engine->lanes;
-  if (lane == NULL) return false;
-  for (cpu_lane *last = lane->previous, *next;; lane = next) {
-    next = lane->next;
-    cpu_command *command = take(lane, wake);
+  cpu_fifo *fifo = engine->fifos;
+  if (fifo == NULL) return false;
+  for (cpu_fifo *last = fifo->previous, *next;; fifo = next) {
+    next = fifo->next;
+    cpu_command *command = take(fifo, wake);
     if (command != NULL) {
-      engine->lanes = next;
+      engine->fifos = next;
       engine->running = command;
       if (command->op != CPU_OP_NONE) {
         pthread_mutex_unlock(&engine->lock);
@@ -228,23 +228,23 @@ static bool serve(cpu_engine *engine, uint64_t *wake) {
         pthread_mutex_lock(&engine->lock);
       }
       engine->running = NULL;
-      complete(engine, lane, command);
+      complete(engine, fifo, command);
       return true;
     }
-    bool done = lane == last;
-    cpu_event *event = holder(lane);
-    if (event != NULL) block(engine, lane, event);
+    bool done = fifo == last;
+    cpu_event *event = holder(fifo);
+    if (event != NULL) block(engine, fifo, event);
     if (done) return false;
   }
 }
 
-static void sleep_on_bell(cpu_engine *engine, uint32_t heard, uint64_t wake) {
+static void sleep_until_woken(cpu_engine *engine, uint32_t heard, uint64_t wake) {
   for (int i = 0; i < SPINS; i++) {
-    if (atomic_load_explicit(&engine->bell, memory_order_relaxed) != heard) return;
+    if (atomic_load_explicit(&engine->wakeups, memory_order_relaxed) != heard) return;
     cpu_pause();
   }
   atomic_store(&engine->asleep, 1);
-  if (atomic_load(&engine->bell) == heard) cpu_futex_wait(&engine->bell, heard, wake);
+  if (atomic_load(&engine->wakeups) == heard) cpu_futex_wait(&engine->wakeups, heard, wake);
   atomic_store(&engine->asleep, 0);
 }
 
@@ -252,7 +252,7 @@ static void *work(void *argument) {
   cpu_engine *engine = argument;
   pthread_mutex_lock(&engine->lock);
   while (!atomic_load(&stopping)) {
-    uint32_t heard = atomic_load(&engine->bell); /* before looking: what comes later rings again */
+    uint32_t heard = atomic_load(&engine->wakeups); /* before looking: what comes later rings again */
     uint64_t wake = CPU_NEVER;
     if (atomic_load(&engine->stirred) != NULL) {
       CPU_INVARIANT_WALK(ring_is_whole(engine, engine->blocked));
@@ -260,7 +260,7 @@ static void *work(void *argument) {
     }
     if (serve(engine, &wake)) continue;
     pthread_mutex_unlock(&engine->lock);
-    sleep_on_bell(engine, heard, wake);
+    sleep_until_woken(engine, heard, wake);
     pthread_mutex_lock(&engine->lock);
   }
   pthread_mutex_unlock(&engine->lock);
@@ -295,8 +295,8 @@ cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index)
 
 void cpu_engine_ring(cpu_engine *engine) {
   if (atomic_exchange(&engine->news, 0) == 0) return; /* or another host's ring has told of it */
-  atomic_fetch_add(&engine->bell, 1);
-  if (atomic_load(&engine->asleep)) cpu_futex_wake(&engine->bell);
+  atomic_fetch_add(&engine->wakeups, 1);
+  if (atomic_load(&engine->asleep)) cpu_futex_wake(&engine->wakeups);
   if (CPU_LIKELY(atomic_load_explicit(&engine->started, memory_order_relaxed))) return;
   pthread_mutex_lock(&making);
   if (!atomic_load(&engine->started) && !atomic_load(&stopping)) atomic_store(&engine->started, start(engine));
@@ -305,8 +305,8 @@ void cpu_engine_ring(cpu_engine *engine) {
 
 void cpu_engines_ring(void) {
   for (cpu_engine *engine = atomic_load(&engines); engine != NULL; engine = engine->next) {
-    atomic_fetch_add(&engine->bell, 1);
-    if (atomic_load(&engine->asleep)) cpu_futex_wake(&engine->bell);
+    atomic_fetch_add(&engine->wakeups, 1);
+    if (atomic_load(&engine->asleep)) cpu_futex_wake(&engine->wakeups);
   }
 }
 
@@ -317,10 +317,10 @@ uint64_t cpu_engine_last(cpu_engine *engine) {
   return last;
 }
 
-static bool ring_reached(const cpu_lane *lane, uint64_t stamp) {
-  for (const cpu_lane *first = lane; lane != NULL; lane = lane->next == first ? NULL : lane->next) {
-    if (lane->head != NULL && lane->head->stamp <= stamp) return false;
-    for (const cpu_command *c = lane->flying; c != NULL; c = c->next)
+static bool ring_reached(const cpu_fifo *fifo, uint64_t stamp) {
+  for (const cpu_fifo *first = fifo; fifo != NULL; fifo = fifo->next == first ? NULL : fifo->next) {
+    if (fifo->head != NULL && fifo->head->stamp <= stamp) return false;
+    for (const cpu_command *c = fifo->flying; c != NULL; c = c->next)
       if (c->stamp <= stamp) return false;
   }
   return true;
@@ -329,23 +329,23 @@ static bool ring_reached(const cpu_lane *lane, uint64_t stamp) {
 bool cpu_engine_reached(cpu_engine *engine, uint64_t stamp) {
   pthread_mutex_lock(&engine->lock);
   bool reached = (engine->running == NULL || engine->running->stamp > stamp) &&
-                 ring_reached(engine->lanes, stamp) && ring_reached(engine->blocked, stamp);
+                 ring_reached(engine->fifos, stamp) && ring_reached(engine->blocked, stamp);
   pthread_mutex_unlock(&engine->lock);
   return reached;
 }
 
-static bool lane_touches(const cpu_lane *lane, uintptr_t low, uintptr_t high) {
-  for (const cpu_command *c = lane->flying; c != NULL; c = c->next)
+static bool fifo_touches(const cpu_fifo *fifo, uintptr_t low, uintptr_t high) {
+  for (const cpu_command *c = fifo->flying; c != NULL; c = c->next)
     if (cpu_command_touches(c, low, high)) return true;
-  for (const cpu_command *c = lane->head; c != NULL; c = c->next)
+  for (const cpu_command *c = fifo->head; c != NULL; c = c->next)
     if (cpu_command_touches(c, low, high)) return true;
   return false;
 }
 
-static bool ring_touches(const cpu_lane *lane, uintptr_t low, uintptr_t high) {
-  const cpu_lane *first = lane;
-  for (; lane != NULL; lane = lane->next == first ? NULL : lane->next)
-    if (lane_touches(lane, low, high)) return true;
+static bool ring_touches(const cpu_fifo *fifo, uintptr_t low, uintptr_t high) {
+  const cpu_fifo *first = fifo;
+  for (; fifo != NULL; fifo = fifo->next == first ? NULL : fifo->next)
+    if (fifo_touches(fifo, low, high)) return true;
   return false;
 }
 
@@ -354,7 +354,7 @@ bool cpu_engines_touch(uintptr_t low, uintptr_t high) {
   for (cpu_engine *engine = atomic_load(&engines); engine != NULL && !touches; engine = engine->next) {
     pthread_mutex_lock(&engine->lock);
     touches = (engine->running != NULL && cpu_command_touches(engine->running, low, high)) ||
-              ring_touches(engine->lanes, low, high) || ring_touches(engine->blocked, low, high);
+              ring_touches(engine->fifos, low, high) || ring_touches(engine->blocked, low, high);
     pthread_mutex_unlock(&engine->lock);
   }
   return touches;

@@ -1,8 +1,8 @@
-/* engine.h: engines, and the lanes of commands that they work off.
+/* engine.h: engines, and the fifos of commands that they work off.
  *
- * A lane is one FIFO of commands: that of an immediate list or of a queue. An engine is one hardware queue: a thread
- * that goes round its lanes and takes from each the commands that may start, so that a lane which waits for an event
- * never holds up the lane that will signal it. */
+ * A fifo holds commands in their order: those of an immediate list or of a queue. An engine is one hardware queue: a
+ * thread that goes round its fifos and takes from each the commands that may start, so that a fifo which waits for an
+ * event never holds up the fifo that will signal it. */
 #ifndef L0RT_CPU_ENGINE_H
 #define L0RT_CPU_ENGINE_H
 
@@ -10,32 +10,32 @@
 
 #include "command.h"
 
-typedef struct cpu_lane {
+typedef struct cpu_fifo {
   struct cpu_engine *engine;
-  struct cpu_lane *next, *previous; /* the ring of its engine that it is in; NULL while it has no work */
-  struct cpu_lane *waiting;         /* blocked: the next one of those that wait for the same event, or were stirred */
+  struct cpu_fifo *next, *previous; /* the ring of its engine that it is in; NULL while it has no work */
+  struct cpu_fifo *waiting;         /* blocked: the next one of those that wait for the same event, or were stirred */
   cpu_command *head, *tail;         /* not started, oldest first */
   cpu_command *flying;              /* started, not complete */
   uint64_t submitted;
   _Atomic uint64_t finished; /* commands up to this number are complete */
   _Atomic uint32_t beat;     /* counts up with `finished`; hosts sleep on it */
   _Atomic uint32_t sleepers;
-  uint64_t serial; /* no two lanes ever have the same */
+  uint64_t serial; /* no two fifos ever have the same */
   uint64_t random;
   bool in_order;
-} cpu_lane;
+} cpu_fifo;
 
 typedef struct cpu_engine {
-  pthread_mutex_t lock; /* guards everything of its lanes that is not atomic */
-  cpu_lane *lanes;      /* any one of the ring of those with work */
-  cpu_lane *blocked;    /* the same of those that wait for an event of this process: not looked at before it is set */
+  pthread_mutex_t lock; /* guards everything of its fifos that is not atomic */
+  cpu_fifo *fifos;      /* any one of the ring of those with work */
+  cpu_fifo *blocked;    /* the same of those that wait for an event of this process: not looked at before it is set */
   cpu_command *running;
-  uint64_t pushed; /* commands, into any of its lanes */
+  uint64_t pushed; /* commands, into any of its fifos */
   cpu_command *spare;
   struct cpu_chunk *chunks;
-  _Atomic uint32_t bell; /* counts up when there may be something to do */
+  _Atomic uint32_t wakeups; /* counts up when there may be something to do */
   _Atomic uint32_t asleep;
-  cpu_lane *_Atomic stirred; /* those of the blocked ones whose event was set */
+  cpu_fifo *_Atomic stirred; /* those of the blocked ones whose event was set */
   _Atomic uint32_t news;     /* something was pushed since the last ring for that */
   _Atomic bool started;
   pthread_t thread;
@@ -48,12 +48,12 @@ cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index)
 void cpu_engine_ring(cpu_engine *engine); /* if there is news */
 void cpu_engines_ring(void); /* because an event was set */
 
-/* How many commands the engine was given so far; are those up to a number complete, in whatever lanes they are? */
+/* How many commands the engine was given so far; are those up to a number complete, in whatever fifos they are? */
 uint64_t cpu_engine_last(cpu_engine *engine);
 bool cpu_engine_reached(cpu_engine *engine, uint64_t stamp);
 
-/* Puts a lane into a ring as its last one. */
-void cpu_ring_enter(cpu_lane **ring, cpu_lane *lane);
+/* Puts a fifo into a ring as its last one. */
+void cpu_ring_enter(cpu_fifo **ring, cpu_fifo *fifo);
 
 /* Stops all threads; what has not started never will. */
 void cpu_engines_stop(void);
@@ -65,22 +65,22 @@ void cpu_engines_go(void);
 /* Does any command not yet complete touch these bytes? */
 bool cpu_engines_touch(uintptr_t low, uintptr_t high);
 
-void cpu_lane_init(cpu_lane *lane, cpu_engine *engine, bool in_order);
+void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, bool in_order);
 
-/* Puts a copy of the command at the lane's end; the engine hears of it with the next ring. */
-ze_result_t cpu_lane_push(cpu_lane *lane, const cpu_command *command);
+/* Puts a copy of the command at the fifo's end; the engine hears of it with the next ring. */
+ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *command);
 
-/* With the engine's lock held: completes a lane's only command at once if it touches no memory and waits for nothing.
+/* With the engine's lock held: completes a fifo's only command at once if it touches no memory and waits for nothing.
  * A signal, a barrier or a reset that stands behind nothing costs no thread's wakening; what moves data never runs in
  * the program's own thread. */
-bool cpu_lane_settle(cpu_lane *lane);
+bool cpu_fifo_settle(cpu_fifo *fifo);
 
 /* The number of the last command pushed; are all up to a number complete? Both see the end of a command whose event
  * has been seen set: the engine does the two under its lock. */
-uint64_t cpu_lane_last(cpu_lane *lane);
-bool cpu_lane_reached(cpu_lane *lane, uint64_t sequence);
+uint64_t cpu_fifo_last(cpu_fifo *fifo);
+bool cpu_fifo_reached(cpu_fifo *fifo, uint64_t sequence);
 
 /* Waits for all that has been pushed so far: SUCCESS or NOT_READY. */
-ze_result_t cpu_lane_wait(cpu_lane *lane, uint64_t timeout);
+ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct cpu_event {
   struct cpu_event *point; /* counter-based: the last signal appended, or NULL: that counts as set */
   cpu_event_state *state; /* `own`, or its place in the pool's shared memory */
   cpu_event_state own;
-  struct cpu_lane *_Atomic waiters; /* lanes that are blocked by it: whoever sets it stirs them */
+  struct cpu_fifo *_Atomic waiters; /* fifos that are blocked by it: whoever sets it stirs them */
   _Atomic uint32_t watched; /* the same of an event shared with other processes: whoever sets it rings */
   _Atomic uint32_t users;   /* commands submitted and not complete that name it; of a point, its event too */
   ze_event_scope_flags_t signal_scope;
@@ -69,7 +69,7 @@ void cpu_event_set_point(cpu_event *event, cpu_event *point);
 /* Reads a shared event for an engine that is about to sleep on it. */
 bool cpu_event_watch(cpu_event *event);
 
-/* Hands the lanes that wait for it to their engines, which are to be rung for then: were there any? */
+/* Hands the fifos that wait for it to their engines, which are to be rung for then: were there any? */
 bool cpu_event_stir(cpu_event *event);
 
 /* Sets the event; wakes nobody. The answer says who is to be woken, by cpu_event_wake, once no lock is held:

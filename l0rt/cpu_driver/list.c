@@ -70,18 +70,18 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
   list->priority = (uint8_t)desc->priority;
   list->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
   list->in_order = cpu_queue_desc_in_order(desc);
-  cpu_lane_init(&list->lane, engine, list->in_order);
+  cpu_fifo_init(&list->fifo, engine, list->in_order);
   *out = (ze_command_list_handle_t)list;
   return ZE_RESULT_SUCCESS;
 }
 
 /* Is the device still at it? A place that is gone was idle, even if another has taken its address. */
 static bool busy(cpu_list *list) {
-  if (list->immediate) return !cpu_lane_reached(&list->lane, cpu_lane_last(&list->lane));
+  if (list->immediate) return !cpu_fifo_reached(&list->fifo, cpu_fifo_last(&list->fifo));
   cpu_queue *queue = cpu_cast(list->place, CPU_QUEUE);
   cpu_list *other = cpu_cast(list->place, CPU_LIST);
-  cpu_lane *lane = queue != NULL ? &queue->lane : other != NULL ? &other->lane : NULL;
-  return lane != NULL && lane->serial == list->serial && !cpu_lane_reached(lane, list->last);
+  cpu_fifo *fifo = queue != NULL ? &queue->fifo : other != NULL ? &other->fifo : NULL;
+  return fifo != NULL && fifo->serial == list->serial && !cpu_fifo_reached(fifo, list->last);
 }
 
 CPU_EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {
@@ -117,7 +117,7 @@ CPU_EXPORT ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t han
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  return list->immediate ? cpu_lane_wait(&list->lane, timeout) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return list->immediate ? cpu_fifo_wait(&list->fifo, timeout) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
 static ze_result_t record(cpu_list *list, const cpu_command *command) {
@@ -140,7 +140,7 @@ static ze_result_t put(cpu_list *list, cpu_command *command, uint32_t count, ze_
     cpu_event *event = cpu_event_cast(waits[i]);
     if (event != NULL) command->waits[command->wait_count++] = event;
   }
-  return list->immediate ? cpu_submit(&list->lane, command) : record(list, command);
+  return list->immediate ? cpu_submit(&list->fifo, command) : record(list, command);
 }
 
 static ze_result_t check_event(const cpu_list *list, ze_event_handle_t handle, bool signal) {
@@ -179,8 +179,8 @@ ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handl
   command->signal = signal == NULL ? NULL : cpu_event_cast(signal);
   result = put_all(list, command, wait_count, waits);
   if (!list->immediate) return result;
-  cpu_engine_ring(list->lane.engine);
-  return result == ZE_RESULT_SUCCESS && list->synchronous ? cpu_lane_wait(&list->lane, CPU_NEVER) : result;
+  cpu_engine_ring(list->fifo.engine);
+  return result == ZE_RESULT_SUCCESS && list->synchronous ? cpu_fifo_wait(&list->fifo, CPU_NEVER) : result;
 }
 
 /* A copy of a closed list, for those made to be copied. */

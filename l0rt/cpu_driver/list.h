@@ -1,4 +1,4 @@
-/* list.h: command lists: immediate ones, which are a lane, and regular ones, which are a recording. */
+/* list.h: command lists: immediate ones, which are a fifo, and regular ones, which are a recording. */
 #ifndef L0RT_CPU_LIST_H
 #define L0RT_CPU_LIST_H
 
@@ -17,12 +17,12 @@ typedef struct {
   uint8_t mode, priority; /* as asked for, like the flags */
   uint32_t flags;
   /* an immediate list */
-  cpu_lane lane;
+  cpu_fifo fifo;
   /* a regular one */
   cpu_command *recorded;
   uint32_t count, capacity;
   void *place;     /* the queue or immediate list where it was executed last, */
-  uint64_t serial; /* that place's lane, */
+  uint64_t serial; /* that place's fifo, */
   uint64_t last;   /* and the number of its last command there */
 } cpu_list;
 

@@ -1,4 +1,4 @@
-/* queue.c: command queues. A queue is a lane that copies of recorded commands go into, list after list. */
+/* queue.c: command queues. A queue is a fifo that copies of recorded commands go into, list after list. */
 #include "queue.h"
 
 #include "gate.h"
@@ -39,7 +39,7 @@ CPU_EXPORT ze_result_t zeCommandQueueCreate(ze_context_handle_t context_handle, 
   queue->mode = (uint8_t)desc->mode;
   queue->priority = (uint8_t)desc->priority;
   queue->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
-  cpu_lane_init(&queue->lane, engine, cpu_queue_desc_in_order(desc));
+  cpu_fifo_init(&queue->fifo, engine, cpu_queue_desc_in_order(desc));
   pthread_mutex_init(&queue->submitting, NULL);
   atomic_fetch_add(&context->children, 1);
   *out = (ze_command_queue_handle_t)queue;
@@ -50,7 +50,7 @@ CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
   if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (atomic_load(&queue->fences) != 0 || !cpu_lane_reached(&queue->lane, cpu_lane_last(&queue->lane)))
+  if (atomic_load(&queue->fences) != 0 || !cpu_fifo_reached(&queue->fifo, cpu_fifo_last(&queue->fifo)))
     return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   atomic_fetch_sub(&queue->context->children, 1);
   cpu_delete(queue);
@@ -60,7 +60,7 @@ CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
 static ze_result_t push_fence(cpu_queue *queue, cpu_fence *fence) {
   cpu_command end = {.op = CPU_OP_NONE, .barrier = true, .fence = fence};
   atomic_fetch_add(&fence->users, 1);
-  ze_result_t result = cpu_lane_push(&queue->lane, &end);
+  ze_result_t result = cpu_fifo_push(&queue->fifo, &end);
   if (result != ZE_RESULT_SUCCESS) atomic_fetch_sub(&fence->users, 1);
   return result;
 }
@@ -80,17 +80,17 @@ CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle
   if (result != ZE_RESULT_SUCCESS) return result;
   pthread_mutex_lock(&queue->submitting);
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
-    result = cpu_submit_list(queue, &queue->lane, cpu_list_cast(lists[i]));
+    result = cpu_submit_list(queue, &queue->fifo, cpu_list_cast(lists[i]));
   if (result == ZE_RESULT_SUCCESS && fence != NULL) result = push_fence(queue, fence);
   pthread_mutex_unlock(&queue->submitting);
-  cpu_engine_ring(queue->lane.engine);
-  return result == ZE_RESULT_SUCCESS && queue->synchronous ? cpu_lane_wait(&queue->lane, CPU_NEVER) : result;
+  cpu_engine_ring(queue->fifo.engine);
+  return result == ZE_RESULT_SUCCESS && queue->synchronous ? cpu_fifo_wait(&queue->fifo, CPU_NEVER) : result;
 }
 
 CPU_EXPORT ze_result_t zeCommandQueueSynchronize(ze_command_queue_handle_t handle, uint64_t timeout) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
-  return queue == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : cpu_lane_wait(&queue->lane, timeout);
+  return queue == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : cpu_fifo_wait(&queue->fifo, timeout);
 }
 
 CPU_EXPORT ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t handle, uint32_t *ordinal) {

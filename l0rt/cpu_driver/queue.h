@@ -15,7 +15,7 @@ typedef struct cpu_queue {
   uint32_t flags;
   _Atomic uint32_t fences;   /* alive: they must go first */
   pthread_mutex_t submitting; /* one thread's lists never get between another's */
-  cpu_lane lane;
+  cpu_fifo fifo;
 } cpu_queue;
 
 _Static_assert(sizeof(cpu_queue) <= CPU_SLOT, "an object must fit its slot");

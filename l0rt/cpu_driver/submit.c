@@ -1,9 +1,9 @@
-/* submit.c: from a program's command to one in a lane. */
+/* submit.c: from a program's command to one in a fifo. */
 #include "submit.h"
 
 #include "gate.h"
 
-ze_result_t cpu_submit(cpu_lane *lane, cpu_command *command) {
+ze_result_t cpu_submit(cpu_fifo *fifo, cpu_command *command) {
   cpu_event *signal = command->signal, *point = NULL;
   if (signal != NULL && cpu_event_is_counter_based(signal)) {
     if ((point = cpu_event_new_point(signal)) == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -15,8 +15,8 @@ ze_result_t cpu_submit(cpu_lane *lane, cpu_command *command) {
     if (event != NULL) command->waits[count++] = event;
   }
   command->wait_count = count;
-  ze_result_t result = cpu_lane_push(lane, command);
-  /* Taken for the moment only: a command in a lane holds its events itself. */
+  ze_result_t result = cpu_fifo_push(fifo, command);
+  /* Taken for the moment only: a command in a fifo holds its events itself. */
   for (uint8_t i = 0; i < count; i++) cpu_event_put_back(command->waits[i]);
   if (point == NULL) return result;
   if (result == ZE_RESULT_SUCCESS) {
@@ -43,15 +43,15 @@ ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device
   return ZE_RESULT_SUCCESS;
 }
 
-ze_result_t cpu_submit_list(void *place, cpu_lane *lane, cpu_list *list) {
+ze_result_t cpu_submit_list(void *place, cpu_fifo *fifo, cpu_list *list) {
   for (uint32_t i = 0; i < list->count; i++) {
     cpu_command command = list->recorded[i];
-    ze_result_t result = cpu_submit(lane, &command);
+    ze_result_t result = cpu_submit(fifo, &command);
     if (result != ZE_RESULT_SUCCESS) return result;
   }
   list->place = place;
-  list->serial = lane->serial;
-  list->last = cpu_lane_last(lane);
+  list->serial = fifo->serial;
+  list->last = cpu_fifo_last(fifo);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -67,7 +67,7 @@ static ze_result_t append_lists(ze_command_list_handle_t handle, uint32_t count,
   cpu_command begin = {.op = CPU_OP_NONE}, end = {.op = CPU_OP_NONE, .barrier = signal != NULL};
   if (result == ZE_RESULT_SUCCESS && wait_count != 0) result = cpu_list_append(list, &begin, NULL, wait_count, waits);
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
-    result = cpu_submit_list(list, &list->lane, cpu_list_cast(lists[i]));
+    result = cpu_submit_list(list, &list->fifo, cpu_list_cast(lists[i]));
   return result == ZE_RESULT_SUCCESS ? cpu_list_append(list, &end, signal, 0, NULL) : result;
 }
 

@@ -88,7 +88,7 @@ def walk(cls):
                      (None, None, None), (blank, blank, blank)])
         del blank
 found = classes()
-assert {{"Stream", "Lane", "Buffer", "Device", "TableStream", "Table"}} <= {{cls.__name__ for cls in found}}, found
+assert {{"Stream", "Queue", "Buffer", "Device", "TableStream", "Table"}} <= {{cls.__name__ for cls in found}}, found
 for cls in found:
     in_child(walk, cls)
 """

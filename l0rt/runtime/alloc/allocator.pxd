@@ -5,8 +5,8 @@ from libc.stdint cimport uint64_t
 from l0rt.runtime.alloc.types cimport l0rt_heap, l0rt_memory_ops, l0rt_owner, l0rt_tuning
 
 
-# `conf` is an AllocConf; allocations of `sole_from` bytes and more are not cached, 0: all are.
-cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1
+# `conf` is an AllocConf; allocations of `uncached_from` bytes and more are not cached, 0: all are.
+cdef int tuning_of(conf, uint64_t uncached_from, l0rt_tuning* out) except -1
 
 
 cdef class Memory:

@@ -25,6 +25,9 @@ from l0rt.runtime.alloc.heap cimport (
     pointer_free,
 )
 from l0rt.runtime.alloc.page_map cimport map_find
+from l0rt.runtime.alloc.share cimport is_asleep, owner_drop, owner_leave
+from l0rt.runtime.alloc.sleep cimport heap_sleep, heap_wake
+from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.stats cimport (
     heap_allocated_bytes,
     heap_limit,
@@ -34,9 +37,6 @@ from l0rt.runtime.alloc.stats cimport (
     heap_stats,
     stats_of_heap,
 )
-from l0rt.runtime.alloc.share cimport is_asleep, owner_drop, owner_leave
-from l0rt.runtime.alloc.sleep cimport heap_sleep, heap_wake
-from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.types cimport (
     L0RT_ASLEEP,
     L0RT_CLOSED,
@@ -307,7 +307,7 @@ cdef size_t size_of(nbytes) except? 0:
     return SIZE_OF_HUGE if size > SIZE_OF_HUGE else size
 
 
-cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1:
+cdef int tuning_of(conf, uint64_t uncached_from, l0rt_tuning* out) except -1:
     cdef int i
     memset(out, 0, sizeof(l0rt_tuning))
     out.max_split = 0 if conf.max_split_size_mb is None else <uint64_t>conf.max_split_size_mb << 20
@@ -320,7 +320,7 @@ cdef int tuning_of(conf, uint64_t sole_from, l0rt_tuning* out) except -1:
     out.segmented = not conf.expandable_segments
     out.torch_segments = conf.segments == "torch"
     out.is_async = conf.backend == "async"
-    out.sole_from = sole_from
+    out.uncached_from = uncached_from
     return 0
 
 

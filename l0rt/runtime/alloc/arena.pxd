@@ -28,10 +28,10 @@ cdef enum:
     MISS = -100                     # nothing fits
     TIGHT = -101                    # the account needs a census first
 
-# The arena's lock is held. `settling`: all arenas' are, and the census follows.
-cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint settling,
+# The arena's lock is held. `recounting`: all arenas' are, and the census follows.
+cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint recounting,
                     l0rt_block** out) noexcept nogil
-cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil
+cdef bint arena_give(l0rt_block* block, bint recounting) noexcept nogil
 cdef void arena_unstack(l0rt_arena* arena) noexcept nogil
 cdef uint64_t size_step(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil
 cdef void oversize_bump(l0rt_heap* heap, l0rt_stat* stat, bint more) noexcept nogil
@@ -53,7 +53,7 @@ ctypedef int (*l0rt_return_rest)(l0rt_block* block, bint locked) noexcept nogil
 
 cdef inline bint is_uncached(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:
     """Does an allocation of this size get a segment of its own?"""
-    return unlikely(tuning.sole_from != 0 and nbytes >= tuning.sole_from)
+    return unlikely(tuning.uncached_from != 0 and nbytes >= tuning.uncached_from)
 
 
 cdef inline uint64_t size_round(const l0rt_tuning* tuning, uint64_t nbytes) noexcept nogil:

@@ -7,8 +7,8 @@ from l0rt.runtime.alloc.bins cimport bins_find, leading_zeros, trailing_zeros
 from l0rt.runtime.alloc.block cimport block_bin, block_is_split, block_merge, block_split, block_unbin, records_ready
 from l0rt.runtime.alloc.headroom cimport account_quiet, account_give, account_has_room, account_take, account_unpark
 from l0rt.runtime.alloc.page_map cimport map_expect, map_set
-from l0rt.runtime.alloc.stats cimport heap_is_over
 from l0rt.runtime.alloc.share cimport is_gone
+from l0rt.runtime.alloc.stats cimport heap_is_over
 from l0rt.runtime.alloc.types cimport (
     BINNED,
     CACHED,
@@ -34,7 +34,7 @@ from l0rt.runtime.alloc.types cimport (
 cdef enum:
     RELIEF_BLOCKS = 8               # what overfull stacks give to the bins at once, so that no free takes long
     NEAR_SHIFT = 3                  # a stacked block may be an eighth larger than what is asked for
-    STACK_FLOOR = 1 << 20           # the stacks may hold this and
+    STACK_LEAST = 1 << 20           # the stacks may hold this and
     STACK_SHARE = 6                 # 1/64 of what is reserved: more costs real traces memory, less costs time
 
 
@@ -146,7 +146,7 @@ cdef inline l0rt_block* last_near(l0rt_arena* arena, uint64_t size) noexcept nog
     return block if block != NULL and size <= block.size < size + PAGE else NULL
 
 
-cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint settling,
+cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint recounting,
                     l0rt_block** out) noexcept nogil:
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
     cdef l0rt_account* account = &arena.accounts[pool]
@@ -157,7 +157,7 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
     block = stack_near(arena, size) if pool == SMALL else last_near(arena, size)
     if block != NULL:
         quiet_bytes = -<int64_t>block.size
-        if not (settling or account_has_room(arena, pool, 1, block.size, requested, quiet, quiet_bytes)):
+        if not (recounting or account_has_room(arena, pool, 1, block.size, requested, quiet, quiet_bytes)):
             return TIGHT
         if pool == SMALL:
             arena.stacks[(block.size >> GRAIN_SHIFT) - 1] = block.next
@@ -192,7 +192,7 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint s
         quiet += 1
         if not records_ready(arena):
             return L0RT_NO_HOST_MEMORY
-    if not (settling or account_has_room(arena, pool, 1, block.size - rest, requested, quiet, quiet_bytes)):
+    if not (recounting or account_has_room(arena, pool, 1, block.size - rest, requested, quiet, quiet_bytes)):
         return TIGHT
     block_unbin(block)
     if rest != 0:
@@ -239,7 +239,7 @@ cdef void oversize_bump(l0rt_heap* heap, l0rt_stat* stat, bint more) noexcept no
     spin_unlock(&heap.oversize)
 
 
-cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
+cdef bint arena_give(l0rt_block* block, bint recounting) noexcept nogil:
     """Take an allocated block back, or one whose last use is over; False if the account needs a census first."""
     cdef l0rt_arena* arena = block.arena
     cdef int pool = block.segment.pool
@@ -261,7 +261,7 @@ cdef bint arena_give(l0rt_block* block, bint settling) noexcept nogil:
         join_preview(block, &join)
         quiet = join.is_split - join.neighbours
         quiet_bytes = size if join.is_split else size - join.size
-    if not (settling or account_has_room(arena, pool, 0, 0, 0, quiet, quiet_bytes)):
+    if not (recounting or account_has_room(arena, pool, 0, 0, 0, quiet, quiet_bytes)):
         return False
     if parked:
         account_unpark(arena, pool, size, block.requested, quiet, quiet_bytes)
@@ -299,7 +299,7 @@ cdef inline void join_preview(l0rt_block* block, l0rt_join* join) noexcept nogil
 
 cdef inline bint may_wait(l0rt_arena* arena) noexcept nogil:
     """May a large block stay unmerged? Not where torch would merge it, nor where memory is to go back soon."""
-    return not arena.tuning.torch_segments and arena.tuning.sole_from == 0 and arena.stack_cap != 0
+    return not arena.tuning.torch_segments and arena.tuning.uncached_from == 0 and arena.stack_cap != 0
 
 
 cdef inline void merge_late(l0rt_arena* arena, l0rt_block* block, int pool) noexcept nogil:
@@ -380,6 +380,6 @@ cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil:
             arena.previous_busy.next_busy = arena.next_busy
         else:
             heap.busy = arena.next_busy
-    cap = 0 if is_gone(arena) else STACK_FLOOR + (arena.reserved >> STACK_SHARE)
+    cap = 0 if is_gone(arena) else STACK_LEAST + (arena.reserved >> STACK_SHARE)
     arena.stack_room += cap - arena.stack_cap
     arena.stack_cap = cap

@@ -109,7 +109,7 @@ cdef l0rt_arena* recycled(l0rt_heap* heap) noexcept nogil:
     if spin_lock(&arena.lock):              # who has waited for its last stream says so still
         arena.epoch += 1
         arena.settled = arena.epoch - 1     # nothing of it is in use, whatever ordered it before
-        arena.loosened = 0
+        arena.granule_epoch = 0
         arena.moves = 0
         spin_unlock(&arena.lock)
     return arena
@@ -229,7 +229,7 @@ cdef void arenas_reclaim(l0rt_heap* heap) noexcept nogil:
     cdef l0rt_share* next
     if load_int(&heap.has_gone) == 0:
         return
-    heap.asker = NULL
+    heap.requester = NULL
     share = shares_gone(heap)
     while share != NULL:
         next = share.next_gone

@@ -1,4 +1,4 @@
-"""Atomics, a spin lock that can be closed for good, the one mutex that may sleep, and a bell."""
+"""Atomics, a spin lock that can be closed for good, the one mutex that may sleep, a semaphore that wakes a thread."""
 
 from libc.stdint cimport int64_t, uint32_t
 
@@ -31,9 +31,9 @@ cdef extern from "pthread.h" nogil:
 cdef extern from "semaphore.h" nogil:
     ctypedef struct sem_t:
         pass
-    int bell_init "sem_init" (sem_t* bell, int shared, unsigned int value) noexcept
-    int bell_ring "sem_post" (sem_t* bell) noexcept
-    int bell_wait "sem_wait" (sem_t* bell) noexcept
+    int wakeup_init "sem_init" (sem_t* wakeup, int shared, unsigned int value) noexcept
+    int wakeup_post "sem_post" (sem_t* wakeup) noexcept
+    int wakeup_wait "sem_wait" (sem_t* wakeup) noexcept
 
 cdef extern from *:
     bint unlikely(bint condition) noexcept nogil

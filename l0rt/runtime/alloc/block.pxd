@@ -10,7 +10,7 @@ from l0rt.runtime.alloc.types cimport (
     LIVE,
     RAW,
     SMALL_SEGMENT,
-    SOLE,
+    UNCACHED,
     SPARE,
     USED,
     l0rt_arena,
@@ -35,7 +35,7 @@ cdef inline uint32_t block_kind(l0rt_block* block) noexcept nogil:
 
 cdef inline bint block_is_allocated(l0rt_block* block) noexcept nogil:
     cdef uint32_t kind = block_kind(block)
-    return LIVE <= kind <= USED or kind == SOLE
+    return LIVE <= kind <= USED or kind == UNCACHED
 
 
 cdef inline bint block_is_split(l0rt_block* block) noexcept nogil:
@@ -73,7 +73,7 @@ cdef inline void block_bin(l0rt_block* block) noexcept nogil:
     block.epoch = arena.epoch
     bins_add(&arena.bins[segment.pool], block)
     if block.size >= SMALL_SEGMENT:
-        arena.loosened = arena.epoch
+        arena.granule_epoch = arena.epoch
     if block_is_segment(block):
         segment.block = block
         segment.idle_since = load_i64(&arena.heap.growths)

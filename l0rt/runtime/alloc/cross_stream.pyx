@@ -22,8 +22,8 @@ from l0rt.runtime.alloc.atomics cimport (
 from l0rt.runtime.alloc.bins cimport bins_find
 from l0rt.runtime.alloc.deferred_free cimport pending_finish, queues_add, tickets_drop
 from l0rt.runtime.alloc.headroom cimport account_take, account_unpark
-from l0rt.runtime.alloc.stats cimport census_lock, census_take, census_unlock
 from l0rt.runtime.alloc.share cimport is_asleep
+from l0rt.runtime.alloc.stats cimport census_lock, census_take, census_unlock
 from l0rt.runtime.alloc.types cimport (
     L0RT_ASLEEP,
     L0RT_OK,
@@ -260,18 +260,18 @@ cdef bint has_free(l0rt_arena* arena, uint64_t size, int64_t* frees) noexcept no
 cdef int lend(l0rt_arena* arena, int64_t frees, void* stream, l0rt_uses* uses, uint64_t size, size_t nbytes,
               l0rt_block** out) noexcept nogil:
     """A block for another stream, which comes behind all that was freed here by then. MISS if more was freed since."""
-    cdef bint settling
+    cdef bint recounting
     cdef int status = TIGHT
-    for settling in range(2):
+    for recounting in range(2):
         if status != TIGHT:
             break
-        if not (census_lock(arena.heap, arena) if settling else spin_lock(&arena.lock)):
+        if not (census_lock(arena.heap, arena) if recounting else spin_lock(&arena.lock)):
             return code_when_closed(arena)
-        status = arena_take(arena, size, nbytes, settling, out) if frees_of(arena) == frees else MISS
+        status = arena_take(arena, size, nbytes, recounting, out) if frees_of(arena) == frees else MISS
         if status == L0RT_OK:
             out[0].uses = uses
             have(out[0], stream, nbytes)
-        if settling:
+        if recounting:
             census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
             census_unlock(arena.heap)
         else:

@@ -9,7 +9,7 @@ from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.alloc.arena cimport arena_give, oversize_count
 from l0rt.runtime.alloc.atomics cimport (
-    bell_ring,
+    wakeup_post,
     load,
     load_i64,
     mutex_lock,
@@ -23,8 +23,8 @@ from l0rt.runtime.alloc.atomics cimport (
 )
 from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind, uses_drop
 from l0rt.runtime.alloc.headroom cimport account_park
-from l0rt.runtime.alloc.stats cimport census_lock, census_take, census_unlock
 from l0rt.runtime.alloc.share cimport share_tell
+from l0rt.runtime.alloc.stats cimport census_lock, census_take, census_unlock
 from l0rt.runtime.alloc.types cimport (
     L0RT_DOUBLE_FREE,
     L0RT_NO_HOST_MEMORY,
@@ -279,7 +279,7 @@ cdef l0rt_queue* queue_of(l0rt_heap* heap, void* stream) noexcept nogil:
 cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) noexcept nogil:
     cdef l0rt_ticket* ticket = tickets
     cdef l0rt_queue* queue
-    cdef sem_t* bell
+    cdef sem_t* wakeup
     cdef int status = L0RT_OK
     mutex_lock(&heap.waiting)
     while ticket != NULL:
@@ -299,9 +299,9 @@ cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) no
         block.waits += 1
     if status == L0RT_OK:
         store_i64(&heap.pending, heap.pending + 1)
-        bell = <sem_t*>load(<void**>&heap.bell)
-        if heap.pending == 1 and bell != NULL:
-            bell_ring(bell)
+        wakeup = <sem_t*>load(<void**>&heap.wakeup)
+        if heap.pending == 1 and wakeup != NULL:
+            wakeup_post(wakeup)
     mutex_unlock(&heap.waiting)
     return status
 

@@ -9,9 +9,9 @@ from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_ow
 cdef inline bint may_release(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """May cached memory of this arena be given back for whoever asks?"""
     cdef l0rt_owner* owner = owner_of(arena)
-    if heap.confined:
-        return owner == heap.asker.owner
-    return (owner == NULL or load_int(&owner.is_private) == 0 or heap.asker == NULL or heap.asker.owner == owner
+    if heap.pool_limit_hit:
+        return owner == heap.requester.owner
+    return (owner == NULL or load_int(&owner.is_private) == 0 or heap.requester == NULL or heap.requester.owner == owner
             or (heap.takes_all and owner.serves and owner.source == NULL))
 
 

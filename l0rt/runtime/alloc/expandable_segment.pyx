@@ -1,4 +1,4 @@
-"""Ranges: addresses that get memory where it is needed and lose it where it is not.
+"""Expandable segments, ranges for short: addresses that get memory where it is needed and lose it where it is not.
 
 A range is a segment with more addresses than there is memory, so that it need not end. What has no memory is a hole,
 a block like any other to its neighbours, but in no bin. Growing maps memory next to what is free already, and takes

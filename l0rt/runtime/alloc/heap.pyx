@@ -30,10 +30,12 @@ from l0rt.runtime.alloc.atomics cimport (
     store_int,
 )
 from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind
-from l0rt.runtime.alloc.reclaim cimport bound_keep, give_back, grow_waiting, heap_wait, sole, sole_return
 from l0rt.runtime.alloc.cross_stream cimport code_when_closed, take
 from l0rt.runtime.alloc.deferred_free cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport ranges_release, ranges_trim
+from l0rt.runtime.alloc.reclaim cimport bound_keep, give_back, grow_waiting, heap_wait, uncached_malloc, uncached_return
+from l0rt.runtime.alloc.segment cimport segments_release, segments_settle, segments_wait
+from l0rt.runtime.alloc.share cimport owner_of, share_find, share_tell, shares_destroy
 from l0rt.runtime.alloc.stats cimport (
     census_lock,
     census_oom,
@@ -43,8 +45,6 @@ from l0rt.runtime.alloc.stats cimport (
     heap_limit,
     heap_tuning,
 )
-from l0rt.runtime.alloc.segment cimport segments_release, segments_settle, segments_wait
-from l0rt.runtime.alloc.share cimport owner_of, share_find, share_tell, shares_destroy
 from l0rt.runtime.alloc.types cimport (
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
@@ -58,7 +58,7 @@ from l0rt.runtime.alloc.types cimport (
     LIVE,
     LIVE_LARGE,
     RAW,
-    SOLE,
+    UNCACHED,
     SPARE,
     USED,
     l0rt_share,
@@ -134,7 +134,7 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
         return L0RT_OUT_OF_MEMORY
     tuning = heap_tuning(heap)
     if is_uncached(tuning, nbytes):
-        return sole(heap, arena, nbytes, out, by_limit)
+        return uncached_malloc(heap, arena, nbytes, out, by_limit)
     size = size_round(tuning, nbytes)
     status = take(arena, size, nbytes, out)
     if status == MISS:
@@ -176,12 +176,12 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
         bound_keep(heap)            # its uses, or others', may be over
         heap_reclaim(heap)
         return status
-    if block_kind(block) == SOLE:
+    if block_kind(block) == UNCACHED:
         block.state = LIVE_LARGE | raw
         spin_unlock(&arena.lock)
         status = free_as(block, raw)
         if status == L0RT_OK:
-            status = sole_return(heap, arena)
+            status = uncached_return(heap, arena)
         bound_keep(heap)
         heap_reclaim(heap)
         return status
@@ -254,7 +254,7 @@ cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil:
     if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
         return L0RT_INTERRUPTED
     mutex_lock(&heap.growth)
-    heap.asker = NULL
+    heap.requester = NULL
     arenas_reclaim(heap)
     segments_settle(heap, NULL)
     give_back(heap, UINT64_MAX)
@@ -285,7 +285,7 @@ cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept no
         arena = arena.next
     mutex_lock(&heap.growth)
     arenas_reclaim(heap)
-    heap.asker = NULL
+    heap.requester = NULL
     arena = <l0rt_arena*>load(<void**>(&heap.arenas if share == NULL else &share.arenas))
     while arena != NULL:
         if is_meant(arena, stream, owner):

@@ -7,8 +7,10 @@ from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_tu
 # No lock is held.
 cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out,
                       bint* by_limit) noexcept nogil
-cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil
-cdef int sole_return(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil
+cdef int uncached_malloc(
+    l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit
+) noexcept nogil
+cdef int uncached_return(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil
 cdef int heap_wait(l0rt_heap* heap, l0rt_arena* only) noexcept nogil
 cdef void unstack_all(l0rt_heap* heap) noexcept nogil
 

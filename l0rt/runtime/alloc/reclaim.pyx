@@ -19,6 +19,15 @@ from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, rec
 from l0rt.runtime.alloc.deferred_free cimport pending_poll, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport range_grow, ranges_release
 from l0rt.runtime.alloc.headroom cimport account_take
+from l0rt.runtime.alloc.segment cimport (
+    padding_of,
+    segment_new,
+    segments_release,
+    segments_settle,
+    segments_wait,
+    source_of,
+)
+from l0rt.runtime.alloc.share cimport is_asleep, owner_hold_alive, owner_release
 from l0rt.runtime.alloc.stats cimport (
     census_count,
     census_lock,
@@ -32,15 +41,6 @@ from l0rt.runtime.alloc.stats cimport (
     heap_tuning,
     owner_room,
 )
-from l0rt.runtime.alloc.segment cimport (
-    padding_of,
-    segment_new,
-    segments_release,
-    segments_settle,
-    segments_wait,
-    source_of,
-)
-from l0rt.runtime.alloc.share cimport is_asleep, owner_hold_alive, owner_release
 from l0rt.runtime.alloc.types cimport (
     L0RT_ASLEEP,
     L0RT_INTERRUPTED,
@@ -53,7 +53,7 @@ from l0rt.runtime.alloc.types cimport (
     SMALL,
     SMALL_LIMIT,
     SMALL_SEGMENT,
-    SOLE,
+    UNCACHED,
     l0rt_arena,
     l0rt_heap,
     l0rt_share,
@@ -87,7 +87,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
         if status != MISS:
             return status
     store_i64(&heap.growths, heap.growths + 1)
-    heap.asker = arena
+    heap.requester = arena
     collect_garbage(heap, wanted)
     segments_settle(heap, arena)
     if (not heap.has_ranges or source_of(arena) != NULL) and not heap.tuning.torch_segments:
@@ -128,17 +128,19 @@ cdef void collect_garbage(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
         segments_release(heap, NULL, reserved + wanted - <uint64_t>most, True)
 
 
-cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil:
+cdef int uncached_malloc(
+    l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit
+) noexcept nogil:
     """An allocation with a segment of its own. No lock is held."""
     cdef uint64_t size = (nbytes + PAGE - 1) & ~<uint64_t>(PAGE - 1)
     cdef int status
     mutex_lock(&heap.growth)
-    heap.asker = arena
+    heap.requester = arena
     if pending_poll(heap) != 0:             # what other streams used, and use no more
         unstack_all(heap)
         segments_settle(heap, arena)
         segments_release(heap, arena, UINT64_MAX, False)
-    status = sole_new(heap, arena, size, nbytes, out)
+    status = uncached_new(heap, arena, size, nbytes, out)
     by_limit[0] = heap.by_limit
     mutex_unlock(&heap.growth)
     if status != L0RT_OUT_OF_MEMORY:
@@ -147,16 +149,18 @@ cdef int sole(l0rt_heap* heap, l0rt_arena* arena, size_t nbytes, l0rt_block** ou
     if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
         return L0RT_INTERRUPTED
     mutex_lock(&heap.growth)
-    heap.asker = arena
+    heap.requester = arena
     segments_settle(heap, NULL)
     make_room(heap, arena, size, True)
-    status = sole_new(heap, arena, size, nbytes, out)
+    status = uncached_new(heap, arena, size, nbytes, out)
     by_limit[0] = heap.by_limit
     mutex_unlock(&heap.growth)
     return status
 
 
-cdef int sole_new(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+cdef int uncached_new(
+    l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out
+) noexcept nogil:
     cdef l0rt_block* block
     cdef int status
     if is_asleep(arena.owner):
@@ -168,14 +172,14 @@ cdef int sole_new(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbyt
         return code_when_closed(arena)
     account_take(&arena.accounts[LARGE], size, nbytes, 0, 0)
     block.requested = nbytes
-    block.state = SOLE
+    block.state = UNCACHED
     out[0] = block
     census_take(heap, arena, LARGE)
     census_unlock(heap)
     return L0RT_OK
 
 
-cdef int sole_return(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+cdef int uncached_return(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """Such a block was freed: give it back, once the stream's work is done. No lock is held."""
     unstack_all(heap)
     if segments_wait(heap, arena) == L0RT_INTERRUPTED:
@@ -212,9 +216,9 @@ cdef uint64_t make_room(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, bin
     of the pool alone where the pool's limit is why."""
     cdef int64_t size = wanted + padding_of(arena)[0], room = heap_room(heap, arena.owner)
     cdef uint64_t released
-    heap.confined = owner_room(heap, arena.owner) < size
+    heap.pool_limit_hit = owner_room(heap, arena.owner) < size
     released = give_back(heap, UINT64_MAX if everything else <uint64_t>(size - room if size > room else size))
-    heap.confined = False
+    heap.pool_limit_hit = False
     return released
 
 
@@ -262,7 +266,7 @@ cdef int waited(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
     cdef int status = take(arena, size, nbytes, out)
     if status != MISS:
         return status
-    heap.asker = arena
+    heap.requester = arena
     segments_settle(heap, NULL)
     make_room(heap, arena, wanted, False)
     status = more(heap, arena, pool, wanted, size, nbytes, out)
@@ -306,12 +310,12 @@ cdef int served(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, siz
 
 cdef int serve(l0rt_heap* heap, l0rt_arena* arena, int pool, bint growing, uint64_t size, size_t nbytes,
                l0rt_block** out) noexcept nogil:
-    cdef l0rt_arena* asker = heap.asker
+    cdef l0rt_arena* requester = heap.requester
     cdef int status
     if growing:
-        heap.asker = arena
+        heap.requester = arena
         status = more(heap, arena, pool, segment_size(arena, size), size, nbytes, out)
-        heap.asker = asker
+        heap.requester = requester
     else:
         status = merged(arena, size, nbytes, out)
         if status == MISS:
@@ -352,8 +356,8 @@ cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t 
     return status
 
 
-# --- A bound on what a heap caches. Above it, the segments go back that have been free for longest, and then whatever is
-# free of ranges; what is in use does not count.
+# --- The limit on what a heap caches. Above it, the segments go back that have been free for longest, and then whatever
+# is free of ranges; what is in use does not count.
 #
 # Only what a memory operation may give back can be: where free blocks lie between used ones, the heap stays above its
 # bound, and then has no class stacks, so that the next block to be freed is merged, and seen, at once.
@@ -364,7 +368,7 @@ cdef void bound_keep(l0rt_heap* heap) noexcept nogil:
     it may be waiting for work, which may wait for us."""
     if not heap_is_over(heap, 0) or load_int(&heap.closed) != 0 or mutex_trylock(&heap.growth) != 0:
         return
-    heap.asker = NULL
+    heap.requester = NULL
     segments_settle(heap, NULL)
     release(heap)
     if heap_is_over(heap, 0):

@@ -12,8 +12,8 @@ from l0rt.runtime.alloc.atomics cimport load, mutex_lock, mutex_unlock, spin_loc
 from l0rt.runtime.alloc.block cimport block_bin, chain_drop, is_settled, records_ready, segment_attach, segment_detach
 from l0rt.runtime.alloc.expandable_segment cimport may_release, range_destroy
 from l0rt.runtime.alloc.page_map cimport map_forget, map_memory
-from l0rt.runtime.alloc.stats cimport census_memory, heap_arenas, heap_room
 from l0rt.runtime.alloc.share cimport owner_hold, owner_release
+from l0rt.runtime.alloc.stats cimport census_memory, heap_arenas, heap_room
 from l0rt.runtime.alloc.types cimport (
     L0RT_CLOSED,
     L0RT_INTERRUPTED,
@@ -57,8 +57,8 @@ cdef int reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noex
 
 cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
     cdef l0rt_source* source = source_of(arena)
-    cdef l0rt_arena* asker = heap.asker
-    cdef bint confined = heap.confined, takes_all = heap.takes_all
+    cdef l0rt_arena* requester = heap.requester
+    cdef bint pool_limit_hit = heap.pool_limit_hit, takes_all = heap.takes_all
     cdef int status
     segment.source = source
     segment.stream = arena.stream
@@ -66,12 +66,12 @@ cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept
         status = heap.ops.reserve(heap.self, segment.raw_size, &segment.raw)
         return L0RT_OUT_OF_MEMORY if status != L0RT_OK and heap.ops.is_oom(status) else status
     # A source may wait for a thread that allocates, or allocate itself: who grows meanwhile finds nothing half done.
-    heap.confined = heap.takes_all = False
+    heap.pool_limit_hit = heap.takes_all = False
     mutex_unlock(&heap.growth)
     status = source.reserve(source, heap.self, arena.stream, segment.raw_size, &segment.raw)
     mutex_lock(&heap.growth)
-    heap.asker = asker
-    heap.confined, heap.takes_all = confined, takes_all
+    heap.requester = requester
+    heap.pool_limit_hit, heap.takes_all = pool_limit_hit, takes_all
     heap.by_limit = False           # another thread's answer, if any
     return status
 
@@ -80,17 +80,17 @@ cdef void back(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """A segment that is in no list. A refusal changes nothing for us: its address is no longer ours, and the backend
     knows why. The segment's pool is held."""
     cdef l0rt_source* source = segment.source
-    cdef l0rt_arena* asker = heap.asker
-    cdef bint confined = heap.confined, takes_all = heap.takes_all
+    cdef l0rt_arena* requester = heap.requester
+    cdef bint pool_limit_hit = heap.pool_limit_hit, takes_all = heap.takes_all
     if source == NULL:
         heap.ops.release(heap.self, segment.raw, segment.raw_size)
         return
-    heap.confined = heap.takes_all = False
+    heap.pool_limit_hit = heap.takes_all = False
     mutex_unlock(&heap.growth)
     source.release(source, heap.self, segment.stream, segment.raw, segment.raw_size)
     mutex_lock(&heap.growth)
-    heap.asker = asker
-    heap.confined, heap.takes_all = confined, takes_all
+    heap.requester = requester
+    heap.pool_limit_hit, heap.takes_all = pool_limit_hit, takes_all
 
 
 cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, l0rt_block** held) noexcept nogil:
@@ -202,7 +202,7 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
 cdef bint is_unsettled(l0rt_arena* arena) noexcept nogil:
     """Is there memory to give back of which it isn't known that the stream is done with it? The lock is held."""
     cdef l0rt_segment* segment = arena.idle
-    if arena.heap.granule != 0 and arena.loosened > arena.settled:
+    if arena.heap.granule != 0 and arena.granule_epoch > arena.settled:
         return True
     while segment != NULL:
         if segment.block.epoch > arena.settled:

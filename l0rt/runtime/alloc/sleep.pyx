@@ -4,9 +4,9 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock, store_int
 from l0rt.runtime.alloc.reclaim cimport give_back, heap_wait, unstack_all
-from l0rt.runtime.alloc.stats cimport census_memory, heap_arenas, heap_room
 from l0rt.runtime.alloc.segment cimport segments_settle
 from l0rt.runtime.alloc.share cimport is_asleep, owner_of
+from l0rt.runtime.alloc.stats cimport census_memory, heap_arenas, heap_room
 from l0rt.runtime.alloc.types cimport (
     L0RT_INVALID_POINTER,
     L0RT_OK,
@@ -130,7 +130,7 @@ cdef int wake_all(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
         while segment != NULL and status == L0RT_OK:
             status = range_wake(heap, segment)
             if status == L0RT_OUT_OF_MEMORY:
-                heap.asker = arena
+                heap.requester = arena
                 unstack_all(heap)
                 segments_settle(heap, NULL)
                 give_back(heap, UINT64_MAX)

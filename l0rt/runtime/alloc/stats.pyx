@@ -1,4 +1,4 @@
-"""A heap's statistics as a dictionary, under torch's keys."""
+"""Statistics of a heap: exact sums and peaks over all its arenas, and all of them under torch's keys."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport free, realloc

@@ -63,8 +63,8 @@ cdef enum:
     PENDING = 6                     # freed, but other streams' work may still use it
     HOLE = 7                        # addresses of a range without memory
     HELD = 8                        # the same, while memory is mapped there or unmapped
-    SOLE = 9                        # allocated, and alone in its segment, which is given back with it
-    RAW = 16                        # beside LIVE, LIVE_LARGE, USED and SOLE: handed out, and freed, by its address
+    UNCACHED = 9                    # allocated, and alone in its segment, which is given back with it
+    RAW = 16                        # beside LIVE, LIVE_LARGE, USED and UNCACHED: handed out, and freed, by its address
 
 cdef struct l0rt_use:
     void* stream
@@ -174,7 +174,7 @@ cdef struct l0rt_tuning:
     bint torch_segments             # of torch's sizes, kept until memory runs out
     bint is_async                   # blocks pass between streams before more is taken; the host never waits
     uint64_t cached_most            # free memory above this goes back, the longest free segments first; 0: no bound
-    uint64_t sole_from              # from this size on nothing is cached: given back once it is free; 0: all is cached
+    uint64_t uncached_from          # from this size on nothing is cached: given back once it is free; 0: all is cached
 
 cdef struct l0rt_ways:              # that a heap has had: each different one once, for as long as there is the heap,
     l0rt_tuning tuning              # because somebody may be reading it
@@ -204,18 +204,18 @@ cdef struct l0rt_owner:             # of a private pool's arenas
     int64_t[2] id                   # by which the statistics name it
 
 cdef enum:
-    ROUTE_ENTRIES = 16              # a power of two
+    ACTIVE_ENTRIES = 16             # a power of two
 
-cdef struct l0rt_route_entry:       # while the route is the innermost one,
+cdef struct l0rt_active_entry:      # while its active pool is the innermost one,
     void* stream                    # the thread allocates for this stream
     l0rt_arena* arena               # from this arena
 
-cdef struct l0rt_route:             # a thread allocates from a pool
+cdef struct l0rt_active_pool:       # a thread allocates from a pool
     l0rt_owner* owner
     int device                      # on this device; negative: on any
-    l0rt_route* outer               # what held before, and holds for other devices
-    void* pool                      # the pool's object: the route has a reference to it
-    l0rt_route_entry entries[ROUTE_ENTRIES]
+    l0rt_active_pool* outer         # what held before, and holds for other devices
+    void* pool                      # the pool's object: a reference to it
+    l0rt_active_entry entries[ACTIVE_ENTRIES]
 
 cdef struct l0rt_arena:
     l0rt_spin lock
@@ -248,7 +248,7 @@ cdef struct l0rt_arena:
     # what is known about the end of the stream's work: everything freed up to `settled` is no longer in use
     uint64_t epoch
     uint64_t settled
-    uint64_t loosened               # when a free block last grew to a granule or more
+    uint64_t granule_epoch          # when a free block last grew to a granule or more
     int64_t moves                   # pieces of memory that moved, since the arena had none
     uint64_t ticket_epoch
     void* ticket
@@ -350,8 +350,8 @@ cdef struct l0rt_heap:
     l0rt_tuning default_tuning
     l0rt_ways* ways                 # all others that it has had
     int64_t growths                 # atomic: blocks that become free look
-    l0rt_arena* asker               # for whom memory is being given back; NULL: for the device
-    bint confined                   # and its pool's limit is why: nobody else's would help
+    l0rt_arena* requester           # for whom memory is being given back; NULL: for the device
+    bint pool_limit_hit             # and its pool's limit is why: nobody else's would help
     bint takes_all                  # and nothing else is left but what serves the default pool has cached
     l0rt_source* source             # of every arena whose pool has none; NULL: the operations are
     l0rt_spin oversize              # inside all other locks: the statistics of oversize allocations
@@ -359,7 +359,7 @@ cdef struct l0rt_heap:
     uint64_t range
     bint has_ranges                 # it grows by ranges, not by ordinary segments
     size_t padding                  # asked for on top, where reserve() does not align
-    sem_t* bell                     # rung when a first block waits; NULL: nobody listens
+    sem_t* wakeup                   # posted when a first block waits; NULL: nobody listens
     bint by_limit                   # the last refusal of more memory was the limit's, not the operations'
     int closed                      # the code that malloc answers from then on
     l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked

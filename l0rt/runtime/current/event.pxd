@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport l0rt_slot, l0rt_stream
 
 
@@ -19,6 +19,6 @@ cdef class Event:
 cdef Event built_in_event(bint interprocess)
 cdef int Event_record(Event self, l0rt_stream* stream) except -1
 cdef int Event_wait(Event self, l0rt_stream* stream) except -1
-cdef l0rt_stream* stream_of(Lane lane) except NULL
+cdef l0rt_stream* stream_of(Queue queue) except NULL
 cdef uint64_t timeout_ns(timeout) except? 0
 cdef object slots_elapsed_ms(l0rt_slot* start, l0rt_slot* end)

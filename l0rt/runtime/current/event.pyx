@@ -28,7 +28,7 @@ from l0rt.runtime.streams.hooks cimport (
     watched,
 )
 from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for
-from l0rt.runtime.streams.queue cimport Lane, lane_open, lane_record, lane_wait, record_untold
+from l0rt.runtime.streams.queue cimport Queue, queue_open, queue_record, queue_wait, record_untold
 from l0rt.runtime.streams.registry cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
@@ -77,11 +77,11 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         if watched:
             tell(EVENT_CREATION, <uint64_t><void*>self, 0, 0, 0)
 
-    def record(self, Lane stream=None):
+    def record(self, Queue stream=None):
         """Mark the point that ``stream`` (the current one by default) has been given work up to."""
         Event_record(self, stream_of(stream))
 
-    def wait(self, Lane stream=None):
+    def wait(self, Queue stream=None):
         """Make ``stream`` (the current one by default) wait for this event; the host goes on at once."""
         Event_wait(self, stream_of(stream))
 
@@ -261,9 +261,9 @@ cdef Event built_in_event(bint interprocess):
     return event
 
 
-cdef l0rt_stream* stream_of(Lane lane) except NULL:
+cdef l0rt_stream* stream_of(Queue queue) except NULL:
     """The stream behind an argument; None means the current one."""
-    return current_stream(-1) if lane is None else lane.ptr
+    return current_stream(-1) if queue is None else queue.ptr
 
 
 cdef uint64_t timeout_ns(timeout) except? 0:
@@ -295,7 +295,7 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
         slot = slot_acquire(stream, self.enable_timing)
     try:
         with nogil:
-            lane_record(stream, slot)
+            queue_record(stream, slot)
     except BaseException:
         slot_release(slot)
         raise
@@ -352,7 +352,7 @@ cdef int record_shared(Event self, l0rt_stream* stream) except -1:
     if self.pool != NULL and (<EventPool><object>self.pool).imported:
         raise RuntimeError("an event of another process is recorded there")
     with nogil:
-        lane_open(stream)           # first: nothing that could record the event, too, runs between begin and end
+        queue_open(stream)           # first: nothing that could record the event, too, runs between begin and end
     begin_recording(self)
     try:
         if self.slot == NULL:
@@ -396,7 +396,7 @@ cdef int Event_wait(Event self, l0rt_stream* stream) except -1:
     slot_retain(slot)
     try:
         with nogil:
-            lane_wait(stream, slot)
+            queue_wait(stream, slot)
     finally:
         slot_release(slot)
     return 0

@@ -22,8 +22,8 @@ from l0rt.runtime.current.thread cimport (
 from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
-from l0rt.runtime.streams.queue cimport Lane, lane_query, lane_record, lane_share, lane_synchronize, lane_wait
 from l0rt.runtime.streams.naming cimport device_like, index_of
+from l0rt.runtime.streams.queue cimport Queue, queue_query, queue_record, queue_share, queue_synchronize, queue_wait
 from l0rt.runtime.streams.registry cimport current_type, other
 from l0rt.runtime.streams.stream_pool cimport pool_stream
 from l0rt.runtime.streams.types cimport *
@@ -65,11 +65,11 @@ cdef int impl_stream_device(void* stream) noexcept nogil:
 
 
 cdef void* impl_stream_native_handle(void* stream) except NULL nogil:
-    return lane_share(<l0rt_stream*>stream)
+    return queue_share(<l0rt_stream*>stream)
 
 
 cdef int impl_synchronize_stream(void* stream) except -1 nogil:
-    lane_synchronize(<l0rt_stream*>stream, UINT64_MAX)
+    queue_synchronize(<l0rt_stream*>stream, UINT64_MAX)
     return 0
 
 
@@ -86,7 +86,7 @@ cdef int record_slot(void** event, l0rt_stream* stream, bint timing) except -1 n
     cdef l0rt_slot* slot = slot_acquire(stream, timing)
     cdef bint recorded = False
     try:
-        lane_record(stream, slot)
+        queue_record(stream, slot)
         recorded = True
     finally:
         if not recorded:
@@ -97,7 +97,7 @@ cdef int record_slot(void** event, l0rt_stream* stream, bint timing) except -1 n
 
 
 cdef int impl_block(void* event, void* stream) except -1 nogil:
-    return lane_wait(<l0rt_stream*>stream, <l0rt_slot*>event) if event != NULL else 0
+    return queue_wait(<l0rt_stream*>stream, <l0rt_slot*>event) if event != NULL else 0
 
 
 cdef int impl_query_event(void* event) except -1 nogil:
@@ -198,7 +198,7 @@ xpu_impl.get_stream_from_pool = <void* (*)(int, int) noexcept nogil>impl_get_str
 xpu_impl.exchange_stream = <ptr_ptr>exchange_stream
 xpu_impl.stream_device = impl_stream_device
 xpu_impl.stream_native_handle = <ptr_ptr>impl_stream_native_handle
-xpu_impl.query_stream = <int_ptr>lane_query
+xpu_impl.query_stream = <int_ptr>queue_query
 xpu_impl.synchronize_stream = <int_ptr>impl_synchronize_stream
 xpu_impl.synchronize_device = <int_int>impl_synchronize_device
 xpu_impl.record = <int (*)(void**, void*) noexcept nogil>impl_record
@@ -349,7 +349,7 @@ def restore_device(int device):
     restore(device, NULL)
 
 
-def restore_stream(Lane stream not None):
+def restore_stream(Queue stream not None):
     """Make ``stream`` current on its device again, which need not be the current one."""
     restore(-1, stream.ptr)
 

@@ -8,7 +8,7 @@ from libc.string cimport memcpy
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of, only_built_in
-from l0rt.runtime.streams.queue cimport lane_name, progress
+from l0rt.runtime.streams.queue cimport queue_name, progress
 from l0rt.runtime.streams.stream_pool cimport next_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
@@ -25,7 +25,7 @@ def name_at(size_t address):
         stream = next_stream(device_record(i), NULL)
         while stream != NULL:
             if <size_t>stream == address:
-                return lane_name(stream)
+                return queue_name(stream)
             stream = next_stream(device_record(i), stream)
     return f"stream {address:#x}" if address else "no stream"
 
@@ -48,7 +48,7 @@ cdef list waits_of(l0rt_stream* stream, uint64_t done):
             have = l0rt_load64(&wait.stream.done)
             if have < wait.stream_seq:
                 lines.append(f"    command {wait.seq} waits for command {wait.stream_seq} of "
-                             f"{lane_name(wait.stream)}, which has done {have} of {l0rt_load64(&wait.stream.issued)}")
+                             f"{queue_name(wait.stream)}, which has done {have} of {l0rt_load64(&wait.stream.issued)}")
     return lines
 
 
@@ -83,7 +83,7 @@ cdef str report_of(int only):
         while stream != NULL:
             done = l0rt_load64(&stream.done)
             if stream.list != NULL and done < l0rt_load64(&stream.issued):
-                lines.append(f"{lane_name(stream)}: {done} of {l0rt_load64(&stream.issued)} commands done, on queue "
+                lines.append(f"{queue_name(stream)}: {done} of {l0rt_load64(&stream.issued)} commands done, on queue "
                              f"{stream.ordinal}.{stream.queue}{', lost' if stream.device.lost else ''}")
                 lines += waits_of(stream, done)
             stream = next_stream(device_at(i), stream)
@@ -96,6 +96,6 @@ cdef int log_stuck(l0rt_stream* stream) except -1:
         return 0
     log = logging.getLogger("l0rt.stream")
     if log.isEnabledFor(logging.INFO):
-        log.info("a wait for %s timed out\n%s", lane_name(stream), report_of(stream.device.index),
+        log.info("a wait for %s timed out\n%s", queue_name(stream), report_of(stream.device.index),
                  stacklevel=callers.level())
     return 0

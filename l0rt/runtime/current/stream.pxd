@@ -1,7 +1,7 @@
-from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport l0rt_stream
 
-cdef class Stream(Lane):
+cdef class Stream(Queue):
     cdef object __weakref__
     cdef bint holds             # one hold on an adopted list
 

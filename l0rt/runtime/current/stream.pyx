@@ -22,13 +22,13 @@ from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for, only_built_in
 from l0rt.runtime.streams.queue cimport (
-    Lane,
-    lane_face,
-    lane_name,
-    lane_query,
-    lane_share,
-    lane_synchronize_by,
-    lane_wait_lane,
+    Queue,
+    queue_face,
+    queue_name,
+    queue_query,
+    queue_share,
+    queue_synchronize_by,
+    queue_wait_queue,
 )
 from l0rt.runtime.streams.registry cimport call, get_slots, maker_of, set_slots, slots
 from l0rt.runtime.streams.stream_pool cimport (
@@ -50,7 +50,7 @@ from l0rt.runtime.streams.stream_pool import pool_state
 
 
 @cython.binding(False)
-cdef class Stream(Lane):
+cdef class Stream(Queue):
     """Stream(device=None, priority=0, *, stream_id=None, device_index=None, device_type=None)
 --
 
@@ -95,7 +95,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
         """Return whether all work given to the stream so far is done."""
         cdef bint idle
         with nogil:
-            idle = lane_query(self.ptr)
+            idle = queue_query(self.ptr)
         return idle
 
     def synchronize(self, timeout=None, *, policy=None):
@@ -108,7 +108,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
         cdef int how = stream_policy(policy)
         cdef bint idle
         with nogil:
-            idle = lane_synchronize_by(self.ptr, limit, how)
+            idle = queue_synchronize_by(self.ptr, limit, how)
         if not idle:
             log_stuck(self.ptr)
         return None if timeout is None else idle
@@ -149,10 +149,10 @@ Streams are equal if they are the same queue. In a with block the stream and its
         """Make later work of this stream wait for ``event``; the host goes on at once."""
         Event_wait(event, self.ptr)
 
-    def wait_stream(self, Lane stream not None):
+    def wait_stream(self, Queue stream not None):
         """Make later work of this stream wait for everything given to ``stream`` so far."""
         with nogil:
-            lane_wait_lane(self.ptr, stream.ptr)
+            queue_wait_queue(self.ptr, stream.ptr)
 
     def record_event(self, Event event=None):
         """Record ``event``, a new one by default, on this stream; return it."""
@@ -195,7 +195,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
         """The ``ze_command_list_handle_t`` as an integer; makes the list if need be."""
         cdef ze_command_list_handle_t handle
         with nogil:
-            handle = lane_share(self.ptr)
+            handle = queue_share(self.ptr)
         return <size_t>handle
 
     @property
@@ -230,7 +230,7 @@ Streams are equal if they are the same queue. In a with block the stream and its
         return hash((self.ptr.device.index, self.ptr.id))
 
     def __repr__(self):
-        return lane_name(self.ptr)
+        return queue_name(self.ptr)
 
     def __copy__(self):
         return self
@@ -267,7 +267,7 @@ cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except
     return call(maker.Stream, args, kwargs)
 
 
-lane_face(Stream)
+queue_face(Stream)
 get_slots(Stream, &_built_in)
 _choosing.make = _make
 set_slots(Stream, &_choosing)
@@ -308,7 +308,7 @@ def default_stream(device=None, /):
     return stream_object(&device_at(checked_index(device)).default_stream)
 
 
-def set_stream(Lane stream not None):
+def set_stream(Queue stream not None):
     """Make ``stream`` the calling thread's current stream, and its device the current device."""
     exchange_stream(stream.ptr)
 
@@ -320,7 +320,7 @@ def current_raw_stream(device=None):
     lazy.init()
     stream = c_current_stream(checked_index(device))
     with nogil:
-        handle = lane_share(stream)
+        handle = queue_share(stream)
     return <size_t>handle
 
 

@@ -1,4 +1,4 @@
-from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport l0rt_stream, l0rt_thread
 
 
@@ -12,7 +12,7 @@ cdef void on_thread_end(void (*function)(l0rt_thread* thread) noexcept nogil) no
 cdef int current_device() noexcept nogil
 cdef int exchange_device(int device) except -1 nogil
 cdef l0rt_stream* current_stream(int device) except NULL nogil
-cdef l0rt_stream* stream_or_current(device, Lane stream) except NULL
+cdef l0rt_stream* stream_or_current(device, Queue stream) except NULL
 cdef l0rt_stream* exchange_stream(l0rt_stream* stream) except NULL nogil
 cdef int restore(int device, l0rt_stream* stream) noexcept nogil
 

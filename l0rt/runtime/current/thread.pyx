@@ -6,7 +6,7 @@ from libc.string cimport memmove
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.devices cimport device_at, device_total, ensure
 from l0rt.runtime.streams.naming cimport index_of
-from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
 
@@ -94,7 +94,7 @@ cdef l0rt_stream* stream_on(int device) except NULL nogil:
     return thread.streams[device]
 
 
-cdef l0rt_stream* stream_or_current(device, Lane stream) except NULL:
+cdef l0rt_stream* stream_or_current(device, Queue stream) except NULL:
     """The stream, or the current one of the device that Python names; ValueError if the stream is another device's."""
     cdef int index
     lazy.init()

@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free
 from l0rt.runtime.current.event cimport Event, timeout_ns
 from l0rt.runtime.streams.event_pool cimport slot_release, slot_retain
 from l0rt.runtime.streams.hooks cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, tell, watched
-from l0rt.runtime.streams.queue cimport Lane, lane_ticket, lane_wait_all
+from l0rt.runtime.streams.queue cimport Queue, queue_ticket, queue_wait_all
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport check_device, event_policy, host_clock_ns, nap, slot_query, slot_wait_by
 
@@ -39,11 +39,11 @@ cdef class Many:
                 slot = (<Event>item).slot
                 if slot != NULL:
                     slot_retain(slot)
-            elif isinstance(item, Lane):
-                stream = (<Lane>item).ptr
+            elif isinstance(item, Queue):
+                stream = (<Queue>item).ptr
                 if stream.list != NULL:
                     with nogil:
-                        slot = lane_ticket(stream)
+                        slot = queue_ticket(stream)
                         if watched:
                             tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
             else:
@@ -62,7 +62,7 @@ cdef bint any_other(tuple events) except -1:
     """Whether any of them is of another device type; TypeError for what is neither an event nor a stream."""
     cdef bint found = False
     for item in events:
-        if not isinstance(item, (Event, Lane)):
+        if not isinstance(item, (Event, Queue)):
             if isinstance(item, type) or not callable(getattr(item, "query", None)) or not callable(
                     getattr(item, "synchronize", None)):
                 raise TypeError(f"expected Events and Streams, got {type(item).__name__}")
@@ -77,7 +77,7 @@ cdef list events_of(tuple items):
 
 cdef str type_of(item):
     """The device type of an event or a stream, None if it does not tell."""
-    if isinstance(item, (Event, Lane)):
+    if isinstance(item, (Event, Queue)):
         return lazy.device_type
     told = getattr(item, "device_type", None) or getattr(getattr(item, "device", None), "type", None)
     return told if isinstance(told, str) else None
@@ -141,7 +141,7 @@ def wait_all(*events, stream=None, timeout=None, policy=None):
     cdef l0rt_stream* waiting
     if stream is not None and timeout is not None:
         raise TypeError("timeout is for the host's wait: a stream waits without one")
-    if stream is not None and (others or not isinstance(stream, Lane)):
+    if stream is not None and (others or not isinstance(stream, Queue)):
         stream_waits(stream, events)
         return None
     if others:
@@ -149,13 +149,13 @@ def wait_all(*events, stream=None, timeout=None, policy=None):
         return None if timeout is None else fired
     many = Many(events)
     if stream is not None:
-        waiting = (<Lane>stream).ptr
+        waiting = (<Queue>stream).ptr
         for i in range(many.count):     # those without a slot are complete
             if many.slots[i] != NULL:
                 many.slots[n], many.slots[i] = many.slots[i], many.slots[n]
                 n += 1
         with nogil:
-            lane_wait_all(waiting, n, many.slots)
+            queue_wait_all(waiting, n, many.slots)
         return None
     with nogil:
         for i in range(many.count):

@@ -4,7 +4,14 @@ from libc.stdint cimport uint32_t, uintptr_t
 
 from l0rt.runtime.alloc.atomics cimport load, load_int, unlikely
 from l0rt.runtime.alloc.share cimport is_asleep
-from l0rt.runtime.alloc.types cimport ROUTE_ENTRIES, l0rt_arena, l0rt_block, l0rt_owner, l0rt_route, l0rt_route_entry
+from l0rt.runtime.alloc.types cimport (
+    ACTIVE_ENTRIES,
+    l0rt_arena,
+    l0rt_block,
+    l0rt_owner,
+    l0rt_active_pool,
+    l0rt_active_entry,
+)
 from l0rt.runtime.streams.types cimport l0rt_stream, l0rt_thread
 
 # The byte that device memory is filled with; negative: none. Atomic.
@@ -12,31 +19,31 @@ cdef int filling
 # Some thread is in a pool, and memory is not filled: a thread may use what it found before.
 cdef int asking
 
-cdef l0rt_owner* routed(l0rt_thread* thread, int device) noexcept nogil
-cdef void route_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil
-cdef void routes_push(l0rt_thread* thread, l0rt_route* route) noexcept nogil
-cdef l0rt_route* routes_pop(l0rt_thread* thread) noexcept nogil
-cdef l0rt_route* routes_left() noexcept nogil
+cdef l0rt_owner* active_owner(l0rt_thread* thread, int device) noexcept nogil
+cdef void active_pool_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil
+cdef void active_pools_push(l0rt_thread* thread, l0rt_active_pool* active) noexcept nogil
+cdef l0rt_active_pool* active_pools_pop(l0rt_thread* thread) noexcept nogil
+cdef l0rt_active_pool* active_pools_left() noexcept nogil
 cdef int set_filling(byte) except -1
 cdef int fill_host(void* pointer, size_t nbytes) except -1
 cdef int fill_block(l0rt_stream* stream, l0rt_block* block, unsigned char byte) except -1 nogil
 
 
-cdef inline l0rt_route_entry* entry_of(l0rt_route* route, l0rt_stream* stream) noexcept nogil:
+cdef inline l0rt_active_entry* entry_of(l0rt_active_pool* active, l0rt_stream* stream) noexcept nogil:
     cdef uint32_t hash = <uint32_t>(<uintptr_t>stream >> 4) * <uint32_t>0x9E3779B1
-    return &route.entries[hash >> 28 & (ROUTE_ENTRIES - 1)]
+    return &active.entries[hash >> 28 & (ACTIVE_ENTRIES - 1)]
 
 
 cdef inline l0rt_arena* arena_asked(l0rt_thread* thread, l0rt_stream* stream) noexcept nogil:
     """The arena that the thread allocates from for a stream that has none at hand; NULL: the slow path finds it."""
-    cdef l0rt_route_entry* entry
-    cdef l0rt_route* route
+    cdef l0rt_active_entry* entry
+    cdef l0rt_active_pool* active
     if unlikely(load_int(&asking) == 0 or thread == NULL):
         return NULL
-    route = <l0rt_route*>thread.routes
-    if route == NULL:
+    active = <l0rt_active_pool*>thread.active_pools
+    if active == NULL:
         return <l0rt_arena*>load(&stream.default_arena)
-    entry = entry_of(route, stream)
+    entry = entry_of(active, stream)
     if unlikely(entry.stream != stream or is_asleep(entry.arena.owner)):
         return NULL
     return entry.arena

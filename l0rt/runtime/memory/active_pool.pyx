@@ -2,8 +2,8 @@
 
 While any thread is in a pool, or memory is filled, no stream has an arena at hand: every allocation asks. So the hit
 path needs not ask, and costs nothing more while there is neither. Who asks finds the arena in its own thread's
-record: the default pool's, of the stream, or what the innermost route remembers. A route remembers for as long as it
-is the innermost one, and holds its pool, so that what it remembers stays right.
+record: the default pool's, of the stream, or what its innermost active pool remembers. That remembers
+for as long as it is the innermost one, and holds its pool, so that what it remembers stays right.
 """
 
 from libc.string cimport memset
@@ -11,109 +11,109 @@ from libc.string cimport memset
 from l0rt.runtime.alloc.atomics cimport load, load_int, mutex_lock, mutex_unlock, pthread_mutex_t, store, store_int
 from l0rt.runtime.alloc.heap cimport block_free
 from l0rt.runtime.current.thread cimport on_thread_end
-from l0rt.runtime.streams.queue cimport lane_fill
+from l0rt.runtime.streams.queue cimport queue_fill
 
 from l0rt import config
 
 cdef extern from *:
     """
-    static pthread_mutex_t l0rt_routes_lock = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_mutex_t l0rt_active_pools_lock = PTHREAD_MUTEX_INITIALIZER;
     """
-    pthread_mutex_t routes_lock "l0rt_routes_lock"
+    pthread_mutex_t active_pools_lock "l0rt_active_pools_lock"
 
 cdef enum:
     UNKNOWN = -2                    # not looked up yet
 
-cdef int routes_active = 0          # routes of all threads, and one more while memory is filled
+cdef int active_pools_count = 0     # active pools of all threads, and one more while memory is filled
 cdef l0rt_stream* streams_at_hand   # those that have an arena at hand
-cdef l0rt_route* left_behind        # of threads that ended inside of a pool
+cdef l0rt_active_pool* left_behind  # of threads that ended inside of a pool
 filling = UNKNOWN
 asking = 0
 
 
-cdef l0rt_owner* routed(l0rt_thread* thread, int device) noexcept nogil:
+cdef l0rt_owner* active_owner(l0rt_thread* thread, int device) noexcept nogil:
     """The pool that a thread allocates from on a device; NULL: the default one."""
-    cdef l0rt_route* route = <l0rt_route*>thread.routes if thread != NULL else NULL
-    while route != NULL and 0 <= route.device != device:
-        route = route.outer
-    return route.owner if route != NULL else NULL
+    cdef l0rt_active_pool* active = <l0rt_active_pool*>thread.active_pools if thread != NULL else NULL
+    while active != NULL and 0 <= active.device != device:
+        active = active.outer
+    return active.owner if active != NULL else NULL
 
 
-cdef void route_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil:
+cdef void active_pool_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil:
     """Let the thread's next allocation for the stream find the arena; and everybody's, while nobody has to ask."""
     global streams_at_hand
-    cdef l0rt_route_entry* entry
+    cdef l0rt_active_entry* entry
     if arena.owner == NULL:
         store(&stream.default_arena, arena)     # one a stream: a second writer writes the same
-    if thread != NULL and thread.routes != NULL:
-        entry = entry_of(<l0rt_route*>thread.routes, stream)
+    if thread != NULL and thread.active_pools != NULL:
+        entry = entry_of(<l0rt_active_pool*>thread.active_pools, stream)
         entry.stream = stream
         entry.arena = arena
-    if load_int(&routes_active) != 0:
+    if load_int(&active_pools_count) != 0:
         return
-    mutex_lock(&routes_lock)
-    if routes_active == 0 and stream.arena == NULL:
+    mutex_lock(&active_pools_lock)
+    if active_pools_count == 0 and stream.arena == NULL:
         stream.next_at_hand = streams_at_hand
         streams_at_hand = stream
         store(&stream.arena, arena)
-    mutex_unlock(&routes_lock)
+    mutex_unlock(&active_pools_lock)
 
 
-cdef void routes_change(int change) noexcept nogil:
-    """Count routes, and what makes everybody ask like one. The lock is held."""
+cdef void active_pools_change(int change) noexcept nogil:
+    """Count active pools, and what makes everybody ask like one. The lock is held."""
     global streams_at_hand
     cdef l0rt_stream* stream
-    store_int(&routes_active, routes_active + change)
-    store_int(&asking, routes_active != 0 and load_int(&filling) < 0)
-    while routes_active != 0 and streams_at_hand != NULL:
+    store_int(&active_pools_count, active_pools_count + change)
+    store_int(&asking, active_pools_count != 0 and load_int(&filling) < 0)
+    while active_pools_count != 0 and streams_at_hand != NULL:
         stream = streams_at_hand
         streams_at_hand = stream.next_at_hand
         store(&stream.arena, NULL)
 
 
-cdef void routes_push(l0rt_thread* thread, l0rt_route* route) noexcept nogil:
-    """The calling thread allocates from the route's pool from now on."""
-    route.outer = <l0rt_route*>thread.routes
-    thread.routes = route
-    mutex_lock(&routes_lock)
-    routes_change(1)
-    mutex_unlock(&routes_lock)
+cdef void active_pools_push(l0rt_thread* thread, l0rt_active_pool* active) noexcept nogil:
+    """The calling thread allocates from this pool from now on."""
+    active.outer = <l0rt_active_pool*>thread.active_pools
+    thread.active_pools = active
+    mutex_lock(&active_pools_lock)
+    active_pools_change(1)
+    mutex_unlock(&active_pools_lock)
 
 
-cdef l0rt_route* routes_pop(l0rt_thread* thread) noexcept nogil:
-    """The calling thread leaves its innermost route, which is the caller's from now on."""
-    cdef l0rt_route* route = <l0rt_route*>thread.routes
-    thread.routes = route.outer
-    mutex_lock(&routes_lock)
-    routes_change(-1)
-    mutex_unlock(&routes_lock)
-    return route
+cdef l0rt_active_pool* active_pools_pop(l0rt_thread* thread) noexcept nogil:
+    """The calling thread leaves its innermost active pool, which is the caller's from now on."""
+    cdef l0rt_active_pool* active = <l0rt_active_pool*>thread.active_pools
+    thread.active_pools = active.outer
+    mutex_lock(&active_pools_lock)
+    active_pools_change(-1)
+    mutex_unlock(&active_pools_lock)
+    return active
 
 
 cdef void leave_behind(l0rt_thread* thread) noexcept nogil:
-    """A thread ends: it is in no pool any more. Its routes wait for who may touch Python objects."""
+    """A thread ends: it is in no pool any more. Its active pools wait for who may touch Python objects."""
     global left_behind
-    cdef l0rt_route* route
-    mutex_lock(&routes_lock)
-    while thread.routes != NULL:
-        route = <l0rt_route*>thread.routes
-        thread.routes = route.outer
-        route.outer = left_behind
-        store(<void**>&left_behind, route)
-        routes_change(-1)
-    mutex_unlock(&routes_lock)
+    cdef l0rt_active_pool* active
+    mutex_lock(&active_pools_lock)
+    while thread.active_pools != NULL:
+        active = <l0rt_active_pool*>thread.active_pools
+        thread.active_pools = active.outer
+        active.outer = left_behind
+        store(<void**>&left_behind, active)
+        active_pools_change(-1)
+    mutex_unlock(&active_pools_lock)
 
 
-cdef l0rt_route* routes_left() noexcept nogil:
-    """The routes of threads that ended inside of a pool: the caller's from now on."""
+cdef l0rt_active_pool* active_pools_left() noexcept nogil:
+    """The active pools of threads that ended inside of a pool: the caller's from now on."""
     global left_behind
-    cdef l0rt_route* routes = NULL
+    cdef l0rt_active_pool* active_pools = NULL
     if load(<void**>&left_behind) != NULL:
-        mutex_lock(&routes_lock)
-        routes = left_behind
+        mutex_lock(&active_pools_lock)
+        active_pools = left_behind
         store(<void**>&left_behind, NULL)
-        mutex_unlock(&routes_lock)
-    return routes
+        mutex_unlock(&active_pools_lock)
+    return active_pools
 
 
 cdef int set_filling(byte) except -1:
@@ -122,11 +122,11 @@ cdef int set_filling(byte) except -1:
     cdef int before
     cdef int after = -1 if byte is None else byte
     with nogil:
-        mutex_lock(&routes_lock)
+        mutex_lock(&active_pools_lock)
         before = filling
         store_int(&filling, after)
-        routes_change(<int>(after >= 0) - <int>(before >= 0))
-        mutex_unlock(&routes_lock)
+        active_pools_change(<int>(after >= 0) - <int>(before >= 0))
+        mutex_unlock(&active_pools_lock)
     return 0
 
 
@@ -144,7 +144,7 @@ cdef int fill_host(void* pointer, size_t nbytes) except -1:
 
 cdef int fill_block(l0rt_stream* stream, l0rt_block* block, unsigned char byte) except -1 nogil:
     """Fill all of a block that nobody has yet, in the order of the stream that it is for."""
-    if (<int (*)(l0rt_stream*, void*, const void*, size_t, size_t) noexcept nogil>lane_fill)(
+    if (<int (*)(l0rt_stream*, void*, const void*, size_t, size_t) noexcept nogil>queue_fill)(
             stream, block.ptr, &byte, 1, block.size) < 0:
         block_free(block)
         return -1

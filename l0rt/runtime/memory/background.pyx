@@ -1,8 +1,8 @@
-"""The reaper: a thread that caches what other streams have used and use no more, so that no allocation has to look.
+"""The background thread: it caches what other streams have used and use no more, so that no allocation has to look.
 
 It is a plain thread, unknown to Python, which takes the GIL only where the driver fails. While blocks wait it looks
-every 100 us, as torch does; while none does it sleeps until a heap rings. It ends before anything else at exit, and is
-not there in a forked child, where the heaps are closed.
+every 100 us, as torch does; while none does it sleeps until a heap posts the semaphore. It ends before anything else
+at exit, and is not there in a forked child, where the heaps are closed.
 """
 
 import threading
@@ -10,9 +10,9 @@ import threading
 from posix.time cimport CLOCK_REALTIME, clock_gettime, nanosleep, timespec
 
 from l0rt.runtime.alloc.atomics cimport (
-    bell_init,
-    bell_ring,
-    bell_wait,
+    wakeup_init,
+    wakeup_post,
+    wakeup_wait,
     load,
     load_i64,
     load_int,
@@ -20,8 +20,8 @@ from l0rt.runtime.alloc.atomics cimport (
     store,
     store_int,
 )
-from l0rt.runtime.alloc.reclaim cimport bound_keep
 from l0rt.runtime.alloc.deferred_free cimport pending_poll
+from l0rt.runtime.alloc.reclaim cimport bound_keep
 from l0rt.runtime.alloc.types cimport l0rt_heap
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.ze cimport table
@@ -50,7 +50,7 @@ cdef l0rt_heap* _heaps[MOST_HEAPS]
 cdef int _count = 0
 cdef int _ending = 0
 cdef bint _runs = False
-cdef sem_t _bell
+cdef sem_t _wakeup
 cdef pthread_t _thread
 _changing = threading.Lock()        # starting and ending wait for one another
 
@@ -72,11 +72,11 @@ cdef void* reap(void* nothing) noexcept nogil:
         if waits:
             nanosleep(&pause, NULL)
         else:
-            bell_wait(&_bell)
+            wakeup_wait(&_wakeup)
     return NULL
 
 
-cdef int reaper_watch(l0rt_heap* heap) except -1:
+cdef int background_watch(l0rt_heap* heap) except -1:
     """Let the thread look after the heap too; start it if there is none."""
     cdef int i
     if not table.alive:
@@ -91,8 +91,8 @@ cdef int reaper_watch(l0rt_heap* heap) except -1:
             start()
         store(<void**>&_heaps[_count], heap)
         store_int(&_count, _count + 1)
-        store(<void**>&heap.bell, &_bell)
-        bell_ring(&_bell)           # something may wait in it already
+        store(<void**>&heap.wakeup, &_wakeup)
+        wakeup_post(&_wakeup)           # something may wait in it already
     return 0
 
 
@@ -112,7 +112,7 @@ cdef int start() except -1:
     return 0
 
 
-def reaper_end():
+def background_end():
     """End the thread, if there is one. False: it did not end in time, for it is in the driver."""
     global _runs
     cdef timespec until
@@ -123,7 +123,7 @@ def reaper_end():
         if not _runs:
             return True
         store_int(&_ending, 1)
-        bell_ring(&_bell)
+        wakeup_post(&_wakeup)
         with nogil:
             clock_gettime(CLOCK_REALTIME, &until)
             until.tv_sec += PATIENCE_S
@@ -142,6 +142,6 @@ cdef void _forget() noexcept nogil:
     _count = 0
 
 
-bell_init(&_bell, 0, 0)             # once: whoever frees may ring it although nobody listens any more
+wakeup_init(&_wakeup, 0, 0)             # once: whoever frees may post it although nobody listens any more
 on_fork_child(_forget)
-on_exit(DRAIN, reaper_end)
+on_exit(DRAIN, background_end)

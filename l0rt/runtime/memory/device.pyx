@@ -22,6 +22,7 @@ from l0rt.runtime.alloc.heap cimport (
     heap_tune,
     raw_free,
 )
+from l0rt.runtime.alloc.share cimport is_asleep, owner_hold, owner_release
 from l0rt.runtime.alloc.stats cimport (
     census_oom,
     heap_allocated_bytes,
@@ -34,18 +35,24 @@ from l0rt.runtime.alloc.stats cimport (
     heap_tuning,
     stats_of_heap,
 )
-from l0rt.runtime.alloc.share cimport is_asleep, owner_hold, owner_release
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.guard cimport xpu_impl
 from l0rt.runtime.current.thread cimport current_device, stream_or_current, thread_peek
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
-from l0rt.runtime.memory.active_pool cimport arena_asked, fill_block, filling, route_keep, routed, set_filling
+from l0rt.runtime.memory.active_pool cimport (
+    arena_asked,
+    fill_block,
+    filling,
+    active_pool_keep,
+    active_owner,
+    set_filling,
+)
 from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap
 from l0rt.runtime.memory.pluggable cimport current_source, raise_failure
 from l0rt.runtime.memory.shared cimport shared_malloc
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
-from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.stream_pool cimport streams_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
@@ -138,14 +145,14 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
     if arena != NULL:
         return arena
     heap = device_heap(stream.device)
-    owner = routed(thread, stream.device.index)
+    owner = active_owner(thread, stream.device.index)
     if is_asleep(owner):
         raise_status(L0RT_ASLEEP, NULL)
     arena = heap_arena(heap, stream, owner)
     if arena == NULL:
         with gil:
             raise MemoryError()
-    route_keep(thread, stream, arena)
+    active_pool_keep(thread, stream, arena)
     return arena
 
 
@@ -467,7 +474,7 @@ xpu_impl.record_data_ptr_on_stream = <int (*)(void*, void*) noexcept nogil>impl_
 # --- Device memory by its address, which nothing owns.
 
 
-def malloc(nbytes, device=None, Lane stream=None):
+def malloc(nbytes, device=None, Queue stream=None):
     """Return the address of ``nbytes`` bytes in a stream's order; 0 for 0 bytes."""
     cdef size_t size = checked_size(nbytes)
     cdef l0rt_block* block

@@ -21,7 +21,7 @@ from l0rt.runtime.alloc.heap cimport block_free, heap_close
 from l0rt.runtime.alloc.stats cimport heap_arenas
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.streams.event_pool cimport slot_release
-from l0rt.runtime.streams.queue cimport lane_ticket, wait_untold
+from l0rt.runtime.streams.queue cimport queue_ticket, wait_untold
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_poll, slot_rest
 from l0rt.ze cimport table
@@ -99,7 +99,7 @@ cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
 
 
 cdef l0rt_slot* ticket_of(l0rt_stream* stream) noexcept nogil:
-    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(stream)
+    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_ticket)(stream)
     if slot == NULL:
         forget_error()
     return slot

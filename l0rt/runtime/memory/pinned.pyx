@@ -19,7 +19,7 @@ from l0rt.runtime.alloc.stats cimport heap_reset_accumulated, heap_reset_peak, h
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.lazy cimport on_fork_child
-from l0rt.runtime.memory.background cimport reaper_watch
+from l0rt.runtime.memory.background cimport background_watch
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport close_heap, forget_heap, stream_ops, told
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
@@ -33,7 +33,7 @@ from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOS
 from l0rt import allocconf, config
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.lazy import MEMORY, on_exit
-from l0rt.runtime.memory.background import reaper_end
+from l0rt.runtime.memory.background import background_end
 from l0rt.runtime.memory.device import size_text
 from l0rt.runtime.memory.observers import asked
 from l0rt.runtime.streams.devices import lazy
@@ -89,9 +89,9 @@ cdef int make_heap(l0rt_device* device) except -1:
 
 cdef int watch(l0rt_heap* heap) except -1:
     if config.alloc_conf().pinned_use_background_threads:
-        reaper_watch(heap)
+        background_watch(heap)
     else:
-        reaper_end()
+        background_end()
     return 0
 
 
@@ -102,9 +102,9 @@ cdef int tune(l0rt_heap* heap) except -1:
     each, together = conf.pinned_max_cached_size_mb, conf.pinned_cache_limit_mb
     memset(&tuning, 0, sizeof(tuning))
     if config.get("no_memory_caching"):
-        tuning.sole_from = 1
+        tuning.uncached_from = 1
     elif each is not None:
-        tuning.sole_from = (<uint64_t>each << 20) + 1
+        tuning.uncached_from = (<uint64_t>each << 20) + 1
     if together is None:
         together = total_ram() // (8 if os.path.exists("/dev/dxg") else 4) >> 20    # WSL pins less than there is
     tuning.cached_most = max(<uint64_t>1, <uint64_t>min(together, 1 << 40) << 20)

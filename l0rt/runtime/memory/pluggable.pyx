@@ -12,7 +12,7 @@ from l0rt.arguments cimport is_whole, known_as, whole
 from l0rt.runtime.alloc.page_map cimport LEAF_SHIFT, map_leaf, map_page
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport thread_record
-from l0rt.runtime.streams.queue cimport lane_share
+from l0rt.runtime.streams.queue cimport queue_share
 from l0rt.runtime.streams.types cimport *
 
 from l0rt.errors import L0Error
@@ -175,40 +175,40 @@ cdef int refuse_itself(l0rt_plugged* plugged) except -1:
     return 0
 
 
-cdef l0rt_thread* enter(l0rt_plugged* plugged, l0rt_call* call, void** routes) except NULL:
+cdef l0rt_thread* enter(l0rt_plugged* plugged, l0rt_call* call, void** active_pools) except NULL:
     cdef l0rt_thread* thread = thread_record()
     call.plugged = plugged
     call.outer = thread.inside
     thread.inside = call
-    routes[0] = thread.routes
-    thread.routes = NULL
+    active_pools[0] = thread.active_pools
+    thread.active_pools = NULL
     return thread
 
 
-cdef void leave(l0rt_thread* thread, l0rt_call* call, void* routes) noexcept:
+cdef void leave(l0rt_thread* thread, l0rt_call* call, void* active_pools) noexcept:
     thread.inside = call.outer
-    thread.routes = routes
+    thread.active_pools = active_pools
 
 
 cdef void* take(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device* device, l0rt_stream* stream,
                 size_t nbytes) except? NULL:
     cdef l0rt_call call
-    cdef void* routes
+    cdef void* active_pools
     cdef void* handle
     cdef void* ptr = NULL
     cdef int index = device.index
     cdef l0rt_thread* thread
     refuse_itself(plugged)
-    thread = enter(plugged, &call, &routes)
+    thread = enter(plugged, &call, &active_pools)
     try:
         with nogil:
-            handle = lane_share(stream)
+            handle = queue_share(stream)
             if functions.alloc_address != NULL:
                 ptr = (<l0rt_alloc_function>functions.alloc_address)(nbytes, index, handle)
         if functions.alloc_address == NULL:
             ptr = pointer_of(functions.alloc(nbytes, index, <uintptr_t>handle), functions.alloc)
     finally:
-        leave(thread, &call, routes)
+        leave(thread, &call, active_pools)
     return ptr
 
 
@@ -227,12 +227,12 @@ cdef void give(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device*
                void* ptr, size_t nbytes) noexcept:
     """What a function raises has no caller: sys.unraisablehook hears of it."""
     cdef l0rt_call call
-    cdef void* routes
+    cdef void* active_pools
     cdef void* handle = <void*>l0rt_load_list(&stream.list)
     cdef int index = device.index
     cdef l0rt_thread* thread
     try:
-        thread = enter(plugged, &call, &routes)
+        thread = enter(plugged, &call, &active_pools)
         try:
             if functions.free_address != NULL:
                 with nogil:
@@ -240,7 +240,7 @@ cdef void give(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device*
             else:
                 functions.free(<uintptr_t>ptr, nbytes, index, <uintptr_t>handle)
         finally:
-            leave(thread, &call, routes)
+            leave(thread, &call, active_pools)
     except BaseException as failure:
         tell_unraisable(functions.free, failure)
 

@@ -20,7 +20,7 @@ from l0rt.runtime.alloc.sleep cimport heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device, current_stream, thread_peek, thread_record
-from l0rt.runtime.memory.active_pool cimport routes_left, routes_pop, routes_push
+from l0rt.runtime.memory.active_pool cimport active_pools_left, active_pools_pop, active_pools_push
 from l0rt.runtime.memory.device cimport raise_status, trim
 from l0rt.runtime.memory.operations cimport knows_streams
 from l0rt.runtime.memory.pluggable cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
@@ -28,7 +28,7 @@ from l0rt.runtime.memory.shared cimport l0rt_extent, shared_find
 from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
-from l0rt.runtime.streams.queue cimport Lane
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
 
@@ -198,22 +198,22 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         return f"<l0rt.MemPool {self.id}>"
 
 
-cdef void forget(l0rt_route* route) noexcept:
-    """A route that no thread has any more."""
-    cdef MemPool pool = <MemPool>route.pool
-    free(route)
+cdef void forget(l0rt_active_pool* active) noexcept:
+    """An active pool that no thread has any more."""
+    cdef MemPool pool = <MemPool>active.pool
+    free(active)
     pool.users -= 1
     Py_DECREF(pool)
 
 
 cdef void forget_left() noexcept:
     """Let go of the pools that threads were in when they ended."""
-    cdef l0rt_route* routes = routes_left()
-    cdef l0rt_route* route
-    while routes != NULL:
-        route = routes
-        routes = route.outer
-        forget(route)
+    cdef l0rt_active_pool* active_pools = active_pools_left()
+    cdef l0rt_active_pool* active
+    while active_pools != NULL:
+        active = active_pools
+        active_pools = active.outer
+        forget(active)
 
 
 @cython.binding(False)
@@ -244,34 +244,34 @@ cdef class use_mem_pool:
         if self.pool.owner.is_gone:     # its finalizer has run, for a cycle of garbage that something refers to again
             raise RuntimeError("the memory pool is gone: nothing can be allocated from it any more")
         cdef l0rt_thread* thread = thread_record()
-        cdef l0rt_route* route = <l0rt_route*>calloc(1, sizeof(l0rt_route))
-        if route == NULL:
+        cdef l0rt_active_pool* active = <l0rt_active_pool*>calloc(1, sizeof(l0rt_active_pool))
+        if active == NULL:
             raise MemoryError()
-        route.owner = self.pool.owner
-        route.device = self.device
-        route.pool = <void*>self.pool
+        active.owner = self.pool.owner
+        active.device = self.device
+        active.pool = <void*>self.pool
         Py_INCREF(self.pool)
         self.pool.users += 1
         with nogil:
-            routes_push(thread, route)
-        self.entered.append(<uintptr_t>route)
+            active_pools_push(thread, active)
+        self.entered.append(<uintptr_t>active)
         forget_left()
         return self.pool
 
     def __exit__(self, *error):
         cdef l0rt_thread* thread = thread_peek()
-        cdef l0rt_route* route
+        cdef l0rt_active_pool* active
         if thread == NULL and self.entered and not table.alive:     # entered before the fork: nothing is left to leave
             self.entered.pop()
             self.pool.users -= 1
             return
-        route = <l0rt_route*>thread.routes if thread != NULL else NULL
-        if not self.entered or <uintptr_t>route != <uintptr_t>self.entered[-1]:
+        active = <l0rt_active_pool*>thread.active_pools if thread != NULL else NULL
+        if not self.entered or <uintptr_t>active != <uintptr_t>self.entered[-1]:
             raise RuntimeError("use_mem_pool is left in another order or thread than it was entered")
         self.entered.pop()
         with nogil:
-            routes_pop(thread)
-        forget(route)
+            active_pools_pop(thread)
+        forget(active)
 
     def __call__(self, function):
         """Return ``function`` as one that allocates from the pool."""
@@ -290,7 +290,7 @@ def within(pool, device, function):
     return inside
 
 
-def trim_pools(device=None, Lane stream=None, MemPool pool=None):
+def trim_pools(device=None, Queue stream=None, MemPool pool=None):
     """Give back what one stream, one pool, or one stream in one pool has cached, on one device or all."""
     cdef int i, only = -1
     cdef l0rt_owner* owner
@@ -355,7 +355,7 @@ def pool_of(id):
     return None if found is None else found()
 
 
-def record_use(size_t ptr, Lane stream=None):
+def record_use(size_t ptr, Queue stream=None):
     """A stream, or the current one, has used the allocation around an address: see `Buffer.record_use`."""
     cdef l0rt_block* block = block_find(<void*>ptr)
     cdef l0rt_stream* on

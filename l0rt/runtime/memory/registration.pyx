@@ -14,8 +14,8 @@ from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.pinned cimport is_pinned as is_allocated
 from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.hooks cimport MEMORY_USE, note
-from l0rt.runtime.streams.queue cimport about_to_wait, lane_copy, lane_synchronize
 from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.queue cimport about_to_wait, queue_copy, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
 from l0rt.views cimport get_view
@@ -145,7 +145,7 @@ cdef class Registration:
             with nogil:
                 for i in range(held.stream_count):
                     if not held.device.lost:
-                        lane_synchronize(held.streams[i], UINT64_MAX)
+                        queue_synchronize(held.streams[i], UINT64_MAX)
         except BaseException:
             held.is_changing = False
             raise
@@ -300,9 +300,9 @@ cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbyte
         if not non_blocking:
             about_to_wait("a copy from or to host memory without non_blocking=True", on)
         with nogil:
-            lane_copy(on, dst, src, nbytes)
+            queue_copy(on, dst, src, nbytes)
             if not non_blocking:
-                lane_synchronize(on, UINT64_MAX)
+                queue_synchronize(on, UINT64_MAX)
     finally:
         if held != NULL:
             held.copies -= 1

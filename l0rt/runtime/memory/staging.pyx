@@ -13,7 +13,7 @@ from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go
 from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
-from l0rt.runtime.streams.queue cimport lane_copy, lane_record
+from l0rt.runtime.streams.queue cimport queue_copy, queue_record
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_wait
 
@@ -35,7 +35,7 @@ cdef int chunk_wait(Chunk* chunk) except -1 nogil:
 
 cdef int chunk_mark(Chunk* chunk, l0rt_stream* stream) except -1 nogil:
     chunk.slot = slot_acquire(stream, False)
-    return lane_record(stream, chunk.slot)
+    return queue_record(stream, chunk.slot)
 
 
 cdef int chunk_open(Chunk* chunk, l0rt_stream* stream, size_t nbytes) except -1 nogil:
@@ -67,7 +67,7 @@ cdef int copy_in(l0rt_stream* stream, void* dst, const void* src, size_t nbytes)
             chunk_open(&chunks[turn], stream, nbytes)
             chunk_wait(&chunks[turn])
             memcpy(chunks[turn].block.ptr, <const char*>src + at, size)
-            lane_copy(stream, <char*>dst + at, chunks[turn].block.ptr, size)
+            queue_copy(stream, <char*>dst + at, chunks[turn].block.ptr, size)
             at += size
             if at < nbytes:
                 chunk_mark(&chunks[turn], stream)
@@ -91,7 +91,7 @@ cdef int copy_out(l0rt_stream* stream, void* dst, const void* src, size_t nbytes
                 turn = (asked // CHUNK) & 1
                 size = min(CHUNK, nbytes - asked)
                 chunk_open(&chunks[turn], stream, nbytes)
-                lane_copy(stream, chunks[turn].block.ptr, <const char*>src + asked, size)
+                queue_copy(stream, chunks[turn].block.ptr, <const char*>src + asked, size)
                 chunk_mark(&chunks[turn], stream)
                 asked += size
             turn = (got // CHUNK) & 1

@@ -44,7 +44,7 @@ cdef l0rt_slot* slot_acquire(l0rt_stream* stream, bint timing) except NULL nogil
 
 
 cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nogil:
-    cdef l0rt_slotcache* cache = &device.slots[kind]
+    cdef l0rt_event_pool* cache = &device.slots[kind]
     cdef l0rt_slot* slot
     if not table.alive or device.lost:
         refuse(device)
@@ -55,7 +55,7 @@ cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nog
             cache.free = slot.next
         pthread_mutex_unlock(&cache.lock)
         if slot == NULL:
-            slot = cache_scan(cache)
+            slot = event_pool_scan(cache)
         if slot != NULL:
             slot.refs = 1
             slot.complete = 0
@@ -65,7 +65,7 @@ cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nog
             grow(device, cache)
 
 
-cdef int grow(l0rt_device* device, l0rt_slotcache* cache) except -1:
+cdef int grow(l0rt_device* device, l0rt_event_pool* cache) except -1:
     """Add a pool of slots to the cache.
 
     An allocator may be behind this, with its locks: a garbage collection would run finalisers that want the same.
@@ -78,7 +78,7 @@ cdef int grow(l0rt_device* device, l0rt_slotcache* cache) except -1:
             PyGC_Enable()
 
 
-cdef int add_pool(l0rt_device* device, l0rt_slotcache* cache) except -1:
+cdef int add_pool(l0rt_device* device, l0rt_event_pool* cache) except -1:
     cdef Context context = core_context(device.index)
     cdef EventPool pool
     cdef Allocation clock = None
@@ -116,7 +116,7 @@ cdef void slot_retain(l0rt_slot* slot) noexcept nogil:
 
 cdef void slot_release(l0rt_slot* slot) noexcept nogil:
     """Give a reference back; without references the slot is retired, and reused once nobody can still need it."""
-    cdef l0rt_slotcache* cache
+    cdef l0rt_event_pool* cache
     cdef bint over
     if slot == NULL or l0rt_add_int(&slot.refs, -1) != 0 or not table.alive:
         return
@@ -131,7 +131,7 @@ cdef void slot_release(l0rt_slot* slot) noexcept nogil:
         slot.next = cache.free
         cache.free = slot
     else:
-        cache_retire(cache, slot)
+        event_pool_retire(cache, slot)
     pthread_mutex_unlock(&cache.lock)
 
 
@@ -171,7 +171,7 @@ cdef int slot_reset(l0rt_slot* slot) except -1 nogil:
     return 0
 
 
-cdef void cache_retire(l0rt_slotcache* cache, l0rt_slot* slot) noexcept nogil:
+cdef void event_pool_retire(l0rt_event_pool* cache, l0rt_slot* slot) noexcept nogil:
     slot.next = NULL
     if cache.retired == NULL:
         cache.retired = slot
@@ -181,7 +181,7 @@ cdef void cache_retire(l0rt_slotcache* cache, l0rt_slot* slot) noexcept nogil:
     cache.retired_count += 1
 
 
-cdef l0rt_slot* cache_scan(l0rt_slotcache* cache) noexcept nogil:
+cdef l0rt_slot* event_pool_scan(l0rt_event_pool* cache) noexcept nogil:
     """Return a retired slot whose time is over, NULL if none of the oldest is."""
     cdef l0rt_slot* slot
     for _ in range(SCANNED):
@@ -198,14 +198,14 @@ cdef l0rt_slot* cache_scan(l0rt_slotcache* cache) noexcept nogil:
                 return slot
             continue
         pthread_mutex_lock(&cache.lock)
-        cache_retire(cache, slot)   # to the end, so that one slow stream does not hide the others
+        event_pool_retire(cache, slot)   # to the end, so that one slow stream does not hide the others
         pthread_mutex_unlock(&cache.lock)
     return NULL
 
 
 cdef void slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) noexcept nogil:
     """Remember that ``stream`` passes the slot with its command number ``seq``. The caller holds a reference."""
-    cdef l0rt_slotcache* cache = slot.cache if slot.cache != NULL else &slot.device.slots[SLOT_PLAIN]
+    cdef l0rt_event_pool* cache = slot.cache if slot.cache != NULL else &slot.device.slots[SLOT_PLAIN]
     cdef l0rt_waiter* grown
     cdef int i
     if cache.kind == SLOT_COUNTER:

@@ -13,50 +13,50 @@ from l0rt.runtime.streams.wait cimport device_fails
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_result_t
 
-# Python's hold on a lane; l0rt.Stream is its face.
-cdef class Lane:
+# Python's hold on a queue; l0rt.Stream is its face.
+cdef class Queue:
     cdef l0rt_stream* ptr
 
 
-# The class whose constructor finds the record: no lane is made but as one of it, so that none is without.
-cdef int lane_face(face) except -1
+# The class whose constructor finds the record: no queue is made but as one of it, so that none is without.
+cdef int queue_face(face) except -1
 
 
 # What the stream is called wherever users read of it: its repr.
-cdef str lane_name(l0rt_stream* stream)
+cdef str queue_name(l0rt_stream* stream)
 
 
 cdef inline int about_to_wait(str what, l0rt_stream* stream) except -1:
     """``what`` is about to make the host wait for the stream."""
-    return implicit_sync(what, lane_name(stream)) if sync_mode else 0
+    return implicit_sync(what, queue_name(stream)) if sync_mode else 0
 
 
 # Every verb appends one thing in the stream's order, or raises. None is called with a C lock held.
-cdef int lane_open(l0rt_stream* stream) except -1 nogil
+cdef int queue_open(l0rt_stream* stream) except -1 nogil
 # The native list, for hands that append to it without l0rt: from then on its counts are only a part of the truth.
-cdef ze_command_list_handle_t lane_share(l0rt_stream* stream) except NULL nogil
-cdef int lane_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil
-cdef int lane_fill(
+cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil
+cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil
+cdef int queue_fill(
     l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
-cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
+cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
-cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
+cdef int queue_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil
 # All of them with one append.
-cdef int lane_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil
+cdef int queue_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil
 # A slot with a reference, recorded behind everything that the stream has been given so far.
-cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil
+cdef l0rt_slot* queue_ticket(l0rt_stream* stream) except NULL nogil
 # Find out how far the stream is, without waiting; what is found shows in `done`.
 cdef void progress(l0rt_stream* stream) noexcept nogil
-cdef bint lane_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil
+cdef bint queue_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil
 # An adopted stream's owner takes its list back: behind a last mark, l0rt touches it no more.
-cdef void lane_give_back(l0rt_stream* stream) noexcept nogil
+cdef void queue_give_back(l0rt_stream* stream) noexcept nogil
 
 
 # The lock around an append, and its end, which raises what the driver answered.
 cdef inline int lock(l0rt_stream* stream) except -1 nogil:
     if not table.alive or l0rt_load_list(&stream.list) == NULL or stream.device.lost:
-        lane_open(stream)
+        queue_open(stream)
     pthread_mutex_lock(&stream.lock)
     return 0
 
@@ -68,8 +68,8 @@ cdef inline int unlock(l0rt_stream* stream, ze_result_t result) except -1 nogil:
     return 0
 
 # 1: idle, 0: not yet.
-cdef int lane_query(l0rt_stream* stream) except -1 nogil
-cdef int lane_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil
-cdef int lane_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int policy) except -1 nogil
+cdef int queue_query(l0rt_stream* stream) except -1 nogil
+cdef int queue_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil
+cdef int queue_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int policy) except -1 nogil
 # Make `stream` wait for what `other` has been given so far.
-cdef int lane_wait_lane(l0rt_stream* stream, l0rt_stream* other) except -1 nogil
+cdef int queue_wait_queue(l0rt_stream* stream, l0rt_stream* other) except -1 nogil

@@ -1,4 +1,4 @@
-"""A lane is what a stream is below Python: one list, its lock, its order.
+"""A queue is what a stream is below Python: one list, its lock, its order.
 
 Where the driver keeps the order, commands are appended as they are. Where it does not, a barrier stands between a
 command and what came before it, so that both kinds of list behave alike.
@@ -65,7 +65,7 @@ from l0rt.runtime.lazy import LISTS, on_exit
 from l0rt.runtime.streams.devices import lazy
 
 
-_owners = []   # every CommandList that a lane uses
+_owners = []   # every CommandList that a queue uses
 
 cdef PyTypeObject* _face = NULL
 
@@ -74,7 +74,7 @@ cdef enum:
 
 
 @cython.binding(False)
-cdef class Lane:
+cdef class Queue:
     """A stream as the lower floors know it. Users make ``l0rt.Stream``."""
 
     def __cinit__(self, *args, **kwargs):
@@ -82,28 +82,28 @@ cdef class Lane:
             raise TypeError("a stream is made by l0rt.Stream()")
 
 
-cdef int lane_face(face) except -1:
+cdef int queue_face(face) except -1:
     global _face
     _face = <PyTypeObject*>face     # a class of an extension module lives as long as the process
     return 0
 
 
-cdef str lane_name(l0rt_stream* stream):
+cdef str queue_name(l0rt_stream* stream):
     return (f"<l0rt.Stream device={lazy.device_type}:{stream.device.index} stream_id={stream.id} "
             f"priority={stream.priority}>")
 
 
-cdef int lane_open(l0rt_stream* stream) except -1 nogil:
-    """Make the lane's list, unless it has one; refuse a device that may not be used."""
+cdef int queue_open(l0rt_stream* stream) except -1 nogil:
+    """Make the queue's list, unless it has one; refuse a device that may not be used."""
     if not table.alive or stream.device.lost:
         return refuse(stream.device)
     if l0rt_load_list(&stream.list) != NULL:
         return 0
     with gil:
-        return lane_create(stream)
+        return queue_create(stream)
 
 
-cdef int lane_create(l0rt_stream* stream) except -1:
+cdef int queue_create(l0rt_stream* stream) except -1:
     cdef CommandList made
     cdef l0rt_slot* mark
     if stream.kind == STREAM_ADOPTED:
@@ -129,7 +129,7 @@ cdef int lane_create(l0rt_stream* stream) except -1:
     return 0
 
 
-cdef ze_command_list_handle_t lane_share(l0rt_stream* stream) except NULL nogil:
+cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil:
     cdef ze_result_t r = ZE_RESULT_SUCCESS
     lock(stream)
     if not stream.shared:
@@ -164,7 +164,7 @@ cdef inline ze_result_t after(l0rt_stream* stream) noexcept nogil:
     return list_barrier(stream.list, NULL)
 
 
-cdef int lane_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
+cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
     cdef ze_result_t r
     if nbytes == 0:
         return 0
@@ -180,7 +180,7 @@ cdef int lane_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbyte
     return 0
 
 
-cdef int lane_fill(
+cdef int queue_fill(
         l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil:
     cdef ze_result_t r
     if nbytes == 0:
@@ -235,7 +235,7 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
     return list_barrier(stream.list, slot.event)
 
 
-cdef int lane_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     record_untold(stream, slot)
     if watched:
         tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
@@ -252,7 +252,7 @@ cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     return unlock(stream, r)
 
 
-cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
+cdef l0rt_slot* queue_ticket(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_slot* slot
     cdef l0rt_slot* old
     cdef bint recorded = False
@@ -283,11 +283,11 @@ cdef l0rt_slot* lane_ticket(l0rt_stream* stream) except NULL nogil:
     return slot
 
 
-cdef int lane_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
-    return lane_wait_all(stream, 1, &slot)
+cdef int queue_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    return queue_wait_all(stream, 1, &slot)
 
 
-cdef int lane_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
+cdef int queue_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
     cdef uint32_t i
     if watched:
         for i in range(count):
@@ -307,7 +307,7 @@ cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) exc
             if sync_mode:
                 with gil:
                     implicit_sync("waiting for an event that the stream's device cannot see", "another process"
-                                  if slots[i].stream == NULL else lane_name(slots[i].stream))
+                                  if slots[i].stream == NULL else queue_name(slots[i].stream))
             slot_wait(slots[i], UINT64_MAX)
             continue
         needed[n] = slots[i]
@@ -329,10 +329,10 @@ cdef bint can_wait_for(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
         return False
     if slot.cache == NULL or slot.cache.kind != SLOT_COUNTER:
         return True
-    return lane_knows_peer(stream.device, slot.device)
+    return queue_knows_peer(stream.device, slot.device)
 
 
-cdef bint lane_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil:
+cdef bint queue_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil:
     """Can ``device`` reach the memory of ``peer``? Asked once; two threads that ask at once get the same answer."""
     cdef signed char* known = &device.peers[peer.index]
     if known[0] == 0:
@@ -386,10 +386,10 @@ cdef void progress(l0rt_stream* stream) noexcept nogil:
 ask_progress_with(progress)
 
 
-cdef void lane_give_back(l0rt_stream* stream) noexcept nogil:
+cdef void queue_give_back(l0rt_stream* stream) noexcept nogil:
     cdef l0rt_slot* last
     if table.alive and not stream.device.lost:
-        last = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(stream)
+        last = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_ticket)(stream)
         if last == NULL:
             with gil:
                 PyErr_Clear()       # a lost device: nothing of the stream is waited for any more
@@ -408,13 +408,13 @@ def _close():
 on_exit(LISTS, _close)
 
 
-known_as(Lane, b"l0rt.Stream")
+known_as(Queue, b"l0rt.Stream")
 
 
 # --- Is a stream idle, and who waits until it is: the host, or another stream.
 
 
-cdef int lane_wait_lane(l0rt_stream* stream, l0rt_stream* other) except -1 nogil:
+cdef int queue_wait_queue(l0rt_stream* stream, l0rt_stream* other) except -1 nogil:
     cdef l0rt_slot* slot
     if stream == other:
         return 0
@@ -422,7 +422,7 @@ cdef int lane_wait_lane(l0rt_stream* stream, l0rt_stream* other) except -1 nogil
         tell(STREAM_WAIT, <uint64_t>stream, <uint64_t>other, 0, 0)
     if known_idle(other):
         return 0
-    slot = lane_ticket(other)
+    slot = queue_ticket(other)
     try:
         return wait_untold(stream, 1, &slot)
     finally:
@@ -449,14 +449,14 @@ cdef int poll(l0rt_stream* stream) except -1 nogil:
     return 1
 
 
-cdef int lane_query(l0rt_stream* stream) except -1 nogil:
+cdef int queue_query(l0rt_stream* stream) except -1 nogil:
     cdef l0rt_slot* slot
     cdef int idle
     if not table.alive or stream.device.lost:
         return refuse(stream.device)
     idle = poll(stream)
     if not idle and (not stream.device.caps.list_sync or stream.list == NULL):
-        slot = lane_ticket(stream)
+        slot = queue_ticket(stream)
         try:
             idle = slot_query(slot)
         finally:
@@ -466,11 +466,11 @@ cdef int lane_query(l0rt_stream* stream) except -1 nogil:
     return idle
 
 
-cdef int lane_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil:
-    return lane_synchronize_by(stream, timeout_ns, WAIT_ADAPTIVE)
+cdef int queue_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil:
+    return queue_synchronize_by(stream, timeout_ns, WAIT_ADAPTIVE)
 
 
-cdef int lane_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int policy) except -1 nogil:
+cdef int queue_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int policy) except -1 nogil:
     """Wait for what has been appended so far; others may go on appending meanwhile."""
     cdef l0rt_slot* slot
     cdef int idle
@@ -478,7 +478,7 @@ cdef int lane_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int polic
         return refuse(stream.device)
     idle = poll(stream)
     if not idle:
-        slot = lane_ticket(stream)
+        slot = queue_ticket(stream)
         try:
             idle = slot_wait_by(slot, timeout_ns, policy)
         finally:

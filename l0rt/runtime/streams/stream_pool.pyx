@@ -15,11 +15,11 @@ from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire_kind, slot_release
 from l0rt.runtime.streams.hooks cimport STREAM_CREATION, tell, watched
 from l0rt.runtime.streams.queue cimport (
-    lane_give_back,
-    lane_knows_peer,
-    lane_open,
-    lane_synchronize,
-    lane_ticket,
+    queue_give_back,
+    queue_knows_peer,
+    queue_open,
+    queue_synchronize,
+    queue_ticket,
     progress,
 )
 from l0rt.runtime.streams.types cimport *
@@ -102,7 +102,7 @@ cdef int streams_synchronize(l0rt_device* device, uint64_t timeout_ns, bint adop
             continue
         if timeout_ns != UINT64_MAX:
             spent = min(host_clock_ns() - start, timeout_ns)
-        if not lane_synchronize(stream, timeout_ns - spent if timeout_ns != UINT64_MAX else UINT64_MAX):
+        if not queue_synchronize(stream, timeout_ns - spent if timeout_ns != UINT64_MAX else UINT64_MAX):
             return 0
 
 
@@ -119,7 +119,7 @@ cdef void context_rest(l0rt_device* device) noexcept nogil:
         stream = next_stream(device_record(i), NULL)
         while stream != NULL and table.alive and not l0rt_load_int(&stream.device.lost):
             if not known_idle(stream):
-                slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>lane_ticket)(stream)
+                slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_ticket)(stream)
                 if slot == NULL:
                     with gil:
                         PyErr_Clear()       # a device that is being lost
@@ -220,7 +220,7 @@ cdef void release_adopted(l0rt_stream* stream) noexcept:
         stream.live -= 1
         if stream.live == 0:
             with nogil:
-                lane_give_back(stream)
+                queue_give_back(stream)
             _owners.pop(<size_t>stream, None)
 
 
@@ -247,11 +247,11 @@ def open_all():
         while stream != NULL:
             if stream.kind != STREAM_ADOPTED:
                 with nogil:
-                    lane_open(stream)
+                    queue_open(stream)
             stream = next_stream(device_at(i), stream)
         for peer in range(device_total()):
             if peer != i:
-                lane_knows_peer(device_at(i), device_at(peer))
+                queue_knows_peer(device_at(i), device_at(peer))
 
 
 def _opened():

@@ -64,7 +64,7 @@ cdef enum:
 cdef struct l0rt_slot:
     ze_event_handle_t event
     l0rt_slot* next             # in the free list or the queue of the retired
-    l0rt_slotcache* cache       # where it goes back to; NULL: it belongs to one event for good
+    l0rt_event_pool* cache      # where it goes back to; NULL: it belongs to one event for good
     l0rt_device* device
     uint64_t* ticks             # where the device writes its clock; NULL: no timing
     l0rt_stream* stream         # recorded on this stream,
@@ -77,7 +77,7 @@ cdef struct l0rt_slot:
     l0rt_waiter* waiters        # under the cache's lock
 
 
-cdef struct l0rt_slotcache:
+cdef struct l0rt_event_pool:
     pthread_mutex_t lock
     l0rt_slot* free
     l0rt_slot* retired          # oldest first
@@ -117,7 +117,7 @@ cdef struct l0rt_stream:
     bint dirty                      # not in order, and something was appended since the last barrier
     l0rt_slot* mark                 # recorded behind everything, when the recycling asks how far the stream is
     bint marked                     # the mark is in flight
-    l0rt_slot* ticket               # the newest of lane_ticket: serves again while nothing is appended behind it
+    l0rt_slot* ticket               # the newest of queue_ticket: serves again while nothing is appended behind it
     uint64_t issued                 # commands appended so far: counted under the lock, read without
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL
@@ -142,7 +142,7 @@ cdef struct l0rt_device:
     l0rt_stream default_stream
     l0rt_stream pool[3][32]         # by priority: high, normal, low
     l0rt_stream* others             # beside the pool: leased, for a copy engine, adopted
-    l0rt_slotcache slots[3]         # by kind
+    l0rt_event_pool slots[3]        # by kind
     signed char peers[64]           # for a counter-based event of that device: 0 not asked yet, 1 waits, -1 cannot
     void* heap                      # its cached memory, NULL until the first allocation
     void* host_heap                 # pinned memory of its context, shared by the context's devices
@@ -167,5 +167,5 @@ cdef struct l0rt_thread:
     l0rt_saved* saved
     int depth
     int capacity
-    void* routes                # the innermost l0rt_route: the private pools that the thread allocates from
+    void* active_pools          # the innermost l0rt_active_pool: the private pools that the thread allocates from
     void* inside                # the innermost l0rt_call of a function that memory comes from or returns to

@@ -1,0 +1,99 @@
+/* fifo.c: the host's side of a fifo: pushing commands and waiting for them. */
+#include <stdlib.h>
+
+#include "engine.h"
+#include "knobs.h"
+
+enum { SPINS = 30, CHUNK = 64 };
+
+struct cpu_chunk {
+  struct cpu_chunk *next; /* kept so that a leak checker sees who has them */
+  cpu_command commands[CHUNK];
+};
+
+void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, bool in_order) {
+  static _Atomic uint64_t serial;
+  fifo->engine = engine;
+  fifo->in_order = in_order;
+  fifo->serial = atomic_fetch_add(&serial, 1) + 1;
+  fifo->random = cpu_knobs.seed + 0x9e3779b97f4a7c15u * fifo->serial;
+}
+
+/* A spare command, with the engine's lock held. Commands are made in chunks and reused for ever. */
+static cpu_command *spare(cpu_engine *engine) {
+  if (engine->spare == NULL) {
+    struct cpu_chunk *chunk = calloc(1, sizeof(*chunk));
+    if (chunk == NULL) return NULL;
+    for (int i = 0; i < CHUNK - 1; i++) chunk->commands[i].next = &chunk->commands[i + 1];
+    engine->spare = chunk->commands;
+    chunk->next = engine->chunks;
+    engine->chunks = chunk;
+  }
+  cpu_command *command = engine->spare;
+  engine->spare = command->next;
+  return command;
+}
+
+ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *prototype) {
+  cpu_engine *engine = fifo->engine;
+  pthread_mutex_lock(&engine->lock);
+  cpu_command *command = spare(engine);
+  if (command == NULL) {
+    pthread_mutex_unlock(&engine->lock);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  *command = *prototype;
+  cpu_command_hold(command);
+  command->next = NULL;
+  command->sequence = ++fifo->submitted;
+  command->stamp = ++engine->pushed;
+  if (fifo->head == NULL) {
+    fifo->head = command;
+  } else {
+    fifo->tail->next = command;
+  }
+  fifo->tail = command;
+  bool idle = fifo->next == NULL; /* nothing of it is running either */
+  if (idle) cpu_ring_enter(&engine->fifos, fifo);
+  if (!idle || !cpu_fifo_settle(fifo)) atomic_store(&engine->news, 1);
+  pthread_mutex_unlock(&engine->lock);
+  return ZE_RESULT_SUCCESS;
+}
+
+uint64_t cpu_fifo_last(cpu_fifo *fifo) {
+  pthread_mutex_lock(&fifo->engine->lock);
+  uint64_t last = fifo->submitted;
+  pthread_mutex_unlock(&fifo->engine->lock);
+  return last;
+}
+
+bool cpu_fifo_reached(cpu_fifo *fifo, uint64_t sequence) {
+  pthread_mutex_lock(&fifo->engine->lock);
+  bool reached = atomic_load(&fifo->finished) >= sequence;
+  pthread_mutex_unlock(&fifo->engine->lock);
+  return reached;
+}
+
+ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout) {
+  uint64_t last = cpu_fifo_last(fifo);
+  for (int i = 0; atomic_load_explicit(&fifo->finished, memory_order_acquire) < last; i++) {
+    if (timeout == 0) return ZE_RESULT_NOT_READY;
+    if (i == SPINS) break;
+    cpu_pause();
+  }
+  if (atomic_load(&fifo->finished) >= last) return ZE_RESULT_SUCCESS;
+  uint64_t deadline = cpu_deadline(timeout);
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  atomic_fetch_add(&fifo->sleepers, 1);
+  for (;;) {
+    uint32_t beat = atomic_load(&fifo->beat);
+    if (atomic_load(&fifo->finished) >= last) break;
+    if (deadline != CPU_NEVER && cpu_wait_ns() >= deadline) {
+      result = ZE_RESULT_NOT_READY;
+      break;
+    }
+    cpu_futex_wait(&fifo->beat, beat, deadline);
+  }
+  atomic_fetch_sub(&fifo->sleepers, 1);
+  return result;
+}
