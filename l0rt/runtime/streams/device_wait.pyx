@@ -17,7 +17,7 @@ from l0rt.runtime.streams.stream_pool cimport streams_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport check_device, device_fails, host_clock_ns, refuse
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
+from l0rt.ze.api cimport ZE_RESULT_ERROR_UNSUPPORTED_FEATURE, ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.runtime.lazy import DRAIN, exit_time_left, on_exit
 
@@ -135,6 +135,9 @@ cdef int others_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 
         r = helper.result
         pthread_mutex_unlock(&helper.lock)
         if done:
+            if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE:    # the pointer is there, and that is all
+                device.caps.device_sync = False
+                return 1
             return 1 if r == ZE_RESULT_SUCCESS else device_fails(device, r)
         spent = host_clock_ns() - start_ns
         if spent >= timeout_ns:
