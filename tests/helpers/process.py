@@ -1,11 +1,21 @@
 """Running programs apart from the test process: never in the source tree, never for ever."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+
+_running = set()
+
+
+def kill_all():
+    """Kill what still runs, with its children: pytest ends."""
+    for child in tuple(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -41,12 +51,15 @@ def run(args, env=None, cwd=None, timeout=60.0):
             errors="replace",
             start_new_session=True,
         )
+        _running.add(child)
         with child:
             try:
                 out, err = child.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
                 return Result(-signal.SIGKILL, *child.communicate(), timed_out=True)
+            finally:
+                _running.discard(child)
         return Result(child.returncode, out, err)
 
 

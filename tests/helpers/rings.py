@@ -3,16 +3,20 @@
 import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from helpers.extents import WHOLE
 from helpers.process import run, run_python
 
 TESTS = Path(__file__).resolve().parents[1]
 FOLDERS = ("core", "runtime", "accelerator")  # tests on the interface: they never ask which driver they have
 OUTCOMES = pytest.StashKey[dict]()
+RUNNING = pytest.StashKey[dict]()
+HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
 LOADER, VALIDATION, INTEL = "libze_loader.so.1", "libze_validation_layer.so.1", "libze_intel_gpu.so.1"
 NO_HARDWARE = {  # Intel's driver encodes every command, and executes none
@@ -73,6 +77,26 @@ RINGS = (
         {**NO_HARDWARE, "ProductFamilyOverride": "dg1", "CreateMultipleRootDevices": 2},
     ),
 )
+
+
+def start(config, chosen, folder):
+    """Start pytest on these rings, and put the results to come into ``config.stash[RUNNING]``.
+
+    They run beside the other tests, which mostly wait or keep one core busy: one ring at a time, two when the rings
+    are what takes longest. In a short run each ring runs another part of the tests.
+    """
+    import l0rt
+
+    pool = ThreadPoolExecutor(2 if WHOLE else 1)
+    for number, ring in enumerate(chosen):
+        if ring.missing():
+            continue
+        part = None if WHOLE else f"{number % len(RINGS) + 1}/{len(RINGS)}"
+        cwd = folder / str(number)
+        cwd.mkdir()
+        folders = [TESTS / name for name in FOLDERS]
+        config.stash[RUNNING][ring] = pool.submit(ring.run, l0rt.cpu_driver_path(), cwd, folders, HANG_LIMIT, part)
+    pool.shutdown(wait=False)
 
 
 def verdict(result):

@@ -1,14 +1,11 @@
 """The tests on the interface, again on every other driver that is installed."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from helpers.ci import skip_unless_ci
-from helpers.extents import WHOLE
 from helpers.process import run_python
-from helpers.rings import FOLDERS, OUTCOMES, RINGS, TESTS, Ring, summary, verdict
+from helpers.rings import OUTCOMES, RINGS, RUNNING, Ring, summary, verdict
 
 WHO = """
 import ctypes
@@ -25,40 +22,17 @@ ours = properties[112:].startswith(b"l0rt CPU device")
 print(n.value, "ours" if ours else hex(int.from_bytes(properties[20:24], "little")))
 """
 ANSWERS = ["2 ours", "1 ours", "2 ours", "1 0x8086", "2 0x8086"]
-PARTS = len(RINGS)
-HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
-
-
-def part(number):
-    """Return which part of the tests the ring of this number runs: each another fifth in a short run."""
-    return None if WHOLE else f"{number % PARTS + 1}/{PARTS}"
-
-
-@pytest.fixture(scope="module")
-def running(request, tmp_path_factory):
-    """The chosen rings' results to come: two at a time, for a test mostly waits for one core or for nothing."""
-    import l0rt
-
-    chosen = [i.callspec.params["ring"] for i in request.session.items if "running" in i.fixturenames]
-    folders = [TESTS / folder for folder in FOLDERS]
-    with ThreadPoolExecutor(2) as pool:
-        yield {
-            ring: pool.submit(
-                ring.run, l0rt.cpu_driver_path(), tmp_path_factory.mktemp("ring"), folders, HANG_LIMIT, part(number)
-            )
-            for number, ring in enumerate(chosen)
-            if not ring.missing()
-        }
 
 
 @pytest.mark.parametrize("ring", RINGS, ids=str)
-def test_the_same_tests_pass_on_ring(ring, running, request, extent):
-    extent(1, PARTS)
+def test_the_same_tests_pass_on_ring(ring, request, extent):
+    """The rings run beside the other tests, from the start: see `helpers.rings.start`."""
+    extent(1, len(RINGS))
     outcomes = request.config.stash[OUTCOMES]
     if missing := ring.missing():
         outcomes[ring.name] = f"NOT RUN: {', '.join(missing)} is not installed"
         skip_unless_ci(outcomes[ring.name])
-    result = running[ring].result()
+    result = request.config.stash[RUNNING][ring].result()
     outcomes[ring.name] = verdict(result) or "failed"
     assert verdict(result), f"ring {ring.name}: {result}"
 
