@@ -109,8 +109,6 @@ def leaks(before, after):
 @pytest.fixture(scope="session")
 def warm():
     warm_up()
-    gc.collect()
-    gc.freeze()  # what is there by now stays; the collections around every test need not look at it again
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +117,7 @@ def nothing_leaks(request):
     if runs_on_a_driver(request.path):
         request.getfixturevalue("warm")
     before = live()
+    gc.freeze()  # what is there by now stays: the collection after the test need not look at it
     yield
     # A failed test's traceback keeps its objects; and the test that loaded the driver has nothing to compare with.
     if before is None or not request.node.stash.get(PASSED, False):
