@@ -133,7 +133,7 @@ cdef struct l0rt_sum:
     int64_t requested
 
 # What one arena has allocated of one pool, kept as the distance to the nearest value that could be a new peak of the
-# heap (docs in accounts.pxd). In terms of these fields:
+# heap (see headroom.pxd). In terms of these fields:
 #   allocated now  = limit - room          inactive split now = quiet_limit + room - ceiling
 cdef struct l0rt_account:
     l0rt_sum room
