@@ -9,7 +9,7 @@ from helpers.process import run
 SCRIPT = "import sys; from l0rt.cli import main; sys.exit(main())"
 
 
-@pytest.mark.parametrize("words", [["doctor"], ["bench", "streams", "--quick"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [["doctor"], ["bench", "event.alive.100.*", "--smoke"]], ids=lambda words: words[0])
 def test_other_sources_in_the_working_directory_are_not_used(words, tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/l0rt").write_text(SCRIPT)

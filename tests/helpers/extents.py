@@ -24,7 +24,7 @@ class Extent:
         """Return one of three numbers. The third is by default the second."""
         if SOAK:
             return whole if soak is None else soak
-        if not WHOLE:
+        if not WHOLE and short != whole:
             self.shortened[self.name] = f"{short} of {whole}"
         return whole if WHOLE else short
 
