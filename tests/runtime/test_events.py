@@ -103,7 +103,7 @@ def test_events_are_dropped_by_other_threads():
         t.join()
     gc.collect()
     s.synchronize()
-    assert cache_state(0)["made"] - before <= 2048
+    assert cache_state(0)["made"] - before <= 200 * 11 + 256  # what was recorded, in pools of 256
 
 
 @pytest.mark.checks_data
