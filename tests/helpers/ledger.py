@@ -117,7 +117,8 @@ def nothing_leaks(request):
     if runs_on_a_driver(request.path):
         request.getfixturevalue("warm")
     before = live()
-    gc.freeze()  # what is there by now stays: the collection after the test need not look at it
+    if before is not None:
+        gc.freeze()  # it collected: what is there stays, and the collection after the test need not look at it
     yield
     # A failed test's traceback keeps its objects; and the test that loaded the driver has nothing to compare with.
     if before is None or not request.node.stash.get(PASSED, False):
