@@ -1,6 +1,7 @@
 """What every test stands on: the CPU driver unless told otherwise, the ledger, markers, and the rings' summary."""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -14,6 +15,8 @@ if not os.environ.get("L0RT_DRIVER"):
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: tests send it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[rings.OUTCOMES], config.stash[rings.RUNNING] = {}, {}
     config.stash[extents.SHORTENED] = {}
     config.addinivalue_line("markers", "long: runs short unless L0RT_TEST_ALL=1 or L0RT_TEST_SOAK=1 is set")
