@@ -114,12 +114,12 @@ cdef int others_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 
     cdef int failed = 0
     cdef bint done = False
     pthread_mutex_lock(&helper.lock)
-    helper.device = device
     mine = helper.begun + 1
     if helper.wanted < mine:
         helper.wanted = mine
         pthread_cond_broadcast(&helper.asked)
     if not helper.runs and not helper.leaving:
+        helper.device = device      # before its thread is there, which reads it without the lock
         failed = start(helper)
     pthread_mutex_unlock(&helper.lock)
     if failed:
