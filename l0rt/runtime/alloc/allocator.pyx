@@ -176,29 +176,11 @@ cdef class Allocator:
 
     def record_stream(self, ptr, stream):
         """Another stream uses this allocation: once freed, it is not reused before that stream's work is done."""
-        cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
-        cdef void* order = <void*><uintptr_t>stream
-        cdef int status = L0RT_INVALID_POINTER
-        if block != NULL and block.arena.heap != self.heap:
-            status = L0RT_OWNED
-        elif block != NULL:
-            with nogil:
-                status = block_use(block, order)
-        if status != L0RT_OK:
-            Allocator_raise(self, status, <uintptr_t>ptr)
+        Allocator_use(self, ptr, stream, block_use)
 
     def record_use(self, ptr, stream):
         """The same by what that stream has been given until now: what it is given later does not count."""
-        cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
-        cdef void* order = <void*><uintptr_t>stream
-        cdef int status = L0RT_INVALID_POINTER
-        if block != NULL and block.arena.heap != self.heap:
-            status = L0RT_OWNED
-        elif block != NULL:
-            with nogil:
-                status = block_mark(block, order)
-        if status != L0RT_OK:
-            Allocator_raise(self, status, <uintptr_t>ptr)
+        Allocator_use(self, ptr, stream, block_mark)
 
     def find(self, ptr):
         """``(address, size, requested)`` of the allocation that holds ``ptr``, or None."""
@@ -336,6 +318,19 @@ cdef uint64_t limit_of(limit) except? 0:
     if most <= 0:
         raise ValueError(f"a limit is positive, not {most}; None means no limit")
     return min(most, UINT64_MAX)
+
+
+cdef int Allocator_use(Allocator self, ptr, stream, int (*note)(l0rt_block*, void*) noexcept nogil) except -1:
+    """Let ``note`` record that the stream uses the allocation at ``ptr``."""
+    cdef l0rt_block* block = block_find(<const void*><uintptr_t>ptr)
+    cdef void* order = <void*><uintptr_t>stream
+    cdef int status = L0RT_INVALID_POINTER
+    if block != NULL and block.arena.heap != self.heap:
+        status = L0RT_OWNED
+    elif block != NULL:
+        with nogil:
+            status = note(block, order)
+    return Allocator_raise(self, status, <uintptr_t>ptr) if status != L0RT_OK else 0
 
 
 cdef int Allocator_raise(Allocator self, int status, object subject) except -1:

@@ -40,11 +40,11 @@ from l0rt.runtime.current.guard cimport xpu_impl
 from l0rt.runtime.current.thread cimport current_device, stream_or_current, thread_peek
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.memory.active_pool cimport (
+    active_owner,
+    active_pool_keep,
     arena_asked,
     fill_block,
     filling,
-    active_pool_keep,
-    active_owner,
     set_filling,
 )
 from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap
