@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # CONTRIBUTING.md says what each target does.
 BIN := .venv/bin
 READY := .venv/.ready

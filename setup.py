@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the Cython modules and, beside them, the CPU driver: a plain shared library."""
 
 import hashlib

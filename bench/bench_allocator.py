@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocator's rows, as `l0rt bench allocator` has them."""
 
 SUITES = ("reference", "allocator")

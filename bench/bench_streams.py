@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The streams' rows, as `l0rt bench streams` has them."""
 
 SUITES = ("streams",)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`pytest bench/ --benchmark-only`: the rows of `l0rt bench`, under the same IDs, in pytest-benchmark's table."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records what small models allocate and free on the CPU: `python bench/record_traces.py FOLDER [NAME ...]`.
 
 It needs torch (2.13.0, as `pip install torch` gives it) and NumPy, in an environment of its own; nothing of l0rt. Each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """l0rt: the runtime layer of a deep-learning framework for Intel GPUs, directly on Level Zero.
 
 Importing it touches no driver and loads nothing else; every name is resolved on first use.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from l0rt import accelerator as accelerator
 from l0rt import capi as capi
 from l0rt import config as config

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocators' configuration: torch's grammar, with messages that say what is wrong, where, and what is allowed.
 
 ``key:value`` pairs after commas, blanks ignored, a list as ``[key:value,...]``.

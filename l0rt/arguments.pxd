@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 cdef extern from *:
     """
     #ifndef L0RT_KNOWN_AS

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments: whole numbers, checked before anything is done with them.
 
 A conversion may run any Python code, an ``__index__``: whoever calls one looks at state only afterwards.

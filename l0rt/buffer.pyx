@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Buffers: what an allocation is in Python. Device memory in a stream's order, pinned host memory, shared memory."""
 
 cimport cython

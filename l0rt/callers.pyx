@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose line a warning or a log line is about: the user's, which is the innermost one outside of l0rt.
 
 Compiled, so that it has no frame of its own, and so that no signal handler runs in it: objects warn while they go.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The embedding door: `from l0rt.capi cimport *`. Every function may be called from any thread without the GIL. A return
 # of -1 or NULL means failure: a Python exception is set (the GIL is taken only then), and l0rt_last_error tells the
 # same without the GIL.

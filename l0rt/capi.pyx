@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The embedding door: the runtime's verbs for Cython, C and C++, without the GIL."""
 
 from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore

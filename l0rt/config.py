@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings by dotted path, each from `set`, from the environment, or from the node above it.
 
 A path ends in a setting's name; before it stands what the setting is for, the device type first:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from contextlib import AbstractContextManager
 from typing import Any
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The error tree: one class for each thing a caller can do something about."""
 
 

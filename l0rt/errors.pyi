@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 class L0Error(RuntimeError):
     code: tuple[str, int] | None
     def __init__(self, message: str = "", code: tuple[str, int] | None = None) -> None: ...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Classes that only their own module makes objects of: to Python, ``__new__`` is closed, so there is no blank object
 # whose methods would have to expect one. Cython's own ``X.__new__(X)`` goes by the slot, which stays.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The registry of device types: what software that works on any device asks for, and what a device type brings.
 
 Registering and asking touch no driver.

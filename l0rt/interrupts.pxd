@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run the handlers of the signals that have come. False: one of them raised, and that is kept.
 cdef bint signals_pass() noexcept nogil
 # Raise what was kept.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Interrupts: what a signal handler raises while code waits that has nobody to raise it to.
 
 Signal handlers run in the main thread alone. So one list is enough, and whatever it keeps is that thread's to raise.

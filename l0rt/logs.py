@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``L0RT_LOGS``: what allocations, streams, events and the opening of drivers do, through standard logging.
 
 `begin` is called by the import of l0rt if the variable is set; without it nothing is watched and nothing costs.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything about memory: statistics, limits, caches; names as in torch where torch has one.
 
 A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of an allocator's statistics, laid out as torch's `memory_summary`."""
 
 from itertools import repeat

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Buffers of other device types than the built-in one, and of the host: what `l0rt.empty` makes for their names.
 
 Memory comes from the allocator that was registered for the device; ``cpu`` is plain memory of the process. Copies and

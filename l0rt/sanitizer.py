@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sanitizer of races between streams: which accesses to the same memory does nothing put in order?
 
 Every stream has a clock that each of its commands moves on, and knows of every other clock how far it is ordered

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The environment variables of l0rt, its CPU driver, its build and its tests; docs/environment.md has the values."""
 
 import difflib

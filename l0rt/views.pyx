@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The memory of objects that have the buffer protocol, if it holds plain numbers."""
 
 from cpython.buffer cimport (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole numbers: what is one, for every argument, setting and address."""
 
 

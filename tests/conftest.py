@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every test stands on: the CPU driver unless told otherwise, the ledger, markers, and the rings' summary."""
 
 import os

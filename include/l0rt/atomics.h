@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* atomics.h: C11 atomics in the few shapes the allocator needs, and a spin lock that can be closed for good. */
 #ifndef L0RT_ATOMICS_H
 #define L0RT_ATOMICS_H

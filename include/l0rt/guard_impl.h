@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guard_impl.h: what a device type gives so that guards, and whoever else is device-agnostic, work on it.
  *
  * Every function runs without the GIL and may be called from any thread. -1 (NULL for a pointer) means failure, with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* l0rt.h: l0rt for C and C++. One table of functions, fetched once from the Python module:
  *
  *     const l0rt_api *l0rt = l0rt_import();     (with the GIL held; NULL: a Python exception is set)

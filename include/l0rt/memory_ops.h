@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory_ops.h: what a kind of memory has to offer so that the caching allocator can serve it.
  *
  * A device type fills one l0rt_memory_ops and makes one heap for each of its memories;

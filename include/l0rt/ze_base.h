@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ze_base.h: handles, results and structure types.
  * Names, values and layouts are those of the Level Zero specification (core, 1.0 to 1.17). */
 #ifndef L0RT_ZE_BASE_H

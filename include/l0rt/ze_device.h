@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ze_device.h: drivers and devices: what they say about themselves.
  * Names, values and layouts are those of the Level Zero specification (core, 1.0 to 1.17). */
 #ifndef L0RT_ZE_DEVICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ze_functions.h: every Level Zero entry point that l0rt calls, once: since which version of the specification,
  * its name, its arguments. A REQUIRED one must be in the library; an OPTIONAL one may be NULL and has a fallback. */
 #ifndef L0RT_ZE_FUNCTIONS_H

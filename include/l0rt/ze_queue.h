@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ze_queue.h: contexts, queues, command lists, fences, event pools and events.
  * Names, values and layouts are those of the Level Zero specification (core, 1.0 to 1.17). */
 #ifndef L0RT_ZE_QUEUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ze_sysman.h: system management: what tools ask of a device and its memory.
  * Names, values and layouts are those of the Level Zero specification (sysman, 1.0 to 1.17). Handles are the core's. */
 #ifndef L0RT_ZE_SYSMAN_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The accelerator, whatever it is: torch.accelerator's functions, and what it lacks."""
 
 from l0rt.accelerator import memory, random

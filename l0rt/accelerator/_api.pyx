@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of l0rt.accelerator: the built-in accelerator's own code, or a call of the chosen one's interface.
 
 They are compiled because a Python frame alone would cost as much as what they do. Each takes the chosen interface into

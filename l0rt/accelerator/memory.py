@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.accelerator.memory's names and limits, on the current accelerator; `l0rt.memory` is the built-in one's."""
 
 from l0rt import memory as _built_in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random numbers on the current accelerator: the state of its devices' default generators.
 
 A state is ``bytes``; setters take anything bytes-like. Seeding opens no driver where the accelerator is built in.

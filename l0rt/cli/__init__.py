@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: ``l0rt doctor``, ``l0rt bench``, ``l0rt bench compare``."""
 
 import argparse

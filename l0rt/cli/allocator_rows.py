@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocator's rows: what allocating and freeing costs, and how much memory it holds to be that fast."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`l0rt bench`: run rows, print them next to the raw driver's cost and the budgets, keep them as plain values."""
 
 from fnmatch import fnmatchcase

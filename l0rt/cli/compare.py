@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`l0rt bench compare`: read two reports, whoever wrote them, and say which figures differ by more than noise."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Instruction counts: rows that run under valgrind, in a process of their own. Counts repeat where times do not."""
 
 import re

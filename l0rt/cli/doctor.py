@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`l0rt doctor`: which driver and devices are there, which is used, and if no GPU is seen, why and what to do.
 
 The examination itself opens no driver: child processes do, one for each question, and what ends one of them becomes a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab: the device that the bench measures on, opened once, and the bare driver's objects next to it."""
 
 import warnings

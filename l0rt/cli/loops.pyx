@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bench's compiled loops: what an embedder's C or Cython code does, through the embedding door, without the GIL.
 
 Every loop runs its work ``n`` times and returns the nanoseconds that it took, those of the loop itself included.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`l0rt bench --plot`: a report as a picture, each row's time next to the bare driver's and to its budget."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a child process finds out for the doctor, who stays away from drivers: opening one may abort or hang."""
 
 import json

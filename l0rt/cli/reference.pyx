@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the machine itself costs: an empty loop, a pair of glibc's malloc and free, a memcpy.
 
 It imports nothing of l0rt, so that a child process without threads can load this file alone: glibc's malloc takes a

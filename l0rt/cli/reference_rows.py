@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference rows: what the machine itself costs. They tell how to read the others, and scale their budgets."""
 
 import subprocess

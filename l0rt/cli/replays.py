@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replays of a real trace, each trace in a process of its own: what is configured holds for the whole process."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports: the head that says what was measured on what, and tables for a terminal of 80 columns or for a pipe."""
 
 import os

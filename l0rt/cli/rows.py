@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows: what the bench measures, each defined once, and how a figure is taken."""
 
 import timeit

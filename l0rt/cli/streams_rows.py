@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The streams' rows: what streams, events, guards, copies and waits cost above the bare driver."""
 
 import os

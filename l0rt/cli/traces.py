@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real allocation traces: loading them, and what is known of them before any replay."""
 
 from dataclasses import dataclass

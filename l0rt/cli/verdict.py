@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verdict on a report: whether budgets were kept as far as the run's noise can tell, and what to do next."""
 
 from statistics import median

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 

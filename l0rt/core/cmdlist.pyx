@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Command lists: asynchronous immediate lists, and the commands that are appended to them."""
 
 cimport cython

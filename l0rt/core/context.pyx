@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contexts: what memory, lists and events belong to; one a driver, over all its devices."""
 
 cimport cython

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Devices: what they are, asked once and kept as plain values."""
 
 cimport cython

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drivers: what the loaded library offers, each with its capability record."""
 
 cimport cython

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events: a pool owns its events, all made with it; each is one native flag that the host can wait for."""
 
 cimport cython

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory: USM allocations of every kind, their residency and release."""
 
 cimport cython

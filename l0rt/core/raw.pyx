@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The raw driver: what its calls cost from C with nothing of l0rt around them, for the bench to compare with.
 
 Every loop runs its calls ``n`` times and returns the nanoseconds that they took. What a loop needs before or leaves

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """System management: cards and how much of their memory is free.
 
 Its devices are cards, in an order of their own and whatever ZE_FLAT_DEVICE_HIERARCHY makes of them: one is found by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from l0rt.ze.api cimport ze_context_handle_t, ze_device_handle_t, ze_physical_mem_handle_t, ze_result_t
 
 

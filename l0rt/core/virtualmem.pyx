@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Virtual memory: addresses and physical memory, each by itself, and one mapped at the other."""
 
 from libc.string cimport memset

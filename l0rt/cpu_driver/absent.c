@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* absent.c: what this driver does not do: it is exported all the same, and says so. Arguments do not matter, so none
  * are declared. */
 #include "gate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* append.c: appending commands that move no data: barriers, waits, signals, timestamps. */
 #include "gate.h"
 #include "list.h"

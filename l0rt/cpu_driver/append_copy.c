@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* append_copy.c: appending commands that move data: copies, fills, and hints about memory. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h: the host's clock in nanoseconds, and the device's in ticks. */
 #ifndef L0RT_CPU_CLOCK_H
 #define L0RT_CPU_CLOCK_H

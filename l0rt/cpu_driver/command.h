@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* command.h: one command of a list: what to do, what to wait for, what to signal. */
 #ifndef L0RT_CPU_COMMAND_H
 #define L0RT_CPU_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.c: making and ending contexts. */
 #include "context.h"
 

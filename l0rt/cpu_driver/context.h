@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.h: a context: a set of devices, and the owner of what is made in it. */
 #ifndef L0RT_CPU_CONTEXT_H
 #define L0RT_CPU_CONTEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ddi.c: the tables by which the official loader hosts this driver.
  *
  * A table is an array of function pointers that only ever grows at its end. The caller's version says how long its

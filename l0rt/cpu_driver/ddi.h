@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ddi.h: the names of the entry points. */
 #ifndef L0RT_CPU_DDI_H
 #define L0RT_CPU_DDI_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.c: the devices, their clock, and what they can do with each other. */
 #include "device.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.h: a device: its memory's accounts and its engines. */
 #ifndef L0RT_CPU_DEVICE_H
 #define L0RT_CPU_DEVICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_properties.c: what a device says about itself. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dispatch.c: the tables at the beginning of every handle.
  *
  * From specification 1.17 on a loader calls through them, not through those that it asked for by name; so it needs no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver.c: the one driver: initialising, versions, extensions, and the library's end. */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver.h: the one driver. */
 #ifndef L0RT_CPU_DRIVER_H
 #define L0RT_CPU_DRIVER_H

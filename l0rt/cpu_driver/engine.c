@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine.c: the engine threads: which command starts when, and what its end sets off.
  *
  * Normally a command completes as soon as it has started. With L0RT_CPU_CHAOS it flies for a random while first, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h: engines, and the fifos of commands that they work off.
  *
  * A fifo holds commands in their order: those of an immediate list or of a queue. An engine is one hardware queue: a

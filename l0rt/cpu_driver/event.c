@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* event.c: events: a latch that commands and hosts set, wait for and reset. */
 #include "event.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* event.h: events and the pools that they come from. */
 #ifndef L0RT_CPU_EVENT_H
 #define L0RT_CPU_EVENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* event_counter.c: counter-based events made without a pool. */
 #include "event.h"
 #include "gate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* event_pool.c: event pools: what their events have in common, and pools that processes share. */
 #include <sys/mman.h>
 #include <unistd.h>

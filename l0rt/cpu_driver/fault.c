@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault.c: injected faults. A rule names a function, which call of it, and what happens then. */
 #include "fault.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault.h: failures on request (L0RT_CPU_FAIL). */
 #ifndef L0RT_CPU_FAULT_H
 #define L0RT_CPU_FAULT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fence.h: a fence: the end of what one call handed to a queue. */
 #ifndef L0RT_CPU_FENCE_H
 #define L0RT_CPU_FENCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fifo.c: the host's side of a fifo: pushing commands and waiting for them. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* functions.h: which functions there are, table by table, in the order of each table's entries: since which minor
  * version of the specification, and the name. A function that nothing can be done for is there too (absent.c); tables
  * of which nothing is done are left out. test/functions.txt has what the specification has. */

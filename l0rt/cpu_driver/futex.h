@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* futex.h: sleeping on a 32-bit word. The words may lie in memory shared with another process. */
 #ifndef L0RT_CPU_FUTEX_H
 #define L0RT_CPU_FUTEX_H

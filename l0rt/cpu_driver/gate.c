@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gate.c: the slow side of the gate: not initialised, forked, injected faults, functions that a profile lacks. */
 #include "gate.h"
 

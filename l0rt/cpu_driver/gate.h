@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gate.h: what every entry point passes first. */
 #ifndef L0RT_CPU_GATE_H
 #define L0RT_CPU_GATE_H

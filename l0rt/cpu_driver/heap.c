@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap.c: blocks of a heap: reserving addresses, handing out, taking back. */
 #include "heap.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap.h: addresses for USM allocations.
  *
  * A heap is one reserved range of addresses, cut into regions of equal size, a region for each power of two from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import.c: imported memory: a list of ranges. Engines reach all memory of the program, so there is nothing to map; what
  * the list is for is to know which pointers were imported, and to refuse what a device would refuse. */
 #include "import.h"

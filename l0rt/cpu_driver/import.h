@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import.h: memory that the program has anyway, and that devices are to reach as they reach allocations. */
 #ifndef L0RT_CPU_IMPORT_H
 #define L0RT_CPU_IMPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* invariant.h: what must be true unless this driver itself is wrong. Callers' errors are results, never these.
  * CPU_DEBUG=1 checks what costs nothing, 2 also walks data structures; 0, as built for users, checks nothing. */
 #ifndef L0RT_CPU_INVARIANT_H

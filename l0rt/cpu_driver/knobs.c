@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* knobs.c: the L0RT_CPU_* variables. Parsed strictly: a typing error must not pass for a setting. */
 #include "knobs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* knobs.h: what the environment asks of the driver; read once, by the first zeInit. */
 #ifndef L0RT_CPU_KNOBS_H
 #define L0RT_CPU_KNOBS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* latch.h: a flag that threads can sleep on: the state of an event or a fence. */
 #ifndef L0RT_CPU_LATCH_H
 #define L0RT_CPU_LATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.c: making, closing, resetting and ending command lists, and how a command gets into one. */
 #include "list.h"
 

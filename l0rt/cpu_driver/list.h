@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.h: command lists: immediate ones, which are a fifo, and regular ones, which are a recording. */
 #ifndef L0RT_CPU_LIST_H
 #define L0RT_CPU_LIST_H

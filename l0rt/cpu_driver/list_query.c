@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list_query.c: what a command list says of itself. */
 #include "gate.h"
 #include "list.h"

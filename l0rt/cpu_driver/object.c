@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* object.c: the slots that objects live in, and the ledger of live objects that tests read. */
 #include "object.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* object.h: what every handle of this driver is. A handle is the address of a slot in one reserved range of
  * addresses that is never given back, so looking at any pointer that falls into the range is safe: a stranger's
  * or destroyed handle is recognised by arithmetic and one load, without a lock or a hash. */

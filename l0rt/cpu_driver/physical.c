@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* physical.c: physical memory for virtual addresses. */
 #include <fcntl.h>
 #include <pthread.h>

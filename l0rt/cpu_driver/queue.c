@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* queue.c: command queues. A queue is a fifo that copies of recorded commands go into, list after list. */
 #include "queue.h"
 

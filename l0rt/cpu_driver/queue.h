@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* queue.h: command queues: where closed lists are executed. */
 #ifndef L0RT_CPU_QUEUE_H
 #define L0RT_CPU_QUEUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reservation.c: reserved addresses and the physical memory mapped into them.
  *
  * Reservations are few and their pages are looked up in place: one table entry for each 64 KiB. */

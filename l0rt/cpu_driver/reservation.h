@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reservation.h: virtual memory: reserved addresses, and which physical memory is mapped where. */
 #ifndef L0RT_CPU_RESERVATION_H
 #define L0RT_CPU_RESERVATION_H

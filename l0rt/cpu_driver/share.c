@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* share.c: making, describing and finding shared files. */
 #include "share.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* share.h: memory that another process can map: a file without a name, and a ticket that says where it is. */
 #ifndef L0RT_CPU_SHARE_H
 #define L0RT_CPU_SHARE_H

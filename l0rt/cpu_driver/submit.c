@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* submit.c: from a program's command to one in a fifo. */
 #include "submit.h"
 

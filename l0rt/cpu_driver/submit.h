@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* submit.h: handing commands, and closed lists of them, to a fifo. */
 #ifndef L0RT_CPU_SUBMIT_H
 #define L0RT_CPU_SUBMIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sysman.c: system management: devices and their memory, as tools ask for them. Handles are those of the core; a device
  * has one memory module, whose handle is the device's own. Of other parts it has none. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* usm.c: allocating, freeing and asking about device, host and shared memory. */
 #include "usm.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* usm.h: allocations: device, host and shared memory. */
 #ifndef L0RT_CPU_USM_H
 #define L0RT_CPU_USM_H

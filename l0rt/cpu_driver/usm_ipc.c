@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* usm_ipc.c: device memory between processes. An allocation moves into a file when it is exported for the first time,
  * so that the others pay nothing for the possibility. */
 #include <errno.h>

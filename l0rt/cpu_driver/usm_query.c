@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* usm_query.c: what a pointer is, and residency. */
 #include "gate.h"
 #include "import.h"

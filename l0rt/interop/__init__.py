@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Doors to other software; each module needs the package that it is named after, and is loaded when it is used."""
 
 import importlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """l0rt in torch's own registry of device interfaces, which torch's compiler asks about devices."""
 
 from torch._dynamo import device_interface as _registry

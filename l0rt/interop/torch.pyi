@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from l0rt.interface import XpuInterface
 
 class TorchXpuInterface(XpuInterface): ...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 cdef class LazyInit:
     cdef readonly str device_type
     cdef object opener

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lazy initialisation: once, on first use, under a lock, aware of fork; one mechanism for every device type."""
 
 import atexit

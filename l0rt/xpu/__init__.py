@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Intel GPUs: torch.xpu's names and signatures, and what only Level Zero has, whichever accelerator is current."""
 
 from l0rt.runtime.current import generator as _generator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a device is: its properties under torch's names and some more, and what it can do."""
 
 from types import SimpleNamespace as _Namespace

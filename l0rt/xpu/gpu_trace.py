@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Callbacks at what streams, events and allocations do, with the names of torch's trace registries.
 
 A callback gets integers: an event is the address of its object when it is made or dropped and of its recorded point

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.xpu.memory's names, and torch.cuda.memory's of pinned memory: `l0rt.memory` with a ``device`` that may be
 given by name."""
 

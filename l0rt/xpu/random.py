@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.xpu.random's names: the state of the devices' default generators, as bytes."""
 
 from l0rt.runtime.current import generator as _generator

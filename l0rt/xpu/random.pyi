@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from collections.abc import Iterable
 
 from l0rt.runtime.current.generator import manual_seed as manual_seed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.xpu's streams and events."""
 
 from l0rt.runtime.current import event as _event

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ZE_AFFINITY_MASK: which devices and tiles the driver shows this process. It is the driver's; this reads it.
 
 The mask is a list of ``device`` or ``device.tile`` numbers. ZE_FLAT_DEVICE_HIERARCHY says what a device is: with

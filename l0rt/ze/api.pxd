@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Level Zero's types, constants and the function table, as include/l0rt declares them."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport uint32_t
 
 from l0rt.ze.api cimport ze_driver_handle_t

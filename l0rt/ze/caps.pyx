@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Capabilities: one record a driver of what it really does, each of which `L0RT_DISABLE` can force off."""
 
 from libc.stdint cimport uint32_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many GPUs a driver has, found out without opening it in this process.
 
 Level Zero cannot be asked without initialising it, which a forked child would not survive: another process asks. It

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Find the Level Zero library and resolve its entry points, through ctypes; say why no GPU is seen."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Linux knows of a device by its PCI address: the kernel's driver, render node, memory windows."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from l0rt.ze.api cimport ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_driver_handle_t, ze_result_t
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results: every status of the driver becomes an answer, an exception or a warning; none is lost."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from l0rt.ze.api cimport l0rt_ze_table
 
 # One table for the whole process; modules that cimport it share the variable itself.

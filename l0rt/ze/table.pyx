@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The function table: Level Zero's entry points, resolved once for the process."""
 
 from l0rt.ze.api cimport l0rt_ze_table, ze_result_t

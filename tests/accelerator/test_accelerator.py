@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The facade: torch.accelerator's functions, and what a device is."""
 
 import pickle

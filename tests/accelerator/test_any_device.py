@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`empty`, `Stream`, `Event`, `Generator` and `device` take a device of any type: a registered one, and the host."""
 
 import gc

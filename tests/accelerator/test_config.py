@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings: a tree in which "none" inherits, and the page that lists every node."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole facade with another accelerator current: each call reaches that one, or says that it does not.
 
 A call that went to the built-in accelerator instead would be answered, wrongly, and nobody would know.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generators: state, offsets, sharing, pickling, the default ones, and the numbers that they make."""
 
 import contextlib

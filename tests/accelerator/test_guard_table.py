@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device types that bring a C guard table: copies of the built-in one under other names, with callbacks in them."""
 
 import ctypes

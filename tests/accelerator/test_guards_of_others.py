@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guard objects on another accelerator: they change what is current there, and nowhere else."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host as a device: its interface, its guard table, and guards on it."""
 
 import ctypes

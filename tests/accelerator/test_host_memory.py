@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pinned memory: torch's statistics of it, exactly; the bound on what is cached; observers; the background thread."""
 
 import gc

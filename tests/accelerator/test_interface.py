@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The registry of device types, its guard, and device types that registered stream methods only."""
 
 import threading

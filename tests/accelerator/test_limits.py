@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits: the configuration's, the one that is set, and what is wise to use under them."""
 
 import l0rt

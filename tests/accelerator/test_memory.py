@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics, limits and caches of device and host memory."""
 
 import gc

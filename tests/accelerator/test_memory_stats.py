@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The device allocator's statistics: torch's keys, what each private pool has, and requests that the limit refuses."""
 
 import gc

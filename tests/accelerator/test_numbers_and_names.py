@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever is an index, a size or a seed is taken from every kind of whole number, and a device from every namer.
 
 The whole facade is walked: a parameter that this file does not know is a failure, so that no new one escapes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory by its address, and memory that is not cached."""
 
 import l0rt

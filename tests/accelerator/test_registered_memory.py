@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Host memory that is there already becomes pinned memory, where the driver can do that."""
 
 import gc

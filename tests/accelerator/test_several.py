@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several accelerators: another device type is made current, and the whole facade works on it."""
 
 import threading

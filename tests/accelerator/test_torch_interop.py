@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """l0rt in torch's own registry of device interfaces; in a process of its own, since torch's import leaves traces."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Name by name against torch 2.13.0's CPU build; docs/parity.md lists every difference, with its reason."""
 
 import inspect

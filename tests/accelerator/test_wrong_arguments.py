@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever a public function is given, the answer is a result or an error that says what is wrong."""
 
 import inspect

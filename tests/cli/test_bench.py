@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`l0rt bench` measures every row of the registry; its reports can be read, kept and compared."""
 
 import importlib.util

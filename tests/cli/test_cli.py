@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line as such: help, version, and refusals in one line."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console script works inside a clone, whose sources lie unbuilt in the working directory."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`l0rt doctor` says what is there, what is used, and what is wrong; nothing takes it down."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a row is defined and measured, without any driver."""
 
 from contextlib import contextmanager

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recorded traces: they are found, and what is known of them is right."""
 
 import numpy as np

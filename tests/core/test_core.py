@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The owner classes: made by their factories, closed once, not tracked by the garbage collector."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results become exceptions of the right class, with name and number."""
 
 import pickle

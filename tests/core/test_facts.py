@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of a device besides what Level Zero tells: Linux's facts by PCI address, and the affinity mask."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A foreign package, built against the installed l0rt, computes through the embedding door."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is installed is what others build against, and is this source tree's."""
 
 import sysconfig

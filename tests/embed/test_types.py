@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types: a script that uses the whole facade passes mypy --strict, and the stubs say what the modules are."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the allocator's core costs, in ns: `python tests/helpers/allocator_figures.py [traces.npz ...]`.
 
 With a first argument `--count WHAT N` it only repeats one loop, for counting instructions with

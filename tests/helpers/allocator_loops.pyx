@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Compiled loops over the allocator's core: real threads, real traces, and what a call costs without Python.
 

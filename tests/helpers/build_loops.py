@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds allocator_loops.pyx into a folder, against the package's .pxd files and headers, and imports it."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may be missing on somebody's machine, and may not in CI."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running the command line as a user does: in a process and a folder of its own."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A second accelerator: two devices of plain host memory, whose streams are threads that work through a queue."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C table of `include/l0rt/l0rt.h` through ctypes: its functions run without the GIL, as an embedder calls them."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the CPU driver has of each function of the specification, read from its source; `python -m
 helpers.driver_functions` in tests/ writes it into docs/cpu-driver-functions.md."""
 

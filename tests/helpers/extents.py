@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much of a long check runs.
 
 short: whenever somebody runs pytest; whole: with L0RT_TEST_ALL=1, which is `make test-all` and CI; soak: with

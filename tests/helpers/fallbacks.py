@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program that needs a way around every optional driver function; it leaves the timed events ``e`` and ``f``."""
 
 USES = """

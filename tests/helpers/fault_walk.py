@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One injected fault in a process of its own: what l0rt makes of it, whether anything leaks, whether work goes on.
 
 A fork server, so that a case costs no start of Python: reads a line of JSON a case, ``{"rule": L0RT_CPU_FAIL,

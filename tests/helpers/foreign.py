@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A queue that somebody made with Level Zero directly, on l0rt's first device, and a gate that holds its work up.
 
 Its code runs in a process of its own, in front of a test's.

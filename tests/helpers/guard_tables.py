@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guard tables (include/l0rt/guard_impl.h) as ctypes sees them."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program of calls to every public name with hostile objects, from everywhere that code can run.
 
 ``python -m helpers.hostile SEED STEPS [--only STEP,STEP,...]``: the program of that seed. Each step has random numbers

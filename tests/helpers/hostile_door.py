@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls through the C table, with every pointer that the table promises to look at.
 
 A stream's pointer is the caller's word, and what a copy touches is memory: these are right, or NULL.

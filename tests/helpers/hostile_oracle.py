@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may come of a call, and what must hold at all times: judged here for `helpers.hostile`."""
 
 import gc

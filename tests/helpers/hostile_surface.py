@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be called: every public name of l0rt with its parameters, found by looking, so that new names join."""
 
 import importlib

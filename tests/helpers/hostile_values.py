@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What calls are given: what fits the parameter's name, and what nobody should give."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The objects that a hostile program has, what it does to them, and what it knows of them: see `helpers.hostile`."""
 
 import contextlib

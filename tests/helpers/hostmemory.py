@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions for pluggable allocators, over host memory: no device touches it, so every driver may have it."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CPU driver's ledger: a test that leaves more live objects behind than it found has leaked them.
 
 Caches that live as long as the process are no leaks. What they can give back they give back before each count

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keys of torch's `memory_stats`, of torch.cuda 2.13, as data, with `num_oom_fallback`, which is ours alone."""
 
 POOLS = ("all", "large_pool", "small_pool")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads allocate, use and free on streams that they share; wrong bytes tell that memory was reused too early.
 
 Every block is filled with its own byte in its stream's order, copied away on another stream, and freed at once while

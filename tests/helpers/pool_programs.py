@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random programs of several threads that enter, leave, put to sleep and drop private pools on two devices.
 
 Blocks are allocated in whatever pool the thread is in, and freed at once or put on a shelf, from which any thread takes

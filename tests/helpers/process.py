@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running programs apart from the test process: never in the source tree, never for ever."""
 
 import contextlib

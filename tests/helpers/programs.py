@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random programs of copies, fills, events and waits on several streams, beside a model that runs them in order.
 
 A `Program` is one thread's. Several run at once on streams that they share: each keeps its own buffers and events, so

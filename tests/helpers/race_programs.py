@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs that run under the thread sanitizer: each starts threads that share what threads may share.
 
 ``python -m helpers.race_programs NAME``; "done" is all that it prints.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """l0rt under the thread sanitizer: a build of its own, and a program whose threads share what threads may share."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference page, from the docstrings: ``python tests/helpers/reference.py > docs/reference.md``."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rings: drivers that the same tests run on, each in a pytest of its own."""
 
 import os

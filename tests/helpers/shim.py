@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The driver's memory calls, noted: import this before l0rt opens its driver."""
 
 import ctypes

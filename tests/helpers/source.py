@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading the source tree as text: files, logical lines with the blocks around them, imports, module names."""
 
 import re

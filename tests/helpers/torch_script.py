@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A script for torch.accelerator without tensors: streams, events, memory statistics, switching devices."""
 
 SCRIPT = """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads and callbacks that use, free and replace the same buffers without asking each other, beside programs that
 keep to their own: those must not notice."""
 

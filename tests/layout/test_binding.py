@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A method of a compiled class checks ``self``: with Cython's binding, which is on for functions, it would not."""
 
 from helpers.source import ROOT, classes, files, none_of, plant

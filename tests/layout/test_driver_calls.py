@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Only core/ and ze/ call the driver, and no status is dropped, the driver's or one that is handed on."""
 
 import re

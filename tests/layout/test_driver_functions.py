@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page about the CPU driver's functions says what the source says, and the source what the specification says."""
 
 import re

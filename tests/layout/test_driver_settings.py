@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CPU driver's settings are one table in its source and one on its page, and both have the same."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every list of entry points names the same functions, with the same arguments, in the same order."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every environment variable of l0rt is in the table of docs/environment.md, and every row is read somewhere."""
 
 import re

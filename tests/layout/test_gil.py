@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every driver call runs without the GIL: inside `with nogil:` or a function that ends in nogil."""
 
 import re

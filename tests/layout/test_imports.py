@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A module imports from its own package or from packages before it; the order is docs/architecture.md's."""
 
 import re

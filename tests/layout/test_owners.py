@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Owners in core/ hold one handle, their parent and plain C values, and the garbage collector never sees them."""
 
 import re

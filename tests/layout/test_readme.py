@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CI runs what the README tells people to run, word for word; links lead somewhere."""
 
 import re

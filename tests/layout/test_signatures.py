@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every C-level function says how it fails, and nothing is implicit."""
 
 import re

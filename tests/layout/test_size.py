@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file that passes 600 lines holds two nouns."""
 
 import pytest

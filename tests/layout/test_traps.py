@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each known trap of Level Zero's drivers for streams and events has a test: here is where.
 
 The numbers are those of the list that the design was made from; a trap is what has gone wrong for somebody else.

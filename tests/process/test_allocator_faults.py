@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the allocator makes of a driver that does not take memory back, and of a machine without host memory."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects of every extension type, made without their constructor: they refuse, they never crash."""
 
 from helpers.process import run_python

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads and callbacks that free what others use: refused or done, but never memory that is somebody else's."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stream callbacks added from where nobody expects it, threads that cannot start, and the interpreter's exit."""
 
 import time

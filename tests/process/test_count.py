@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Devices are counted in another process, whatever this one looks like; what could not be counted is asked again."""
 
 import os

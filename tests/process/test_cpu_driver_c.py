@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CPU driver's own tests, in C: built and run by its Makefile, without Python in the process."""
 
 import ctypes.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The code in the docs runs, on any machine; the reference has every public name, as its docstring says it."""
 
 import ast

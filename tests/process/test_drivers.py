@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which driver is used, what happens without one, with two, and with one that lacks what newer ones have."""
 
 import shutil

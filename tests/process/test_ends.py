@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that end in the midst of everything, in any order, under a timer's signals: silently, and in time."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every result that the CPU driver can be told to give, for every driver call that l0rt makes: the right exception,
 nothing leaked, and a process that goes on working."""
 

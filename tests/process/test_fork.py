@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A forked child of a process that has initialised l0rt: everything works or says so, and nothing hangs or crashes."""
 
 from helpers.process import run_python

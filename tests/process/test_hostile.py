@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every public name, called with hostile objects from everywhere that code can run: see `helpers.hostile`.
 
 The whole check makes 20,000 calls with seeds that stay; a soak (L0RT_TEST_SOAK=1) a million with fresh seeds, where

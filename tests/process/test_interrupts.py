@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signals while memory is waited for: what a handler raises arrives, what it calls does not hang, nothing is lost."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases cost the same however many were ever held."""
 
 from helpers.process import run_python

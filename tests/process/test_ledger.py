@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ledger catches a leak of every kind in the test that made it, and only there."""
 
 import l0rt

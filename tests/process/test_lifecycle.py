@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Import, fork, spawn, exit, signals: what a process sees around its use of l0rt."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams keep their order, whatever the driver offers for it and however it uses its freedom."""
 
 import pytest

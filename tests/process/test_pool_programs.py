@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads in and out of private pools on two devices: see `helpers.pool_programs`."""
 
 import os

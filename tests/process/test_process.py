@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The helper that runs programs keeps them apart from this process, and ends them."""
 
 import os

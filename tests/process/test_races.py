@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams, events and memory under the thread sanitizer: their C state is read and written in an order that the locks
 give, or by atomics."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tests on the interface, again on every other driver that is installed."""
 
 

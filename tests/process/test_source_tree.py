@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python that runs in the source folder, where `import l0rt` finds the sources first; and installing the sources."""
 
 import os

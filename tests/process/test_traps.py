@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traps of Level Zero's drivers that a test on the interface does not show: see tests/layout/test_traps.py."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What users read is in their own words: errors, signatures, variables, and what a name leads to."""
 
 import contextlib

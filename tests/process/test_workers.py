@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many processes that each use the device, by every way to start them; and what they inherit of random numbers."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the allocator's tests share: an allocator over plain memory that must not leak, and its compiled loops."""
 
 import gc

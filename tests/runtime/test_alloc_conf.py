@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocators' configuration: every text means what torch's grammar says, or gets a message that helps."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A state machine: whatever is done in whatever order, the allocator agrees with a model that counts the slow way.
 
 After every step no two live blocks overlap, every byte is what its owner wrote, no memory is handed out or taken away

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes, reuse, limits, refusals and pending frees: what happens off the hit path."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random work against a model: blocks never overlap, contents survive, and every statistic is exact."""
 
 import ctypes

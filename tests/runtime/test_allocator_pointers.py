@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any address at all: interior, foreign, freed; and what a closed allocator makes of them."""
 
 import os

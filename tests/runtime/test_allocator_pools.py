@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Private pools: nobody else gets their memory, unless they say so; and they can sleep."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranges: memory is mapped where it is needed, moved from where it is free, and given back granule by granule."""
 
 import ctypes

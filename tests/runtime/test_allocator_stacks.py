@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What waits unmerged for its next use: small blocks on class stacks, and the large block that was freed last."""
 
 from l0rt import allocconf

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several threads without the GIL: own arenas, a shared one, frees by others; the books stay exact."""
 
 import threading

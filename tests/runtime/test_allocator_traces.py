@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What real models allocate and free: how much memory is taken for it, and under which limit it still fits."""
 
 from pathlib import Path

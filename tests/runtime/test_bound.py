@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bound on what is cached: what has been free for longest goes first, and what is in use never counts."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Buffers: allocation, copies, fills, what the host may see, and every wrong way to use one."""
 
 import array

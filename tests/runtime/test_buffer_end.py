@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a buffer ends: dropped while an exception is on its way, by a finaliser, by a callback, by another thread."""
 
 import gc

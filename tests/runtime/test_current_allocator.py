@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions in place of the driver's memory, and how a process with such functions forks and ends."""
 
 import l0rt

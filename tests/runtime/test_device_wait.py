@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waits for a whole device: queues that were made beside l0rt and never adopted are waited for, too."""
 
 import pytest

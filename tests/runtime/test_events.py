@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events: recorded anew, waited for, timed, and in the order of torch's errors."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guards restore the original on any exit."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory passes from one stream to another by a wait on the device: never before its last use, never with the host.
 
 The plain memory's streams stand still while it is held, and it tells who was ordered behind whom.

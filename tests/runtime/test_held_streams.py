@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams with one holder: leased, of a copy engine, adopted; and events that processes share."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trace callbacks, the mode for implicit synchronisation, and logs."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Out of memory, rung by rung: a request succeeds whenever enough free memory exists in any form.
 
 On a device of 64 MiB all of it is put into one form after the other; then 40 MiB are asked for. The same under a limit,

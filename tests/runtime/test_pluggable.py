@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pools whose memory comes from functions in C or in Python."""
 
 import ctypes

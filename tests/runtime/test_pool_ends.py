@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pool that goes gives everything back: its memory once no work uses it, its addresses, and its records to others."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of pools, what a pool asks before an allocation from it fails, and what is no allocator."""
 
 

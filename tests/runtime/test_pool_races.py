@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads that allocate without the GIL while another enters and leaves pools."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MemPool and use_mem_pool on a device: routing by thread, nesting, the memory limit, sleep."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs on eight streams, and programs that name no stream, leave the bytes that running them in order leaves."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stream sanitizer finds 20 planted races, and nothing in the same programs with what was left out."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device memory in the order of streams: handed over, told to be used, freed on another stream, filled before use."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams: the pool, the default stream, what is current, order, and what they export."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Defects of torch's allocators, and the test that shows l0rt without each.
 
 features of torch.xpu's caching allocator that are missing or broken

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The traps of Level Zero that concern memory, by their numbers in the list of them, and the test that each has.
 
 11 out of memory at allocation, residency, map and execution: `test_trap_11`, and `test_memory_ladder.py`

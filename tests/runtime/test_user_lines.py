@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Warnings and log lines name streams by their repr, and the user's own line: never a frame of l0rt."""
 
 import re

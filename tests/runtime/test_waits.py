@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waits for many at once, how the host passes its time, callbacks, and what is told of streams that are stuck."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our declaration of the Level Zero ABI agrees with the official headers, wherever those are installed."""
 
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench.c: what the driver's calls cost, in nanoseconds. */
 #include <time.h>
 

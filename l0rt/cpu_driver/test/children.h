@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* children.h: running a part of a test in a process of its own, where settings and ends don't matter to the rest. */
 #ifndef L0RT_CPU_TEST_CHILDREN_H
 #define L0RT_CPU_TEST_CHILDREN_H

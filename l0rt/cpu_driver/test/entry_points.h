@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry_points.h: the prototypes of what the driver exports and tests call. */
 #ifndef L0RT_CPU_TEST_ENTRY_POINTS_H
 #define L0RT_CPU_TEST_ENTRY_POINTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz.h: bytes as a sequence of calls, with valid, destroyed and garbage handles. Nothing may crash, hang or leak:
  * what is left over at a sequence's end is signalled, destroyed and counted.
  *

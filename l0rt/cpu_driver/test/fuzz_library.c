@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_library.c: fuzz.h driven by libFuzzer, which looks for bytes that reach new code. */
 #include "fuzz.h"
 

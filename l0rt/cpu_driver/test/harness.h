@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* harness.h: what every C test uses: the entry points, CHECK, and one device ready for work. */
 #ifndef L0RT_CPU_TEST_HARNESS_H
 #define L0RT_CPU_TEST_HARNESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hosted.c: the driver inside the official loader: found, used, and its answers understood. */
 #include "harness.h"
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # newer_loaders.sh: the driver in the loaders of other Debian releases: `newer_loaders.sh suite library out`. Their
 # packages are fetched by apt, unpacked under `out` and used from there, with their own C library.
 set -e

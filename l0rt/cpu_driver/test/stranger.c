@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stranger.c: what a program does that knows Level Zero only by the official headers and the loader: it finds the
  * device, copies, fills, chains events over two lists and two devices, measures a timestamp, maps virtual memory, and
  * shares memory and an event pool with a second process. `stranger` starts itself again as that process. */

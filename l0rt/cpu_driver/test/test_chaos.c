@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_chaos.c: under chaos a program that states its dependencies works, and one that does not is found out. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_clocks.c: timestamps of events, of the device, and of the two together. */
 #include <time.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_copies.c: copies, fills and regions, on every kind of memory. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_counters.c: counter-based events: signalled again and again, each wait bound to the signal before it. */
 #include "harness.h"
 

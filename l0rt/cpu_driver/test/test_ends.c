@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_ends.c: the end of a process, with work under way and objects alive, and a fork. */
 #include <pthread.h>
 #include <signal.h>

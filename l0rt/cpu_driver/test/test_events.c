@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_events.c: what events order, and how hosts wait for them. */
 #include <pthread.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_fuzz.c: seeded random bytes for fuzz.h: `test_fuzz [sequences] [first seed]`. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_knobs.c: what the environment asks for is done, or refused in one line that says what there is. */
 #include "children.h"
 

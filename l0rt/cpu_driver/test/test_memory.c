@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_memory.c: allocations: addresses, limits, what is said of a pointer, and freeing. */
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_objects.c: a handle that is none is an error code, whatever it points to. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_queues.c: regular lists, queues and fences. */
 #include <dirent.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_scale.c: many of everything at once, and nothing to do. */
 #include <sys/resource.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_seeds.c: chaos, seed by seed: a program with a missing dependency is found out within 100 of them, and the same
  * program without the mistake is right with every one: `test_seeds [seeds]`. A seed is a process. */
 #include "children.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_shared.c: memory and events between two processes. */
 #include <fcntl.h>
 #include <sys/mman.h>

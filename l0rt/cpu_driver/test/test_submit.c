@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_submit.c: closed lists: cloned, appended to immediate ones, signalling counter-based events; host functions;
  * waits for a device. */
 #include <pthread.h>

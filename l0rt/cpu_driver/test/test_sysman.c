@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_sysman.c: devices and their memory as tools see them. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_tables.c: the tables for loaders of every version: each entry is where that version has it, and nothing is
  * written beyond. functions.txt says what the specification has. */
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_threads.c: many threads, lists and events at once. */
 #include <pthread.h>
 

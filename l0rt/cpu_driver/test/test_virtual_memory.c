@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_virtual_memory.c: reserving, mapping, unmapping. */
 #include "harness.h"
 

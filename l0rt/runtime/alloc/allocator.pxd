@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The caching allocator in Python: one heap over any kind of memory."""
 
 from libc.stdint cimport uint64_t

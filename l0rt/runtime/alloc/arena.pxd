@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An arena: what one stream has of a memory. Class stacks in front for up to 1 MiB, coalescing bins behind.
 
 The hit path is here. It may run with the GIL held: it only tries the lock, calls no memory operation, and costs the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An arena: taking and giving blocks behind the class stacks."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arenas of a heap: found by stream and pool, made, and recycled when their pool is gone."""
 
 from l0rt.runtime.alloc.atomics cimport load_int

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arenas of a heap: found by stream and pool, made, and recycled when their pool is gone.
 
 An arena's record stays for as long as the heap does, so who stands on one without a lock never falls. It is found by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Atomics, a spin lock that can be closed for good, the one mutex that may sleep, a semaphore that wakes a thread."""
 
 from libc.stdint cimport int64_t, uint32_t

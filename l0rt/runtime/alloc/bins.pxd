@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two-level bins of free blocks: a power of two, cut into eight, each an intrusive list under a bit of a bitmap."""
 
 from libc.stdint cimport uint64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block records, and the chains of blocks that segments are. The arena's lock is held throughout."""
 
 from libc.stdint cimport uint32_t, uint64_t

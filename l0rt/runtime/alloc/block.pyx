@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block records, and the chains of blocks that segments are."""
 
 from libc.stdlib cimport free

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Handing over: memory that another stream used last, made safe by a wait on the device and none on the host."""
 
 from libc.stdint cimport uint64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Handing over: memory that another stream used last, made safe by a wait on the device and none on the host.
 
 A block stays in its arena. While another stream has it, `order` names that stream, and the stream counts as one that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Blocks that other streams use: on free they wait until those streams' work is done."""
 
 from libc.stdint cimport int64_t

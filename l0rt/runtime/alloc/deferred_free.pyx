@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Blocks that other streams use: on free they wait until those streams' work is done.
 
 One ticket for each using stream, in that stream's queue. The end of a stream's work is reached in order, so only the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranges: addresses that get memory where it is needed and lose it where it is not."""
 
 from libc.stdint cimport uint32_t, uint64_t

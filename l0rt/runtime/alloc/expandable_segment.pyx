@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expandable segments, ranges for short: addresses that get memory where it is needed and lose it where it is not.
 
 A range is a segment with more addresses than there is memory, so that it need not end. What has no memory is a hole,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An account: what an arena has allocated of one pool, counted so that the heap's peaks are exact and a hit is cheap.
 
 A peak of the heap is a peak of the sum over its arenas, so no arena can see it alone. Instead each account knows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An arena's two accounts share what is left below the peaks of both pools together."""
 
 from libc.stdint cimport int64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A heap: one memory, cached. Made over a table of operations; everything here runs without the GIL.
 
 The fast half is in arena.pxd: arena_hit, then arena_malloc if that gave NULL; block_drop, then block_free if that

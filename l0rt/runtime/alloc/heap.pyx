@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A heap: one memory, cached. Made, asked for blocks, given them back, emptied, closed."""
 
 from libc.stdint cimport INT64_MAX, UINT64_MAX, uint32_t, uint64_t

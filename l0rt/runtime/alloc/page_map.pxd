@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pointer map: from any address to the block that holds it, without a lock or a driver call.
 
 A leaf covers 2 GiB and has a word for each page of 64 KiB; a table of 65,536 roots finds the leaf, so all 64 bits

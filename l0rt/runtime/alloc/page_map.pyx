@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pointer map: segments come and go, and interior addresses are searched for."""
 
 from libc.stdint cimport uint64_t, uintptr_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain host memory as a device: the smallest example of a memory's operations."""
 
 from libc.stdint cimport int64_t, uint64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain host memory as a device: the smallest example of a memory's operations.
 
 Its streams are any numbers. By default all their work is complete at once; with ``hold`` it takes until ``finish`` or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Growing: what is tried, in which order, when nothing that is cached fits."""
 
 from libc.stdint cimport uint64_t

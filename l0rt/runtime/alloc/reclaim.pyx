@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Growing: what is tried, in which order, when nothing that is cached fits. The growth mutex is held, but not while
 anybody waits: a signal handler runs then, and what it calls may want the mutex."""
 

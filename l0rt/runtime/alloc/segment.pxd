@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Segments: taken from the memory's operations, and given back. The heap's growth mutex is held throughout,
 but for the calls of a source and for waits."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Segments: taken from the memory's operations, and given back.
 
 A free block may still be in use: its own stream's work is only queued when it is freed, and the stream's order is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shares: what a pool has of a heap: its arenas, and its part of the reserved memory with its peak.
 
 The census mutex is held for all that does not say otherwise.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shares: what a pool has of a heap: its arenas, and its part of the reserved memory with its peak.
 
 A pool that is gone keeps its share until all of its memory is given back.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from l0rt.runtime.alloc.types cimport l0rt_heap, l0rt_owner
 
 cdef bint heap_can_sleep(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil

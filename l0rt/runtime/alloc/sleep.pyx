@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sleep: a pool without memory that keeps its addresses, so that what points there is right again once it wakes."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a heap consists of at one moment: every block, segment by segment."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t

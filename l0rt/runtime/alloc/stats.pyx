@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of a heap: exact sums and peaks over all its arenas, and all of them under torch's keys."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocator's records, in one place because they point at each other.
 
 A heap is one memory. An arena is what one stream has of it; its lock guards the arena and all its blocks. A segment

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holes: addresses of ranges that have no memory, and the places among them that are about to get some."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Host callbacks in stream order: a thread for each stream that has any, gone when they are done.
 
 Nothing here waits for a lock: a signal handler or a finalizer may add callbacks in the midst of `add`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host as a device: streams and events of ``cpu``, where a call returns when its work is done.
 
 They are there so that code for any device runs on the host too. Nothing waits, for there is nothing to wait for.

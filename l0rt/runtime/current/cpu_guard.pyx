@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guard table of the host, ``cpu``: one device, one stream, and events that are a moment of the host's clock.
 
 A call returns when its work is done, so nothing here waits.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events as Python sees them: a point in a stream's work, taken anew with every record."""
 
 cimport cython

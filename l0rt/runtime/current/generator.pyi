@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from typing import final
 
 from l0rt.runtime.streams.naming import _Device

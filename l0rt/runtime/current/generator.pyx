@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generators: a seed and an offset into the Philox stream of that seed; one default generator a device.
 
 A generator is arithmetic, not a device object: seeding one opens no driver.

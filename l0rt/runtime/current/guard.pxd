@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport uint32_t, uint64_t
 
 cdef extern from "l0rt/guard_impl.h" nogil:

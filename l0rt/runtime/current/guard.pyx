@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guards: change what is current for a while, and restore the original on any exit."""
 
 import functools

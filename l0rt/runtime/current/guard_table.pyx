@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device types that bring a guard table: streams, events and the current device of any of them, through its functions.
 
 Every function of a table is called without the GIL, so that one that blocks holds up nobody.

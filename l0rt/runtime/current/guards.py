@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guards as objects, with CUDA's members: they tell what was current before, change again, and restore the original.
 
 `device_index` and ``with stream:`` do the same in less time; these are for code that is written against such members.

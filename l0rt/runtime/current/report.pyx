@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What streams wait for: a report of those that are not idle, on demand and when a wait times out."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport l0rt_stream
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams as Python sees them, and the calling thread's current one."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a thread calls current: its device, and a stream on every device. Nothing below knows of it."""
 
 from libc.stdlib cimport calloc, free, realloc

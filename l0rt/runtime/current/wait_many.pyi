@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from typing import overload
 
 from l0rt.runtime.current.event import Event, _Policy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waits for many events and streams at once.
 
 Those of other device types are asked one by one, by the methods that every event and stream has.

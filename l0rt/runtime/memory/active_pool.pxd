@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Beside the cache: which pool a thread allocates from, and what memory is filled with before somebody has it."""
 
 from libc.stdint cimport uint32_t, uintptr_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Beside the cache: which pool a thread allocates from, and what memory is filled with before somebody has it.
 
 While any thread is in a pool, or memory is filled, no stream has an arena at hand: every allocation asks. So the hit

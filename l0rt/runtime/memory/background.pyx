@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The background thread: it caches what other streams have used and use no more, so that no allocation has to look.
 
 It is a plain thread, unknown to Python, which takes the GIL only where the driver fails. While blocks wait it looks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport load

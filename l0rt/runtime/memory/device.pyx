@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The device allocator: the caching core on Level Zero's device memory, one heap a device."""
 
 import gc

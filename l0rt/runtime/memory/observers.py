@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is asked before an allocation fails, and may make room."""
 
 from _thread import get_ident

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_heap_options, l0rt_memory_ops
 from l0rt.runtime.streams.types cimport l0rt_device
 from l0rt.ze.api cimport ze_result_t

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device memory and streams as the caching core sees them: its table of operations, on Level Zero.
 
 The ``self`` of every operation is an l0rt_device, a ticket is a slot of the event cache.

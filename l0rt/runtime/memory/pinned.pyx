@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host allocator: the caching core on pinned memory, one heap a context.
 
 Pinned memory has no stream's order: what is freed may be handed out at once, unless work that was given to a stream

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from cpython.object cimport PyObject
 
 from l0rt.runtime.alloc.types cimport l0rt_source

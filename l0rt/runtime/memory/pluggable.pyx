@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that memory comes from and returns to, in place of the driver's: given by users, in C or in Python."""
 
 import ctypes

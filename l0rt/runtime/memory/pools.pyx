@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Private pools of device memory, and which of them a thread allocates from."""
 
 from functools import wraps

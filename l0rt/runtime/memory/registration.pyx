@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pinned memory: which host memory is, how memory that is there already becomes it, and copies from and to it."""
 
 cimport cython

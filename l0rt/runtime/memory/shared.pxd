@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared memory: straight from the driver, and which address is in which of it. The GIL is the lock."""
 
 from l0rt.runtime.streams.types cimport l0rt_device

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared memory: straight from the driver, and which address is in which of it. The GIL is the lock.
 
 It is not cached, so the allocators' map does not know it, and each of it costs a driver call far above a search.

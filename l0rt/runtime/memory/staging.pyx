@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Staging: pageable memory goes through two pinned chunks in turn, so that the host copies while the device does.
 
 Drivers differ in what they do with a pageable pointer: some copy inside the append call, some make the pages resident,

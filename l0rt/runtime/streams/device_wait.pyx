@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waits for a whole device: for its streams, and for queues beside l0rt, which only the driver knows.
 
 The driver's wait has no time-out and cannot be interrupted. So a helper thread makes the call, one a device for the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Devices: opened once, in a stable order, and kept as plain records."""
 
 import os

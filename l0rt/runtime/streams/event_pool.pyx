@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Native events, recycled: pools of 256 slots a device, each slot reset only when nobody can still need it.
 
 Where the driver has counter-based events, the slots of those are used for everything but timing: they are never reset

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who watches what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
 
 from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable

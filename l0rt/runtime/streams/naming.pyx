@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a device is called: a type and an index; how the many ways to name one are understood."""
 
 cimport cython

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.streams.hooks cimport implicit_sync, sync_mode

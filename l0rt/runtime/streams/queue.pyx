@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A queue is what a stream is below Python: one list, its lock, its order.
 
 Where the driver keeps the order, commands are appended as they are. Where it does not, a barrier stands between a

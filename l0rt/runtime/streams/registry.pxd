@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from cpython.object cimport PyObject, PyTypeObject
 
 cdef extern from *:

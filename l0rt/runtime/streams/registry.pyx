@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The registered device types and which of them is the current accelerator: one choice a process."""
 
 from cpython.object cimport PyObject

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stream pool: 32 streams a device and priority, handed out in turn; the device's default stream beside them.
 
 Beside the pool are streams with one holder: leased ones, and those over adopted lists. Their records are made when

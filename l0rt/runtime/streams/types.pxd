@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The map: what the runtime keeps in C for a device, a stream, a native event and a thread. Records live until the
 # process exits, so a borrowed pointer to one never dangles.
 

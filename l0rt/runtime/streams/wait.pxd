@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport uint64_t
 
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_slot

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waits of the host: in slices, so that signals, time-outs and lost devices are seen; and how they pass their time."""
 
 from cpython.exc cimport PyErr_CheckSignals

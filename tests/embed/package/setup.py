@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A package outside l0rt that is built against the installed one, by Cython and by C."""
 
 import l0rt

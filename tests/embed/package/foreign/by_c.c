@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a foreign C module does with l0rt: the same functions, from a thread that Python has never seen. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a foreign Cython module does with l0rt: everything without the GIL."""
 
 from l0rt.capi cimport *

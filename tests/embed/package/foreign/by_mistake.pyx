@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every wrong way to call the door, from nogil code; and guards over the guard table."""
 
 from l0rt.capi cimport *
