@@ -4,9 +4,12 @@ BIN := .venv/bin
 READY := .venv/.ready
 PIP := $(BIN)/pip install --quiet --no-build-isolation --no-deps
 
+# What clang-format holds; build folders have generated C.
+C_FILES = $(shell find include l0rt tests -path '*/build' -prune -o -name '*.[ch]' -print -o -name '*.hpp' -print)
+
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint soak clean
+.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint format-c soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -36,7 +39,11 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/cython-lint l0rt tests
 	$(BIN)/codespell
+	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/pytest -q tests/layout
+
+format-c: $(READY)
+	$(BIN)/clang-format -i $(C_FILES)
 
 # The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.
 test-c: ; @+$(MAKE) -C l0rt/cpu_driver/test test

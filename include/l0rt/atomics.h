@@ -7,24 +7,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-static inline void *l0rt_load(void *const *where) {
-  return __atomic_load_n(where, __ATOMIC_ACQUIRE);
-}
-static inline void l0rt_store(void **where, void *value) {
-  __atomic_store_n(where, value, __ATOMIC_RELEASE);
-}
-static inline int64_t l0rt_load_i64(const int64_t *where) {
-  return __atomic_load_n(where, __ATOMIC_ACQUIRE);
-}
-static inline void l0rt_store_i64(int64_t *where, int64_t value) {
-  __atomic_store_n(where, value, __ATOMIC_RELEASE);
-}
-static inline int l0rt_load_int(const int *where) {
-  return __atomic_load_n(where, __ATOMIC_ACQUIRE);
-}
-static inline void l0rt_store_int(int *where, int value) {
-  __atomic_store_n(where, value, __ATOMIC_RELEASE);
-}
+static inline void *l0rt_load(void *const *where) { return __atomic_load_n(where, __ATOMIC_ACQUIRE); }
+static inline void l0rt_store(void **where, void *value) { __atomic_store_n(where, value, __ATOMIC_RELEASE); }
+static inline int64_t l0rt_load_i64(const int64_t *where) { return __atomic_load_n(where, __ATOMIC_ACQUIRE); }
+static inline void l0rt_store_i64(int64_t *where, int64_t value) { __atomic_store_n(where, value, __ATOMIC_RELEASE); }
+static inline int l0rt_load_int(const int *where) { return __atomic_load_n(where, __ATOMIC_ACQUIRE); }
+static inline void l0rt_store_int(int *where, int value) { __atomic_store_n(where, value, __ATOMIC_RELEASE); }
 static inline void l0rt_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -54,10 +42,8 @@ static inline void l0rt_spin_unlock(l0rt_spin *lock) {
 static inline int l0rt_spin_lock(l0rt_spin *lock) {
   for (int spins = 0; !l0rt_spin_try(lock); spins++) {
     if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == L0RT_SPIN_CLOSED) return 0;
-    if (spins < L0RT_SPIN_PATIENCE)
-      l0rt_pause();
-    else
-      sched_yield();
+    if (spins < L0RT_SPIN_PATIENCE) l0rt_pause();
+    else sched_yield();
   }
   return 1;
 }

@@ -69,7 +69,7 @@ typedef struct l0rt_guard_impl {
   void *(*get_new_stream)(int device, int priority);
   int (*stream_priority)(void *stream, int *priority); /* -1 high, 0, 1 low */
   int (*is_stream_capturing)(void *stream);            /* 1 yes, 0 no */
-  int (*record_event)(void **event, void *stream, uint32_t flags); /* as record, of an event that can do what is asked */
+  int (*record_event)(void **event, void *stream, uint32_t flags); /* as record; the event can do what is asked */
   int (*elapsed_time)(void *start, void *end, double *milliseconds); /* both timed, recorded and complete */
   int (*record_data_ptr_on_stream)(void *ptr, void *stream); /* freed memory is not reused before the stream's work */
   int (*device_capability)(int device, uint64_t *dtypes);

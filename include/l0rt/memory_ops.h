@@ -39,7 +39,7 @@ typedef struct l0rt_memory_ops {
   /* Virtual memory, for heaps whose options say how large a granule is; else these may be NULL. Sizes are multiples of
    * the granule, and addresses too. A piece is memory without an address, and is mapped at one place at a time. */
   int (*range_reserve)(void *self, size_t nbytes, void **out); /* addresses without memory */
-  int (*range_release)(void *self, void *ptr, size_t nbytes);  /* nothing is mapped there any more */
+  int (*range_release)(void *self, void *ptr, size_t nbytes); /* nothing is mapped there any more */
   int (*piece_create)(void *self, size_t nbytes, void **out);
   int (*piece_destroy)(void *self, void *piece, size_t nbytes);
   int (*piece_map)(void *self, void *ptr, size_t nbytes, void *piece); /* a failure leaves nothing mapped */
@@ -53,16 +53,16 @@ typedef struct l0rt_memory_ops {
 /* The allocator's own status codes. Positive ones are the backend's. */
 enum {
   L0RT_OK = 0,
-  L0RT_OUT_OF_MEMORY = -1,   /* neither the backend nor the limit leaves room, with all caches given back */
-  L0RT_CLOSED = -2,          /* the heap was closed without a code of the closer's own */
+  L0RT_OUT_OF_MEMORY = -1, /* neither the backend nor the limit leaves room, with all caches given back */
+  L0RT_CLOSED = -2, /* the heap was closed without a code of the closer's own */
   L0RT_INVALID_POINTER = -3, /* not the start of an allocation */
-  L0RT_DOUBLE_FREE = -4,     /* freed already, and still cached */
-  L0RT_NO_HOST_MEMORY = -5,  /* no memory for bookkeeping */
-  L0RT_INVALID_SIZE = -6,    /* 0 bytes */
-  L0RT_SOURCE_FAILED = -7,   /* what a pool's memory comes from failed, and knows why */
-  L0RT_ASLEEP = -8,          /* the pool gives no memory until it wakes */
-  L0RT_OWNED = -9,           /* an object, or another allocator, owns the allocation and frees it */
-  L0RT_INTERRUPTED = -10     /* a wait ended early: what a signal handler raised is the caller's to raise; a free is done */
+  L0RT_DOUBLE_FREE = -4, /* freed already, and still cached */
+  L0RT_NO_HOST_MEMORY = -5, /* no memory for bookkeeping */
+  L0RT_INVALID_SIZE = -6, /* 0 bytes */
+  L0RT_SOURCE_FAILED = -7, /* what a pool's memory comes from failed, and knows why */
+  L0RT_ASLEEP = -8, /* the pool gives no memory until it wakes */
+  L0RT_OWNED = -9, /* an object, or another allocator, owns the allocation and frees it */
+  L0RT_INTERRUPTED = -10 /* a wait ended early: what a signal handler raised is the caller's to raise; a free is done */
 };
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "l0rt/ze.h"
 
+/* clang-format off */
 #define L0RT_ZE_FUNCTIONS(REQUIRED, OPTIONAL)                                                                         \
   REQUIRED(1_0, zeInit, (ze_init_flags_t flags))                                                                      \
   REQUIRED(1_0, zeDriverGet, (uint32_t *pCount, ze_driver_handle_t *phDrivers))                                       \
@@ -99,6 +100,7 @@
   OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))  \
   OPTIONAL(1_14, zeDeviceSynchronize, (ze_device_handle_t hDevice))                                                   \
   OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))
+/* clang-format on */
 
 #define L0RT_ZE_MEMBER(since, name, args) ze_result_t(*name) args;
 typedef struct {

@@ -3,10 +3,10 @@
  * are declared. */
 #include "gate.h"
 
-#define ABSENT(name)                                                                                                  \
-  CPU_EXPORT ze_result_t name(void) {                                                                                 \
-    CPU_ENTER();                                                                                                      \
-    return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;                                                                       \
+#define ABSENT(name)                                                                                                   \
+  CPU_EXPORT ze_result_t name(void) {                                                                                  \
+    CPU_ENTER();                                                                                                       \
+    return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;                                                                        \
   }
 
 /* Images and samplers. */

@@ -104,8 +104,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_
  * stands behind it in the queue. */
 CPU_EXPORT ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t handle,
                                                        ze_host_function_callback_t function, void *data,
-                                                       const void *next, ze_event_handle_t signal,
-                                                       uint32_t wait_count, ze_event_handle_t *waits) {
+                                                       const void *next, ze_event_handle_t signal, uint32_t wait_count,
+                                                       ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;

@@ -31,10 +31,9 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopy(ze_command_list_handle_t li
 
 /* All contexts see the same addresses. */
 CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyFromContext(ze_command_list_handle_t list, void *target,
-                                                                ze_context_handle_t source_context,
-                                                                const void *source, size_t size,
-                                                                ze_event_handle_t signal, uint32_t wait_count,
-                                                                ze_event_handle_t *waits) {
+                                                                ze_context_handle_t source_context, const void *source,
+                                                                size_t size, ze_event_handle_t signal,
+                                                                uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
   if (cpu_context_cast(source_context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   return append_copy(list, target, source, size, signal, wait_count, waits);
@@ -49,9 +48,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_li
   return append_copy(list, target, source, size, signal, wait_count, waits);
 }
 
-static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, const void *pattern,
-                               size_t pattern_size, size_t size, ze_event_handle_t signal, uint32_t wait_count,
-                               ze_event_handle_t *waits) {
+static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, const void *pattern, size_t pattern_size,
+                               size_t size, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (target == NULL || pattern == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
@@ -69,17 +67,18 @@ static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, co
   return cpu_list_append(list, &command, signal, wait_count, waits);
 }
 
-CPU_EXPORT ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t list, void *target,
-                                                     const void *pattern, size_t pattern_size, size_t size,
-                                                     ze_event_handle_t signal, uint32_t wait_count,
-                                                     ze_event_handle_t *waits) {
+CPU_EXPORT ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t list, void *target, const void *pattern,
+                                                     size_t pattern_size, size_t size, ze_event_handle_t signal,
+                                                     uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
   return append_fill(list, target, pattern, pattern_size, size, signal, wait_count, waits);
 }
 
-CPU_EXPORT ze_result_t zeCommandListAppendMemoryFillWithParameters(
-    ze_command_list_handle_t list, void *target, const void *pattern, size_t pattern_size, size_t size,
-    const void *next, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
+CPU_EXPORT ze_result_t zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *target,
+                                                                   const void *pattern, size_t pattern_size,
+                                                                   size_t size, const void *next,
+                                                                   ze_event_handle_t signal, uint32_t wait_count,
+                                                                   ze_event_handle_t *waits) {
   CPU_ENTER();
   if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
   return append_fill(list, target, pattern, pattern_size, size, signal, wait_count, waits);
@@ -116,10 +115,12 @@ static bool regions_meet(const side *a, const side *b, int64_t width, int64_t he
   return false;
 }
 
-CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyRegion(
-    ze_command_list_handle_t handle, void *target, const ze_copy_region_t *target_region, uint32_t target_pitch,
-    uint32_t target_slice, const void *source, const ze_copy_region_t *source_region, uint32_t source_pitch,
-    uint32_t source_slice, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
+CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyRegion(ze_command_list_handle_t handle, void *target,
+                                                           const ze_copy_region_t *target_region, uint32_t target_pitch,
+                                                           uint32_t target_slice, const void *source,
+                                                           const ze_copy_region_t *source_region, uint32_t source_pitch,
+                                                           uint32_t source_slice, ze_event_handle_t signal,
+                                                           uint32_t wait_count, ze_event_handle_t *waits) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;

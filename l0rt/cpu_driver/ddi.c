@@ -35,10 +35,10 @@ static ze_result_t fill(ze_api_version_t version, entry *table, const row *rows,
   return ZE_RESULT_SUCCESS;
 }
 
-#define TABLE(name)                                                                                                   \
-  CPU_##name(DECLARE) CPU_EXPORT ze_result_t name##ProcAddrTable(ze_api_version_t version, void *table) {             \
-    static const row rows[] = {CPU_##name(ROW)};                                                                      \
-    return fill(version, table, rows, sizeof(rows) / sizeof(rows[0]));                                                \
+#define TABLE(name)                                                                                                    \
+  CPU_##name(DECLARE) CPU_EXPORT ze_result_t name##ProcAddrTable(ze_api_version_t version, void *table) {              \
+    static const row rows[] = {CPU_##name(ROW)};                                                                       \
+    return fill(version, table, rows, sizeof(rows) / sizeof(rows[0]));                                                 \
   }
 
 CPU_TABLES(TABLE)
@@ -57,7 +57,7 @@ int cpu_ddi_since(const char *name) {
 }
 
 /* Tools, and most of system management: loaders insist on the functions; there is nothing to put into the tables. */
-#define EMPTY(name)                                                                                                   \
+#define EMPTY(name)                                                                                                    \
   CPU_EXPORT ze_result_t name(ze_api_version_t version, void *table) { return fill(version, table, NULL, 0); }
 
 EMPTY(zetGetDeviceProcAddrTable)

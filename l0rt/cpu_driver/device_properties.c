@@ -11,9 +11,9 @@
 /* A structure's stype and pNext are the caller's: only what lies behind them is cleared. */
 #define CLEAR(p) memset((char *)(p) + sizeof(ze_base_properties_t), 0, sizeof(*(p)) - sizeof(ze_base_properties_t))
 
-#define CHECK_ARGUMENTS(handle, pointer)                                                                              \
-  CPU_ENTER();                                                                                                        \
-  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                                    \
+#define CHECK_ARGUMENTS(handle, pointer)                                                                               \
+  CPU_ENTER();                                                                                                         \
+  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                                     \
   if ((pointer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER
 
 uint64_t cpu_device_free(const cpu_device *device) {

@@ -28,6 +28,7 @@ CPU_TABLES(TABLE)
 static const entry none[ROOM];
 
 /* In the order of the specification's structures. */
+/* clang-format off */
 static const dispatch core = {
     CPU_DISPATCH_VERSION,
     1,
@@ -48,6 +49,7 @@ static const dispatch sysman = {
     {zesGetGlobal, zesGetDevice, zesGetDeviceExp, zesGetDriver, zesGetDriverExp, none, none, none, none, none, none,
      none, none, none, zesGetMemory, none, none, none, none, none, none, none, none, none},
 };
+/* clang-format on */
 static const dispatch runtime = {CPU_DISPATCH_VERSION, 1, {none}};
 
 const void *const cpu_dispatch[4] = {&core, &tools, &sysman, &runtime};

@@ -98,10 +98,10 @@ CPU_EXPORT ze_result_t zeDriverGetProperties(ze_driver_handle_t handle, ze_drive
   properties->driverVersion = cpu_knobs.neo_22_43 ? VERSION_NEO : VERSION;
   for (ze_base_properties_t *p = properties->pNext; p != NULL; p = p->pNext)
     if (p->stype == ZE_STRUCTURE_TYPE_DRIVER_MEMORY_FREE_EXT_PROPERTIES)
-      ((ze_driver_memory_free_ext_properties_t *)p)->freePolicies =
-          cpu_knobs.neo_22_43 ? ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
-                              : ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE |
-                                    ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE;
+      ((ze_driver_memory_free_ext_properties_t *)p)
+          ->freePolicies = cpu_knobs.neo_22_43 ? ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
+                                               : ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE |
+                                                     ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE;
     else if (p->stype == ZE_STRUCTURE_TYPE_DRIVER_DDI_HANDLES_EXT_PROPERTIES)
       ((ze_driver_ddi_handles_ext_properties_t *)p)->flags =
           cpu_knobs.neo_22_43 || cpu_ddi_loader_is_older() ? 0 : ZE_DRIVER_DDI_HANDLE_EXT_FLAG_DDI_HANDLE_EXT_SUPPORTED;

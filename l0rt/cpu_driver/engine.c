@@ -329,8 +329,8 @@ static bool ring_reached(const cpu_fifo *fifo, uint64_t stamp) {
 
 bool cpu_engine_reached(cpu_engine *engine, uint64_t stamp) {
   pthread_mutex_lock(&engine->lock);
-  bool reached = (engine->running == NULL || engine->running->stamp > stamp) &&
-                 ring_reached(engine->fifos, stamp) && ring_reached(engine->blocked, stamp);
+  bool reached = (engine->running == NULL || engine->running->stamp > stamp) && ring_reached(engine->fifos, stamp) &&
+                 ring_reached(engine->blocked, stamp);
   pthread_mutex_unlock(&engine->lock);
   return reached;
 }

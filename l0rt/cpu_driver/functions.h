@@ -5,6 +5,7 @@
 #ifndef L0RT_CPU_FUNCTIONS_H
 #define L0RT_CPU_FUNCTIONS_H
 
+/* clang-format off */
 #define CPU_zeGetGlobal(X)                                                                                            \
   X(0, zeInit) X(10, zeInitDrivers)
 
@@ -184,5 +185,6 @@
   T(zeGetModuleBuildLog) T(zeGetKernel) T(zeGetKernelExp) T(zeGetSampler) T(zeGetPhysicalMem) T(zeGetVirtualMem)      \
   T(zeGetGraph) T(zeGetExecutableGraph) T(zesGetGlobal) T(zesGetDriver) T(zesGetDriverExp) T(zesGetDevice)            \
   T(zesGetDeviceExp) T(zesGetMemory)
+/* clang-format on */
 
 #endif

@@ -13,8 +13,14 @@ _Atomic uint32_t cpu_gate = CPU_GATE_CLOSED;
 /* What Intel's driver of Debian 12 does not have: what came after version 1.3, and some of what was there before. */
 static bool missing_in_neo_22_43(const char *function) {
   static const char *const missing[] = {
-      "zeDeviceGetStatus", "zeVirtualMemReserve", "zeVirtualMemFree",    "zeVirtualMemMap",
-      "zeVirtualMemUnmap", "zePhysicalMemCreate", "zePhysicalMemDestroy", "zeVirtualMemSetAccessAttribute",
+      "zeDeviceGetStatus",
+      "zeVirtualMemReserve",
+      "zeVirtualMemFree",
+      "zeVirtualMemMap",
+      "zeVirtualMemUnmap",
+      "zePhysicalMemCreate",
+      "zePhysicalMemDestroy",
+      "zeVirtualMemSetAccessAttribute",
       "zeVirtualMemGetAccessAttribute",
   };
   for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)

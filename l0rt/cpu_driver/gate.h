@@ -16,12 +16,12 @@ enum {
 
 ze_result_t cpu_gate_ask(const char *function);
 
-#define CPU_ENTER()                                                                                                   \
-  do {                                                                                                                \
-    if (!CPU_LIKELY(atomic_load_explicit(&cpu_gate, memory_order_relaxed) == 0)) {                                    \
-      ze_result_t refused_ = cpu_gate_ask(__func__);                                                                  \
-      if (refused_ != ZE_RESULT_SUCCESS) return refused_;                                                             \
-    }                                                                                                                 \
+#define CPU_ENTER()                                                                                                    \
+  do {                                                                                                                 \
+    if (!CPU_LIKELY(atomic_load_explicit(&cpu_gate, memory_order_relaxed) == 0)) {                                     \
+      ze_result_t refused_ = cpu_gate_ask(__func__);                                                                   \
+      if (refused_ != ZE_RESULT_SUCCESS) return refused_;                                                              \
+    }                                                                                                                  \
   } while (0)
 
 #endif

@@ -111,8 +111,7 @@ void cpu_heap_give(cpu_heap *heap, cpu_found found) {
   unsigned class = (unsigned)((found.base - heap->base) >> heap->shift);
   cpu_heap_class *c = &heap->classes[class];
   size_t size = (size_t)1 << (CPU_PAGE_SHIFT + class);
-  if (size >= KEEP)
-    madvise(cpu_heap_view(heap, (void *)found.base), size, heap->hidden ? MADV_REMOVE : MADV_DONTNEED);
+  if (size >= KEEP) madvise(cpu_heap_view(heap, (void *)found.base), size, heap->hidden ? MADV_REMOVE : MADV_DONTNEED);
   pthread_mutex_lock(&heap->lock);
   found.block->next_free = c->first_free;
   c->first_free = (uint32_t)(found.block - c->blocks) + 1;

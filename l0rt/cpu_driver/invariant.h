@@ -11,12 +11,12 @@
 #define CPU_DEBUG 0
 #endif
 
-#define CPU_CHECK_AT(level, condition)                                                                                \
-  do {                                                                                                                \
-    if (CPU_DEBUG >= (level) && !(condition)) {                                                                       \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                         \
-      abort();                                                                                                        \
-    }                                                                                                                 \
+#define CPU_CHECK_AT(level, condition)                                                                                 \
+  do {                                                                                                                 \
+    if (CPU_DEBUG >= (level) && !(condition)) {                                                                        \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                          \
+      abort();                                                                                                         \
+    }                                                                                                                  \
   } while (0)
 
 #define CPU_INVARIANT(condition) CPU_CHECK_AT(1, condition)

@@ -148,8 +148,7 @@ static ze_result_t check_event(const cpu_list *list, ze_event_handle_t handle, b
   const cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
   if (!cpu_event_is_counter_based(event)) return ZE_RESULT_SUCCESS;
-  uint32_t needed =
-      list->immediate ? ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE : ZE_EVENT_COUNTER_BASED_FLAG_NON_IMMEDIATE;
+  uint32_t needed = list->immediate ? ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE : ZE_EVENT_COUNTER_BASED_FLAG_NON_IMMEDIATE;
   if ((event->counter_flags & needed) == 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return signal && !list->in_order ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
 }

@@ -60,7 +60,7 @@ CPU_EXPORT ze_result_t zeCommandListGetFlags(ze_command_list_handle_t handle, ze
 }
 
 CPU_EXPORT ze_result_t zeCommandListImmediateGetFlags(ze_command_list_handle_t handle,
-                                                          ze_command_queue_flags_t *flags) {
+                                                      ze_command_queue_flags_t *flags) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
@@ -70,8 +70,7 @@ CPU_EXPORT ze_result_t zeCommandListImmediateGetFlags(ze_command_list_handle_t h
   return ZE_RESULT_SUCCESS;
 }
 
-CPU_EXPORT ze_result_t zeCommandListImmediateGetMode(ze_command_list_handle_t handle,
-                                                         ze_command_queue_mode_t *mode) {
+CPU_EXPORT ze_result_t zeCommandListImmediateGetMode(ze_command_list_handle_t handle, ze_command_queue_mode_t *mode) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
@@ -82,7 +81,7 @@ CPU_EXPORT ze_result_t zeCommandListImmediateGetMode(ze_command_list_handle_t ha
 }
 
 CPU_EXPORT ze_result_t zeCommandListImmediateGetPriority(ze_command_list_handle_t handle,
-                                                             ze_command_queue_priority_t *priority) {
+                                                         ze_command_queue_priority_t *priority) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;

@@ -24,8 +24,8 @@ static uint32_t free_count;
 static _Atomic int64_t ledger[CPU_KINDS];
 
 static const char *const names[CPU_KINDS] = {
-    "driver", "device", "context", "queue", "list", "fence", "event_pool", "event",
-    "point",  "physical", "reservation", "usm",
+    "driver",     "device", "context", "queue",    "list",        "fence",
+    "event_pool", "event",  "point",   "physical", "reservation", "usm",
 };
 
 static cpu_object *slot(uint32_t number) { return (cpu_object *)(cpu_slots.base + (uintptr_t)(number - 1) * CPU_SLOT); }

@@ -131,7 +131,7 @@ CPU_EXPORT ze_result_t zeCommandQueueGetMode(ze_command_queue_handle_t handle, z
 }
 
 CPU_EXPORT ze_result_t zeCommandQueueGetPriority(ze_command_queue_handle_t handle,
-                                                     ze_command_queue_priority_t *priority) {
+                                                 ze_command_queue_priority_t *priority) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
   if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;

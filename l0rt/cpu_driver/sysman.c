@@ -12,9 +12,9 @@
 
 #define CLEAR(p) memset((char *)(p) + sizeof(ze_base_properties_t), 0, sizeof(*(p)) - sizeof(ze_base_properties_t))
 
-#define CHECK_ARGUMENTS(handle, pointer)                                                                              \
-  CPU_ENTER();                                                                                                        \
-  if (cpu_cast(handle, CPU_DEVICE) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                               \
+#define CHECK_ARGUMENTS(handle, pointer)                                                                               \
+  CPU_ENTER();                                                                                                         \
+  if (cpu_cast(handle, CPU_DEVICE) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;                                \
   if ((pointer) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER
 
 CPU_EXPORT ze_result_t zesInit(zes_init_flags_t flags) {
@@ -162,12 +162,12 @@ CPU_EXPORT ze_result_t zesDeviceEccConfigurable(zes_device_handle_t handle, ze_b
 }
 
 /* Parts that a device has none of. */
-#define NONE(name)                                                                                                    \
-  CPU_EXPORT ze_result_t name(zes_device_handle_t handle, uint32_t *count, void *parts) {                             \
-    CHECK_ARGUMENTS(handle, count);                                                                                   \
-    (void)parts;                                                                                                      \
-    *count = 0;                                                                                                       \
-    return ZE_RESULT_SUCCESS;                                                                                         \
+#define NONE(name)                                                                                                     \
+  CPU_EXPORT ze_result_t name(zes_device_handle_t handle, uint32_t *count, void *parts) {                              \
+    CHECK_ARGUMENTS(handle, count);                                                                                    \
+    (void)parts;                                                                                                       \
+    *count = 0;                                                                                                        \
+    return ZE_RESULT_SUCCESS;                                                                                          \
   }
 
 NONE(zesDevicePciGetBars)

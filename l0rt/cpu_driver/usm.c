@@ -54,8 +54,8 @@ ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written) {
   if (found.block == NULL) found = cpu_heap_find(&cpu_host_heap, pointer);
   if (found.block == NULL) return cpu_reservation_check(pointer, size, written);
   size_t offset = (uintptr_t)pointer - found.base;
-  if (atomic_load_explicit(&found.block->state, memory_order_acquire) != CPU_BLOCK_LIVE ||
-      offset > found.block->size || size > found.block->size - offset || (written && found.block->read_only))
+  if (atomic_load_explicit(&found.block->state, memory_order_acquire) != CPU_BLOCK_LIVE || offset > found.block->size ||
+      size > found.block->size - offset || (written && found.block->read_only))
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return found.block->bad ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_SUCCESS;
 }

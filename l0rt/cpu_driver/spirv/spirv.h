@@ -45,7 +45,7 @@ typedef struct {
   const spirv_constant *constants;
   uint32_t constant_count;
   const char *flags; /* build flags, or NULL; unknown ones are named in the log and ignored */
-  spirv_log log;     /* or NULL */
+  spirv_log log; /* or NULL */
   void *log_context;
 } spirv_build;
 
@@ -67,15 +67,15 @@ bool spirv_program_global_at(const spirv_program *program, uint32_t index, const
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 typedef enum {
-  SPIRV_VALUE,            /* bytes by value: `size` of them */
-  SPIRV_GLOBAL_POINTER,   /* 8 bytes: an address */
+  SPIRV_VALUE, /* bytes by value: `size` of them */
+  SPIRV_GLOBAL_POINTER, /* 8 bytes: an address */
   SPIRV_CONSTANT_POINTER, /* 8 bytes: an address */
-  SPIRV_LOCAL_POINTER,    /* no bytes: local memory of the launch's `local_sizes` */
+  SPIRV_LOCAL_POINTER, /* no bytes: local memory of the launch's `local_sizes` */
 } spirv_argument_kind;
 
 typedef struct {
   spirv_argument_kind kind;
-  uint32_t size;    /* of the value in memory */
+  uint32_t size; /* of the value in memory */
   const char *name; /* "" where the module has none */
 } spirv_argument;
 
@@ -85,9 +85,9 @@ typedef struct {
   const spirv_argument *arguments;
   uint32_t required_group_size[3]; /* zeros: any */
   uint32_t required_subgroup_size; /* 0: any */
-  uint32_t subgroup_size;          /* the one that launches have */
+  uint32_t subgroup_size; /* the one that launches have */
   uint32_t max_group_size;
-  uint64_t local_bytes;   /* declared in the kernel */
+  uint64_t local_bytes; /* declared in the kernel */
   uint64_t private_bytes; /* of one work-item */
   bool has_barriers;
   bool uses_float64, uses_float16;
@@ -110,13 +110,13 @@ typedef struct {
 typedef struct {
   const spirv_kernel *kernel;
   const void *const *arguments; /* one for each argument: its bytes; NULL means zeros (local pointers: ignored) */
-  const uint64_t *local_sizes;  /* one for each argument: bytes where it is a local pointer; NULL if there are none */
+  const uint64_t *local_sizes; /* one for each argument: bytes where it is a local pointer; NULL if there are none */
   uint32_t group_size[3];
   uint32_t group_count[3];
   uint64_t global_offset[3];
   spirv_memory memory;
-  uint64_t fuel;       /* basic blocks that a wave of lanes may run in one group; 0: no limit */
-  atomic_int *cancel;  /* set to non-zero by any thread: the launch ends within milliseconds; or NULL */
+  uint64_t fuel; /* basic blocks that a wave of lanes may run in one group; 0: no limit */
+  atomic_int *cancel; /* set to non-zero by any thread: the launch ends within milliseconds; or NULL */
   void *print_context; /* printf's text, in the order of work-items, at the end of the launch; NULL: stdout */
   void (*print)(void *context, const char *text, size_t size);
   spirv_workers *workers; /* more threads; NULL: only the caller's */
@@ -124,22 +124,22 @@ typedef struct {
 
 typedef enum {
   SPIRV_OK,
-  SPIRV_BAD_ACCESS,   /* a load, store or atomic outside what `find` allows */
-  SPIRV_BAD_BARRIER,  /* not all work-items of a group came to the same one */
+  SPIRV_BAD_ACCESS, /* a load, store or atomic outside what `find` allows */
+  SPIRV_BAD_BARRIER, /* not all work-items of a group came to the same one */
   SPIRV_OUT_OF_FUEL,
   SPIRV_CANCELLED,
-  SPIRV_TRAP,         /* OpUnreachable was reached */
-  SPIRV_BAD_LAUNCH,   /* sizes that the kernel does not allow: nothing has run */
-  SPIRV_BAD_KERNEL,   /* the kernel cannot be run, and the text says why: nothing has run */
+  SPIRV_TRAP, /* OpUnreachable was reached */
+  SPIRV_BAD_LAUNCH, /* sizes that the kernel does not allow: nothing has run */
+  SPIRV_BAD_KERNEL, /* the kernel cannot be run, and the text says why: nothing has run */
   SPIRV_OUT_OF_MEMORY /* of the host: nothing has run */
 } spirv_status;
 
 typedef struct {
   spirv_status status;
-  uint32_t offset;       /* bytes from the module's begin to the instruction; 0: none */
+  uint32_t offset; /* bytes from the module's begin to the instruction; 0: none */
   uint64_t global_id[3]; /* of the first work-item that failed */
-  uint64_t address;      /* of a bad access */
-  char text[256];        /* one sentence with kernel, instruction and work-item; "" when OK */
+  uint64_t address; /* of a bad access */
+  char text[256]; /* one sentence with kernel, instruction and work-item; "" when OK */
 } spirv_result;
 
 /* Makes the kernel ready to run (a launch does it too, the first time). False: the text says why it cannot be. */

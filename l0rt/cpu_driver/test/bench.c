@@ -22,18 +22,18 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* The median of what `code` takes, over `n` rounds, after `before`. */
-#define MEDIAN(name, n, before, code)                                                                                 \
-  do {                                                                                                                \
-    double *t_ = malloc((n) * sizeof(double));                                                                        \
-    for (int i_ = 0; i_ < (n); i_++) {                                                                                \
-      before;                                                                                                         \
-      double start_ = now();                                                                                          \
-      code;                                                                                                           \
-      t_[i_] = now() - start_;                                                                                        \
-    }                                                                                                                 \
-    qsort(t_, (n), sizeof(double), ascending);                                                                        \
+#define MEDIAN(name, n, before, code)                                                                                  \
+  do {                                                                                                                 \
+    double *t_ = malloc((n) * sizeof(double));                                                                         \
+    for (int i_ = 0; i_ < (n); i_++) {                                                                                 \
+      before;                                                                                                          \
+      double start_ = now();                                                                                           \
+      code;                                                                                                            \
+      t_[i_] = now() - start_;                                                                                         \
+    }                                                                                                                  \
+    qsort(t_, (n), sizeof(double), ascending);                                                                         \
     printf("%-44s median %10.0f ns   p90 %10.0f ns\n", name, t_[(n) / 2], t_[(n) * 9 / 10]);                           \
-    free(t_);                                                                                                         \
+    free(t_);                                                                                                          \
   } while (0)
 
 static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL); }
@@ -60,8 +60,8 @@ int main(void) {
   OK(zeCommandListHostSynchronize(list, FOREVER));
   printf("%-44s mean   %10.0f ns\n", "append copy 64 B, many", (appended - start) / N);
   printf("%-44s mean   %10.0f ns\n", "copy 64 B, many, to the end", (now() - start) / N);
-  MEDIAN("append copy 4 KiB, engine asleep", 1000, OK(zeCommandListHostSynchronize(list, FOREVER)); nap(),
-         OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL)));
+  MEDIAN("append copy 4 KiB, engine asleep", 1000, OK(zeCommandListHostSynchronize(list, FOREVER));
+         nap(), OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL)));
   MEDIAN("copy 4 KiB + list synchronize, engine awake", 2000, , {
     OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL));
     OK(zeCommandListHostSynchronize(list, FOREVER));
@@ -75,8 +75,8 @@ int main(void) {
     OK(zeEventHostSynchronize(event, FOREVER));
   });
 
-  MEDIAN("append barrier, engine asleep", 1000, OK(zeCommandListHostSynchronize(list, FOREVER)); nap(),
-         OK(zeCommandListAppendBarrier(list, NULL, 0, NULL)));
+  MEDIAN("append barrier, engine asleep", 1000, OK(zeCommandListHostSynchronize(list, FOREVER));
+         nap(), OK(zeCommandListAppendBarrier(list, NULL, 0, NULL)));
   MEDIAN("append copy 4 KiB, engine awake", 1000, , OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL)));
   OK(zeCommandListHostSynchronize(list, FOREVER));
   MEDIAN("barrier + list synchronize, engine awake", 2000, , {

@@ -12,82 +12,86 @@ ze_result_t zeDriverGetApiVersion(ze_driver_handle_t hDriver, ze_api_version_t *
 ze_result_t zeDriverGetProperties(ze_driver_handle_t hDriver, ze_driver_properties_t *pDriverProperties);
 ze_result_t zeDriverGetIpcProperties(ze_driver_handle_t hDriver, ze_driver_ipc_properties_t *pIpcProperties);
 ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t hDriver, uint32_t *pCount,
-    ze_driver_extension_properties_t *pExtensionProperties);
-ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t hDriver, const char *name,
-    void **ppFunctionAddress);
+                                           ze_driver_extension_properties_t *pExtensionProperties);
+ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t hDriver, const char *name, void **ppFunctionAddress);
 ze_result_t zeDeviceGet(ze_driver_handle_t hDriver, uint32_t *pCount, ze_device_handle_t *phDevices);
 ze_result_t zeDeviceGetSubDevices(ze_device_handle_t hDevice, uint32_t *pCount, ze_device_handle_t *phSubdevices);
 ze_result_t zeDeviceGetProperties(ze_device_handle_t hDevice, ze_device_properties_t *pDeviceProperties);
-ze_result_t zeDeviceGetComputeProperties(ze_device_handle_t hDevice, ze_device_compute_properties_t
-    *pComputeProperties);
+ze_result_t zeDeviceGetComputeProperties(ze_device_handle_t hDevice,
+                                         ze_device_compute_properties_t *pComputeProperties);
 ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t hDevice, uint32_t *pCount,
-    ze_command_queue_group_properties_t *pCommandQueueGroupProperties);
-ze_result_t zeDeviceGetMemoryProperties(ze_device_handle_t hDevice, uint32_t *pCount, ze_device_memory_properties_t
-    *pMemProperties);
-ze_result_t zeDeviceGetMemoryAccessProperties(ze_device_handle_t hDevice, ze_device_memory_access_properties_t
-    *pMemAccessProperties);
-ze_result_t zeDeviceGetExternalMemoryProperties(ze_device_handle_t hDevice, ze_device_external_memory_properties_t
-    *pExternalMemoryProperties);
+                                                   ze_command_queue_group_properties_t *pCommandQueueGroupProperties);
+ze_result_t zeDeviceGetMemoryProperties(ze_device_handle_t hDevice, uint32_t *pCount,
+                                        ze_device_memory_properties_t *pMemProperties);
+ze_result_t zeDeviceGetMemoryAccessProperties(ze_device_handle_t hDevice,
+                                              ze_device_memory_access_properties_t *pMemAccessProperties);
+ze_result_t zeDeviceGetExternalMemoryProperties(ze_device_handle_t hDevice,
+                                                ze_device_external_memory_properties_t *pExternalMemoryProperties);
 ze_result_t zeDeviceGetP2PProperties(ze_device_handle_t hDevice, ze_device_handle_t hPeerDevice,
-    ze_device_p2p_properties_t *pP2PProperties);
+                                     ze_device_p2p_properties_t *pP2PProperties);
 ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t hDevice, ze_device_handle_t hPeerDevice, ze_bool_t *value);
 ze_result_t zeDeviceGetStatus(ze_device_handle_t hDevice);
-ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t hDevice, uint64_t *hostTimestamp, uint64_t
-    *deviceTimestamp);
-ze_result_t zeContextCreate(ze_driver_handle_t hDriver, const ze_context_desc_t *desc, ze_context_handle_t
-    *phContext);
+ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t hDevice, uint64_t *hostTimestamp, uint64_t *deviceTimestamp);
+ze_result_t zeContextCreate(ze_driver_handle_t hDriver, const ze_context_desc_t *desc, ze_context_handle_t *phContext);
 ze_result_t zeContextCreateEx(ze_driver_handle_t hDriver, const ze_context_desc_t *desc, uint32_t numDevices,
-    ze_device_handle_t *phDevices, ze_context_handle_t *phContext);
+                              ze_device_handle_t *phDevices, ze_context_handle_t *phContext);
 ze_result_t zeContextDestroy(ze_context_handle_t hContext);
 ze_result_t zeContextGetStatus(ze_context_handle_t hContext);
-ze_result_t zeCommandQueueCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const
-    ze_command_queue_desc_t *desc, ze_command_queue_handle_t *phCommandQueue);
+ze_result_t zeCommandQueueCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+                                 const ze_command_queue_desc_t *desc, ze_command_queue_handle_t *phCommandQueue);
 ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t hCommandQueue);
 ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t hCommandQueue, uint32_t numCommandLists,
-    ze_command_list_handle_t *phCommandLists, ze_fence_handle_t hFence);
+                                              ze_command_list_handle_t *phCommandLists, ze_fence_handle_t hFence);
 ze_result_t zeCommandQueueSynchronize(ze_command_queue_handle_t hCommandQueue, uint64_t timeout);
-ze_result_t zeCommandListCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_command_list_desc_t
-    *desc, ze_command_list_handle_t *phCommandList);
-ze_result_t zeCommandListCreateImmediate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const
-    ze_command_queue_desc_t *altdesc, ze_command_list_handle_t *phCommandList);
+ze_result_t zeCommandListCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+                                const ze_command_list_desc_t *desc, ze_command_list_handle_t *phCommandList);
+ze_result_t zeCommandListCreateImmediate(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+                                         const ze_command_queue_desc_t *altdesc,
+                                         ze_command_list_handle_t *phCommandList);
 ze_result_t zeCommandListDestroy(ze_command_list_handle_t hCommandList);
 ze_result_t zeCommandListClose(ze_command_list_handle_t hCommandList);
 ze_result_t zeCommandListReset(ze_command_list_handle_t hCommandList);
 ze_result_t zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t hCommandList, uint64_t *dstptr,
-    ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
-ze_result_t zeCommandListAppendBarrier(ze_command_list_handle_t hCommandList, ze_event_handle_t hSignalEvent, uint32_t
-    numWaitEvents, ze_event_handle_t *phWaitEvents);
-ze_result_t zeCommandListAppendMemoryRangesBarrier(ze_command_list_handle_t hCommandList, uint32_t numRanges, const
-    size_t *pRangeSizes, const void **pRanges, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
-    ze_event_handle_t *phWaitEvents);
+                                                    ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                    ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendBarrier(ze_command_list_handle_t hCommandList, ze_event_handle_t hSignalEvent,
+                                       uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendMemoryRangesBarrier(ze_command_list_handle_t hCommandList, uint32_t numRanges,
+                                                   const size_t *pRangeSizes, const void **pRanges,
+                                                   ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                   ze_event_handle_t *phWaitEvents);
 ze_result_t zeContextSystemBarrier(ze_context_handle_t hContext, ze_device_handle_t hDevice);
 ze_result_t zeCommandListAppendMemoryCopy(ze_command_list_handle_t hCommandList, void *dstptr, const void *srcptr,
-    size_t size, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
+                                          size_t size, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                          ze_event_handle_t *phWaitEvents);
 ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t hCommandList, void *ptr, const void *pattern,
-    size_t pattern_size, size_t size, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t
-    *phWaitEvents);
-ze_result_t zeCommandListAppendMemoryCopyRegion(ze_command_list_handle_t hCommandList, void *dstptr, const
-    ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr, const ze_copy_region_t
-    *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
-    ze_event_handle_t *phWaitEvents);
+                                          size_t pattern_size, size_t size, ze_event_handle_t hSignalEvent,
+                                          uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendMemoryCopyRegion(ze_command_list_handle_t hCommandList, void *dstptr,
+                                                const ze_copy_region_t *dstRegion, uint32_t dstPitch,
+                                                uint32_t dstSlicePitch, const void *srcptr,
+                                                const ze_copy_region_t *srcRegion, uint32_t srcPitch,
+                                                uint32_t srcSlicePitch, ze_event_handle_t hSignalEvent,
+                                                uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
 ze_result_t zeCommandListAppendMemoryCopyFromContext(ze_command_list_handle_t hCommandList, void *dstptr,
-    ze_context_handle_t hContextSrc, const void *srcptr, size_t size, ze_event_handle_t hSignalEvent, uint32_t
-    numWaitEvents, ze_event_handle_t *phWaitEvents);
+                                                     ze_context_handle_t hContextSrc, const void *srcptr, size_t size,
+                                                     ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                     ze_event_handle_t *phWaitEvents);
 ze_result_t zeCommandListAppendMemoryPrefetch(ze_command_list_handle_t hCommandList, const void *ptr, size_t size);
-ze_result_t zeCommandListAppendMemAdvise(ze_command_list_handle_t hCommandList, ze_device_handle_t hDevice, const void
-    *ptr, size_t size, ze_memory_advice_t advice);
+ze_result_t zeCommandListAppendMemAdvise(ze_command_list_handle_t hCommandList, ze_device_handle_t hDevice,
+                                         const void *ptr, size_t size, ze_memory_advice_t advice);
 ze_result_t zeEventPoolCreate(ze_context_handle_t hContext, const ze_event_pool_desc_t *desc, uint32_t numDevices,
-    ze_device_handle_t *phDevices, ze_event_pool_handle_t *phEventPool);
+                              ze_device_handle_t *phDevices, ze_event_pool_handle_t *phEventPool);
 ze_result_t zeEventPoolDestroy(ze_event_pool_handle_t hEventPool);
 ze_result_t zeEventCreate(ze_event_pool_handle_t hEventPool, const ze_event_desc_t *desc, ze_event_handle_t *phEvent);
 ze_result_t zeEventDestroy(ze_event_handle_t hEvent);
 ze_result_t zeEventPoolGetIpcHandle(ze_event_pool_handle_t hEventPool, ze_ipc_event_pool_handle_t *phIpc);
 ze_result_t zeEventPoolOpenIpcHandle(ze_context_handle_t hContext, ze_ipc_event_pool_handle_t hIpc,
-    ze_event_pool_handle_t *phEventPool);
+                                     ze_event_pool_handle_t *phEventPool);
 ze_result_t zeEventPoolCloseIpcHandle(ze_event_pool_handle_t hEventPool);
 ze_result_t zeCommandListAppendSignalEvent(ze_command_list_handle_t hCommandList, ze_event_handle_t hEvent);
 ze_result_t zeCommandListAppendWaitOnEvents(ze_command_list_handle_t hCommandList, uint32_t numEvents,
-    ze_event_handle_t *phEvents);
+                                            ze_event_handle_t *phEvents);
 ze_result_t zeEventHostSignal(ze_event_handle_t hEvent);
 ze_result_t zeEventHostSynchronize(ze_event_handle_t hEvent, uint64_t timeout);
 ze_result_t zeEventQueryStatus(ze_event_handle_t hEvent);
@@ -95,45 +99,49 @@ ze_result_t zeCommandListAppendEventReset(ze_command_list_handle_t hCommandList,
 ze_result_t zeEventHostReset(ze_event_handle_t hEvent);
 ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t hEvent, ze_kernel_timestamp_result_t *dstptr);
 ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_handle_t hCommandList, uint32_t numEvents,
-    ze_event_handle_t *phEvents, void *dstptr, const size_t *pOffsets, ze_event_handle_t hSignalEvent, uint32_t
-    numWaitEvents, ze_event_handle_t *phWaitEvents);
-ze_result_t zeFenceCreate(ze_command_queue_handle_t hCommandQueue, const ze_fence_desc_t *desc, ze_fence_handle_t
-    *phFence);
+                                                     ze_event_handle_t *phEvents, void *dstptr, const size_t *pOffsets,
+                                                     ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                     ze_event_handle_t *phWaitEvents);
+ze_result_t zeFenceCreate(ze_command_queue_handle_t hCommandQueue, const ze_fence_desc_t *desc,
+                          ze_fence_handle_t *phFence);
 ze_result_t zeFenceDestroy(ze_fence_handle_t hFence);
 ze_result_t zeFenceHostSynchronize(ze_fence_handle_t hFence, uint64_t timeout);
 ze_result_t zeFenceQueryStatus(ze_fence_handle_t hFence);
 ze_result_t zeFenceReset(ze_fence_handle_t hFence);
-ze_result_t zeMemAllocShared(ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc, const
-    ze_host_mem_alloc_desc_t *host_desc, size_t size, size_t alignment, ze_device_handle_t hDevice, void **pptr);
+ze_result_t zeMemAllocShared(ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc,
+                             const ze_host_mem_alloc_desc_t *host_desc, size_t size, size_t alignment,
+                             ze_device_handle_t hDevice, void **pptr);
 ze_result_t zeMemAllocDevice(ze_context_handle_t hContext, const ze_device_mem_alloc_desc_t *device_desc, size_t size,
-    size_t alignment, ze_device_handle_t hDevice, void **pptr);
+                             size_t alignment, ze_device_handle_t hDevice, void **pptr);
 ze_result_t zeMemAllocHost(ze_context_handle_t hContext, const ze_host_mem_alloc_desc_t *host_desc, size_t size,
-    size_t alignment, void **pptr);
+                           size_t alignment, void **pptr);
 ze_result_t zeMemFree(ze_context_handle_t hContext, void *ptr);
-ze_result_t zeMemGetAllocProperties(ze_context_handle_t hContext, const void *ptr, ze_memory_allocation_properties_t
-    *pMemAllocProperties, ze_device_handle_t *phDevice);
+ze_result_t zeMemGetAllocProperties(ze_context_handle_t hContext, const void *ptr,
+                                    ze_memory_allocation_properties_t *pMemAllocProperties,
+                                    ze_device_handle_t *phDevice);
 ze_result_t zeMemGetAddressRange(ze_context_handle_t hContext, const void *ptr, void **pBase, size_t *pSize);
 ze_result_t zeMemGetIpcHandle(ze_context_handle_t hContext, const void *ptr, ze_ipc_mem_handle_t *pIpcHandle);
 ze_result_t zeMemOpenIpcHandle(ze_context_handle_t hContext, ze_device_handle_t hDevice, ze_ipc_mem_handle_t handle,
-    ze_ipc_memory_flags_t flags, void **pptr);
+                               ze_ipc_memory_flags_t flags, void **pptr);
 ze_result_t zeMemCloseIpcHandle(ze_context_handle_t hContext, const void *ptr);
-ze_result_t zeContextMakeMemoryResident(ze_context_handle_t hContext, ze_device_handle_t hDevice, void *ptr, size_t
-    size);
+ze_result_t zeContextMakeMemoryResident(ze_context_handle_t hContext, ze_device_handle_t hDevice, void *ptr,
+                                        size_t size);
 ze_result_t zeContextEvictMemory(ze_context_handle_t hContext, ze_device_handle_t hDevice, void *ptr, size_t size);
 ze_result_t zeVirtualMemReserve(ze_context_handle_t hContext, const void *pStart, size_t size, void **pptr);
 ze_result_t zeVirtualMemFree(ze_context_handle_t hContext, const void *ptr, size_t size);
-ze_result_t zeVirtualMemQueryPageSize(ze_context_handle_t hContext, ze_device_handle_t hDevice, size_t size, size_t
-    *pagesize);
-ze_result_t zePhysicalMemCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, ze_physical_mem_desc_t
-    *desc, ze_physical_mem_handle_t *phPhysicalMemory);
+ze_result_t zeVirtualMemQueryPageSize(ze_context_handle_t hContext, ze_device_handle_t hDevice, size_t size,
+                                      size_t *pagesize);
+ze_result_t zePhysicalMemCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, ze_physical_mem_desc_t *desc,
+                                ze_physical_mem_handle_t *phPhysicalMemory);
 ze_result_t zePhysicalMemDestroy(ze_context_handle_t hContext, ze_physical_mem_handle_t hPhysicalMemory);
-ze_result_t zeVirtualMemMap(ze_context_handle_t hContext, const void *ptr, size_t size, ze_physical_mem_handle_t
-    hPhysicalMemory, size_t offset, ze_memory_access_attribute_t access);
+ze_result_t zeVirtualMemMap(ze_context_handle_t hContext, const void *ptr, size_t size,
+                            ze_physical_mem_handle_t hPhysicalMemory, size_t offset,
+                            ze_memory_access_attribute_t access);
 ze_result_t zeVirtualMemUnmap(ze_context_handle_t hContext, const void *ptr, size_t size);
 ze_result_t zeVirtualMemSetAccessAttribute(ze_context_handle_t hContext, const void *ptr, size_t size,
-    ze_memory_access_attribute_t access);
+                                           ze_memory_access_attribute_t access);
 ze_result_t zeVirtualMemGetAccessAttribute(ze_context_handle_t hContext, const void *ptr, size_t size,
-    ze_memory_access_attribute_t *access, size_t *outSize);
+                                           ze_memory_access_attribute_t *access, size_t *outSize);
 ze_result_t zeDevicePciGetPropertiesExt(ze_device_handle_t hDevice, ze_pci_ext_properties_t *pPciProperties);
 ze_result_t zeMemFreeExt(ze_context_handle_t hContext, const ze_memory_free_ext_desc_t *pMemFreeDesc, void *ptr);
 ze_result_t zeInitDrivers(uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc);
@@ -156,47 +164,50 @@ ze_result_t zeMemPutIpcHandle(ze_context_handle_t hContext, ze_ipc_mem_handle_t 
 ze_result_t zeEventPoolPutIpcHandle(ze_context_handle_t hContext, ze_ipc_event_pool_handle_t hIpc);
 
 ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t handle, ze_host_function_callback_t function,
-    void *data, const void *next, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits);
-ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *target, const void
-    *source, size_t size, const void *next, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t
-    *waits);
-ze_result_t zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *target, const void
-    *pattern, size_t pattern_size, size_t size, const void *next, ze_event_handle_t signal, uint32_t wait_count,
-    ze_event_handle_t *waits);
+                                            void *data, const void *next, ze_event_handle_t signal, uint32_t wait_count,
+                                            ze_event_handle_t *waits);
+ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *target, const void *source,
+                                                        size_t size, const void *next, ze_event_handle_t signal,
+                                                        uint32_t wait_count, ze_event_handle_t *waits);
+ze_result_t zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *target,
+                                                        const void *pattern, size_t pattern_size, size_t size,
+                                                        const void *next, ze_event_handle_t signal, uint32_t wait_count,
+                                                        ze_event_handle_t *waits);
 ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver);
 ze_result_t zeDeviceSynchronize(ze_device_handle_t handle);
 ze_result_t zeDeviceGetModuleProperties(ze_device_handle_t handle, ze_device_module_properties_t *p);
 ze_result_t zeDeviceGetCacheProperties(ze_device_handle_t handle, uint32_t *count, ze_device_cache_properties_t *p);
 ze_result_t zeDeviceGetImageProperties(ze_device_handle_t handle, ze_device_image_properties_t *p);
 ze_result_t zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_device_handle_t device, uint32_t *count,
-    ze_kernel_timestamp_result_t *results);
-ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle, const
-    ze_event_counter_based_desc_t *desc, ze_event_handle_t *out);
+                                      ze_kernel_timestamp_result_t *results);
+ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
+                                      const ze_event_counter_based_desc_t *desc, ze_event_handle_t *out);
 ze_result_t zeEventGetCounterBasedFlags(ze_event_handle_t handle, ze_event_counter_based_flags_t *flags);
 ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t handle, ze_command_list_handle_t *out);
 ze_result_t zeCommandListGetFlags(ze_command_list_handle_t handle, ze_command_list_flags_t *flags);
 ze_result_t zeCommandListImmediateGetFlags(ze_command_list_handle_t handle, ze_command_queue_flags_t *flags);
 ze_result_t zeCommandListImmediateGetMode(ze_command_list_handle_t handle, ze_command_queue_mode_t *mode);
-ze_result_t zeCommandListImmediateGetPriority(ze_command_list_handle_t handle, ze_command_queue_priority_t
-    *priority);
+ze_result_t zeCommandListImmediateGetPriority(ze_command_list_handle_t handle, ze_command_queue_priority_t *priority);
 ze_result_t zeCommandListIsMutableExp(ze_command_list_handle_t handle, ze_bool_t *is_mutable);
 ze_result_t zePhysicalMemGetProperties(ze_context_handle_t context, ze_physical_mem_handle_t handle,
-    ze_physical_mem_properties_t *properties);
+                                       ze_physical_mem_properties_t *properties);
 ze_result_t zeCommandQueueGetFlags(ze_command_queue_handle_t handle, ze_command_queue_flags_t *flags);
 ze_result_t zeCommandQueueGetMode(ze_command_queue_handle_t handle, ze_command_queue_mode_t *mode);
 ze_result_t zeCommandQueueGetPriority(ze_command_queue_handle_t handle, ze_command_queue_priority_t *priority);
 ze_result_t zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t list, uint32_t count,
-    ze_command_list_handle_t *lists, ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits);
+                                                        ze_command_list_handle_t *lists, ze_event_handle_t signal,
+                                                        uint32_t wait_count, ze_event_handle_t *waits);
 ze_result_t zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t list, uint32_t count,
-    ze_command_list_handle_t *lists, const void *next, ze_event_handle_t signal, uint32_t wait_count,
-    ze_event_handle_t *waits);
+                                                                   ze_command_list_handle_t *lists, const void *next,
+                                                                   ze_event_handle_t signal, uint32_t wait_count,
+                                                                   ze_event_handle_t *waits);
 ze_result_t zesInit(zes_init_flags_t flags);
 ze_result_t zesDriverGet(uint32_t *count, zes_driver_handle_t *drivers);
 ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_device_handle_t *devices);
 ze_result_t zesDriverGetExtensionProperties(zes_driver_handle_t driver, uint32_t *count, void *properties);
 ze_result_t zesDriverGetExtensionFunctionAddress(zes_driver_handle_t driver, const char *name, void **address);
 ze_result_t zesDriverGetDeviceByUuidExp(zes_driver_handle_t driver, zes_uuid_t uuid, zes_device_handle_t *out,
-    ze_bool_t *on_subdevice, uint32_t *subdevice);
+                                        ze_bool_t *on_subdevice, uint32_t *subdevice);
 ze_result_t zesDeviceGetProperties(zes_device_handle_t handle, zes_device_properties_t *p);
 ze_result_t zesDeviceGetState(zes_device_handle_t handle, zes_device_state_t *p);
 ze_result_t zesDeviceGetSubDevicePropertiesExp(zes_device_handle_t handle, uint32_t *count, void *p);
@@ -226,11 +237,11 @@ ze_result_t zesDeviceEnumStandbyDomains(zes_device_handle_t handle, uint32_t *co
 ze_result_t zesDeviceEnumTemperatureSensors(zes_device_handle_t handle, uint32_t *count, void *parts);
 ze_result_t zesDeviceEnumOverclockDomains(zes_device_handle_t handle, uint32_t *count, void *parts);
 ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t context, const void *pointer, void *next,
-    ze_ipc_mem_handle_t *ipc);
-ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_t context, ze_ipc_mem_handle_t ipc, uint64_t
-    *descriptor);
+                                            ze_ipc_mem_handle_t *ipc);
+ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_t context, ze_ipc_mem_handle_t ipc,
+                                                   uint64_t *descriptor);
 ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, uint64_t descriptor,
-    ze_ipc_mem_handle_t *ipc);
+                                                   ze_ipc_mem_handle_t *ipc);
 
 uint64_t l0rt_cpu_live(int kind);
 uint64_t l0rt_cpu_faults(void);

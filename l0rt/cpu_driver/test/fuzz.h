@@ -106,7 +106,8 @@ static void vacate(void *block) {
 static void allocate(void) {
   void **block = &blocks[below(BLOCKS)];
   ze_base_desc_t next;
-  ze_device_mem_alloc_desc_t on_device = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC, .flags = below(10),
+  ze_device_mem_alloc_desc_t on_device = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC,
+                                          .flags = below(10),
                                           .ordinal = below(16) == 0,
                                           .pNext = a_chain(&next, byte())};
   ze_host_mem_alloc_desc_t on_host = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC, .flags = below(18)};
@@ -125,19 +126,29 @@ static void create(void) {
   if (out == NULL) return;
   ze_base_desc_t next;
   uint32_t a = byte(), b = byte(), wild = below(16) == 0 ? byte() : 0;
-  ze_command_queue_desc_t queue = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = a & 1, .index = wild & 3,
-                                   .flags = b % 10, .mode = wild & 4 ? 3 : b & 16 ? 0 : 2, .priority = wild & 7};
-  ze_command_list_desc_t list = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .flags = b % 66,
+  ze_command_queue_desc_t queue = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                   .ordinal = a & 1,
+                                   .index = wild & 3,
+                                   .flags = b % 10,
+                                   .mode = wild & 4 ? 3
+                                           : b & 16 ? 0
+                                                    : 2,
+                                   .priority = wild & 7};
+  ze_command_list_desc_t list = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC,
+                                 .flags = b % 66,
                                  .commandQueueGroupOrdinal = wild != 0 ? wild : a & 1};
   ze_fence_desc_t fence = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC, .flags = b % 3};
   ze_event_pool_counter_based_exp_desc_t counter = {.stype = ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC,
                                                     .flags = a % 5};
-  ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .pNext = b & 64 ? &counter : NULL,
-                               .flags = b % 17, .count = wild != 0 ? wild - 1 : 8};
+  ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
+                               .pNext = b & 64 ? &counter : NULL,
+                               .flags = b % 17,
+                               .count = wild != 0 ? wild - 1 : 8};
   ze_event_desc_t event = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = a % 9, .signal = b % 9, .wait = wild};
-  ze_event_counter_based_desc_t alone = {.stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC, .flags = b % 129,
-                                         .pNext = a_chain(&next, a)};
-  ze_physical_mem_desc_t physical = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .flags = wild,
+  ze_event_counter_based_desc_t alone = {
+      .stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC, .flags = b % 129, .pNext = a_chain(&next, a)};
+  ze_physical_mem_desc_t physical = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC,
+                                     .flags = wild,
                                      .size = wild != 0 ? a_size() : (size_t)ROOM << (a % 7)};
   ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC, .flags = wild};
   ze_device_handle_t devices[2] = {device, a_device()};
@@ -221,9 +232,9 @@ static void use(void) {
     case 12: block_ticket.data[byte() % sizeof(block_ticket)] ^= (char)byte(); break;
     case 13: pool_ticket.data[byte() % sizeof(pool_ticket)] ^= (char)byte(); break;
     case 14: zeCommandQueueExecuteCommandLists(handle(QUEUE), number, lists, handle(FENCE)); break;
-    case 15: case 16: case 17:
-      zeCommandQueueExecuteCommandLists(handle(QUEUE), number, lists, NULL);
-      break;
+    case 15:
+    case 16:
+    case 17: zeCommandQueueExecuteCommandLists(handle(QUEUE), number, lists, NULL); break;
     default: zeEventHostSignal(handle(EVENT));
   }
 }
@@ -316,7 +327,8 @@ static void fuzz(const uint8_t *sequence, size_t size) {
     switch (below(8)) {
       case 0: destroy((int)below(KINDS), handle((int)below(KINDS))); break;
       case 1: allocate(); break;
-      case 2: case 3: create(); break;
+      case 2:
+      case 3: create(); break;
       case 4: use(); break;
       case 5: below(2) ? map() : ask_about_memory(); break;
       default: append();

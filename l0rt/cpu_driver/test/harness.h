@@ -11,21 +11,21 @@
 
 #include "entry_points.h"
 
-#define CHECK(condition)                                                                                              \
-  do {                                                                                                                \
-    if (!(condition)) {                                                                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                 \
-      exit(1);                                                                                                        \
-    }                                                                                                                 \
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                  \
+      exit(1);                                                                                                         \
+    }                                                                                                                  \
   } while (0)
 
-#define GIVES(result, call)                                                                                           \
-  do {                                                                                                                \
-    ze_result_t got_ = (call);                                                                                        \
-    if (got_ != ZE_RESULT_##result) {                                                                                 \
-      fprintf(stderr, "%s:%d: %s gave 0x%x, expected %s\n", __FILE__, __LINE__, #call, (unsigned)got_, #result);      \
-      exit(1);                                                                                                        \
-    }                                                                                                                 \
+#define GIVES(result, call)                                                                                            \
+  do {                                                                                                                 \
+    ze_result_t got_ = (call);                                                                                         \
+    if (got_ != ZE_RESULT_##result) {                                                                                  \
+      fprintf(stderr, "%s:%d: %s gave 0x%x, expected %s\n", __FILE__, __LINE__, #call, (unsigned)got_, #result);       \
+      exit(1);                                                                                                         \
+    }                                                                                                                  \
   } while (0)
 
 #define OK(call) GIVES(SUCCESS, call)
@@ -69,8 +69,11 @@ static inline uint64_t live(const char *name) {
 }
 
 static inline ze_command_list_handle_t immediate_on(uint32_t ordinal, uint32_t index, uint32_t flags) {
-  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = ordinal, .index = index,
-                                  .flags = flags, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
+  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                  .ordinal = ordinal,
+                                  .index = index,
+                                  .flags = flags,
+                                  .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
   ze_command_list_handle_t list;
   OK(zeCommandListCreateImmediate(context, device, &desc, &list));
   return list;
@@ -89,7 +92,9 @@ static inline ze_event_pool_handle_t pool_of(uint32_t count, uint32_t flags) {
 }
 
 static inline ze_event_handle_t event_of(ze_event_pool_handle_t pool, uint32_t index) {
-  ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = index, .signal = ZE_EVENT_SCOPE_FLAG_HOST,
+  ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC,
+                          .index = index,
+                          .signal = ZE_EVENT_SCOPE_FLAG_HOST,
                           .wait = ZE_EVENT_SCOPE_FLAG_HOST};
   ze_event_handle_t event;
   OK(zeEventCreate(pool, &desc, &event));

@@ -10,12 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                                              \
-  do {                                                                                                                \
-    if (!(condition)) {                                                                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                 \
-      exit(1);                                                                                                        \
-    }                                                                                                                 \
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                  \
+      exit(1);                                                                                                         \
+    }                                                                                                                  \
   } while (0)
 #define OK(call) CHECK((call) == ZE_RESULT_SUCCESS)
 
@@ -70,7 +70,9 @@ static ze_event_pool_handle_t pool_of(uint32_t count, ze_event_pool_flags_t flag
 }
 
 static ze_event_handle_t event_of(ze_event_pool_handle_t pool, uint32_t index) {
-  ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = index, .signal = ZE_EVENT_SCOPE_FLAG_HOST,
+  ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC,
+                          .index = index,
+                          .signal = ZE_EVENT_SCOPE_FLAG_HOST,
                           .wait = ZE_EVENT_SCOPE_FLAG_HOST};
   ze_event_handle_t event;
   OK(zeEventCreate(pool, &desc, &event));

@@ -94,11 +94,10 @@ static void regions_copy_boxes(void) {
         int expected = inside ? from[((z + 1) * H + y + 3) * W + x - 17] : 0;
         CHECK(to[(z * H + y) * W + x] == expected);
       }
-  GIVES(ERROR_OVERLAPPING_REGIONS,
-        zeCommandListAppendMemoryCopyRegion(list, to, &target, W, W * H, to, &source, W, W * H, NULL, 0, NULL) ==
-                ZE_RESULT_SUCCESS
-            ? ZE_RESULT_ERROR_OVERLAPPING_REGIONS /* apart in x: no overlap */
-            : ZE_RESULT_ERROR_UNKNOWN);
+  GIVES(ERROR_OVERLAPPING_REGIONS, zeCommandListAppendMemoryCopyRegion(list, to, &target, W, W * H, to, &source, W,
+                                                                       W * H, NULL, 0, NULL) == ZE_RESULT_SUCCESS
+                                       ? ZE_RESULT_ERROR_OVERLAPPING_REGIONS /* apart in x: no overlap */
+                                       : ZE_RESULT_ERROR_UNKNOWN);
   ze_copy_region_t near = {12, 5, 1, 10, 7, 2};
   GIVES(ERROR_OVERLAPPING_REGIONS,
         zeCommandListAppendMemoryCopyRegion(list, to, &near, W, W * H, to, &source, W, W * H, NULL, 0, NULL));

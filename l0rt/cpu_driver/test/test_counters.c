@@ -5,8 +5,8 @@
 static ze_event_pool_handle_t counter_pool(uint32_t count, uint32_t flags) {
   ze_event_pool_counter_based_exp_desc_t counter = {.stype = ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC,
                                                     .flags = ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_IMMEDIATE};
-  ze_event_pool_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .pNext = &counter, .flags = flags,
-                               .count = count};
+  ze_event_pool_desc_t desc = {
+      .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .pNext = &counter, .flags = flags, .count = count};
   ze_event_pool_handle_t pool;
   OK(zeEventPoolCreate(context, &desc, 0, NULL, &pool));
   return pool;

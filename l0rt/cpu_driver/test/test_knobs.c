@@ -2,9 +2,7 @@
 /* test_knobs.c: what the environment asks for is done, or refused in one line that says what there is. */
 #include "children.h"
 
-static void is_refused(void) {
-  CHECK(zeInit(0) == ZE_RESULT_ERROR_INVALID_ARGUMENT);
-}
+static void is_refused(void) { CHECK(zeInit(0) == ZE_RESULT_ERROR_INVALID_ARGUMENT); }
 
 static void is_taken(void) { OK(zeInit(0)); }
 
@@ -169,6 +167,7 @@ static void does(const char *name, const char *value, void (*body)(void)) {
 }
 
 int main(void) {
+  /* clang-format off */
   static const char *const wrong[][2] = {
       {"L0RT_CPU_DEVICES", "0"},         {"L0RT_CPU_DEVICES", "two"},        {"L0RT_CPU_DEVICES", "65"},
       {"L0RT_CPU_MEMORY", "16GB"},       {"L0RT_CPU_MEMORY", "-1"},          {"L0RT_CPU_MEMORY", "0"},
@@ -187,6 +186,7 @@ int main(void) {
       {"L0RT_CPU_FAIL",
        "zeMemFree:1:NOT_READY,zeMemAllocHost:2:late_oom,zeCommandListAppendBarrier:3:hang,zeInit:9:slow=0"},
   };
+  /* clang-format on */
   for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) takes(right[i][0], right[i][1]);
   does("L0RT_CPU_DEVICES", "3", three_devices);
   does("L0RT_CPU_MEMORY", "1MiB", one_mebibyte);

@@ -118,8 +118,8 @@ static void wrong_arguments_are_refused(void) {
 }
 
 static void a_synchronous_list_has_done_it_already(void) {
-  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .index = 1,
-                                  .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
+  ze_command_queue_desc_t desc = {
+      .stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .index = 1, .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
   ze_command_list_handle_t list;
   OK(zeCommandListCreateImmediate(context, device, &desc, &list));
   int from = 0, to = 0;

@@ -132,7 +132,8 @@ static void events_without_a_pool(void) {
 }
 
 static void lists_and_queues_say_what_they_are(void) {
-  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .flags = 3,
+  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                  .flags = 3,
                                   .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS,
                                   .priority = ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_LOW};
   ze_command_list_handle_t immediate, list = recording(ZE_COMMAND_LIST_FLAG_RELAXED_ORDERING);

@@ -141,7 +141,8 @@ static void every_handle_begins_with_its_tables(void) {
 
 /* An older loader would look for other tables there. */
 static void told(bool supported) {
-  ze_driver_ddi_handles_ext_properties_t ddi = {.stype = ZE_STRUCTURE_TYPE_DRIVER_DDI_HANDLES_EXT_PROPERTIES, .flags = 9};
+  ze_driver_ddi_handles_ext_properties_t ddi = {.stype = ZE_STRUCTURE_TYPE_DRIVER_DDI_HANDLES_EXT_PROPERTIES,
+                                                .flags = 9};
   ze_driver_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES, .pNext = &ddi};
   OK(zeDriverGetProperties(driver, &properties));
   CHECK(ddi.flags == (supported ? ZE_DRIVER_DDI_HANDLE_EXT_FLAG_DDI_HANDLE_EXT_SUPPORTED : 0));

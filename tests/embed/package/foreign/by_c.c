@@ -78,8 +78,9 @@ static PyObject *failure_on_a_thread(PyObject *self, PyObject *arguments) {
 
 static PyMethodDef methods[] = {
     {"round_trip", round_trip, METH_O, "Copy bytes to the device and back."},
-    {"failure_on_a_thread", failure_on_a_thread, METH_VARARGS, "Return code and text of an allocation that fails there."},
-    {0}};
+    {"failure_on_a_thread", failure_on_a_thread, METH_VARARGS, "Return code and text of an allocation that fails."},
+    {0},
+};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "by_c", NULL, 0, methods};
 
 PyMODINIT_FUNC PyInit_by_c(void) {
