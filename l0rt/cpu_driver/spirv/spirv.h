@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spirv.h: what the engine that runs SPIR-V kernels offers the driver. It knows nothing of Level Zero.
  *
  * A program is decoded once from one or more modules and then changes no more, but for the bytes of its module-scope
