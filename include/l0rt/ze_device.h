@@ -281,4 +281,16 @@ typedef struct { /* 1.15 */
   uint64_t currUsableMemSize;
 } ze_device_usablemem_size_ext_properties_t;
 
+typedef enum { /* 1.17 */
+               ZE_DEVICE_READONLY_MEMORY_CAPABILITY_NONE = 0, /* 1.17 */
+               ZE_DEVICE_READONLY_MEMORY_CAPABILITY_HINT = 1, /* 1.17 */
+               ZE_DEVICE_READONLY_MEMORY_CAPABILITY_ENFORCED = 2, /* 1.17 */
+} ze_device_readonly_memory_capability_t;
+
+typedef struct { /* 1.17 */
+  ze_structure_type_t stype;
+  void *pNext;
+  ze_device_readonly_memory_capability_t readonlyCapability;
+} ze_device_readonly_memory_ext_properties_t;
+
 #endif

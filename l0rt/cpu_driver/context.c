@@ -5,8 +5,10 @@
 #include <pthread.h>
 
 #include "driver.h"
+#include "engine.h"
 #include "gate.h"
 #include "import.h"
+#include "reservation.h"
 #include "usm.h"
 
 static ze_result_t create(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint64_t devices,
@@ -17,6 +19,7 @@ static ze_result_t create(ze_driver_handle_t driver, const ze_context_desc_t *de
   cpu_context *context = cpu_new(CPU_CONTEXT);
   if (context == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   context->devices = devices;
+  atomic_store(&context->holds, 1);
   *out = (ze_context_handle_t)context;
   return ZE_RESULT_SUCCESS;
 }
@@ -56,15 +59,19 @@ CPU_EXPORT ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driv
   return context;
 }
 
-/* Its memory goes with it; anything else made in it must have gone before. */
+/* Its memory goes with it. Other things made in it stay until they are destroyed, as long as the device is not at work
+ * for any of them. */
 CPU_EXPORT ze_result_t zeContextDestroy(ze_context_handle_t handle) {
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(handle);
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (atomic_load(&context->children) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  if (cpu_engines_work_for(context) || cpu_reservations_in_use(context)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  if (!cpu_retire(context)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   cpu_usm_free_all(context);
   cpu_import_end_all(context);
-  cpu_delete(context);
+  cpu_reservations_end(context);
+  cpu_physical_end_all(context);
+  cpu_context_let_go(context);
   return ZE_RESULT_SUCCESS;
 }
 

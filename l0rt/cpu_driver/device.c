@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "affinity.h"
 #include "clock.h"
 #include "engine.h"
 #include "gate.h"
@@ -11,6 +12,8 @@
 
 cpu_device *cpu_devices[CPU_DEVICES_MAX];
 uint32_t cpu_device_count;
+
+bool cpu_device_is_visible(const cpu_device *device) { return cpu_affinity_shows(device->index); }
 
 bool cpu_devices_make(void) {
   while (cpu_device_count < cpu_knobs.devices) {

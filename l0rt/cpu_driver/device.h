@@ -19,10 +19,13 @@ typedef struct {
   struct cpu_engine *_Atomic engines[CPU_GROUPS][CPU_QUEUES_MAX]; /* made at first use */
 } cpu_device;
 
-extern cpu_device *cpu_devices[CPU_DEVICES_MAX];
+extern cpu_device *cpu_devices[CPU_DEVICES_MAX]; /* all of them */
 extern uint32_t cpu_device_count;
 
 static inline cpu_device *cpu_device_cast(ze_device_handle_t handle) { return cpu_cast(handle, CPU_DEVICE); }
+
+/* Does the affinity mask let the program see it? System management shows all. */
+bool cpu_device_is_visible(const cpu_device *device);
 
 /* Makes the devices that the knobs ask for; false when there is no memory for them. */
 bool cpu_devices_make(void);

@@ -23,8 +23,11 @@ uint64_t cpu_device_free(const cpu_device *device) {
 
 static void fill_chain(const cpu_device *device, void *next) {
   for (ze_base_properties_t *p = next; p != NULL; p = p->pNext) {
-    if (p->stype != ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES) continue; /* unknown ones are skipped */
-    ((ze_device_usablemem_size_ext_properties_t *)p)->currUsableMemSize = cpu_device_free(device);
+    if (p->stype == ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES) /* unknown ones are skipped */
+      ((ze_device_usablemem_size_ext_properties_t *)p)->currUsableMemSize = cpu_device_free(device);
+    else if (p->stype == ZE_STRUCTURE_TYPE_DEVICE_READONLY_MEMORY_EXT_PROPERTIES && !cpu_knobs.neo_22_43)
+      ((ze_device_readonly_memory_ext_properties_t *)p)
+          ->readonlyCapability = ZE_DEVICE_READONLY_MEMORY_CAPABILITY_ENFORCED;
   }
 }
 
@@ -90,7 +93,9 @@ CPU_EXPORT ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t
   uint32_t n = entries(count, CPU_GROUPS, p);
   for (uint32_t i = 0; i < n; i++) {
     p[i].flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
-    if (i == CPU_GROUP_COMPUTE) p[i].flags |= ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
+    if (i == CPU_GROUP_COMPUTE)
+      p[i].flags |= ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE |
+                    ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS;
     p[i].maxMemoryFillPatternSize = cpu_group_pattern(i);
     p[i].numQueues = cpu_group_queues(i);
   }

@@ -131,6 +131,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
       {"ZE_experimental_immediate_command_list_append", 1 << 16, false},
       {"ZE_extension_device_usablemem_size_properties", 1 << 16, false},
       {"ZE_extension_external_memmap_sysmem", 1 << 16, false},
+      {"ZE_extension_virtual_mem_readonly_properties", 1 << 16, false},
   };
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
@@ -180,19 +181,22 @@ CPU_EXPORT ze_result_t zeDriverGetLastErrorDescription(ze_driver_handle_t handle
   return ZE_RESULT_SUCCESS;
 }
 
-ze_result_t cpu_driver_devices(ze_driver_handle_t handle, uint32_t *count, ze_device_handle_t *devices) {
+ze_result_t cpu_driver_devices(ze_driver_handle_t handle, bool all, uint32_t *count, ze_device_handle_t *devices) {
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (count == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  uint32_t n = *count == 0 || *count > cpu_device_count ? cpu_device_count : *count;
-  if (*count != 0 && devices != NULL)
-    for (uint32_t i = 0; i < n; i++) devices[i] = (ze_device_handle_t)cpu_devices[i];
-  *count = n;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < cpu_device_count; i++) {
+    if (!all && !cpu_device_is_visible(cpu_devices[i])) continue;
+    if (n < *count && devices != NULL) devices[n] = (ze_device_handle_t)cpu_devices[i];
+    n++;
+  }
+  if (*count == 0 || *count > n) *count = n;
   return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeDeviceGet(ze_driver_handle_t driver, uint32_t *count, ze_device_handle_t *devices) {
   CPU_ENTER();
-  return cpu_driver_devices(driver, count, devices);
+  return cpu_driver_devices(driver, false, count, devices);
 }
 
 /* After the program's own end: no call gets in any more, and no engine touches its memory. */

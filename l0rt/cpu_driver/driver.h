@@ -15,9 +15,9 @@ ze_result_t cpu_driver_open(const char *function);
 /* Its version as a text. */
 const char *cpu_driver_version(void);
 
-/* Lists the driver, and its devices, as the specification says of lists. */
+/* Lists the driver, and its devices, all or those that the affinity mask shows, as the specification says of lists. */
 ze_result_t cpu_driver_list(uint32_t *count, ze_driver_handle_t *drivers);
-ze_result_t cpu_driver_devices(ze_driver_handle_t driver, uint32_t *count, ze_device_handle_t *devices);
+ze_result_t cpu_driver_devices(ze_driver_handle_t driver, bool all, uint32_t *count, ze_device_handle_t *devices);
 
 static inline cpu_driver *cpu_driver_cast(ze_driver_handle_t handle) { return cpu_cast(handle, CPU_DRIVER); }
 

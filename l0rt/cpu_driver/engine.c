@@ -109,7 +109,7 @@ static void unblock(cpu_engine *engine) {
   while (fifo != NULL) {
     cpu_fifo *next = fifo->waiting;
     leave(&engine->blocked, fifo);
-    cpu_ring_enter(&engine->fifos, fifo);
+    cpu_ring_enter(&engine->fifos[fifo->urgency], fifo);
     fifo = next;
   }
 }
@@ -136,7 +136,7 @@ static cpu_event *holder(const cpu_fifo *fifo) {
 /* Puts the fifo aside until somebody sets the event. It is announced before it looks for the last time, and whoever
  * sets the event looks for announcements after that: so one of the two sees the other. */
 static void block(cpu_engine *engine, cpu_fifo *fifo, cpu_event *event) {
-  leave(&engine->fifos, fifo);
+  leave(&engine->fifos[fifo->urgency], fifo);
   cpu_ring_enter(&engine->blocked, fifo);
   push(&event->waiters, fifo);
   if (atomic_load(&event->state->latch.set) != 0 && cpu_event_stir(event)) cpu_engines_ring();
@@ -186,8 +186,8 @@ static void complete(cpu_engine *engine, cpu_fifo *fifo, cpu_command *command) {
   }
   command->next = engine->spare;
   engine->spare = command;
-  if (fifo->head == NULL && fifo->flying == NULL) leave(&engine->fifos, fifo);
-  CPU_INVARIANT_WALK(ring_is_whole(engine, engine->fifos));
+  if (fifo->head == NULL && fifo->flying == NULL) leave(&engine->fifos[fifo->urgency], fifo);
+  CPU_INVARIANT_WALK(ring_is_whole(engine, engine->fifos[fifo->urgency]));
   CPU_INVARIANT(oldest(fifo) > atomic_load(&fifo->finished) && oldest(fifo) <= fifo->submitted + 1);
   atomic_store(&fifo->finished, oldest(fifo) - 1);
   atomic_fetch_add(&fifo->beat, 1);
@@ -213,15 +213,15 @@ bool cpu_fifo_settle(cpu_fifo *fifo) {
   return true;
 }
 
-/* One command of one fifo, beginning with the fifo after the last one served. False: nothing can run now. */
-static bool serve(cpu_engine *engine, uint64_t *wake) {
-  cpu_fifo *fifo = engine->fifos;
+/* One command of one fifo of a ring, beginning with the fifo after the last one served. False: nothing can run now. */
+static bool serve_ring(cpu_engine *engine, cpu_fifo **ring, uint64_t *wake) {
+  cpu_fifo *fifo = *ring;
   if (fifo == NULL) return false;
   for (cpu_fifo *last = fifo->previous, *next;; fifo = next) {
     next = fifo->next;
     cpu_command *command = take(fifo, wake);
     if (command != NULL) {
-      engine->fifos = next;
+      *ring = next;
       engine->running = command;
       if (command->op != CPU_OP_NONE) {
         pthread_mutex_unlock(&engine->lock);
@@ -237,6 +237,12 @@ static bool serve(cpu_engine *engine, uint64_t *wake) {
     if (event != NULL) block(engine, fifo, event);
     if (done) return false;
   }
+}
+
+static bool serve(cpu_engine *engine, uint64_t *wake) {
+  for (int i = 0; i < CPU_URGENCIES; i++)
+    if (serve_ring(engine, &engine->fifos[i], wake)) return true;
+  return false;
 }
 
 static void sleep_until_woken(cpu_engine *engine, uint32_t heard, uint64_t wake) {
@@ -329,8 +335,8 @@ static bool ring_reached(const cpu_fifo *fifo, uint64_t stamp) {
 
 bool cpu_engine_reached(cpu_engine *engine, uint64_t stamp) {
   pthread_mutex_lock(&engine->lock);
-  bool reached = (engine->running == NULL || engine->running->stamp > stamp) && ring_reached(engine->fifos, stamp) &&
-                 ring_reached(engine->blocked, stamp);
+  bool reached = (engine->running == NULL || engine->running->stamp > stamp) && ring_reached(engine->blocked, stamp);
+  for (int i = 0; i < CPU_URGENCIES; i++) reached = reached && ring_reached(engine->fifos[i], stamp);
   pthread_mutex_unlock(&engine->lock);
   return reached;
 }
@@ -355,10 +361,30 @@ bool cpu_engines_touch(uintptr_t low, uintptr_t high) {
   for (cpu_engine *engine = atomic_load(&engines); engine != NULL && !touches; engine = engine->next) {
     pthread_mutex_lock(&engine->lock);
     touches = (engine->running != NULL && cpu_command_touches(engine->running, low, high)) ||
-              ring_touches(engine->fifos, low, high) || ring_touches(engine->blocked, low, high);
+              ring_touches(engine->blocked, low, high);
+    for (int i = 0; i < CPU_URGENCIES; i++) touches = touches || ring_touches(engine->fifos[i], low, high);
     pthread_mutex_unlock(&engine->lock);
   }
   return touches;
+}
+
+static bool ring_works_for(const cpu_fifo *fifo, const cpu_context *context) {
+  const cpu_fifo *first = fifo;
+  for (; fifo != NULL; fifo = fifo->next == first ? NULL : fifo->next)
+    if (fifo->context == context) return true;
+  return false;
+}
+
+/* A fifo stays in its ring while a command of it is running. */
+bool cpu_engines_work_for(const cpu_context *context) {
+  bool works = false;
+  for (cpu_engine *engine = atomic_load(&engines); engine != NULL && !works; engine = engine->next) {
+    pthread_mutex_lock(&engine->lock);
+    works = ring_works_for(engine->blocked, context);
+    for (int i = 0; i < CPU_URGENCIES; i++) works = works || ring_works_for(engine->fifos[i], context);
+    pthread_mutex_unlock(&engine->lock);
+  }
+  return works;
 }
 
 /* No engine is made meanwhile: `making` is held too. */

@@ -3,7 +3,8 @@
  *
  * A fifo holds commands in their order: those of an immediate list or of a queue. An engine is one hardware queue: a
  * thread that goes round its fifos and takes from each the commands that may start, so that a fifo which waits for an
- * event never holds up the fifo that will signal it. */
+ * event never holds up the fifo that will signal it. Fifos of a higher priority come first: one of a lower gets its turn
+ * when none of them has a command that may start. */
 #ifndef L0RT_CPU_ENGINE_H
 #define L0RT_CPU_ENGINE_H
 
@@ -23,12 +24,16 @@ typedef struct cpu_fifo {
   _Atomic uint32_t sleepers;
   uint64_t serial; /* no two fifos ever have the same */
   uint64_t random;
+  const cpu_context *context; /* for whom it works: its list's or queue's */
+  uint8_t urgency;            /* which of the engine's rings it is in: 0 is served first */
   bool in_order;
 } cpu_fifo;
 
+enum { CPU_URGENCIES = 3 };
+
 typedef struct cpu_engine {
   pthread_mutex_t lock; /* guards everything of its fifos that is not atomic */
-  cpu_fifo *fifos;      /* any one of the ring of those with work */
+  cpu_fifo *fifos[CPU_URGENCIES]; /* any one of the ring of those with work, high priority, normal, low */
   cpu_fifo *blocked;    /* the same of those that wait for an event of this process: not looked at before it is set */
   cpu_command *running;
   uint64_t pushed; /* commands, into any of its fifos */
@@ -66,7 +71,11 @@ void cpu_engines_go(void);
 /* Does any command not yet complete touch these bytes? */
 bool cpu_engines_touch(uintptr_t low, uintptr_t high);
 
-void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, bool in_order);
+/* Has the engine of any queue work for this context? */
+bool cpu_engines_work_for(const cpu_context *context);
+
+void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, const cpu_context *context, ze_command_queue_priority_t priority,
+                   bool in_order);
 
 /* Puts a copy of the command at the fifo's end; the engine hears of it with the next ring. */
 ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *command);

@@ -90,10 +90,12 @@ CPU_EXPORT ze_result_t zeEventDestroy(ze_event_handle_t handle) {
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (atomic_load(&event->users) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  _Atomic uint32_t *siblings = event->pool != NULL ? &event->pool->events : &event->context->children;
+  cpu_event_pool *pool = event->pool;
+  cpu_context *context = event->context;
   cpu_event_set_point(event, NULL);
   cpu_delete(event);
-  atomic_fetch_sub(siblings, 1);
+  if (pool != NULL) atomic_fetch_sub(&pool->events, 1);
+  else cpu_context_let_go(context);
   return ZE_RESULT_SUCCESS;
 }
 

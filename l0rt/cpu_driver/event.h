@@ -15,7 +15,7 @@ typedef struct {
 
 typedef struct {
   cpu_object base;
-  cpu_context *context; /* borrowed: a context with pools can't be destroyed */
+  cpu_context *context; /* held */
   ze_event_pool_flags_t flags;
   uint32_t count;
   _Atomic uint32_t events; /* alive: the pool can't be destroyed before them */
@@ -30,7 +30,7 @@ typedef struct {
 typedef struct cpu_event {
   cpu_object base;
   cpu_event_pool *pool;    /* borrowed: see `events`; NULL for a point, and for one made without a pool, */
-  cpu_context *context;    /* which is a child of its context */
+  cpu_context *context;    /* which holds its context */
   struct cpu_event *point; /* counter-based: the last signal appended, or NULL: that counts as set */
   cpu_event_state *state; /* `own`, or its place in the pool's shared memory */
   cpu_event_state own;

@@ -33,7 +33,7 @@ CPU_EXPORT ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context_han
   cpu_event *event = cpu_event_new(desc->signal, desc->wait, (desc->flags & TIMED) != 0, desc->flags | where);
   if (event == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   event->context = context;
-  atomic_fetch_add(&context->children, 1);
+  cpu_context_hold(context);
   *out = (ze_event_handle_t)event;
   return ZE_RESULT_SUCCESS;
 }

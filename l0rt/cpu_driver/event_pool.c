@@ -17,7 +17,7 @@ static cpu_event_pool *make(cpu_context *context, ze_event_pool_flags_t flags, u
   pool->flags = flags;
   pool->count = count;
   pool->file = -1;
-  atomic_fetch_add(&context->children, 1);
+  cpu_context_hold(context);
   return pool;
 }
 
@@ -29,8 +29,9 @@ static void end(cpu_event_pool *pool) {
     cpu_engines_go();
   }
   if (pool->file >= 0) close(pool->file);
-  atomic_fetch_sub(&pool->context->children, 1);
+  cpu_context *context = pool->context;
   cpu_delete(pool);
+  cpu_context_let_go(context);
 }
 
 /* The pool takes the file over, whatever comes of it. */

@@ -12,9 +12,14 @@ struct cpu_chunk {
   cpu_command commands[CHUNK];
 };
 
-void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, bool in_order) {
+void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, const cpu_context *context, ze_command_queue_priority_t priority,
+                   bool in_order) {
   static _Atomic uint64_t serial;
   fifo->engine = engine;
+  fifo->context = context;
+  fifo->urgency = priority == ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH  ? 0
+                  : priority == ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_LOW ? 2
+                                                                       : 1;
   fifo->in_order = in_order;
   fifo->serial = atomic_fetch_add(&serial, 1) + 1;
   fifo->random = cpu_knobs.seed + 0x9e3779b97f4a7c15u * fifo->serial;
@@ -55,7 +60,7 @@ ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *prototype) {
   }
   fifo->tail = command;
   bool idle = fifo->next == NULL; /* nothing of it is running either */
-  if (idle) cpu_ring_enter(&engine->fifos, fifo);
+  if (idle) cpu_ring_enter(&engine->fifos[fifo->urgency], fifo);
   if (!idle || !cpu_fifo_settle(fifo)) atomic_store(&engine->news, 1);
   pthread_mutex_unlock(&engine->lock);
   return ZE_RESULT_SUCCESS;

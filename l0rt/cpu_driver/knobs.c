@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "affinity.h"
 #include "fault.h"
 #include "object.h"
 
@@ -102,6 +103,7 @@ static char complaint[512];
 CPU_EXPORT const char *l0rt_cpu_complaint(void) { return complaint; }
 
 bool cpu_knobs_read(void) {
+  cpu_affinity_read(getenv("ZE_AFFINITY_MASK"));
   cpu_knobs = (struct cpu_knobs){
       .devices = 1, .memory = (uint64_t)16 << 30, .timestamp_bits = 36, .timestamp_hz = 19200000};
   for (int i = 0; i < KNOBS; i++) {

@@ -23,15 +23,16 @@ static ze_result_t create(ze_context_handle_t context_handle, ze_device_handle_t
   list->device = device;
   list->ordinal = ordinal;
   list->index = index;
-  atomic_fetch_add(&context->children, 1);
+  cpu_context_hold(context);
   *out = list;
   return ZE_RESULT_SUCCESS;
 }
 
 static void end(cpu_list *list) {
+  cpu_context *context = list->context;
   free(list->recorded);
-  atomic_fetch_sub(&list->context->children, 1);
   cpu_delete(list);
+  cpu_context_let_go(context);
 }
 
 CPU_EXPORT ze_result_t zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t device,
@@ -71,7 +72,7 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
   list->priority = (uint8_t)desc->priority;
   list->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
   list->in_order = cpu_queue_desc_in_order(desc);
-  cpu_fifo_init(&list->fifo, engine, list->in_order);
+  cpu_fifo_init(&list->fifo, engine, list->context, desc->priority, list->in_order);
   *out = (ze_command_list_handle_t)list;
   return ZE_RESULT_SUCCESS;
 }
@@ -98,8 +99,7 @@ CPU_EXPORT ze_result_t zeCommandListClose(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (list->immediate) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  list->closed = true;
+  list->closed = true; /* an immediate one, too, takes nothing then before it is reset */
   return ZE_RESULT_SUCCESS;
 }
 
@@ -107,7 +107,6 @@ CPU_EXPORT ze_result_t zeCommandListReset(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (list->immediate) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (busy(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   list->closed = false;
   list->count = 0;

@@ -7,7 +7,7 @@
 
 typedef struct {
   cpu_object base;
-  cpu_context *context; /* borrowed: a context with lists can't be destroyed */
+  cpu_context *context; /* held */
   cpu_device *device;
   uint32_t ordinal;
   uint32_t index;

@@ -28,6 +28,8 @@ static const char *const names[CPU_KINDS] = {
     "event_pool", "event",  "point",   "physical", "reservation", "usm",
 };
 
+uint64_t l0rt_cpu_live(int kind);
+
 static cpu_object *slot(uint32_t number) { return (cpu_object *)(cpu_slots.base + (uintptr_t)(number - 1) * CPU_SLOT); }
 
 /* The oldest freed slot, when enough others wait behind it. */
@@ -71,12 +73,21 @@ void *cpu_new(cpu_kind kind) {
   return object;
 }
 
-void cpu_delete(void *pointer) {
+bool cpu_retire(void *pointer) {
   cpu_object *object = pointer;
   uint32_t live = atomic_exchange_explicit(&object->live, 0, memory_order_acq_rel);
-  if (live == 0) return; /* two threads destroyed it at once: the first one wins */
+  if (live == 0) return false;
   CPU_INVARIANT(live <= CPU_KINDS);
   cpu_count((cpu_kind)(live - 1), -1);
+  return true;
+}
+
+void cpu_delete(void *pointer) {
+  if (cpu_retire(pointer)) cpu_recycle(pointer); /* two threads destroyed it at once: the first one wins */
+}
+
+void cpu_recycle(void *pointer) {
+  cpu_object *object = pointer;
   uint32_t number = (uint32_t)(((uintptr_t)object - cpu_slots.base) / CPU_SLOT) + 1;
   pthread_mutex_lock(&lock);
   if (free_count++ == 0) {
@@ -86,6 +97,15 @@ void cpu_delete(void *pointer) {
   }
   last_free = number;
   pthread_mutex_unlock(&lock);
+}
+
+void cpu_each(cpu_kind kind, void (*visit)(void *object, void *argument), void *argument) {
+  if (l0rt_cpu_live((int)kind) == 0) return;
+  uintptr_t size = atomic_load_explicit(&cpu_slots.size, memory_order_acquire);
+  for (uintptr_t at = cpu_slots.base; at < cpu_slots.base + size; at += CPU_SLOT) {
+    void *object = cpu_cast((const void *)at, kind);
+    if (object != NULL) visit(object, argument);
+  }
 }
 
 void cpu_count(cpu_kind kind, int change) { atomic_fetch_add_explicit(&ledger[kind], change, memory_order_relaxed); }

@@ -59,6 +59,14 @@ static inline void *cpu_cast(const void *handle, cpu_kind kind) {
 void *cpu_new(cpu_kind kind);
 void cpu_delete(void *object);
 
+/* The two halves of cpu_delete, for an object that others still refer to: its handle ends now (false: it has already),
+ * its slot is used again later. */
+bool cpu_retire(void *object);
+void cpu_recycle(void *object);
+
+/* Calls `visit` for every live object of a kind. */
+void cpu_each(cpu_kind kind, void (*visit)(void *object, void *argument), void *argument);
+
 /* The ledger also counts what lives outside the slots, such as allocations. */
 void cpu_count(cpu_kind kind, int change);
 

@@ -10,7 +10,7 @@
 #include "reservation.h"
 #include "usm.h"
 
-enum { AHEAD = 1 << 30 };
+enum { AHEAD = 1 << 30, HOST_PAGE = 4096 };
 
 int cpu_physical_file = -1;
 
@@ -38,12 +38,16 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   CPU_ENTER();
   cpu_context *context = cpu_context_cast(context_handle);
   cpu_device *device = cpu_device_cast(device_handle);
-  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (context == NULL || (device == NULL && device_handle != NULL)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (desc->flags > (cpu_knobs.neo_22_43 ? 0x1 : 0x3)) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-  if (desc->size == 0 || desc->size % cpu_virtual_page(desc->size) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   bool on_host = (desc->flags & ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST) != 0;
+  if (device == NULL && !on_host) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (desc->flags > (cpu_knobs.neo_22_43 ? 0x1 : 0x3)) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  size_t page = on_host ? HOST_PAGE : cpu_virtual_page(desc->size);
+  if (desc->size == 0 || desc->size % page != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  if (device != NULL && !cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (desc->size > CPU_VIRTUAL_MAX)
+    return on_host ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   if (!on_host && !cpu_usm_charge(device, desc->size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   cpu_physical *physical = cpu_new(CPU_PHYSICAL);
   if (physical == NULL) {
@@ -53,12 +57,24 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   physical->context = context;
   physical->device = device;
   physical->on_host = on_host;
-  physical->size = desc->size;
+  physical->asked = desc->size;
+  physical->size = (desc->size + CPU_VIRTUAL_SMALL - 1) & ~(size_t)(CPU_VIRTUAL_SMALL - 1);
   physical->offset = -1;
   physical->id = ((uint64_t)1 << 63) + atomic_fetch_add(&last_id, 1);
-  atomic_fetch_add(&context->children, 1);
+  cpu_context_hold(context);
   *out = (ze_physical_mem_handle_t)physical;
   return ZE_RESULT_SUCCESS;
+}
+
+static void end(cpu_physical *physical) {
+  if (physical->offset >= 0) {
+    fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
+    cpu_reservation_vacate(physical);
+  }
+  if (!physical->on_host) cpu_usm_refund(physical->device, physical->size);
+  cpu_context *context = physical->context;
+  cpu_delete(physical);
+  cpu_context_let_go(context);
 }
 
 CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, ze_physical_mem_handle_t handle) {
@@ -68,15 +84,15 @@ CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, 
   if (context == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (physical->context != context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (atomic_load(&physical->mapped) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  if (physical->offset >= 0) {
-    fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
-    cpu_reservation_vacate(physical);
-  }
-  if (!physical->on_host) cpu_usm_refund(physical->device, physical->size);
-  atomic_fetch_sub(&context->children, 1);
-  cpu_delete(physical);
+  end(physical);
   return ZE_RESULT_SUCCESS;
 }
+
+static void end_if_of_context(void *physical, void *context) {
+  if (((cpu_physical *)physical)->context == context) end(physical);
+}
+
+void cpu_physical_end_all(const cpu_context *context) { cpu_each(CPU_PHYSICAL, end_if_of_context, (void *)context); }
 
 CPU_EXPORT ze_result_t zePhysicalMemGetProperties(ze_context_handle_t context, ze_physical_mem_handle_t handle,
                                                   ze_physical_mem_properties_t *properties) {
@@ -85,6 +101,6 @@ CPU_EXPORT ze_result_t zePhysicalMemGetProperties(ze_context_handle_t context, z
   if (cpu_context_cast(context) == NULL || physical == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   properties->id = physical->id;
-  properties->size = physical->size;
+  properties->size = physical->asked;
   return ZE_RESULT_SUCCESS;
 }

@@ -40,9 +40,9 @@ CPU_EXPORT ze_result_t zeCommandQueueCreate(ze_context_handle_t context_handle, 
   queue->mode = (uint8_t)desc->mode;
   queue->priority = (uint8_t)desc->priority;
   queue->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
-  cpu_fifo_init(&queue->fifo, engine, cpu_queue_desc_in_order(desc));
+  cpu_fifo_init(&queue->fifo, engine, context, desc->priority, cpu_queue_desc_in_order(desc));
   pthread_mutex_init(&queue->submitting, NULL);
-  atomic_fetch_add(&context->children, 1);
+  cpu_context_hold(context);
   *out = (ze_command_queue_handle_t)queue;
   return ZE_RESULT_SUCCESS;
 }
@@ -53,8 +53,9 @@ CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
   if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (atomic_load(&queue->fences) != 0 || !cpu_fifo_reached(&queue->fifo, cpu_fifo_last(&queue->fifo)))
     return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  atomic_fetch_sub(&queue->context->children, 1);
+  cpu_context *context = queue->context;
   cpu_delete(queue);
+  cpu_context_let_go(context);
   return ZE_RESULT_SUCCESS;
 }
 

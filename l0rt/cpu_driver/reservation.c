@@ -124,6 +124,13 @@ static void release(reservation *r) {
   free(r);
 }
 
+/* Out of the list already. */
+static void end(reservation *r) {
+  cpu_context_let_go(r->context);
+  release(r);
+  cpu_count(CPU_RESERVATION, -1);
+}
+
 /* The start is a hint that this driver does not take: addresses are where the system has room. */
 CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, const void *start, size_t size,
                                            void **out) {
@@ -132,7 +139,8 @@ CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, c
   cpu_context *context = cpu_context_cast(context_handle);
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (size == 0 || size % CPU_VIRTUAL_SMALL != 0 || size > (size_t)1 << 46) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  if (size > CPU_VIRTUAL_MAX) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  if (size == 0 || size % CPU_VIRTUAL_SMALL != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
   reservation *r = calloc(1, sizeof(*r));
   if (r == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   r->context = context;
@@ -151,7 +159,7 @@ CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, c
   first = r;
   atomic_fetch_add(&count, 1);
   pthread_rwlock_unlock(&lock);
-  atomic_fetch_add(&context->children, 1);
+  cpu_context_hold(context);
   cpu_count(CPU_RESERVATION, 1);
   *out = (void *)r->base;
   return ZE_RESULT_SUCCESS;
@@ -173,9 +181,7 @@ CPU_EXPORT ze_result_t zeVirtualMemFree(ze_context_handle_t context_handle, cons
   if (result == ZE_RESULT_SUCCESS) {
     *place = r->next;
     atomic_fetch_sub(&count, 1);
-    release(r);
-    atomic_fetch_sub(&context->children, 1);
-    cpu_count(CPU_RESERVATION, -1);
+    end(r);
   }
   pthread_rwlock_unlock(&lock);
   return result;
@@ -294,6 +300,44 @@ static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
     free(mapped);
   }
   return ZE_RESULT_SUCCESS;
+}
+
+bool cpu_reservations_in_use(const cpu_context *context) {
+  if (atomic_load_explicit(&count, memory_order_acquire) == 0) return false;
+  bool in_use = false;
+  pthread_rwlock_rdlock(&lock);
+  for (const reservation *r = first; r != NULL && !in_use; r = r->next)
+    in_use = r->context == context && r->pieces != 0 && cpu_engines_touch(r->base, r->base + r->size);
+  pthread_rwlock_unlock(&lock);
+  return in_use;
+}
+
+static void forget_pieces(reservation *r) {
+  for (uintptr_t p = r->base; r->pieces != 0 && p < r->base + r->size;) {
+    piece *mapped = page_at(r, p)->piece;
+    p += mapped != NULL ? mapped->size : CPU_VIRTUAL_SMALL;
+    if (mapped == NULL) continue;
+    atomic_fetch_sub(&mapped->physical->mapped, 1);
+    free(mapped);
+    r->pieces--;
+  }
+}
+
+void cpu_reservations_end(const cpu_context *context) {
+  if (atomic_load_explicit(&count, memory_order_acquire) == 0) return;
+  pthread_rwlock_wrlock(&lock);
+  for (reservation **place = &first; *place != NULL;) {
+    reservation *r = *place;
+    if (r->context == context) {
+      *place = r->next;
+      atomic_fetch_sub(&count, 1);
+      forget_pieces(r); /* the addresses go as a whole */
+      end(r);
+    } else {
+      place = &r->next;
+    }
+  }
+  pthread_rwlock_unlock(&lock);
 }
 
 static ze_result_t check_range(const void *pointer, size_t size) {

@@ -6,6 +6,7 @@
 #include "context.h"
 
 enum { CPU_VIRTUAL_SMALL = 64 << 10, CPU_VIRTUAL_LARGE = 2 << 20 };
+#define CPU_VIRTUAL_MAX ((size_t)1 << 46) /* bytes: as many as a process has addresses, about */
 
 /* The granule of a size: what the page-size query answers. */
 static inline size_t cpu_virtual_page(size_t size) {
@@ -19,8 +20,9 @@ typedef struct {
   cpu_object base;
   cpu_context *context;
   cpu_device *device;
-  bool on_host; /* it counts against no device */
-  size_t size;
+  bool on_host; /* it counts against no device, and may have none */
+  size_t size;  /* that can be mapped */
+  size_t asked;
   int64_t offset;          /* in the file; negative before it is mapped for the first time */
   _Atomic uint32_t mapped; /* mappings of it: they must go first */
   uint64_t id;
@@ -48,6 +50,13 @@ bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_m
 
 /* May a command use these bytes? Of reserved addresses every byte must be mapped; others are none of ours. */
 ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written);
+
+/* Is a mapping of this context touched by a submitted command? Ends all its reservations, with their mappings. */
+bool cpu_reservations_in_use(const cpu_context *context);
+void cpu_reservations_end(const cpu_context *context);
+
+/* Ends a context's physical memory: none of it may be mapped. */
+void cpu_physical_end_all(const cpu_context *context);
 
 /* This part of the file is zero again, and free for what is mapped there next. */
 void cpu_reservation_vacate(const cpu_physical *physical);

@@ -28,7 +28,7 @@ CPU_EXPORT ze_result_t zesDriverGet(uint32_t *count, zes_driver_handle_t *driver
 
 CPU_EXPORT ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_device_handle_t *devices) {
   CPU_ENTER();
-  return cpu_driver_devices(driver, count, devices);
+  return cpu_driver_devices(driver, true, count, devices);
 }
 
 CPU_EXPORT ze_result_t zesDriverGetExtensionProperties(zes_driver_handle_t driver, uint32_t *count, void *properties) {
@@ -128,7 +128,9 @@ CPU_EXPORT ze_result_t zesMemoryGetProperties(zes_mem_handle_t handle, zes_mem_p
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p);
   p->type = ZES_MEM_TYPE_DDR;
-  p->location = ZES_MEM_LOC_SYSTEM;
+  ze_device_properties_t core = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
+  cpu_device_describe(cpu_cast(handle, CPU_DEVICE), &core);
+  p->location = core.flags & ZE_DEVICE_PROPERTY_FLAG_INTEGRATED ? ZES_MEM_LOC_SYSTEM : ZES_MEM_LOC_DEVICE;
   p->physicalSize = cpu_knobs.memory;
   p->busWidth = 64;
   p->numChannels = -1;

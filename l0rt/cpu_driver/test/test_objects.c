@@ -60,12 +60,6 @@ static void a_hundred_thousand_objects_are_no_burden(void) {
   OK(zeEventPoolDestroy(pool));
 }
 
-static void parents_outlive_their_children(void) {
-  ze_command_list_handle_t list = in_order_list();
-  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeContextDestroy(context));
-  OK(zeCommandListDestroy(list));
-}
-
 int main(void) {
   uint32_t number = 0;
   GIVES(ERROR_UNINITIALIZED, zeDriverGet(&number, NULL));
@@ -73,7 +67,6 @@ int main(void) {
   OK(zeInit(0));
   strangers_are_refused();
   a_hundred_thousand_objects_are_no_burden();
-  parents_outlive_their_children();
   CHECK(l0rt_cpu_live(-1) == 0 && l0rt_cpu_kind_name(1000) == NULL);
   finish("objects");
   return 0;

@@ -98,7 +98,6 @@ static void wrong_arguments_are_refused(void) {
   ze_fence_handle_t fence = fence_of(other, ZE_FENCE_FLAG_SIGNALED);
   OK(zeFenceQueryStatus(fence));
   OK(zeCommandListClose(compute));
-  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListClose(immediate));
   GIVES(ERROR_INVALID_COMMAND_LIST_TYPE, zeCommandQueueExecuteCommandLists(queue, 1, &compute, NULL));
   GIVES(ERROR_INVALID_COMMAND_LIST_TYPE, zeCommandQueueExecuteCommandLists(queue, 1, &immediate, NULL));
   GIVES(ERROR_INVALID_SIZE, zeCommandQueueExecuteCommandLists(queue, 0, &compute, NULL));
@@ -176,6 +175,70 @@ static void what_has_nothing_to_do_is_done_at_once(void) {
   OK(zeEventPoolDestroy(pool));
 }
 
+/* An immediate list need not be closed or reset; one that is behaves as any closed or reset list. */
+static void immediate_lists_close_and_reset(void) {
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t go = event_of(pool, 0);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendBarrier(list, NULL, 1, &go));
+  OK(zeCommandListClose(list));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendBarrier(list, NULL, 0, NULL));
+  GIVES(ERROR_HANDLE_OBJECT_IN_USE, zeCommandListReset(list));
+  OK(zeEventHostSignal(go));
+  OK(zeCommandListHostSynchronize(list, FOREVER)); /* what was appended before is done */
+  OK(zeCommandListReset(list));
+  OK(zeCommandListAppendEventReset(list, go));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  GIVES(NOT_READY, zeEventQueryStatus(go));
+  OK(zeCommandListReset(list)); /* an open one, too */
+  OK(zeCommandListDestroy(list));
+  OK(zeEventDestroy(go));
+  OK(zeEventPoolDestroy(pool));
+}
+
+static char order[8];
+
+static void told(void *name) { order[strlen(order)] = *(const char *)name; }
+
+static void wait_for_go(void *go) { zeEventHostSynchronize((ze_event_handle_t)go, FOREVER); }
+
+static ze_command_list_handle_t urgent(ze_command_queue_priority_t priority) {
+  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                  .priority = priority,
+                                  .flags = ZE_COMMAND_QUEUE_FLAG_IN_ORDER,
+                                  .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
+  ze_command_list_handle_t list;
+  OK(zeCommandListCreateImmediate(context, device, &desc, &list));
+  return list;
+}
+
+/* While the engine is busy, work of all priorities becomes ready: the most urgent is done first. */
+static void priorities_order_what_is_ready(void) {
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t go = event_of(pool, 0);
+  ze_command_list_handle_t lists[] = {urgent(ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_LOW),
+                                      urgent(ZE_COMMAND_QUEUE_PRIORITY_NORMAL),
+                                      urgent(ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)};
+  OK(zeCommandListAppendHostFunction(lists[0], wait_for_go, go, NULL, NULL, 0, NULL));
+  for (int i = 0; i < 6; i++)
+    OK(zeCommandListAppendHostFunction(lists[i % 3], told, &"LNH"[i % 3], NULL, NULL, 0, NULL));
+  OK(zeEventHostSignal(go));
+  for (int i = 0; i < 3; i++) OK(zeCommandListHostSynchronize(lists[i], FOREVER));
+  CHECK(strcmp(order, "HHNNLL") == 0);
+  for (int i = 0; i < 3; i++) OK(zeCommandListDestroy(lists[i]));
+  OK(zeEventDestroy(go));
+  OK(zeEventPoolDestroy(pool));
+}
+
+static void a_group_computes_and_cooperates(void) {
+  uint32_t count = 8;
+  ze_command_queue_group_properties_t groups[8] = {{.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES}};
+  OK(zeDeviceGetCommandQueueGroupProperties(device, &count, groups));
+  uint32_t both = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE |
+                  ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS;
+  CHECK((groups[0].flags & both) == both && (groups[1].flags & both) == 0);
+}
+
 int main(void) {
   begin();
   what_has_nothing_to_do_is_done_at_once();
@@ -183,6 +246,9 @@ int main(void) {
   lists_wait_for_events_of_other_queues();
   wrong_arguments_are_refused();
   a_synchronous_list_has_done_it_already();
+  immediate_lists_close_and_reset();
+  priorities_order_what_is_ready();
+  a_group_computes_and_cooperates();
   finish("queues");
   return 0;
 }

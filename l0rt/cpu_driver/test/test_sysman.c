@@ -45,6 +45,10 @@ static void memory(void) {
   OK(zesMemoryGetProperties(module, &properties));
   OK(zesMemoryGetState(module, &before));
   CHECK(properties.physicalSize == before.size && before.free == before.size);
+  ze_device_properties_t core = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
+  OK(zeDeviceGetProperties(device, &core));
+  bool integrated = (core.flags & ZE_DEVICE_PROPERTY_FLAG_INTEGRATED) != 0;
+  CHECK(properties.location == (integrated ? ZES_MEM_LOC_SYSTEM : ZES_MEM_LOC_DEVICE));
   enum { SIZE = 1 << 20 };
   void *block = device_memory(SIZE);
   OK(zesMemoryGetState(module, &after));

@@ -22,6 +22,8 @@ static void sizes_are_whole_pages(void) {
   GIVES(ERROR_UNSUPPORTED_SIZE, zeVirtualMemQueryPageSize(context, device, 0, &page));
   GIVES(ERROR_UNSUPPORTED_SIZE, zeVirtualMemReserve(context, NULL, 0, &p));
   GIVES(ERROR_UNSUPPORTED_SIZE, zeVirtualMemReserve(context, NULL, 1000, &p));
+  GIVES(ERROR_OUT_OF_DEVICE_MEMORY, zeVirtualMemReserve(context, NULL, (size_t)1 << 62, &p));
+  GIVES(ERROR_OUT_OF_DEVICE_MEMORY, zeVirtualMemReserve(context, NULL, SIZE_MAX, &p));
   ze_physical_mem_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .size = LARGE + SMALL};
   GIVES(ERROR_UNSUPPORTED_SIZE, zePhysicalMemCreate(context, device, &desc, &handle));
   desc.size = (size_t)32 << 30;
@@ -145,8 +147,20 @@ static void physical_memory_may_be_the_hosts(void) {
   desc.size = (size_t)20 << 30; /* more than the device has */
   OK(zePhysicalMemCreate(context, device, &desc, &memory));
   OK(zePhysicalMemDestroy(context, memory));
+  desc.size = SIZE_MAX & ~(SMALL - 1);
+  GIVES(ERROR_OUT_OF_HOST_MEMORY, zePhysicalMemCreate(context, device, &desc, &memory));
+  desc.size = 4096; /* the system's page is enough for the host's memory */
+  OK(zePhysicalMemCreate(context, NULL, &desc, &memory));
+  ze_physical_mem_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_PROPERTIES};
+  OK(zePhysicalMemGetProperties(context, memory, &properties));
+  CHECK(properties.size == 4096);
+  OK(zePhysicalMemDestroy(context, memory));
   desc.size = LARGE;
-  OK(zePhysicalMemCreate(context, device, &desc, &memory));
+  desc.flags = 0; /* only the host's memory needs no device */
+  GIVES(ERROR_INVALID_NULL_HANDLE, zePhysicalMemCreate(context, NULL, &desc, &memory));
+  desc.flags = ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST;
+  GIVES(ERROR_INVALID_NULL_HANDLE, zePhysicalMemCreate(context, (ze_device_handle_t)context, &desc, &memory));
+  OK(zePhysicalMemCreate(context, NULL, &desc, &memory));
   char *base, pattern = 3;
   OK(zeVirtualMemReserve(context, NULL, LARGE, (void **)&base));
   OK(zeVirtualMemMap(context, base, LARGE, memory, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
@@ -190,8 +204,35 @@ static void places_are_used_again(void) {
   OK(zePhysicalMemDestroy(context, third));
 }
 
+/* Read-only memory is told to be so, and is: an append that writes it is refused. */
+static void read_only_is_enforced(void) {
+  ze_device_readonly_memory_ext_properties_t enforced = {
+      .stype = ZE_STRUCTURE_TYPE_DEVICE_READONLY_MEMORY_EXT_PROPERTIES};
+  ze_device_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES, .pNext = &enforced};
+  OK(zeDeviceGetProperties(device, &properties));
+  CHECK(enforced.readonlyCapability == ZE_DEVICE_READONLY_MEMORY_CAPABILITY_ENFORCED);
+  uint32_t count = 64;
+  ze_driver_extension_properties_t extensions[64];
+  OK(zeDriverGetExtensionProperties(driver, &count, extensions));
+  bool named = false;
+  for (uint32_t i = 0; i < count; i++)
+    named |= strcmp(extensions[i].name, "ZE_extension_virtual_mem_readonly_properties") == 0;
+  CHECK(named);
+  void *base;
+  OK(zeVirtualMemReserve(context, NULL, SMALL, &base));
+  ze_physical_mem_handle_t piece = physical(SMALL);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeVirtualMemMap(context, base, SMALL, piece, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY));
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendMemoryFill(list, base, "x", 1, 1, NULL, 0, NULL));
+  OK(zeVirtualMemUnmap(context, base, SMALL));
+  OK(zePhysicalMemDestroy(context, piece));
+  OK(zeVirtualMemFree(context, base, SMALL));
+  OK(zeCommandListDestroy(list));
+}
+
 int main(void) {
   begin();
+  read_only_is_enforced();
   physical_memory_may_be_the_hosts();
   recorded_commands_need_their_memory();
   sizes_are_whole_pages();
