@@ -20,6 +20,7 @@ typedef struct spirv_workers spirv_workers;
 
 enum {
   SPIRV_MAX_GROUP_SIZE = 1024,
+  SPIRV_MAX_COOPERATIVE_GROUPS = 64,
   SPIRV_SUBGROUP_SIZE = 32,      /* where the kernel asks for none; 16 and 32 can be asked for */
   SPIRV_MAX_LOCAL_BYTES = 65536, /* local memory of a group: declared and arguments together */
 };
@@ -27,15 +28,17 @@ enum {
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  const void *bytes; /* the words of a module, of either byte order, at any alignment; copied */
-  size_t size;
-} spirv_binary;
-
-typedef struct {
   uint32_t id; /* SpecId: every constant that carries it is set */
-  size_t size; /* of the value; must be the constant's (a bool: 1 byte) */
+  size_t size; /* of the value; must be the constant's (a bool: 1 byte), or 0: as many bytes as the constant has */
   const void *value;
 } spirv_constant;
+
+typedef struct {
+  const void *bytes; /* the words of a module, of either byte order, at any alignment; copied */
+  size_t size;
+  const spirv_constant *constants; /* of this module only; they win over the build's */
+  uint32_t constant_count;
+} spirv_binary;
 
 /* One line of the build log, without a line feed: "error: offset 148: OpLoad: …" (bytes from the module's begin). */
 typedef void (*spirv_log)(void *context, const char *line);
@@ -55,6 +58,13 @@ typedef struct {
 spirv_program *spirv_program_new(const spirv_build *build);
 void spirv_program_retain(spirv_program *program);
 void spirv_program_release(spirv_program *program);
+
+/* Imports that nothing resolves yet are looked up in these programs too, as if all had been built together: functions
+ * and variables are theirs, and stay where they are. Called before any kernel of the program is prepared. The caller
+ * keeps the others alive as long as the program. False after an error, which the log names (an import that two of them
+ * export); nothing has changed then. */
+bool spirv_program_link(spirv_program *program, spirv_program *const *others, uint32_t count, spirv_log log,
+                        void *log_context);
 
 /* Unresolved imports by name, NULL past the last. */
 const char *spirv_program_import(const spirv_program *program, uint32_t index);
@@ -103,9 +113,11 @@ spirv_program *spirv_kernel_program(const spirv_kernel *kernel);
 
 typedef struct {
   void *context;
-  /* The accessible range [*begin, *end) around `address`; false if there is none, or none that may be written. Any of
-   * the launch's threads calls it; the answer is remembered until the launch ends. NULL: any address is good. */
-  bool (*find)(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end);
+  /* The accessible range [*begin, *end) around `address`; false if there is none, or none that may be written. Its bytes
+   * are read and written at their address plus *shift: 0, but where device memory is hidden from the host. Any of the
+   * launch's threads calls it; the answer is remembered until the launch ends. NULL: any address is good. The program's
+   * own variables are good without being asked for. */
+  bool (*find)(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift);
 } spirv_memory;
 
 typedef struct {
@@ -116,6 +128,7 @@ typedef struct {
   uint32_t group_count[3];
   uint64_t global_offset[3];
   spirv_memory memory;
+  bool cooperative; /* every group has a thread of its own, all at once, so that groups can wait for one another */
   uint64_t fuel; /* basic blocks that a wave of lanes may run in one group; 0: no limit */
   atomic_int *cancel; /* set to non-zero by any thread: the launch ends within milliseconds; or NULL */
   void *print_context; /* printf's text, in the order of work-items, at the end of the launch; NULL: stdout */
