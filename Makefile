@@ -39,7 +39,8 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/cython-lint l0rt tests
 	$(BIN)/codespell
-	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+	$(BIN)/mypy
+	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/pytest -q tests/layout
 
 format-c: $(READY)

@@ -69,7 +69,7 @@ def table(stats, device, abbreviated=False):
 
 def nested(flat):
     """Return the statistics with a dict at every dot of the keys, and private pools by their ids, as torch does."""
-    tree = {_PRIVATE: {}} if "reserved_bytes.all.current" in flat else {}
+    tree: dict = {_PRIVATE: {}} if "reserved_bytes.all.current" in flat else {}
     for key, value in flat.items():
         *path, last = key.split(".")
         if path and path[0] == _PRIVATE:

@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass
+from types import FrameType
 
 from l0rt import callers, config
 from l0rt.runtime.current.report import name_at
@@ -158,14 +159,15 @@ class Sanitizer:
         memory.accesses = [*kept, new]
 
 
-races = []  # (earlier, later) of every race found, each place once
-_seen = set()
-_sanitizer = None
+races: list = []  # (earlier, later) of every race found, each place once
+_seen: set[str] = set()
+_sanitizer: Sanitizer | None = None
 
 
 def _stack():
     """The Python frames outside of l0rt, outermost first."""
-    frame, found = sys._getframe(1), []
+    frame: FrameType | None = sys._getframe(1)
+    found: list[traceback.FrameSummary] = []
     while frame is not None and len(found) < 16:
         if not callers.is_ours(frame):
             found.append(traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
@@ -198,12 +200,12 @@ def start():
     _sanitizer = Sanitizer(_report)
     for name in hooks.NAMES:
         if handler := getattr(_sanitizer, f"on_{name}", None):
-            hooks.add(name, _locked(handler))
+            hooks.add(name, _locked(_sanitizer.lock, handler))
 
 
-def _locked(handler):
+def _locked(lock, handler):
     def call(*values):
-        with _sanitizer.lock:
+        with lock:
             handler(*values)
 
     return call

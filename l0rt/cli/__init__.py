@@ -46,6 +46,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
 
+def show_help(parser):
+    """Print the help; the command has succeeded."""
+    parser.print_help()
+    return 0
+
+
 def make_parser():
     parser = Parser(
         prog="l0rt",
@@ -53,7 +59,7 @@ def make_parser():
         epilog="Both commands use a GPU if there is one, else the bundled CPU driver, unless L0RT_DRIVER is set.",
     )
     parser.add_argument("--version", action="version", version=f"l0rt {l0rt.__version__}")
-    parser.set_defaults(run=lambda options: parser.print_help() or 0)
+    parser.set_defaults(run=lambda options: show_help(parser))
     commands = parser.add_subparsers(title="commands", metavar="{doctor,bench}")
 
     command = commands.add_parser(

@@ -10,9 +10,10 @@ import numpy as np
 
 import l0rt
 import l0rt.accelerator as acc
-from l0rt.cli import loops, replays, traces
+import l0rt.cli.loops as loops
+import l0rt.core.raw as raw
+from l0rt.cli import replays, traces
 from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
-from l0rt.core import raw
 
 row = suite("allocator")
 HELD, SMALLEST = "reserved/requested", "smallest limit"

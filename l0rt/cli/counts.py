@@ -8,7 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from l0rt.cli import allocator_rows, loops, rows  # noqa: F401 - the first defines rows
+import l0rt.cli.loops as loops
+from l0rt.cli import allocator_rows, rows  # noqa: F401 - the first defines rows
 from l0rt.cli.lab import Lab
 from l0rt.cli.replays import environment, program
 

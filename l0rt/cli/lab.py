@@ -5,8 +5,8 @@ import warnings
 from functools import cached_property
 
 import l0rt.accelerator as acc
-from l0rt.cli import loops
-from l0rt.core import raw
+import l0rt.cli.loops as loops
+import l0rt.core.raw as raw
 from l0rt.runtime.streams import devices
 
 

@@ -3,6 +3,7 @@
 
 import importlib.util
 import os
+from typing import Any
 
 from l0rt.cli import report
 from l0rt.cli.rows import quartiles
@@ -40,7 +41,8 @@ def draw(found, path):
     height = HEAD_INCHES + FOOT_INCHES + sum(map(_panel_inches, suites.values()))
     figure = Figure(figsize=(WIDTH_INCHES, height), facecolor="white")
     FigureCanvasAgg(figure)
-    axes, top = [], height - HEAD_INCHES
+    axes: list = []
+    top = height - HEAD_INCHES
     for suite, rows in suites.items():
         bottom = top - _panel_inches(rows)
         size = (LEFT, bottom / height, RIGHT - LEFT, (top - bottom - TITLE_INCHES) / height)
@@ -48,7 +50,7 @@ def draw(found, path):
         _draw_suite(axes[-1], suite, rows)
         top = bottom
     _label_times(axes)
-    times = {"marker": "o", "linewidth": 2, "markersize": 5}
+    times: dict[str, Any] = {"marker": "o", "linewidth": 2, "markersize": 5}
     marks = [
         Line2D([], [], color=OURS, label="l0rt: median, middle half of the rounds", **times),
         Line2D([], [], color=DRIVER, marker="D", linestyle="", markersize=4.5, label="the bare driver, same calls"),
@@ -83,7 +85,7 @@ def draw(found, path):
 
 def _suites(found):
     """Return suite -> rows, of those that were measured."""
-    suites = {}
+    suites: dict[str, list] = {}
     for id, row in found["rows"].items():
         if row.get("ns"):
             suites.setdefault(row["suite"], []).append((id, row))

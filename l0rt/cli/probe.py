@@ -7,10 +7,11 @@ import warnings
 
 import l0rt
 import l0rt.accelerator as acc
+import l0rt.ze.table as table
 from l0rt import config
 from l0rt.errors import L0Error
 from l0rt.runtime.streams import devices
-from l0rt.ze import loader, table
+from l0rt.ze import loader
 
 MARK = "l0rt-probe:"  # a driver may write to stdout too
 

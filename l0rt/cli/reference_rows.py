@@ -4,7 +4,7 @@
 import subprocess
 import sys
 
-from l0rt.cli import reference
+import l0rt.cli.reference as reference
 from l0rt.cli.rows import Work, python, suite
 
 row = suite("reference")
@@ -30,17 +30,26 @@ for line in sys.stdin:
 def glibc(lab):
     ask = [sys.executable, "-I", "-S", "-c", _ALONE, reference.__file__]
     # In a session of its own, and silent: Ctrl-C ends the bench, and the bench ends this child.
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(ask, **pipes, text=True, start_new_session=True) as child:
+    with subprocess.Popen(
+        ask,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        questions, answers = child.stdin, child.stdout
+        assert questions is not None
+        assert answers is not None
 
         def loop(n):
-            child.stdin.write(f"{n}\n")
-            child.stdin.flush()
-            return int(child.stdout.readline())
+            questions.write(f"{n}\n")
+            questions.flush()
+            return int(answers.readline())
 
-        child.stdout.readline()
+        answers.readline()
         yield Work(loop)
-        child.stdin.close()
+        questions.close()
 
 
 @row("reference.call.python", "(1).bit_length()")

@@ -8,8 +8,9 @@ import sys
 from contextlib import contextmanager
 
 import l0rt.accelerator as acc
+import l0rt.cli.loops as loops
 from l0rt import config, memory
-from l0rt.cli import loops, traces
+from l0rt.cli import traces
 from l0rt.errors import OutOfMemoryError
 
 STEPS = 512  # the smallest limit is found in steps of 1/512 of the peak, up to twice the peak
@@ -102,16 +103,20 @@ def elsewhere(name, scale, mode=""):
         env=environment(MODES[mode]),
         start_new_session=True,  # Ctrl-C ends the bench, which ends this child
     ) as child:
+        questions, answers, complaints = child.stdin, child.stdout, child.stderr
+        assert questions is not None
+        assert answers is not None
+        assert complaints is not None
 
         def ask(method, *arguments):
             try:
-                child.stdin.write(json.dumps([method, *arguments]) + "\n")
-                child.stdin.flush()
-                answer = child.stdout.readline()
+                questions.write(json.dumps([method, *arguments]) + "\n")
+                questions.flush()
+                answer = answers.readline()
             except BrokenPipeError:
                 answer = ""
             if not answer:
-                raise RuntimeError(f"the replaying process ended: {child.stderr.read().strip()[-300:]}")
+                raise RuntimeError(f"the replaying process ended: {complaints.read().strip()[-300:]}")
             return json.loads(answer)
 
         try:

@@ -106,7 +106,7 @@ class Row:
     counts: bool = False  # --instructions counts it: one thread, and nothing that another process does
 
 
-ROWS = {}
+ROWS: dict = {}
 
 
 def row(suite, id, what, *args, long=False, counts=False, **budget):
@@ -193,7 +193,7 @@ def figures(work, effort):
     loops = loops_of(work)
     most = {name: operations(work, loop, effort.round_ns) for name, loop in loops.items()}
     count = dict(most)
-    rounds = {name: [] for name in loops}
+    rounds: dict[str, list[float]] = {name: [] for name in loops}
     for _ in range(min(effort.rounds, work.rounds)):
         for name, loop in loops.items():
             each = run(work, loop, count[name], 4 * effort.round_ns)

@@ -7,9 +7,10 @@ import sys
 
 import l0rt
 import l0rt.accelerator as acc
-from l0rt.cli import loops, reference
+import l0rt.cli.loops as loops
+import l0rt.cli.reference as reference
+import l0rt.core.raw as raw
 from l0rt.cli.rows import KIB, MIB, Note, Skip, Work, python, suite
-from l0rt.core import raw
 
 row = suite("streams")
 COPIES = {"4KiB": 4 * KIB, "1MiB": MIB, "64MiB": 64 * MIB}

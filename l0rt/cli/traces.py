@@ -49,7 +49,9 @@ def trace_of(events, scale=1):
 
 def _reused_slots(ops, numbers):
     """Number the allocations so that a freed one's number is taken again: few slots stay in the cache."""
-    slot_of, free, slots = {}, [], []
+    slot_of: dict[int, int] = {}
+    free: list[int] = []
+    slots = []
     for op, number in zip(ops, numbers, strict=True):
         if op == 0:
             slot_of[number] = free.pop() if free else len(slot_of)

@@ -34,7 +34,7 @@ def count(library):
                 total += int.from_bytes(properties[16:20], "little") == 1
     os.write(1, b"\\n%d\\n" % total)     # a driver may write to it, too
 """
-_counted = {}
+_counted: dict = {}
 
 
 def count_without_opening(driver):
@@ -136,7 +136,7 @@ def _fork(library, writable):
             nowhere = os.open(os.devnull, os.O_RDWR)
             for target, source in enumerate((nowhere, writable, nowhere)):
                 os.dup2(source, target)
-            made = {}
+            made: dict = {}
             exec(_COUNT, made)
             made["count"](library)
         finally:

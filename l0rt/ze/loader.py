@@ -76,7 +76,7 @@ def open_library(driver):
 
 def gpu_nodes():
     """Return the render nodes of this machine's Intel GPUs, whether or not they may be opened."""
-    nodes = []
+    nodes: list[str] = []
     try:
         found = sorted(name for name in os.listdir("/sys/class/drm") if name.startswith("renderD"))
     except OSError:

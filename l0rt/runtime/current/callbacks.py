@@ -15,7 +15,7 @@ class _Callbacks:
     """The callbacks of one stream, oldest first, and the right to run them, which one thread has at a time."""
 
     def __init__(self):
-        self.waiting = deque()
+        self.waiting: deque = deque()
         self.turn = threading.Lock()
         self.thread = None  # which last had the turn
 
@@ -34,7 +34,7 @@ class _Callback:
             tell_unraisable(self.function, failure)
 
 
-_streams = {}  # stream -> _Callbacks, kept: to drop one while somebody adds to it would take a lock
+_streams: dict = {}  # stream -> _Callbacks, kept: to drop one while somebody adds to it would take a lock
 
 
 def add(stream, event, function, args):

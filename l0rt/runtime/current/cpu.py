@@ -7,7 +7,7 @@ They are there so that code for any device runs on the host too. Nothing waits, 
 import time
 from contextlib import nullcontext
 
-from l0rt.runtime.streams import registry
+import l0rt.runtime.streams.registry as registry
 from l0rt.runtime.streams.naming import device as _device
 from l0rt.runtime.streams.naming import index_in as _index_in
 

@@ -3,8 +3,8 @@
 
 from _thread import get_ident
 
-_observers = []
-_asking = set()  # threads whose observers are being asked
+_observers: list = []
+_asking: set[int] = set()  # threads whose observers are being asked
 
 
 def attach_observer(observer):
