@@ -13,7 +13,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 __version__ = "0.1.0"
 
 # Where each public name lives.
-_HOME = {
+_DEFINED_IN = {
     "Buffer": "l0rt.buffer",
     "empty": "l0rt.otherbuffer",
     "Event": "l0rt.runtime.current.event",
@@ -28,7 +28,7 @@ _HOME = {
     "ModuleBuildError": "l0rt.errors",
     "DriverNotFoundError": "l0rt.errors",
 }
-_ROOMS = (
+_SUBMODULES = (
     "accelerator",
     "capi",
     "config",
@@ -42,13 +42,13 @@ _ROOMS = (
     "xpu",
 )
 
-__all__ = [*_HOME, *_ROOMS, "cpu_driver_path", "get_include"]
+__all__ = [*_DEFINED_IN, *_SUBMODULES, "cpu_driver_path", "get_include"]
 
 
 def __getattr__(name):
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-    elif name in _ROOMS:
+    if name in _DEFINED_IN:
+        value = getattr(importlib.import_module(_DEFINED_IN[name]), name)
+    elif name in _SUBMODULES:
         value = importlib.import_module(f"l0rt.{name}")
     else:
         raise AttributeError(f"module 'l0rt' has no attribute {name!r}")
@@ -104,7 +104,7 @@ else:
     if any(_name.startswith("L0RT_") for _name in os.environ):
         importlib.import_module("l0rt.variables").warn_of_unknown()
 
-    # Watchers have to be there before what they watch. Without these variables nothing more is loaded.
-    for _variable, _room in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):
+    # Hooks have to be there before what they are told of. Without these variables nothing more is loaded.
+    for _variable, _name in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):
         if os.environ.get(_variable):
-            importlib.import_module(_room).begin()
+            importlib.import_module(_name).begin()

@@ -25,7 +25,7 @@ from l0rt.runtime.memory.registration cimport copy_pinned
 from l0rt.runtime.memory.shared cimport shared_free
 from l0rt.runtime.memory.staging cimport copy_in, copy_out
 from l0rt.runtime.streams.hooks cimport (
-    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, is_watched,
+    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, has_hooks,
     note)
 from l0rt.runtime.streams.naming cimport device as device_name, type_named
 from l0rt.runtime.streams.queue cimport (
@@ -255,7 +255,7 @@ cdef void Buffer_end(Buffer self) noexcept:
     cdef PyObject* value
     cdef PyObject* trace
     if not self.freed:
-        if self.block != NULL and not is_watched() and block_drop(self.block):
+        if self.block != NULL and not has_hooks() and block_drop(self.block):
             self.freed = True
         else:
             PyErr_Fetch(&kind, &value, &trace)

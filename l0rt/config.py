@@ -214,7 +214,7 @@ def on_change(listener, names=None):
     _listeners.append((listener, names))
 
 
-def _tell(paths):
+def _notify(paths):
     changed = {path.rpartition(".")[2] for path in paths}
     for listener, names in _listeners:
         if names is None or changed & names:
@@ -251,7 +251,7 @@ def set(path, value):
     if setting.frozen and text != setting.text:
         raise RuntimeError(f"{path} cannot change any more: the driver is already open (set it before first use)")
     setting.text = text
-    _tell([path])
+    _notify([path])
 
 
 def freeze(*paths):
@@ -273,7 +273,7 @@ def patch(values):
     finally:
         for path, text in before.items():
             _find(path).text = text
-        _tell(before)
+        _notify(before)
 
 
 def explain():

@@ -52,17 +52,17 @@ def begin():
             logger.addHandler(handler)
     for kind, (topic, text) in _TEXTS.items():
         if topic in topics:
-            hooks.add(kind, _teller(logging.getLogger(f"l0rt.{topic}"), text))
+            hooks.add(kind, _writer(logging.getLogger(f"l0rt.{topic}"), text))
     if "init" in topics:
         lazy.call(_opened)
 
 
-def _teller(logger, text):
+def _writer(logger, text):
     streams = {i for i, kind in enumerate(text.split("%")[1:]) if kind.startswith("s")}
 
-    def tell(*values):
+    def write(*values):
         if logger.isEnabledFor(logging.DEBUG):
             named = (name_at(value) if i in streams else value for i, value in enumerate(values))
             logger.debug(text, *named, stacklevel=level())
 
-    return tell
+    return write

@@ -194,12 +194,12 @@ cdef class OtherBuffer(Buffer):
 
     def record_stream(self, stream):
         """Let freed memory not be reused before what ``stream`` has been given by then is done."""
-        tell_use(self, "record_stream", stream)
+        note_use(self, "record_stream", stream)
 
     def record_use(self, stream=None):
         """Let freed memory not be reused before what ``stream`` has been given until now is done."""
         check_open(self)
-        tell_use(self, "record_use", order_of(self, stream))
+        note_use(self, "record_use", order_of(self, stream))
 
     def free(self, stream=None):
         """Give the memory back, in the order of ``stream``, by default that which it was allocated for."""
@@ -352,7 +352,7 @@ cdef bint is_reached(allocator) except -1:
     return bool(getattr(allocator, "host_accessible", getattr(memory, "host_accessible", False)))
 
 
-cdef int tell_use(OtherBuffer self, str name, stream) except -1:
+cdef int note_use(OtherBuffer self, str name, stream) except -1:
     hold(self)
     try:
         function = getattr(self.allocator, name, None)

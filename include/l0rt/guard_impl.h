@@ -165,7 +165,7 @@ static inline int l0rt_optional_stream_guard_reset_stream(l0rt_optional_stream_g
 }
 
 /* Several streams at once, each current on its own device; the current device stays. `originals` is the caller's, with
- * room for as many as there are streams. */
+ * space for as many as there are streams. */
 typedef struct {
   const l0rt_guard_impl *impl;
   int original_device;

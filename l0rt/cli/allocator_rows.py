@@ -189,7 +189,7 @@ def limited(lab, name, scale):
 
 
 def fitting(lab, name, scale):
-    """Return a trace if the device has room for it."""
+    """Return a trace if it fits the device."""
     trace = traces.load(name, scale)
     if 1.3 * trace.peak > lab.memory:
         raise Skip(f"needs {1.3 * trace.peak / GIB:.1f} GiB of device memory")

@@ -228,7 +228,7 @@ cdef dict _module_values(Device self):
 
 
 cdef dict _more_values(Device self):
-    """What the record has no room for: tiles, the kinds of memory, the architecture's version, bfloat16."""
+    """What the record has no field for: tiles, the kinds of memory, the architecture's version, bfloat16."""
     cdef ze_device_properties_t p
     cdef word_ext_t version
     cdef uint32_t tiles = 0

@@ -36,12 +36,12 @@ cdef extern from "l0rt/ze_sysman.h" nogil:
 ctypedef ze_result_t (*init_fn)(uint32_t) noexcept nogil
 ctypedef ze_result_t (*list_fn)(void*, uint32_t*, void**) noexcept nogil
 ctypedef ze_result_t (*drivers_fn)(uint32_t*, void**) noexcept nogil
-ctypedef ze_result_t (*tell_fn)(void*, void*) noexcept nogil
+ctypedef ze_result_t (*get_fn)(void*, void*) noexcept nogil
 
 cdef init_fn zes_init = NULL
 cdef drivers_fn zes_drivers = NULL
 cdef list_fn zes_devices = NULL, zes_modules = NULL
-cdef tell_fn zes_device = NULL, zes_pci = NULL, zes_memory = NULL
+cdef get_fn zes_device = NULL, zes_pci = NULL, zes_memory = NULL
 
 
 def open_cards(address, legacy):
@@ -66,8 +66,8 @@ def open_cards(address, legacy):
         return []
     zes_init, zes_drivers = <init_fn><size_t>found[0], <drivers_fn><size_t>found[1]
     zes_devices, zes_modules = <list_fn><size_t>found[2], <list_fn><size_t>found[3]
-    zes_device, zes_pci = <tell_fn><size_t>found[4], <tell_fn><size_t>found[5]
-    zes_memory = <tell_fn><size_t>found[6]
+    zes_device, zes_pci = <get_fn><size_t>found[4], <get_fn><size_t>found[5]
+    zes_memory = <get_fn><size_t>found[6]
     cards = []
     with nogil:
         r = zes_init(0)

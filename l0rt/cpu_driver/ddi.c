@@ -25,7 +25,7 @@ static _Atomic bool loader_is_older;
 
 bool cpu_ddi_loader_is_older(void) { return atomic_load(&loader_is_older); }
 
-/* Major version 1 only; a newer minor version is never an error, its table only has more room. */
+/* Major version 1 only; a newer minor version is never an error, its table is only longer. */
 static ze_result_t fill(ze_api_version_t version, entry *table, const row *rows, size_t count) {
   if (table == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (version >> 16 != 1) return ZE_RESULT_ERROR_UNSUPPORTED_VERSION;

@@ -10,7 +10,7 @@
 
 typedef void (*entry)(void);
 
-enum { ROOM = 64, TABLES = 32 }; /* more entries than any table has: what comes after the last one is empty */
+enum { MOST_ENTRIES = 64, TABLES = 32 }; /* more entries than any table has: what comes after the last one is empty */
 
 typedef struct {
   ze_api_version_t version;
@@ -21,11 +21,11 @@ typedef struct {
 /* Addresses only: the prototypes stand where the functions are defined. */
 #define DECLARE(since, name) void name(void);
 #define PLACE(since, name) name,
-#define TABLE(name) CPU_##name(DECLARE) static const entry name[ROOM] = {CPU_##name(PLACE)};
+#define TABLE(name) CPU_##name(DECLARE) static const entry name[MOST_ENTRIES] = {CPU_##name(PLACE)};
 
 CPU_TABLES(TABLE)
 
-static const entry none[ROOM];
+static const entry none[MOST_ENTRIES];
 
 /* In the order of the specification's structures. */
 /* clang-format off */

@@ -111,7 +111,7 @@ CPU_EXPORT ze_result_t zeEventPoolGetIpcHandle(ze_event_pool_handle_t handle, ze
 
 CPU_EXPORT ze_result_t zeEventPoolPutIpcHandle(ze_context_handle_t context, ze_ipc_event_pool_handle_t ipc) {
   CPU_ENTER();
-  (void)ipc; /* a ticket holds nothing */
+  (void)ipc; /* a handle holds nothing */
   return cpu_context_cast(context) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
 }
 
@@ -121,14 +121,14 @@ CPU_EXPORT ze_result_t zeEventPoolOpenIpcHandle(ze_context_handle_t handle, ze_i
   cpu_context *context = cpu_context_cast(handle);
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  cpu_ticket ticket;
-  int file = cpu_share_import(CPU_EVENT_POOL, ipc.data, &ticket);
+  cpu_share_record record;
+  int file = cpu_share_import(CPU_EVENT_POOL, ipc.data, &record);
   if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if (ticket.size != ticket.count * sizeof(cpu_event_state) || ticket.flags > 0xf) {
+  if (record.size != record.count * sizeof(cpu_event_state) || record.flags > 0xf) {
     close(file);
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   }
-  cpu_event_pool *pool = make(context, ticket.flags, ticket.count);
+  cpu_event_pool *pool = make(context, record.flags, record.count);
   if (pool == NULL) {
     close(file);
     return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;

@@ -29,7 +29,7 @@ typedef struct reservation {
   struct reservation *next;
   uintptr_t base;
   size_t size;
-  void *range; /* as mapped: with room to align, and twice as long when a view of its own is needed */
+  void *range; /* as mapped: with space to align, and twice as long when a view of its own is needed */
   size_t range_size;
   size_t view; /* the distance to what engines see: 0 if the host sees the same */
   int64_t offset; /* its own part of the file, as long as it is: mapped, but closed, where nothing else is */
@@ -131,7 +131,7 @@ static void end(reservation *r) {
   cpu_count(CPU_RESERVATION, -1);
 }
 
-/* The start is a hint that this driver does not take: addresses are where the system has room. */
+/* The start is a hint that this driver does not take: addresses are where the system puts them. */
 CPU_EXPORT ze_result_t zeVirtualMemReserve(ze_context_handle_t context_handle, const void *start, size_t size,
                                            void **out) {
   CPU_ENTER();

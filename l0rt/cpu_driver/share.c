@@ -36,21 +36,21 @@ size_t cpu_share_size(int file) {
 bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle) {
   struct stat status;
   if (fstat(file, &status) != 0) return false;
-  cpu_ticket ticket = {MAGIC, kind, getpid(), file, (uint64_t)status.st_ino, size, flags, count};
+  cpu_share_record record = {MAGIC, kind, getpid(), file, (uint64_t)status.st_ino, size, flags, count};
   memset(handle, 0, ZE_MAX_IPC_HANDLE_SIZE);
-  memcpy(handle, &ticket, sizeof(ticket));
+  memcpy(handle, &record, sizeof(record));
   return true;
 }
 
-int cpu_share_import(cpu_kind kind, const char *handle, cpu_ticket *ticket) {
-  memcpy(ticket, handle, sizeof(*ticket));
-  if (ticket->magic != MAGIC || ticket->kind != kind || ticket->size == 0) return -1;
+int cpu_share_import(cpu_kind kind, const char *handle, cpu_share_record *record) {
+  memcpy(record, handle, sizeof(*record));
+  if (record->magic != MAGIC || record->kind != kind || record->size == 0) return -1;
   char path[64];
-  snprintf(path, sizeof(path), "/proc/%d/fd/%d", ticket->process, ticket->file);
+  snprintf(path, sizeof(path), "/proc/%d/fd/%d", record->process, record->file);
   int file = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat status;
-  if (file >= 0 && is_shared(file, &status) && (uint64_t)status.st_ino == ticket->inode &&
-      (uint64_t)status.st_size == ticket->size)
+  if (file >= 0 && is_shared(file, &status) && (uint64_t)status.st_ino == record->inode &&
+      (uint64_t)status.st_size == record->size)
     return file;
   if (file >= 0) close(file);
   return -1;

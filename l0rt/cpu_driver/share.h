@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share.h: memory that another process can map: a file without a name, and a ticket that says where it is. */
+/* share.h: memory that another process can map: a file without a name, and a record that says where it is. */
 #ifndef L0RT_CPU_SHARE_H
 #define L0RT_CPU_SHARE_H
 
@@ -12,13 +12,13 @@ typedef struct {
   cpu_kind kind;
   int32_t process;
   int32_t file;
-  uint64_t inode; /* tells a stale ticket from a good one */
+  uint64_t inode; /* tells a stale record from a good one */
   uint64_t size;
   uint32_t flags;
   uint32_t count;
-} cpu_ticket;
+} cpu_share_record;
 
-_Static_assert(sizeof(cpu_ticket) <= ZE_MAX_IPC_HANDLE_SIZE, "a ticket must fit a handle");
+_Static_assert(sizeof(cpu_share_record) <= ZE_MAX_IPC_HANDLE_SIZE, "a record must fit a handle");
 
 /* A new file of this size, or -1. */
 int cpu_share_make(size_t size);
@@ -26,10 +26,10 @@ int cpu_share_make(size_t size);
 /* How long such a file is; 0 for a descriptor of anything else. */
 size_t cpu_share_size(int file);
 
-/* Writes a ticket into a handle of ZE_MAX_IPC_HANDLE_SIZE bytes. */
+/* Writes a record into a handle of ZE_MAX_IPC_HANDLE_SIZE bytes. */
 bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle);
 
-/* The file that a handle is a ticket for, opened here, or -1. */
-int cpu_share_import(cpu_kind kind, const char *handle, cpu_ticket *ticket);
+/* The file that a handle describes, opened here, or -1. */
+int cpu_share_import(cpu_kind kind, const char *handle, cpu_share_record *record);
 
 #endif

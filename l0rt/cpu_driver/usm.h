@@ -16,7 +16,7 @@ cpu_found cpu_usm_find(const void *pointer);
  * there. */
 ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written);
 
-/* A new live allocation on nobody's account; block NULL when there is no room. */
+/* A new live allocation that counts for nobody; block NULL without memory. */
 cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment);
 
 /* Ends an allocation in this state; false when another thread was first. */

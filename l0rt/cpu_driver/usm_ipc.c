@@ -79,8 +79,8 @@ CPU_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_
   CPU_ENTER();
   if (cpu_context_cast(context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (descriptor == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  cpu_ticket ticket;
-  int file = cpu_share_import(CPU_USM, ipc.data, &ticket);
+  cpu_share_record record;
+  int file = cpu_share_import(CPU_USM, ipc.data, &record);
   if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   *descriptor = (uint64_t)file;
   return ZE_RESULT_SUCCESS;
@@ -100,7 +100,7 @@ CPU_EXPORT ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_
 
 CPU_EXPORT ze_result_t zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t ipc) {
   CPU_ENTER();
-  (void)ipc; /* a ticket holds nothing: the file goes with its allocation */
+  (void)ipc; /* a handle holds nothing: the file goes with its allocation */
   return cpu_context_cast(context) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
 }
 
@@ -113,10 +113,10 @@ CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze
   if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  cpu_ticket ticket;
-  int file = cpu_share_import(CPU_USM, ipc.data, &ticket);
+  cpu_share_record record;
+  int file = cpu_share_import(CPU_USM, ipc.data, &record);
   if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  cpu_found found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, ticket.size, 0);
+  cpu_found found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, record.size, 0);
   if (found.block == NULL) {
     close(file);
     return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;

@@ -28,7 +28,7 @@ ctypedef void (*forget_fn)() noexcept nogil
 cdef forget_fn* _forgetters = NULL
 cdef int _forgetter_count = 0
 cdef bint _forked = False
-cdef bint _watching = False
+cdef bint _has_handlers = False
 
 _instances = []   # every LazyInit
 _everybody = []   # every LazyInit that was ever opened
@@ -189,12 +189,12 @@ cdef class LazyInit:
                 self.opening = False
 
     def _open_locked(self):
-        global _watching
+        global _has_handlers
         self.opener()
         frame = traceback.extract_stack()[-1]
         self.origin = f"{os.path.basename(frame.filename)}:{frame.lineno}"
-        if not _watching:
-            _watching = True
+        if not _has_handlers:
+            _has_handlers = True
             pthread_atfork(NULL, NULL, _in_child)
             atexit.register(_at_exit)
         _everybody.append(self)

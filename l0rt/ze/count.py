@@ -45,14 +45,14 @@ def count_without_opening(driver):
     name = loader.library_name(driver)
     if name not in _counted:
         try:
-            answer = _ask_with_room(name)
+            answer = _ask_with_descriptors(name)
             _counted[name] = 0 if answer is None else int(answer.split()[-1])
         except (OSError, ValueError, IndexError):
             return 0
     return _counted[name]
 
 
-def _ask_with_room(library):
+def _ask_with_descriptors(library):
     """Ask, above the limit of open descriptors if this process has come up to it."""
     try:
         return _ask(library)

@@ -138,7 +138,7 @@ def test_wrong_bounds(value):
         memory.set_alloc_conf(pinned_cache_limit_mb=value)
 
 
-def test_observers_are_told_of_pinned_memory_and_may_make_room():
+def test_observers_are_told_of_pinned_memory_and_may_free_memory():
     told = []
 
     def observe(device, nbytes, allowed, free):

@@ -75,14 +75,14 @@ def test_a_limit_in_bytes():
     with pytest.raises(l0rt.OutOfMemoryError, match="limit .*MiB"):
         l0rt.empty(32 * MIB)
     x.free()
-    y = l0rt.empty(32 * MIB)  # the cached 48 MiB make room
+    y = l0rt.empty(32 * MIB)  # the cached 48 MiB are given back for it
     assert acc.memory_stats()["num_ooms"] >= 1
     y.free()
     memory.set_memory_limit(None)
     assert memory.get_memory_limit() is None
 
 
-def test_what_unreachable_objects_hold_makes_room():
+def test_what_unreachable_objects_hold_can_be_freed():
     memory.set_memory_limit(acc.memory_reserved() + 64 * MIB)
     cycle = [l0rt.empty(48 * MIB)]
     cycle.append(cycle)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from l0rt import config, interface, memory
 
-ROOMS = {"l0rt": l0rt, "accelerator": acc, "xpu": xpu, "memory": memory, "interface": interface}
+MODULES_BY_NAME = {"l0rt": l0rt, "accelerator": acc, "xpu": xpu, "memory": memory, "interface": interface}
 DEVICES = {"device", "device_index", "peer", "devices"}
 NUMBERS = {
     "address": 0, "increment": 8, "index": 0, "limit": 1 << 40, "mem_ptr": 0, "mode": 1, "nbytes": 64, "offset": 4,
@@ -81,24 +81,24 @@ def parameters(function):
 
 def callables():
     """Yield (name, how to get it) of every function, class and method of the facade."""
-    for room, module in ROOMS.items():
+    for place, module in MODULES_BY_NAME.items():
         for name in sorted(module.__all__):
             value = getattr(module, name)
             if inspect.ismodule(value) or not callable(value) or name in NOT_OURS:
                 continue
             if isinstance(value, type) and issubclass(value, Exception):
                 continue
-            yield f"{room}.{name}", lambda value=value: value
+            yield f"{place}.{name}", lambda value=value: value
             for member in dir(value) if isinstance(value, type) else ():
                 found = inspect.getattr_static(value, member)
                 if member.startswith("_") or isinstance(found, (property, type)):
                     continue
                 if not callable(getattr(value, member)):
                     continue
-                if isinstance(found, (staticmethod, classmethod)) or room == "interface":
-                    yield f"{room}.{name}.{member}", lambda value=value, member=member: getattr(value, member)
+                if isinstance(found, (staticmethod, classmethod)) or place == "interface":
+                    yield f"{place}.{name}.{member}", lambda value=value, member=member: getattr(value, member)
                 else:
-                    yield f"{room}.{name}.{member}", lambda name=name, member=member: getattr(made(name), member)
+                    yield f"{place}.{name}.{member}", lambda name=name, member=member: getattr(made(name), member)
     for name in ("lease", "copy_stream", "state"):
         yield f"accelerator.stream_pool.{name}", lambda name=name: getattr(acc.stream_pool, name)
 
@@ -121,8 +121,8 @@ def places():
 
 
 def static(name):
-    room, *path = name.split(".")
-    value = ROOMS[room]
+    place, *path = name.split(".")
+    value = MODULES_BY_NAME[place]
     for part in path:
         value = getattr(value, part)
     return value

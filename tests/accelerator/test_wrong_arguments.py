@@ -23,11 +23,11 @@ VAGUE = ("an integer is required", "has no attribute", "is not iterable", "unsup
 
 
 def functions():
-    for module, room in MODULES.items():
-        names = room.__all__ if hasattr(room, "__all__") else ["get", "effective", "set", "single", "patch"]
+    for module, place in MODULES.items():
+        names = place.__all__ if hasattr(place, "__all__") else ["get", "effective", "set", "single", "patch"]
         for name in names:
-            if callable(getattr(room, name)) and name not in TAKES_ADDRESSES:
-                yield f"{module}.{name}", getattr(room, name)
+            if callable(getattr(place, name)) and name not in TAKES_ADDRESSES:
+                yield f"{module}.{name}", getattr(place, name)
 
 
 def use(result):

@@ -115,8 +115,8 @@ def mypy(tmp_path):
 
 
 def test_the_whole_facade_passes_mypy_strict(mypy):
-    rooms = {"acc": l0rt.accelerator, "xpu": l0rt.xpu, "memory": l0rt.memory}
-    names = [f"{room}.{name}" for room, module in rooms.items() for name in module.__all__]
+    places = {"acc": l0rt.accelerator, "xpu": l0rt.xpu, "memory": l0rt.memory}
+    names = [f"{place}.{name}" for place, module in places.items() for name in module.__all__]
     result = mypy(SCRIPT + "\n\nEVERYTHING: list[object] = [\n" + "".join(f"    {name},\n" for name in names) + "]\n")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
 

@@ -61,16 +61,16 @@ cdef int bump_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
     return 0
 
 
-cdef int bump_record(void* self, void* stream, void** ticket) noexcept nogil:
-    ticket[0] = self
+cdef int bump_record(void* self, void* stream, void** event) noexcept nogil:
+    event[0] = self
     return 0
 
 
-cdef int bump_query(void* self, void* ticket) noexcept nogil:
+cdef int bump_query(void* self, void* event) noexcept nogil:
     return 0
 
 
-cdef int bump_piece(void* self, size_t nbytes, void** out) noexcept nogil:
+cdef int bump_physical(void* self, size_t nbytes, void** out) noexcept nogil:
     (<bump*>self).calls += 1
     out[0] = self
     return 0
@@ -80,12 +80,12 @@ cdef int bump_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil
     return 0
 
 
-cdef int bump_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+cdef int bump_map(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil:
     (<bump*>self).calls += 1
     return 0
 
 
-cdef void bump_drop(void* self, void* ticket) noexcept nogil:
+cdef void bump_drop(void* self, void* event) noexcept nogil:
     pass
 
 
@@ -103,10 +103,10 @@ bump_ops.drop = bump_drop
 bump_ops.is_oom = bump_is_oom
 bump_ops.range_reserve = bump_reserve
 bump_ops.range_release = bump_range_release
-bump_ops.piece_create = bump_piece
-bump_ops.piece_destroy = bump_release
-bump_ops.piece_map = bump_map
-bump_ops.piece_unmap = bump_map
+bump_ops.physical_mem_create = bump_physical
+bump_ops.physical_mem_destroy = bump_release
+bump_ops.physical_mem_map = bump_map
+bump_ops.physical_mem_unmap = bump_map
 
 
 cdef inline double now() noexcept nogil:

@@ -21,7 +21,7 @@ from helpers.hostile_values import Injected
 FAULTS = os.environ.get("L0RT_CPU_FAIL", "")
 CLEAR = (TypeError, ValueError, IndexError, RuntimeError, BufferError, MemoryError, Injected)
 INTERNALS = re.compile(
-    r"__cinit__|\bLane\b|\bNULL\b|__pyx|'NoneType' object (?:has no|is not)|'struct'|\b_frame\b|\bcdef\b"
+    r"__cinit__|\bNULL\b|__pyx|'NoneType' object (?:has no|is not)|'struct'|\b_frame\b|\bcdef\b"
 )
 OS_ERRORS = {"XPUPluggableAllocator", "XPUPluggableAllocator()", "from_ipc_handle", "ipc_handle"}
 MISSING = {"XPUPluggableAllocator", "XPUPluggableAllocator()"}

@@ -247,7 +247,7 @@ class World:
 
     def callback(self, what, chance=0.4, is_finalizer=False):
         """Return a function for l0rt to call."""
-        # Who says that there is room is asked again: an observer that always does never lets an allocation end.
+        # Who says that memory is free is asked again: an observer that always does never lets an allocation end.
         answers = [self.rng.choice((None, None, True, False, 1))] * 3
 
         def function(*args, **kwargs):

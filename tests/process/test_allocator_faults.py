@@ -135,7 +135,7 @@ for nth in itertools.count():
     assert allocator.reserved_bytes == allocator.allocated_bytes == 0, (nth, allocator.stats())
     del allocator
     left = memory.counters
-    assert left["used"] == left["pieces"] == left["ranges"] == 0 and left["records"] == left["drops"], (nth, left)
+    assert left["used"] == left["physicals"] == left["ranges"] == 0 and left["records"] == left["drops"], (nth, left)
     if failed == 0:
         break
 assert nth > 3

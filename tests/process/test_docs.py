@@ -131,9 +131,9 @@ def complaints(span):
                 continue  # a compiled class whose parameters nothing tells
             taken = inspect.signature(value).parameters
             wrong = [keyword.arg for keyword in node.keywords if keyword.arg not in taken]
-            room = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in taken.values()) - ("self" in taken)
+            most = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in taken.values()) - ("self" in taken)
             several = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in taken.values())
-            if wrong or (len(node.args) > room and not several):
+            if wrong or (len(node.args) > most and not several):
                 found.append(f"{span}: takes {list(taken)}")
     return sorted(set(found))
 

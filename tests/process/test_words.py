@@ -13,20 +13,20 @@ from l0rt import memory, xpu
 from helpers.process import run_python
 
 # Names of modules and classes that no user calls by these names.
-INNER = re.compile(r"__cinit__|\bLane\b|l0rt\.runtime|XpuStream|xpu_device_index|otherbuffer|l0rt\.buffer")
+INNER = re.compile(r"__cinit__|l0rt\.runtime|XpuStream|xpu_device_index|otherbuffer|l0rt\.buffer")
 
 
 def public():
     """Yield (name, value) of each public function, class and method."""
-    for room, module in {"l0rt": l0rt, "acc": acc, "xpu": xpu, "memory": memory}.items():
+    for place, module in {"l0rt": l0rt, "acc": acc, "xpu": xpu, "memory": memory}.items():
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.ismodule(value) or not callable(value):
                 continue
-            yield f"{room}.{name}", value
+            yield f"{place}.{name}", value
             for member in dir(value) if isinstance(value, type) else ():
                 if not member.startswith("_"):
-                    yield f"{room}.{name}.{member}", getattr(value, member)
+                    yield f"{place}.{name}.{member}", getattr(value, member)
 
 
 @pytest.mark.parametrize("name", dict(public()))

@@ -66,7 +66,7 @@ def make(request):
         counters = memory.counters
         assert counters["used"] == 0
         assert counters["reserves"] == counters["releases"]
-        assert counters["pieces"] == 0
+        assert counters["physicals"] == 0
         assert counters["ranges"] == 0
         assert counters["records"] == counters["drops"]
 

@@ -292,7 +292,7 @@ def test_an_uncached_allocation_is_given_back_at_once(make):
     assert allocator.reserved_bytes == 0
 
 
-def test_an_uncached_allocation_waits_for_room(make):
+def test_an_uncached_allocation_waits_for_memory(make):
     allocator = tuned(make, limit=8 * MIB, uncached=True)
     first = allocator.malloc(6 * MIB, 1)
     with pytest.raises(OutOfMemoryError):

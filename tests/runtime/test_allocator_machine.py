@@ -41,19 +41,19 @@ class Order:
 
     def __init__(self, memory):
         self.memory = memory
-        self.memory.watch()
+        self.memory.take_notes()
         self.behind = {}                        # stream: {other stream: up to this number}
-        self.tickets = {}                       # number: what its stream was behind, and itself
+        self.events = {}                        # number: what its stream was behind, and itself
         self.done = {}                          # stream: up to this number
         self.uses = []                          # [start, end, stream, number] of memory that is free
 
     def follow(self):
         """Take in what happened since the last time; memory that was taken away must be done with."""
-        for kind, subject, number in self.memory.watch():
+        for kind, subject, number in self.memory.take_notes():
             if kind == RECORDED:
-                self.tickets[number] = {**self.behind.get(subject, {}), subject: number}
+                self.events[number] = {**self.behind.get(subject, {}), subject: number}
             elif kind == ORDERED:
-                self.merge(self.behind.setdefault(subject, {}), self.tickets[number])
+                self.merge(self.behind.setdefault(subject, {}), self.events[number])
             elif kind == DONE:
                 self.merge(self.done, {subject: number})
             else:
@@ -225,7 +225,7 @@ class Machine(RuleBasedStateMachine):
         self.memory.finish()
         self.allocator.empty_cache()
         counters = self.memory.counters
-        assert self.allocator.reserved_bytes == counters["used"] == counters["pieces"] == counters["ranges"] == 0
+        assert self.allocator.reserved_bytes == counters["used"] == counters["physicals"] == counters["ranges"] == 0
         assert counters["reserves"] == counters["releases"]
         assert counters["records"] == counters["drops"]
         self.order.follow()

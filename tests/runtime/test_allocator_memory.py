@@ -319,7 +319,7 @@ def test_pending_blocks_come_back_in_any_order(make):
     assert stats["requested_bytes.all.current"] == stats["inactive_split_bytes.all.current"] == 0
 
 
-def test_only_the_oldest_ticket_of_a_stream_is_asked(make):
+def test_only_the_oldest_event_of_a_stream_is_asked(make):
     allocator = make()
     memory = allocator.memory
     memory.hold()

@@ -169,7 +169,7 @@ def test_the_peaks_follow_what_other_streams_keep(make, seed):
 
 
 def test_the_peaks_follow_when_only_looked_at_in_the_end(make):
-    # the model looks after every step, and looking hands out new room: here nobody looks in between
+    # the model looks after every step, and looking hands out new headroom: here nobody looks in between
     rng = random.Random(5)
     allocator = make()
     live, sizes, now = [], {}, {"allocated_bytes": 0, "allocation": 0, "requested_bytes": 0}

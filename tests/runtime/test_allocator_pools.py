@@ -98,10 +98,10 @@ def test_a_recycled_arena_gives_nothing_back_that_its_new_stream_still_uses(make
     pool = Pool()                                           # has the same arena, for a stream
     plain = allocator.memory
     plain.hold()
-    plain.watch()
+    plain.take_notes()
     allocator.free(allocator.malloc(3 * MIB, 5, pool))
     larger = allocator.malloc(5 * MIB, 5, pool)             # grows, and gives back what is settled
-    assert [note for note in plain.watch() if note[0] == 3] == []
+    assert [note for note in plain.take_notes() if note[0] == 3] == []
     plain.hold(False)
     plain.finish()
     allocator.free(larger)

@@ -43,10 +43,10 @@ def test_freed_granules_move_to_where_memory_is_needed(make):
     first = [allocator.malloc(4 * MIB, 1) for _ in range(6)]
     for address in first[::2]:
         allocator.free(address)
-    pieces = counters(allocator)["pieces"]
+    pieces = counters(allocator)["physicals"]
     held = allocator.malloc(12 * MIB, 1)            # three gaps of 4 MiB become 12 MiB in one piece
     ctypes.memset(held, 1, 12 * MIB)
-    assert counters(allocator)["pieces"] == pieces
+    assert counters(allocator)["physicals"] == pieces
     assert allocator.reserved_bytes == counters(allocator)["used"] == 24 * MIB
     assert allocator.stats()["num_alloc_retries"] == 0
     for address in [held, *first[1::2]]:
@@ -57,9 +57,9 @@ def test_who_grows_takes_a_little_more_for_who_comes_next(make):
     allocator = make()
     held = [allocator.malloc(1024 * MIB, 1), allocator.malloc(2 * MIB, 1)]
     assert allocator.reserved_bytes == counters(allocator)["used"] == (1024 + 8) * MIB
-    pieces = counters(allocator)["pieces"]
+    pieces = counters(allocator)["physicals"]
     held += [allocator.malloc(2 * MIB, 1) for _ in range(3)]
-    assert counters(allocator)["pieces"] == pieces
+    assert counters(allocator)["physicals"] == pieces
     for address in held:
         allocator.free(address)
 
@@ -145,13 +145,13 @@ def test_a_refused_map_leaves_nothing_behind(make, nth):
     before = allocator.snapshot(), allocator.stats(), counters(allocator)
     allocator.memory.refuse_map(nth)
     allocator.set_limit(before[1]["reserved_bytes.all.current"] + 10 * MIB)
-    address = allocator.malloc(10 * MIB, 1)         # the ladder tries again, and finds room this time
+    address = allocator.malloc(10 * MIB, 1)         # the ladder tries again, and finds memory this time
     allocator.free(address)
     allocator.empty_cache()
     after = allocator.snapshot(), allocator.stats(), counters(allocator)
     assert before[0] == after[0]
     assert before[1]["reserved_bytes.all.current"] == after[1]["reserved_bytes.all.current"]
-    for key in ("used", "pieces", "ranges"):
+    for key in ("used", "physicals", "ranges"):
         assert before[2][key] == after[2][key]
     allocator.free(kept)
 

@@ -89,7 +89,7 @@ def test_memory_at_any_address_will_do():
             buffers = [l0rt.empty(n) for n in (1, MIB, 3 * MIB)]
             assert all(any(raw <= b.ptr and b.ptr + b.nbytes <= raw + size + alignment
                            for raw, size in host.live.values()) for b in buffers)
-        assert len(host.calls) == len(host.live) + 1    # asked anew once, with room to align
+        assert len(host.calls) == len(host.live) + 1    # asked anew once, with space to align
         del buffers
         acc.empty_cache()
         assert not host.live

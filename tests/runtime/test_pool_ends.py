@@ -34,7 +34,7 @@ def test_a_pool_that_goes_gives_its_memory_and_addresses_back(make):
     del pool
     assert allocator.reserved_bytes == 0
     counters = allocator.memory.counters
-    assert (counters["used"], counters["pieces"], counters["ranges"]) == (0, 0, 0)
+    assert (counters["used"], counters["physicals"], counters["ranges"]) == (0, 0, 0)
 
 
 def test_blocks_outlive_their_pool_and_what_they_are_in_goes_with_the_last(make):

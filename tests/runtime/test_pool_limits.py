@@ -24,7 +24,7 @@ def test_a_pool_keeps_to_its_limit(host, plugged):
         with pytest.raises(OutOfMemoryError, match=r"limit none, of its pool 16\.00 MiB"):
             l0rt.empty(8 * MIB)
         first.free()
-        with acc.Stream():      # what another stream of the pool has cached makes room
+        with acc.Stream():      # what another stream of the pool has cached is given back for it
             second = l0rt.empty(12 * MIB)
     assert sum(segment["total_size"] for segment in pool.snapshot()) <= 16 * MIB
     elsewhere.free()
@@ -68,9 +68,9 @@ def test_a_pool_asks_before_it_fails(host, plugged):
 
 def test_what_it_raises_is_told():
     def on_oom(nbytes):
-        raise LookupError("no room")
+        raise LookupError("no memory")
 
-    with use_mem_pool(MemPool(limit=2 * MIB, on_oom=on_oom)), pytest.raises(LookupError, match="no room"):
+    with use_mem_pool(MemPool(limit=2 * MIB, on_oom=on_oom)), pytest.raises(LookupError, match="no memory"):
         l0rt.empty(8 * MIB)
 
 

@@ -169,7 +169,7 @@ def test_caches_are_emptied_by_device_stream_and_pool():
     assert acc.memory_reserved() == 0
 
 
-def test_observers_hear_of_a_failure_and_may_make_room():
+def test_observers_hear_of_a_failure_and_may_free_memory():
     heard, kept = [], [l0rt.empty(30 * MIB)]
     memory.set_memory_limit(acc.memory_reserved() + 2 * MIB)
 
@@ -320,7 +320,7 @@ def test_the_summary_is_torchs_table():
     del buffers
 
 
-def test_the_recommended_maximum_leaves_room():
+def test_the_recommended_maximum_leaves_some():
     info = memory.memory_info()
     assert 0 < memory.recommended_max_memory() < info["total"]
 

@@ -3,9 +3,9 @@
 
 features of torch.xpu's caching allocator that are missing or broken
   no garbage collection, max_split_size, rounding, uncached mode   test_alloc_conf.py
-  no observers, no way to make room before an allocation fails     test_pools.py, test_memory_ladder.py
+  no observers, no way to free memory before an allocation fails     test_pools.py, test_memory_ladder.py
   num_ooms, num_device_alloc and num_device_free stay 0            test_failures_and_driver_calls_are_counted
-  one mutex for all pointers                                       test_allocator_threads.py (no lock at all: blockmap)
+  one mutex for all pointers                                       test_allocator_threads.py (no lock at all: page_map)
   cached memory keyed by a queue's address, which may be another's test_an_adopted_lists_memory_is_not_the_next_ones
   one barrier for each block and stream that uses it               test_blocks_share_the_mark_of_a_stream
   expandable segments not together with pools                      test_allocator_pools.py, on both kinds of growth

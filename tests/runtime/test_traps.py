@@ -9,7 +9,7 @@
 15 a map that is rolled back leaves nothing: `test_trap_15`, and `test_allocator_ranges.py`
 16 interior, one past the end, foreign, freed twice, freed with another device current: `test_trap_16`, and
    `test_allocator_pointers.py`
-17 a block is not reused on another stream before its last use: `test_stream_order.py` (chaos), `test_handover.py`,
+17 a block is not reused on another stream before its last use: `test_stream_order.py` (chaos), `test_cross_stream.py`,
    `test_allocator_machine.py`
 18 record_stream, and freed by another thread: `test_stream_order.py`
 19 freed by a finaliser that runs inside of an append: `test_trap_19`, and `test_buffer.py`

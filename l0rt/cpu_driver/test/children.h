@@ -9,7 +9,7 @@
 #include "harness.h"
 
 /* Runs `body` in a child with this variable set; returns how it ended, and in `text` what it said on stderr. */
-static inline int in_child(const char *name, const char *value, void (*body)(void), char *text, size_t room) {
+static inline int in_child(const char *name, const char *value, void (*body)(void), char *text, size_t capacity) {
   int ends[2];
   CHECK(pipe(ends) == 0);
   fflush(NULL);
@@ -27,9 +27,9 @@ static inline int in_child(const char *name, const char *value, void (*body)(voi
   size_t length = 0;
   ssize_t n;
   char rest[256];
-  while ((n = text != NULL && length + 1 < room ? read(ends[0], text + length, room - 1 - length)
-                                                : read(ends[0], rest, sizeof(rest))) > 0)
-    if (text != NULL && length + 1 < room) length += (size_t)n;
+  while ((n = text != NULL && length + 1 < capacity ? read(ends[0], text + length, capacity - 1 - length)
+                                                    : read(ends[0], rest, sizeof(rest))) > 0)
+    if (text != NULL && length + 1 < capacity) length += (size_t)n;
   if (text != NULL) text[length] = '\0';
   close(ends[0]);
   int status;

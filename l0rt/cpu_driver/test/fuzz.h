@@ -12,14 +12,14 @@
 
 #include "harness.h"
 
-enum { CONTEXT, QUEUE, LIST, FENCE, POOL, EVENT, PHYSICAL, KINDS, SLOTS = 6, BLOCKS = 6, ROOM = 1 << 16 };
+enum { CONTEXT, QUEUE, LIST, FENCE, POOL, EVENT, PHYSICAL, KINDS, SLOTS = 6, BLOCKS = 6, SPAN = 1 << 16 };
 enum { PATIENCE = 20 }; /* seconds: a sequence that takes longer hangs */
 
 static void *handles[KINDS][SLOTS]; /* the last ones made, destroyed or not */
 static void *blocks[BLOCKS], *reserved[2];
-static char buffer[2 * ROOM];
-static ze_ipc_mem_handle_t block_ticket;
-static ze_ipc_event_pool_handle_t pool_ticket;
+static char buffer[2 * SPAN];
+static ze_ipc_mem_handle_t block_handle;
+static ze_ipc_event_pool_handle_t pool_handle;
 static const uint8_t *bytes;
 static size_t left;
 
@@ -56,7 +56,7 @@ static char *memory(void) {
 }
 
 static size_t a_size(void) {
-  static const size_t sizes[] = {0, 1, 4, 64, 4096, ROOM - 16, ROOM, ROOM + 1, (size_t)2 << 20, SIZE_MAX, SIZE_MAX / 2};
+  static const size_t sizes[] = {0, 1, 4, 64, 4096, SPAN - 16, SPAN, SPAN + 1, (size_t)2 << 20, SIZE_MAX, SIZE_MAX / 2};
   uint32_t how = byte();
   return how < 16 ? sizes[how % 11] : how; /* a small one keeps within the buffer */
 }
@@ -64,7 +64,7 @@ static size_t a_size(void) {
 /* Sizes of work on memory: the buffer's end is not the driver's to know. */
 static size_t work_size(void) {
   size_t size = a_size();
-  return size <= ROOM ? size : size % ROOM;
+  return size <= SPAN ? size : size % SPAN;
 }
 
 static ze_result_t destroy(int kind, void *h) {
@@ -88,7 +88,7 @@ static ze_result_t destroy(int kind, void *h) {
   }
 }
 
-/* Room for a new handle: none that is alive may be forgotten. NULL while the one that is there is in use. */
+/* A place for a new handle: none that is alive may be forgotten. NULL while the one that is there is in use. */
 static void *vacant(int kind) {
   void **slot = &handles[kind][below(SLOTS)];
   ze_result_t result = *slot == context ? ZE_RESULT_SUCCESS : destroy(kind, *slot);
@@ -117,7 +117,7 @@ static void allocate(void) {
   if (how == 0) zeMemAllocDevice(a_context(), &on_device, size, alignment, a_device(), block);
   if (how == 1) zeMemAllocHost(a_context(), &on_host, size, alignment, block);
   if (how == 2) zeMemAllocShared(a_context(), &on_device, &on_host, size, alignment, a_device(), block);
-  if (how == 3) zeMemOpenIpcHandle(a_context(), a_device(), block_ticket, below(5), block);
+  if (how == 3) zeMemOpenIpcHandle(a_context(), a_device(), block_handle, below(5), block);
 }
 
 static void create(void) {
@@ -149,7 +149,7 @@ static void create(void) {
       .stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC, .flags = b % 129, .pNext = a_chain(&next, a)};
   ze_physical_mem_desc_t physical = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC,
                                      .flags = wild,
-                                     .size = wild != 0 ? a_size() : (size_t)ROOM << (a % 7)};
+                                     .size = wild != 0 ? a_size() : (size_t)SPAN << (a % 7)};
   ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC, .flags = wild};
   ze_device_handle_t devices[2] = {device, a_device()};
   switch (kind) {
@@ -163,7 +163,7 @@ static void create(void) {
     case FENCE: zeFenceCreate(handle(QUEUE), &fence, out); break;
     case POOL:
       if (a < 224) zeEventPoolCreate(a_context(), &pool, a % 3, devices, out);
-      else zeEventPoolOpenIpcHandle(a_context(), pool_ticket, out);
+      else zeEventPoolOpenIpcHandle(a_context(), pool_handle, out);
       break;
     case EVENT:
       if (a < 192) zeEventCreate(handle(POOL), &event, out);
@@ -227,10 +227,10 @@ static void use(void) {
     case 7: zeEventHostReset(handle(EVENT)); break;
     case 8: zeEventQueryKernelTimestamp(handle(EVENT), &times); break;
     case 9: zeEventQueryTimestampsExp(handle(EVENT), a_device(), &number, &times); break;
-    case 10: zeEventPoolGetIpcHandle(handle(POOL), &pool_ticket); break;
-    case 11: zeMemGetIpcHandle(a_context(), memory(), &block_ticket); break;
-    case 12: block_ticket.data[byte() % sizeof(block_ticket)] ^= (char)byte(); break;
-    case 13: pool_ticket.data[byte() % sizeof(pool_ticket)] ^= (char)byte(); break;
+    case 10: zeEventPoolGetIpcHandle(handle(POOL), &pool_handle); break;
+    case 11: zeMemGetIpcHandle(a_context(), memory(), &block_handle); break;
+    case 12: block_handle.data[byte() % sizeof(block_handle)] ^= (char)byte(); break;
+    case 13: pool_handle.data[byte() % sizeof(pool_handle)] ^= (char)byte(); break;
     case 14: zeCommandQueueExecuteCommandLists(handle(QUEUE), number, lists, handle(FENCE)); break;
     case 15:
     case 16:
@@ -263,10 +263,10 @@ static void ask_about_memory(void) {
 enum { PAGES = 16 };
 
 static void map(void) {
-  size_t size = (size_t)ROOM * below(PAGES + 2), offset = (size_t)ROOM * below(PAGES), result;
+  size_t size = (size_t)SPAN * below(PAGES + 2), offset = (size_t)SPAN * below(PAGES), result;
   ze_memory_access_attribute_t access = below(4);
-  char *at = (char *)reserved[1] + (below(2) ? (size_t)ROOM * below(PAGES) + (below(16) == 0) : 0);
-  if (below(2)) size = ROOM, offset = 0; /* what is likely to succeed, at the addresses that commands name */
+  char *at = (char *)reserved[1] + (below(2) ? (size_t)SPAN * below(PAGES) + (below(16) == 0) : 0);
+  if (below(2)) size = SPAN, offset = 0; /* what is likely to succeed, at the addresses that commands name */
   if (reserved[1] == NULL) return;
   switch (below(8)) {
     case 0: zeVirtualMemQueryPageSize(a_context(), a_device(), a_size(), &result); break;
@@ -274,8 +274,8 @@ static void map(void) {
     case 2: zeVirtualMemSetAccessAttribute(a_context(), at, size, access); break;
     case 3: zeVirtualMemGetAccessAttribute(a_context(), at, size, &access, &result); break;
     case 4:
-      if (zeVirtualMemFree(context, reserved[0], ROOM) != ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE)
-        zeVirtualMemReserve(context, NULL, ROOM, &reserved[0]);
+      if (zeVirtualMemFree(context, reserved[0], SPAN) != ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE)
+        zeVirtualMemReserve(context, NULL, SPAN, &reserved[0]);
       break;
     case 5: zeVirtualMemMap(a_context(), reserved[0], size, handle(PHYSICAL), offset, access); break;
     default: zeVirtualMemMap(a_context(), at, size, handle(PHYSICAL), offset, access);
@@ -286,11 +286,11 @@ static bool unmapped(void) {
   bool all = true;
   if (reserved[1] == NULL) return true;
   for (int page = 0; page < PAGES; page++) {
-    char *at = (char *)reserved[1] + (size_t)ROOM * (size_t)page;
-    for (size_t size = ROOM; size <= (size_t)ROOM * PAGES; size += ROOM)
+    char *at = (char *)reserved[1] + (size_t)SPAN * (size_t)page;
+    for (size_t size = SPAN; size <= (size_t)SPAN * PAGES; size += SPAN)
       all &= zeVirtualMemUnmap(context, at, size) != ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   }
-  zeVirtualMemUnmap(context, reserved[0], ROOM);
+  zeVirtualMemUnmap(context, reserved[0], SPAN);
   return all;
 }
 
@@ -306,7 +306,7 @@ static void clean_up(void) {
         if (destroy(order[k], handles[order[k]][i]) == ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE) again = true;
       }
   }
-  zeVirtualMemFree(context, reserved[0], ROOM);
+  zeVirtualMemFree(context, reserved[0], SPAN);
   for (int i = 0; i < BLOCKS; i++) vacate(blocks[i]);
   OK(zeMemFree(context, host_memory(1))); /* frees what was deferred, too */
   memset(handles, 0, sizeof(handles));
@@ -316,7 +316,7 @@ static void clean_up(void) {
 
 static void fuzz_begin(void) {
   begin();
-  zeVirtualMemReserve(context, NULL, (size_t)ROOM * PAGES, &reserved[1]); /* a profile may refuse it */
+  zeVirtualMemReserve(context, NULL, (size_t)SPAN * PAGES, &reserved[1]); /* a profile may refuse it */
 }
 
 static void fuzz(const uint8_t *sequence, size_t size) {

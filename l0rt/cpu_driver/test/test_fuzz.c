@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < size; i++) sequence[i] = (uint8_t)next(&state);
     fuzz(sequence, size);
   }
-  if (reserved[1] != NULL) OK(zeVirtualMemFree(context, reserved[1], (size_t)ROOM * PAGES));
+  if (reserved[1] != NULL) OK(zeVirtualMemFree(context, reserved[1], (size_t)SPAN * PAGES));
   finish("fuzz");
   return 0;
 }

@@ -30,7 +30,7 @@ static void a_closed_list_runs_again_and_again(void) {
   ze_command_list_handle_t list = regular(ZE_COMMAND_LIST_FLAG_IN_ORDER);
   ze_fence_handle_t fence = fence_of(queue, 0);
   int *from = shared_memory(64 * sizeof(int)), *to = shared_memory(64 * sizeof(int));
-  for (int i = 0; i < 63; i++) /* more commands than a list begins with room for */
+  for (int i = 0; i < 63; i++) /* more commands than a list has space for at first */
     OK(zeCommandListAppendMemoryCopy(list, to + i + 1, i == 0 ? from : to + i, sizeof(int), NULL, 0, NULL));
   GIVES(ERROR_INVALID_ARGUMENT, zeCommandQueueExecuteCommandLists(queue, 1, &list, fence)); /* not closed */
   OK(zeCommandListClose(list));

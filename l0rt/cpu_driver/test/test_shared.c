@@ -12,20 +12,20 @@ enum { SIZE = 300000 };
 static struct {
   ze_ipc_mem_handle_t memory;
   ze_ipc_event_pool_handle_t events;
-} tickets;
+} handles;
 static int to_child[2];
 
 /* Waits for event 0, checks and changes the memory, signals event 1: all on its device. */
 static void other_process(void) {
-  CHECK(read(to_child[0], &tickets, sizeof(tickets)) == sizeof(tickets));
+  CHECK(read(to_child[0], &handles, sizeof(handles)) == sizeof(handles));
   begin();
   unsigned char *memory, *copy = host_memory(SIZE), value = 9;
   ze_event_pool_handle_t pool;
-  ze_ipc_mem_handle_t wrong; /* a pool's ticket */
-  memcpy(&wrong, &tickets.events, sizeof(wrong));
+  ze_ipc_mem_handle_t wrong; /* a pool's handle */
+  memcpy(&wrong, &handles.events, sizeof(wrong));
   GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, wrong, 0, (void **)&memory));
-  OK(zeMemOpenIpcHandle(context, device, tickets.memory, 0, (void **)&memory));
-  OK(zeEventPoolOpenIpcHandle(context, tickets.events, &pool));
+  OK(zeMemOpenIpcHandle(context, device, handles.memory, 0, (void **)&memory));
+  OK(zeEventPoolOpenIpcHandle(context, handles.events, &pool));
   ze_event_handle_t start = event_of(pool, 0), done = event_of(pool, 1);
   ze_command_list_handle_t list = in_order_list();
   OK(zeCommandListAppendMemoryCopy(list, copy, memory, SIZE, NULL, 1, &start));
@@ -47,39 +47,39 @@ static void other_process(void) {
 }
 
 /* A handle that names this file of this process. */
-static ze_ipc_event_pool_handle_t ticket_for(int file) {
-  ze_ipc_event_pool_handle_t made = tickets.events;
-  cpu_ticket *ticket = (cpu_ticket *)made.data;
+static ze_ipc_event_pool_handle_t handle_for(int file) {
+  ze_ipc_event_pool_handle_t made = handles.events;
+  cpu_share_record *record = (cpu_share_record *)made.data;
   struct stat status;
   CHECK(fstat(file, &status) == 0);
-  ticket->process = getpid();
-  ticket->file = file;
-  ticket->inode = (uint64_t)status.st_ino;
+  record->process = getpid();
+  record->file = file;
+  record->inode = (uint64_t)status.st_ino;
   return made;
 }
 
 /* Only a file whose length nobody can change is mapped: the shortened one would end who looks at it. */
 static void refuse_other_files(void) {
-  cpu_ticket *ticket = (cpu_ticket *)tickets.events.data;
-  CHECK(ftruncate(ticket->file, 0) != 0 && ftruncate(ticket->file, 1 << 20) != 0);
-  CHECK(fcntl(ticket->file, F_ADD_SEALS, F_SEAL_WRITE) != 0);
+  cpu_share_record *record = (cpu_share_record *)handles.events.data;
+  CHECK(ftruncate(record->file, 0) != 0 && ftruncate(record->file, 1 << 20) != 0);
+  CHECK(fcntl(record->file, F_ADD_SEALS, F_SEAL_WRITE) != 0);
   ze_event_pool_handle_t pool;
   for (int kind = 0; kind < 5; kind++) {
     char path[] = "/tmp/l0rt-XXXXXX";
     int file = kind == 0 ? mkstemp(path) : memfd_create("other", kind == 1 ? 0 : MFD_ALLOW_SEALING);
-    CHECK(file >= 0 && ftruncate(file, (off_t)ticket->size + (kind == 4)) == 0);
+    CHECK(file >= 0 && ftruncate(file, (off_t)record->size + (kind == 4)) == 0);
     if (kind == 0) CHECK(unlink(path) == 0);
     if (kind == 3) CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0);
     if (kind == 4) CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
-    GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolOpenIpcHandle(context, ticket_for(file), &pool));
+    GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolOpenIpcHandle(context, handle_for(file), &pool));
     ze_ipc_mem_handle_t memory;
     if (kind < 4) GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandleFromFileDescriptorExp(context, file, &memory));
     close(file);
   }
-  ze_ipc_event_pool_handle_t odd = tickets.events;
-  ((cpu_ticket *)odd.data)->flags = UINT32_MAX;
+  ze_ipc_event_pool_handle_t odd = handles.events;
+  ((cpu_share_record *)odd.data)->flags = UINT32_MAX;
   GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolOpenIpcHandle(context, odd, &pool));
-  OK(zeEventPoolOpenIpcHandle(context, tickets.events, &pool));
+  OK(zeEventPoolOpenIpcHandle(context, handles.events, &pool));
   OK(zeEventPoolCloseIpcHandle(pool));
 }
 
@@ -98,13 +98,13 @@ int main(void) {
   ze_command_list_handle_t list = in_order_list();
   OK(zeCommandListAppendMemoryFill(list, memory, &value, 1, SIZE, NULL, 0, NULL));
   OK(zeCommandListHostSynchronize(list, FOREVER));
-  OK(zeMemGetIpcHandle(context, memory, &tickets.memory));
+  OK(zeMemGetIpcHandle(context, memory, &handles.memory));
   CHECK(memory[SIZE - 1] == 1); /* it has kept what was in it */
   ze_ipc_mem_handle_t again;
   OK(zeMemGetIpcHandle(context, memory + 1000, &again)); /* interior: the whole allocation is meant */
-  CHECK(memcmp(&again, &tickets.memory, sizeof(again)) == 0);
-  OK(zeEventPoolGetIpcHandle(pool, &tickets.events));
-  CHECK(write(to_child[1], &tickets, sizeof(tickets)) == sizeof(tickets));
+  CHECK(memcmp(&again, &handles.memory, sizeof(again)) == 0);
+  OK(zeEventPoolGetIpcHandle(pool, &handles.events));
+  CHECK(write(to_child[1], &handles, sizeof(handles)) == sizeof(handles));
   usleep(20000); /* the child waits meanwhile */
   value = 5;
   OK(zeCommandListAppendMemoryFill(list, memory, &value, 1, SIZE, start, 0, NULL));
@@ -122,7 +122,7 @@ int main(void) {
   /* A handle becomes a descriptor, and a descriptor a handle: for processes that pass descriptors on. */
   uint64_t descriptor;
   void *opened;
-  OK(zeMemGetFileDescriptorFromIpcHandleExp(context, tickets.memory, &descriptor));
+  OK(zeMemGetFileDescriptorFromIpcHandleExp(context, handles.memory, &descriptor));
   OK(zeMemGetIpcHandleFromFileDescriptorExp(context, descriptor, &again));
   OK(zeMemOpenIpcHandle(context, device, again, 0, &opened));
   CHECK(memcmp(opened, memory, SIZE) == 0);
@@ -134,13 +134,13 @@ int main(void) {
   ze_ipc_mem_handle_type_ext_desc_t sort = {.stype = ZE_STRUCTURE_TYPE_IPC_MEM_HANDLE_TYPE_EXT_DESC,
                                             .typeFlags = ZE_IPC_MEM_HANDLE_TYPE_FLAG_DEFAULT};
   OK(zeMemGetIpcHandleWithProperties(context, memory, &sort, &again));
-  CHECK(memcmp(&again, &tickets.memory, sizeof(again)) == 0);
+  CHECK(memcmp(&again, &handles.memory, sizeof(again)) == 0);
   sort.typeFlags = ZE_IPC_MEM_HANDLE_TYPE_FLAG_FABRIC_ACCESSIBLE;
   GIVES(ERROR_UNSUPPORTED_FEATURE, zeMemGetIpcHandleWithProperties(context, memory, &sort, &again));
-  OK(zeMemPutIpcHandle(context, tickets.memory));
-  OK(zeEventPoolPutIpcHandle(context, tickets.events));
+  OK(zeMemPutIpcHandle(context, handles.memory));
+  OK(zeEventPoolPutIpcHandle(context, handles.events));
   OK(zeMemFree(context, memory));
-  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, tickets.memory, 0, (void **)&memory)); /* stale */
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, handles.memory, 0, (void **)&memory)); /* stale */
   memory = device_memory(SIZE); /* the same place, and its pages are its own again */
   memory[0] = 1;
   OK(zeMemFree(context, memory));

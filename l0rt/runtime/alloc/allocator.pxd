@@ -3,7 +3,7 @@
 
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.alloc.types cimport l0rt_heap, l0rt_memory_ops, l0rt_owner, l0rt_tuning
+from l0rt.runtime.alloc.types cimport l0rt_heap, l0rt_memory_ops, l0rt_private_pool, l0rt_tuning
 
 
 # `conf` is an AllocConf; allocations of `uncached_from` bytes and more are not cached, 0: all are.
@@ -18,7 +18,7 @@ cdef class Memory:
 
 
 cdef class Pool:
-    cdef l0rt_owner* owner
+    cdef l0rt_private_pool* private_pool
 
 
 cdef class Allocator:

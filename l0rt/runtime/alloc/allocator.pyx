@@ -26,7 +26,7 @@ from l0rt.runtime.alloc.heap cimport (
     pointer_free,
 )
 from l0rt.runtime.alloc.page_map cimport map_find
-from l0rt.runtime.alloc.share cimport is_asleep, owner_drop, owner_leave
+from l0rt.runtime.alloc.share cimport is_asleep, private_pool_drop, private_pool_leave
 from l0rt.runtime.alloc.sleep cimport heap_sleep, heap_wake
 from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.stats cimport (
@@ -53,7 +53,7 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_arena,
     l0rt_block,
     l0rt_heap_options,
-    l0rt_owner,
+    l0rt_private_pool,
     l0rt_stats,
     l0rt_tuning,
 )
@@ -82,25 +82,25 @@ cdef class Pool:
 
     def __cinit__(self, bint use_on_oom=False, bint no_split=False, limit=None):
         cdef uint64_t most = limit_of(limit)
-        self.owner = <l0rt_owner*>calloc(1, sizeof(l0rt_owner))
-        if self.owner == NULL:
+        self.private_pool = <l0rt_private_pool*>calloc(1, sizeof(l0rt_private_pool))
+        if self.private_pool == NULL:
             raise MemoryError("no host memory for a pool")
-        self.owner.refs = 1
-        self.owner.is_private = True
-        self.owner.serves = use_on_oom
-        self.owner.no_split = no_split
-        self.owner.limit = most
-        self.owner.id[1] = next(_numbers)
+        self.private_pool.refs = 1
+        self.private_pool.is_private = True
+        self.private_pool.serves = use_on_oom
+        self.private_pool.no_split = no_split
+        self.private_pool.limit = most
+        self.private_pool.id[1] = next(_numbers)
 
     @property
     def id(self):
         """Two numbers."""
-        return self.owner.id[0], self.owner.id[1]
+        return self.private_pool.id[0], self.private_pool.id[1]
 
     def __dealloc__(self):
-        if self.owner != NULL:      # stays while arenas point to it
-            owner_leave(self.owner)
-            owner_drop(self.owner)
+        if self.private_pool != NULL:  # stays while arenas point to it
+            private_pool_leave(self.private_pool)
+            private_pool_drop(self.private_pool)
 
 
 @cython.final
@@ -132,17 +132,17 @@ cdef class Allocator:
 
     def malloc(self, nbytes, stream=0, Pool pool=None):
         """Allocate for use in the order of ``stream`` and return the address; from the default pool or another."""
-        cdef l0rt_owner* owner = NULL if pool is None else &pool.owner[0]
+        cdef l0rt_private_pool* private_pool = NULL if pool is None else &pool.private_pool[0]
         cdef size_t size = size_of(nbytes)
         cdef void* order = <void*><uintptr_t>stream
-        if is_asleep(owner):
+        if is_asleep(private_pool):
             raise RuntimeError("the pool is asleep: wake it before allocating from it")
-        cdef l0rt_arena* arena = heap_find_arena(self.heap, order, owner)
+        cdef l0rt_arena* arena = heap_find_arena(self.heap, order, private_pool)
         cdef l0rt_block* block
         cdef int status
         if arena == NULL:
             with nogil:
-                arena = heap_arena(self.heap, order, owner)
+                arena = heap_arena(self.heap, order, private_pool)
             if arena == NULL:
                 Allocator_raise(self, self.heap.closed if self.heap.closed != 0 else L0RT_NO_HOST_MEMORY, size)
         block = arena_hit(arena, size)
@@ -190,14 +190,14 @@ cdef class Allocator:
 
     def empty_cache(self, Pool pool=None, stream=None):
         """Give all cached memory back, or a pool's, or a stream's, waiting for work that may still use it."""
-        cdef l0rt_owner* owner = NULL if pool is None else &pool.owner[0]
+        cdef l0rt_private_pool* private_pool = NULL if pool is None else &pool.private_pool[0]
         cdef void* order = NULL if stream is None else <void*><uintptr_t>stream
         cdef int status
         with nogil:
-            if owner == NULL and order == NULL:
+            if private_pool == NULL and order == NULL:
                 status = heap_empty_cache(self.heap)
             else:
-                status = heap_trim(self.heap, order, owner)
+                status = heap_trim(self.heap, order, private_pool)
         if status != L0RT_OK:
             Allocator_raise(self, status, 0)
 
@@ -205,7 +205,7 @@ cdef class Allocator:
         """Give the memory of a pool back and keep its addresses; what was written is lost. Ranges only."""
         cdef int status
         with nogil:
-            status = heap_sleep(self.heap, pool.owner)
+            status = heap_sleep(self.heap, pool.private_pool)
         if status != L0RT_OK:
             raise UnsupportedError("a pool that has ordinary segments cannot sleep: their addresses are the memory's")
 
@@ -213,7 +213,7 @@ cdef class Allocator:
         """Give a sleeping pool memory again, at the same addresses."""
         cdef int status
         with nogil:
-            status = heap_wake(self.heap, pool.owner, True)
+            status = heap_wake(self.heap, pool.private_pool, True)
         if status != L0RT_OK:
             Allocator_raise(self, status, 0)
 
@@ -239,17 +239,17 @@ cdef class Allocator:
 
     def snapshot(self):
         """Every block as a dictionary, segment by segment, in the order of addresses."""
-        cdef int64_t room = 1024, count
+        cdef int64_t capacity = 1024, count
         cdef l0rt_block_info* blocks = NULL
         while True:
-            blocks = <l0rt_block_info*>realloc(blocks, room * sizeof(l0rt_block_info))
+            blocks = <l0rt_block_info*>realloc(blocks, capacity * sizeof(l0rt_block_info))
             if blocks == NULL:
                 raise MemoryError("no host memory for a snapshot")
             with nogil:
-                count = heap_snapshot(self.heap, blocks, room)
-            if count <= room:
+                count = heap_snapshot(self.heap, blocks, capacity)
+            if count <= capacity:
                 break
-            room = count + count // 4
+            capacity = count + count // 4
         try:
             return [block_dict(&blocks[i]) for i in range(count)]
         finally:
@@ -376,7 +376,7 @@ cdef str size_text(nbytes):
     return f"{nbytes} bytes"
 
 
-STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending", "hole", "held", "live")
+STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending", "unmapped", "held", "live")
 
 
 cdef dict block_dict(l0rt_block_info* block):

@@ -15,7 +15,7 @@ from l0rt.runtime.alloc.types cimport (
     LIVE,
     RAW,
     SMALL,
-    l0rt_account,
+    l0rt_headroom,
     l0rt_arena,
     l0rt_block,
     l0rt_heap,
@@ -27,9 +27,9 @@ cdef enum:
     # answers of arena_take, apart from all status codes
     TAKEN = 0
     MISS = -100                     # nothing fits
-    TIGHT = -101                    # the account needs a census first
+    TIGHT = -101                    # the headroom needs a recount first
 
-# The arena's lock is held. `recounting`: all arenas' are, and the census follows.
+# The arena's lock is held. `recounting`: all arenas' are, and the recount follows.
 cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint recounting,
                     l0rt_block** out) noexcept nogil
 cdef bint arena_give(l0rt_block* block, bint recounting) noexcept nogil
@@ -68,23 +68,23 @@ cdef inline void* arena_serve(l0rt_arena* arena, size_t nbytes, bint as_pointer,
                               l0rt_serve_rest rest, void* who) noexcept nogil:
     """The top of a class stack, as a block that is the caller's or by its address; else what the rest comes to."""
     cdef size_t klass = (nbytes - 1) >> GRAIN_SHIFT
-    cdef l0rt_account* account = &arena.accounts[SMALL]
+    cdef l0rt_headroom* headroom = &arena.headroom[SMALL]
     cdef l0rt_block* block
     cdef int64_t size, count, bytes, requested
     if unlikely(klass >= CLASSES or not spin_try(&arena.lock)):
         return rest(who, nbytes, False)
     block = arena.stacks[klass]
     size = (klass + 1) << GRAIN_SHIFT
-    count = account.room.count - 1
-    bytes = account.room.bytes - size
-    requested = account.room.requested - <int64_t>nbytes
+    count = headroom.left.count - 1
+    bytes = headroom.left.bytes - size
+    requested = headroom.left.requested - <int64_t>nbytes
     if unlikely(block == NULL or (count | bytes | requested) < 0):
         return rest(who, nbytes, True)
     arena.stacks[klass] = block.next
-    arena.stack_room += size
-    account.room.count = count
-    store_i64(&account.room.bytes, bytes)
-    account.room.requested = requested
+    arena.stack_left += size
+    headroom.left.count = count
+    store_i64(&headroom.left.bytes, bytes)
+    headroom.left.requested = requested
     block.requested = nbytes
     block.state = LIVE | RAW if as_pointer else LIVE
     spin_unlock(&arena.lock)
@@ -96,26 +96,26 @@ cdef inline int block_return(l0rt_block* block, int done, uint32_t raw, l0rt_ret
 
     ``raw`` is RAW for what was handed out by its address, 0 for what has an owner: neither frees the other's."""
     cdef l0rt_arena* arena = block.arena
-    cdef l0rt_account* account = &arena.accounts[SMALL]
-    cdef int64_t size, count, bytes, stack_room
+    cdef l0rt_headroom* headroom = &arena.headroom[SMALL]
+    cdef int64_t size, count, bytes, stack_left
     cdef size_t klass
     if unlikely(not spin_try(&arena.lock)):
         return rest(block, False)
     size = block.size
-    count = account.room.count + 1
-    bytes = account.room.bytes + size
-    stack_room = arena.stack_room - size
+    count = headroom.left.count + 1
+    bytes = headroom.left.bytes + size
+    stack_left = arena.stack_left - size
     if unlikely(block.state != LIVE | raw
-                or ((account.ceiling.count - count) | (account.ceiling.bytes - bytes) | stack_room) < 0):
+                or ((headroom.ceiling.count - count) | (headroom.ceiling.bytes - bytes) | stack_left) < 0):
         return rest(block, True)
     klass = (<size_t>size >> GRAIN_SHIFT) - 1
-    arena.stack_room = stack_room
-    account.room.count = count
-    store_i64(&account.room.bytes, bytes)
-    account.room.requested += block.requested
-    account.freed.count += 1
-    account.freed.bytes += size
-    account.freed.requested += block.requested
+    arena.stack_left = stack_left
+    headroom.left.count = count
+    store_i64(&headroom.left.bytes, bytes)
+    headroom.left.requested += block.requested
+    headroom.freed.count += 1
+    headroom.freed.bytes += size
+    headroom.freed.requested += block.requested
     block.state = CACHED
     block.next = arena.stacks[klass]
     arena.stacks[klass] = block

@@ -6,7 +6,13 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from l0rt.runtime.alloc.atomics cimport spin_lock, spin_try, spin_unlock, unlikely
 from l0rt.runtime.alloc.bins cimport bins_find, leading_zeros, trailing_zeros
 from l0rt.runtime.alloc.block cimport block_bin, block_is_split, block_merge, block_split, block_unbin, records_ready
-from l0rt.runtime.alloc.headroom cimport account_quiet, account_give, account_has_room, account_take, account_unpark
+from l0rt.runtime.alloc.headroom cimport (
+    headroom_give,
+    headroom_inactive,
+    headroom_suffices,
+    headroom_take,
+    headroom_unpark,
+)
 from l0rt.runtime.alloc.page_map cimport map_expect, map_set
 from l0rt.runtime.alloc.share cimport is_gone
 from l0rt.runtime.alloc.stats cimport heap_is_over
@@ -26,7 +32,7 @@ from l0rt.runtime.alloc.types cimport (
     RAW,
     SMALL,
     SMALL_LIMIT,
-    l0rt_account,
+    l0rt_headroom,
     l0rt_arena,
     l0rt_block,
     l0rt_heap,
@@ -67,7 +73,7 @@ cdef inline l0rt_block* try_take(l0rt_arena* arena, size_t nbytes, bint locked, 
 
 
 cdef int block_try(l0rt_block* block, bint locked) noexcept nogil:
-    """The fast free's other half: whatever needs no memory operation and no census."""
+    """The fast free's other half: whatever needs no memory operation and no recount."""
     return try_free(block, locked, 0)
 
 
@@ -150,22 +156,22 @@ cdef inline l0rt_block* last_near(l0rt_arena* arena, uint64_t size) noexcept nog
 cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint recounting,
                     l0rt_block** out) noexcept nogil:
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
-    cdef l0rt_account* account = &arena.accounts[pool]
+    cdef l0rt_headroom* headroom = &arena.headroom[pool]
     cdef l0rt_block* block
     cdef uint64_t rest
-    cdef int64_t quiet = -1, quiet_bytes = -<int64_t>size
+    cdef int64_t inactive = -1, inactive_bytes = -<int64_t>size
     out[0] = NULL
     block = stack_near(arena, size) if pool == SMALL else last_near(arena, size)
     if block != NULL:
-        quiet_bytes = -<int64_t>block.size
-        if not (recounting or account_has_room(arena, pool, 1, block.size, requested, quiet, quiet_bytes)):
+        inactive_bytes = -<int64_t>block.size
+        if not (recounting or headroom_suffices(arena, pool, 1, block.size, requested, inactive, inactive_bytes)):
             return TIGHT
         if pool == SMALL:
             arena.stacks[(block.size >> GRAIN_SHIFT) - 1] = block.next
-            arena.stack_room += block.size
+            arena.stack_left += block.size
         else:
             arena.last = NULL
-        give_out(account, block, requested, quiet, quiet_bytes, out)
+        give_out(headroom, block, requested, inactive, inactive_bytes, out)
         return TAKEN
     block = bins_find(&arena.bins[pool], size)
     if block == NULL:
@@ -178,33 +184,33 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint r
             return MISS
         if size >= arena.tuning.max_split:
             rest = 0
-    if rest != 0 and arena.owner != NULL and arena.owner.no_split:
+    if rest != 0 and arena.private_pool != NULL and arena.private_pool.no_split:
         rest = 0
     if rest != 0 and arena.tuning.torch_segments and pool == LARGE and rest <= SMALL_LIMIT:
         rest = 0
     if rest != 0:
         map_expect(<char*>block.ptr + size)     # far from what was used last: most of what a random size costs
     if block_is_split(block):
-        quiet_bytes = <int64_t>rest - <int64_t>block.size
+        inactive_bytes = <int64_t>rest - <int64_t>block.size
     else:
-        quiet_bytes = rest
-        quiet = 0
+        inactive_bytes = rest
+        inactive = 0
     if rest != 0:
-        quiet += 1
+        inactive += 1
         if not records_ready(arena):
             return L0RT_NO_HOST_MEMORY
-    if not (recounting or account_has_room(arena, pool, 1, block.size - rest, requested, quiet, quiet_bytes)):
+    if not (recounting or headroom_suffices(arena, pool, 1, block.size - rest, requested, inactive, inactive_bytes)):
         return TIGHT
     block_unbin(block)
     if rest != 0:
         block_bin(block_split(block, size))
-    give_out(account, block, requested, quiet, quiet_bytes, out)
+    give_out(headroom, block, requested, inactive, inactive_bytes, out)
     return TAKEN
 
 
-cdef inline void give_out(l0rt_account* account, l0rt_block* block, uint64_t requested,
-                          int64_t quiet, int64_t quiet_bytes, l0rt_block** out) noexcept nogil:
-    account_take(account, block.size, requested, quiet, quiet_bytes)
+cdef inline void give_out(l0rt_headroom* headroom, l0rt_block* block, uint64_t requested,
+                          int64_t inactive, int64_t inactive_bytes, l0rt_block** out) noexcept nogil:
+    headroom_take(headroom, block.size, requested, inactive, inactive_bytes)
     block.requested = requested
     block.state = LIVE if block.segment.pool == SMALL else LIVE_LARGE
     if unlikely(block.arena.tuning.max_split != 0):
@@ -241,18 +247,18 @@ cdef void oversize_bump(l0rt_heap* heap, l0rt_stat* stat, bint more) noexcept no
 
 
 cdef bint arena_give(l0rt_block* block, bint recounting) noexcept nogil:
-    """Take an allocated block back, or one whose last use is over; False if the account needs a census first."""
+    """Take an allocated block back, or one whose last use is over; False if the headroom needs a recount first."""
     cdef l0rt_arena* arena = block.arena
     cdef int pool = block.segment.pool
-    cdef l0rt_account* account = &arena.accounts[pool]
+    cdef l0rt_headroom* headroom = &arena.headroom[pool]
     cdef l0rt_join join
     cdef size_t klass = (block.size >> GRAIN_SHIFT) - 1
     cdef bint parked = block.state == PENDING
     cdef int64_t size = block.size
-    cdef int64_t quiet = 1, quiet_bytes = size
-    if pool == SMALL and arena.stack_room < size:
+    cdef int64_t inactive = 1, inactive_bytes = size
+    if pool == SMALL and arena.stack_left < size:
         relieve(arena, size)
-    cdef bint stacked = pool == SMALL and arena.stack_room >= size
+    cdef bint stacked = pool == SMALL and arena.stack_left >= size
     cdef bint kept = pool == LARGE and block_is_split(block) and may_wait(arena)
     if unlikely(block.is_oversize):
         oversize_count(block)
@@ -260,20 +266,20 @@ cdef bint arena_give(l0rt_block* block, bint recounting) noexcept nogil:
         merge_last(arena)
     if not stacked and not kept:
         join_preview(block, &join)
-        quiet = join.is_split - join.neighbours
-        quiet_bytes = size if join.is_split else size - join.size
-    if not (recounting or account_has_room(arena, pool, 0, 0, 0, quiet, quiet_bytes)):
+        inactive = join.is_split - join.neighbours
+        inactive_bytes = size if join.is_split else size - join.size
+    if not (recounting or headroom_suffices(arena, pool, 0, 0, 0, inactive, inactive_bytes)):
         return False
     if parked:
-        account_unpark(arena, pool, size, block.requested, quiet, quiet_bytes)
+        headroom_unpark(arena, pool, size, block.requested, inactive, inactive_bytes)
     else:
-        account_give(account, size, block.requested, quiet, quiet_bytes)
+        headroom_give(headroom, size, block.requested, inactive, inactive_bytes)
     if stacked:
         block.state = CACHED
         block.next = arena.stacks[klass]
         arena.stacks[klass] = block
         arena.filled[klass >> 6] |= <uint64_t>1 << (klass & 63)
-        arena.stack_room -= size
+        arena.stack_left -= size
     elif kept:
         block.state = CACHED
         arena.last = block
@@ -307,8 +313,8 @@ cdef inline void merge_late(l0rt_arena* arena, l0rt_block* block, int pool) noex
     """A free block goes to the bins at last. It was inactive split already, so that can only fall."""
     cdef l0rt_join join
     join_preview(block, &join)
-    account_quiet(
-        &arena.accounts[pool],
+    headroom_inactive(
+        &arena.headroom[pool],
         <int64_t>join.is_split - 1 - join.neighbours,
         0 if join.is_split else -join.size,
     )
@@ -324,7 +330,7 @@ cdef void merge_last(l0rt_arena* arena) noexcept nogil:
 cdef void unstack(l0rt_arena* arena, size_t klass) noexcept nogil:
     cdef l0rt_block* block = arena.stacks[klass]
     arena.stacks[klass] = block.next
-    arena.stack_room += block.size
+    arena.stack_left += block.size
     merge_late(arena, block, SMALL)
 
 
@@ -333,7 +339,7 @@ cdef void arena_unstack(l0rt_arena* arena) noexcept nogil:
     cdef size_t klass = 0
     if arena.last != NULL:
         merge_last(arena)
-    while arena.stack_room != arena.stack_cap:
+    while arena.stack_left != arena.stack_cap:
         klass = stack_next(arena, klass, CLASSES - 1)
         unstack(arena, klass)
 
@@ -342,8 +348,8 @@ cdef void arena_gain(l0rt_block* block) noexcept nogil:
     """A block that had no memory has some now, and is free."""
     cdef l0rt_join join
     join_preview(block, &join)
-    account_quiet(
-        &block.arena.accounts[block.segment.pool],
+    headroom_inactive(
+        &block.arena.headroom[block.segment.pool],
         <int64_t>join.is_split - join.neighbours,
         <int64_t>block.size if join.is_split else <int64_t>block.size - join.size,
     )
@@ -354,7 +360,7 @@ cdef void arena_gain(l0rt_block* block) noexcept nogil:
 cdef void relieve(l0rt_arena* arena, int64_t size) noexcept nogil:
     cdef int blocks = RELIEF_BLOCKS
     cdef size_t klass
-    while arena.stack_room < size and arena.stack_room != arena.stack_cap and blocks > 0:
+    while arena.stack_left < size and arena.stack_left != arena.stack_cap and blocks > 0:
         klass = stack_next(arena, arena.cursor, CLASSES - 1)
         if klass == CLASSES:
             klass = stack_next(arena, 0, CLASSES - 1)
@@ -382,5 +388,5 @@ cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil:
         else:
             heap.busy = arena.next_busy
     cap = 0 if is_gone(arena) else STACK_LEAST + (arena.reserved >> STACK_SHARE)
-    arena.stack_room += cap - arena.stack_cap
+    arena.stack_left += cap - arena.stack_cap
     arena.stack_cap = cap

@@ -33,27 +33,27 @@ cdef enum:
     ARENA_BYTES = (sizeof(l0rt_arena) + 63) & ~63
     BUCKETS = 64                    # at first
 
-cdef l0rt_owner nobody              # owns the arenas that wait for a pool
+cdef l0rt_private_pool nobody       # owns the arenas that wait for a pool
 nobody.is_gone = True
 
 
-# --- The index. The census mutex is held where it changes; who reads it without may miss what is being moved.
+# --- The index. The recount mutex is held where it changes; who reads it without may miss what is being moved.
 
 
-cdef inline l0rt_arena** bucket_of(l0rt_index* index, void* stream, l0rt_owner* owner) noexcept nogil:
+cdef inline l0rt_arena** bucket_of(l0rt_index* index, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
     cdef uint64_t hash = (<uint64_t><uintptr_t>stream * <uint64_t>0x9E3779B97F4A7C15
-                          + <uint64_t><uintptr_t>owner * <uint64_t>0xC2B2AE3D27D4EB4F)
+                          + <uint64_t><uintptr_t>private_pool * <uint64_t>0xC2B2AE3D27D4EB4F)
     return &index.buckets[(hash >> 32) & index.mask]
 
 
 cdef void index_add(l0rt_index* index, l0rt_arena* arena) noexcept nogil:
-    cdef l0rt_arena** bucket = bucket_of(index, arena.stream, arena.owner)
+    cdef l0rt_arena** bucket = bucket_of(index, arena.stream, arena.private_pool)
     store(<void**>&arena.next_same, bucket[0])
     store(<void**>bucket, arena)
 
 
 cdef void index_remove(l0rt_index* index, l0rt_arena* arena) noexcept nogil:
-    cdef l0rt_arena** link = bucket_of(index, arena.stream, arena.owner)
+    cdef l0rt_arena** link = bucket_of(index, arena.stream, arena.private_pool)
     while link[0] != arena:
         link = &link[0].next_same
     store(<void**>link, arena.next_same)
@@ -85,15 +85,15 @@ cdef l0rt_index* index_ready(l0rt_heap* heap) noexcept nogil:
     return index
 
 
-cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
     """The arena of the stream in the pool or NULL, without a lock."""
     cdef l0rt_index* index = <l0rt_index*>load(<void**>&heap.index)
     cdef l0rt_arena* arena
     if index == NULL:
         return NULL
-    arena = <l0rt_arena*>load(<void**>bucket_of(index, stream, owner))
+    arena = <l0rt_arena*>load(<void**>bucket_of(index, stream, private_pool))
     # the pool first: a recycled arena gets its stream before it gets its pool
-    while arena != NULL and (load(<void**>&arena.owner) != owner or load(&arena.stream) != stream):
+    while arena != NULL and (load(<void**>&arena.private_pool) != private_pool or load(&arena.stream) != stream):
         arena = <l0rt_arena*>load(<void**>&arena.next_same)
     return arena
 
@@ -121,28 +121,28 @@ cdef l0rt_arena* made(l0rt_heap* heap) noexcept nogil:
     if arena != NULL:
         memset(arena, 0, ARENA_BYTES)
         arena.heap = heap
-        arena.owner = &nobody
+        arena.private_pool = &nobody
         arena.tuning = heap.tuning
         arena.epoch = 1
-        arena.accounts[SMALL].resting = arena.accounts[LARGE].resting = arena
+        arena.headroom[SMALL].resting = arena.headroom[LARGE].resting = arena
         arena.next = heap.arenas
         store(<void**>&heap.arenas, arena)
     return arena
 
 
-cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
     """The arena of the stream in the pool (NULL: the default one), found or made; NULL without host memory, or if a
     closed heap has none. The pool is alive, or held."""
-    cdef l0rt_arena* arena = heap_find_arena(heap, stream, owner)
+    cdef l0rt_arena* arena = heap_find_arena(heap, stream, private_pool)
     cdef l0rt_share* share = NULL
     cdef l0rt_index* index
     if arena != NULL or load_int(&heap.closed) != 0:
         return arena
-    mutex_lock(&heap.census)
-    arena = heap_find_arena(heap, stream, owner)
+    mutex_lock(&heap.recount)
+    arena = heap_find_arena(heap, stream, private_pool)
     if arena == NULL:
-        share = share_of(heap, owner) if owner != NULL else NULL
-        index = index_ready(heap) if owner == NULL or share != NULL else NULL
+        share = share_of(heap, private_pool) if private_pool != NULL else NULL
+        index = index_ready(heap) if private_pool == NULL or share != NULL else NULL
         if index != NULL:
             arena = recycled(heap)
             if arena == NULL:
@@ -153,13 +153,13 @@ cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) no
                 arena.next_of_share = share.arenas
                 store(<void**>&share.arenas, arena)
             store(&arena.stream, stream)
-            store(<void**>&arena.owner, owner)
+            store(<void**>&arena.private_pool, private_pool)
             if spin_lock(&arena.lock):      # whoever walks over all arenas has found it already
                 arena_resize(arena, 0)
                 spin_unlock(&arena.lock)
             index_add(index, arena)
             heap.indexed += 1
-    mutex_unlock(&heap.census)
+    mutex_unlock(&heap.recount)
     return arena
 
 
@@ -167,13 +167,13 @@ cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_owner* owner) no
 
 
 cdef void arena_end(l0rt_heap* heap, l0rt_arena** link) noexcept nogil:
-    """An arena without memory leaves its share. The census mutex is held."""
+    """An arena without memory leaves its share. The recount mutex is held."""
     cdef l0rt_arena* arena = link[0]
     index_remove(heap.index, arena)
     heap.indexed -= 1
     link[0] = arena.next_of_share
     arena.share = NULL
-    store(<void**>&arena.owner, &nobody)
+    store(<void**>&arena.private_pool, &nobody)
     arena.next_of_share = heap.spare_arenas
     heap.spare_arenas = arena
 
@@ -184,16 +184,16 @@ cdef bint give_back(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     if spin_lock(&arena.lock):
         arena_unstack(arena)
         arena_resize(arena, 0)
-        others_use = arena.accounts[SMALL].pending.count + arena.accounts[LARGE].pending.count != 0
+        others_use = arena.headroom[SMALL].pending.count + arena.headroom[LARGE].pending.count != 0
         spin_unlock(&arena.lock)
     segments_settle(heap, arena)
     segments_release(heap, arena, UINT64_MAX, False)
     ranges_release(heap, arena, UINT64_MAX)
     ranges_trim(heap, arena)
-    if arena.segments == NULL and arena.ticket != NULL:
-        heap.ops.drop(heap.self, arena.ticket)
-        arena.ticket = NULL
-    return others_use or arena.ticket != NULL
+    if arena.segments == NULL and arena.event != NULL:
+        heap.ops.drop(heap.self, arena.event)
+        arena.event = NULL
+    return others_use or arena.event != NULL
 
 
 cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
@@ -201,14 +201,14 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     cdef l0rt_arena* arena = share.arenas
     cdef l0rt_arena** link
     cdef bint more = False, ended
-    if load_int(&share.owner.users) != 0:
+    if load_int(&share.private_pool.users) != 0:
         return True
     while arena != NULL:
         more = give_back(heap, arena) or more
         arena = arena.next_of_share
-    if load_int(&share.owner.users) != 0:   # somebody else gives a segment back, whose source is being called
+    if load_int(&share.private_pool.users) != 0:  # somebody else gives a segment back, whose upstream is being called
         return True
-    mutex_lock(&heap.census)
+    mutex_lock(&heap.recount)
     link = &share.arenas
     while link[0] != NULL:
         if link[0].segments == NULL:
@@ -218,7 +218,7 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     ended = share.arenas == NULL
     if ended:
         share_end(heap, share)
-    mutex_unlock(&heap.census)
+    mutex_unlock(&heap.recount)
     if not ended:
         share_looked_at(share, more)
     return False

@@ -107,15 +107,15 @@ cdef void segment_unlist(l0rt_segment* segment) noexcept nogil:
 
 
 cdef void uses_drop(l0rt_block* block) noexcept nogil:
-    """Forget what uses a block. No lock is held, for tickets are dropped."""
+    """Forget what uses a block. No lock is held, for events are dropped."""
     cdef l0rt_uses* uses = block.uses
     cdef l0rt_heap* heap = block.arena.heap
     cdef int i
     block.uses = NULL
     if uses != NULL:
         for i in range(uses.count):
-            if uses.entries[i].ticket != NULL:
-                heap.ops.drop(heap.self, uses.entries[i].ticket)
+            if uses.entries[i].event != NULL:
+                heap.ops.drop(heap.self, uses.entries[i].event)
         free(uses)
 
 

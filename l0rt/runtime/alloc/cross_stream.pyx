@@ -21,10 +21,10 @@ from l0rt.runtime.alloc.atomics cimport (
     store_i64,
 )
 from l0rt.runtime.alloc.bins cimport bins_find
-from l0rt.runtime.alloc.deferred_free cimport pending_finish, queues_add, tickets_drop
-from l0rt.runtime.alloc.headroom cimport account_take, account_unpark
+from l0rt.runtime.alloc.deferred_free cimport pending_finish, queues_add, pending_drop
+from l0rt.runtime.alloc.headroom cimport headroom_take, headroom_unpark
 from l0rt.runtime.alloc.share cimport is_asleep
-from l0rt.runtime.alloc.stats cimport census_lock, census_take, census_unlock
+from l0rt.runtime.alloc.stats cimport recount_lock, recount_all, recount_unlock
 from l0rt.runtime.alloc.types cimport (
     L0RT_ASLEEP,
     L0RT_OK,
@@ -35,13 +35,13 @@ from l0rt.runtime.alloc.types cimport (
     SMALL_LIMIT,
     USED,
     l0rt_queue,
-    l0rt_ticket,
+    l0rt_pending_use,
     l0rt_use,
     l0rt_uses,
 )
 
 cdef enum:
-    LOOKS = 1024                    # tickets looked at, so that nobody searches for longer than a driver call takes
+    LOOKS = 1024                    # uses looked at, so that nobody searches for longer than a driver call takes
     WASTE_SHIFT = 3                 # a block that others may still use is not split, and may be so much too large
 
 
@@ -56,18 +56,18 @@ cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out)
     cdef int status
     if not spin_lock(&arena.lock):
         return code_when_closed(arena)
-    if is_asleep(arena.owner):
+    if is_asleep(arena.private_pool):
         spin_unlock(&arena.lock)
         return L0RT_ASLEEP
     status = arena_take(arena, size, nbytes, False, out)
     spin_unlock(&arena.lock)
     if status != TIGHT:
         return status
-    if not census_lock(arena.heap, arena):
+    if not recount_lock(arena.heap, arena):
         return code_when_closed(arena)
     status = arena_take(arena, size, nbytes, True, out)
-    census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
-    census_unlock(arena.heap)
+    recount_all(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
+    recount_unlock(arena.heap)
     return status
 
 
@@ -86,31 +86,32 @@ cdef l0rt_block* pick(l0rt_heap* heap, l0rt_arena* arena, bint any, uint64_t siz
     """The smallest pending block from ``size`` to ``most`` bytes. The waiting mutex is held."""
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE, looks = LOOKS
     cdef l0rt_queue* queue = heap.queues
-    cdef l0rt_ticket* ticket
+    cdef l0rt_pending_use* pending
     cdef l0rt_block* block
     cdef l0rt_block* best = NULL
     while queue != NULL:
-        ticket = queue.head
-        while ticket != NULL and looks > 0:
-            block = ticket.block
-            if (block.arena.owner == arena.owner and block.arena.stream != NULL and size <= block.size <= most
+        pending = queue.head
+        while pending != NULL and looks > 0:
+            block = pending.block
+            if (block.arena.private_pool == arena.private_pool and block.arena.stream != NULL
+                    and size <= block.size <= most
                     and (any or block.order == arena.stream) and (size == 0 or block.segment.pool == pool)
                     and (best == NULL or block.size < best.size)):
                 best = block
-            ticket = ticket.next
+            pending = pending.next
             looks -= 1
         queue = queue.next
     return best
 
 
 cdef l0rt_block* pull(l0rt_heap* heap, l0rt_arena* arena, bint any, uint64_t size, uint64_t most,
-                      l0rt_ticket** tickets) noexcept nogil:
-    """Take a pending block out of the queues, with the tickets that it waits for."""
+                      l0rt_pending_use** pending_list) noexcept nogil:
+    """Take a pending block out of the queues, with the pending uses that it waits for."""
     cdef l0rt_queue* queue
-    cdef l0rt_ticket* ticket
-    cdef l0rt_ticket** link
+    cdef l0rt_pending_use* pending
+    cdef l0rt_pending_use** link
     cdef l0rt_block* block
-    tickets[0] = NULL
+    pending_list[0] = NULL
     if load_i64(&heap.pending) == 0:
         return NULL
     mutex_lock(&heap.waiting)
@@ -120,15 +121,15 @@ cdef l0rt_block* pull(l0rt_heap* heap, l0rt_arena* arena, bint any, uint64_t siz
         link = &queue.head
         queue.tail = NULL
         while link[0] != NULL:
-            ticket = link[0]
-            if ticket.block == block:
-                link[0] = ticket.next
-                ticket.next = tickets[0]
-                tickets[0] = ticket
+            pending = link[0]
+            if pending.block == block:
+                link[0] = pending.next
+                pending.next = pending_list[0]
+                pending_list[0] = pending
                 block.waits -= 1
             else:
-                queue.tail = ticket
-                link = &ticket.next
+                queue.tail = pending
+                link = &pending.next
         queue = queue.next
     if block != NULL:
         store_i64(&heap.pending, heap.pending - 1)
@@ -136,40 +137,40 @@ cdef l0rt_block* pull(l0rt_heap* heap, l0rt_arena* arena, bint any, uint64_t siz
     return block
 
 
-cdef bint order_behind(l0rt_heap* heap, void* stream, l0rt_ticket* ticket) noexcept nogil:
-    """Put what the stream is given from now on behind all these tickets."""
-    while ticket != NULL:
-        if ticket.stream != stream and ticket.ticket != NULL:
-            if heap.ops.order(heap.self, stream, ticket.ticket) != L0RT_OK:
+cdef bint order_behind(l0rt_heap* heap, void* stream, l0rt_pending_use* pending) noexcept nogil:
+    """Put what the stream is given from now on behind all these uses."""
+    while pending != NULL:
+        if pending.stream != stream and pending.event != NULL:
+            if heap.ops.order(heap.self, stream, pending.event) != L0RT_OK:
                 return False
-        ticket = ticket.next
+        pending = pending.next
     return True
 
 
 cdef bint order_behind_stream(l0rt_heap* heap, void* stream, void* other) noexcept nogil:
     """The same, behind all that another stream has been given."""
-    cdef void* ticket = NULL
+    cdef void* event = NULL
     cdef bint done = True
     if other == stream or other == NULL:
         return True
-    if heap.ops.record(heap.self, other, &ticket) != L0RT_OK:
+    if heap.ops.record(heap.self, other, &event) != L0RT_OK:
         return False
-    if ticket != NULL:
-        done = heap.ops.order(heap.self, stream, ticket) == L0RT_OK
-        heap.ops.drop(heap.self, ticket)
+    if event != NULL:
+        done = heap.ops.order(heap.self, stream, event) == L0RT_OK
+        heap.ops.drop(heap.self, event)
     return done
 
 
 cdef void marks_drop(l0rt_heap* heap, l0rt_uses* uses) noexcept nogil:
     cdef int i
     for i in range(uses.count):
-        if uses.entries[i].ticket != NULL:
-            heap.ops.drop(heap.self, uses.entries[i].ticket)
-            uses.entries[i].ticket = NULL
+        if uses.entries[i].event != NULL:
+            heap.ops.drop(heap.self, uses.entries[i].event)
+            uses.entries[i].event = NULL
 
 
 cdef void have(l0rt_block* block, void* stream, size_t nbytes) noexcept nogil:
-    """The block is allocated, in this stream's order. Its arena's lock is held, and it has room for one use."""
+    """The block is allocated, in this stream's order. Its arena's lock is held, and it has space for one use."""
     block.requested = nbytes
     if stream == block.arena.stream:
         store(&block.order, NULL)
@@ -179,39 +180,39 @@ cdef void have(l0rt_block* block, void* stream, size_t nbytes) noexcept nogil:
     store(&block.order, stream)
     block.uses.count = 1
     block.uses.entries[0].stream = stream
-    block.uses.entries[0].ticket = NULL
+    block.uses.entries[0].event = NULL
     block.uses.entries[0].is_marked = False
     block.state = USED
 
 
 cdef int returned(l0rt_heap* heap, l0rt_arena* arena, bint any, uint64_t size, size_t nbytes,
                   l0rt_block** out) noexcept nogil:
-    cdef l0rt_ticket* tickets
+    cdef l0rt_pending_use* pending_list
     cdef l0rt_block* block
     cdef int pool
     if heap.ops.order == NULL or arena.stream == NULL:
         return MISS
-    block = pull(heap, arena, any, size, size + (size >> WASTE_SHIFT), &tickets)
+    block = pull(heap, arena, any, size, size + (size >> WASTE_SHIFT), &pending_list)
     if block == NULL:
         return MISS
     # a block that another stream has had by then is behind its arena's stream already
-    if not (order_behind(heap, arena.stream, tickets)
+    if not (order_behind(heap, arena.stream, pending_list)
             and (block.order != NULL or order_behind_stream(heap, arena.stream, block.arena.stream))):
-        queues_add(heap, block, tickets)
+        queues_add(heap, block, pending_list)
         return MISS
     marks_drop(heap, block.uses)
-    if not census_lock(heap, block.arena):
-        tickets_drop(heap, tickets)
+    if not recount_lock(heap, block.arena):
+        pending_drop(heap, pending_list)
         return code_when_closed(arena)
     pool = block.segment.pool
-    account_unpark(block.arena, pool, block.size, block.requested, 0, 0)
-    account_take(&block.arena.accounts[pool], block.size, nbytes, 0, 0)
+    headroom_unpark(block.arena, pool, block.size, block.requested, 0, 0)
+    headroom_take(&block.arena.headroom[pool], block.size, nbytes, 0, 0)
     have(block, arena.stream, nbytes)
     if heap.tuning.max_split != 0:
         oversize_count(block)
-    census_take(heap, block.arena, pool)
-    census_unlock(heap)
-    tickets_drop(heap, tickets)
+    recount_all(heap, block.arena, pool)
+    recount_unlock(heap)
+    pending_drop(heap, pending_list)
     out[0] = block
     return L0RT_OK
 
@@ -229,11 +230,11 @@ cdef int lent(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     uses = <l0rt_uses*>calloc(1, sizeof(l0rt_uses) + 3 * sizeof(l0rt_use))
     if uses == NULL:
         return MISS
-    uses.room = 4
+    uses.capacity = 4
     while other != NULL and status == MISS:
         # An allocation that is taken back would show in the statistics: so first the order, then the block, unless
         # something was freed in between, which the order says nothing of.
-        if other != arena and other.owner == arena.owner and has_free(other, size, &frees):
+        if other != arena and other.private_pool == arena.private_pool and has_free(other, size, &frees):
             if order_behind_stream(heap, arena.stream, other.stream):
                 status = lend(other, frees, arena.stream, uses, size, nbytes, out)
         other = other.next_busy
@@ -243,7 +244,7 @@ cdef int lent(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
 
 
 cdef inline int64_t frees_of(l0rt_arena* arena) noexcept nogil:
-    return arena.accounts[SMALL].freed.count + arena.accounts[LARGE].freed.count
+    return arena.headroom[SMALL].freed.count + arena.headroom[LARGE].freed.count
 
 
 cdef bint has_free(l0rt_arena* arena, uint64_t size, int64_t* frees) noexcept nogil:
@@ -266,15 +267,15 @@ cdef int lend(l0rt_arena* arena, int64_t frees, void* stream, l0rt_uses* uses, u
     for recounting in range(2):
         if status != TIGHT:
             break
-        if not (census_lock(arena.heap, arena) if recounting else spin_lock(&arena.lock)):
+        if not (recount_lock(arena.heap, arena) if recounting else spin_lock(&arena.lock)):
             return code_when_closed(arena)
         status = arena_take(arena, size, nbytes, recounting, out) if frees_of(arena) == frees else MISS
         if status == L0RT_OK:
             out[0].uses = uses
             have(out[0], stream, nbytes)
         if recounting:
-            census_take(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
-            census_unlock(arena.heap)
+            recount_all(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
+            recount_unlock(arena.heap)
         else:
             spin_unlock(&arena.lock)
     return status
@@ -285,20 +286,20 @@ cdef int lend(l0rt_arena* arena, int64_t frees, void* stream, l0rt_uses* uses, u
 
 cdef int recovered(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """Streams of arenas wait for those that use their freed blocks, so that these are merged with what is beside."""
-    cdef l0rt_ticket* tickets
+    cdef l0rt_pending_use* pending_list
     cdef l0rt_block* block
     cdef bint found = False
     cdef int status = MISS
     if heap.ops.order == NULL or arena.stream == NULL:
         return MISS
     while True:
-        block = pull(heap, arena, True, 0, UINT64_MAX, &tickets)
+        block = pull(heap, arena, True, 0, UINT64_MAX, &pending_list)
         if block == NULL:
             break
-        if not order_behind(heap, block.arena.stream, tickets):
-            queues_add(heap, block, tickets)
+        if not order_behind(heap, block.arena.stream, pending_list):
+            queues_add(heap, block, pending_list)
             break
-        tickets_drop(heap, tickets)
+        pending_drop(heap, pending_list)
         pending_finish(heap, block)
         found = True
     if found:

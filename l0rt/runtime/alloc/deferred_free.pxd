@@ -4,7 +4,7 @@
 from libc.stdint cimport int64_t
 
 from l0rt.runtime.alloc.atomics cimport load
-from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_ticket
+from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_pending_use
 
 # The stream uses the block, from now until it is freed; or it has used it, until now; or from its free on the block is
 # reused in that stream's order.
@@ -18,8 +18,8 @@ cdef int pending_wait(l0rt_heap* heap) noexcept nogil
 cdef void pending_destroy(l0rt_heap* heap) noexcept nogil
 
 # For handing over: pending blocks out of the queues and back, and blocks that nobody uses into the cache.
-cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) noexcept nogil
-cdef void tickets_drop(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil
+cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_pending_use* pending_list) noexcept nogil
+cdef void pending_drop(l0rt_heap* heap, l0rt_pending_use* pending) noexcept nogil
 cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil
 
 

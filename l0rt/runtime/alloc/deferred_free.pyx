@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks that other streams use: on free they wait until those streams' work is done.
 
-One ticket for each using stream, in that stream's queue. The end of a stream's work is reached in order, so only the
-oldest ticket of a queue is worth a query.
+One pending use for each using stream, in that stream's queue. The end of a stream's work is reached in order, so only
+the oldest pending use of a queue is worth a query.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -23,9 +23,9 @@ from l0rt.runtime.alloc.atomics cimport (
     store_int,
 )
 from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind, uses_drop
-from l0rt.runtime.alloc.headroom cimport account_park
-from l0rt.runtime.alloc.share cimport share_tell
-from l0rt.runtime.alloc.stats cimport census_lock, census_take, census_unlock
+from l0rt.runtime.alloc.headroom cimport headroom_park
+from l0rt.runtime.alloc.share cimport share_freed
+from l0rt.runtime.alloc.stats cimport recount_lock, recount_all, recount_unlock
 from l0rt.runtime.alloc.types cimport (
     L0RT_DOUBLE_FREE,
     L0RT_NO_HOST_MEMORY,
@@ -37,7 +37,7 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_block,
     l0rt_heap,
     l0rt_queue,
-    l0rt_ticket,
+    l0rt_pending_use,
     l0rt_use,
     l0rt_uses,
 )
@@ -60,21 +60,21 @@ cdef l0rt_use* use_of(l0rt_block* block, void* stream) noexcept nogil:
     """What is known of a stream's use, found or made; NULL without host memory. The arena's lock is held."""
     cdef l0rt_uses* uses = block.uses
     cdef l0rt_use* use = use_find(block, stream)
-    cdef int room
+    cdef int capacity
     if use != NULL:
         return use
-    if uses == NULL or uses.count == uses.room:
-        room = 4 if uses == NULL else 2 * uses.room
-        uses = <l0rt_uses*>realloc(uses, sizeof(l0rt_uses) + room * sizeof(l0rt_use))
+    if uses == NULL or uses.count == uses.capacity:
+        capacity = 4 if uses == NULL else 2 * uses.capacity
+        uses = <l0rt_uses*>realloc(uses, sizeof(l0rt_uses) + capacity * sizeof(l0rt_use))
         if uses == NULL:
             return NULL
         if block.uses == NULL:
             uses.count = 0
-        uses.room = room
+        uses.capacity = capacity
         block.uses = uses
     use = &uses.entries[uses.count]
     use.stream = stream
-    use.ticket = NULL
+    use.event = NULL
     use.is_marked = False
     uses.count += 1
     store_int(<int*>&block.state, USED | (block.state & RAW))
@@ -96,8 +96,8 @@ cdef int block_use(l0rt_block* block, void* stream) noexcept nogil:
         if use == NULL:
             status = L0RT_NO_HOST_MEMORY
         else:
-            old = use.ticket        # what is given until the free comprises what a mark stands for
-            use.ticket = NULL
+            old = use.event         # what is given until the free comprises what a mark stands for
+            use.event = NULL
             use.is_marked = False
     spin_unlock(&block.arena.lock)
     if old != NULL:
@@ -109,26 +109,26 @@ cdef int block_mark(l0rt_block* block, void* stream) noexcept nogil:
     """Another stream has used the block: freed, it waits for what that stream has been given until now."""
     cdef l0rt_heap* heap = block.arena.heap
     cdef l0rt_use* use
-    cdef void* ticket = NULL
+    cdef void* event = NULL
     cdef void* old = NULL
     cdef int count, status
     if stream == block_order(block):
         return L0RT_OK if block_is_allocated(block) else L0RT_DOUBLE_FREE
-    status = heap.ops.record(heap.self, stream, &ticket)
+    status = heap.ops.record(heap.self, stream, &event)
     if status != L0RT_OK:
         return status
-    old = ticket                    # what is dropped below: the new ticket, or the one that it replaces
+    old = event                     # what is dropped below: the new event, or the one that it replaces
     if spin_lock(&block.arena.lock):
         if not block_is_allocated(block):
             status = L0RT_DOUBLE_FREE
-        elif ticket != NULL or use_find(block, stream) != NULL:
+        elif event != NULL or use_find(block, stream) != NULL:
             count = 0 if block.uses == NULL else block.uses.count
             use = use_of(block, stream)
             if use == NULL:
                 status = L0RT_NO_HOST_MEMORY
             elif use.is_marked or block.uses.count > count:
-                old = use.ticket
-                use.ticket = ticket
+                old = use.event
+                use.event = event
                 use.is_marked = True
         spin_unlock(&block.arena.lock)
     if old != NULL:
@@ -154,8 +154,8 @@ cdef int block_move(l0rt_block* block, void* stream) noexcept nogil:
             status = L0RT_NO_HOST_MEMORY
         else:
             use = use_find(block, stream)
-            old = use.ticket
-            use.ticket = NULL
+            old = use.event
+            use.event = NULL
             use.is_marked = False
             if arena.stream != NULL:        # else there is no order to come home to
                 store(&block.order, NULL if stream == arena.stream else stream)
@@ -168,7 +168,7 @@ cdef int block_move(l0rt_block* block, void* stream) noexcept nogil:
 cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     """Free a used block. On a failure nothing has changed: it is still allocated."""
     cdef l0rt_uses* uses
-    cdef l0rt_ticket* tickets = NULL
+    cdef l0rt_pending_use* pending_list = NULL
     cdef uint32_t state
     cdef int i, count, status = L0RT_OK
     if not spin_lock(&block.arena.lock):
@@ -178,89 +178,89 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
         status = L0RT_DOUBLE_FREE
     else:
         block.state = PENDING       # from here on nobody else touches it
-        account_park(block.arena, block.segment.pool, block.size, 1)
+        headroom_park(block.arena, block.segment.pool, block.size, 1)
         if block.is_oversize:
             oversize_count(block)
-        share_tell(block.arena)
+        share_freed(block.arena)
     spin_unlock(&block.arena.lock)
     if status != L0RT_OK:
         return status
     uses = block.uses
     count = uses.count
     for i in range(count):
-        status = ticket_add(heap, block, &uses.entries[i], &tickets)
+        status = use_defer(heap, block, &uses.entries[i], &pending_list)
         if status != L0RT_OK:
             break
-    if status == L0RT_OK and tickets == NULL:
+    if status == L0RT_OK and pending_list == NULL:
         pending_finish(heap, block)
         return status
     if status == L0RT_OK:
         if load_i64(&heap.pending) % POLL_EVERY == POLL_EVERY - 1:
-            pending_poll(heap)      # else hits alone would let tickets pile up
-        status = queues_add(heap, block, tickets)
+            pending_poll(heap)      # else hits alone would let pending uses pile up
+        status = queues_add(heap, block, pending_list)
     if status == L0RT_OK:
         return status
-    tickets_drop(heap, tickets)
-    if census_lock(heap, block.arena):           # what is allocated grows without room
+    pending_drop(heap, pending_list)
+    if recount_lock(heap, block.arena):  # what is allocated grows without headroom
         block.state = state
-        account_park(block.arena, block.segment.pool, block.size, -1)
+        headroom_park(block.arena, block.segment.pool, block.size, -1)
         if block.arena.tuning.max_split != 0:
             oversize_count(block)
-        census_take(heap, block.arena, block.segment.pool)
-        census_unlock(heap)
+        recount_all(heap, block.arena, block.segment.pool)
+        recount_unlock(heap)
     return status
 
 
-cdef inline bint is_over(l0rt_heap* heap, void* ticket) noexcept nogil:
-    return ticket == NULL or heap.ops.query(heap.self, ticket) == 0
+cdef inline bint is_over(l0rt_heap* heap, void* event) noexcept nogil:
+    return event == NULL or heap.ops.query(heap.self, event) == 0
 
 
-cdef int ticket_add(l0rt_heap* heap, l0rt_block* block, l0rt_use* use, l0rt_ticket** tickets) noexcept nogil:
+cdef int use_defer(l0rt_heap* heap, l0rt_block* block, l0rt_use* use, l0rt_pending_use** pending_list) noexcept nogil:
     """What the block has to wait for because of one use: nothing, where that is over."""
-    cdef l0rt_ticket* ticket
-    cdef void* mark = use.ticket
+    cdef l0rt_pending_use* pending
+    cdef void* mark = use.event
     cdef int status = L0RT_OK
     if use.is_marked and is_over(heap, mark):
         return status               # the mark stays with the use, until that is dropped
-    ticket = <l0rt_ticket*>calloc(1, sizeof(l0rt_ticket))
-    if ticket == NULL:
+    pending = <l0rt_pending_use*>calloc(1, sizeof(l0rt_pending_use))
+    if pending == NULL:
         return L0RT_NO_HOST_MEMORY
     if use.is_marked:
-        ticket.ticket = mark
-        use.ticket = NULL
+        pending.event = mark
+        use.event = NULL
         use.is_marked = False       # should the free fail, the next one waits for more
     else:
-        status = heap.ops.record(heap.self, use.stream, &ticket.ticket)
+        status = heap.ops.record(heap.self, use.stream, &pending.event)
     # what was freed for a stream stays in its queue, though that may be idle: it comes there for it
-    if status != L0RT_OK or (ticket.ticket == NULL and use.stream != block.order):
-        free(ticket)
+    if status != L0RT_OK or (pending.event == NULL and use.stream != block.order):
+        free(pending)
         return status
-    ticket.block = block
-    ticket.stream = use.stream
-    ticket.next = tickets[0]
-    tickets[0] = ticket
+    pending.block = block
+    pending.stream = use.stream
+    pending.next = pending_list[0]
+    pending_list[0] = pending
     return L0RT_OK
 
 
-cdef void tickets_drop(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
+cdef void pending_drop(l0rt_heap* heap, l0rt_pending_use* pending) noexcept nogil:
     """Of a block that was in the queues, or should have come there."""
-    cdef l0rt_ticket* next
+    cdef l0rt_pending_use* next
     mutex_lock(&heap.waiting)
-    while ticket != NULL:
-        next = ticket.next
-        ticket_end(heap, ticket)
-        ticket = next
+    while pending != NULL:
+        next = pending.next
+        pending_end(heap, pending)
+        pending = next
     mutex_unlock(&heap.waiting)
 
 
-cdef void ticket_end(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
-    """The ticket is in no queue; whoever waits for it ends it then. The mutex is held."""
-    ticket.block = NULL
-    if ticket.waiters != 0:
+cdef void pending_end(l0rt_heap* heap, l0rt_pending_use* pending) noexcept nogil:
+    """The pending use is in no queue; whoever waits for it ends it then. The mutex is held."""
+    pending.block = NULL
+    if pending.waiters != 0:
         return
-    if ticket.ticket != NULL:
-        heap.ops.drop(heap.self, ticket.ticket)
-    free(ticket)
+    if pending.event != NULL:
+        heap.ops.drop(heap.self, pending.event)
+    free(pending)
 
 
 cdef l0rt_queue* queue_of(l0rt_heap* heap, void* stream) noexcept nogil:
@@ -277,26 +277,26 @@ cdef l0rt_queue* queue_of(l0rt_heap* heap, void* stream) noexcept nogil:
     return queue
 
 
-cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) noexcept nogil:
-    cdef l0rt_ticket* ticket = tickets
+cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_pending_use* pending_list) noexcept nogil:
+    cdef l0rt_pending_use* pending = pending_list
     cdef l0rt_queue* queue
     cdef sem_t* wakeup
     cdef int status = L0RT_OK
     mutex_lock(&heap.waiting)
-    while ticket != NULL:
-        if queue_of(heap, ticket.stream) == NULL:
+    while pending != NULL:
+        if queue_of(heap, pending.stream) == NULL:
             status = L0RT_NO_HOST_MEMORY
-        ticket = ticket.next
-    while tickets != NULL and status == L0RT_OK:
-        ticket = tickets
-        tickets = ticket.next
-        ticket.next = NULL
-        queue = queue_of(heap, ticket.stream)
+        pending = pending.next
+    while pending_list != NULL and status == L0RT_OK:
+        pending = pending_list
+        pending_list = pending.next
+        pending.next = NULL
+        queue = queue_of(heap, pending.stream)
         if queue.head == NULL:
-            queue.head = ticket
+            queue.head = pending
         else:
-            queue.tail.next = ticket
-        queue.tail = ticket
+            queue.tail.next = pending
+        queue.tail = pending
         block.waits += 1
     if status == L0RT_OK:
         store_i64(&heap.pending, heap.pending + 1)
@@ -307,16 +307,16 @@ cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_ticket* tickets) no
     return status
 
 
-cdef inline l0rt_ticket* pop(l0rt_queue* queue) noexcept nogil:
-    cdef l0rt_ticket* ticket = queue.head
-    queue.head = ticket.next
-    return ticket
+cdef inline l0rt_pending_use* pop(l0rt_queue* queue) noexcept nogil:
+    cdef l0rt_pending_use* pending = queue.head
+    queue.head = pending.next
+    return pending
 
 
-cdef l0rt_block* complete(l0rt_heap* heap, l0rt_ticket* ticket) noexcept nogil:
-    """The block, if this was the last ticket that it waited for. The mutex is held."""
-    cdef l0rt_block* block = ticket.block
-    ticket_end(heap, ticket)
+cdef l0rt_block* complete(l0rt_heap* heap, l0rt_pending_use* pending) noexcept nogil:
+    """The block, if this was the last pending use that it waited for. The mutex is held."""
+    cdef l0rt_block* block = pending.block
+    pending_end(heap, pending)
     block.waits -= 1
     if block.waits != 0:
         return NULL
@@ -334,13 +334,13 @@ cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     store(&block.order, NULL)
     done = arena_give(block, False)
     if done:
-        share_tell(arena)
+        share_freed(arena)
     spin_unlock(&arena.lock)
-    if not done and census_lock(heap, arena):
+    if not done and recount_lock(heap, arena):
         arena_give(block, True)
-        census_take(heap, arena, block.segment.pool)
-        share_tell(arena)
-        census_unlock(heap)
+        recount_all(heap, arena, block.segment.pool)
+        share_freed(arena)
+        recount_unlock(heap)
 
 
 cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
@@ -354,7 +354,7 @@ cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
     mutex_lock(&heap.waiting)
     queue = heap.queues
     while queue != NULL:
-        while queue.head != NULL and is_over(heap, queue.head.ticket):
+        while queue.head != NULL and is_over(heap, queue.head.event):
             block = complete(heap, pop(queue))
             if block != NULL:
                 block.next = done
@@ -370,7 +370,7 @@ cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
 
 
 cdef int pending_wait(l0rt_heap* heap) noexcept nogil:
-    """Wait for all that is in the queues by now. No lock is held: a ticket stays in its queue while threads wait for
+    """Wait for all that is in the queues by now. No lock is held: a use stays in its queue while threads wait for
     it, and each of them finds out for itself what came of it."""
     cdef l0rt_queue* queue
     cdef int64_t left
@@ -390,28 +390,28 @@ cdef int pending_wait(l0rt_heap* heap) noexcept nogil:
 
 
 cdef int64_t length(l0rt_queue* queue) noexcept nogil:
-    cdef l0rt_ticket* ticket = queue.head
+    cdef l0rt_pending_use* pending = queue.head
     cdef int64_t count = 0
-    while ticket != NULL:
+    while pending != NULL:
         count += 1
-        ticket = ticket.next
+        pending = pending.next
     return count
 
 
 cdef int head_wait(l0rt_heap* heap, l0rt_queue* queue) noexcept nogil:
-    """Wait for a queue's oldest ticket. The mutex is held, but not while this waits."""
-    cdef l0rt_ticket* ticket = queue.head
+    """Wait for a queue's oldest pending use. The mutex is held, but not while this waits."""
+    cdef l0rt_pending_use* pending = queue.head
     cdef l0rt_block* block = NULL
     cdef int status = L0RT_OK
-    if ticket.ticket != NULL:
-        ticket.waiters += 1
+    if pending.event != NULL:
+        pending.waiters += 1
         mutex_unlock(&heap.waiting)
-        status = heap.ops.wait(heap.self, ticket.ticket)
+        status = heap.ops.wait(heap.self, pending.event)
         mutex_lock(&heap.waiting)
-        ticket.waiters -= 1
-    if ticket.block == NULL:        # another thread took it out
-        ticket_end(heap, ticket)
-    elif status == L0RT_OK and queue.head == ticket:    # else another thread is just taking it out, or put it back
+        pending.waiters -= 1
+    if pending.block == NULL:       # another thread took it out
+        pending_end(heap, pending)
+    elif status == L0RT_OK and queue.head == pending:  # else another thread is just taking it out, or put it back
         block = complete(heap, pop(queue))
     if block != NULL:
         mutex_unlock(&heap.waiting)
@@ -424,7 +424,7 @@ cdef void pending_destroy(l0rt_heap* heap) noexcept nogil:
     cdef l0rt_queue* queue = heap.queues
     cdef l0rt_queue* next
     while queue != NULL:
-        tickets_drop(heap, queue.head)
+        pending_drop(heap, queue.head)
         next = queue.next
         free(queue)
         queue = next

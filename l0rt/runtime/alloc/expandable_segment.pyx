@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expandable segments, ranges for short: addresses that get memory where it is needed and lose it where it is not.
 
-A range is a segment with more addresses than there is memory, so that it need not end. What has no memory is a hole,
+A range is a segment with more addresses than there is memory, so that it need not end. What has no memory is a span,
 a block like any other to its neighbours, but in no bin. Growing maps memory next to what is free already, and takes
 it first from where whole granules are free: memory moves, and not more of it is taken.
 """
@@ -25,17 +25,17 @@ from l0rt.runtime.alloc.block cimport (
     segment_list,
     segment_unlist,
 )
-from l0rt.runtime.alloc.headroom cimport account_quiet
+from l0rt.runtime.alloc.headroom cimport headroom_inactive
 from l0rt.runtime.alloc.page_map cimport map_forget, map_memory, map_set
-from l0rt.runtime.alloc.share cimport is_asleep, owner_of
+from l0rt.runtime.alloc.share cimport is_asleep, private_pool_of
 from l0rt.runtime.alloc.stats cimport (
-    census_lock,
-    census_memory,
-    census_take,
-    census_unlock,
+    recount_lock,
+    count_reserved,
+    recount_all,
+    recount_unlock,
     heap_arenas,
-    heap_room,
-    owner_room,
+    heap_available,
+    pool_available,
 )
 from l0rt.runtime.alloc.types cimport (
     COLUMNS,
@@ -48,16 +48,16 @@ from l0rt.runtime.alloc.types cimport (
     PAGE,
     POOLS,
     ROWS,
-    l0rt_account,
+    l0rt_headroom,
     l0rt_granule,
-    l0rt_owner,
+    l0rt_private_pool,
 )
-from l0rt.runtime.alloc.unmapped cimport hole_join, hole_list, place_extend, place_hold, place_move_end
+from l0rt.runtime.alloc.unmapped cimport span_join, span_list, place_extend, place_hold, place_move_end
 
 
 cdef enum:
     POOL_STEP = 6                   # a pool's first range is 1/64 of what the default pool's streams reserve
-    MOVES_AT_FIRST = 256            # pieces that may move while an arena gets its memory,
+    MOVES_AT_FIRST = 256            # mappings that may move while an arena gets its memory,
     WASTE_SHIFT = 3                 # as many again for each 1/8 of it that is free, and
     MOVES_SHIFT = 12                # then one for so many frees, as a power of two
 
@@ -66,14 +66,14 @@ cdef enum:
 
 
 cdef l0rt_block* cut(l0rt_heap* heap, l0rt_block* block, uint64_t wanted) noexcept nogil:
-    """Hold the last pieces of a free block that lie in it as a whole, for ``wanted`` bytes; NULL if there are none."""
+    """Hold the last mappings that lie in a free block as a whole, for ``wanted`` bytes; NULL if there are none."""
     cdef l0rt_segment* segment = block.segment
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_granule* granules = segment.granules
     cdef uint64_t start = <uintptr_t>block.ptr - <uintptr_t>segment.base, end = start + block.size
     cdef uint64_t lowest = (start + heap.granule - 1) // heap.granule, high = end // heap.granule, low
     cdef uint64_t tail = end - high * heap.granule
-    cdef int64_t quiet = -1, quiet_bytes = -<int64_t>block.size
+    cdef int64_t inactive = -1, inactive_bytes = -<int64_t>block.size
     cdef l0rt_block* spare
     if segment.pool == LARGE and 0 < tail < PAGE:
         high -= 1                   # two blocks must not start in one page of the map
@@ -89,22 +89,22 @@ cdef l0rt_block* cut(l0rt_heap* heap, l0rt_block* block, uint64_t wanted) noexce
         record_drop(spare)
         return NULL
     if not block_is_split(block):
-        quiet = quiet_bytes = 0
+        inactive = inactive_bytes = 0
     block_unbin(block)
     if high * heap.granule < end:
         block_bin(block_split(block, high * heap.granule - start))
-        quiet += 1
-        quiet_bytes += end - high * heap.granule
+        inactive += 1
+        inactive_bytes += end - high * heap.granule
     if start < low * heap.granule:
         block_cut(block, low * heap.granule - start)
         block_bin(block)
-        quiet += 1
-        quiet_bytes += block.size
+        inactive += 1
+        inactive_bytes += block.size
         block = block.after
     block.state = HELD
     block.previous = spare          # part_unmap may have to cut it in two, and must not fail then
     map_set(block.ptr, NULL)
-    account_quiet(&arena.accounts[segment.pool], quiet, quiet_bytes)
+    headroom_inactive(&arena.headroom[segment.pool], inactive, inactive_bytes)
     return block
 
 
@@ -132,13 +132,13 @@ cdef uint64_t cut_bin(l0rt_heap* heap, l0rt_arena* arena, l0rt_block* block, uin
 
 
 cdef uint64_t collect(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, l0rt_spare** spares) noexcept nogil:
-    """Take memory out of an arena where whole pieces are free and no work uses them; how many bytes it was."""
+    """Take memory out of an arena where whole mappings are free and no work uses them; how many bytes it was."""
     cdef l0rt_block* parts = NULL
-    cdef l0rt_owner* owner = owner_of(arena)
+    cdef l0rt_private_pool* private_pool = private_pool_of(arena)
     cdef uint64_t found = 0, unmapped = 0
     cdef int pool, row, bin
     # what sleeps may wake, unless its pool is gone
-    if (is_asleep(owner) and not load_int(&owner.is_gone)) or not spin_lock(&arena.lock):
+    if (is_asleep(private_pool) and not load_int(&private_pool.is_gone)) or not spin_lock(&arena.lock):
         return 0
     for pool in range(POOLS - 1, -1, -1):
         for row in range(ROWS - 1, <int>bin_of(heap.granule) // COLUMNS - 1, -1):
@@ -157,28 +157,28 @@ cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spare
     cdef l0rt_block* part = parts[0]
     cdef l0rt_segment* segment = part.segment
     cdef l0rt_arena* arena = part.arena
-    cdef uint64_t size = pieces_unmap(heap, part, spares)
+    cdef uint64_t size = physicals_unmap(heap, part, spares)
     parts[0] = part.next
     if size != 0:
         map_forget(<char*>part.ptr + (part.size - size), size)
-    if not census_lock(heap, arena):
+    if not recount_lock(heap, arena):
         return 0
     record_drop(part.previous)      # for the cut
     if size == part.size:
-        hole_join(part)
-    else:                           # the rest is in use, whatever the tickets say: it stays what it was
+        span_join(part)
+    else:                           # the rest is in use, whatever the events say: it stays what it was
         if size != 0:
             block_cut(part, part.size - size)
-            hole_join(part.after)
+            span_join(part.after)
         arena_gain(part)
     segment.mapped -= size
     arena_resize(arena, -<int64_t>size)
-    census_unlock(heap)
+    recount_unlock(heap)
     return size
 
 
 cdef uint64_t ranges_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wanted) noexcept nogil:
-    """Give back memory where whole pieces are free and no work uses them: of one arena, or with NULL of any."""
+    """Give back memory where whole mappings are free and no work uses them: of one arena, or with NULL of any."""
     cdef l0rt_arena* arena = heap_arenas(heap) if only == NULL else only
     cdef l0rt_spare* spares = NULL
     cdef uint64_t released = 0
@@ -198,7 +198,7 @@ cdef uint64_t addresses_for(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     pool doubles what it has."""
     cdef l0rt_segment* segment = arena.segments
     cdef uint64_t nbytes = heap.range >> POOL_STEP
-    if arena.owner == NULL:
+    if arena.private_pool == NULL:
         return heap.range
     while segment != NULL and nbytes < heap.range:
         nbytes += segment.size
@@ -207,7 +207,7 @@ cdef uint64_t addresses_for(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
 
 
 cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil:
-    """Give the arena a new range, one hole with room for ``size``."""
+    """Give the arena a new range, one unmapped span with addresses for ``size``."""
     cdef l0rt_segment* segment = <l0rt_segment*>calloc(1, sizeof(l0rt_segment))
     cdef int status = L0RT_NO_HOST_MEMORY
     if segment == NULL:
@@ -238,9 +238,9 @@ cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) 
     segment.first.segment = segment
     segment.first.before = segment.first.after = NULL
     segment_list(arena, segment)
-    hole_list(segment.first)
+    span_list(segment.first)
     spin_unlock(&arena.lock)
-    census_memory(heap, segment, 0, 1, 0)
+    count_reserved(heap, segment, 0, 1, 0)
     return L0RT_OK
 
 
@@ -262,28 +262,28 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     extra = place_extend(heap, held)
     if may_move(arena):
         collect(heap, arena, held.size, &spares)
-    status = pieces_map(heap, held, &spares, &left)
+    status = physicals_map(heap, held, &spares, &left)
     if status == L0RT_OUT_OF_MEMORY and left == 0 and extra != 0 and place_move_end(held, -<int64_t>extra):
-        status = pieces_map(heap, held, &spares, &left)
+        status = physicals_map(heap, held, &spares, &left)
     spares_destroy(heap, &spares)
-    if not census_lock(heap, arena):
+    if not recount_lock(heap, arena):
         return L0RT_CLOSED
     if left != 0 and left < held.size:
         if not records_ready(arena):
-            census_unlock(heap)
+            recount_unlock(heap)
             return status           # mapped for good, and nobody's: the driver does not take it back
         block_cut(held, left)
-        hole_join(held.after)
+        span_join(held.after)
     if left == 0:
-        hole_join(held)
+        span_join(held)
     else:
         held.segment.mapped += left
         arena_resize(arena, left)
         arena_gain(held)
     if status == L0RT_OK:
         status = arena_take(arena, size, requested, True, out)
-    census_take(heap, arena, pool)
-    census_unlock(heap)
+    recount_all(heap, arena, pool)
+    recount_unlock(heap)
     return status
 
 
@@ -291,14 +291,14 @@ cdef bint may_move(l0rt_arena* arena) noexcept nogil:
     """Moving memory pays where it keeps a peak low. Work whose sizes never repeat would move it for ever: that costs
     calls, and is worth some of them at first, more where much lies idle, and few in the long run."""
     cdef int64_t frees = 0, idle = arena.reserved
-    cdef l0rt_account* account
+    cdef l0rt_headroom* headroom
     cdef int pool
     if not spin_lock(&arena.lock):
         return False
     for pool in range(POOLS):
-        account = &arena.accounts[pool]
-        frees += account.freed.count
-        idle -= account.limit.bytes - account.room.bytes
+        headroom = &arena.headroom[pool]
+        frees += headroom.freed.count
+        idle -= headroom.limit.bytes - headroom.left.bytes
     spin_unlock(&arena.lock)
     if arena.reserved == 0:
         arena.moves = frees >> MOVES_SHIFT
@@ -323,7 +323,7 @@ cdef void ranges_trim(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
                 record_drop(segment.first)
                 spin_unlock(&arena.lock)
                 heap.ops.range_release(heap.self, segment.base, segment.size)
-                census_memory(heap, segment, 0, -1, 0)
+                count_reserved(heap, segment, 0, -1, 0)
                 free(segment.granules)
                 free(segment)
             segment = next
@@ -334,8 +334,8 @@ cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """Give back a range's memory and its addresses, whatever uses them; its records stay. For a closed heap."""
     cdef uint64_t count = segment.size // heap.granule, i
     for i in range(count):
-        if segment.granules[i].count != 0 and segment.granules[i].first == i and segment.granules[i].piece != NULL:
-            piece_back(heap, segment, i)
+        if segment.granules[i].count != 0 and segment.granules[i].first == i and segment.granules[i].physical != NULL:
+            physical_back(heap, segment, i)
     heap.ops.range_release(heap.self, segment.base, segment.size)
 
 
@@ -349,48 +349,48 @@ cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     free(segment.granules)
 
 
-# --- Pieces of memory: taken, mapped over a held block's addresses, unmapped. No lock but the growth mutex is held.
+# --- Physical memory: taken, mapped over a held block's addresses, unmapped. No lock but the growth mutex is held.
 
 
 cdef enum:
-    PIECE_SHARE = 3                 # a piece is at most 1/8 of what is reserved, or one granule
+    PHYSICAL_SHARE = 3              # one physical allocation is at most 1/8 of what is reserved, or one granule
 
 
-cdef int pieces_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, uint64_t* mapped) noexcept nogil:
-    """Memory for all of a held block, from spare pieces first; or for nothing of it, but for what the driver does not
+cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, uint64_t* mapped) noexcept nogil:
+    """Memory for all of a held block, from what is spare first; or for nothing of it, but for what the driver does not
     unmap again: ``mapped`` bytes from its start."""
     cdef l0rt_segment* segment = held.segment
     cdef uint64_t first = (<uintptr_t>held.ptr - <uintptr_t>segment.base) // heap.granule
     cdef uint64_t total = held.size // heap.granule, at = 0
-    cdef l0rt_spare piece
+    cdef l0rt_spare physical
     cdef int status, calls = 0
     mapped[0] = 0
-    if (<int64_t>held.size > owner_room(heap, held.arena.owner)
-            or (spare_bytes(heap, spares[0]) < held.size and <int64_t>held.size > heap_room(heap, NULL))):
+    if (<int64_t>held.size > pool_available(heap, held.arena.private_pool)
+            or (spare_bytes(heap, spares[0]) < held.size and <int64_t>held.size > heap_available(heap, NULL))):
         heap.by_limit = True        # told before anything is mapped that would have to be undone
         return L0RT_OUT_OF_MEMORY
     status = map_memory(segment.pool, held.ptr, held.size)
     if status != L0RT_OK:
         return status
     while status == L0RT_OK and at < total:
-        status = piece_get(heap, at, total - at, spares, &piece)
+        status = physical_get(heap, at, total - at, spares, &physical)
         if status == L0RT_OK:
-            status = heap.ops.piece_map(heap.self, <char*>held.ptr + at * heap.granule,
-                                        piece.count * heap.granule, piece.piece)
+            status = heap.ops.physical_mem_map(heap.self, <char*>held.ptr + at * heap.granule,
+                                               physical.count * heap.granule, physical.physical)
             if status == L0RT_OK:
-                granules_set(&segment.granules[first + at], first + at, &piece)
-                at += piece.count
+                granules_set(&segment.granules[first + at], first + at, &physical)
+                at += physical.count
                 calls += 1
             else:
-                heap.ops.piece_destroy(heap.self, piece.piece, piece.count * heap.granule)
+                heap.ops.physical_mem_destroy(heap.self, physical.physical, physical.count * heap.granule)
                 if heap.ops.is_oom(status):
                     status = L0RT_OUT_OF_MEMORY
-    while status != L0RT_OK and at > 0 and piece_back(heap, segment, first + at - 1):
+    while status != L0RT_OK and at > 0 and physical_back(heap, segment, first + at - 1):
         at = segment.granules[first + at - 1].first - first
         calls -= 1
     mapped[0] = at * heap.granule
     if at != 0:
-        census_memory(heap, segment, mapped[0], 0, calls)
+        count_reserved(heap, segment, mapped[0], 0, calls)
     if at != total:
         map_forget(<char*>held.ptr + mapped[0], held.size - mapped[0])
     return status
@@ -405,29 +405,29 @@ cdef uint64_t spare_bytes(l0rt_heap* heap, l0rt_spare* spare) noexcept nogil:
     return granules * heap.granule
 
 
-cdef bint piece_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t index) noexcept nogil:
-    """Unmap and destroy the piece of this granule. False: it stays mapped, and nothing else can be there."""
+cdef bint physical_back(l0rt_heap* heap, l0rt_segment* segment, uint64_t index) noexcept nogil:
+    """Unmap and destroy the physical memory of this granule. False: it stays mapped, and nothing else can be there."""
     cdef l0rt_granule* granule = &segment.granules[segment.granules[index].first]
     cdef uint64_t nbytes = granule.count * heap.granule
-    if heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule, nbytes,
-                            granule.piece) != L0RT_OK:
+    if heap.ops.physical_mem_unmap(heap.self, <char*>segment.base + granule.first * heap.granule, nbytes,
+                                   granule.physical) != L0RT_OK:
         return False
-    heap.ops.piece_destroy(heap.self, granule.piece, nbytes)
+    heap.ops.physical_mem_destroy(heap.self, granule.physical, nbytes)
     granule.count = 0
     return True
 
 
-cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare* piece) noexcept nogil:
+cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare* physical) noexcept nogil:
     cdef uint32_t i
-    for i in range(piece.count):
-        granules[i].piece = piece.piece
+    for i in range(physical.count):
+        granules[i].physical = physical.physical
         granules[i].first = first
-        granules[i].count = piece.count
+        granules[i].count = physical.count
 
 
-cdef int piece_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare** spares,
+cdef int physical_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare** spares,
                    l0rt_spare* out) noexcept nogil:
-    """A spare piece of at most that many granules, or else a new one."""
+    """Spare physical memory of at most that many granules, or else a new one."""
     cdef l0rt_spare** link = spares
     cdef l0rt_spare* spare
     cdef uint64_t nbytes
@@ -441,20 +441,20 @@ cdef int piece_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare**
         free(spare)
         return L0RT_OK
     spares_destroy(heap, spares)
-    out.count = max(<uint64_t>1, min(most, (<uint64_t>heap.reserved >> PIECE_SHARE) // heap.granule))
+    out.count = max(<uint64_t>1, min(most, (<uint64_t>heap.reserved >> PHYSICAL_SHARE) // heap.granule))
     nbytes = out.count * heap.granule
-    if <int64_t>(mapped * heap.granule + nbytes) > heap_room(heap, NULL):
+    if <int64_t>(mapped * heap.granule + nbytes) > heap_available(heap, NULL):
         heap.by_limit = True
         return L0RT_OUT_OF_MEMORY
     heap.by_limit = False
-    status = heap.ops.piece_create(heap.self, nbytes, &out.piece)
+    status = heap.ops.physical_mem_create(heap.self, nbytes, &out.physical)
     if status != L0RT_OK and heap.ops.is_oom(status):
         return L0RT_OUT_OF_MEMORY
     return status
 
 
-cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil:
-    """Unmap a held block's pieces from its end on, until one is refused. Of a pool that sleeps they have no memory."""
+cdef uint64_t physicals_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares) noexcept nogil:
+    """Unmap a held block's memory from its end on, until one is refused. Of a pool that sleeps they have no memory."""
     cdef l0rt_segment* segment = held.segment
     cdef uint64_t offset = <uintptr_t>held.ptr - <uintptr_t>segment.base, size = 0
     cdef int64_t bytes = 0
@@ -466,25 +466,25 @@ cdef uint64_t pieces_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spare
         granule = &segment.granules[(offset + held.size - size) // heap.granule - 1]
         granule = &segment.granules[granule.first]
         count = granule.count
-        if granule.piece == NULL:
+        if granule.physical == NULL:
             granule.count = 0
             size += count * heap.granule
             continue
-        if heap.ops.piece_unmap(heap.self, <char*>segment.base + granule.first * heap.granule,
-                                count * heap.granule, granule.piece) != L0RT_OK:
+        if heap.ops.physical_mem_unmap(heap.self, <char*>segment.base + granule.first * heap.granule,
+                                       count * heap.granule, granule.physical) != L0RT_OK:
             break
         spare = <l0rt_spare*>malloc(sizeof(l0rt_spare))
         if spare == NULL:
-            heap.ops.piece_destroy(heap.self, granule.piece, count * heap.granule)
+            heap.ops.physical_mem_destroy(heap.self, granule.physical, count * heap.granule)
         else:
-            spare.piece, spare.count, spare.next = granule.piece, count, spares[0]
+            spare.physical, spare.count, spare.next = granule.physical, count, spares[0]
             spares[0] = spare
         granule.count = 0
         held.arena.moves += 1
         size += count * heap.granule
         bytes += count * heap.granule
         calls += 1
-    census_memory(heap, segment, -bytes, 0, calls)
+    count_reserved(heap, segment, -bytes, 0, calls)
     return size
 
 
@@ -492,6 +492,6 @@ cdef void spares_destroy(l0rt_heap* heap, l0rt_spare** spares) noexcept nogil:
     cdef l0rt_spare* spare = spares[0]
     while spare != NULL:
         spares[0] = spare.next
-        heap.ops.piece_destroy(heap.self, spare.piece, spare.count * heap.granule)
+        heap.ops.physical_mem_destroy(heap.self, spare.physical, spare.count * heap.granule)
         free(spare)
         spare = spares[0]

@@ -15,14 +15,14 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_heap,
     l0rt_heap_options,
     l0rt_memory_ops,
-    l0rt_owner,
+    l0rt_private_pool,
     l0rt_tuning,
 )
 
 cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
                             const l0rt_heap_options* options) noexcept nogil
 cdef void heap_destroy(l0rt_heap* heap) noexcept nogil
-cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil
+cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil
 cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil
 cdef int heap_tune(l0rt_heap* heap, const l0rt_tuning* asked) noexcept nogil
 cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil
@@ -34,7 +34,7 @@ cdef int block_free(l0rt_block* block) noexcept nogil
 # By the start: of an allocation of this heap; or of what was handed out by its address, of whichever heap.
 cdef int pointer_free(l0rt_heap* heap, const void* ptr) noexcept nogil
 cdef int raw_free(const void* ptr) noexcept nogil
-# Hand a block out by its address, which frees it from now on: no owner does.
+# Hand a block out by its address, which frees it from now on: no private_pool does.
 cdef void* block_raw(l0rt_block* block) noexcept nogil
 
 

@@ -36,12 +36,12 @@ from l0rt.runtime.alloc.deferred_free cimport pending_add, pending_destroy, pend
 from l0rt.runtime.alloc.expandable_segment cimport ranges_release, ranges_trim
 from l0rt.runtime.alloc.reclaim cimport bound_keep, give_back, grow_waiting, heap_wait, uncached_malloc, uncached_return
 from l0rt.runtime.alloc.segment cimport segments_release, segments_settle, segments_wait
-from l0rt.runtime.alloc.share cimport owner_of, share_find, share_tell, shares_destroy
+from l0rt.runtime.alloc.share cimport private_pool_of, share_find, share_freed, shares_destroy
 from l0rt.runtime.alloc.stats cimport (
-    census_lock,
-    census_oom,
-    census_take,
-    census_unlock,
+    recount_lock,
+    count_oom,
+    recount_all,
+    recount_unlock,
     heap_arenas,
     heap_limit,
     heap_tuning,
@@ -75,7 +75,7 @@ cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
         return NULL
     mutex_init(&heap.growth, NULL)
     mutex_init(&heap.waiting, NULL)
-    mutex_init(&heap.census, NULL)
+    mutex_init(&heap.recount, NULL)
     heap.ops = ops
     heap.self = self
     heap.stats.max_split_size = -1
@@ -105,7 +105,7 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
         free(ways)
     mutex_destroy(&heap.growth)
     mutex_destroy(&heap.waiting)
-    mutex_destroy(&heap.census)
+    mutex_destroy(&heap.recount)
     free(heap)
 
 
@@ -114,13 +114,13 @@ cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexce
     cdef bint by_limit = False
     cdef int status = arena_attempt(arena, nbytes, out, &by_limit)
     if status == L0RT_OUT_OF_MEMORY:
-        census_oom(arena.heap, by_limit)
+        count_oom(arena.heap, by_limit)
     return status
 
 
 cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil:
     """The same for who may try again: out of memory is not counted, which is the caller's to do when it gives up, by
-    `census_oom` with ``by_limit``."""
+    `count_oom` with ``by_limit``."""
     cdef l0rt_heap* heap = arena.heap
     cdef const l0rt_tuning* tuning
     cdef uint64_t size
@@ -191,20 +191,20 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
     else:
         status = L0RT_INVALID_POINTER if block.state == SPARE else L0RT_DOUBLE_FREE
     if done:
-        share_tell(arena)
+        share_freed(arena)
     spin_unlock(&arena.lock)
     if done:
         bound_keep(heap)
         heap_reclaim(heap)
-    if done or status != L0RT_OK or not census_lock(heap, arena):
+    if done or status != L0RT_OK or not recount_lock(heap, arena):
         return status
     if block.state == LIVE | raw or block.state == LIVE_LARGE | raw:
         arena_give(block, True)
-        census_take(heap, arena, block.segment.pool)
-        share_tell(arena)
+        recount_all(heap, arena, block.segment.pool)
+        share_freed(arena)
     else:
         status = L0RT_DOUBLE_FREE   # another thread's, in between
-    census_unlock(heap)
+    recount_unlock(heap)
     bound_keep(heap)
     heap_reclaim(heap)
     return status
@@ -264,20 +264,20 @@ cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil:
     return L0RT_OK
 
 
-cdef inline bint is_meant(l0rt_arena* arena, void* stream, l0rt_owner* owner) noexcept nogil:
-    return owner_of(arena) == owner and (stream == NULL or load(&arena.stream) == stream)
+cdef inline bint is_meant(l0rt_arena* arena, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
+    return private_pool_of(arena) == private_pool and (stream == NULL or load(&arena.stream) == stream)
 
 
-cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept nogil:
+cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
     """The same for the arenas of one stream, or with NULL of any, in one pool."""
-    cdef l0rt_share* share = share_find(heap, owner) if owner != NULL else NULL
+    cdef l0rt_share* share = share_find(heap, private_pool) if private_pool != NULL else NULL
     cdef l0rt_arena* arena = heap_arenas(heap)
-    if load_int(&heap.closed) != 0 or (owner != NULL and share == NULL):
+    if load_int(&heap.closed) != 0 or (private_pool != NULL and share == NULL):
         return L0RT_OK
     if pending_wait(heap) == L0RT_INTERRUPTED:
         return L0RT_INTERRUPTED
     while arena != NULL:
-        if is_meant(arena, stream, owner):
+        if is_meant(arena, stream, private_pool):
             if spin_lock(&arena.lock):
                 arena_unstack(arena)
                 spin_unlock(&arena.lock)
@@ -289,7 +289,7 @@ cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_owner* owner) noexcept no
     heap.requester = NULL
     arena = <l0rt_arena*>load(<void**>(&heap.arenas if share == NULL else &share.arenas))
     while arena != NULL:
-        if is_meant(arena, stream, owner):
+        if is_meant(arena, stream, private_pool):
             segments_settle(heap, arena)
             segments_release(heap, arena, UINT64_MAX, False)
             ranges_release(heap, arena, UINT64_MAX)
@@ -325,10 +325,10 @@ cdef int heap_tune(l0rt_heap* heap, const l0rt_tuning* asked) noexcept nogil:
     tuning = kept(heap, asked)
     if tuning != NULL:
         heap.has_ranges = heap.granule != 0 and not tuning.segmented and not tuning.torch_segments
-        mutex_lock(&heap.census)
+        mutex_lock(&heap.recount)
         heap.stats.max_split_size = tuning.max_split if tuning.max_split != 0 else -1
         store(<void**>&heap.tuning, <void*>tuning)      # which an arena has that is made from here on
-        mutex_unlock(&heap.census)
+        mutex_unlock(&heap.recount)
         arena = heap_arenas(heap)
         while arena != NULL:
             if spin_lock(&arena.lock):

@@ -42,7 +42,7 @@ cdef struct l0rt_starts:            # of a small segment
 cdef struct l0rt_map:
     l0rt_leaf* roots[ROOTS]
 
-cdef l0rt_map blockmap
+cdef l0rt_map pagemap
 
 cdef l0rt_block* map_search(const void* ptr) noexcept nogil
 cdef int map_memory(int pool, void* ptr, uint64_t size) noexcept nogil
@@ -50,7 +50,7 @@ cdef void map_forget(void* ptr, uint64_t size) noexcept nogil
 
 
 cdef inline l0rt_leaf* map_leaf(uint64_t region) noexcept nogil:
-    cdef l0rt_leaf* leaf = <l0rt_leaf*>load(<void**>&blockmap.roots[(region ^ (region >> 16)) & (ROOTS - 1)])
+    cdef l0rt_leaf* leaf = <l0rt_leaf*>load(<void**>&pagemap.roots[(region ^ (region >> 16)) & (ROOTS - 1)])
     while leaf != NULL and leaf.region != region:
         leaf = leaf.next
     return leaf

@@ -29,7 +29,7 @@ cdef l0rt_starts* spare_starts                   # kept for ever: a reader may s
 cdef l0rt_leaf* leaf_made(uint64_t region) noexcept nogil:
     """The region's leaf; NULL without host memory. The mutex is held."""
     cdef l0rt_leaf* leaf = map_leaf(region)
-    cdef l0rt_leaf** root = &blockmap.roots[(region ^ (region >> 16)) & (ROOTS - 1)]
+    cdef l0rt_leaf** root = &pagemap.roots[(region ^ (region >> 16)) & (ROOTS - 1)]
     if leaf == NULL:
         leaf = <l0rt_leaf*>calloc(1, sizeof(l0rt_leaf))
         if leaf != NULL:

@@ -7,14 +7,14 @@ from l0rt.runtime.alloc.allocator cimport Memory
 from l0rt.runtime.alloc.atomics cimport pthread_mutex_t
 
 
-cdef struct l0rt_plain_ticket:
+cdef struct l0rt_plain_event:
     void* stream
-    uint64_t number                 # tickets, orders and work are counted together
+    uint64_t number                 # events, orders and work are counted together
     bint is_done
-    l0rt_plain_ticket* older
+    l0rt_plain_event* older
 
 
-cdef struct l0rt_plain_order:       # what the stream was given after `number` waits for the other one's ticket `behind`
+cdef struct l0rt_plain_order:       # what the stream was given after `number` waits for the other one's event `behind`
     void* stream
     uint64_t number
     void* other
@@ -22,10 +22,10 @@ cdef struct l0rt_plain_order:       # what the stream was given after `number` w
     l0rt_plain_order* older
 
 
-cdef struct l0rt_plain_note:        # what happened: a record, an order, a ticket that is complete, memory taken away
+cdef struct l0rt_plain_note:        # what happened: a record, an order, an event that is complete, memory taken away
     int kind
     uint64_t subject                # the stream, or the address
-    uint64_t number                 # of the ticket, or bytes
+    uint64_t number                 # of the event, or bytes
 
 
 cdef struct l0rt_plain:
@@ -39,7 +39,7 @@ cdef struct l0rt_plain:
     int64_t waits
     int64_t drops
     int64_t ranges
-    int64_t pieces
+    int64_t physicals
     int64_t maps
     int64_t unmaps
     int map_refusals                # after so many more maps, one is refused
@@ -51,13 +51,13 @@ cdef struct l0rt_plain:
     int wait_code
     int order_code
     int64_t orders
-    l0rt_plain_ticket* newest       # of those that are not complete
+    l0rt_plain_event* newest       # of those that are not complete
     l0rt_plain_order* newest_order
     uint64_t number
-    bint is_watched
+    bint keeps_notes
     l0rt_plain_note* notes
     int64_t note_count
-    int64_t note_room
+    int64_t note_capacity
 
 
 cdef class PlainMemory(Memory):

@@ -43,14 +43,14 @@ cdef enum:
 cdef void note(l0rt_plain* plain, int kind, uint64_t subject, uint64_t number) noexcept nogil:
     """Keep what happened, for a model that has to agree. The mutex is held."""
     cdef l0rt_plain_note* grown     # and then the new one
-    if not plain.is_watched:
+    if not plain.keeps_notes:
         return
-    if plain.note_count == plain.note_room:
-        grown = <l0rt_plain_note*>realloc(plain.notes, (2 * plain.note_room + 64) * sizeof(l0rt_plain_note))
+    if plain.note_count == plain.note_capacity:
+        grown = <l0rt_plain_note*>realloc(plain.notes, (2 * plain.note_capacity + 64) * sizeof(l0rt_plain_note))
         if grown == NULL:
             return
         plain.notes = grown
-        plain.note_room = 2 * plain.note_room + 64
+        plain.note_capacity = 2 * plain.note_capacity + 64
     grown = &plain.notes[plain.note_count]
     grown.kind, grown.subject, grown.number = kind, subject, number
     plain.note_count += 1
@@ -89,14 +89,14 @@ cdef int plain_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
     return 0
 
 
-cdef int plain_record(void* self, void* stream, void** ticket) noexcept nogil:
+cdef int plain_record(void* self, void* stream, void** event) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
-    cdef l0rt_plain_ticket* made
+    cdef l0rt_plain_event* made
     cdef int code
     mutex_lock(&plain.mutex)
     code = plain.record_code
     if code == 0:
-        made = <l0rt_plain_ticket*>calloc(1, sizeof(l0rt_plain_ticket))
+        made = <l0rt_plain_event*>calloc(1, sizeof(l0rt_plain_event))
         if made == NULL:
             mutex_unlock(&plain.mutex)
             return L0RT_NO_HOST_MEMORY
@@ -106,7 +106,7 @@ cdef int plain_record(void* self, void* stream, void** ticket) noexcept nogil:
         made.older = plain.newest
         plain.newest = made
         plain.records += 1
-        ticket[0] = made
+        event[0] = made
         note(plain, RECORDED, <uintptr_t>stream, made.number)
         if not plain.is_held:
             complete(plain, stream, made.number)
@@ -115,8 +115,8 @@ cdef int plain_record(void* self, void* stream, void** ticket) noexcept nogil:
 
 
 cdef void complete(l0rt_plain* plain, void* stream, uint64_t number) noexcept nogil:
-    """A stream has come so far: so have its older tickets, and what it was made to wait for. The mutex is held."""
-    cdef l0rt_plain_ticket** link = &plain.newest
+    """A stream has come so far: so have its older events, and what it was made to wait for. The mutex is held."""
+    cdef l0rt_plain_event** link = &plain.newest
     cdef l0rt_plain_order** place = &plain.newest_order
     cdef l0rt_plain_order* order
     cdef uint64_t behind
@@ -140,9 +140,9 @@ cdef void complete(l0rt_plain* plain, void* stream, uint64_t number) noexcept no
             place = &order.older
 
 
-cdef int plain_order(void* self, void* stream, void* ticket) noexcept nogil:
+cdef int plain_order(void* self, void* stream, void* event) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
-    cdef l0rt_plain_ticket* behind = <l0rt_plain_ticket*>ticket
+    cdef l0rt_plain_event* behind = <l0rt_plain_event*>event
     cdef l0rt_plain_order* order = <l0rt_plain_order*>calloc(1, sizeof(l0rt_plain_order))
     cdef int code
     if order == NULL:
@@ -164,42 +164,42 @@ cdef int plain_order(void* self, void* stream, void* ticket) noexcept nogil:
     return code
 
 
-cdef int plain_query(void* self, void* ticket) noexcept nogil:
+cdef int plain_query(void* self, void* event) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef int code
     mutex_lock(&plain.mutex)
-    code = 0 if (<l0rt_plain_ticket*>ticket).is_done else 1
+    code = 0 if (<l0rt_plain_event*>event).is_done else 1
     mutex_unlock(&plain.mutex)
     return code
 
 
-cdef int plain_wait(void* self, void* ticket) noexcept nogil:
+cdef int plain_wait(void* self, void* event) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef int code
     mutex_lock(&plain.mutex)
     plain.waits += 1
     code = plain.wait_code
     if code == 0:
-        complete(plain, (<l0rt_plain_ticket*>ticket).stream, (<l0rt_plain_ticket*>ticket).number)
+        complete(plain, (<l0rt_plain_event*>event).stream, (<l0rt_plain_event*>event).number)
     mutex_unlock(&plain.mutex)
     return code
 
 
-cdef void plain_drop(void* self, void* ticket) noexcept nogil:
+cdef void plain_drop(void* self, void* event) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
-    cdef l0rt_plain_ticket** link = &plain.newest
+    cdef l0rt_plain_event** link = &plain.newest
     mutex_lock(&plain.mutex)
-    while link[0] != NULL and link[0] != <l0rt_plain_ticket*>ticket:
+    while link[0] != NULL and link[0] != <l0rt_plain_event*>event:
         link = &link[0].older
     if link[0] != NULL:
         link[0] = link[0].older
     plain.drops += 1
     mutex_unlock(&plain.mutex)
-    free(ticket)
+    free(event)
 
 
 cdef int plain_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
-    """Addresses only: the pages are there once a piece is mapped."""
+    """Addresses only: the pages are there once physical memory is mapped."""
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef char* memory = <char*>mmap(NULL, nbytes + GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                                     -1, 0)
@@ -225,7 +225,7 @@ cdef int plain_range_release(void* self, void* ptr, size_t nbytes) noexcept nogi
     return 0
 
 
-cdef int plain_piece_create(void* self, size_t nbytes, void** out) noexcept nogil:
+cdef int plain_physical_mem_create(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef int code = 0
     mutex_lock(&plain.mutex)
@@ -236,22 +236,22 @@ cdef int plain_piece_create(void* self, size_t nbytes, void** out) noexcept nogi
         code = FULL
     else:
         plain.used += nbytes
-        plain.pieces += 1
+        plain.physicals += 1
         out[0] = self
     mutex_unlock(&plain.mutex)
     return code
 
 
-cdef int plain_piece_destroy(void* self, void* piece, size_t nbytes) noexcept nogil:
+cdef int plain_physical_mem_destroy(void* self, void* physical, size_t nbytes) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
     mutex_lock(&plain.mutex)
     plain.used -= nbytes
-    plain.pieces -= 1
+    plain.physicals -= 1
     mutex_unlock(&plain.mutex)
     return 0
 
 
-cdef int plain_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+cdef int plain_physical_mem_map(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil:
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef int code = 0
     mutex_lock(&plain.mutex)
@@ -265,7 +265,7 @@ cdef int plain_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noex
     return code if code != 0 or mprotect(ptr, nbytes, PROT_READ | PROT_WRITE) == 0 else FULL
 
 
-cdef int plain_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+cdef int plain_physical_mem_unmap(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil:
     """What was written is gone, and touching it is a crash."""
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef bint refused = False
@@ -299,10 +299,10 @@ plain_ops.drop = plain_drop
 plain_ops.is_oom = plain_is_oom
 plain_ops.range_reserve = plain_range_reserve
 plain_ops.range_release = plain_range_release
-plain_ops.piece_create = plain_piece_create
-plain_ops.piece_destroy = plain_piece_destroy
-plain_ops.piece_map = plain_piece_map
-plain_ops.piece_unmap = plain_piece_unmap
+plain_ops.physical_mem_create = plain_physical_mem_create
+plain_ops.physical_mem_destroy = plain_physical_mem_destroy
+plain_ops.physical_mem_map = plain_physical_mem_map
+plain_ops.physical_mem_unmap = plain_physical_mem_unmap
 plain_ops.order = plain_order
 
 
@@ -346,16 +346,16 @@ cdef class PlainMemory(Memory):
         self.plain.record_code, self.plain.wait_code, self.plain.order_code = record, wait, order
 
     def work(self):
-        """A stream is given work: return its number, which that of every later ticket is above."""
+        """A stream is given work: return its number, which that of every later event is above."""
         self.plain.number += 1
         return self.plain.number
 
-    def watch(self):
-        """Return what happened since the last call, as ``(kind, subject, number)``: a stream has recorded a ticket (0),
+    def take_notes(self):
+        """Return what happened since the last call, as ``(kind, subject, number)``: a stream has recorded an event (0),
         is ordered behind one (1), has come so far (2); so many bytes at an address were taken away (3)."""
         cdef int64_t i
         mutex_lock(&self.plain.mutex)       # whoever holds it never wants the GIL
-        self.plain.is_watched = True
+        self.plain.keeps_notes = True
         notes = [(self.plain.notes[i].kind, self.plain.notes[i].subject, self.plain.notes[i].number)
                  for i in range(self.plain.note_count)]
         self.plain.note_count = 0
@@ -375,9 +375,9 @@ cdef class PlainMemory(Memory):
         self.plain.is_held = on
 
     def finish(self, stream=None, count=None):
-        """Complete the ``count`` oldest tickets of ``stream`` (None: all); return how many there were."""
-        cdef l0rt_plain_ticket* ticket
-        cdef l0rt_plain_ticket* oldest
+        """Complete the ``count`` oldest events of ``stream`` (None: all); return how many there were."""
+        cdef l0rt_plain_event* event
+        cdef l0rt_plain_event* oldest
         cdef uintptr_t wanted = 0 if stream is None else stream
         cdef int64_t left = -1 if count is None else count
         cdef bint any_stream = stream is None
@@ -386,11 +386,11 @@ cdef class PlainMemory(Memory):
             mutex_lock(&self.plain.mutex)
             while left != 0:
                 oldest = NULL
-                ticket = self.plain.newest
-                while ticket != NULL:
-                    if any_stream or <uintptr_t>ticket.stream == wanted:
-                        oldest = ticket
-                    ticket = ticket.older
+                event = self.plain.newest
+                while event != NULL:
+                    if any_stream or <uintptr_t>event.stream == wanted:
+                        oldest = event
+                    event = event.older
                 if oldest == NULL:
                     break
                 complete(&self.plain, oldest.stream, oldest.number)
@@ -411,7 +411,7 @@ cdef class PlainMemory(Memory):
             "orders": self.plain.orders,
             "drops": self.plain.drops,
             "ranges": self.plain.ranges,
-            "pieces": self.plain.pieces,
+            "physicals": self.plain.physicals,
             "maps": self.plain.maps,
             "unmaps": self.plain.unmaps,
         }

@@ -19,28 +19,28 @@ from l0rt.runtime.alloc.atomics cimport (
 from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, recovered, returned, take
 from l0rt.runtime.alloc.deferred_free cimport pending_poll, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport range_grow, ranges_release
-from l0rt.runtime.alloc.headroom cimport account_take
+from l0rt.runtime.alloc.headroom cimport headroom_take
 from l0rt.runtime.alloc.segment cimport (
     padding_of,
     segment_new,
     segments_release,
     segments_settle,
     segments_wait,
-    source_of,
+    upstream_of,
 )
-from l0rt.runtime.alloc.share cimport is_asleep, owner_hold_alive, owner_release
+from l0rt.runtime.alloc.share cimport is_asleep, private_pool_hold_alive, private_pool_release
 from l0rt.runtime.alloc.stats cimport (
-    census_count,
-    census_lock,
-    census_take,
-    census_unlock,
+    count_up,
+    recount_lock,
+    recount_all,
+    recount_unlock,
     heap_arenas,
     heap_cached_bytes,
     heap_is_over,
     heap_limit,
-    heap_room,
+    heap_available,
     heap_tuning,
-    owner_room,
+    pool_available,
 )
 from l0rt.runtime.alloc.types cimport (
     L0RT_ASLEEP,
@@ -69,7 +69,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     if load_int(&heap.closed) != 0:
         return code_when_closed(arena)
     arenas_reclaim(heap)
-    if is_asleep(arena.owner):      # it may have gone to sleep while this waited for the mutex
+    if is_asleep(arena.private_pool):  # it may have gone to sleep while this waited for the mutex
         return L0RT_ASLEEP
     status = merged(arena, size, nbytes, out)
     if status != MISS:
@@ -91,7 +91,7 @@ cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, 
     heap.requester = arena
     collect_garbage(heap, wanted)
     segments_settle(heap, arena)
-    if (not heap.has_ranges or source_of(arena) != NULL) and not heap.tuning.torch_segments:
+    if (not heap.has_ranges or upstream_of(arena) != NULL) and not heap.tuning.torch_segments:
         # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
         segments_release(heap, arena, wanted, False)
     status = more(heap, arena, pool, wanted, size, nbytes, out)
@@ -104,7 +104,7 @@ cdef uint64_t segment_size(l0rt_arena* arena, uint64_t size) noexcept nogil:
     """How large an ordinary segment is made for a block of ``size``."""
     cdef const l0rt_tuning* tuning = arena.tuning
     cdef uint64_t least = (size + PAGE - 1) & ~<uint64_t>(PAGE - 1), segment
-    if arena.owner != NULL and arena.owner.no_split:
+    if arena.private_pool != NULL and arena.private_pool.no_split:
         return least
     if size <= SMALL_LIMIT:
         return SMALL_SEGMENT
@@ -146,13 +146,13 @@ cdef int uncached_malloc(
     mutex_unlock(&heap.growth)
     if status != L0RT_OUT_OF_MEMORY:
         return status
-    census_count(heap, &heap.stats.num_alloc_retries)
+    count_up(heap, &heap.stats.num_alloc_retries)
     if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
         return L0RT_INTERRUPTED
     mutex_lock(&heap.growth)
     heap.requester = arena
     segments_settle(heap, NULL)
-    make_room(heap, arena, size, True)
+    reclaim_cached(heap, arena, size, True)
     status = uncached_new(heap, arena, size, nbytes, out)
     by_limit[0] = heap.by_limit
     mutex_unlock(&heap.growth)
@@ -164,19 +164,19 @@ cdef int uncached_new(
 ) noexcept nogil:
     cdef l0rt_block* block
     cdef int status
-    if is_asleep(arena.owner):
+    if is_asleep(arena.private_pool):
         return L0RT_ASLEEP
     status = segment_new(heap, arena, LARGE, size, &block)
     if status != L0RT_OK:
         return status
-    if not census_lock(heap, arena):
+    if not recount_lock(heap, arena):
         return code_when_closed(arena)
-    account_take(&arena.accounts[LARGE], size, nbytes, 0, 0)
+    headroom_take(&arena.headroom[LARGE], size, nbytes, 0, 0)
     block.requested = nbytes
     block.state = UNCACHED
     out[0] = block
-    census_take(heap, arena, LARGE)
-    census_unlock(heap)
+    recount_all(heap, arena, LARGE)
+    recount_unlock(heap)
     return L0RT_OK
 
 
@@ -196,7 +196,8 @@ cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uin
               l0rt_block** out) noexcept nogil:
     """A block in memory that was not the heap's before; MISS if another thread got it first."""
     cdef int status
-    if heap.has_ranges and source_of(arena) == NULL and (arena.owner == NULL or not arena.owner.no_split):
+    if (heap.has_ranges and upstream_of(arena) == NULL
+            and (arena.private_pool == NULL or not arena.private_pool.no_split)):
         status = range_grow(heap, arena, pool, size, nbytes, out)
         if status != L0RT_NO_HOST_MEMORY:   # of addresses and of records of them an ordinary segment needs less
             return status
@@ -212,13 +213,13 @@ cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
     return released
 
 
-cdef uint64_t make_room(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, bint everything) noexcept nogil:
+cdef uint64_t reclaim_cached(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, bint everything) noexcept nogil:
     """Give back the least before ``wanted`` bytes fit below the limits, as many if these aren't why, or everything;
     of the pool alone where the pool's limit is why."""
-    cdef int64_t size = wanted + padding_of(arena)[0], room = heap_room(heap, arena.owner)
+    cdef int64_t size = wanted + padding_of(arena)[0], available = heap_available(heap, arena.private_pool)
     cdef uint64_t released
-    heap.pool_limit_hit = owner_room(heap, arena.owner) < size
-    released = give_back(heap, UINT64_MAX if everything else <uint64_t>(size - room if size > room else size))
+    heap.pool_limit_hit = pool_available(heap, arena.private_pool) < size
+    released = give_back(heap, UINT64_MAX if everything else <uint64_t>(size - available if size > available else size))
     heap.pool_limit_hit = False
     return released
 
@@ -238,7 +239,7 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
     cdef int status
     unstack_all(heap)
     segments_settle(heap, NULL)
-    if make_room(heap, arena, wanted, False) != 0:
+    if reclaim_cached(heap, arena, wanted, False) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
         if status != L0RT_OUT_OF_MEMORY:
             return status
@@ -269,10 +270,10 @@ cdef int waited(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
         return status
     heap.requester = arena
     segments_settle(heap, NULL)
-    make_room(heap, arena, wanted, False)
+    reclaim_cached(heap, arena, wanted, False)
     status = more(heap, arena, pool, wanted, size, nbytes, out)
-    # as much as is missing can be too little where the backend's memory is in pieces
-    if status == L0RT_OUT_OF_MEMORY and make_room(heap, arena, wanted, True) != 0:
+    # as much as is missing can be too little where the backend gives memory in units of its own
+    if status == L0RT_OUT_OF_MEMORY and reclaim_cached(heap, arena, wanted, True) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
     if status != L0RT_OUT_OF_MEMORY:
         return status
@@ -280,7 +281,7 @@ cdef int waited(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
     if status != L0RT_OUT_OF_MEMORY:
         return status
     heap.takes_all = True
-    if make_room(heap, arena, wanted, True) != 0:
+    if reclaim_cached(heap, arena, wanted, True) != 0:
         status = more(heap, arena, pool, wanted, size, nbytes, out)
     heap.takes_all = False
     return status
@@ -293,19 +294,20 @@ cdef int served(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, siz
     cdef l0rt_arena* other
     cdef int status = L0RT_OUT_OF_MEMORY
     cdef bint growing
-    if arena.owner != NULL:
+    if arena.private_pool != NULL:
         return status
     for growing in range(2):
         share = <l0rt_share*>load(<void**>&heap.shares)
         while share != NULL and status == L0RT_OUT_OF_MEMORY:
-            if share.owner.serves and not is_asleep(share.owner) and owner_hold_alive(share.owner):
-                other = heap_arena(heap, arena.stream, share.owner)
+            if (share.private_pool.serves and not is_asleep(share.private_pool)
+                    and private_pool_hold_alive(share.private_pool)):
+                other = heap_arena(heap, arena.stream, share.private_pool)
                 if other != NULL:
                     status = serve(heap, other, pool, growing, size, nbytes, out)
-                owner_release(share.owner)
+                private_pool_release(share.private_pool)
             share = share.next
     if status == L0RT_OK:
-        census_count(heap, &heap.stats.num_oom_fallback)
+        count_up(heap, &heap.stats.num_oom_fallback)
     return status
 
 
@@ -341,13 +343,13 @@ cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t 
         mutex_unlock(&heap.growth)
         if status != L0RT_OUT_OF_MEMORY or heap_tuning(heap).is_async:
             return status
-        census_count(heap, &heap.stats.num_sync_all_streams)
+        count_up(heap, &heap.stats.num_sync_all_streams)
         if pending_wait(heap) == L0RT_INTERRUPTED:
             return L0RT_INTERRUPTED
         status = merged(arena, size, nbytes, out)
         if status != MISS:
             return status
-        census_count(heap, &heap.stats.num_alloc_retries)
+        count_up(heap, &heap.stats.num_alloc_retries)
         if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
             return L0RT_INTERRUPTED
         mutex_lock(&heap.growth)
@@ -393,7 +395,7 @@ cdef void close_stacks(l0rt_heap* heap) noexcept nogil:
     while arena != NULL:
         if spin_lock(&arena.lock):
             arena_unstack(arena)
-            arena.stack_room -= arena.stack_cap
+            arena.stack_left -= arena.stack_cap
             arena.stack_cap = 0
             spin_unlock(&arena.lock)
         arena = arena.next

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments: taken from the memory's operations, and given back. The heap's growth mutex is held throughout,
-but for the calls of a source and for waits."""
+but for the calls of an upstream and for waits."""
 
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_source
+from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_upstream
 
 
-cdef inline l0rt_source* source_of(l0rt_arena* arena) noexcept nogil:
+cdef inline l0rt_upstream* upstream_of(l0rt_arena* arena) noexcept nogil:
     """Where this arena's segments come from; NULL: from the operations."""
-    if arena.owner != NULL and arena.owner.source != NULL:
-        return arena.owner.source
-    return arena.heap.source
+    if arena.private_pool != NULL and arena.private_pool.upstream != NULL:
+        return arena.private_pool.upstream
+    return arena.heap.upstream
 
 
 cdef inline size_t* padding_of(l0rt_arena* arena) noexcept nogil:
-    cdef l0rt_source* source = source_of(arena)
-    return &arena.heap.padding if source == NULL else &source.padding
+    cdef l0rt_upstream* upstream = upstream_of(arena)
+    return &arena.heap.padding if upstream == NULL else &upstream.padding
 
 
 cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, l0rt_block** held) noexcept nogil

@@ -3,7 +3,7 @@
 
 A free block may still be in use: its own stream's work is only queued when it is freed, and the stream's order is
 what makes reuse safe. Giving memory back needs more: the stream must have come past that point. An arena knows by
-one ticket at a time up to which epoch it has."""
+one event at a time up to which epoch it has."""
 
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
@@ -13,8 +13,8 @@ from l0rt.runtime.alloc.atomics cimport load, mutex_lock, mutex_unlock, spin_loc
 from l0rt.runtime.alloc.block cimport block_bin, chain_drop, is_settled, records_ready, segment_attach, segment_detach
 from l0rt.runtime.alloc.expandable_segment cimport may_release, range_destroy
 from l0rt.runtime.alloc.page_map cimport map_forget, map_memory
-from l0rt.runtime.alloc.share cimport owner_hold, owner_release
-from l0rt.runtime.alloc.stats cimport census_memory, heap_arenas, heap_room
+from l0rt.runtime.alloc.share cimport private_pool_hold, private_pool_release
+from l0rt.runtime.alloc.stats cimport count_reserved, heap_arenas, heap_available
 from l0rt.runtime.alloc.types cimport (
     L0RT_CLOSED,
     L0RT_INTERRUPTED,
@@ -24,7 +24,7 @@ from l0rt.runtime.alloc.types cimport (
     PAGE,
     l0rt_arena,
     l0rt_heap,
-    l0rt_owner,
+    l0rt_private_pool,
     l0rt_segment,
 )
 
@@ -36,7 +36,7 @@ cdef int reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noex
     cdef uintptr_t raw
     while True:
         segment.raw_size = segment.size + padding[0]
-        if <int64_t>segment.raw_size > heap_room(heap, arena.owner):
+        if <int64_t>segment.raw_size > heap_available(heap, arena.private_pool):
             heap.by_limit = True
             return L0RT_OUT_OF_MEMORY
         heap.by_limit = False
@@ -47,29 +47,29 @@ cdef int reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noex
         segment.base = <void*>((raw + PAGE - 1) & ~<uintptr_t>(PAGE - 1))
         if <uintptr_t>segment.base + segment.size > raw + segment.raw_size:
             back(heap, segment)
-            padding[0] = PAGE       # from now on there is room to align
-        elif <int64_t>segment.raw_size > heap_room(heap, arena.owner):
+            padding[0] = PAGE       # from now on there is space to align
+        elif <int64_t>segment.raw_size > heap_available(heap, arena.private_pool):
             back(heap, segment)
             heap.by_limit = True
-            return L0RT_OUT_OF_MEMORY   # another thread took the room while a source was asked
+            return L0RT_OUT_OF_MEMORY  # another thread took what the limit left while an upstream was asked
         else:
             return L0RT_OK
 
 
 cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
-    cdef l0rt_source* source = source_of(arena)
+    cdef l0rt_upstream* upstream = upstream_of(arena)
     cdef l0rt_arena* requester = heap.requester
     cdef bint pool_limit_hit = heap.pool_limit_hit, takes_all = heap.takes_all
     cdef int status
-    segment.source = source
+    segment.upstream = upstream
     segment.stream = arena.stream
-    if source == NULL:
+    if upstream == NULL:
         status = heap.ops.reserve(heap.self, segment.raw_size, &segment.raw)
         return L0RT_OUT_OF_MEMORY if status != L0RT_OK and heap.ops.is_oom(status) else status
-    # A source may wait for a thread that allocates, or allocate itself: who grows meanwhile finds nothing half done.
+    # An upstream may wait for a thread that allocates, or allocate itself: who grows meanwhile finds nothing half done.
     heap.pool_limit_hit = heap.takes_all = False
     mutex_unlock(&heap.growth)
-    status = source.reserve(source, heap.self, arena.stream, segment.raw_size, &segment.raw)
+    status = upstream.reserve(upstream, heap.self, arena.stream, segment.raw_size, &segment.raw)
     mutex_lock(&heap.growth)
     heap.requester = requester
     heap.pool_limit_hit, heap.takes_all = pool_limit_hit, takes_all
@@ -80,15 +80,15 @@ cdef int ask(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept
 cdef void back(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """A segment that is in no list. A refusal changes nothing for us: its address is no longer ours, and the backend
     knows why. The segment's pool is held."""
-    cdef l0rt_source* source = segment.source
+    cdef l0rt_upstream* upstream = segment.upstream
     cdef l0rt_arena* requester = heap.requester
     cdef bint pool_limit_hit = heap.pool_limit_hit, takes_all = heap.takes_all
-    if source == NULL:
+    if upstream == NULL:
         heap.ops.release(heap.self, segment.raw, segment.raw_size)
         return
     heap.pool_limit_hit = heap.takes_all = False
     mutex_unlock(&heap.growth)
-    source.release(source, heap.self, segment.stream, segment.raw, segment.raw_size)
+    upstream.release(upstream, heap.self, segment.stream, segment.raw, segment.raw_size)
     mutex_lock(&heap.growth)
     heap.requester = requester
     heap.pool_limit_hit, heap.takes_all = pool_limit_hit, takes_all
@@ -127,7 +127,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
         back(heap, segment)
         free(segment)
         return status
-    census_memory(heap, segment, segment.raw_size, 1, 1)
+    count_reserved(heap, segment, segment.raw_size, 1, 1)
     if heap.tuning.max_split != 0 and size >= heap.tuning.max_split:
         segment.is_oversize = True
         oversize_bump(heap, &heap.stats.oversize_segments, True)
@@ -135,13 +135,13 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
 
 
 cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
-    cdef l0rt_owner* owner = segment.arena.owner
-    if owner != NULL:               # the pool may go while its source is called, but neither the source nor its share
-        owner_hold(owner)
+    cdef l0rt_private_pool* private_pool = segment.arena.private_pool
+    if private_pool != NULL:        # the pool may go while its upstream is called, but neither that nor its share
+        private_pool_hold(private_pool)
     back(heap, segment)
-    census_memory(heap, segment, -<int64_t>segment.raw_size, -1, 1)
-    if owner != NULL:
-        owner_release(owner)
+    count_reserved(heap, segment, -<int64_t>segment.raw_size, -1, 1)
+    if private_pool != NULL:
+        private_pool_release(private_pool)
     if segment.is_oversize:
         oversize_bump(heap, &heap.stats.oversize_segments, False)
     free(segment)
@@ -222,23 +222,23 @@ cdef void settle(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
             return
         unsettled = is_unsettled(arena)
         epoch = arena.epoch
-        if unsettled and arena.ticket == NULL:
+        if unsettled and arena.event == NULL:
             arena.epoch += 1
         spin_unlock(&arena.lock)
         if not unsettled:
             return
-        if arena.ticket == NULL:
-            if heap.ops.record(heap.self, arena.stream, &arena.ticket) != L0RT_OK:
-                arena.ticket = NULL
+        if arena.event == NULL:
+            if heap.ops.record(heap.self, arena.stream, &arena.event) != L0RT_OK:
+                arena.event = NULL
                 return
-            arena.ticket_epoch = epoch
-        if arena.ticket != NULL:
-            if heap.ops.query(heap.self, arena.ticket) != L0RT_OK:
+            arena.event_epoch = epoch
+        if arena.event != NULL:
+            if heap.ops.query(heap.self, arena.event) != L0RT_OK:
                 return
-            heap.ops.drop(heap.self, arena.ticket)
-        arena.ticket = NULL
+            heap.ops.drop(heap.self, arena.event)
+        arena.event = NULL
         if spin_lock(&arena.lock):
-            arena.settled = arena.ticket_epoch
+            arena.settled = arena.event_epoch
             spin_unlock(&arena.lock)
 
 
@@ -251,9 +251,9 @@ cdef void segments_settle(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
 
 
 cdef int arena_wait(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
-    """Wait for what an arena's stream has been given by now. No lock is held; the ticket is nobody else's meanwhile:
+    """Wait for what an arena's stream has been given by now. No lock is held; the event is nobody else's meanwhile:
     who finds none takes another. An arena that serves another stream afterwards has no free block so old."""
-    cdef void* ticket
+    cdef void* event
     cdef uint64_t epoch = 0, now = 0
     cdef int status = L0RT_OK
     while status == L0RT_OK and load(&arena.stream) != NULL and (now == 0 or epoch < now):
@@ -262,17 +262,17 @@ cdef int arena_wait(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
             now = arena.epoch
             spin_unlock(&arena.lock)
         settle(heap, arena)
-        ticket = arena.ticket
-        epoch = arena.ticket_epoch
-        arena.ticket = NULL
+        event = arena.event
+        epoch = arena.event_epoch
+        arena.event = NULL
         mutex_unlock(&heap.growth)
-        if ticket == NULL:
+        if event == NULL:
             break
-        status = heap.ops.wait(heap.self, ticket)
+        status = heap.ops.wait(heap.self, event)
         if status == L0RT_OK and spin_lock(&arena.lock):
             arena.settled = max(arena.settled, epoch)
             spin_unlock(&arena.lock)
-        heap.ops.drop(heap.self, ticket)
+        heap.ops.drop(heap.self, event)
     return status
 
 
@@ -291,8 +291,8 @@ cdef void segments_destroy(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """Give all of an arena back, allocated or not."""
     cdef l0rt_segment* segment = arena.segments
     cdef l0rt_segment* next
-    if arena.ticket != NULL:
-        heap.ops.drop(heap.self, arena.ticket)
+    if arena.event != NULL:
+        heap.ops.drop(heap.self, arena.event)
     while segment != NULL:
         next = segment.next
         chain_drop(segment.first)

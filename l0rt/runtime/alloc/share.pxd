@@ -1,50 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares: what a pool has of a heap: its arenas, and its part of the reserved memory with its peak.
 
-The census mutex is held for all that does not say otherwise.
+The recount mutex is held for all that does not say otherwise.
 """
 
 from libc.stdint cimport int64_t
 
 from l0rt.runtime.alloc.atomics cimport load, load_int
-from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_heap, l0rt_owner, l0rt_share, l0rt_stat
+from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_heap, l0rt_private_pool, l0rt_share, l0rt_stat
 
-cdef l0rt_share* share_find(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
-cdef l0rt_share* share_of(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
+cdef l0rt_share* share_find(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
+cdef l0rt_share* share_of(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
 cdef void share_end(l0rt_heap* heap, l0rt_share* share) noexcept nogil
 cdef void shares_destroy(l0rt_heap* heap) noexcept nogil
 cdef void shares_reset_peak(l0rt_heap* heap) noexcept nogil
 cdef void shares_reset_accumulated(l0rt_heap* heap) noexcept nogil
 cdef int64_t shares_reserved(l0rt_heap* heap) noexcept nogil
-cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcept nogil
+cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t capacity) noexcept nogil
 
 # Without any lock.
-cdef void owner_hold(l0rt_owner* owner) noexcept nogil
-cdef bint owner_hold_alive(l0rt_owner* owner) noexcept nogil
-cdef bint owner_release(l0rt_owner* owner) noexcept nogil
-cdef void owner_leave(l0rt_owner* owner) noexcept nogil
-cdef void owner_drop(l0rt_owner* owner) noexcept nogil
+cdef void private_pool_hold(l0rt_private_pool* private_pool) noexcept nogil
+cdef bint private_pool_hold_alive(l0rt_private_pool* private_pool) noexcept nogil
+cdef bint private_pool_release(l0rt_private_pool* private_pool) noexcept nogil
+cdef void private_pool_leave(l0rt_private_pool* private_pool) noexcept nogil
+cdef void private_pool_drop(l0rt_private_pool* private_pool) noexcept nogil
 cdef void share_gone(l0rt_share* share) noexcept nogil
 cdef l0rt_share* shares_gone(l0rt_heap* heap) noexcept nogil
 cdef void share_looked_at(l0rt_share* share, bint again) noexcept nogil
 
 
-cdef inline bint is_asleep(l0rt_owner* owner) noexcept nogil:
+cdef inline bint is_asleep(l0rt_private_pool* private_pool) noexcept nogil:
     """Have the pool's ranges no memory just now? NULL is the default pool."""
-    return owner != NULL and load_int(&owner.is_asleep) != 0
+    return private_pool != NULL and load_int(&private_pool.is_asleep) != 0
 
 
-cdef inline l0rt_owner* owner_of(l0rt_arena* arena) noexcept nogil:
+cdef inline l0rt_private_pool* private_pool_of(l0rt_arena* arena) noexcept nogil:
     """For who walks over all arenas: one without memory may just be getting another pool."""
-    return <l0rt_owner*>load(<void**>&arena.owner)
+    return <l0rt_private_pool*>load(<void**>&arena.private_pool)
 
 
 cdef inline bint is_gone(l0rt_arena* arena) noexcept nogil:
     """Is the arena one of a pool that is gone, so that nothing stays cached there?"""
-    return arena.owner != NULL and load_int(&arena.owner.is_gone) != 0
+    return arena.private_pool != NULL and load_int(&arena.private_pool.is_gone) != 0
 
 
-cdef inline void share_tell(l0rt_arena* arena) noexcept nogil:
+cdef inline void share_freed(l0rt_arena* arena) noexcept nogil:
     """Something was freed in an arena, whose lock is held: if its pool is gone, it is to be given back."""
     if is_gone(arena) and arena.share != NULL:
         share_gone(arena.share)

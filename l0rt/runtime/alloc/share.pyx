@@ -3,7 +3,7 @@
 
 A pool that is gone keeps its share until all of its memory is given back.
 
-Order of locks: the census mutex, an owner's, a heap's list of shares that are gone.
+Order of locks: the recount mutex, a private pool's, a heap's list of shares that are gone.
 """
 
 from libc.stdint cimport int64_t
@@ -18,57 +18,57 @@ cdef enum:
 # --- Owners: alive while their object or a share refers to them.
 
 
-cdef void owner_hold(l0rt_owner* owner) noexcept nogil:
+cdef void private_pool_hold(l0rt_private_pool* private_pool) noexcept nogil:
     """An allocation from the pool is under way: its arenas stay. The caller knows that the pool is alive."""
-    spin_lock(&owner.lock)
-    store_int(&owner.users, owner.users + 1)
-    spin_unlock(&owner.lock)
+    spin_lock(&private_pool.lock)
+    store_int(&private_pool.users, private_pool.users + 1)
+    spin_unlock(&private_pool.lock)
 
 
-cdef bint owner_hold_alive(l0rt_owner* owner) noexcept nogil:
+cdef bint private_pool_hold_alive(l0rt_private_pool* private_pool) noexcept nogil:
     """The same for who does not know; False: the pool is gone. A share refers to it."""
     cdef bint alive
-    spin_lock(&owner.lock)
-    alive = not owner.is_gone
-    store_int(&owner.users, owner.users + alive)
-    spin_unlock(&owner.lock)
+    spin_lock(&private_pool.lock)
+    alive = not private_pool.is_gone
+    store_int(&private_pool.users, private_pool.users + alive)
+    spin_unlock(&private_pool.lock)
     return alive
 
 
-cdef bint owner_release(l0rt_owner* owner) noexcept nogil:
+cdef bint private_pool_release(l0rt_private_pool* private_pool) noexcept nogil:
     """The allocation is over. True: the pool went meanwhile, and nothing may be left of it now."""
     cdef bint went
-    spin_lock(&owner.lock)
-    went = owner.is_gone
-    store_int(&owner.users, owner.users - 1)
-    spin_unlock(&owner.lock)
+    spin_lock(&private_pool.lock)
+    went = private_pool.is_gone
+    store_int(&private_pool.users, private_pool.users - 1)
+    spin_unlock(&private_pool.lock)
     return went
 
 
-cdef void owner_leave(l0rt_owner* owner) noexcept nogil:
+cdef void private_pool_leave(l0rt_private_pool* private_pool) noexcept nogil:
     """The pool is gone: nobody allocates from it any more, and what it has is to be given back. May be told again."""
     cdef l0rt_share* share
-    spin_lock(&owner.lock)
-    store_int(&owner.is_private, False)
-    store_int(&owner.is_gone, True)
-    share = owner.shares
+    spin_lock(&private_pool.lock)
+    store_int(&private_pool.is_private, False)
+    store_int(&private_pool.is_gone, True)
+    share = private_pool.shares
     while share != NULL:
         share_gone(share)
-        share = share.next_of_owner
-    spin_unlock(&owner.lock)
+        share = share.next_of_pool
+    spin_unlock(&private_pool.lock)
 
 
-cdef void owner_drop(l0rt_owner* owner) noexcept nogil:
+cdef void private_pool_drop(l0rt_private_pool* private_pool) noexcept nogil:
     """One reference less; the last one ends it."""
     cdef int left
-    spin_lock(&owner.lock)
-    owner.refs -= 1
-    left = owner.refs
-    spin_unlock(&owner.lock)
+    spin_lock(&private_pool.lock)
+    private_pool.refs -= 1
+    left = private_pool.refs
+    spin_unlock(&private_pool.lock)
     if left == 0:
-        if owner.source != NULL:
-            owner.source.drop(owner.source)
-        free(owner)
+        if private_pool.upstream != NULL:
+            private_pool.upstream.drop(private_pool.upstream)
+        free(private_pool)
 
 
 # --- Shares of pools that are gone: a list of those that may have something to give back.
@@ -118,53 +118,53 @@ cdef void share_looked_at(l0rt_share* share, bint again) noexcept nogil:
 # --- Shares.
 
 
-cdef l0rt_share* share_find(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+cdef l0rt_share* share_find(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
     """The share of a pool; NULL if it never had an arena here."""
     cdef l0rt_share* share
-    spin_lock(&owner.lock)
-    share = owner.shares
+    spin_lock(&private_pool.lock)
+    share = private_pool.shares
     while share != NULL and share.heap != heap:
-        share = share.next_of_owner
-    spin_unlock(&owner.lock)
+        share = share.next_of_pool
+    spin_unlock(&private_pool.lock)
     return share
 
 
-cdef l0rt_share* share_of(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+cdef l0rt_share* share_of(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
     """The share of a pool, found or made; NULL without host memory."""
-    cdef l0rt_share* share = share_find(heap, owner)
+    cdef l0rt_share* share = share_find(heap, private_pool)
     if share != NULL:
         return share
     share = <l0rt_share*>calloc(1, sizeof(l0rt_share))
     if share == NULL:
         return NULL
-    share.owner = owner
-    share.id[0], share.id[1] = owner.id[0], owner.id[1]
+    share.private_pool = private_pool
+    share.id[0], share.id[1] = private_pool.id[0], private_pool.id[1]
     share.heap = heap
     share.next = heap.shares
     if share.next != NULL:
         share.next.previous = share
     store(<void**>&heap.shares, share)
-    spin_lock(&owner.lock)
-    owner.refs += 1
-    share.next_of_owner = owner.shares
-    owner.shares = share
-    if owner.is_gone:               # in the middle of this allocation
+    spin_lock(&private_pool.lock)
+    private_pool.refs += 1
+    share.next_of_pool = private_pool.shares
+    private_pool.shares = share
+    if private_pool.is_gone:        # in the middle of this allocation
         share_gone(share)
-    spin_unlock(&owner.lock)
+    spin_unlock(&private_pool.lock)
     return share
 
 
 cdef void unlist(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     """The share's pool forgets it."""
-    cdef l0rt_owner* owner = share.owner
-    cdef l0rt_share** link = &owner.shares
-    spin_lock(&owner.lock)
+    cdef l0rt_private_pool* private_pool = share.private_pool
+    cdef l0rt_share** link = &private_pool.shares
+    spin_lock(&private_pool.lock)
     while link[0] != share:
-        link = &link[0].next_of_owner
-    link[0] = share.next_of_owner
-    spin_unlock(&owner.lock)
-    share.owner = NULL
-    owner_drop(owner)
+        link = &link[0].next_of_pool
+    link[0] = share.next_of_pool
+    spin_unlock(&private_pool.lock)
+    share.private_pool = NULL
+    private_pool_drop(private_pool)
 
 
 cdef void share_end(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
@@ -216,15 +216,15 @@ cdef int64_t shares_reserved(l0rt_heap* heap) noexcept nogil:
     return bytes
 
 
-cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t room) noexcept nogil:
-    """Write ids and reserved bytes of at most ``room`` shares, counted since the last reset; how many there are."""
+cdef int64_t shares_copy(l0rt_heap* heap, l0rt_share* out, int64_t capacity) noexcept nogil:
+    """Write ids and reserved bytes of at most ``capacity`` shares, counted since the last reset; how many there are."""
     cdef l0rt_share* share = heap.shares
     cdef l0rt_stat* stat
     cdef l0rt_stat* base
     cdef int64_t count = 0
     cdef int i
     while share != NULL:
-        if count < room:
+        if count < capacity:
             out[count].id = share.id
             out[count].reserved = share.reserved
             stat = <l0rt_stat*>&out[count].reserved

@@ -17,4 +17,4 @@ cdef struct l0rt_block_info:
     int pool
     bint is_expandable
 
-cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t room) noexcept nogil
+cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capacity) noexcept nogil

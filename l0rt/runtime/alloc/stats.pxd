@@ -7,7 +7,7 @@ from l0rt.runtime.alloc.atomics cimport load, load_i64
 from l0rt.runtime.alloc.types cimport (
     l0rt_arena,
     l0rt_heap,
-    l0rt_owner,
+    l0rt_private_pool,
     l0rt_segment,
     l0rt_share,
     l0rt_stats,
@@ -16,24 +16,24 @@ from l0rt.runtime.alloc.types cimport (
 
 cdef dict stats_of_heap(l0rt_heap* heap)
 
-# The census of a heap: all arenas of one moment, exact peaks, and statistics.
+# The recount of a heap: all arenas of one moment, exact peaks, and statistics.
 #
-# Only arenas that may have changed are locked. The others rest: each was found idle by a census, which counted it and
-# left it no room, so that its next allocation or free wakes it, before it changes anything.
-cdef bint census_lock(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil
-cdef bint census_lock_all(l0rt_heap* heap) noexcept nogil
-cdef void census_unlock(l0rt_heap* heap) noexcept nogil
-cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int pool) noexcept nogil
+# Only arenas that may have changed are locked. The others rest: each was found idle by a recount, which counted it and
+# left it no headroom, so that its next allocation or free wakes it, before it changes anything.
+cdef bint recount_lock(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil
+cdef bint recount_lock_all(l0rt_heap* heap) noexcept nogil
+cdef void recount_unlock(l0rt_heap* heap) noexcept nogil
+cdef void recount_all(l0rt_heap* heap, l0rt_arena* eager, int pool) noexcept nogil
 # Bytes that an arena of this pool (NULL: the default one) may still reserve; less than 0 where a limit has come down.
-cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
-cdef int64_t owner_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil
+cdef int64_t heap_available(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
+cdef int64_t pool_available(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
 cdef int64_t heap_private_bytes(l0rt_heap* heap) noexcept nogil
-cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil
-cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil
-cdef void census_oom(l0rt_heap* heap, bint by_limit) noexcept nogil
+cdef void count_reserved(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil
+cdef void count_up(l0rt_heap* heap, int64_t* counter) noexcept nogil
+cdef void count_oom(l0rt_heap* heap, bint by_limit) noexcept nogil
 
 cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil
-cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t room) noexcept nogil
+cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t capacity) noexcept nogil
 cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil
@@ -41,7 +41,7 @@ cdef int64_t heap_reserved_bytes(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_cached_bytes(l0rt_heap* heap) noexcept nogil
 
 
-# What may change while somebody looks who holds neither the census nor the growth mutex.
+# What may change while somebody looks who holds neither the recount nor the growth mutex.
 
 
 cdef inline l0rt_arena* heap_arenas(l0rt_heap* heap) noexcept nogil:

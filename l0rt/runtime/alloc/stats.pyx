@@ -7,12 +7,12 @@ from libc.string cimport memcpy, memset
 
 from l0rt.runtime.alloc.atomics cimport load_i64, load_int, mutex_lock, mutex_unlock, spin_lock, spin_unlock, store_i64
 from l0rt.runtime.alloc.headroom cimport (
-    accounts_balance,
+    headroom_balance,
     arena_allocated_bytes,
     arena_wake,
-    quiet_bytes,
-    quiet_count,
-    tally_add,
+    inactive_bytes,
+    inactive_count,
+    sums_add,
 )
 from l0rt.runtime.alloc.share cimport (
     share_find,
@@ -26,7 +26,7 @@ from l0rt.runtime.alloc.types cimport (
     LARGE,
     POOLS,
     SMALL,
-    l0rt_account,
+    l0rt_headroom,
     l0rt_arena,
     l0rt_family,
     l0rt_heap,
@@ -34,7 +34,7 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_share,
     l0rt_stat,
     l0rt_stats,
-    l0rt_tally,
+    l0rt_sums,
 )
 
 
@@ -71,17 +71,17 @@ cdef dict stats_of_heap(l0rt_heap* heap):
     cdef l0rt_stats stats
     cdef int64_t* values = <int64_t*>&stats
     cdef l0rt_share* shares = NULL
-    cdef int64_t room = SHARES_AT_FIRST, count
+    cdef int64_t capacity = SHARES_AT_FIRST, count
     cdef int i
     cdef dict flat = _blank.copy()
     try:
         while True:
-            shares = grown(shares, room)
+            shares = grown(shares, capacity)
             with nogil:
-                count = heap_stats_of_pools(heap, &stats, shares, room)
-            if count <= room:
+                count = heap_stats_of_pools(heap, &stats, shares, capacity)
+            if count <= capacity:
                 break
-            room = count + SHARES_AT_FIRST
+            capacity = count + SHARES_AT_FIRST
         for i in range(len(_keys)):
             flat[_keys[i]] = values[_offsets[i]]
         return flat if count == 0 else with_pools(flat, shares, count)
@@ -89,8 +89,8 @@ cdef dict stats_of_heap(l0rt_heap* heap):
         free(shares)
 
 
-cdef l0rt_share* grown(l0rt_share* shares, int64_t room) except NULL:
-    cdef l0rt_share* more = <l0rt_share*>realloc(shares, room * sizeof(l0rt_share))
+cdef l0rt_share* grown(l0rt_share* shares, int64_t capacity) except NULL:
+    cdef l0rt_share* more = <l0rt_share*>realloc(shares, capacity * sizeof(l0rt_share))
     if more == NULL:
         raise MemoryError("no host memory for the pools' statistics")
     return more
@@ -119,7 +119,7 @@ cdef dict with_pools(dict flat, l0rt_share* shares, int64_t count):
 _fill_keys()
 
 
-# --- The census of a heap: all arenas of one moment, exact peaks, and statistics.
+# --- The recount of a heap: all arenas of one moment, exact peaks, and statistics.
 
 
 cdef enum:
@@ -133,8 +133,8 @@ cdef enum:
     COUNT = 0
     BYTES = 1
     REQUESTED = 2
-    QUIET = 3
-    QUIET_BYTES = 4
+    INACTIVE = 3
+    INACTIVE_BYTES = 4
     UNITS = 5
     # of the small pool, the large one, and
     ALL = 2
@@ -172,30 +172,30 @@ cdef int lock_more(l0rt_heap* heap) noexcept nogil:
     return SHUT
 
 
-cdef bint census_lock(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+cdef bint recount_lock(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """Lock this arena, NULL: none in particular, and all others that may have changed since they were counted; False
     when the heap is closed."""
     if load_int(&heap.closed) != 0:
         return False
-    mutex_lock(&heap.census)
+    mutex_lock(&heap.recount)
     heap.locked = NULL
     if arena != NULL:
         wake(arena)
-    return census_lock_awake(heap)
+    return recount_lock_awake(heap)
 
 
-cdef bint census_lock_all(l0rt_heap* heap) noexcept nogil:
+cdef bint recount_lock_all(l0rt_heap* heap) noexcept nogil:
     """Lock all arenas; False when the heap is closed."""
     cdef l0rt_arena* arena
     if load_int(&heap.closed) != 0:
         return False
-    mutex_lock(&heap.census)
+    mutex_lock(&heap.recount)
     heap.locked = NULL
     arena = heap.arenas
     while arena != NULL:
         wake(arena)
         arena = arena.next
-    return census_lock_awake(heap)
+    return recount_lock_awake(heap)
 
 
 cdef inline void wake(l0rt_arena* arena) noexcept nogil:
@@ -204,17 +204,17 @@ cdef inline void wake(l0rt_arena* arena) noexcept nogil:
         spin_unlock(&arena.lock)
 
 
-cdef bint census_lock_awake(l0rt_heap* heap) noexcept nogil:
+cdef bint recount_lock_awake(l0rt_heap* heap) noexcept nogil:
     cdef int found = MORE
     while found == MORE:
         found = lock_more(heap)
     if found == SHUT:
-        mutex_unlock(&heap.census)
+        mutex_unlock(&heap.recount)
     return found == LOCKED
 
 
-cdef void census_unlock(l0rt_heap* heap) noexcept nogil:
-    """Unlock the arenas. Those that were found idle rest, with no room, so that they cannot change unnoticed."""
+cdef void recount_unlock(l0rt_heap* heap) noexcept nogil:
+    """Unlock the arenas. Those that were found idle rest, with no headroom, so that they cannot change unnoticed."""
     cdef l0rt_arena* arena = heap.locked
     cdef l0rt_arena* next
     cdef l0rt_arena* kept = NULL
@@ -227,8 +227,8 @@ cdef void census_unlock(l0rt_heap* heap) noexcept nogil:
         next = arena.next_awake
         if arena.may_rest:
             arena.may_rest = False
-            tally_add(heap.resting, arena, 1)
-            arena.accounts[SMALL].resting = arena.accounts[LARGE].resting = arena
+            sums_add(heap.resting, arena, 1)
+            arena.headroom[SMALL].resting = arena.headroom[LARGE].resting = arena
             arena.next_awake = resting
             resting = arena
         else:
@@ -239,7 +239,7 @@ cdef void census_unlock(l0rt_heap* heap) noexcept nogil:
     spin_unlock(&heap.rest_lock)
     unlock(resting)
     unlock(kept)
-    mutex_unlock(&heap.census)
+    mutex_unlock(&heap.recount)
 
 
 cdef inline void unlock(l0rt_arena* arena) noexcept nogil:
@@ -250,12 +250,12 @@ cdef inline void unlock(l0rt_arena* arena) noexcept nogil:
         arena = next
 
 
-cdef void tally(l0rt_heap* heap, l0rt_tally* sums) noexcept nogil:
+cdef void sums_of(l0rt_heap* heap, l0rt_sums* sums) noexcept nogil:
     """All that there was when the arenas were locked, and what has become of it in those that are."""
     cdef l0rt_arena* arena = heap.locked
-    memcpy(sums, heap.rested, POOLS * sizeof(l0rt_tally))
+    memcpy(sums, heap.rested, POOLS * sizeof(l0rt_sums))
     while arena != NULL:
-        tally_add(sums, arena, 1)
+        sums_add(sums, arena, 1)
         arena = arena.next_awake
 
 
@@ -278,14 +278,14 @@ cdef inline void level(l0rt_family* family, int64_t small, int64_t large, int64_
             slack[i] = stat.peak - now
 
 
-cdef inline int64_t moves(l0rt_account* account) noexcept nogil:
+cdef inline int64_t moves(l0rt_headroom* headroom) noexcept nogil:
     """Allocations and frees ever."""
-    return 2 * account.freed.count + account.limit.count - account.room.count
+    return 2 * headroom.freed.count + headroom.limit.count - headroom.left.count
 
 
-cdef inline bint is_busy(l0rt_account* account) noexcept nogil:
-    """Has the account moved since the last census?"""
-    return account.seen != moves(account)
+cdef inline bint is_busy(l0rt_headroom* headroom) noexcept nogil:
+    """Has the headroom moved since the last recount?"""
+    return headroom.seen != moves(headroom)
 
 
 cdef inline int64_t share(int64_t slack, int64_t busy, bint is_busy, bint is_eager) noexcept nogil:
@@ -296,57 +296,58 @@ cdef inline int64_t share(int64_t slack, int64_t busy, bint is_busy, bint is_eag
     return slack // busy + (slack % busy if is_eager else 0)
 
 
-cdef inline void account_own(l0rt_account* account, int64_t[3]* slack, int pool, int64_t busy,
+cdef inline void headroom_own(l0rt_headroom* headroom, int64_t[3]* slack, int pool, int64_t busy,
                              bint eager) noexcept nogil:
-    cdef bint some = eager or is_busy(account)
-    account.own_limit.count = account.limit.count - account.room.count + share(slack[COUNT][pool], busy, some, eager)
-    account.own_limit.bytes = account.limit.bytes - account.room.bytes + share(slack[BYTES][pool], busy, some, eager)
-    account.own_limit.requested = (
-        account.limit.requested - account.room.requested + share(slack[REQUESTED][pool], busy, some, eager))
-    account.own_quiet_limit.count = quiet_count(account) + share(slack[QUIET][pool], busy, some, eager)
-    account.own_quiet_limit.bytes = quiet_bytes(account) + share(slack[QUIET_BYTES][pool], busy, some, eager)
+    cdef bint some = eager or is_busy(headroom)
+    headroom.own_limit.count = headroom.limit.count - headroom.left.count + share(slack[COUNT][pool], busy, some, eager)
+    headroom.own_limit.bytes = headroom.limit.bytes - headroom.left.bytes + share(slack[BYTES][pool], busy, some, eager)
+    headroom.own_limit.requested = (
+        headroom.limit.requested - headroom.left.requested + share(slack[REQUESTED][pool], busy, some, eager))
+    headroom.own_inactive_limit.count = inactive_count(headroom) + share(slack[INACTIVE][pool], busy, some, eager)
+    headroom.own_inactive_limit.bytes = inactive_bytes(headroom) + share(slack[INACTIVE_BYTES][pool], busy, some, eager)
 
 
 cdef inline void arena_own(l0rt_arena* arena, int64_t[3]* slack, int64_t busy, bint some, bint eager) noexcept nogil:
-    cdef l0rt_account* a = &arena.accounts[SMALL]
-    cdef l0rt_account* b = &arena.accounts[LARGE]
+    cdef l0rt_headroom* a = &arena.headroom[SMALL]
+    cdef l0rt_headroom* b = &arena.headroom[LARGE]
     arena.limit.count = (
-        a.limit.count - a.room.count + b.limit.count - b.room.count + share(slack[COUNT][ALL], busy, some, eager))
+        a.limit.count - a.left.count + b.limit.count - b.left.count + share(slack[COUNT][ALL], busy, some, eager))
     arena.limit.bytes = (
-        a.limit.bytes - a.room.bytes + b.limit.bytes - b.room.bytes + share(slack[BYTES][ALL], busy, some, eager))
+        a.limit.bytes - a.left.bytes + b.limit.bytes - b.left.bytes + share(slack[BYTES][ALL], busy, some, eager))
     arena.limit.requested = (
-        a.limit.requested - a.room.requested + b.limit.requested - b.room.requested
+        a.limit.requested - a.left.requested + b.limit.requested - b.left.requested
         + share(slack[REQUESTED][ALL], busy, some, eager))
-    arena.quiet_limit.count = quiet_count(a) + quiet_count(b) + share(slack[QUIET][ALL], busy, some, eager)
-    arena.quiet_limit.bytes = quiet_bytes(a) + quiet_bytes(b) + share(slack[QUIET_BYTES][ALL], busy, some, eager)
+    arena.inactive_limit.count = inactive_count(a) + inactive_count(b) + share(slack[INACTIVE][ALL], busy, some, eager)
+    arena.inactive_limit.bytes = (
+        inactive_bytes(a) + inactive_bytes(b) + share(slack[INACTIVE_BYTES][ALL], busy, some, eager))
 
 
-cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexcept nogil:
-    """Raise the peaks to what is so, and hand out new room: to none of those that rest. The arenas are locked."""
-    cdef l0rt_tally[POOLS] sums
-    cdef l0rt_tally* a = &sums[SMALL]
-    cdef l0rt_tally* b = &sums[LARGE]
+cdef void recount_all(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexcept nogil:
+    """Raise the peaks to what is so, and hand out new headroom: to none of those that rest. The arenas are locked."""
+    cdef l0rt_sums[POOLS] sums
+    cdef l0rt_sums* a = &sums[SMALL]
+    cdef l0rt_sums* b = &sums[LARGE]
     cdef l0rt_stats* stats = &heap.stats
     cdef int64_t[UNITS][3] slack
     cdef int64_t[3] busy
     cdef l0rt_arena* arena
     cdef int pool
     cdef bint is_eager, some
-    tally(heap, sums)
+    sums_of(heap, sums)
     memset(slack, 0x3f, sizeof(slack))          # more than any memory has
     level(&stats.allocation, a.allocated, b.allocated, slack[COUNT])
     level(&stats.active, a.allocated + a.pending, b.allocated + b.pending, slack[COUNT])
     level(&stats.allocated_bytes, a.allocated_bytes, b.allocated_bytes, slack[BYTES])
     level(&stats.active_bytes, a.allocated_bytes + a.pending_bytes, b.allocated_bytes + b.pending_bytes, slack[BYTES])
     level(&stats.requested_bytes, a.requested, b.requested, slack[REQUESTED])
-    level(&stats.inactive_split, a.quiet, b.quiet, slack[QUIET])
-    level(&stats.inactive_split_bytes, a.quiet_bytes, b.quiet_bytes, slack[QUIET_BYTES])
+    level(&stats.inactive_split, a.inactive, b.inactive, slack[INACTIVE])
+    level(&stats.inactive_split_bytes, a.inactive_bytes, b.inactive_bytes, slack[INACTIVE_BYTES])
     memset(busy, 0, sizeof(busy))
     arena = heap.locked
     while arena != NULL:
         some = arena == eager
         for pool in range(POOLS):
-            if is_busy(&arena.accounts[pool]) or (arena == eager and pool == eager_pool):
+            if is_busy(&arena.headroom[pool]) or (arena == eager and pool == eager_pool):
                 busy[pool] += 1
                 some = True
         busy[ALL] += some
@@ -354,31 +355,31 @@ cdef void census_take(l0rt_heap* heap, l0rt_arena* eager, int eager_pool) noexce
     arena = heap.locked
     while arena != NULL:
         is_eager = arena == eager
-        some = is_eager or is_busy(&arena.accounts[SMALL]) or is_busy(&arena.accounts[LARGE])
+        some = is_eager or is_busy(&arena.headroom[SMALL]) or is_busy(&arena.headroom[LARGE])
         arena.may_rest = not some
         arena_own(arena, slack, busy[ALL], some, is_eager)
         for pool in range(POOLS):
-            account_own(&arena.accounts[pool], slack, pool, busy[pool], is_eager and pool == eager_pool)
+            headroom_own(&arena.headroom[pool], slack, pool, busy[pool], is_eager and pool == eager_pool)
         for pool in range(POOLS):
-            arena.accounts[pool].seen = moves(&arena.accounts[pool])
-        accounts_balance(arena, eager_pool)
+            arena.headroom[pool].seen = moves(&arena.headroom[pool])
+        headroom_balance(arena, eager_pool)
         arena = arena.next_awake
 
 
 cdef int64_t heap_private_bytes(l0rt_heap* heap) noexcept nogil:
     """What private pools have reserved."""
-    mutex_lock(&heap.census)
+    mutex_lock(&heap.recount)
     cdef int64_t bytes = shares_reserved(heap)
-    mutex_unlock(&heap.census)
+    mutex_unlock(&heap.recount)
     return bytes
 
 
-cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil:
+cdef void count_reserved(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, int segments, int calls) noexcept nogil:
     """So many bytes came or went, in that many calls, and with them that many segments like this one."""
     cdef l0rt_stats* stats = &heap.stats
     cdef l0rt_share* share
     cdef bint is_small = segment.pool == SMALL
-    mutex_lock(&heap.census)
+    mutex_lock(&heap.recount)
     share = segment.arena.share
     if segments != 0:
         stat_move(&stats.segment.all, segments)
@@ -393,34 +394,34 @@ cdef void census_memory(l0rt_heap* heap, l0rt_segment* segment, int64_t bytes, i
     else:
         stats.num_device_free += calls
     store_i64(&heap.reserved, heap.reserved + bytes)
-    mutex_unlock(&heap.census)
+    mutex_unlock(&heap.recount)
 
 
-cdef int64_t owner_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
+cdef int64_t pool_available(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
     """What the pool's own limit leaves. The growth mutex is held."""
     cdef l0rt_share* share
-    if owner == NULL or owner.limit == 0 or owner.limit > <uint64_t>INT64_MAX:
+    if private_pool == NULL or private_pool.limit == 0 or private_pool.limit > <uint64_t>INT64_MAX:
         return INT64_MAX
-    share = share_find(heap, owner)
-    return <int64_t>owner.limit - (share.reserved.all.current if share != NULL else 0)
+    share = share_find(heap, private_pool)
+    return <int64_t>private_pool.limit - (share.reserved.all.current if share != NULL else 0)
 
 
-cdef int64_t heap_room(l0rt_heap* heap, l0rt_owner* owner) noexcept nogil:
-    return min(heap_limit(heap) - load_i64(&heap.reserved), owner_room(heap, owner))
+cdef int64_t heap_available(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
+    return min(heap_limit(heap) - load_i64(&heap.reserved), pool_available(heap, private_pool))
 
 
-cdef void census_count(l0rt_heap* heap, int64_t* counter) noexcept nogil:
-    mutex_lock(&heap.census)
+cdef void count_up(l0rt_heap* heap, int64_t* counter) noexcept nogil:
+    mutex_lock(&heap.recount)
     counter[0] += 1
-    mutex_unlock(&heap.census)
+    mutex_unlock(&heap.recount)
 
 
-cdef void census_oom(l0rt_heap* heap, bint by_limit) noexcept nogil:
+cdef void count_oom(l0rt_heap* heap, bint by_limit) noexcept nogil:
     """A request found no memory: there was none, or the limit left none and nobody was asked."""
-    mutex_lock(&heap.census)
+    mutex_lock(&heap.recount)
     heap.stats.num_ooms += 1
     heap.stats.num_oom_rejections += by_limit
-    mutex_unlock(&heap.census)
+    mutex_unlock(&heap.recount)
 
 
 cdef inline void flow(l0rt_family* family, int64_t small_freed, int64_t large_freed) noexcept nogil:
@@ -435,21 +436,21 @@ cdef inline void flow(l0rt_family* family, int64_t small_freed, int64_t large_fr
 
 cdef void totals(l0rt_heap* heap) noexcept nogil:
     """Bring heap.stats up to date, counted since the heap was made. All arenas are locked."""
-    cdef l0rt_tally[POOLS] sums
-    cdef l0rt_tally* a = &sums[SMALL]
-    cdef l0rt_tally* b = &sums[LARGE]
+    cdef l0rt_sums[POOLS] sums
+    cdef l0rt_sums* a = &sums[SMALL]
+    cdef l0rt_sums* b = &sums[LARGE]
     cdef l0rt_stats* stats = &heap.stats
-    census_take(heap, NULL, SMALL)
-    tally(heap, sums)
+    recount_all(heap, NULL, SMALL)
+    sums_of(heap, sums)
     flow(&stats.allocation, a.freed, b.freed)
     flow(&stats.allocated_bytes, a.freed_bytes, b.freed_bytes)
     flow(&stats.active, a.freed - a.pending, b.freed - b.pending)
     flow(&stats.active_bytes, a.freed_bytes - a.pending_bytes, b.freed_bytes - b.pending_bytes)
     flow(&stats.requested_bytes, a.freed_requested, b.freed_requested)
     # inactive split is told from what it gained: freed memory, and what splits left over
-    flow(&stats.inactive_split, a.freed + a.quieted - a.quiet, b.freed + b.quieted - b.quiet)
-    flow(&stats.inactive_split_bytes, a.freed_bytes + a.quieted_bytes - a.quiet_bytes,
-         b.freed_bytes + b.quieted_bytes - b.quiet_bytes)
+    flow(&stats.inactive_split, a.freed + a.inactive_gained - a.inactive, b.freed + b.inactive_gained - b.inactive)
+    flow(&stats.inactive_split_bytes, a.freed_bytes + a.inactive_gained_bytes - a.inactive_bytes,
+         b.freed_bytes + b.inactive_gained_bytes - b.inactive_bytes)
 
 
 cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil:
@@ -457,17 +458,17 @@ cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil:
     heap_stats_of_pools(heap, out, NULL, 0)
 
 
-cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t room) noexcept nogil:
-    """The same, with at most ``room`` private pools' shares; return how many there are (then ask again). A closed
+cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t capacity) noexcept nogil:
+    """The same, with at most ``capacity`` private pools' shares; return how many there are (then ask again). A closed
     heap tells none."""
     cdef l0rt_stat* stat = <l0rt_stat*>out
     cdef l0rt_stat* base = <l0rt_stat*>&heap.base
-    cdef bint locked = census_lock(heap, NULL)
+    cdef bint locked = recount_lock(heap, NULL)
     cdef int64_t count = 0
     cdef int i
     if locked:
         totals(heap)
-        count = shares_copy(heap, shares, room)
+        count = shares_copy(heap, shares, capacity)
     spin_lock(&heap.oversize)
     out[0] = heap.stats
     spin_unlock(&heap.oversize)
@@ -482,7 +483,7 @@ cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* s
     out.num_device_alloc -= heap.base.num_device_alloc
     out.num_device_free -= heap.base.num_device_free
     if locked:
-        census_unlock(heap)
+        recount_unlock(heap)
     return count
 
 
@@ -490,7 +491,7 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
     """Let every peak be what is so now."""
     cdef l0rt_stat* stat = <l0rt_stat*>&heap.stats
     cdef int i
-    if not census_lock(heap, NULL):
+    if not recount_lock(heap, NULL):
         return
     totals(heap)
     spin_lock(&heap.oversize)
@@ -498,20 +499,20 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
         stat[i].peak = stat[i].current
     spin_unlock(&heap.oversize)
     shares_reset_peak(heap)
-    census_take(heap, NULL, SMALL)         # less room is left below lower peaks
-    census_unlock(heap)
+    recount_all(heap, NULL, SMALL)  # less headroom is left below lower peaks
+    recount_unlock(heap)
 
 
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
     """Let everything that only grows start at zero."""
-    if not census_lock(heap, NULL):
+    if not recount_lock(heap, NULL):
         return
     totals(heap)
     spin_lock(&heap.oversize)
     heap.base = heap.stats
     spin_unlock(&heap.oversize)
     shares_reset_accumulated(heap)
-    census_unlock(heap)
+    recount_unlock(heap)
 
 
 cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil:
@@ -542,7 +543,7 @@ cdef int64_t heap_cached_bytes(l0rt_heap* heap) noexcept nogil:
     while arena != NULL:
         bytes -= arena_allocated_bytes(arena)
         for pool in range(POOLS):
-            bytes -= load_i64(&arena.accounts[pool].pending.bytes)
+            bytes -= load_i64(&arena.headroom[pool].pending.bytes)
         arena = arena.next_awake
     if locked:
         spin_unlock(&heap.rest_lock)

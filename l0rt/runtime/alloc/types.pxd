@@ -13,18 +13,18 @@ cdef extern from "l0rt/memory_ops.h" nogil:
     ctypedef struct l0rt_memory_ops:
         int (*reserve)(void* self, size_t nbytes, void** out) noexcept nogil
         int (*release)(void* self, void* ptr, size_t nbytes) noexcept nogil
-        int (*record)(void* self, void* stream, void** ticket) noexcept nogil
-        int (*query)(void* self, void* ticket) noexcept nogil
-        int (*wait)(void* self, void* ticket) noexcept nogil
-        void (*drop)(void* self, void* ticket) noexcept nogil
+        int (*record)(void* self, void* stream, void** event) noexcept nogil
+        int (*query)(void* self, void* event) noexcept nogil
+        int (*wait)(void* self, void* event) noexcept nogil
+        void (*drop)(void* self, void* event) noexcept nogil
         int (*is_oom)(int code) noexcept nogil
         int (*range_reserve)(void* self, size_t nbytes, void** out) noexcept nogil
         int (*range_release)(void* self, void* ptr, size_t nbytes) noexcept nogil
-        int (*piece_create)(void* self, size_t nbytes, void** out) noexcept nogil
-        int (*piece_destroy)(void* self, void* piece, size_t nbytes) noexcept nogil
-        int (*piece_map)(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil
-        int (*piece_unmap)(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil
-        int (*order)(void* self, void* stream, void* ticket) noexcept nogil
+        int (*physical_mem_create)(void* self, size_t nbytes, void** out) noexcept nogil
+        int (*physical_mem_destroy)(void* self, void* physical, size_t nbytes) noexcept nogil
+        int (*physical_mem_map)(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil
+        int (*physical_mem_unmap)(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil
+        int (*order)(void* self, void* stream, void* event) noexcept nogil
     enum:
         L0RT_OK
         L0RT_OUT_OF_MEMORY
@@ -33,7 +33,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         L0RT_DOUBLE_FREE
         L0RT_NO_HOST_MEMORY
         L0RT_INVALID_SIZE
-        L0RT_SOURCE_FAILED
+        L0RT_UPSTREAM_FAILED
         L0RT_ASLEEP
         L0RT_OWNED
         L0RT_INTERRUPTED
@@ -62,19 +62,19 @@ cdef enum:
     LIVE_LARGE = 4                  # allocated from the large pool
     USED = 5                        # allocated, and used by other streams too
     PENDING = 6                     # freed, but other streams' work may still use it
-    HOLE = 7                        # addresses of a range without memory
+    UNMAPPED = 7                    # addresses of a range without memory
     HELD = 8                        # the same, while memory is mapped there or unmapped
     UNCACHED = 9                    # allocated, and alone in its segment, which is given back with it
     RAW = 16                        # beside LIVE, LIVE_LARGE, USED and UNCACHED: handed out, and freed, by its address
 
 cdef struct l0rt_use:
     void* stream
-    void* ticket                    # of a marked use: behind it; NULL: it is complete
+    void* event                     # of a marked use: behind it; NULL: it is complete
     bint is_marked                  # told with its moment; else all counts that the stream is given before the free
 
 cdef struct l0rt_uses:              # the other streams that use a block
     int count
-    int room
+    int capacity
     l0rt_use entries[1]
 
 cdef struct l0rt_block:
@@ -85,9 +85,9 @@ cdef struct l0rt_block:
     uint64_t requested
     l0rt_block* next                # on a class stack, in a bin, or among spare records
     uint32_t state
-    int waits                       # tickets that are not complete yet
+    int waits                       # events that are not complete yet
     void* user                      # the owner's to set; still holds what the last owner left
-    l0rt_block* previous            # in a bin, or among a range's holes
+    l0rt_block* previous            # in a bin, or among a range's unmapped spans
     l0rt_uses* uses
     l0rt_block* before              # neighbours in the segment
     l0rt_block* after
@@ -97,9 +97,9 @@ cdef struct l0rt_block:
     void* order                     # handed over to this stream, which is not its arena's; NULL: it was not
     void* padding[1]                # two cache lines
 
-cdef struct l0rt_granule:           # of a range: the piece of memory that is mapped here
-    void* piece
-    uint32_t first                  # the piece's first granule
+cdef struct l0rt_granule:           # of a range: the physical memory that is mapped here
+    void* physical
+    uint32_t first                  # its first granule
     uint32_t count                  # granules in it; 0: nothing is mapped here
 
 cdef struct l0rt_segment:
@@ -107,13 +107,13 @@ cdef struct l0rt_segment:
     uint64_t size
     void* raw                       # what reserve() gave: differs from base where that was not aligned
     uint64_t raw_size
-    l0rt_source* source             # what gave it, for this stream: once it is out of the lists,
+    l0rt_upstream* upstream         # what gave it, for this stream: once it is out of the lists,
     void* stream                    # its arena may be another pool's; NULL: the operations did
     l0rt_arena* arena
     int pool
     l0rt_block* first               # the block at its base: its record stays
     l0rt_granule* granules          # of a range, by number; NULL: an ordinary segment
-    l0rt_block* holes               # of a range
+    l0rt_block* unmapped            # of a range
     uint64_t mapped                 # of a range: bytes that have memory
     l0rt_block* block               # while wholly free: its only block
     int64_t idle_since              # while wholly free: the heap's growths by then
@@ -135,33 +135,33 @@ cdef struct l0rt_sum:
 
 # What one arena has allocated of one pool, kept as the distance to the nearest value that could be a new peak of the
 # heap (see headroom.pxd). In terms of these fields:
-#   allocated now  = limit - room          inactive split now = quiet_limit + room - ceiling
-cdef struct l0rt_account:
-    l0rt_sum room
-    l0rt_sum ceiling                # room above it: inactive split may be at a new peak
+#   allocated now  = limit - left          inactive split now = inactive_limit + left - ceiling
+cdef struct l0rt_headroom:
+    l0rt_sum left
+    l0rt_sum ceiling                # left above it: inactive split may be at a new peak
     l0rt_sum freed                  # ever
     l0rt_sum limit
-    l0rt_sum quiet_limit
+    l0rt_sum inactive_limit
     l0rt_sum own_limit              # the pool's share alone; limit also keeps to the arena's share of both pools
-    l0rt_sum own_quiet_limit
+    l0rt_sum own_inactive_limit
     l0rt_sum pending                # freed, but still active
-    l0rt_sum quieted                # inactive split ever gained = freed + quieted
-    int64_t seen                    # allocations and frees at the last census
+    l0rt_sum inactive_gained        # inactive split ever gained = freed + inactive_gained
+    int64_t seen                    # allocations and frees at the last recount
     l0rt_arena* resting             # its arena, while the heap has it counted as it is; NULL: it may change
 
-cdef struct l0rt_tally:             # sums of one pool over arenas
+cdef struct l0rt_sums:              # sums of one pool over arenas
     int64_t allocated
     int64_t allocated_bytes
     int64_t requested
     int64_t pending
     int64_t pending_bytes
-    int64_t quiet
-    int64_t quiet_bytes
+    int64_t inactive
+    int64_t inactive_bytes
     int64_t freed
     int64_t freed_bytes
     int64_t freed_requested
-    int64_t quieted
-    int64_t quieted_bytes
+    int64_t inactive_gained
+    int64_t inactive_gained_bytes
 
 # How a heap behaves; never changes, for a heap that changes its ways takes another. All zero is the default.
 cdef struct l0rt_tuning:
@@ -182,15 +182,15 @@ cdef struct l0rt_ways:              # that a heap has had: each different one on
     l0rt_ways* older
 
 # Memory that is not the heap's own. Called without any lock, so it may allocate, from this heap too.
-cdef struct l0rt_source:
-    # 0, L0RT_OUT_OF_MEMORY or L0RT_SOURCE_FAILED; `memory` is the heap's self
-    int (*reserve)(l0rt_source* self, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil
-    void (*release)(l0rt_source* self, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil
+cdef struct l0rt_upstream:
+    # 0, L0RT_OUT_OF_MEMORY or L0RT_UPSTREAM_FAILED; `memory` is the heap's self
+    int (*reserve)(l0rt_upstream* self, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil
+    void (*release)(l0rt_upstream* self, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil
     # the pool has ended, and so have all segments that came from here
-    void (*drop)(l0rt_source* self) noexcept nogil
+    void (*drop)(l0rt_upstream* self) noexcept nogil
     size_t padding                  # asked for on top, where reserve() does not align
 
-cdef struct l0rt_owner:             # of a private pool's arenas
+cdef struct l0rt_private_pool:      # of a private pool's arenas
     l0rt_spin lock                  # guards the first five
     int refs                        # its object, and its shares
     int users                       # allocations that are under way: arenas stay meanwhile; read without the lock
@@ -201,7 +201,7 @@ cdef struct l0rt_owner:             # of a private pool's arenas
     bint no_split                   # a free block is handed out as it is
     int is_asleep                   # its ranges have no memory; atomic, for the pool may be in several heaps
     uint64_t limit                  # bytes that it may reserve of each heap; 0: as many as the heap
-    l0rt_source* source             # where its segments come from; NULL: from the heap's own memory
+    l0rt_upstream* upstream         # where its segments come from; NULL: from the heap's own memory
     int64_t[2] id                   # by which the statistics name it
 
 cdef enum:
@@ -212,7 +212,7 @@ cdef struct l0rt_active_entry:      # while its active pool is the innermost one
     l0rt_arena* arena               # from this arena
 
 cdef struct l0rt_active_pool:       # a thread allocates from a pool
-    l0rt_owner* owner
+    l0rt_private_pool* private_pool
     int device                      # on this device; negative: on any
     l0rt_active_pool* outer         # what held before, and holds for other devices
     void* pool                      # the pool's object: a reference to it
@@ -220,26 +220,26 @@ cdef struct l0rt_active_pool:       # a thread allocates from a pool
 
 cdef struct l0rt_arena:
     l0rt_spin lock
-    int version                     # odd while accounts' limit and room move together: who looks has no lock
-    int64_t stack_room              # bytes that the stacks may still take
+    int version                     # odd while the headroom's limit and left move together: who looks has no lock
+    int64_t stack_left              # bytes that the stacks may still take
     const l0rt_tuning* tuning       # the heap's; changes under the growth mutex and this lock
-    l0rt_account accounts[POOLS]
+    l0rt_headroom headroom[POOLS]
     l0rt_block* stacks[CLASSES]
     uint64_t filled[CLASSES >> 6]   # bit: this stack has a block, or had one
     l0rt_block* last                # of the large pool: freed last, and not merged yet; NULL: none
     l0rt_bins bins[POOLS]
-    l0rt_sum limit                  # of both accounts together
-    l0rt_sum quiet_limit
+    l0rt_sum limit                  # of both pools together
+    l0rt_sum inactive_limit
     l0rt_heap* heap
     void* stream
-    l0rt_owner* owner               # NULL: the default pool
+    l0rt_private_pool* private_pool  # NULL: the default pool
     l0rt_arena* next                # in the heap; the list only grows
     l0rt_arena* next_same           # in the same bucket of the heap's index
     l0rt_arena* next_of_share       # among those of its pool here, or among those that wait for a pool
     l0rt_arena* next_busy           # among those that have memory
     l0rt_arena* previous_busy
     l0rt_arena* next_awake          # among those that may have changed since they were counted
-    bint may_rest                   # the census found it idle
+    bint may_rest                   # the recount found it idle
     l0rt_block* spare               # records without memory
     l0rt_segment* segments
     l0rt_segment* idle
@@ -250,22 +250,22 @@ cdef struct l0rt_arena:
     uint64_t epoch
     uint64_t settled
     uint64_t granule_epoch          # when a free block last grew to a granule or more
-    int64_t moves                   # pieces of memory that moved, since the arena had none
-    uint64_t ticket_epoch
-    void* ticket
+    int64_t moves                   # mappings that moved, since the arena had none
+    uint64_t event_epoch
+    void* event
     l0rt_share* share               # its pool's; NULL: the default pool
 
-cdef struct l0rt_ticket:            # a block waits for a point in a stream's work
-    void* ticket
+cdef struct l0rt_pending_use:       # a block waits for a point in a stream's work
+    void* event
     void* stream
     l0rt_block* block               # NULL: it is in no queue any more, and its last waiter drops it
-    l0rt_ticket* next
+    l0rt_pending_use* next
     int waiters                     # threads that wait for it; under the waiting mutex
 
 cdef struct l0rt_queue:             # what waits for one stream, oldest first
     void* stream
-    l0rt_ticket* head
-    l0rt_ticket* tail
+    l0rt_pending_use* head
+    l0rt_pending_use* tail
     l0rt_queue* next
 
 cdef struct l0rt_stat:
@@ -301,7 +301,7 @@ cdef struct l0rt_stats:
     int64_t max_split_size
 
 cdef struct l0rt_share:             # of a private pool in one heap's memory
-    l0rt_owner* owner               # NULL: the pool is over
+    l0rt_private_pool* private_pool  # NULL: the pool is over
     int64_t[2] id                   # the pool's
     l0rt_heap* heap
     l0rt_arena* arenas
@@ -309,7 +309,7 @@ cdef struct l0rt_share:             # of a private pool in one heap's memory
     l0rt_family base                # at the last reset
     l0rt_share* next                # among the heap's, or among those whose pools are over
     l0rt_share* previous
-    l0rt_share* next_of_owner
+    l0rt_share* next_of_pool
     l0rt_share* next_gone           # among those whose pools are gone, and that may have something to give back
     bint is_listed                  # it is there; or
     bint is_looked_at               # somebody gives back what it has, and
@@ -326,22 +326,22 @@ cdef struct l0rt_heap_options:
     uint64_t range                  # addresses to reserve at once
 
 cdef struct l0rt_heap:
-    # Order of locks: growth, waiting, census, an arena's. No ops are called under the last two, and no wait under any.
+    # Order of locks: growth, waiting, recount, an arena's. No ops are called under the last two, and no wait under any.
     pthread_mutex_t growth          # taking and giving back segments
-    pthread_mutex_t waiting         # the queues; tickets are queried under it, but not waited for
-    pthread_mutex_t census          # whoever locks all arenas, and the statistics
+    pthread_mutex_t waiting         # the queues; events are queried under it, but not waited for
+    pthread_mutex_t recount         # whoever locks all arenas, and the statistics
     const l0rt_memory_ops* ops
     void* self
     l0rt_arena* arenas
     l0rt_arena* spare_arenas        # those that wait for a pool
     l0rt_index* index               # of all others
     uint64_t indexed
-    # Most arenas are idle, and have no room: the census counts them once, and then only those that wake.
+    # Most arenas are idle, and have no headroom: the recount counts them once, and then only those that wake.
     l0rt_spin rest_lock             # of the three below, inside all other locks
     l0rt_arena* awake
-    l0rt_tally resting[POOLS]       # the sums over all others
-    l0rt_tally rested[POOLS]        # the same when the arenas were locked, and
-    l0rt_arena* locked              # the first of those that were locked; both under the census mutex
+    l0rt_sums resting[POOLS]        # the sums over all others
+    l0rt_sums rested[POOLS]         # the same when the arenas were locked, and
+    l0rt_arena* locked              # the first of those that were locked; both under the recount mutex
     l0rt_arena* busy                # those that have memory; under the growth mutex
     l0rt_queue* queues
     int64_t pending                 # blocks in the queues
@@ -354,7 +354,7 @@ cdef struct l0rt_heap:
     l0rt_arena* requester           # for whom memory is being given back; NULL: for the device
     bint pool_limit_hit             # and its pool's limit is why: nobody else's would help
     bint takes_all                  # and nothing else is left but what serves the default pool has cached
-    l0rt_source* source             # of every arena whose pool has none; NULL: the operations are
+    l0rt_upstream* upstream         # of every arena whose pool has none; NULL: the operations are
     l0rt_spin oversize              # inside all other locks: the statistics of oversize allocations
     uint64_t granule                # of virtual memory; 0: the memory has none
     uint64_t range

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 
 from l0rt.runtime.lazy import DRAIN, exit_time_left, on_exit
-from l0rt.runtime.streams.hooks import tell_unraisable
+from l0rt.runtime.streams.hooks import report_unraisable
 
 
 class _Callbacks:
@@ -31,7 +31,7 @@ class _Callback:
             if self.event.synchronize(timeout) is not False:
                 self.function(*self.args)
         except BaseException as failure:
-            tell_unraisable(self.function, failure)
+            report_unraisable(self.function, failure)
 
 
 _streams: dict = {}  # stream -> _Callbacks, kept: to drop one while somebody adds to it would take a lock

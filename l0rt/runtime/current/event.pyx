@@ -25,8 +25,8 @@ from l0rt.runtime.streams.hooks cimport (
     EVENT_DELETION,
     EVENT_RECORD,
     EVENT_SYNCHRONIZATION,
-    tell,
-    watched,
+    call_hooks,
+    hooked,
 )
 from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for
 from l0rt.runtime.streams.queue cimport Queue, queue_open, queue_record, queue_wait, record_untold
@@ -75,8 +75,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         self.enable_timing = enable_timing
         self.blocking = blocking
         self.interprocess = interprocess
-        if watched:
-            tell(EVENT_CREATION, <uint64_t><void*>self, 0, 0, 0)
+        if hooked:
+            call_hooks(EVENT_CREATION, <uint64_t><void*>self, 0, 0, 0)
 
     def record(self, Queue stream=None):
         """Mark the point that ``stream`` (the current one by default) has been given work up to."""
@@ -89,8 +89,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
     def query(self):
         """Return whether everything before the recorded point is done; True if nothing was recorded."""
         cdef bint complete = self.slot == NULL or slot_query(self.slot) == 1
-        if watched and complete and self.slot != NULL:
-            tell(EVENT_SYNCHRONIZATION, <uint64_t>self.slot, 0, 0, 0)
+        if hooked and complete and self.slot != NULL:
+            call_hooks(EVENT_SYNCHRONIZATION, <uint64_t>self.slot, 0, 0, 0)
         return complete
 
     def synchronize(self, timeout=None, *, policy=None):
@@ -104,13 +104,13 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
         cdef l0rt_slot* slot = self.slot
         cdef bint fired = True
-        if slot != NULL and (not l0rt_load_int(&slot.complete) or watched):
+        if slot != NULL and (not l0rt_load_int(&slot.complete) or hooked):
             slot_retain(slot)   # another thread may record anew meanwhile
             try:
                 with nogil:
                     fired = slot_wait_by(slot, limit, how)
-                    if fired and watched:
-                        tell(EVENT_SYNCHRONIZATION, <uint64_t>slot, 0, 0, 0)
+                    if fired and hooked:
+                        call_hooks(EVENT_SYNCHRONIZATION, <uint64_t>slot, 0, 0, 0)
             finally:
                 slot_release(slot)
         return None if timeout is None else fired
@@ -206,8 +206,8 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         return f"<l0rt.Event device={self.device} {state}>"
 
     def __dealloc__(self):
-        if watched:
-            tell(EVENT_DELETION, <uint64_t><void*>self, 0, 0, 0)
+        if hooked:
+            call_hooks(EVENT_DELETION, <uint64_t><void*>self, 0, 0, 0)
         if self.pool == NULL:
             slot_release(self.slot)
         else:
@@ -368,8 +368,8 @@ cdef int record_shared(Event self, l0rt_stream* stream) except -1:
         raise
     finally:
         _recording.discard(<size_t><void*>self)
-    if watched:
-        tell(EVENT_RECORD, <uint64_t>self.slot, <uint64_t>stream, 0, 0)
+    if hooked:
+        call_hooks(EVENT_RECORD, <uint64_t>self.slot, <uint64_t>stream, 0, 0)
     return 0
 
 

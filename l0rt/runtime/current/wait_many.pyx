@@ -11,8 +11,8 @@ from libc.stdlib cimport calloc, free
 
 from l0rt.runtime.current.event cimport Event, timeout_ns
 from l0rt.runtime.streams.event_pool cimport slot_release, slot_retain
-from l0rt.runtime.streams.hooks cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, tell, watched
-from l0rt.runtime.streams.queue cimport Queue, queue_ticket, queue_wait_all
+from l0rt.runtime.streams.hooks cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, call_hooks, hooked
+from l0rt.runtime.streams.queue cimport Queue, queue_end_event, queue_wait_all
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport check_device, event_policy, host_clock_ns, nap, slot_query, slot_wait_by
 
@@ -44,9 +44,9 @@ cdef class Many:
                 stream = (<Queue>item).ptr
                 if stream.list != NULL:
                     with nogil:
-                        slot = queue_ticket(stream)
-                        if watched:
-                            tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
+                        slot = queue_end_event(stream)
+                        if hooked:
+                            call_hooks(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
             else:
                 raise TypeError(f"an event or a stream of another type: {type(item).__name__}")
             self.slots[self.count] = slot
@@ -164,8 +164,8 @@ def wait_all(*events, stream=None, timeout=None, policy=None):
                 continue
             spent = min(host_clock_ns() - start, limit) if limit != UINT64_MAX else 0
             fired = slot_wait_by(many.slots[i], limit - spent, how)
-            if fired and watched:
-                tell(EVENT_SYNCHRONIZATION, <uint64_t>many.slots[i], 0, 0, 0)
+            if fired and hooked:
+                call_hooks(EVENT_SYNCHRONIZATION, <uint64_t>many.slots[i], 0, 0, 0)
     return None if timeout is None else fired
 
 
@@ -194,6 +194,6 @@ def wait_any(*events, timeout=None, policy=None):
                     for i in range(many.count):
                         check_device(many.slots[i].device)
                 nap(how, spent, limit - spent)
-    if found >= 0 and many.slots[found] != NULL and watched:
-        tell(EVENT_SYNCHRONIZATION, <uint64_t>many.slots[found], 0, 0, 0)
+    if found >= 0 and many.slots[found] != NULL and hooked:
+        call_hooks(EVENT_SYNCHRONIZATION, <uint64_t>many.slots[found], 0, 0, 0)
     return None if found < 0 else found

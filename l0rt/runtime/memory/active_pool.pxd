@@ -9,7 +9,7 @@ from l0rt.runtime.alloc.types cimport (
     ACTIVE_ENTRIES,
     l0rt_arena,
     l0rt_block,
-    l0rt_owner,
+    l0rt_private_pool,
     l0rt_active_pool,
     l0rt_active_entry,
 )
@@ -20,7 +20,7 @@ cdef int filling
 # Some thread is in a pool, and memory is not filled: a thread may use what it found before.
 cdef int asking
 
-cdef l0rt_owner* active_owner(l0rt_thread* thread, int device) noexcept nogil
+cdef l0rt_private_pool* active_private_pool(l0rt_thread* thread, int device) noexcept nogil
 cdef void active_pool_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil
 cdef void active_pools_push(l0rt_thread* thread, l0rt_active_pool* active) noexcept nogil
 cdef l0rt_active_pool* active_pools_pop(l0rt_thread* thread) noexcept nogil
@@ -45,6 +45,6 @@ cdef inline l0rt_arena* arena_asked(l0rt_thread* thread, l0rt_stream* stream) no
     if active == NULL:
         return <l0rt_arena*>load(&stream.default_arena)
     entry = entry_of(active, stream)
-    if unlikely(entry.stream != stream or is_asleep(entry.arena.owner)):
+    if unlikely(entry.stream != stream or is_asleep(entry.arena.private_pool)):
         return NULL
     return entry.arena

@@ -32,19 +32,19 @@ filling = UNKNOWN
 asking = 0
 
 
-cdef l0rt_owner* active_owner(l0rt_thread* thread, int device) noexcept nogil:
+cdef l0rt_private_pool* active_private_pool(l0rt_thread* thread, int device) noexcept nogil:
     """The pool that a thread allocates from on a device; NULL: the default one."""
     cdef l0rt_active_pool* active = <l0rt_active_pool*>thread.active_pools if thread != NULL else NULL
     while active != NULL and 0 <= active.device != device:
         active = active.outer
-    return active.owner if active != NULL else NULL
+    return active.private_pool if active != NULL else NULL
 
 
 cdef void active_pool_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil:
     """Let the thread's next allocation for the stream find the arena; and everybody's, while nobody has to ask."""
     global streams_at_hand
     cdef l0rt_active_entry* entry
-    if arena.owner == NULL:
+    if arena.private_pool == NULL:
         store(&stream.default_arena, arena)     # one a stream: a second writer writes the same
     if thread != NULL and thread.active_pools != NULL:
         entry = entry_of(<l0rt_active_pool*>thread.active_pools, stream)

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 from l0rt.runtime.alloc.types cimport l0rt_heap
 
-cdef int background_watch(l0rt_heap* heap) except -1
+cdef int background_add(l0rt_heap* heap) except -1

@@ -77,7 +77,7 @@ cdef void* reap(void* nothing) noexcept nogil:
     return NULL
 
 
-cdef int background_watch(l0rt_heap* heap) except -1:
+cdef int background_add(l0rt_heap* heap) except -1:
     """Let the thread look after the heap too; start it if there is none."""
     cdef int i
     if not table.alive:

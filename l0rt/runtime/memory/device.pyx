@@ -23,9 +23,9 @@ from l0rt.runtime.alloc.heap cimport (
     heap_tune,
     raw_free,
 )
-from l0rt.runtime.alloc.share cimport is_asleep, owner_hold, owner_release
+from l0rt.runtime.alloc.share cimport is_asleep, private_pool_hold, private_pool_release
 from l0rt.runtime.alloc.stats cimport (
-    census_oom,
+    count_oom,
     heap_allocated_bytes,
     heap_limit,
     heap_private_bytes,
@@ -41,7 +41,7 @@ from l0rt.runtime.current.guard cimport xpu_impl
 from l0rt.runtime.current.thread cimport current_device, stream_or_current, thread_peek
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.memory.active_pool cimport (
-    active_owner,
+    active_private_pool,
     active_pool_keep,
     arena_asked,
     fill_block,
@@ -49,7 +49,7 @@ from l0rt.runtime.memory.active_pool cimport (
     set_filling,
 )
 from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap
-from l0rt.runtime.memory.pluggable cimport current_source, raise_failure
+from l0rt.runtime.memory.pluggable cimport current_upstream, raise_failure
 from l0rt.runtime.memory.shared cimport shared_malloc
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
@@ -88,7 +88,7 @@ cdef int make_heap(l0rt_device* device) except -1:
     heap = heap_create(&device_ops, device, &options)
     if heap == NULL:
         raise MemoryError()
-    heap.source = current_source()
+    heap.upstream = current_upstream()
     try:
         tune(heap, device)
         if device.heap == NULL:
@@ -105,7 +105,7 @@ cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
     """Let the heap behave as the configuration says."""
     cdef l0rt_tuning tuning
     conf = config.alloc_conf()
-    tuning_of(conf, 1 if config.get("no_memory_caching") or heap.source != NULL else 0, &tuning)
+    tuning_of(conf, 1 if config.get("no_memory_caching") or heap.upstream != NULL else 0, &tuning)
     cdef uint64_t limit = limit_of(device)
     cdef int status
     with nogil:
@@ -141,15 +141,15 @@ cdef uint64_t limit_of(l0rt_device* device) except 0:
 cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_thread* thread = thread_peek()
     cdef l0rt_arena* arena = arena_asked(thread, stream)
-    cdef l0rt_owner* owner
+    cdef l0rt_private_pool* private_pool
     cdef l0rt_heap* heap
     if arena != NULL:
         return arena
     heap = device_heap(stream.device)
-    owner = active_owner(thread, stream.device.index)
-    if is_asleep(owner):
+    private_pool = active_private_pool(thread, stream.device.index)
+    if is_asleep(private_pool):
         raise_status(L0RT_ASLEEP, NULL)
-    arena = heap_arena(heap, stream, owner)
+    arena = heap_arena(heap, stream, private_pool)
     if arena == NULL:
         with gil:
             raise MemoryError()
@@ -159,14 +159,14 @@ cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
 
 cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil:
     cdef l0rt_arena* arena = stream_arena(stream)
-    cdef l0rt_owner* owner = arena.owner
-    if owner == NULL:
+    cdef l0rt_private_pool* private_pool = arena.private_pool
+    if private_pool == NULL:
         return malloc_from(arena, stream, nbytes)
-    owner_hold(owner)               # whatever observers, functions and finalizers do to the pool meanwhile
+    private_pool_hold(private_pool)  # whatever observers, functions and finalizers do to the pool meanwhile
     try:
         return malloc_from(arena, stream, nbytes)
     finally:
-        if owner_release(owner):
+        if private_pool_release(private_pool):
             heap_reclaim(arena.heap)
 
 
@@ -185,9 +185,9 @@ cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbyt
             streams_synchronize(stream.device, UINT64_MAX, True)
         status = arena_attempt(arena, nbytes, &block, &by_limit)
         while status == L0RT_OUT_OF_MEMORY:
-            if not ask_observers(stream.device, arena.owner, nbytes):
-                census_oom(arena.heap, by_limit)
-                raise_oom(stream.device, arena.owner, nbytes)
+            if not ask_observers(stream.device, arena.private_pool, nbytes):
+                count_oom(arena.heap, by_limit)
+                raise_oom(stream.device, arena.private_pool, nbytes)
             status = arena_attempt(arena, nbytes, &block, &by_limit)
     if status != L0RT_OK:
         raise_status(status, NULL)
@@ -218,26 +218,26 @@ cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL:
                 f"{refused.code[0]}.", refused.code)
 
 
-_pools = {}     # by the address of their owner: functions that return those pools that observe themselves
+_pools = {}     # by the address of their record: functions that return those pools that observe themselves
 
 
-cdef bint ask_observers(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1 with gil:
-    """Tell everybody who wants to know, the pool itself first; True if somebody has made room, so that trying again is
+cdef bint ask_observers(l0rt_device* device, l0rt_private_pool* private_pool, size_t nbytes) except -1 with gil:
+    """Tell everybody who wants to know, the pool itself first; True if somebody has freed some, so that trying again is
     worth it."""
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
-    pool = _pools[<size_t>owner]() if <size_t>owner in _pools else None
+    pool = _pools[<size_t>private_pool]() if <size_t>private_pool in _pools else None
     if pool is not None and ask([pool.on_oom], nbytes):
         return True
     free, total, _ = free_memory(device.index)
     return asked(device.index, nbytes, min(total, heap_limit(heap)), free)
 
 
-def attach_pool(size_t owner, pool):
-    """Call ``pool().on_oom(nbytes)`` before an allocation from the pool with this owner fails; None: no more."""
+def attach_pool(size_t private_pool, pool):
+    """Call ``pool().on_oom(nbytes)`` before an allocation from the pool of this record fails; None: no more."""
     if pool is None:
-        _pools.pop(owner, None)
+        _pools.pop(private_pool, None)
     else:
-        _pools[owner] = pool
+        _pools[private_pool] = pool
 
 
 cdef int raise_status(int status, const void* ptr) except -1 nogil:
@@ -254,13 +254,13 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
         if status == L0RT_DOUBLE_FREE:
             raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
         if status == L0RT_OUT_OF_MEMORY:
-            raise OutOfMemoryError("XPU out of memory: there is no room for what the pool had; it sleeps on",
+            raise OutOfMemoryError("XPU out of memory: there is too little for what the pool had; it sleeps on",
                                    ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
         if status == L0RT_ASLEEP:
             raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
         if status == L0RT_INVALID_SIZE:
             raise InvalidArgumentError("an allocation has at least one byte")
-        if status == L0RT_SOURCE_FAILED:
+        if status == L0RT_UPSTREAM_FAILED:
             raise_failure()
         if status == L0RT_INTERRUPTED:
             interrupt_raise()
@@ -278,7 +278,7 @@ def size_text(nbytes):
     return f"{nbytes} bytes"
 
 
-cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except -1 with gil:
+cdef int raise_oom(l0rt_device* device, l0rt_private_pool* private_pool, size_t nbytes) except -1 with gil:
     cdef l0rt_stats stats
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
     heap_stats(heap, &stats)
@@ -290,8 +290,8 @@ cdef int raise_oom(l0rt_device* device, l0rt_owner* owner, size_t nbytes) except
     limit = "none" if most == INT64_MAX else size_text(most)
     private = heap_private_bytes(heap)
     pools = f" (private pools reserve {size_text(private)})" if private else ""
-    if owner != NULL and owner.limit not in (0, UINT64_MAX):
-        limit += f", of its pool {size_text(owner.limit)}"
+    if private_pool != NULL and private_pool.limit not in (0, UINT64_MAX):
+        limit += f", of its pool {size_text(private_pool.limit)}"
     hint = (" With backend:async no allocation waits: what streams still use is there after `synchronize`."
             if heap_tuning(heap).is_async else "")
     raise OutOfMemoryError(
@@ -419,9 +419,9 @@ def get_limit(device=None):
     return None if limit == UINT64_MAX else limit
 
 
-cdef int trim(int index, l0rt_stream* stream, l0rt_owner* owner) except -1 nogil:
+cdef int trim(int index, l0rt_stream* stream, l0rt_private_pool* private_pool) except -1 nogil:
     cdef l0rt_heap* heap = <l0rt_heap*>load(&device_record(index).heap)
-    cdef int status = heap_trim(heap, stream, owner) if heap != NULL else L0RT_OK
+    cdef int status = heap_trim(heap, stream, private_pool) if heap != NULL else L0RT_OK
     return 0 if status == L0RT_OK else raise_status(status, NULL)
 
 

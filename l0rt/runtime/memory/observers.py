@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is asked before an allocation fails, and may make room."""
+"""Who is asked before an allocation fails, and may free memory."""
 
 from _thread import get_ident
 
@@ -16,18 +16,18 @@ def attach_observer(observer):
 
 
 def asked(*what):
-    """Tell every observer; return whether one has made room."""
+    """Tell every observer; return whether one has freed memory."""
     return ask(_observers, *what)
 
 
 def ask(observers, *what):
-    """Tell these observers; return whether one has made room. What fails while they are asked is not told them, too."""
+    """Tell these observers; return whether one has freed memory. What fails meanwhile is not told them, too."""
     thread = get_ident()
     if thread in _asking or not observers:
         return False
     _asking.add(thread)
     try:
-        made_room = [observer(*what) is True for observer in list(observers)]
-        return any(made_room)
+        has_freed = [observer(*what) is True for observer in list(observers)]
+        return any(has_freed)
     finally:
         _asking.discard(thread)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device memory and streams as the caching core sees them: its table of operations, on Level Zero.
 
-The ``self`` of every operation is an l0rt_device, a ticket is a slot of the event cache.
+The ``self`` of every operation is an l0rt_device, an event is a slot of the event pool.
 """
 
 from libc.string cimport memset
@@ -22,7 +22,7 @@ from l0rt.runtime.alloc.heap cimport block_free, heap_close
 from l0rt.runtime.alloc.stats cimport heap_arenas
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.streams.event_pool cimport slot_release
-from l0rt.runtime.streams.queue cimport queue_ticket, wait_untold
+from l0rt.runtime.streams.queue cimport queue_end_event, wait_untold
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_poll, slot_rest
 from l0rt.ze cimport table
@@ -61,63 +61,63 @@ cdef int op_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
     return told(device, virtual_free(device.context, ptr, nbytes), b"zeVirtualMemFree") if table.alive else 0
 
 
-cdef int op_piece_create(void* self, size_t nbytes, void** out) noexcept nogil:
+cdef int op_physical_mem_create(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
     if not table.alive or device.lost:
         return ZE_RESULT_ERROR_DEVICE_LOST
     return lost_or(device, physical_create(device.context, device.handle, nbytes, <ze_physical_mem_handle_t*>out))
 
 
-cdef int op_piece_destroy(void* self, void* piece, size_t nbytes) noexcept nogil:
+cdef int op_physical_mem_destroy(void* self, void* physical, size_t nbytes) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
     if not table.alive:
         return 0
-    return told(device, physical_destroy(device.context, <ze_physical_mem_handle_t>piece), b"zePhysicalMemDestroy")
+    return told(device, physical_destroy(device.context, <ze_physical_mem_handle_t>physical), b"zePhysicalMemDestroy")
 
 
-cdef int op_piece_map(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+cdef int op_physical_mem_map(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
     if not table.alive:
         return ZE_RESULT_ERROR_DEVICE_LOST
-    return lost_or(device, virtual_map(device.context, ptr, nbytes, <ze_physical_mem_handle_t>piece))
+    return lost_or(device, virtual_map(device.context, ptr, nbytes, <ze_physical_mem_handle_t>physical))
 
 
-cdef int op_piece_unmap(void* self, void* ptr, size_t nbytes, void* piece) noexcept nogil:
+cdef int op_physical_mem_unmap(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
     return told(device, virtual_unmap(device.context, ptr, nbytes), b"zeVirtualMemUnmap") if table.alive else 0
 
 
-cdef int op_record(void* self, void* stream, void** ticket) noexcept nogil:
-    """NULL is the ticket of a stream that is known to be idle, or of a device that is lost."""
+cdef int op_record(void* self, void* stream, void** event) noexcept nogil:
+    """NULL is the event of a stream that is known to be idle, or of a device that is lost."""
     cdef l0rt_stream* on = <l0rt_stream*>stream
-    ticket[0] = NULL
+    event[0] = NULL
     if known_idle(on):
         return 0
-    ticket[0] = ticket_of(on)
-    if ticket[0] == NULL and table.alive and not on.device.lost:
-        ticket[0] = ticket_of(on)   # whoever frees has nothing to lose by asking once more
-    return 0 if ticket[0] != NULL or not table.alive or on.device.lost else ZE_RESULT_ERROR_UNKNOWN
+    event[0] = end_event_of(on)
+    if event[0] == NULL and table.alive and not on.device.lost:
+        event[0] = end_event_of(on)  # whoever frees has nothing to lose by asking once more
+    return 0 if event[0] != NULL or not table.alive or on.device.lost else ZE_RESULT_ERROR_UNKNOWN
 
 
-cdef l0rt_slot* ticket_of(l0rt_stream* stream) noexcept nogil:
-    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_ticket)(stream)
+cdef l0rt_slot* end_event_of(l0rt_stream* stream) noexcept nogil:
+    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_end_event)(stream)
     if slot == NULL:
         forget_error()
     return slot
 
 
-cdef int op_query(void* self, void* ticket) noexcept nogil:
+cdef int op_query(void* self, void* event) noexcept nogil:
     """A lost device touches memory no more."""
-    if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
+    if event == NULL or not table.alive or (<l0rt_slot*>event).device.lost:
         return 0
-    cdef int done = slot_poll(<l0rt_slot*>ticket)
+    cdef int done = slot_poll(<l0rt_slot*>event)
     return 0 if done == 1 else 1 if done == 0 else ZE_RESULT_ERROR_UNKNOWN
 
 
-cdef int op_wait(void* self, void* ticket) noexcept nogil:
-    if ticket == NULL or not table.alive or (<l0rt_slot*>ticket).device.lost:
+cdef int op_wait(void* self, void* event) noexcept nogil:
+    if event == NULL or not table.alive or (<l0rt_slot*>event).device.lost:
         return 0
-    return slot_rest(<l0rt_slot*>ticket)
+    return slot_rest(<l0rt_slot*>event)
 
 
 cdef bint may_order(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
@@ -128,9 +128,9 @@ cdef bint may_order(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
         slot.cache == NULL or slot.cache.kind != SLOT_COUNTER or stream.device.peers[slot.device.index] > 0)
 
 
-cdef int op_order(void* self, void* stream, void* ticket) noexcept nogil:
+cdef int op_order(void* self, void* stream, void* event) noexcept nogil:
     cdef l0rt_stream* on = <l0rt_stream*>stream
-    cdef l0rt_slot* slot = <l0rt_slot*>ticket
+    cdef l0rt_slot* slot = <l0rt_slot*>event
     if not table.alive or on.device.lost:
         return ZE_RESULT_ERROR_DEVICE_LOST
     if not may_order(on, slot):
@@ -140,8 +140,8 @@ cdef int op_order(void* self, void* stream, void* ticket) noexcept nogil:
     return 0
 
 
-cdef void op_drop(void* self, void* ticket) noexcept nogil:
-    slot_release(<l0rt_slot*>ticket)
+cdef void op_drop(void* self, void* event) noexcept nogil:
+    slot_release(<l0rt_slot*>event)
 
 
 cdef int op_is_oom(int code) noexcept nogil:
@@ -208,7 +208,7 @@ cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexce
     memset(options, 0, sizeof(l0rt_heap_options))
     if device.caps.vmm:
         options.granule = GRANULE
-        # an eighth more than there is, as holes move up; the core takes more ranges should it not be enough
+        # an eighth more than there is, as unmapped spans move up; should it not be enough, the core takes more
         options.range = device.info.total_memory // 8 * 9 // GRANULE * GRANULE
 
 
@@ -232,8 +232,8 @@ cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
             while segment != NULL:
                 if segment.granules != NULL:
                     range_close(heap, segment)
-                elif segment.source != NULL:
-                    segment.source.release(segment.source, device, segment.stream, segment.raw, segment.raw_size)
+                elif segment.upstream != NULL:
+                    segment.upstream.release(segment.upstream, device, segment.stream, segment.raw, segment.raw_size)
                 else:
                     op_release(device, segment.raw, segment.raw_size)
                 segment = segment.next
@@ -245,7 +245,7 @@ stream_ops(&device_ops)
 device_ops.reserve = op_reserve
 device_ops.range_reserve = op_range_reserve
 device_ops.range_release = op_range_release
-device_ops.piece_create = op_piece_create
-device_ops.piece_destroy = op_piece_destroy
-device_ops.piece_map = op_piece_map
-device_ops.piece_unmap = op_piece_unmap
+device_ops.physical_mem_create = op_physical_mem_create
+device_ops.physical_mem_destroy = op_physical_mem_destroy
+device_ops.physical_mem_map = op_physical_mem_map
+device_ops.physical_mem_unmap = op_physical_mem_unmap

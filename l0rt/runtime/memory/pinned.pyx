@@ -20,7 +20,7 @@ from l0rt.runtime.alloc.stats cimport heap_reset_accumulated, heap_reset_peak, h
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.lazy cimport on_fork_child
-from l0rt.runtime.memory.background cimport background_watch
+from l0rt.runtime.memory.background cimport background_add
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport close_heap, forget_heap, stream_ops, told
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
@@ -85,12 +85,12 @@ cdef int make_heap(l0rt_device* device) except -1:
                 heap_destroy(heap)
             free(memory)
     tune(<l0rt_heap*>device.host_heap)      # a change meanwhile did not find it
-    return watch(<l0rt_heap*>device.host_heap)
+    return let_background(<l0rt_heap*>device.host_heap)
 
 
-cdef int watch(l0rt_heap* heap) except -1:
+cdef int let_background(l0rt_heap* heap) except -1:
     if config.alloc_conf().pinned_use_background_threads:
-        background_watch(heap)
+        background_add(heap)
     else:
         background_end()
     return 0
@@ -139,7 +139,7 @@ def retune():
     for i in range(device_total()):
         if first_of_its_context(i):
             tune(<l0rt_heap*>device_record(i).host_heap)
-            watch(<l0rt_heap*>device_record(i).host_heap)
+            let_background(<l0rt_heap*>device_record(i).host_heap)
 
 
 cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nogil:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from cpython.object cimport PyObject
 
-from l0rt.runtime.alloc.types cimport l0rt_source
+from l0rt.runtime.alloc.types cimport l0rt_upstream
 
 
 # A PluggableAllocator as one pool's source; lives as long as the pool's owner does. The object is borrowed from the
 # pool's object, where the garbage collector sees it: its functions may refer to the pool. Once the pool is gone, it is
 # kept for as long as any segment lives.
 cdef struct l0rt_plugged:
-    l0rt_source source              # first: they are cast to each other
+    l0rt_upstream upstream          # first: they are cast to each other
     PyObject* functions             # NULL: the pool is gone, and so are its segments
     Py_ssize_t segments             # those that a function is being asked for, too
     bint is_gone
@@ -25,5 +25,5 @@ cdef class PluggableAllocator:
 # The GIL is held for all of these.
 cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL
 cdef void plugged_leave(l0rt_plugged* plugged) noexcept
-cdef l0rt_source* current_source() noexcept
+cdef l0rt_upstream* current_upstream() noexcept
 cdef int raise_failure() except -1

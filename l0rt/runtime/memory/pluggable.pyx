@@ -17,7 +17,7 @@ from l0rt.runtime.streams.queue cimport queue_share
 from l0rt.runtime.streams.types cimport *
 
 from l0rt.errors import L0Error
-from l0rt.runtime.streams.hooks import tell_unraisable
+from l0rt.runtime.streams.hooks import report_unraisable
 
 ctypedef void* (*l0rt_alloc_function)(size_t nbytes, int device, void* stream) noexcept nogil
 ctypedef void (*l0rt_free_function)(void* ptr, size_t nbytes, int device, void* stream) noexcept nogil
@@ -75,9 +75,9 @@ cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL:
     cdef l0rt_plugged* plugged = <l0rt_plugged*>calloc(1, sizeof(l0rt_plugged))
     if plugged == NULL:
         raise MemoryError()
-    plugged.source.reserve = reserve
-    plugged.source.release = release
-    plugged.source.drop = drop
+    plugged.upstream.reserve = reserve
+    plugged.upstream.release = release
+    plugged.upstream.drop = drop
     plugged.functions = <PyObject*>functions
     return plugged
 
@@ -102,21 +102,21 @@ cdef void segment_over(l0rt_plugged* plugged) noexcept:
         Py_DECREF(<object>functions)
 
 
-cdef void drop(l0rt_source* source) noexcept nogil:
-    c_free(<l0rt_plugged*>source)
+cdef void drop(l0rt_upstream* upstream) noexcept nogil:
+    c_free(<l0rt_plugged*>upstream)
 
 
 # --- What the core calls. No lock is held.
 
 
-cdef int reserve(l0rt_source* source, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil:
+cdef int reserve(l0rt_upstream* upstream, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil:
     with gil:
-        return reserve_held(<l0rt_plugged*>source, <l0rt_device*>memory, <l0rt_stream*>stream, nbytes, out)
+        return reserve_held(<l0rt_plugged*>upstream, <l0rt_device*>memory, <l0rt_stream*>stream, nbytes, out)
 
 
-cdef void release(l0rt_source* source, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil:
+cdef void release(l0rt_upstream* upstream, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil:
     with gil:
-        release_held(<l0rt_plugged*>source, <l0rt_device*>memory, <l0rt_stream*>stream, ptr, nbytes)
+        release_held(<l0rt_plugged*>upstream, <l0rt_device*>memory, <l0rt_stream*>stream, ptr, nbytes)
 
 
 cdef int reserve_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* stream, size_t nbytes,
@@ -141,7 +141,7 @@ cdef int reserve_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* s
     except BaseException as failure:
         _failures[get_ident()] = failure
         segment_over(plugged)
-        return L0RT_SOURCE_FAILED
+        return L0RT_UPSTREAM_FAILED
     return L0RT_OK
 
 
@@ -243,7 +243,7 @@ cdef void give(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device*
         finally:
             leave(thread, &call, active_pools)
     except BaseException as failure:
-        tell_unraisable(functions.free, failure)
+        report_unraisable(functions.free, failure)
 
 
 cdef int raise_failure() except -1:
@@ -257,8 +257,8 @@ cdef int raise_failure() except -1:
 # --- The default pool's.
 
 
-cdef l0rt_source* current_source() noexcept:
-    return <l0rt_source*>current
+cdef l0rt_upstream* current_upstream() noexcept:
+    return <l0rt_upstream*>current
 
 
 def set_current(PluggableAllocator functions not None):

@@ -16,7 +16,7 @@ from l0rt.runtime.alloc.arena_index cimport heap_reclaim
 from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_order
 from l0rt.runtime.alloc.heap cimport block_find
-from l0rt.runtime.alloc.share cimport owner_leave
+from l0rt.runtime.alloc.share cimport private_pool_leave
 from l0rt.runtime.alloc.sleep cimport heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.types cimport *
@@ -72,7 +72,7 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
     cdef readonly PluggableAllocator allocator
     cdef readonly object limit
     cdef readonly object on_oom
-    cdef l0rt_owner* owner          # the pool's, and
+    cdef l0rt_private_pool* private_pool  # the allocator's record of it, and
     cdef l0rt_plugged* plugged      # the allocator's, which both outlive their objects
     cdef int users
     cdef bint is_moving             # some thread puts it to sleep or wakes it
@@ -83,27 +83,27 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         if on_oom is not None and not callable(on_oom):
             raise TypeError(f"on_oom is a function of the size, not {type(on_oom).__name__}")
         self.pool = Pool(use_on_oom, no_split, limit)
-        self.owner = self.pool.owner
+        self.private_pool = self.pool.private_pool
         self.id = id = self.pool.id
         self.limit = limit
         self.on_oom = on_oom
         self.allocator = allocator
         if allocator is not None:
             self.plugged = plugged_new(allocator)
-            self.owner.source = &self.plugged.source
+            self.private_pool.upstream = &self.plugged.upstream
         _living[id] = ref(self, lambda gone: _living.pop(id, None))
         if on_oom is not None:
-            attach_pool(<size_t>self.owner, _living[id])
+            attach_pool(<size_t>self.private_pool, _living[id])
         reclaim()
 
     def __del__(self):
         # Not __dealloc__: the functions of an allocator may be in a cycle with the pool, and are still whole here.
-        if self.owner == NULL:
+        if self.private_pool == NULL:
             return
-        attach_pool(<size_t>self.owner, None)
+        attach_pool(<size_t>self.private_pool, None)
         if self.plugged != NULL:
             plugged_leave(self.plugged)
-        owner_leave(self.owner)
+        private_pool_leave(self.private_pool)
         reclaim()
 
     def use_count(self):
@@ -115,7 +115,7 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         cdef int i
         with nogil:
             for i in range(device_total()):
-                trim(i, NULL, self.owner)
+                trim(i, NULL, self.private_pool)
 
     def sleep(self):
         """Give all memory of the pool back and keep the addresses; what was written there is lost.
@@ -139,25 +139,25 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
             self.is_moving = False
 
     cdef int sleep_on_all(self) except -1:
-        cdef l0rt_owner* owner = self.owner
+        cdef l0rt_private_pool* private_pool = self.private_pool
         cdef l0rt_heap* heap
         cdef bint can = True
         cdef int i
         with nogil:
             for i in range(device_total()):     # on all devices or on none
                 heap = <l0rt_heap*>load(&device_record(i).heap)
-                can = can and (heap == NULL or heap_can_sleep(heap, owner))
+                can = can and (heap == NULL or heap_can_sleep(heap, private_pool))
             for i in range(device_total()):
                 heap = <l0rt_heap*>load(&device_record(i).heap)
                 if can and heap != NULL:
                     device_synchronize(device_record(i), UINT64_MAX)
-                    can = heap_sleep(heap, owner) == L0RT_OK
+                    can = heap_sleep(heap, private_pool) == L0RT_OK
         if not can:
             raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
         return 0
 
     cdef int wake_on_all(self) except -1:
-        cdef l0rt_owner* owner = self.owner
+        cdef l0rt_private_pool* private_pool = self.private_pool
         cdef l0rt_heap* heap
         cdef int i, failed, last = -1, status = L0RT_OK
         for i in range(device_total()):
@@ -167,13 +167,13 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
             for i in range(last + 1):
                 heap = <l0rt_heap*>load(&device_record(i).heap)
                 if heap != NULL and status == L0RT_OK:
-                    status = heap_wake(heap, owner, i == last)
+                    status = heap_wake(heap, private_pool, i == last)
                     failed = i
             if status != L0RT_OK:
                 for i in range(failed):         # it sleeps on, everywhere
                     heap = <l0rt_heap*>load(&device_record(i).heap)
                     if heap != NULL:
-                        heap_sleep(heap, owner)
+                        heap_sleep(heap, private_pool)
         return 0 if status == L0RT_OK else raise_status(status, NULL)
 
     cdef int begin_move(self) except -1:
@@ -242,13 +242,14 @@ cdef class use_mem_pool:
 
     def __enter__(self):
         lazy.init()
-        if self.pool.owner.is_gone:     # its finalizer has run, for a cycle of garbage that something refers to again
+        # Its finalizer has run, for a cycle of garbage that something refers to again.
+        if self.pool.private_pool.is_gone:
             raise RuntimeError("the memory pool is gone: nothing can be allocated from it any more")
         cdef l0rt_thread* thread = thread_record()
         cdef l0rt_active_pool* active = <l0rt_active_pool*>calloc(1, sizeof(l0rt_active_pool))
         if active == NULL:
             raise MemoryError()
-        active.owner = self.pool.owner
+        active.private_pool = self.pool.private_pool
         active.device = self.device
         active.pool = <void*>self.pool
         Py_INCREF(self.pool)
@@ -294,7 +295,7 @@ def within(pool, device, function):
 def trim_pools(device=None, Queue stream=None, MemPool pool=None):
     """Give back what one stream, one pool, or one stream in one pool has cached, on one device or all."""
     cdef int i, only = -1
-    cdef l0rt_owner* owner
+    cdef l0rt_private_pool* private_pool
     if device is not None:
         only = index_or_current(device)
     if stream is not None:
@@ -303,11 +304,11 @@ def trim_pools(device=None, Queue stream=None, MemPool pool=None):
         only = stream.ptr.device.index
     pools = [pool] if pool is not None else [None, *filter(None, [living() for living in list(_living.values())])]
     for each in pools:
-        owner = NULL if each is None else (<MemPool>each).owner
+        private_pool = NULL if each is None else (<MemPool>each).private_pool
         for i in range(device_total()):
             if only < 0 or i == only:
                 with nogil:
-                    trim(i, NULL if stream is None else stream.ptr, owner)
+                    trim(i, NULL if stream is None else stream.ptr, private_pool)
 
 
 def change_current_allocator(PluggableAllocator allocator not None):
@@ -388,18 +389,18 @@ def segments(MemPool pool=None, device=None):
 cdef list device_segments(int index, MemPool pool):
     cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
     cdef l0rt_block_info* blocks = NULL
-    cdef int64_t room = 1024, count
+    cdef int64_t capacity = 1024, count
     if heap == NULL:
         return []
     while True:
-        blocks = <l0rt_block_info*>realloc(blocks, room * sizeof(l0rt_block_info))
+        blocks = <l0rt_block_info*>realloc(blocks, capacity * sizeof(l0rt_block_info))
         if blocks == NULL:
             raise MemoryError("no host memory for a snapshot")
         with nogil:
-            count = heap_snapshot(heap, blocks, room)
-        if count <= room:
+            count = heap_snapshot(heap, blocks, capacity)
+        if count <= capacity:
             break
-        room = count + count // 4
+        capacity = count + count // 4
     try:
         return described(blocks, max(count, 0), index, None if pool is None else pool.id)
     finally:

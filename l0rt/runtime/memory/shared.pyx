@@ -19,7 +19,7 @@ from l0rt.ze.status cimport DROP
 
 cdef l0rt_extent* extents = NULL        # in the order of addresses
 cdef int64_t count = 0
-cdef int64_t room = 0
+cdef int64_t capacity = 0
 
 
 cdef int64_t above(size_t address) noexcept:
@@ -65,14 +65,14 @@ cdef void shared_free(l0rt_device* device, void* ptr) noexcept:
 
 
 cdef int remember(void* ptr, size_t nbytes, int device) except -1:
-    global extents, count, room
+    global extents, count, capacity
     cdef int64_t place
     cdef l0rt_extent* grown
-    if count == room:
-        grown = <l0rt_extent*>realloc(extents, (2 * room + 16) * sizeof(l0rt_extent))
+    if count == capacity:
+        grown = <l0rt_extent*>realloc(extents, (2 * capacity + 16) * sizeof(l0rt_extent))
         if grown == NULL:
             raise MemoryError("no host memory to remember shared memory by")
-        extents, room = grown, 2 * room + 16
+        extents, capacity = grown, 2 * capacity + 16
     place = above(<size_t>ptr)
     memmove(&extents[place + 1], &extents[place], (count - place) * sizeof(l0rt_extent))
     extents[place].base, extents[place].nbytes, extents[place].device = <size_t>ptr, nbytes, device

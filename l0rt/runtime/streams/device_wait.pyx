@@ -13,7 +13,7 @@ from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 
 from l0rt.core.device cimport device_rest
 from l0rt.runtime.lazy cimport on_fork_child
-from l0rt.runtime.streams.hooks cimport DEVICE_SYNCHRONIZATION, tell, watched
+from l0rt.runtime.streams.hooks cimport DEVICE_SYNCHRONIZATION, call_hooks, hooked
 from l0rt.runtime.streams.stream_pool cimport streams_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport check_device, device_fails, host_clock_ns, refuse
@@ -155,8 +155,8 @@ cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 
     if idle and device.caps.device_sync:
         spent = min(host_clock_ns() - start_ns, timeout_ns) if timeout_ns != UINT64_MAX else 0
         idle = others_synchronize(device, timeout_ns - spent)
-    if idle and watched:
-        tell(DEVICE_SYNCHRONIZATION, device.index, 0, 0, 0)
+    if idle and hooked:
+        call_hooks(DEVICE_SYNCHRONIZATION, device.index, 0, 0, 0)
     return idle
 
 

@@ -206,7 +206,7 @@ cdef list _environment():
     return [os.environ.get(name) for name in _READ_AT_OPENING]
 
 
-cdef int _tell_changes(list now) except -1:
+cdef int _notify_changes(list now) except -1:
     """Warn of variables that were changed after the driver was opened, once for each change."""
     before, _read[:] = list(_read), now
     for name, old, new in zip(_READ_AT_OPENING, before, now):
@@ -220,7 +220,7 @@ def device_count():
     if _count:
         now = _environment()
         if now != _read:
-            _tell_changes(now)
+            _notify_changes(now)
         return _count
     try:
         driver = config.get("driver")

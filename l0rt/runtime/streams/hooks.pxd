@@ -2,7 +2,8 @@
 from libc.stdint cimport uint64_t
 
 
-# What can be watched. The verbs of streams, events and buffers look at one integer, and at nothing else while it is 0.
+# What hooks are called for. The verbs of streams, events and buffers look at one integer, and at nothing else while it
+# is 0.
 cdef enum:
     EVENT_CREATION = 0
     EVENT_DELETION
@@ -22,20 +23,20 @@ cdef enum:
     KINDS
 
 
-cdef int watched            # a bit for each kind that somebody watches
-# Call who watches `kind`. Never with a C lock held. What a callback raises is reported and goes no further.
-cdef void tell(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil
+cdef int hooked            # a bit for each kind that somebody has a hook for
+# Call the hooks of `kind`. Never with a C lock held. What a callback raises is reported and goes no further.
+cdef void call_hooks(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil
 
 cdef int sync_mode          # 0: an implicit synchronisation is nothing special, 1: warn, 2: raise
 # `what` is about to make the host wait for the stream `whom` although nobody asked for that by name.
 cdef int implicit_sync(str what, str whom) except -1
 
 
-cdef inline bint is_watched() noexcept nogil:
+cdef inline bint has_hooks() noexcept nogil:
     """Would anybody be told anything?"""
-    return watched
+    return hooked
 
 
 cdef inline void note(int kind, uint64_t a, uint64_t b, uint64_t c) noexcept nogil:
-    if watched:
-        tell(kind, a, b, c, 0)
+    if hooked:
+        call_hooks(kind, a, b, c, 0)

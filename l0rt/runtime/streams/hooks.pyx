@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who watches what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
+"""Hooks: who is told what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
 
 from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from libc.stdint cimport uint64_t
@@ -13,14 +13,14 @@ from l0rt.interrupts import belongs_to_main_thread, raise_later
 NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
          "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
          "device_synchronization", "copy", "fill", "memory_use", "host_access")
-# How many numbers each kind tells.
+# How many numbers each kind hands over.
 cdef tuple _counts = (1, 1, 2, 2, 1, 3, 1, 1, 1, 2, 1, 4, 3, 2, 3)
 
 cdef list _callbacks = [()] * len(NAMES)
 
 
-cdef void tell(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil:
-    if watched >> kind & 1:
+cdef void call_hooks(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil:
+    if hooked >> kind & 1:
         with gil:
             call_all(kind, (a, b, c, d))
 
@@ -31,12 +31,12 @@ cdef void call_all(int kind, tuple values) noexcept:
         try:
             callback(*values[:_counts[kind]])
         except BaseException as failure:
-            tell_unraisable(callback, failure)
+            report_unraisable(callback, failure)
     if holds:
         interrupts_let_go()
 
 
-def tell_unraisable(function, failure):
+def report_unraisable(function, failure):
     """Report what a callback raised: nobody is there to catch it. An interrupt that came while it ran is not its own,
     and is raised once it is over."""
     if belongs_to_main_thread(failure) and raise_later(failure):
@@ -47,23 +47,23 @@ def tell_unraisable(function, failure):
 
 def add(str name, callback):
     """Call ``callback`` at every ``name`` from now on."""
-    global watched
+    global hooked
     if not callable(callback):
         raise TypeError(f"a callback is callable, {type(callback).__name__} is not")
     kind = NAMES.index(name)
     _callbacks[kind] += (callback,)
-    watched |= 1 << kind
+    hooked |= 1 << kind
 
 
 def remove(str name, callback):
     """Call ``callback`` no more; ValueError if it was not added."""
-    global watched
+    global hooked
     kind = NAMES.index(name)
     kept = list(_callbacks[kind])
     kept.remove(callback)
     _callbacks[kind] = tuple(kept)
     if not kept:
-        watched &= ~(1 << kind)
+        hooked &= ~(1 << kind)
 
 
 cdef int implicit_sync(str what, str whom) except -1:

@@ -39,8 +39,8 @@ from l0rt.runtime.streams.hooks cimport (
     STREAM_CREATION,
     STREAM_SYNCHRONIZATION,
     STREAM_WAIT,
-    tell,
-    watched,
+    call_hooks,
+    hooked,
 )
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
@@ -125,8 +125,8 @@ cdef int queue_create(l0rt_stream* stream) except -1:
     stream.mark = mark
     _owners.append(made)
     l0rt_store_list(&stream.list, made._h)
-    if watched:
-        tell(STREAM_CREATION, <uint64_t>stream, 0, 0, 0)
+    if hooked:
+        call_hooks(STREAM_CREATION, <uint64_t>stream, 0, 0, 0)
     return 0
 
 
@@ -176,8 +176,8 @@ cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbyt
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)
     unlock(stream, r)
-    if watched:
-        tell(COPY, <uint64_t>stream, <uint64_t>dst, <uint64_t>src, nbytes)
+    if hooked:
+        call_hooks(COPY, <uint64_t>stream, <uint64_t>dst, <uint64_t>src, nbytes)
     return 0
 
 
@@ -191,8 +191,8 @@ cdef int queue_fill(
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)
     unlock(stream, r)
-    if watched:
-        tell(FILL, <uint64_t>stream, <uint64_t>dst, nbytes, 0)
+    if hooked:
+        call_hooks(FILL, <uint64_t>stream, <uint64_t>dst, nbytes, 0)
     return 0
 
 
@@ -238,13 +238,13 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
 
 cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     record_untold(stream, slot)
-    if watched:
-        tell(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
+    if hooked:
+        call_hooks(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
     return 0
 
 
 cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
-    """Untold: a ticket is nobody's event, and may be taken with an allocator's locks held."""
+    """Untold: an end event is nobody's Event, and may be taken with an allocator's locks held."""
     cdef ze_result_t r
     lock(stream)
     r = record_locked(stream, slot)
@@ -253,16 +253,16 @@ cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     return unlock(stream, r)
 
 
-cdef l0rt_slot* queue_ticket(l0rt_stream* stream) except NULL nogil:
+cdef l0rt_slot* queue_end_event(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_slot* slot
     cdef l0rt_slot* old
     cdef bint recorded = False
-    if stream.kind == STREAM_ADOPTED and l0rt_load_list(&stream.list) == NULL and stream.ticket != NULL:
-        slot = stream.ticket        # given back: this was its last command
+    if stream.kind == STREAM_ADOPTED and l0rt_load_list(&stream.list) == NULL and stream.end_event != NULL:
+        slot = stream.end_event     # given back: this was its last command
         slot_retain(slot)
         return slot
     lock(stream)
-    slot = stream.ticket
+    slot = stream.end_event
     if slot != NULL and slot.seq == stream.issued and not stream.shared:
         slot_retain(slot)
         unlock(stream, ZE_RESULT_SUCCESS)
@@ -277,8 +277,8 @@ cdef l0rt_slot* queue_ticket(l0rt_stream* stream) except NULL nogil:
             slot_release(slot)
     slot_retain(slot)           # one reference is the stream's, one the caller's
     lock(stream)
-    old = stream.ticket
-    stream.ticket = slot
+    old = stream.end_event
+    stream.end_event = slot
     unlock(stream, ZE_RESULT_SUCCESS)
     slot_release(old)
     return slot
@@ -290,9 +290,9 @@ cdef int queue_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
 
 cdef int queue_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except -1 nogil:
     cdef uint32_t i
-    if watched:
+    if hooked:
         for i in range(count):
-            tell(EVENT_WAIT, <uint64_t>slots[i], <uint64_t>stream, 0, 0)
+            call_hooks(EVENT_WAIT, <uint64_t>slots[i], <uint64_t>stream, 0, 0)
     return wait_untold(stream, count, slots)
 
 
@@ -372,9 +372,9 @@ cdef void progress(l0rt_stream* stream) noexcept nogil:
     """Find out how far the stream is, without waiting: its mark is put behind everything, and looked at later."""
     if pthread_mutex_trylock(&stream.lock) != 0:
         return
-    if stream.list == NULL:         # given back: its ticket was its last command
-        if stream.ticket != NULL and event_query(stream.ticket.event) == ZE_RESULT_SUCCESS:
-            slot_completed(stream.ticket)
+    if stream.list == NULL:         # given back: its end event was its last command
+        if stream.end_event != NULL and event_query(stream.end_event.event) == ZE_RESULT_SUCCESS:
+            slot_completed(stream.end_event)
     elif stream.marked:
         if event_query(stream.mark.event) == ZE_RESULT_SUCCESS:
             slot_completed(stream.mark)
@@ -390,7 +390,7 @@ ask_progress_with(progress)
 cdef void queue_give_back(l0rt_stream* stream) noexcept nogil:
     cdef l0rt_slot* last
     if table.alive and not stream.device.lost:
-        last = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_ticket)(stream)
+        last = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_end_event)(stream)
         if last == NULL:
             with gil:
                 PyErr_Clear()       # a lost device: nothing of the stream is waited for any more
@@ -419,11 +419,11 @@ cdef int queue_wait_queue(l0rt_stream* stream, l0rt_stream* other) except -1 nog
     cdef l0rt_slot* slot
     if stream == other:
         return 0
-    if watched:
-        tell(STREAM_WAIT, <uint64_t>stream, <uint64_t>other, 0, 0)
+    if hooked:
+        call_hooks(STREAM_WAIT, <uint64_t>stream, <uint64_t>other, 0, 0)
     if known_idle(other):
         return 0
-    slot = queue_ticket(other)
+    slot = queue_end_event(other)
     try:
         return wait_untold(stream, 1, &slot)
     finally:
@@ -433,8 +433,8 @@ cdef int queue_wait_queue(l0rt_stream* stream, l0rt_stream* other) except -1 nog
 cdef int poll(l0rt_stream* stream) except -1 nogil:
     """Ask the driver once, where it can be asked about a whole list. 1: idle, 0: not yet or unknown."""
     cdef ze_result_t r
-    if l0rt_load_list(&stream.list) == NULL:    # not made yet, or given back: then its ticket was its last command
-        return stream.ticket == NULL or l0rt_load64(&stream.done) >= l0rt_load64(&stream.issued)
+    if l0rt_load_list(&stream.list) == NULL:    # not made yet, or given back: then its end event was its last command
+        return stream.end_event == NULL or l0rt_load64(&stream.done) >= l0rt_load64(&stream.issued)
     if known_idle(stream):
         return 1
     if not stream.device.caps.list_sync:
@@ -457,13 +457,13 @@ cdef int queue_query(l0rt_stream* stream) except -1 nogil:
         return refuse(stream.device)
     idle = poll(stream)
     if not idle and (not stream.device.caps.list_sync or stream.list == NULL):
-        slot = queue_ticket(stream)
+        slot = queue_end_event(stream)
         try:
             idle = slot_query(slot)
         finally:
             slot_release(slot)
-    if idle and watched:
-        tell(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
+    if idle and hooked:
+        call_hooks(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
     return idle
 
 
@@ -479,11 +479,11 @@ cdef int queue_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int poli
         return refuse(stream.device)
     idle = poll(stream)
     if not idle:
-        slot = queue_ticket(stream)
+        slot = queue_end_event(stream)
         try:
             idle = slot_wait_by(slot, timeout_ns, policy)
         finally:
             slot_release(slot)
-    if idle and watched:
-        tell(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
+    if idle and hooked:
+        call_hooks(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
     return idle

@@ -14,13 +14,13 @@ from l0rt.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total, fill_stream
 from l0rt.runtime.streams.event_pool cimport slot_acquire_kind, slot_release
-from l0rt.runtime.streams.hooks cimport STREAM_CREATION, tell, watched
+from l0rt.runtime.streams.hooks cimport STREAM_CREATION, call_hooks, hooked
 from l0rt.runtime.streams.queue cimport (
     queue_give_back,
     queue_knows_peer,
     queue_open,
     queue_synchronize,
-    queue_ticket,
+    queue_end_event,
     progress,
 )
 from l0rt.runtime.streams.types cimport *
@@ -120,7 +120,7 @@ cdef void context_rest(l0rt_device* device) noexcept nogil:
         stream = next_stream(device_record(i), NULL)
         while stream != NULL and table.alive and not l0rt_load_int(&stream.device.lost):
             if not known_idle(stream):
-                slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_ticket)(stream)
+                slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_end_event)(stream)
                 if slot == NULL:
                     with gil:
                         PyErr_Clear()       # a device that is being lost
@@ -206,8 +206,8 @@ cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list,
     stream.dirty = True
     _owners[<size_t>stream] = owner
     l0rt_store_list(&stream.list, list)
-    if watched:
-        tell(STREAM_CREATION, <uint64_t>stream, 0, 0, 0)
+    if hooked:
+        call_hooks(STREAM_CREATION, <uint64_t>stream, 0, 0, 0)
     return stream
 
 

@@ -118,7 +118,7 @@ cdef struct l0rt_stream:
     bint dirty                      # not in order, and something was appended since the last barrier
     l0rt_slot* mark                 # recorded behind everything, when the recycling asks how far the stream is
     bint marked                     # the mark is in flight
-    l0rt_slot* ticket               # the newest of queue_ticket: serves again while nothing is appended behind it
+    l0rt_slot* end_event            # the newest of queue_end_event: serves again while nothing is appended behind it
     uint64_t issued                 # commands appended so far: counted under the lock, read without
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL

@@ -11,7 +11,7 @@ from l0rt.runtime.alloc.allocator import Pool
 
 KIB, MIB = 1 << 10, 1 << 20
 RECORDED, ORDERED = 0, 1
-RECORDED_BY = {}                                            # of each memory: ticket -> stream
+RECORDED_BY = {}                                            # of each memory: event -> stream
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def standing(make):
         allocator = make(limit=None if limit is None else limit * MIB)
         allocator.tune(allocconf.make(**conf))
         allocator.memory.hold()
-        allocator.memory.watch()
+        allocator.memory.take_notes()
         made.append(allocator.memory)
         return allocator
 
@@ -38,7 +38,7 @@ def orders(allocator):
     """Return ``{stream: the streams that it was ordered behind}`` since the last call."""
     found = {}
     recorded_by = RECORDED_BY.setdefault(id(allocator.memory), {})
-    for kind, stream, number in allocator.memory.watch():
+    for kind, stream, number in allocator.memory.take_notes():
         if kind == RECORDED:
             recorded_by[number] = stream
         elif kind == ORDERED:
