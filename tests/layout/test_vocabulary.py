@@ -23,11 +23,14 @@ ALLOWED = {
 PARTS = re.compile(r"[A-Z]{2,}|[A-Z]?[a-z]+|[A-Z]")
 
 
-def replaced_words(text):
+def replaced_words(path):
     """Yield (line number, word) of every replaced word, also as a part of a name."""
+    text = path.read_text()
     for number, line in enumerate(text.splitlines(), 1):
         for part in PARTS.findall(line):
             word = part.lower()
+            if word in ("lane", "lanes") and "spirv" in str(path):
+                continue            # of SIMD
             if word in REPLACED and not any(allowed in line for allowed in ALLOWED.get(word, ())):
                 yield number, word
 
@@ -38,7 +41,7 @@ def violations(root):
         f"{path.relative_to(root)}:{number}: {word}: say {REPLACED[word]}"
         for path in [*files_of, *root.glob("*.py"), *root.glob("README.md"), *root.glob("CONTRIBUTING.md")]
         if path.name != "test_vocabulary.py"
-        for number, word in replaced_words(path.read_text())
+        for number, word in replaced_words(path)
     ]
 
 
@@ -48,4 +51,4 @@ def test_names_and_prose_use_the_words_of_the_glossary():
 
 def test_a_replaced_word_is_found_in_names_and_in_prose(tree):
     plant(tree, "docs/memory.md", "the cellar\nint stack_room;\nCpuLane queue;\nbedroom, holesaw\n")
-    assert [line.split(": ")[1] for line in violations(tree)] == ["cellar", "room", "lane"]
+    assert [line.split(": ")[1] for line in violations(tree) if "memory.md" in line] == ["cellar", "room", "lane"]

@@ -12,9 +12,9 @@ static void the_mask_shows_these(void) {
   OK(zeDriverGet(&one, &driver));
   OK(zeDeviceGet(driver, &count, NULL));
   CHECK(count == strlen(expected));
-  uint32_t room = 64;
-  OK(zeDeviceGet(driver, &room, found));
-  CHECK(room == count);
+  uint32_t capacity = 64;
+  OK(zeDeviceGet(driver, &capacity, found));
+  CHECK(capacity == count);
   for (uint32_t i = 0; i < count; i++) {
     ze_device_properties_t p = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
     OK(zeDeviceGetProperties(found[i], &p));
