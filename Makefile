@@ -9,7 +9,7 @@ C_FILES = $(shell find include l0rt tests -path '*/build' -prune -o -name '*.[ch
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint format-c soak clean
+.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint format-c dist soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -45,6 +45,13 @@ lint: $(READY)
 
 format-c: $(READY)
 	$(BIN)/clang-format -i $(C_FILES)
+
+# A wheel and a source archive, and what an index would refuse about them.
+dist: $(READY)
+	$(BIN)/pip install --quiet '.[release]'
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/twine check --strict dist/*
 
 # The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.
 test-c: ; @+$(MAKE) -C l0rt/cpu_driver/test test

@@ -58,10 +58,24 @@ class BuildExt(build_ext):
         sources = sorted(glob("l0rt/cpu_driver/*.c"))
         if not sources:
             return
-        target = os.path.join("l0rt/cpu_driver" if self.inplace else f"{self.build_lib}/l0rt/cpu_driver", CPU_DRIVER)
+        target = os.path.join(self.build_lib, "l0rt/cpu_driver", CPU_DRIVER)
         newest = max(os.path.getmtime(f) for f in sources + glob("l0rt/cpu_driver/*.h") + glob("include/l0rt/*.h"))
-        if os.path.exists(target) and os.path.getmtime(target) > newest:
-            return
+        if not os.path.exists(target) or os.path.getmtime(target) < newest:
+            self.compile_cpu_driver(sources, target)
+        if self.inplace:
+            place = os.path.join("l0rt/cpu_driver", CPU_DRIVER)
+            shutil.copy2(target, f"{place}.new")
+            os.replace(f"{place}.new", place)  # a running process has the file mapped that was there
+
+    def copy_extensions_to_source(self):
+        # By their times, modules of the flavour that was built before would stay: they may be newer.
+        force, self.force = self.force, True
+        try:
+            super().copy_extensions_to_source()
+        finally:
+            self.force = force
+
+    def compile_cpu_driver(self, sources, target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
         objects = self.compiler.compile(
             sources,
@@ -94,7 +108,7 @@ def extensions():
             include_dirs=["include"],
             extra_compile_args=C_FLAGS,
             extra_link_args=L_FLAGS,
-            depends=glob("include/l0rt/*.h") + glob("l0rt/*/*.h"),
+            depends=glob("include/l0rt/*.h"),
         )
         for source in sorted(glob("l0rt/**/*.pyx", recursive=True))
     ]

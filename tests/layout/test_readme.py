@@ -46,3 +46,15 @@ def test_every_word_of_the_guide_is_in_the_makefile():
     rules = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert len(words) > 8
     assert words <= rules
+
+
+def checks(makefile):
+    """Return the programs of .venv that `make lint` runs."""
+    (recipe,) = re.findall(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    return re.findall(r"\$\(BIN\)/([\w-]+)", recipe.replace("$(BIN):", ""))
+
+
+def test_a_commit_is_checked_by_what_make_lint_runs():
+    entries = re.findall(r"entry: (?:env \S+ )?\.venv/bin/([\w-]+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    assert sorted(entries) == sorted(checks((ROOT / "Makefile").read_text()))
+    assert len(entries) == 6

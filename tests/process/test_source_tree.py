@@ -10,6 +10,7 @@ from pathlib import Path
 
 import l0rt
 import pytest
+from packaging.metadata import Metadata
 
 from helpers.process import run, run_python
 from helpers.source import ROOT
@@ -106,18 +107,48 @@ def test_a_source_tree_that_is_built_in_place_is_used_by_python_cython_and_c(tmp
     assert result.stdout == f"{tree}/l0rt/__init__.py {tree}/include 2\n", result
 
 
-def test_an_editable_installation_is_a_folder_on_the_path(tmp_path):
-    """Cython looks for .pxd files in the folders of sys.path, and knows nothing of setuptools' import hooks."""
+@pytest.fixture
+def buildable(tmp_path):
+    """A source tree that setuptools takes, without the extension modules, which take minutes."""
     tree = copied(tmp_path / "clone", *ALL)
+    (tree / "bench/traces").mkdir(parents=True)
     for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copyfile(ROOT / name, tree / name)
     text = (ROOT / "setup.py").read_text()
     assert "ext_modules=cythonized()" in text
-    (tree / "setup.py").write_text(text.replace("ext_modules=cythonized()", "ext_modules=[]"))  # that takes minutes
-    code = "from setuptools import build_meta; print(build_meta.build_editable('.'))"
-    result = run([sys.executable, "-c", code], cwd=tree, timeout=120)
+    (tree / "setup.py").write_text(text.replace("ext_modules=cythonized()", "ext_modules=[]"))
+    return tree
+
+
+def test_the_wheel_says_all_that_an_index_shows(buildable):
+    code = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('.'))"
+    result = run([sys.executable, "-c", code], cwd=buildable, timeout=120)
     assert result.returncode == 0, result
-    with zipfile.ZipFile(tree / result.stdout.split()[-1]) as wheel:
+    folder = buildable / result.stdout.split()[-1]
+    told = Metadata.from_email((folder / "METADATA").read_bytes())  # refuses what an index would
+    assert str(told.version) == l0rt.__version__
+    assert (told.license_expression, told.license_files) == ("Apache-2.0", ["LICENSE"])
+    assert (folder / "licenses/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    assert told.description == (ROOT / "README.md").read_text()
+    assert (told.description_content_type, str(told.requires_python)) == ("text/markdown", ">=3.10")
+    assert all([told.summary, told.keywords, told.classifiers, told.project_urls])
+
+
+def test_the_version_stands_in_one_place():
+    version = re.compile(rf"(?<![\w.]){re.escape(l0rt.__version__)}(?![\w.])")
+    texts = [*ROOT.glob("*.*"), *(ROOT / "include").rglob("*.h")]
+    texts += [path for path in ROOT.glob("docs/*.md") if path.name != "performance.md"]  # a record
+    texts += [path for path in (ROOT / "l0rt").rglob("*") if path.suffix in (".py", ".pyx", ".pxd", ".pyi", ".c", ".h")]
+    found = [path.relative_to(ROOT) for path in texts if path.is_file() and version.search(path.read_text())]
+    assert [str(path) for path in found if path.name != "CHANGELOG.md"] == ["l0rt/__init__.py"]
+
+
+def test_an_editable_installation_is_a_folder_on_the_path(buildable):
+    """Cython looks for .pxd files in the folders of sys.path, and knows nothing of setuptools' import hooks."""
+    code = "from setuptools import build_meta; print(build_meta.build_editable('.'))"
+    result = run([sys.executable, "-c", code], cwd=buildable, timeout=120)
+    assert result.returncode == 0, result
+    with zipfile.ZipFile(buildable / result.stdout.split()[-1]) as wheel:
         files = [name for name in wheel.namelist() if ".dist-info/" not in name]
         assert [Path(name).suffix for name in files] == [".pth"]
-        assert wheel.read(files[0]).decode().strip() == str(tree)
+        assert wheel.read(files[0]).decode().strip() == str(buildable)
