@@ -5,7 +5,6 @@ Importing it touches no driver and loads nothing else; every name is resolved on
 """
 
 import importlib
-import importlib.util
 import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
@@ -87,7 +86,9 @@ def _become_the_installed_package():
     for entry in sys.path:
         spec = PathFinder.find_spec(__name__, [entry])
         if spec is not None and spec.origin and _is_built(os.path.dirname(spec.origin)):
-            sys.modules[__name__] = module = importlib.util.module_from_spec(spec)
+            from importlib.util import module_from_spec  # an installed package needs it not
+
+            sys.modules[__name__] = module = module_from_spec(spec)
             spec.loader.exec_module(module)
             return
     raise ImportError(

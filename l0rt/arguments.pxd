@@ -15,3 +15,7 @@ cdef object whole(value, str what)
 cdef bint is_address(value) except -1
 cdef object address_in(value, int low)
 cdef int clamped_priority(priority) except? 2
+
+cdef int check_sizes(size_t source, size_t target) except -1
+cdef int get_view(what, Py_buffer* view, int flags, str where) except -1
+cdef bytes bytes_of(what, str where)

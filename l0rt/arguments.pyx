@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments: whole numbers, checked before anything is done with them.
+"""Arguments, checked before anything is done with them: whole numbers, and the memory of objects that have the buffer
+protocol, if it holds plain numbers.
 
 A conversion may run any Python code, an ``__index__``: whoever calls one looks at state only afterwards.
 """
 
+import ctypes
+from numbers import Integral
+
 from cpython.bool cimport PyBool_Check
-from cpython.buffer cimport PyObject_CheckBuffer
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_CheckExact
 from cpython.number cimport PyIndex_Check
+from libc.string cimport strchr
 
-from numbers import Integral
+import numpy as np
 
 from l0rt.whole import whole_number
 
@@ -57,3 +63,124 @@ cdef size_t checked_size(nbytes) except? 0:
     if size >= 1 << 62:
         raise ValueError(f"a size must be below 2**62, got {size}")
     return size
+
+
+cdef enum:
+    DEEPEST = 32                    # structures within structures
+
+
+cdef int check_sizes(size_t source, size_t target) except -1:
+    if source != target:
+        raise ValueError(f"sizes differ: the source has {source} bytes, the target {target}")
+    return 0
+
+
+cdef int get_view(what, Py_buffer* view, int flags, str where) except -1:
+    """The memory of an object, which has to hold plain numbers: of copied bytes no object and no pointer is made."""
+    if not PyObject_CheckBuffer(what):
+        raise TypeError(f"{where}() takes a Buffer or an object with the buffer protocol, not {type(what).__name__}")
+    try:
+        PyObject_GetBuffer(what, view, flags | PyBUF_FORMAT)
+    except (ValueError, BufferError):
+        if not is_plain_array(what):
+            raise
+        PyObject_GetBuffer(what, view, flags)
+        return 0
+    try:
+        if not (is_plain(view.format) and is_plain_object(what)):
+            told = "B" if view.format == NULL else view.format.decode("utf-8", "replace")
+            raise TypeError(f"{where}() takes memory of plain numbers, not of objects or pointers: "
+                            f"{type(what).__name__} of format {told!r}")
+    except BaseException:
+        PyBuffer_Release(view)
+        raise
+    return 0
+
+
+cdef bytes bytes_of(what, str where):
+    """The bytes of an object with the buffer protocol."""
+    cdef Py_buffer view
+    get_view(what, &view, PyBUF_C_CONTIGUOUS, where)
+    try:
+        return PyBytes_FromStringAndSize(<const char*>view.buf, view.len)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef bint is_plain_array(what) except -1:
+    """Whether NumPy says so where it names no format: that of times, and of other packages' numbers."""
+    if isinstance(what, np.ndarray):
+        return not np.ndarray.dtype.__get__(what).hasobject     # not what a subclass calls its dtype
+    return isinstance(what, np.generic) and not np.generic.dtype.__get__(what).hasobject
+
+
+cdef bint is_plain_object(what) except -1:
+    """Does ctypes say so too? It calls unions and packed structures bytes, whatever they hold."""
+    while isinstance(what, memoryview):
+        what = what.obj
+    if type(type(what)) is type or not isinstance(what, _CTYPES):
+        return True
+    return is_plain_type(type(what))
+
+
+_CTYPES = (ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData, ctypes._Pointer, ctypes._CFuncPtr)
+
+
+def is_plain_type(kind):
+    """Return whether a type of ctypes holds numbers and characters only."""
+    if issubclass(kind, (ctypes.Structure, ctypes.Union)):
+        fields = [field[1] for base in kind.__mro__ for field in base.__dict__.get("_fields_", ())]
+        return all(is_plain_type(field) for field in fields)
+    if issubclass(kind, ctypes.Array):
+        return is_plain_type(kind._type_)
+    return issubclass(kind, ctypes._SimpleCData) and kind._type_ not in "OPzZX"
+
+
+cdef bint is_plain(const char* form) noexcept:
+    """Does a format of the buffer protocol (PEP 3118; NULL: bytes) name numbers and characters only?
+
+    What is not understood is not plain. A name follows its element, so that nothing hides in one.
+    """
+    cdef int depth = 0
+    cdef bint is_named = True       # a name may not come next
+    if form == NULL:
+        return True
+    if form[0] == 0:
+        return False
+    while form[0] != 0:
+        if form[0] == b":":
+            form = strchr(form + 1, b":")
+            if is_named or form == NULL:
+                return False
+            is_named = True
+        elif form[0] == b"T" and form[1] == b"{":
+            depth += 1
+            form += 1
+            is_named = True
+            if depth > DEEPEST:
+                return False
+        elif form[0] == b"}":
+            depth -= 1
+            is_named = False
+            if depth < 0:
+                return False
+        elif form[0] == b"(":       # how often, along each axis
+            form += 1
+            while b"0" <= form[0] <= b"9" or form[0] == b",":
+                form += 1
+            if form[0] != b")":
+                return False
+            is_named = True
+        elif form[0] == b"Z":       # complex numbers of two
+            form += 1
+            if form[0] == 0 or strchr(b"fdg", form[0]) == NULL:
+                return False
+            is_named = False
+        elif strchr(b"@=<>!^ 0123456789", form[0]) != NULL:
+            is_named = True
+        elif strchr(b"xcbB?hHiIlLqQnNefdgFDGspuw", form[0]) != NULL:
+            is_named = False
+        else:
+            return False
+        form += 1
+    return depth == 0

@@ -11,7 +11,7 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 cdef extern from "Python.h":
     size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
-from l0rt.arguments cimport checked_size, is_whole, known_as, whole
+from l0rt.arguments cimport bytes_of, check_sizes, checked_size, get_view, is_whole, known_as, whole
 from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
 from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
@@ -27,7 +27,7 @@ from l0rt.runtime.memory.staging cimport copy_in, copy_out
 from l0rt.runtime.streams.hooks cimport (
     HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, has_hooks,
     note)
-from l0rt.runtime.streams.naming cimport device as device_name, type_named
+from l0rt.runtime.streams.naming cimport current_type, device as device_name, other, type_named
 from l0rt.runtime.streams.queue cimport (
     Queue,
     about_to_wait,
@@ -36,9 +36,7 @@ from l0rt.runtime.streams.queue cimport (
     queue_synchronize,
     queue_wait_queue,
 )
-from l0rt.runtime.streams.registry cimport current_type, other
 from l0rt.runtime.streams.types cimport *
-from l0rt.views cimport bytes_of, check_sizes, get_view
 
 from l0rt import philox
 from l0rt.runtime.current.generator import default_generator

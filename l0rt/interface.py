@@ -15,7 +15,6 @@ from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.current.guard_table import Table as _Table
 from l0rt.runtime.streams import naming as _naming
-from l0rt.runtime.streams import registry as _registry
 from l0rt.whole import whole_number as _whole
 
 __all__ = [
@@ -181,17 +180,17 @@ def register_interface_for_device(device, device_interface):
         raise TypeError(f"an interface is a class, not an object of {type(device_interface).__name__}")
     name = _type_to_register(device)
     _naming.register_type(name)
-    _registry.add(name, device_interface)
+    _naming.add_interface(name, device_interface)
 
 
 def get_interface_for_device(device):
     """Return the interface class of ``device``; NotImplementedError names the types that are registered."""
-    return _registry.get(_type_of(device))
+    return _naming.get_interface(_type_of(device))
 
 
 def get_registered_device_interfaces():
     """Return the (device type, interface class) pairs."""
-    return _registry.all()
+    return _naming.all_interfaces()
 
 
 def set_accelerator(device, /):
@@ -199,7 +198,7 @@ def set_accelerator(device, /):
 
     Streams, events and blocks of the previous one stay valid, and a with block restores what it has changed there.
     """
-    _registry.choose(_type_of(device))
+    _naming.choose_accelerator(_type_of(device))
 
 
 def register_allocator(type, index, allocator):
@@ -224,8 +223,8 @@ def get_allocator(type, index=None):
     name = _known(type)
     if name == "xpu":
         return _XpuAllocator(_naming.index_in(index))
-    if index is None and name in dict(_registry.all()):
-        index = _registry.get(name).current_device()
+    if index is None and name in dict(_naming.all_interfaces()):
+        index = _naming.get_interface(name).current_device()
     return _allocator_of(name, None if index is None else _index_of(index))
 
 
@@ -234,7 +233,7 @@ def _known(type):
     name = type if isinstance(type, str) else _type_of(type)
     _naming.check_type(name)
     if name != "cpu":
-        _registry.get(name)
+        _naming.get_interface(name)
     return name
 
 

@@ -8,7 +8,7 @@ import logging
 
 from l0rt import config
 from l0rt.callers import level
-from l0rt.runtime.current.report import name_at
+from l0rt.runtime.current.waits import name_at
 from l0rt.runtime.streams import hooks
 from l0rt.runtime.streams.devices import device_count as _device_count
 from l0rt.runtime.streams.devices import lazy, properties

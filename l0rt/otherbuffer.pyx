@@ -12,14 +12,19 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
-from l0rt.arguments cimport checked_size
+from l0rt.arguments cimport check_sizes, checked_size, get_view
 from l0rt.buffer cimport ELSEWHERE, Buffer, checked_pattern
 from l0rt.runtime.current.guard cimport other_index
 from l0rt.runtime.memory.active_pool cimport fill_host
-from l0rt.runtime.streams.naming cimport device as device_name, index_of, type_named
+from l0rt.runtime.streams.naming cimport (
+    current_type,
+    device as device_name,
+    index_of,
+    interface_of,
+    registered,
+    type_named,
+)
 from l0rt.runtime.streams.queue cimport Queue
-from l0rt.runtime.streams.registry cimport current_type, interface_of, registered
-from l0rt.views cimport check_sizes, get_view
 
 from l0rt import philox
 from l0rt.buffer import empty, serve_elsewhere  # no-cython-lint: `empty` is public from here

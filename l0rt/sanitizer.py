@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from l0rt import callers, config
-from l0rt.runtime.current.report import name_at
+from l0rt.runtime.current.waits import name_at
 from l0rt.runtime.streams import hooks
 
 __all__ = ["StreamRaceWarning", "host_access", "start"]

@@ -60,10 +60,9 @@ from l0rt.runtime.current.guards import (
     OptionalStreamGuard,
     StreamGuard,
 )
-from l0rt.runtime.current.report import stuck_report
 from l0rt.runtime.current.stream import Stream, stream_pool
-from l0rt.runtime.current.wait_many import wait_all, wait_any
-from l0rt.runtime.streams import registry as _registry
+from l0rt.runtime.current.waits import stuck_report, wait_all, wait_any
+from l0rt.runtime.streams import naming as _naming
 from l0rt.runtime.streams.hooks import get_sync_debug_mode, set_sync_debug_mode
 from l0rt.runtime.streams.naming import device as _device
 from l0rt.runtime.streams.stream_pool import open_all as _open_all
@@ -154,7 +153,7 @@ def current_accelerator(check_available=False):
     """Return the accelerator's `device`, without an index; None if ``check_available`` and there is no device."""
     if check_available and not is_available():
         return None
-    return _device(_registry.current())
+    return _device(_naming.accelerator_type())
 
 
 def init(*, lazy=True):
@@ -162,19 +161,19 @@ def init(*, lazy=True):
 
     ``lazy=False`` also makes what else is made at first use: the built-in accelerator's streams and peers.
     """
-    _interface(_registry.current()).init()
-    if not lazy and _registry.chosen() is None:
+    _interface(_naming.accelerator_type()).init()
+    if not lazy and _naming.other_interface() is None:
         _open_all()
 
 
 def get_device_capability(device=None, /):
     """Return ``{"supported_dtypes": names}`` of ``device``: the names of the element types that it computes with."""
-    return {"supported_dtypes": _interface(_registry.current()).supported_dtypes(_device_or_current(device))}
+    return {"supported_dtypes": _interface(_naming.accelerator_type()).supported_dtypes(_device_or_current(device))}
 
 
 def get_device_properties(device=None, /):
     """Return the properties of ``device`` (the current one by default); what it has depends on the accelerator."""
-    return _interface(_registry.current()).get_device_properties(_device_or_current(device))
+    return _interface(_naming.accelerator_type()).get_device_properties(_device_or_current(device))
 
 
 def get_device_name(device=None, /):
@@ -184,5 +183,5 @@ def get_device_name(device=None, /):
 
 def can_device_access_peer(device, peer, /):
     """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device)."""
-    interface = _interface(_registry.current())
+    interface = _interface(_naming.accelerator_type())
     return interface.can_device_access_peer(_device_or_current(device), _device_or_current(peer))

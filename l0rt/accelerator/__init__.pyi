@@ -51,11 +51,11 @@ from l0rt.runtime.current.guards import MultiStreamGuard as MultiStreamGuard
 from l0rt.runtime.current.guards import OptionalDeviceGuard as OptionalDeviceGuard
 from l0rt.runtime.current.guards import OptionalStreamGuard as OptionalStreamGuard
 from l0rt.runtime.current.guards import StreamGuard as StreamGuard
-from l0rt.runtime.current.report import stuck_report as stuck_report
 from l0rt.runtime.current.stream import Stream as Stream
 from l0rt.runtime.current.stream import stream_pool as stream_pool
-from l0rt.runtime.current.wait_many import wait_all as wait_all
-from l0rt.runtime.current.wait_many import wait_any as wait_any
+from l0rt.runtime.current.waits import stuck_report as stuck_report
+from l0rt.runtime.current.waits import wait_all as wait_all
+from l0rt.runtime.current.waits import wait_any as wait_any
 from l0rt.runtime.streams.hooks import get_sync_debug_mode as get_sync_debug_mode
 from l0rt.runtime.streams.hooks import set_sync_debug_mode as set_sync_debug_mode
 from l0rt.runtime.streams.naming import _Device

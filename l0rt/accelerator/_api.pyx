@@ -11,9 +11,8 @@ from l0rt.runtime.current.guard cimport NO_INDEX, other_index, settable_index
 from l0rt.runtime.current.thread cimport current_device, exchange_device, exchange_stream, thread_peek
 from l0rt.runtime.memory.device cimport allocated_bytes, reserved_bytes
 from l0rt.runtime.streams.devices cimport device_total
-from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.naming cimport current_type, index_of, interface_of_stream, other
 from l0rt.runtime.streams.queue cimport Queue
-from l0rt.runtime.streams.registry cimport current_type, interface_of_stream, other
 from l0rt.runtime.streams.types cimport *
 
 from l0rt.runtime.streams import devices

@@ -9,8 +9,8 @@ from l0rt.accelerator._api import raise_without_device as _raise_without_device
 from l0rt.memory import MemPool
 from l0rt.memorytable import nested as _nested
 from l0rt.memorytable import table as _table
+from l0rt.runtime.streams.naming import other_interface as _chosen
 from l0rt.runtime.streams.naming import refuse_others as _refuse_others
-from l0rt.runtime.streams.registry import chosen as _chosen
 
 __all__ = [
     "MemPool",

@@ -10,7 +10,7 @@ from l0rt.accelerator._api import current_device_index as _current
 from l0rt.accelerator._api import default_generator
 from l0rt.accelerator._api import device_count as _device_count
 from l0rt.runtime.current import generator as _built_in
-from l0rt.runtime.streams.registry import chosen as _chosen
+from l0rt.runtime.streams.naming import other_interface as _chosen
 
 __all__ = [
     "default_generator",

@@ -11,7 +11,6 @@ import numpy as np
 import l0rt
 import l0rt.accelerator as acc
 import l0rt.cli.loops as loops
-import l0rt.core.raw as raw
 from l0rt.cli import replays, traces
 from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
 
@@ -25,7 +24,7 @@ def sizes_of(*nbytes):
 
 
 def raw_pair(lab, sizes):
-    return lambda n: raw.allocate_free(lab.context, lab.device, sizes, n)
+    return lambda n: loops.raw_allocate_free(lab.context, lab.device, sizes, n)
 
 
 def malloc_free(lab, nbytes):
@@ -167,7 +166,7 @@ def replay(lab, name, scale, mode):
 
         yield Work(
             lambda n: ask("first", n),
-            lambda n: raw.replay(lab.context, lab.device, trace.ops, trace.slots, trace.sizes, n),
+            lambda n: loops.raw_replay(lab.context, lab.device, trace.ops, trace.slots, trace.sizes, n),
             lambda n: ask("again", n),
             n=len(trace),
             notes=notes,

@@ -6,7 +6,6 @@ from functools import cached_property
 
 import l0rt.accelerator as acc
 import l0rt.cli.loops as loops
-import l0rt.core.raw as raw
 from l0rt.runtime.streams import devices
 
 
@@ -25,11 +24,11 @@ class Lab:
 
     @cached_property
     def list(self):
-        return raw.open_list(self.context, self.device)
+        return loops.open_list(self.context, self.device)
 
     @cached_property
     def events(self):
-        return raw.open_events(self.context, self.EVENTS)
+        return loops.open_events(self.context, self.EVENTS)
 
     @property
     def memory(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The streams' rows: what streams, events, guards, copies and waits cost above the bare driver."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -9,7 +10,6 @@ import l0rt
 import l0rt.accelerator as acc
 import l0rt.cli.loops as loops
 import l0rt.cli.reference as reference
-import l0rt.core.raw as raw
 from l0rt.cli.rows import KIB, MIB, Note, Skip, Work, python, suite
 
 row = suite("streams")
@@ -67,7 +67,8 @@ def device_guard(lab):
 
 @row("event.create_drop.python", "Event() and dropping it; raw: EventCreate + Destroy", ns=30)
 def event_create_drop(lab):
-    yield Work(python("Event()", Event=l0rt.Event), lambda n: raw.event_create_destroy(lab.context, lab.device, n))
+    bare = functools.partial(loops.raw_event_create_destroy, lab.context, lab.device)
+    yield Work(python("Event()", Event=l0rt.Event), bare)
 
 
 @row("event.record.python", "e.record(s); raw: AppendSignalEvent")
@@ -75,7 +76,7 @@ def event_record(lab):
     stream, event = acc.Stream(), l0rt.Event()
     yield Work(
         python("e.record(s)", e=event, s=stream),
-        lambda n: raw.signal(lab.list, lab.events, n),
+        lambda n: loops.raw_signal(lab.list, lab.events, n),
         most=AT_ONCE,
         rest=stream.synchronize,
     )
@@ -105,7 +106,7 @@ def query_pending(lab):
 
     yield Work(
         loop,
-        lambda n: raw.query_pending(lab.list, lab.events, target.ptr, FILL_BYTES, FILLS, n),
+        lambda n: loops.raw_query_pending(lab.list, lab.events, target.ptr, FILL_BYTES, FILLS, n),
         n=2000,
         rounds=7,
     )
@@ -122,20 +123,20 @@ def completed_event():
 
 @row("event.query.python", "e.query() of a complete event", ns=20)
 def event_complete(lab):
-    yield Work(python("e.query()", e=completed_event()), lambda n: raw.query(lab.list, lab.events, n))
+    yield Work(python("e.query()", e=completed_event()), lambda n: loops.raw_query(lab.list, lab.events, n))
 
 
 @row("event.synchronize.python", "e.synchronize() of a complete event", ns=20)
 def synchronize_complete(lab):
     event = completed_event()
-    yield Work(python("e.synchronize()", e=event), lambda n: raw.event_synchronize(lab.list, lab.events, n))
+    yield Work(python("e.synchronize()", e=event), lambda n: loops.raw_event_synchronize(lab.list, lab.events, n))
 
 
 @row("event.record_query_wait.python", "e.record(s); e.query(); e.synchronize(); raw: the same", over_raw=75)
 def record_query_wait(lab):
     yield Work(
         python("e.record(s); e.query(); e.synchronize()", e=l0rt.Event(), s=acc.Stream()),
-        lambda n: raw.signal_query_synchronize(lab.list, lab.events, n),
+        lambda n: loops.raw_signal_query_synchronize(lab.list, lab.events, n),
         most=AT_ONCE,
     )
 
@@ -177,7 +178,7 @@ def wait_event(lab):
     rest()
     yield Work(
         python("s.wait_event(e)", s=stream, e=event),
-        lambda n: raw.wait_on(lab.list, lab.events, n),
+        lambda n: loops.raw_wait_on(lab.list, lab.events, n),
         most=AT_ONCE,
         rest=rest,
     )
@@ -189,14 +190,14 @@ def stream_synchronize(lab):
     stream = acc.Stream()
     stream.record_event()
     stream.synchronize()
-    idle = (lambda n: raw.idle_synchronize(lab.list, n)) if lab.capabilities["list_sync"] else None
+    idle = (lambda n: loops.raw_idle_synchronize(lab.list, n)) if lab.capabilities["list_sync"] else None
     yield Work(python("s.synchronize()", s=stream), idle)
 
 
 @row("device.synchronize.python", "acc.synchronize(), idle; raw: CommandListHostSynchronize")
 def device_synchronize(lab):
     acc.synchronize()
-    idle = (lambda n: raw.idle_synchronize(lab.list, n)) if lab.capabilities["list_sync"] else None
+    idle = (lambda n: loops.raw_idle_synchronize(lab.list, n)) if lab.capabilities["list_sync"] else None
     yield Work(python("synchronize()", synchronize=acc.synchronize), idle)
 
 
@@ -211,7 +212,7 @@ def append_copy(lab, language):
         }[language]
         yield Work(
             loop,
-            lambda n: raw.copy(lab.list, lab.events, target.ptr, source.ptr, nbytes, n),
+            lambda n: loops.raw_copy(lab.list, lab.events, target.ptr, source.ptr, nbytes, n),
             most=AT_ONCE,
             rest=stream.synchronize,
         )
@@ -228,7 +229,7 @@ def append_fill(lab):
         target = l0rt.empty(4 * KIB)
         yield Work(
             python("target.fill(0)", target=target),
-            lambda n: raw.fill(lab.list, lab.events, target.ptr, target.nbytes, n),
+            lambda n: loops.raw_fill(lab.list, lab.events, target.ptr, target.nbytes, n),
             most=AT_ONCE,
             rest=stream.synchronize,
         )
@@ -260,7 +261,7 @@ def copy(lab, direction, nbytes):
                 source=source,
                 wait=stream.synchronize,
             ),
-            lambda n: raw.copy_synchronize(lab.list, lab.events, target.ptr, source.ptr, nbytes, n),
+            lambda n: loops.raw_copy_synchronize(lab.list, lab.events, target.ptr, source.ptr, nbytes, n),
             beside=lambda n: reference.copy(nbytes, n),
             notes=notes,
         )

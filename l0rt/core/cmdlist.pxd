@@ -2,7 +2,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from l0rt.core.context cimport Context
+from l0rt.core.driver cimport Context
 from l0rt.core.device cimport Device
 from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t, ze_event_handle_t, ze_result_t
 

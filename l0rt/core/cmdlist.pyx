@@ -5,7 +5,7 @@ cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from l0rt.core.context cimport Context
+from l0rt.core.driver cimport Context
 from l0rt.core.device cimport Device
 from l0rt.factory cimport made_by
 from l0rt.ze cimport table

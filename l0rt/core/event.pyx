@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from l0rt.core.context cimport Context
+from l0rt.core.driver cimport Context
 from l0rt.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *

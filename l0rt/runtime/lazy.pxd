@@ -9,6 +9,8 @@ cdef class LazyInit:
     cdef bint opening
     cdef bint is_ready(self) noexcept
     cdef int ensure(self) except -1
+    cdef int call_for(self, str whom, function) except -1
+    cdef int enqueue(self, function, tuple args, list origin) except -1
 
 
 # Called in a forked child of an initialised parent, before anything else runs there.

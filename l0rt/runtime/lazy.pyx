@@ -4,9 +4,9 @@
 import atexit
 import gc
 import os
+import sys
 import threading
 import time
-import traceback
 
 cimport cython
 from libc.stdlib cimport realloc
@@ -160,11 +160,21 @@ cdef class LazyInit:
         if self.initialized or self.opening:
             function(*args)
             return
+        import traceback            # its import is dear, and so is its work: l0rt's own modules say who asks
+        self.enqueue(function, args, traceback.format_stack())      # compiled code has no frame
+
+    cdef int call_for(self, str whom, function) except -1:
+        """The same for what l0rt does itself, on behalf of ``whom``."""
+        self.enqueue(function, (), [f"  {whom}\n"])
+        return 0
+
+    cdef int enqueue(self, function, tuple args, list origin) except -1:
         with self.lock:
-            if self.initialized:
+            if self.initialized or self.opening:
                 function(*args)
             else:
-                self.queued.append((function, args, traceback.format_stack()))   # compiled code has no frame
+                self.queued.append((function, args, origin))
+        return 0
 
     def _open(self):
         name = self.device_type.upper()
@@ -191,8 +201,8 @@ cdef class LazyInit:
     def _open_locked(self):
         global _has_handlers
         self.opener()
-        frame = traceback.extract_stack()[-1]
-        self.origin = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+        frame = sys._getframe()     # the innermost of Python code: what is compiled has none
+        self.origin = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
         if not _has_handlers:
             _has_handlers = True
             pthread_atfork(NULL, NULL, _in_child)

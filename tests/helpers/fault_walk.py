@@ -15,7 +15,8 @@ import warnings
 import l0rt
 import l0rt.accelerator as acc
 import numpy as np
-from l0rt.core import cmdlist, context, device, driver, memory, raw  # noqa: F401
+from l0rt.cli import loops
+from l0rt.core import cmdlist, device, driver, memory  # noqa: F401
 
 from helpers import ledger
 
@@ -85,13 +86,13 @@ def copies_between_devices():
 def plain_calls():
     found = driver.open_drivers()[0]
     first = device.open_devices(found)[0]
-    made = context.make_context(found)
+    made = driver.make_context(found)
     held = memory.host_allocation(made, 4096)
-    commands, events = raw.open_list(made, first), raw.open_events(made, 4)
+    commands, events = loops.open_list(made, first), loops.open_events(made, 4)
     _ = found.version
-    raw.event_create_destroy(made, first, 2)
-    raw.signal(commands, events, 4)
-    raw.wait_on(commands, events, 2)
+    loops.raw_event_create_destroy(made, first, 2)
+    loops.raw_signal(commands, events, 4)
+    loops.raw_wait_on(commands, events, 2)
     for owner in (events, commands, held, made):
         owner.close()
 

@@ -97,14 +97,14 @@ cdef class Planted:
     ],
 )
 def test_it_bites(tree, pxd, pyx, complaint):
-    plant(tree, "l0rt/core/context.pxd", "cdef class Context:\n    cdef ze_context_handle_t _h\n")
+    plant(tree, "l0rt/core/stranger.pxd", "cdef class Context:\n    cdef ze_context_handle_t _h\n")
     plant(tree, "l0rt/core/planted.pxd", GOOD_PXD.replace(*pxd) if pxd[0] else GOOD_PXD)
     plant(tree, "l0rt/core/planted.pyx", GOOD_PYX.replace(*pyx) if pyx[0] else GOOD_PYX)
     assert any("planted" in found and complaint in found for found in violations(tree)), violations(tree)
 
 
 def test_what_is_plain_may_stay(tree):
-    plant(tree, "l0rt/core/context.pxd", "cdef class Context:\n    cdef ze_context_handle_t _h\n")
+    plant(tree, "l0rt/core/stranger.pxd", "cdef class Context:\n    cdef ze_context_handle_t _h\n")
     plant(tree, "l0rt/core/planted.pxd", GOOD_PXD)
     plant(tree, "l0rt/core/planted.pyx", GOOD_PYX)
     assert not [found for found in violations(tree) if "planted" in found]

@@ -183,7 +183,7 @@ thread.join()
 def test_what_still_calls_the_driver_in_a_child_is_told_of_the_fork():
     code = f"""{PARENT}
 from l0rt.core import memory
-from l0rt.core.context import make_context
+from l0rt.core.driver import make_context
 from l0rt.runtime.streams import devices
 first = devices._devices[0]
 USES = [first.values, first.usable_memory, lambda: first.is_gpu, lambda: first.can_access_peer(first),

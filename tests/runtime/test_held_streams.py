@@ -8,7 +8,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from l0rt.core import raw
+from l0rt.cli import loops
 from l0rt.runtime.streams import devices
 from l0rt.ze import table
 
@@ -26,7 +26,7 @@ def outcome(code, env=CPU):
 def foreign_list(device=0):
     """Return an immediate list that another library might have made in l0rt's context."""
     acc.current_stream()
-    return raw.open_list(devices._context_of[device], devices._devices[device])
+    return loops.open_list(devices._context_of[device], devices._devices[device])
 
 
 def leased():
@@ -138,11 +138,11 @@ def test_work_that_other_hands_append_is_waited_for():
     """l0rt's own counts say idle; the list says otherwise."""
     code = """
 import l0rt, l0rt.accelerator as acc
-from l0rt.core import raw
+from l0rt.cli import loops
 from l0rt.runtime.streams import devices
 x = l0rt.empty(1 << 16)
 own = acc.Stream()
-foreign = raw.open_list(devices._context_of[0], devices._devices[0])
+foreign = loops.open_list(devices._context_of[0], devices._devices[0])
 adopted = acc.Stream.from_handle(foreign.handle)
 import ctypes
 ze = ctypes.CDLL(l0rt.cpu_driver_path())
@@ -204,10 +204,10 @@ def test_an_adopted_stream_dropped_in_flight_leaves_nothing_behind():
 def test_a_current_stream_that_was_given_back_says_so():
     code = """
 import l0rt, l0rt.accelerator as acc
-from l0rt.core import raw
+from l0rt.cli import loops
 from l0rt.runtime.streams import devices
 acc.current_stream()
-foreign = raw.open_list(devices._context_of[0], devices._devices[0])
+foreign = loops.open_list(devices._context_of[0], devices._devices[0])
 acc.set_stream(acc.Stream.from_handle(foreign.handle))
 x = None
 for use in (acc.current_stream, lambda: l0rt.Event().record(), lambda: l0rt.empty(64).fill(1)):

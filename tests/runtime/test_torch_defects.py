@@ -31,7 +31,7 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 from l0rt import memory
-from l0rt.core import raw
+from l0rt.cli import loops
 from l0rt.memory import MemPool, use_mem_pool
 from l0rt.runtime.streams import devices
 
@@ -74,7 +74,7 @@ def test_an_adopted_lists_memory_is_not_the_next_ones():
     """A list ends in flight, and the next may have its address: what its work still uses stays out of reach."""
     acc.current_stream()
     for i in range(20):
-        lists = [raw.open_list(devices._context_of[0], devices._devices[0]) for _ in range(2)]
+        lists = [loops.open_list(devices._context_of[0], devices._devices[0]) for _ in range(2)]
         first = acc.Stream.from_handle(lists[0].handle)
         x = l0rt.empty(24 * MIB, stream=first)
         x.fill(i, stream=first)

@@ -146,7 +146,7 @@ os._exit(0)
 
 
 def test_who_is_told_by_number_finds_the_stream():
-    from l0rt.runtime.current.report import name_at
+    from l0rt.runtime.current.waits import name_at
 
     assert (name_at(0), name_at(0x10)) == ("no stream", "stream 0x10")
     assert l0rt.Stream is acc.Stream

@@ -7,7 +7,7 @@ They are there so that code for any device runs on the host too. Nothing waits, 
 import time
 from contextlib import nullcontext
 
-import l0rt.runtime.streams.registry as registry
+import l0rt.runtime.streams.naming as naming
 from l0rt.runtime.streams.naming import device as _device
 from l0rt.runtime.streams.naming import index_in as _index_in
 
@@ -196,4 +196,4 @@ class Cpu:
         return False
 
 
-registry.add_maker("cpu", Cpu)
+naming.add_maker("cpu", Cpu)

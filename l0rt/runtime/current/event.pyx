@@ -28,9 +28,17 @@ from l0rt.runtime.streams.hooks cimport (
     call_hooks,
     hooked,
 )
-from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for
+from l0rt.runtime.streams.naming cimport (
+    call,
+    device as device_named,
+    get_slots,
+    index_of,
+    maker_for,
+    other,
+    set_slots,
+    slots,
+)
 from l0rt.runtime.streams.queue cimport Queue, queue_open, queue_record, queue_wait, record_untold
-from l0rt.runtime.streams.registry cimport call, get_slots, other, set_slots, slots
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
     WAIT_ADAPTIVE,

@@ -11,11 +11,20 @@ cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint64_t
 
-from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt.arguments cimport bytes_of, is_whole, known_as, whole
 from l0rt.runtime.current.thread cimport current_device
-from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for, type_named
-from l0rt.runtime.streams.registry cimport call, current_type, get_slots, maker_of, set_slots, slots
-from l0rt.views cimport bytes_of
+from l0rt.runtime.streams.naming cimport (
+    call,
+    current_type,
+    device as device_named,
+    get_slots,
+    index_of,
+    maker_for,
+    maker_of,
+    set_slots,
+    slots,
+    type_named,
+)
 
 from l0rt.runtime.streams.devices import lazy
 

@@ -23,9 +23,8 @@ from l0rt.runtime.current.thread cimport (
 from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
-from l0rt.runtime.streams.naming cimport device_like, index_of
+from l0rt.runtime.streams.naming cimport current_type, device_like, index_of, other
 from l0rt.runtime.streams.queue cimport Queue, queue_query, queue_record, queue_share, queue_synchronize, queue_wait
-from l0rt.runtime.streams.registry cimport current_type, other
 from l0rt.runtime.streams.stream_pool cimport pool_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_query, slot_wait

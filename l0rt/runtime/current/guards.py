@@ -5,11 +5,11 @@
 One object serves any number of with blocks, nested and on several threads: each block restores what it found itself.
 """
 
-import threading
+from _thread import get_ident
 
 from l0rt.runtime.current.guard import exchange_device_index, existing_index, restore_device, restore_stream
 from l0rt.runtime.current.stream import Stream, current_stream, set_stream
-from l0rt.runtime.streams import registry
+from l0rt.runtime.streams import naming
 from l0rt.runtime.streams.naming import index_in
 
 
@@ -24,7 +24,7 @@ class _BuiltIn:
 
 def _owner_of(stream):
     """The functions of a stream's device type; TypeError if it is no stream."""
-    return _BuiltIn if isinstance(stream, Stream) else registry.of_stream(stream)
+    return _BuiltIn if isinstance(stream, Stream) else naming.other_interface_of_stream(stream)
 
 
 def _restore_stream(owner, stream):
@@ -44,7 +44,7 @@ class _Guard:
         self._frames = []
 
     def _frame(self, take=False):
-        me = threading.get_ident()
+        me = get_ident()
         for i in range(len(self._frames) - 1, -1, -1):
             if self._frames[i][0] == me:
                 return (self._frames.pop(i) if take else self._frames[i])[1]
@@ -57,7 +57,7 @@ class _Guard:
         return frame
 
     def __enter__(self):
-        self._frames.append((threading.get_ident(), self._begin()))
+        self._frames.append((get_ident(), self._begin()))
         return self
 
     def __exit__(self, kind, value, trace):
@@ -82,8 +82,8 @@ class DeviceGuard(_Guard):
         self._device = device
 
     def _begin(self):
-        type = registry.current()
-        owner = registry.chosen_of(type) or _BuiltIn
+        type = naming.accelerator_type()
+        owner = naming.other_interface_of(type) or _BuiltIn
         index = _named(owner, type, self._device)
         before = owner.exchange_device(index)
         return {"owner": owner, "type": type, "original": before, "current": before if index < 0 else index}
@@ -131,8 +131,8 @@ class OptionalDeviceGuard(DeviceGuard):
         """Make a device current; an empty guard takes the one before it as the original."""
         frame = self._entered()
         if frame["owner"] is None:
-            type = registry.current()
-            owner = registry.chosen_of(type) or _BuiltIn
+            type = naming.accelerator_type()
+            owner = naming.other_interface_of(type) or _BuiltIn
             _named(owner, type, device)  # a wrong one leaves the guard empty
             frame.update(owner=owner, type=type, original=owner.exchange_device(-1))
         super().set_index(device)

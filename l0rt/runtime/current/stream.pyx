@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.arguments cimport clamped_priority, is_whole, known_as, whole
 from l0rt.runtime.current.event cimport Event, Event_record, Event_wait, built_in_event, timeout_ns
-from l0rt.runtime.current.report cimport log_stuck
+from l0rt.runtime.current.waits cimport log_stuck
 from l0rt.runtime.current.thread cimport (
     current_device,
     current_stream as c_current_stream,
@@ -21,7 +21,17 @@ from l0rt.runtime.current.thread cimport (
 )
 from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at
-from l0rt.runtime.streams.naming cimport device as device_named, index_of, maker_for, only_built_in
+from l0rt.runtime.streams.naming cimport (
+    call,
+    device as device_named,
+    get_slots,
+    index_of,
+    maker_for,
+    maker_of,
+    only_built_in,
+    set_slots,
+    slots,
+)
 from l0rt.runtime.streams.queue cimport (
     Queue,
     queue_face,
@@ -31,7 +41,6 @@ from l0rt.runtime.streams.queue cimport (
     queue_synchronize_by,
     queue_wait_queue,
 )
-from l0rt.runtime.streams.registry cimport call, get_slots, maker_of, set_slots, slots
 from l0rt.runtime.streams.stream_pool cimport (
     adopt_list,
     hold_adopted,

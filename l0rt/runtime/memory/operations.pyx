@@ -7,8 +7,9 @@ The ``self`` of every operation is an l0rt_device, an event is a slot of the eve
 from libc.string cimport memset
 
 from cpython.exc cimport PyErr_Clear
-from l0rt.core.memory cimport memory_release, memory_reserve
-from l0rt.core.virtualmem cimport (
+from l0rt.core.memory cimport (
+    memory_release,
+    memory_reserve,
     physical_create,
     physical_destroy,
     virtual_free,

@@ -2,7 +2,7 @@
 """Functions that memory comes from and returns to, in place of the driver's: given by users, in C or in Python."""
 
 import ctypes
-from threading import get_ident
+from _thread import get_ident
 
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF

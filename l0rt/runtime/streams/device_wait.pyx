@@ -6,7 +6,7 @@ life of the process, and whoever waits looks at how far that has come. A wait th
 driver, where the next wait finds it: there is never a second one.
 """
 
-import threading
+from _thread import allocate_lock
 
 from libc.stdint cimport UINT64_MAX, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
@@ -63,7 +63,7 @@ cdef struct l0rt_helper:
     ze_result_t result          # of the last that ended
 
 cdef l0rt_helper _helpers[64]   # by device
-_leaving = threading.Lock()
+_leaving = allocate_lock()
 
 
 cdef void* help(void* argument) noexcept nogil:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int64_t
 
-from l0rt.core.context cimport Context
+from l0rt.core.driver cimport Context
 from l0rt.core.device cimport Device
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 

@@ -6,20 +6,18 @@ import os
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc
 
-from l0rt.core.context cimport Context
+from l0rt.core.driver cimport Context
 from l0rt.core.device cimport Device
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.streams.types cimport *
 
 from l0rt import callers, config
 from l0rt.core import sysman
-from l0rt.core.context import make_context
+from l0rt.core.driver import make_context, open_drivers
 from l0rt.core.device import open_devices
-from l0rt.core.driver import open_drivers
 from l0rt.errors import DriverNotFoundError, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
-from l0rt.ze import loader
-from l0rt.ze import table as ze_table
+from l0rt.ze import loader, table as ze_table
 from l0rt.ze.count import count_without_opening
 
 cdef l0rt_device* _records = NULL

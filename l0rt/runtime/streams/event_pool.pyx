@@ -8,7 +8,7 @@ and can be signalled anew while an earlier signal is in flight. ``L0RT_EVENTS`` 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, realloc
 
-from l0rt.core.context cimport Context
+from l0rt.core.driver cimport Context
 from l0rt.core.event cimport EventPool, event_query, event_reset
 from l0rt.core.memory cimport Allocation
 from l0rt.runtime.streams.devices cimport core_context, device_at

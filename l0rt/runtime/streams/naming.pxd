@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 cimport cython
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 
 
 @cython.final
@@ -17,3 +17,37 @@ cdef tuple named_by(what)
 cdef str type_named(what)
 cdef int only_built_in(what, str which) except -1
 cdef object maker_for(PyObject* args, PyObject* kwargs)
+
+cdef extern from *:
+    """
+    #ifndef L0RT_INTERFACES_SLOTS
+    #define L0RT_INTERFACES_SLOTS
+    /* How calling a class makes an object. CPython asks vectorcall first; a Cython that knows it fills it in. */
+    typedef struct {
+      PyObject *(*make)(PyTypeObject *, PyObject *, PyObject *);
+      vectorcallfunc vectorcall;
+    } l0rt_slots;
+    static inline void l0rt_get_slots(PyObject *type, l0rt_slots *slots) {
+      slots->make = ((PyTypeObject *)type)->tp_new;
+      slots->vectorcall = ((PyTypeObject *)type)->tp_vectorcall;
+    }
+    static inline void l0rt_set_slots(PyObject *type, const l0rt_slots *slots) {
+      ((PyTypeObject *)type)->tp_new = slots->make;
+      ((PyTypeObject *)type)->tp_vectorcall = slots->vectorcall;
+    }
+    #endif
+    """
+    ctypedef struct slots "l0rt_slots":
+        PyObject* (*make)(PyTypeObject*, PyObject*, PyObject*) except NULL  # a new reference; kwargs may be NULL
+        PyObject* (*vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*) except NULL
+    void get_slots "l0rt_get_slots"(object, slots*) noexcept
+    void set_slots "l0rt_set_slots"(object, const slots*) noexcept
+    PyObject* call "PyObject_Call"(object, PyObject*, PyObject*) except NULL
+
+# The current accelerator's interface; NULL: the built-in one is current, and its own code runs.
+cdef PyObject* other
+cdef dict registered         # device type -> interface
+cdef str current_type()
+cdef object interface_of(str type)
+cdef object interface_of_stream(object stream)
+cdef object maker_of(str type)

@@ -12,6 +12,7 @@ from libc.stdlib cimport calloc
 from l0rt.core.cmdlist cimport list_facts
 from l0rt.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
+from l0rt.runtime.lazy cimport LazyInit
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total, fill_stream
 from l0rt.runtime.streams.event_pool cimport slot_acquire_kind, slot_release
 from l0rt.runtime.streams.hooks cimport STREAM_CREATION, call_hooks, hooked
@@ -275,5 +276,5 @@ def drain():
     return not any(device_at(i).lost for i in range(device_total()))
 
 
-lazy.call(_opened)
+(<LazyInit>lazy).call_for("the setting lazy_init", _opened)
 on_exit(DRAIN, drain)
