@@ -19,10 +19,9 @@ from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
 from l0rt.runtime.current.thread cimport current_stream, stream_or_current, thread_peek
 from l0rt.runtime.memory.active_pool cimport arena_asked, fill_host
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status, shared_take
-from l0rt.runtime.memory.operations cimport block_let_go
+from l0rt.runtime.memory.operations cimport block_let_go, shared_free
 from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.memory.registration cimport copy_pinned
-from l0rt.runtime.memory.shared cimport shared_free
 from l0rt.runtime.memory.staging cimport copy_in, copy_out
 from l0rt.runtime.streams.hooks cimport (
     HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, has_hooks,

@@ -25,14 +25,12 @@ from l0rt.runtime.current.thread cimport current_device, current_stream, exchang
 from l0rt.runtime.memory.active_pool cimport arena_asked
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport knows_streams
-from l0rt.runtime.streams.device_wait cimport device_synchronize
+from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.devices cimport device_total, ensure
 from l0rt.runtime.streams.queue cimport queue_copy, queue_fill, queue_share, queue_synchronize
-from l0rt.runtime.streams.stream_pool cimport pool_stream
 from l0rt.runtime.streams.types cimport l0rt_stream as stream_t
 
 from l0rt.interrupts import belongs_to_main_thread, raise_later
-from l0rt.runtime.current import cpu_guard as cpuguard  # no-cython-lint: the table of "cpu"
 
 cdef extern from *:
     """

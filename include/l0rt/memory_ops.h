@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory_ops.h: what a kind of memory has to offer so that the caching allocator can serve it.
  *
- * A device type fills one l0rt_memory_ops and makes one heap for each of its memories;
- * l0rt/runtime/alloc/plainmemory.pyx is the smallest example. The core caches, splits, merges and counts; it knows no
+ * A device type fills one l0rt_memory_ops and makes one heap for each of its memories; docs/embedding.md has the
+ * smallest example. The core caches, splits, merges and counts; it knows no
  * device, no stream and no Python object: `stream` and `event` are opaque words that it only hands back.
  *
  * Every function may be called from any thread, several at once, never with the GIL held and never under a spin lock,

@@ -6,9 +6,9 @@ import l0rt.accelerator as acc
 import pytest
 from l0rt import config, memory
 from l0rt.runtime.alloc.allocator import Allocator
-from l0rt.runtime.alloc.plainmemory import PlainMemory
 
 from helpers.door import Door, Failed
+from helpers.plain import PlainMemory
 
 MIB = 1 << 20
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds allocator_loops.pyx into a folder, against the package's .pxd files and headers, and imports it."""
+"""Builds the helpers that are Cython into a folder, against the package's .pxd files and headers, and imports them."""
 
 import importlib.util
 import subprocess
@@ -15,15 +15,15 @@ setup(name={name!r}, ext_modules=cythonize([module], build_dir={folder!r}, inclu
 """
 
 
-def build(folder, name="allocator_loops"):
-    """Compile the helper and return the imported module."""
+def compile(folder, name, source=None):
+    """Compile a helper, or another file."""
     import l0rt
 
     package = Path(l0rt.__path__[0])
     include = next(p for p in (package / "include", package.parent / "include") if (p / "l0rt").is_dir())
     script = SETUP.format(
         name=name,
-        source=str(HERE / f"{name}.pyx"),
+        source=str(source or HERE / f"{name}.pyx"),
         include=[str(include)],
         folder=str(folder),
         paths=[str(package.parent)],
@@ -33,6 +33,11 @@ def build(folder, name="allocator_loops"):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stdout + done.stderr)
+
+
+def build(folder, name="allocator_loops"):
+    """Compile the helper and return the imported module."""
+    compile(folder, name)
     spec = importlib.util.spec_from_file_location(name, next(Path(folder).glob(f"{name}.*.so")))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import l0rt
 from l0rt.interface import DeviceInterface, register_allocator, register_interface_for_device
 from l0rt.runtime.alloc.allocator import Allocator
-from l0rt.runtime.alloc.plainmemory import PlainMemory
 from l0rt.runtime.lazy import LazyInit
+
+from helpers.plain import PlainMemory
 
 DEVICES = 2
 CAPACITY = 64 << 20

@@ -5,7 +5,9 @@ import subprocess
 
 import pytest
 
+from helpers import plain  # noqa: F401 - compiled before a shim lets it have no memory
 from helpers.process import run_python
+from helpers.rings import TESTS
 
 CPU = {"L0RT_DRIVER": "cpu"}
 
@@ -100,7 +102,8 @@ PLAIN = """
 import ctypes, itertools, sys
 from l0rt import allocconf
 from l0rt.runtime.alloc.allocator import Allocator, Pool
-from l0rt.runtime.alloc.plainmemory import PlainMemory
+sys.path.insert(0, TESTS)
+from helpers.plain import PlainMemory
 libc = ctypes.PyDLL(None)
 MIB, COUNT, VIRTUAL = 1 << 20, int(sys.argv[1]), int(sys.argv[2])
 
@@ -146,7 +149,7 @@ print("done")
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("virtual", [0, 1 << 34], ids=["segments", "ranges"])
 def test_every_lack_of_host_memory_leaves_an_allocator_that_works(shim, count, virtual):
-    code = f"import sys; sys.argv = ['', '{count}', '{virtual}']\n{PLAIN}"
+    code = f"import sys; TESTS = {str(TESTS)!r}; sys.argv = ['', '{count}', '{virtual}']\n{PLAIN}"
     assert_runs(code, LD_PRELOAD=shim)
 
 

@@ -2,6 +2,7 @@
 """Objects of every extension type, made without their constructor: they refuse, they never crash."""
 
 from helpers.process import run_python
+from helpers.rings import TESTS
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
 
@@ -99,7 +100,9 @@ for cls in found:
 def test_no_blank_object_crashes_what_it_is_passed_to():
     """Every public function, and the methods of a real object of every class that has one."""
     code = f"""{WALK}
-from l0rt.runtime.alloc import allocator, plainmemory
+from l0rt.runtime.alloc import allocator
+sys.path.insert(0, {str(TESTS)!r})
+from helpers.plain import PlainMemory
 from l0rt.runtime.streams import devices
 from l0rt.runtime.current import generator, guard_table as guardtable
 from l0rt.runtime.current.stream import lease
@@ -115,7 +118,7 @@ def walk(module):
         real = [acc.Stream(), acc.Event(), l0rt.empty(64), l0rt.empty(64, kind="host"), l0rt.Generator(),
                 l0rt.memory.MemPool(), l0rt.memory.register(np.zeros(1 << 16, "u1")), lease(),
                 devices._devices[0], devices._devices[0].driver, devices._contexts[0], table, stream, event,
-                plainmemory.PlainMemory()]
+                PlainMemory()]
         real.append(allocator.Allocator(real[-1]))
         for thing in real:
             for blank in everything:

@@ -11,6 +11,7 @@ import l0rt.accelerator as acc
 import l0rt.xpu.gpu_trace
 import pytest
 
+from helpers import build_loops
 from helpers.process import run_python
 from helpers.reference import CLASSES, MODULES, members, page, public
 from helpers.source import ROOT
@@ -32,11 +33,21 @@ def scripts(file):
     return ["\n".join(lines) for lines in found]
 
 
+def compile_modules(file, folder):
+    """Build the page's Cython modules, whose blocks begin with their files' names."""
+    for block in re.finditer(r"^```cython\n# ((\w+)\.pyx)\n(.*?)^```$", file.read_text(), re.DOTALL | re.MULTILINE):
+        source = folder / block.group(1)
+        source.write_text(f"# cython: language_level=3\n{block.group(3)}")
+        build_loops.compile(folder, block.group(2), source)
+
+
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
-def test_every_program_runs_with_nothing_set_on_any_machine(file):
+def test_every_program_runs_with_nothing_set_on_any_machine(file, tmp_path):
     """A reader without a GPU copies it and runs it: it says itself that the CPU driver will do."""
+    compile_modules(file, tmp_path)
     for script in scripts(file):
-        result = run_python(script, {"L0RT_DRIVER": None, "L0RT_CPU_DEVICES": None}, timeout=120)
+        environment = {"L0RT_DRIVER": None, "L0RT_CPU_DEVICES": None, "PYTHONPATH": tmp_path}
+        result = run_python(script, environment, timeout=120)
         assert result.returncode == 0, result
         assert NO_GPU.fullmatch(result.stderr) or result.stderr == "", result
 

@@ -48,7 +48,8 @@ def host():
 def make(request):
     """Make allocators over plain memory, without and with virtual memory; it must all be given back in the end."""
     from l0rt.runtime.alloc.allocator import Allocator
-    from l0rt.runtime.alloc.plainmemory import PlainMemory
+
+    from helpers.plain import PlainMemory
 
     made = []
 

@@ -16,9 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from l0rt import allocconf
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.alloc.allocator import Allocator, Pool
-from l0rt.runtime.alloc.plainmemory import PlainMemory
 
 from helpers.extents import SOAK
+from helpers.plain import PlainMemory
 
 KIB, MIB = 1 << 10, 1 << 20
 CAPACITY = 96 * MIB

@@ -92,7 +92,8 @@ def test_destroying_gives_back_what_is_still_allocated(make):
 
 def test_a_closed_allocator_refuses_and_forgets(make):
     from l0rt.runtime.alloc.allocator import Allocator
-    from l0rt.runtime.alloc.plainmemory import PlainMemory
+
+    from helpers.plain import PlainMemory
 
     for code, match in ((0, "closed"), (42, "42")):
         allocator = Allocator(PlainMemory())            # not from make(): it keeps its memory to the end

@@ -12,6 +12,7 @@ from l0rt.arguments cimport is_whole, whole
 from l0rt.interrupts cimport interrupt_raise
 from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
 from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_find_arena, heap_poll
+from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
 from l0rt.runtime.alloc.heap cimport (
     arena_malloc,
@@ -21,14 +22,14 @@ from l0rt.runtime.alloc.heap cimport (
     heap_destroy,
     heap_empty_cache,
     heap_set_limit,
+    heap_sleep,
     heap_trim,
     heap_tune,
+    heap_wake,
     pointer_free,
 )
 from l0rt.runtime.alloc.page_map cimport map_find
 from l0rt.runtime.alloc.share cimport is_asleep, private_pool_drop, private_pool_leave
-from l0rt.runtime.alloc.sleep cimport heap_sleep, heap_wake
-from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.stats cimport (
     heap_allocated_bytes,
     heap_limit,
@@ -66,7 +67,7 @@ _numbers = itertools.count(1)
 @cython.no_gc
 @cython.binding(False)
 cdef class Memory:
-    """A kind of memory: subclasses set ``ops`` and ``self`` in ``__cinit__`` (see plainmemory.pyx)."""
+    """A kind of memory: subclasses set ``ops`` and ``self`` in ``__cinit__`` (docs/embedding.md has an example)."""
 
 
 @cython.final

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Block records, and the chains of blocks that segments are. The arena's lock is held throughout."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport load_i64, load_int
 from l0rt.runtime.alloc.bins cimport bins_add, bins_remove
@@ -11,11 +11,12 @@ from l0rt.runtime.alloc.types cimport (
     LIVE,
     RAW,
     SMALL_SEGMENT,
-    UNCACHED,
     SPARE,
+    UNCACHED,
     USED,
     l0rt_arena,
     l0rt_block,
+    l0rt_heap,
     l0rt_segment,
 )
 
@@ -142,3 +143,29 @@ cdef inline l0rt_block* block_merge(l0rt_block* block) noexcept nogil:
         block_unbin(other)
         swallow(block, other)
     return block
+
+
+# Unmapped spans: addresses of ranges that have no memory, and the places among them that are about to get some.
+cdef void span_list(l0rt_block* span) noexcept nogil
+cdef void span_join(l0rt_block* block) noexcept nogil
+
+# The growth mutex is held: nobody else changes unmapped spans.
+cdef l0rt_block* place_hold(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil
+cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held) noexcept nogil
+cdef bint place_move_end(l0rt_block* held, int64_t more) noexcept nogil
+
+
+cdef struct l0rt_block_info:
+    uint64_t segment                # its address; blocks of a segment follow each other by address
+    uint64_t segment_size
+    uint64_t address
+    uint64_t size
+    uint64_t requested              # of an allocation
+    void* stream
+    int64_t[2] pool_id
+    uint32_t state
+    int pool
+    bint is_expandable
+
+
+cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capacity) noexcept nogil

@@ -19,11 +19,16 @@ from l0rt.runtime.alloc.block cimport (
     block_split,
     block_unbin,
     is_settled,
+    place_extend,
+    place_hold,
+    place_move_end,
     record_drop,
     record_take,
     records_ready,
     segment_list,
     segment_unlist,
+    span_join,
+    span_list,
 )
 from l0rt.runtime.alloc.headroom cimport headroom_inactive
 from l0rt.runtime.alloc.page_map cimport map_forget, map_memory, map_set
@@ -52,7 +57,6 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_granule,
     l0rt_private_pool,
 )
-from l0rt.runtime.alloc.unmapped cimport span_join, span_list, place_extend, place_hold, place_move_end
 
 
 cdef enum:

@@ -4,7 +4,7 @@
 The fast half is in arena.pxd: arena_hit, then arena_malloc if that gave NULL; block_drop, then block_free if that
 gave False. Blocks are borrowed: a block's record may be reused once it is freed."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from l0rt.runtime.alloc.block cimport block_is_allocated
 from l0rt.runtime.alloc.page_map cimport map_find
@@ -42,3 +42,9 @@ cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:
     """The allocation that holds ``ptr``, wherever in it; NULL for any other address."""
     cdef l0rt_block* block = map_find(ptr)
     return block if block != NULL and block_is_allocated(block) else NULL
+
+
+# A pool without memory keeps its addresses.
+cdef bint heap_can_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
+cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
+cdef int heap_wake(l0rt_heap* heap, l0rt_private_pool* private_pool, bint is_last) noexcept nogil

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards: change what is current for a while, and restore the original on any exit."""
+"""Guards: change what is current for a while, and restore the original on any exit; the tables of functions by which
+a device type lets anybody do so: the built-in type's and the host's."""
 
 import functools
 from _thread import get_ident
 
 cimport cython
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
-from libc.stdlib cimport malloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport strcmp
 
 from l0rt.arguments cimport is_whole, known_as
@@ -20,14 +21,13 @@ from l0rt.runtime.current.thread cimport (
     restore_saved,
     save,
 )
-from l0rt.runtime.streams.device_wait cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
 from l0rt.runtime.streams.naming cimport current_type, device_like, index_of, other
 from l0rt.runtime.streams.queue cimport Queue, queue_query, queue_record, queue_share, queue_synchronize, queue_wait
-from l0rt.runtime.streams.stream_pool cimport pool_stream
+from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport slot_query, slot_wait
+from l0rt.runtime.streams.wait cimport host_clock_ns, slot_query, slot_wait
 
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.naming import supported_dtypes
@@ -178,15 +178,28 @@ cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil:
     return NULL
 
 
-# What a function may leave as a Python exception is, for a C caller, its return value.
+# What a function may leave as a Python exception is, for a C caller, its return value: a table's entries have no
+# `except` clause, and these are their types without it.
 ctypedef int (*int_int)(int) noexcept nogil
 ctypedef int (*int_ptr)(void*) noexcept nogil
+ctypedef int (*int_ptrs)(void*, void*) noexcept nogil
+ctypedef int (*int_place_ptr)(void**, void*) noexcept nogil
+ctypedef int (*int_place_ptr_flags)(void**, void*, uint32_t) noexcept nogil
+ctypedef int (*int_ptrs_double)(void*, void*, double*) noexcept nogil
+ctypedef int (*int_int_bits)(int, uint64_t*) noexcept nogil
 ctypedef void* (*ptr_int)(int) noexcept nogil
+ctypedef void* (*ptr_int_int)(int, int) noexcept nogil
 ctypedef void* (*ptr_ptr)(void*) noexcept nogil
 
-xpu_impl.version = L0RT_GUARD_IMPL_VERSION
-xpu_impl.size = sizeof(l0rt_guard_impl)
-xpu_impl.type = b"xpu"
+
+cdef int publish(l0rt_guard_impl* impl, const char* type) except -1:
+    """Give a table of l0rt's own its head, and let it be found by its type."""
+    impl.version = L0RT_GUARD_IMPL_VERSION
+    impl.size = sizeof(l0rt_guard_impl)
+    impl.type = type
+    return add_guard_impl(impl)
+
+
 xpu_impl.device_count = impl_device_count
 xpu_impl.get_device = current_device
 xpu_impl.exchange_device = <int_int>exchange_device
@@ -194,25 +207,150 @@ xpu_impl.set_device = <int_int>impl_set_device
 xpu_impl.unchecked_set_device = impl_unchecked_set_device
 xpu_impl.get_stream = <ptr_int>current_stream
 xpu_impl.get_default_stream = <ptr_int>impl_get_default_stream
-xpu_impl.get_stream_from_pool = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
+xpu_impl.get_stream_from_pool = <ptr_int_int>impl_get_stream_from_pool
 xpu_impl.exchange_stream = <ptr_ptr>exchange_stream
 xpu_impl.stream_device = impl_stream_device
 xpu_impl.stream_native_handle = <ptr_ptr>impl_stream_native_handle
 xpu_impl.query_stream = <int_ptr>queue_query
 xpu_impl.synchronize_stream = <int_ptr>impl_synchronize_stream
 xpu_impl.synchronize_device = <int_int>impl_synchronize_device
-xpu_impl.record = <int (*)(void**, void*) noexcept nogil>impl_record
-xpu_impl.block = <int (*)(void*, void*) noexcept nogil>impl_block
+xpu_impl.record = <int_place_ptr>impl_record
+xpu_impl.block = <int_ptrs>impl_block
 xpu_impl.query_event = <int_ptr>impl_query_event
 xpu_impl.synchronize_event = <int_ptr>impl_synchronize_event
 xpu_impl.destroy_event = impl_destroy_event
-xpu_impl.get_new_stream = <void* (*)(int, int) noexcept nogil>impl_get_stream_from_pool
+xpu_impl.get_new_stream = <ptr_int_int>impl_get_stream_from_pool
 xpu_impl.stream_priority = impl_stream_priority
 xpu_impl.is_stream_capturing = impl_is_stream_capturing
-xpu_impl.record_event = <int (*)(void**, void*, uint32_t) noexcept nogil>impl_record_event
-xpu_impl.elapsed_time = <int (*)(void*, void*, double*) noexcept nogil>impl_elapsed_time
-xpu_impl.device_capability = <int (*)(int, uint64_t*) noexcept nogil>impl_device_capability
-add_guard_impl(&xpu_impl)
+xpu_impl.record_event = <int_place_ptr_flags>impl_record_event
+xpu_impl.elapsed_time = <int_ptrs_double>impl_elapsed_time
+xpu_impl.device_capability = <int_int_bits>impl_device_capability
+publish(&xpu_impl, b"xpu")
+
+
+# The host, "cpu": one device, one stream, and events that are a moment of its clock. A call returns when its work is
+# done, so nothing here waits.
+
+cdef l0rt_guard_impl cpu_impl
+cdef char _cpu_stream           # its address is what the host's stream is
+cdef uint64_t _cpu_dtypes = (1 << len(DTYPES)) - 1
+
+
+cdef int cpu_existing(int device) except -1 nogil:
+    """The host's one device; -1 names it too."""
+    if device > 0:
+        with gil:
+            raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {device}.")
+    return 0
+
+
+cdef int cpu_device_count() noexcept nogil:
+    return 1
+
+
+cdef int cpu_get_device() noexcept nogil:
+    return 0
+
+
+cdef int cpu_no_change(int device) noexcept nogil:
+    return 0
+
+
+cdef void* cpu_get_stream(int device) except NULL nogil:
+    cpu_existing(device)
+    return &_cpu_stream
+
+
+cdef void* cpu_new_stream(int device, int priority) except NULL nogil:
+    return cpu_get_stream(device)
+
+
+cdef void* cpu_exchange_stream(void* stream) noexcept nogil:
+    return &_cpu_stream
+
+
+cdef int cpu_of_stream(void* stream) noexcept nogil:
+    """Its device, whether it is captured, and whether waiting for it has failed."""
+    return 0
+
+
+cdef void* cpu_native_handle(void* stream) except NULL nogil:
+    with gil:
+        raise NotImplementedError("the host's stream is no native one")
+
+
+cdef int cpu_is_complete(void* what) noexcept nogil:
+    return 1
+
+
+cdef int cpu_priority_of(void* stream, int* priority) noexcept nogil:
+    priority[0] = 0
+    return 0
+
+
+cdef int cpu_record(void** event, void* stream) except -1 nogil:
+    if event[0] == NULL:
+        event[0] = malloc(sizeof(uint64_t))
+        if event[0] == NULL:
+            with gil:
+                raise MemoryError()
+    (<uint64_t*>event[0])[0] = host_clock_ns()
+    return 0
+
+
+cdef int cpu_record_event(void** event, void* stream, uint32_t flags) except -1 nogil:
+    return cpu_record(event, stream)
+
+
+cdef int cpu_two_are_fine(void* first, void* second) noexcept nogil:
+    return 0
+
+
+cdef void cpu_destroy_event(void* event) noexcept nogil:
+    free(event)
+
+
+cdef int cpu_elapsed_time(void* start, void* end, double* milliseconds) except -1 nogil:
+    if start == NULL or end == NULL:
+        with gil:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+    milliseconds[0] = (<double>(<uint64_t*>end)[0] - <double>(<uint64_t*>start)[0]) * 1e-6
+    return 0
+
+
+cdef int cpu_capability(int device, uint64_t* dtypes) except -1 nogil:
+    cpu_existing(device)
+    dtypes[0] = _cpu_dtypes
+    return 0
+
+
+cpu_impl.device_count = cpu_device_count
+cpu_impl.get_device = cpu_get_device
+cpu_impl.exchange_device = <int_int>cpu_existing
+cpu_impl.set_device = <int_int>cpu_existing
+cpu_impl.unchecked_set_device = cpu_no_change
+cpu_impl.get_stream = <ptr_int>cpu_get_stream
+cpu_impl.get_default_stream = <ptr_int>cpu_get_stream
+cpu_impl.get_stream_from_pool = <ptr_int_int>cpu_new_stream
+cpu_impl.exchange_stream = cpu_exchange_stream
+cpu_impl.stream_device = cpu_of_stream
+cpu_impl.stream_native_handle = <ptr_ptr>cpu_native_handle
+cpu_impl.query_stream = cpu_is_complete
+cpu_impl.synchronize_stream = cpu_of_stream
+cpu_impl.synchronize_device = <int_int>cpu_existing
+cpu_impl.record = <int_place_ptr>cpu_record
+cpu_impl.block = cpu_two_are_fine
+cpu_impl.query_event = cpu_is_complete
+cpu_impl.synchronize_event = cpu_of_stream
+cpu_impl.destroy_event = cpu_destroy_event
+cpu_impl.get_new_stream = <ptr_int_int>cpu_new_stream
+cpu_impl.stream_priority = cpu_priority_of
+cpu_impl.is_stream_capturing = cpu_of_stream
+cpu_impl.record_event = <int_place_ptr_flags>cpu_record_event
+cpu_impl.elapsed_time = <int_ptrs_double>cpu_elapsed_time
+cpu_impl.record_data_ptr_on_stream = cpu_two_are_fine
+cpu_impl.device_capability = <int_int_bits>cpu_capability
+publish(&cpu_impl, b"cpu")
 
 
 @cython.freelist(16)

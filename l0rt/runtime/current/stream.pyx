@@ -19,7 +19,16 @@ from l0rt.runtime.current.thread cimport (
     save,
     thread_peek,
 )
-from l0rt.runtime.streams.device_wait cimport device_synchronize
+from l0rt.runtime.streams.stream_pool cimport (
+    adopt_list,
+    device_synchronize,
+    hold_adopted,
+    lease_stream,
+    pool_stream,
+    release_adopted,
+    return_stream,
+    stream_by_id,
+)
 from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.naming cimport (
     call,
@@ -40,15 +49,6 @@ from l0rt.runtime.streams.queue cimport (
     queue_share,
     queue_synchronize_by,
     queue_wait_queue,
-)
-from l0rt.runtime.streams.stream_pool cimport (
-    adopt_list,
-    hold_adopted,
-    lease_stream,
-    pool_stream,
-    release_adopted,
-    return_stream,
-    stream_by_id,
 )
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport stream_policy

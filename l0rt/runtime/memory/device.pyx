@@ -48,9 +48,8 @@ from l0rt.runtime.memory.active_pool cimport (
     filling,
     set_filling,
 )
-from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap
+from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap, shared_malloc
 from l0rt.runtime.memory.pluggable cimport current_upstream, raise_failure
-from l0rt.runtime.memory.shared cimport shared_malloc
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
 from l0rt.runtime.streams.queue cimport Queue

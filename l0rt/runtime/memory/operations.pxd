@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+
 from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_heap_options, l0rt_memory_ops
 from l0rt.runtime.streams.types cimport l0rt_device
 from l0rt.ze.api cimport ze_result_t
@@ -14,3 +15,12 @@ cdef int told(l0rt_device* device, ze_result_t result, const char* call) noexcep
 cdef void block_let_go(l0rt_block* block) noexcept nogil
 cdef void forget_heap(l0rt_heap* heap) noexcept nogil
 cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1
+
+cdef struct l0rt_extent:
+    size_t base
+    size_t nbytes
+    int device
+
+cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL
+cdef void shared_free(l0rt_device* device, void* ptr) noexcept
+cdef const l0rt_extent* shared_find(size_t address) noexcept

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device memory and streams as the caching core sees them: its table of operations, on Level Zero.
+"""Device memory and streams as the caching core sees them: its table of operations, on Level Zero; and shared memory,
+which is straight from the driver.
 
 The ``self`` of every operation is an l0rt_device, an event is a slot of the event pool.
 """
 
-from libc.string cimport memset
+import sys
 
 from cpython.exc cimport PyErr_Clear
+from libc.stdint cimport int64_t
+from libc.stdlib cimport realloc
+from libc.string cimport memmove, memset
+
 from l0rt.core.memory cimport (
     memory_release,
     memory_reserve,
+    memory_shared,
     physical_create,
     physical_destroy,
     virtual_free,
@@ -23,14 +29,13 @@ from l0rt.runtime.alloc.heap cimport block_free, heap_close
 from l0rt.runtime.alloc.stats cimport heap_arenas
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.streams.event_pool cimport slot_release
-from l0rt.runtime.streams.queue cimport queue_end_event, wait_untold
+from l0rt.runtime.streams.queue cimport queue_try_end_event, wait_untold
+from l0rt.runtime.streams.stream_pool cimport context_rest
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport slot_poll, slot_rest
+from l0rt.runtime.streams.wait cimport device_fails, refuse, slot_poll, slot_rest
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
-
-import sys
 
 from l0rt import callers
 
@@ -101,7 +106,7 @@ cdef int op_record(void* self, void* stream, void** event) noexcept nogil:
 
 
 cdef l0rt_slot* end_event_of(l0rt_stream* stream) noexcept nogil:
-    cdef l0rt_slot* slot = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_end_event)(stream)
+    cdef l0rt_slot* slot = queue_try_end_event(stream)
     if slot == NULL:
         forget_error()
     return slot
@@ -250,3 +255,85 @@ device_ops.physical_mem_create = op_physical_mem_create
 device_ops.physical_mem_destroy = op_physical_mem_destroy
 device_ops.physical_mem_map = op_physical_mem_map
 device_ops.physical_mem_unmap = op_physical_mem_unmap
+
+
+# Shared memory: straight from the driver, and which address is in which of it. The GIL is the lock. It is not
+# cached, so the allocators' map does not know it, and each of it costs a driver call far above a search.
+
+cdef l0rt_extent* extents = NULL        # in the order of addresses
+cdef int64_t extent_count = 0
+cdef int64_t extent_capacity = 0
+
+
+cdef int64_t above(size_t address) noexcept:
+    """How many begin at the address or below it."""
+    cdef int64_t low = 0, high = extent_count, middle
+    while low < high:
+        middle = (low + high) // 2
+        if extents[middle].base <= address:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
+    """Memory of the device and the host."""
+    cdef void* ptr = NULL
+    cdef ze_result_t r
+    if not table.alive or device.lost:
+        refuse(device)
+    with nogil:
+        r = memory_shared(device.context, device.handle, nbytes, &ptr)
+        if r != ZE_RESULT_SUCCESS:
+            device_fails(device, r)
+    try:
+        remember(ptr, nbytes, device.index)
+    except MemoryError:
+        with nogil:
+            DROP(memory_release(device.context, False, ptr), b"zeMemFree")
+        raise
+    return ptr
+
+
+cdef void shared_free(l0rt_device* device, void* ptr) noexcept:
+    """Give it back; the driver waits for who uses it, or l0rt does."""
+    cdef bint blocking = device.caps.free_ext
+    forget(ptr)                         # first: another thread may be given the address at once
+    if table.alive:
+        with nogil:
+            if not blocking:
+                context_rest(device)
+            told(device, memory_release(device.context, blocking, ptr), b"zeMemFree")
+
+
+cdef int remember(void* ptr, size_t nbytes, int device) except -1:
+    global extents, extent_count, extent_capacity
+    cdef int64_t place
+    cdef l0rt_extent* grown
+    if extent_count == extent_capacity:
+        grown = <l0rt_extent*>realloc(extents, (2 * extent_capacity + 16) * sizeof(l0rt_extent))
+        if grown == NULL:
+            raise MemoryError("no host memory to remember shared memory by")
+        extents, extent_capacity = grown, 2 * extent_capacity + 16
+    place = above(<size_t>ptr)
+    memmove(&extents[place + 1], &extents[place], (extent_count - place) * sizeof(l0rt_extent))
+    extents[place].base, extents[place].nbytes, extents[place].device = <size_t>ptr, nbytes, device
+    extent_count += 1
+    return 0
+
+
+cdef void forget(void* ptr) noexcept:
+    global extent_count
+    cdef int64_t place = above(<size_t>ptr) - 1
+    if place >= 0 and extents[place].base == <size_t>ptr:
+        extent_count -= 1
+        memmove(&extents[place], &extents[place + 1], (extent_count - place) * sizeof(l0rt_extent))
+
+
+cdef const l0rt_extent* shared_find(size_t address) noexcept:
+    """What holds the address, wherever in it; NULL if nothing does. To be read before the GIL is given up."""
+    cdef int64_t place = above(address) - 1
+    if place >= 0 and address - extents[place].base < extents[place].nbytes:
+        return &extents[place]
+    return NULL

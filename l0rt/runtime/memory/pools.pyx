@@ -15,18 +15,16 @@ from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.alloc.arena_index cimport heap_reclaim
 from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_order
-from l0rt.runtime.alloc.heap cimport block_find
+from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
+from l0rt.runtime.alloc.heap cimport block_find, heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.alloc.share cimport private_pool_leave
-from l0rt.runtime.alloc.sleep cimport heap_can_sleep, heap_sleep, heap_wake
-from l0rt.runtime.alloc.snapshot cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device, current_stream, thread_peek, thread_record
 from l0rt.runtime.memory.active_pool cimport active_pools_left, active_pools_pop, active_pools_push
 from l0rt.runtime.memory.device cimport raise_status, trim
-from l0rt.runtime.memory.operations cimport knows_streams
+from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_find
 from l0rt.runtime.memory.pluggable cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
-from l0rt.runtime.memory.shared cimport l0rt_extent, shared_find
-from l0rt.runtime.streams.device_wait cimport device_synchronize
+from l0rt.runtime.streams.stream_pool cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
 from l0rt.runtime.streams.queue cimport Queue

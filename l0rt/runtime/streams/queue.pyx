@@ -284,6 +284,14 @@ cdef l0rt_slot* queue_end_event(l0rt_stream* stream) except NULL nogil:
     return slot
 
 
+ctypedef l0rt_slot* (*end_event_fn)(l0rt_stream*) noexcept nogil
+
+
+cdef l0rt_slot* queue_try_end_event(l0rt_stream* stream) noexcept nogil:
+    """The same for who cannot raise: NULL, and the exception is set, which the caller clears or leaves to its own."""
+    return (<end_event_fn>queue_end_event)(stream)
+
+
 cdef int queue_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     return queue_wait_all(stream, 1, &slot)
 
@@ -390,7 +398,7 @@ ask_progress_with(progress)
 cdef void queue_give_back(l0rt_stream* stream) noexcept nogil:
     cdef l0rt_slot* last
     if table.alive and not stream.device.lost:
-        last = (<l0rt_slot* (*)(l0rt_stream*) noexcept nogil>queue_end_event)(stream)
+        last = queue_try_end_event(stream)
         if last == NULL:
             with gil:
                 PyErr_Clear()       # a lost device: nothing of the stream is waited for any more

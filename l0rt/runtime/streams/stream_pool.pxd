@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 from l0rt.ze.api cimport ze_command_list_handle_t
-
 
 cdef l0rt_stream* pool_stream(l0rt_device* device, int priority) except NULL nogil
 cdef l0rt_stream* stream_by_id(l0rt_device* device, int64_t id) except NULL nogil
@@ -20,3 +20,7 @@ cdef void return_stream(l0rt_stream* stream) noexcept
 cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list, owner) except NULL
 cdef void hold_adopted(l0rt_stream* stream) noexcept
 cdef void release_adopted(l0rt_stream* stream) noexcept
+
+# Wait for all work of the device: of l0rt's streams, of adopted ones and, where the driver can be told to, of queues
+# that l0rt knows nothing of. 1: it is done, 0: the time is up. Interruptible by signals; a lost device raises.
+cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil
