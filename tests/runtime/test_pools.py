@@ -444,3 +444,32 @@ def test_a_function_allocates_from_the_pool():
     with pytest.raises(TypeError, match="wraps functions"):
         use_mem_pool(pool)(3)
     buffer.free()
+
+
+INTERRUPTED_SLEEP = """
+import signal
+import l0rt
+import l0rt.accelerator as acc
+from l0rt import memory
+pool = memory.MemPool()
+with memory.use_mem_pool(pool):
+    kept = [l0rt.empty(10 << 20, device=i) for i in range(2)]
+reserved = [acc.memory_reserved(i) for i in range(2)]
+kept[1].fill(1)                             # never ends
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    pool.sleep()
+except KeyboardInterrupt:
+    print("interrupted")
+print([acc.memory_reserved(i) for i in range(2)] == reserved)
+with memory.use_mem_pool(pool):
+    l0rt.empty(512, device=0)
+"""
+
+
+def test_a_sleep_that_is_interrupted_leaves_the_pool_awake_on_every_device():
+    env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_DISABLE": None, "L0RT_CPU_DEVICES": "2",
+           "L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang"}
+    result = run_python(INTERRUPTED_SLEEP, env)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "interrupted\nTrue\n", ""), result

@@ -145,10 +145,12 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
             for i in range(device_total()):     # on all devices or on none
                 heap = <l0rt_heap*>load(&device_record(i).heap)
                 can = can and (heap == NULL or heap_can_sleep(heap, private_pool))
+            for i in range(device_total()):     # no wait behind the first that sleeps: a signal may end it
+                if can and load(&device_record(i).heap) != NULL:
+                    device_synchronize(device_record(i), UINT64_MAX)
             for i in range(device_total()):
                 heap = <l0rt_heap*>load(&device_record(i).heap)
                 if can and heap != NULL:
-                    device_synchronize(device_record(i), UINT64_MAX)
                     can = heap_sleep(heap, private_pool) == L0RT_OK
         if not can:
             raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
