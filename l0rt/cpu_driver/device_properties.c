@@ -7,6 +7,7 @@
 #include "device.h"
 #include "gate.h"
 #include "knobs.h"
+#include "profile.h"
 
 /* A structure's stype and pNext are the caller's: only what lies behind them is cleared. */
 #define CLEAR(p) memset((char *)(p) + sizeof(ze_base_properties_t), 0, sizeof(*(p)) - sizeof(ze_base_properties_t))
@@ -45,9 +46,17 @@ void cpu_device_describe(const cpu_device *device, ze_device_properties_t *p) {
   bool hertz = p->stype == ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
   p->timerResolution = hertz ? cpu_knobs.timestamp_hz : 1000000000u / cpu_knobs.timestamp_hz;
   p->timestampValidBits = p->kernelTimestampValidBits = (uint32_t)cpu_knobs.timestamp_bits;
+  const cpu_device_profile *real = cpu_knobs.device;
+  if (real != NULL && cpu_knobs.timestamp_bits == real->timestamp_bits)
+    p->kernelTimestampValidBits = real->kernel_timestamp_bits;
   memcpy(p->uuid.id, "l0rt CPU dev", 12);
   p->uuid.id[15] = (uint8_t)device->index;
   snprintf(p->name, sizeof(p->name), "l0rt CPU device");
+  if (real == NULL) return;
+  p->vendorId = 0x8086;
+  p->deviceId = real->device_id;
+  p->flags = real->integrated ? ZE_DEVICE_PROPERTY_FLAG_INTEGRATED : 0;
+  snprintf(p->name, sizeof(p->name), "%s (simulated by the l0rt CPU driver)", real->name);
 }
 
 CPU_EXPORT ze_result_t zeDeviceGetProperties(ze_device_handle_t handle, ze_device_properties_t *p) {

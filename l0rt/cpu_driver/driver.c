@@ -11,6 +11,7 @@
 #include "fault.h"
 #include "gate.h"
 #include "knobs.h"
+#include "profile.h"
 #include "usm.h"
 
 enum {
@@ -86,7 +87,7 @@ CPU_EXPORT ze_result_t zeDriverGetApiVersion(ze_driver_handle_t handle, ze_api_v
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (version == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  *version = cpu_knobs.neo_22_43 ? API_NEO : API;
+  *version = cpu_knobs.build != NULL ? cpu_knobs.build->api : cpu_knobs.neo_22_43 ? API_NEO : API;
   return ZE_RESULT_SUCCESS;
 }
 
@@ -95,7 +96,9 @@ CPU_EXPORT ze_result_t zeDriverGetProperties(ze_driver_handle_t handle, ze_drive
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   memcpy(properties->uuid.id, "l0rt CPU driver", sizeof(properties->uuid.id));
-  properties->driverVersion = cpu_knobs.neo_22_43 ? VERSION_NEO : VERSION;
+  properties->driverVersion = cpu_knobs.build != NULL ? cpu_knobs.build->version
+                              : cpu_knobs.neo_22_43   ? VERSION_NEO
+                                                      : VERSION;
   for (ze_base_properties_t *p = properties->pNext; p != NULL; p = p->pNext)
     if (p->stype == ZE_STRUCTURE_TYPE_DRIVER_MEMORY_FREE_EXT_PROPERTIES)
       ((ze_driver_memory_free_ext_properties_t *)p)
@@ -149,7 +152,14 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
   return ZE_RESULT_SUCCESS;
 }
 
-const char *cpu_driver_version(void) { return cpu_knobs.neo_22_43 ? version_text_neo : version_text; }
+const char *cpu_driver_version(void) {
+  if (cpu_knobs.build != NULL) return cpu_knobs.build->text;
+  return cpu_knobs.neo_22_43 ? version_text_neo : version_text;
+}
+
+/* Found by name only: the kernel driver that a simulated device would be opened through, which Linux tells of a real
+ * one; NULL where no device is simulated. */
+static const char *l0rtKernelDriver(void) { return cpu_knobs.device != NULL ? cpu_knobs.device->kernel_driver : NULL; }
 
 /* Found by name only. `*size` counts the closing NUL; a NULL text asks for the size. */
 static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char *text, size_t *size) {
@@ -167,8 +177,9 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (strcmp(name, "zeIntelGetDriverVersionString") != 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  *address = (void *)zeIntelGetDriverVersionString;
+  if (strcmp(name, "zeIntelGetDriverVersionString") == 0) *address = (void *)zeIntelGetDriverVersionString;
+  else if (strcmp(name, "l0rtKernelDriver") == 0) *address = (void *)l0rtKernelDriver;
+  else return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return ZE_RESULT_SUCCESS;
 }
 

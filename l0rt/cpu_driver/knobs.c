@@ -10,6 +10,7 @@
 #include "affinity.h"
 #include "fault.h"
 #include "object.h"
+#include "profile.h"
 
 extern char **environ;
 
@@ -67,16 +68,14 @@ static bool read_strict(const char *text) {
   return cpu_knobs.strict || strcmp(text, "0") == 0;
 }
 
-static bool read_profile(const char *text) {
-  cpu_knobs.neo_22_43 = strcmp(text, "neo-22.43") == 0;
-  return cpu_knobs.neo_22_43;
-}
-
 static const struct {
   const char *name;
   bool (*read)(const char *text);
   const char *allowed;
 } table[] = {
+    {"L0RT_CPU_PROFILE", cpu_profile_read, /* first: the other variables change what a profile has */
+     "a device (arc-a770-i915, arc-a770-xe, arc-b580, pvc, lunar-lake, meteor-lake), a driver (neo-22.43, neo-25.18, "
+     "neo-26.31), or both with a comma"},
     {"L0RT_CPU_DEVICES", read_devices, "a number from 1 to 64"},
     {"L0RT_CPU_MEMORY", read_memory, "bytes, or a number with KiB, MiB, GiB or TiB, up to 64TiB"},
     {"L0RT_CPU_TIMESTAMP_BITS", read_bits, "a number from 1 to 64"},
@@ -85,7 +84,6 @@ static const struct {
     {"L0RT_CPU_STRICT", read_strict, "0 or 1"},
     {"L0RT_CPU_FAIL", cpu_fault_read,
      "function:nth:RESULT[,...], RESULT a result without ZE_RESULT_, late_oom, hang or slow=MS"},
-    {"L0RT_CPU_PROFILE", read_profile, "neo-22.43"},
 };
 
 enum { KNOBS = sizeof(table) / sizeof(table[0]) };

@@ -15,6 +15,8 @@ extern struct cpu_knobs {
   uint64_t seed;
   bool strict;
   bool neo_22_43;
+  const struct cpu_device_profile *device; /* NULL: it is what it is */
+  const struct cpu_driver_profile *build;
 } cpu_knobs;
 
 /* Returns false after one line on stderr when a variable has a value that it can't have. */

@@ -162,6 +162,25 @@ static void hidden_memory(void) {
   finish("hidden memory");
 }
 
+/* It says what the real one says, and that it is none; all of it works as ever. */
+static void a_simulated_device(void) {
+  begin();
+  ze_device_properties_t it = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
+  OK(zeDeviceGetProperties(device, &it));
+  CHECK(it.vendorId == 0x8086 && it.deviceId == 0x7d55 && (it.flags & ZE_DEVICE_PROPERTY_FLAG_INTEGRATED) != 0);
+  CHECK(strstr(it.name, "simulated") != NULL && it.timestampValidBits == 36 && it.kernelTimestampValidBits == 32);
+  ze_driver_properties_t build = {.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES};
+  OK(zeDriverGetProperties(driver, &build));
+  CHECK((build.driverVersion & 0xffff) == 33578);
+  ze_api_version_t api;
+  OK(zeDriverGetApiVersion(driver, &api));
+  CHECK(api == (1 << 16 | 6));
+  const char *(*kernel_driver)(void) = NULL;
+  OK(zeDriverGetExtensionFunctionAddress(driver, "l0rtKernelDriver", (void **)&kernel_driver));
+  CHECK(strcmp(kernel_driver(), "i915") == 0);
+  OK(zeMemFree(context, device_memory(1 << 20)));
+}
+
 static void does(const char *name, const char *value, void (*body)(void)) {
   CHECK(in_child(name, value, body, NULL, 0) == 0);
 }
@@ -174,6 +193,7 @@ int main(void) {
       {"L0RT_CPU_MEMORY", "GiB"},        {"L0RT_CPU_MEMORY", "1 GiB"},       {"L0RT_CPU_MEMORY", "99999999999TiB"},
       {"L0RT_CPU_TIMESTAMP_BITS", "0"},  {"L0RT_CPU_TIMESTAMP_BITS", "65"},  {"L0RT_CPU_TIMESTAMP_HZ", "19.2e6"},
       {"L0RT_CPU_CHAOS", "yes"},         {"L0RT_CPU_STRICT", "on"},          {"L0RT_CPU_PROFILE", "neo"},
+      {"L0RT_CPU_PROFILE", "pvc,"},      {"L0RT_CPU_PROFILE", "pvc,pvc"},    {"L0RT_CPU_PROFILE", "neo-25.18,neo-22.43"},
       {"L0RT_CPU_FAIL", "zeMemFree"},    {"L0RT_CPU_FAIL", "zeMemFree:0:NOT_READY"},
       {"L0RT_CPU_FAIL", "zeInit:1:BOO"}, {"L0RT_CPU_FAIL", "zeInit:1:slow="}, {"L0RT_CPU_FAIL", "zeInit:1:NOT_READY,"},
       {"L0RT_CPU_FAIL", "zeInit:1:hang"}, {"L0RT_CPU_FAIL", "zeMemFee:1:NOT_READY"},   {"L0RT_CPU_" "NONE", "1"},
@@ -183,6 +203,7 @@ int main(void) {
       {"L0RT_CPU_DEVICES", ""},           {"L0RT_CPU_DEVICES", "64"},        {"L0RT_CPU_MEMORY", "4096"},
       {"L0RT_CPU_MEMORY", "64TiB"},       {"L0RT_CPU_TIMESTAMP_BITS", "64"}, {"L0RT_CPU_STRICT", "0"},
       {"L0RT_CPU_CHAOS", "0"},            {"L0RT_CPU_PROFILE", "neo-22.43"},
+      {"L0RT_CPU_PROFILE", "arc-b580"},   {"L0RT_CPU_PROFILE", "neo-25.18,lunar-lake"},
       {"L0RT_CPU_FAIL",
        "zeMemFree:1:NOT_READY,zeMemAllocHost:2:late_oom,zeCommandListAppendBarrier:3:hang,zeInit:9:slow=0"},
   };
@@ -195,6 +216,7 @@ int main(void) {
 #endif
   does("L0RT_CPU_TIMESTAMP_BITS", "12", twelve_bits_at_a_megahertz);
   does("L0RT_CPU_PROFILE", "neo-22.43", an_old_driver);
+  does("L0RT_CPU_PROFILE", "meteor-lake,neo-25.18", a_simulated_device);
   does("L0RT_CPU_STRICT", "1", hidden_memory);
   printf("knobs: ok\n");
   return 0;

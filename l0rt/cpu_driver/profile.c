@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile.c: the real devices and builds that the driver can pass for, and the variable that chooses among them.
+ *
+ * Only what programs decide by is told: names, numbers, sizes and clocks. What works, and how fast, stays as it is. */
+#include "profile.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "knobs.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+static const cpu_device_profile devices[] = {
+    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
+    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
+    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", 0xe20b, false, 12 * GIB, 64, 64, 19200000},
+    {"pvc", "xe", "Intel(R) Data Center GPU Max 1100", 0x0bda, false, 48 * GIB, 36, 32, 12500000},
+    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", 0x64a0, true, 16 * GIB, 64, 64, 19200000},
+    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", 0x7d55, true, 16 * GIB, 36, 32, 19200000},
+};
+
+static const cpu_driver_profile builds[] = {
+    {"neo-25.18", 1 << 16 | 6, 1 << 24 | 6 << 16 | 33578, "1.6.33578"},
+    {"neo-26.31", 1 << 16 | 15, 1 << 24 | 15 << 16 | 39395, "1.15.39395"},
+};
+enum { NEWEST = sizeof(builds) / sizeof(builds[0]) - 1 };
+
+static bool is_named(const char *name, const char *text, size_t length) {
+  return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+static bool read_name(const char *text, size_t length) {
+  if (is_named("neo-22.43", text, length) && cpu_knobs.build == NULL && !cpu_knobs.neo_22_43) {
+    cpu_knobs.neo_22_43 = true;
+    return true;
+  }
+  for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+    if (!is_named(devices[i].profile, text, length) || cpu_knobs.device != NULL) continue;
+    cpu_knobs.device = &devices[i];
+    return true;
+  }
+  for (size_t i = 0; i < sizeof(builds) / sizeof(builds[0]); i++) {
+    if (!is_named(builds[i].profile, text, length) || cpu_knobs.build != NULL || cpu_knobs.neo_22_43) continue;
+    cpu_knobs.build = &builds[i];
+    return true;
+  }
+  return false;
+}
+
+bool cpu_profile_read(const char *text) {
+  for (;; text++) {
+    size_t length = strcspn(text, ",");
+    if (!read_name(text, length)) return false;
+    text += length;
+    if (*text == '\0') break;
+  }
+  if (cpu_knobs.device == NULL) return true;
+  if (cpu_knobs.build == NULL && !cpu_knobs.neo_22_43) cpu_knobs.build = &builds[NEWEST];
+  cpu_knobs.memory = cpu_knobs.device->memory;
+  cpu_knobs.timestamp_bits = cpu_knobs.device->timestamp_bits;
+  cpu_knobs.timestamp_hz = cpu_knobs.device->timestamp_hz;
+  return true;
+}
