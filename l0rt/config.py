@@ -38,7 +38,9 @@ CAPABILITIES = (
     "pidfd_ipc",
     "device_status",
     "device_sync",
+    "event_ipc",
 )
+QUIRKS = ("unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles")
 PAGE = "docs/settings.md"
 _DEVICE_TYPE = "xpu"
 
@@ -97,6 +99,16 @@ def _words(*words):
     return parse
 
 
+def _switches(*names):
+    def parse(text):
+        given = [entry.strip().partition("=") for entry in text.split(",") if entry.strip()]
+        if any(name not in names or value not in ("0", "1") for name, _, value in given):
+            raise ValueError(f"name=0 or name=1, more of them after commas, of {', '.join(names)}")
+        return {name: value == "1" for name, _, value in given}
+
+    return parse
+
+
 class _Setting:
     def __init__(self, env, parse, default):
         self.env = env
@@ -109,6 +121,7 @@ class _Setting:
 _SETTINGS = {
     "driver": _Setting("L0RT_DRIVER", _driver, "gpu"),
     "disable": _Setting("L0RT_DISABLE", _words(*CAPABILITIES), ""),
+    "quirks": _Setting("L0RT_QUIRKS", _switches(*QUIRKS), ""),
     "alloc_conf": _Setting("L0RT_ALLOC_CONF", _alloc_conf, ""),
     "no_memory_caching": _Setting("L0RT_NO_MEMORY_CACHING", _switch, "0"),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),

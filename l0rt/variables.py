@@ -9,6 +9,7 @@ from l0rt import callers
 KNOWN = (
     "L0RT_DRIVER",
     "L0RT_DISABLE",
+    "L0RT_QUIRKS",
     "L0RT_ALLOC_CONF",
     "L0RT_NO_MEMORY_CACHING",
     "L0RT_EVENTS",

@@ -39,6 +39,7 @@ FALLBACKS = {
     "vmm": "memory comes in segments of the size of the request",
     "cb_events": "events come from pools",
     "cb_pool": "events are reset before they are recorded anew",
+    "event_ipc": "an event cannot be shared with another process",
     "memmap": "l0rt.memory.register raises UnsupportedError; copies of such memory go through pinned memory",
 }
 
@@ -259,5 +260,6 @@ def device_facts(device, found):
          f"{device['timer_hz']:,} Hz"),
         ("  can", ", ".join(name for name in capabilities if name not in lacking) or "-"),
         *(("  lacks", f"{name}: {FALLBACKS[name]}") for name in lacking),
+        *(("  quirk", f"{name}: {what}. So {mend}. ({source})") for name, what, mend, source in device["quirks"]),
         ("  not used", ", ".join(name for name in config.CAPABILITIES if name not in capabilities)),
     ]  # fmt: skip

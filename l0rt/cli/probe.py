@@ -58,6 +58,7 @@ def device(index):
     values = devices.properties(index)
     values["uuid"] = values["uuid"].hex()
     values["capabilities"] = devices.capabilities(index)
+    values["quirks"] = [[each.name, each.what, each.mend, each.source] for each in devices.mended_quirks(index)]
     return {name: value for name, value in values.items() if isinstance(value, (str, int, float, tuple, list, dict))}
 
 

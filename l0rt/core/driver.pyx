@@ -19,6 +19,7 @@ from l0rt.ze.status import error_of, name_of
 
 cdef uint32_t ZEL_HANDLE_DRIVER = 0  # the handle's exact type: newer loaders accept a wrong one and translate nothing
 
+ctypedef const char* (*kernel_driver_fn)() noexcept nogil
 ctypedef ze_result_t (*version_string_fn)(ze_driver_handle_t, char*, size_t*) noexcept nogil
 
 
@@ -55,6 +56,16 @@ cdef class Driver:
                 CHECK((<version_string_fn>address)(own, text, &size))
             return text[:size].rstrip(b"\0").decode("utf-8", "replace")
         return hex(self.caps.driver_version)
+
+    @property
+    def simulated_kernel_driver(self):
+        """The kernel driver of the devices that the CPU driver passes for, None for every other driver."""
+        cdef void* address = self.extension("l0rtKernelDriver")
+        cdef const char* name = NULL
+        if address != NULL:
+            with nogil:
+                name = (<kernel_driver_fn>address)()
+        return None if name == NULL else name.decode()
 
     cdef void* extension(self, str name) except? NULL:
         """Return the address of an extension function, NULL if the driver has none.

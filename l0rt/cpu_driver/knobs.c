@@ -73,7 +73,8 @@ static const struct {
   bool (*read)(const char *text);
   const char *allowed;
 } table[] = {
-    {"L0RT_CPU_PROFILE", cpu_profile_read, /* first: the other variables change what a profile has */
+    /* First: the other variables change what a profile has. */
+    {"L0RT_CPU_PROFILE", cpu_profile_read,
      "a device (arc-a770-i915, arc-a770-xe, arc-b580, pvc, lunar-lake, meteor-lake), a driver (neo-22.43, neo-25.18, "
      "neo-26.31), or both with a comma"},
     {"L0RT_CPU_DEVICES", read_devices, "a number from 1 to 64"},

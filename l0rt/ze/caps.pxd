@@ -18,6 +18,7 @@ ctypedef struct l0rt_caps:
     bint device_sync          # the driver can be told to wait for all of a device's queues, whosever they are
     bint init_drivers
     bint cb_pool              # event pools of counter-based events (for in-order immediate lists)
+    bint event_ipc            # an event can be shared with another process
     bint cb_events            # any way of counter-based events
     uint32_t api_version      # major << 16 | minor
     uint32_t driver_version   # as zeDriverGetProperties gives it

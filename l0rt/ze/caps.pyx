@@ -45,6 +45,7 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     caps.global_ts = ze.zeDeviceGetGlobalTimestamps != NULL and "global_ts" not in off
     caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off
     caps.device_sync = (ze.zeDeviceSynchronize != NULL and caps.api_version >= 0x1000E and "device_sync" not in off)
+    caps.event_ipc = "event_ipc" not in off
     caps.init_drivers = ze.zeInitDrivers != NULL and "init_drivers" not in off
     extensions = extension_names(driver)
     caps.relaxed = "relaxed" not in off and (
@@ -53,7 +54,8 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
     caps.memmap = "memmap" not in off and "ZE_extension_external_memmap_sysmem" in extensions
     caps.vmm = "vmm" not in off and device != NULL and _virtual_probe(driver, device)
-    trusted = caps.build >= IN_ORDER_BUILD if intel else caps.api_version >= 0x10007
+    # A build of Intel's without a number is trusted by its version.
+    trusted = caps.build >= IN_ORDER_BUILD if caps.build else caps.api_version >= (0x10006 if intel else 0x10007)
     plain = _list_probe(driver, device, False, &caps.list_sync)
     caps.inorder = plain and trusted and "inorder" not in off and _list_probe(driver, device, True, &caps.list_sync)
     caps.cb_pool = (caps.inorder and not off & {"cb_events", "cb_pool"}

@@ -30,6 +30,20 @@ def facts(address, sysfs="/sys"):
     }
 
 
+def kernel_driver(address, sysfs="/sys"):
+    """Return the kernel driver of the device at ``address``, None if it is not known.
+
+    ``i915-prelim`` is Intel's out-of-tree i915, which has VM_BIND: it has files that the one in Linux has not.
+    """
+    found = facts(address, sysfs)
+    card = os.path.basename(found["card_node"] or "")
+    if found["kernel_driver"] == "i915" and card:
+        folder = os.path.join(sysfs, "bus/pci/devices", address, "drm", card)
+        if any(name.startswith("prelim_") for name in os.listdir(folder)):
+            return "i915-prelim"
+    return found["kernel_driver"]
+
+
 def _node(names, kind):
     return next((f"/dev/dri/{name}" for name in names if name.startswith(kind)), None)
 

@@ -21,7 +21,8 @@ def on_page(root):
 
 def in_source(root):
     """Return name -> what a wrong value is told."""
-    return dict(re.findall(r'\{"(L0RT_CPU_\w+)", \w+,\s*"(.*?)"\}', (root / KNOBS).read_text()))
+    rows = re.findall(r'\{"(L0RT_CPU_\w+)", \w+,\s*((?:"[^"]*"\s*)+)\}', (root / KNOBS).read_text())
+    return {name: "".join(re.findall(r'"([^"]*)"', text)) for name, text in rows}
 
 
 def defaults(root):

@@ -172,6 +172,7 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         if self.pool == NULL:
             raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
                                    "an event is shared that was made with interprocess=True and was recorded here")
+        check_shares_events(device_at(self.index))
         return (<EventPool><object>self.pool).ipc_handle()
 
     @staticmethod
@@ -185,7 +186,7 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         index = index_of(device, -1, lazy.device_type)
         made = built_in_event(True)
         made.index = max(index, 0)
-        device_at(made.index)
+        check_shares_events(device_at(made.index))
         take_pool(made, EventPool.open_ipc(core_context(made.index), handle), device_at(made.index))
         return made
 
@@ -436,3 +437,10 @@ def elapsed_ms(start, end, host_span_ns, bits, hz):
 
 
 known_as(Event, b"l0rt.Event")
+
+
+cdef int check_shares_events(l0rt_device* device) except -1:
+    if not device.caps.event_ipc:
+        raise UnsupportedError(f"xpu:{device.index} shares no event with another process: this driver's handles of "
+                               "events mean something else there (`l0rt doctor` names the quirk)")
+    return 0

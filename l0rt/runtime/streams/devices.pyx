@@ -17,7 +17,7 @@ from l0rt.core.driver import make_context, open_drivers
 from l0rt.core.device import open_devices
 from l0rt.errors import DriverNotFoundError, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
-from l0rt.ze import loader, table as ze_table
+from l0rt.ze import loader, pci, quirks, table as ze_table
 from l0rt.ze.count import count_without_opening
 
 cdef l0rt_device* _records = NULL
@@ -27,6 +27,7 @@ cdef int _ready = 0
 _devices = []    # core.Device, in l0rt's order
 _contexts = []   # core.Context, one a driver
 _context_of = []  # by device
+_quirks = []     # by device: those that are mended
 _cards = []      # one list of system management's cards, once somebody has asked
 library = None   # the opened ze.loader.Library
 cdef LazyInit xpu
@@ -129,7 +130,7 @@ def _choose():
     return _open_library("cpu")
 
 
-READ_AT_OPENING = ("driver", "disable", "stream_pool_size", "events", "lazy_init")
+READ_AT_OPENING = ("driver", "disable", "quirks", "stream_pool_size", "events", "lazy_init")
 
 
 def _open():
@@ -149,6 +150,7 @@ def _open():
             by_driver[device.driver.index] = make_context(device.driver)
     _contexts[:] = by_driver.values()
     _context_of[:] = [by_driver[device.driver.index] for device in _devices]
+    _quirks.clear()
     _records = <l0rt_device*>calloc(len(_devices), sizeof(l0rt_device))
     if _records == NULL:
         raise MemoryError()
@@ -165,12 +167,13 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
     record.index = index
     record.handle = device._h
     record.context = context._h
-    record.caps = &device.driver.caps
+    record.caps = device.driver.caps
+    _quirks.append(_mend(record, device))
     record.info = &device.info
     record.is_software = device.info.name.startswith(b"l0rt CPU device")
     # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker.
     events = config.get("events")
-    record.counter_based = device.driver.caps.cb_events and (
+    record.counter_based = record.caps.cb_events and (
         events == "cb" or (events == "auto" and not record.is_software))
     fill_stream(&record.default_stream, record, 0, 0, False)
     for p in range(3):
@@ -180,6 +183,19 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
         pthread_mutex_init(&record.slots[kind].lock, NULL)
         record.slots[kind].kind = kind
     return 0
+
+
+cdef tuple _mend(l0rt_device* record, Device device):
+    """Do without what the device's quirks concern; return them."""
+    kernel_driver = device.driver.simulated_kernel_driver or pci.kernel_driver(device.values()["pci"])
+    found = quirks.mended(device.info.vendor_id, device.info.device_id, record.caps.build, kernel_driver,
+                          config.get("quirks"))
+    without = frozenset().union(*[quirk.without for quirk in found])
+    record.caps.vmm = record.caps.vmm and "vmm" not in without
+    record.caps.cb_pool = record.caps.cb_pool and "cb_pool" not in without
+    record.caps.cb_events = record.caps.cb_events and "cb_events" not in without
+    record.caps.event_ipc = record.caps.event_ipc and "event_ipc" not in without
+    return found
 
 
 cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority, bint copies) noexcept:
@@ -196,7 +212,7 @@ cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int 
 
 # Who sets one of these too late would wonder why nothing happens.
 _READ_AT_OPENING = ("ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY", "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
-                    "ZES_ENABLE_SYSMAN", "L0RT_DRIVER", "L0RT_DISABLE", "L0RT_CPU_DEVICES", "L0RT_CPU_MEMORY")
+                    "ZES_ENABLE_SYSMAN", "L0RT_DRIVER", "L0RT_DISABLE", "L0RT_QUIRKS", "L0RT_CPU_DEVICES", "L0RT_CPU_MEMORY")
 _read = []
 
 
@@ -233,7 +249,8 @@ def properties(int index):
     """Return what is known about device ``index`` as a dict."""
     device_at(index)
     values = core_device(index).values()
-    values["is_software"] = bool(_records[index].is_software)
+    values["is_software"] = core_device(index).driver.simulated_kernel_driver is not None or bool(
+        _records[index].is_software)
     values["index"] = index
     values["driver_version"] = core_device(index).driver.version
     values["api_version"] = core_device(index).driver.api_version
@@ -267,9 +284,15 @@ def memory_on_card(int index):
 
 
 def capabilities(int index):
-    """Return the capability record of device ``index``'s driver, name to bool."""
+    """Return what device ``index`` can do, name to bool, after ``L0RT_DISABLE`` and its quirks."""
+    record = dict(device_at(index).caps)
+    return {name: bool(record[name]) for name in config.CAPABILITIES if name in record}
+
+
+def mended_quirks(int index):
+    """Return the quirks of device ``index`` that are mended."""
     device_at(index)
-    return core_device(index).driver.capabilities
+    return _quirks[index]
 
 
 def can_access_peer(int index, int peer):

@@ -134,7 +134,7 @@ cdef struct l0rt_device:
     int index
     ze_device_handle_t handle
     ze_context_handle_t context
-    l0rt_caps* caps
+    l0rt_caps caps                  # its driver's, without what a quirk of this device takes away
     l0rt_device_info* info
     int lost                        # sticky: every later call raises DeviceLostError
     bint is_software

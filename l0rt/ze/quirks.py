@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quirks: where builds of Intel's driver do otherwise than the specification says, and what l0rt does about it.
+
+Facts of a device go in, rows come out: nothing here asks a driver. A quirk is mended by doing without capabilities.
+"""
+
+INTEL = 0x8086
+# Build numbers of releases, the last part of their names (https://github.com/intel/compute-runtime/releases).
+NEO_25_31, NEO_26_18, NEO_26_31 = 34666, 38308, 39395
+
+ARCHITECTURES = (  # (first device id, last device id, architecture): ranges of include/pciids/intel/pciids.h in Linux
+    (0x0B69, 0x0BE5, "ponte vecchio"),
+    (0x4F80, 0x4F88, "alchemist"),
+    (0x5690, 0x56C2, "alchemist"),
+    (0x6420, 0x64B0, "lunar lake"),
+    (0x7D40, 0x7D40, "meteor lake"),
+    (0x7D41, 0x7D41, "arrow lake"),
+    (0x7D45, 0x7D45, "meteor lake"),
+    (0x7D51, 0x7D51, "arrow lake"),
+    (0x7D55, 0x7D60, "meteor lake"),
+    (0x7D67, 0x7DD1, "arrow lake"),
+    (0x7DD5, 0x7DD5, "meteor lake"),
+    (0xB640, 0xB640, "arrow lake"),
+    (0xE200, 0xE2FF, "battlemage"),
+)
+
+
+def architecture(vendor_id, device_id):
+    """Return the architecture of a device of Intel's; None for another vendor's, and for one that is not listed."""
+    if vendor_id != INTEL:
+        return None
+    return next((name for first, last, name in ARCHITECTURES if first <= device_id <= last), None)
+
+
+class Quirk:
+    """A row of the table."""
+
+    def __init__(self, name, what, mend, source, without, applies):
+        self.name = name
+        self.what = what
+        self.mend = mend
+        self.source = source  # who says so
+        self.without = frozenset(without)  # capabilities that are not used
+        self.applies = applies  # (architecture, build, kernel driver) -> bool; a build without a number is 0
+
+
+QUIRKS = (
+    Quirk(
+        "unflushed_counters",
+        "a counter-based event's signal leaves the caches unflushed: host memory that the device wrote may read stale "
+        "after a query or a polled wait",
+        "events come from pools: their signals flush",
+        "Intel's driver before 26.31, by its source: only zeEventHostSynchronize flushes",
+        ("cb_events", "cb_pool"),
+        lambda arch, build, kernel: build < NEO_26_31 and arch not in ("battlemage", "ponte vecchio"),
+    ),
+    Quirk(
+        "no_vm_bind",
+        "mapping only lists the memory, every submission walks the list, and out of memory shows at a later append",
+        "memory comes in segments",
+        "the i915 that is part of Linux has no VM_BIND (drivers/gpu/drm/i915)",
+        ("vmm",),
+        lambda arch, build, kernel: kernel not in ("xe", "i915-prelim"),
+    ),
+    Quirk(
+        "untyped_mappings",
+        "mapped memory is of unknown type, so that other libraries refuse it",
+        "memory comes in segments",
+        "Intel's driver before 25.31: https://github.com/uxlfoundation/oneDNN/issues/3656",
+        ("vmm",),
+        lambda arch, build, kernel: build < NEO_25_31,
+    ),
+    Quirk(
+        "raw_event_handles",
+        "an event's handle for other processes is a descriptor's number, which means another file there",
+        "events are not shared with other processes: UnsupportedError",
+        "Intel's driver before 26.18, by its source",
+        ("event_ipc",),
+        lambda arch, build, kernel: build < NEO_26_18,
+    ),
+)
+
+
+def mended(vendor_id, device_id, build, kernel_driver, switches):
+    """Return the quirks that are mended for a device: those that apply, but for what ``switches`` says by name."""
+    arch = architecture(vendor_id, device_id)
+    return tuple(
+        quirk
+        for quirk in QUIRKS
+        if switches.get(quirk.name, vendor_id == INTEL and quirk.applies(arch, build, kernel_driver))
+    )
