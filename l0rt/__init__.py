@@ -60,14 +60,24 @@ def __dir__():
 
 
 def get_include():
-    """Return the folder to give a C compiler as an include folder: it has ``l0rt/l0rt.h`` and its neighbours."""
+    """Return the folder to give a C compiler as an include folder: it has ``l0rt/l0rt.h`` and its neighbours.
+
+    Returns
+    -------
+    str
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     installed = os.path.join(here, "include")
     return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(here), "include")
 
 
 def cpu_driver_path():
-    """Return the path of the bundled CPU driver, a Level Zero driver for any loader."""
+    """Return the path of the bundled CPU driver, a Level Zero driver for any loader.
+
+    Returns
+    -------
+    str
+    """
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "cpu_driver", "libze_l0rt_cpu.so")
 
 

@@ -8,7 +8,6 @@ from l0rt import memory as memory
 from l0rt import philox as philox
 from l0rt import xpu as xpu
 from l0rt.buffer import Buffer as Buffer
-from l0rt.buffer import empty as empty
 from l0rt.errors import DeviceLostError as DeviceLostError
 from l0rt.errors import DriverNotFoundError as DriverNotFoundError
 from l0rt.errors import InvalidArgumentError as InvalidArgumentError
@@ -16,6 +15,7 @@ from l0rt.errors import L0Error as L0Error
 from l0rt.errors import ModuleBuildError as ModuleBuildError
 from l0rt.errors import OutOfMemoryError as OutOfMemoryError
 from l0rt.errors import UnsupportedError as UnsupportedError
+from l0rt.otherbuffer import empty as empty
 from l0rt.runtime.current.event import Event as Event
 from l0rt.runtime.current.generator import Generator as Generator
 from l0rt.runtime.current.stream import Stream as Stream

@@ -24,3 +24,8 @@ cdef class Buffer:
 
 # What fill() fills with: the byte or the pattern that it was given.
 cdef bytes checked_pattern(value, pattern, size_t nbytes)
+
+cdef tuple KINDS        # their names, in the order of the numbers
+
+# A buffer that owns what it is given.
+cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, int memory, l0rt_block* block)

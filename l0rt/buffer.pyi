@@ -4,7 +4,6 @@ from typing import Any, Literal
 
 from l0rt.runtime.current.generator import Generator
 from l0rt.runtime.current.stream import Stream
-from l0rt.runtime.streams.naming import _Device
 from l0rt.runtime.streams.naming import device as _device
 
 class Buffer(Sized):
@@ -63,11 +62,3 @@ class Buffer(Sized):
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, view: memoryview, /) -> None: ...
-
-def empty(
-    nbytes: int,
-    *,
-    device: _Device = None,
-    stream: Stream | None = None,
-    kind: Literal["device", "host", "shared"] = "device",
-) -> Buffer: ...

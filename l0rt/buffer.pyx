@@ -3,30 +3,23 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release
-from cpython.exc cimport PyErr_Clear, PyErr_Fetch, PyErr_Restore
-from cpython.long cimport PyLong_CheckExact
+from cpython.exc cimport PyErr_Fetch, PyErr_Restore
 from cpython.object cimport PyObject, PyTypeObject, destructor
 from libc.stdint cimport UINT64_MAX, uint64_t
 
-cdef extern from "Python.h":
-    size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
-
-from l0rt.arguments cimport bytes_of, check_sizes, checked_size, get_view, is_whole, known_as, whole
-from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
-from l0rt.runtime.alloc.atomics cimport load
+from l0rt.arguments cimport bytes_of, check_sizes, get_view, is_whole, known_as, whole
+from l0rt.runtime.alloc.arena cimport block_drop
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
-from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
-from l0rt.runtime.current.thread cimport current_stream, stream_or_current, thread_peek
-from l0rt.runtime.memory.active_pool cimport arena_asked, fill_host
-from l0rt.runtime.memory.device cimport malloc_slow, raise_status, shared_take
+from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go, shared_free
-from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.memory.registration cimport copy_pinned
 from l0rt.runtime.memory.staging cimport copy_in, copy_out
 from l0rt.runtime.streams.hooks cimport (
     HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, has_hooks,
     note)
-from l0rt.runtime.streams.naming cimport current_type, device as device_name, other, type_named
+from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.queue cimport (
     Queue,
     about_to_wait,
@@ -41,10 +34,7 @@ from l0rt import philox
 from l0rt.runtime.current.generator import default_generator
 from l0rt.runtime.streams.devices import lazy
 
-_elsewhere = None       # makes buffers of other device types, once their module is there
-cdef str DEVICE_NAME = "device"
-cdef tuple KINDS = (DEVICE_NAME, "host", "shared")
-cdef size_t MOST = (<size_t>1 << 62) - 1
+KINDS = ("device", "host", "shared")
 
 
 @cython.freelist(256)
@@ -52,8 +42,8 @@ cdef size_t MOST = (<size_t>1 << 62) - 1
 cdef class Buffer:
     """An allocation. Made by `l0rt.empty`; freed by `free`, or when it is dropped.
 
-    Device memory may be used on the stream that it was allocated for, in that stream's order, without further ado;
-    other streams' use is announced by `record_stream`.
+    The stream that device memory was allocated for may use it at once, in that stream's order. Use by other streams is
+    announced with `record_stream` or `record_use`. Every method raises ValueError once the buffer was freed.
     """
 
     def __init__(self):
@@ -79,12 +69,31 @@ cdef class Buffer:
     def copy_from(self, source, *, bint non_blocking=False, Queue stream=None):
         """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer.
 
-        ``source`` is a Buffer, or anything with the buffer protocol that holds plain numbers; it has as many bytes as
-        this buffer. Between device buffers the call returns at once; from host memory it returns when the source may
-        be reused, or, with ``non_blocking=True`` and pinned memory, at once; into a host or shared buffer, when the
-        data is there, unless ``non_blocking=True``. The default stream is the current one of the buffer's device.
-        Between two devices it is the source's, and the copy is ordered behind the current streams of both devices, and
-        what both are given later behind the copy; with ``stream``, that stream alone decides.
+        Between device buffers the call returns at once. From host memory it returns when the source may be used again.
+        Into a host or shared buffer it returns when the data is there. Between two devices the default stream is the
+        source's: the copy comes after what the current streams of both devices have, and before what they are given
+        later. With ``stream`` that stream alone decides.
+
+        Parameters
+        ----------
+        source : Buffer or bytes-like
+            As many bytes as the buffer has, as plain numbers.
+        non_blocking : bool, optional
+            Return before the data is there. From and to the host this takes pinned memory.
+        stream : Stream or None, optional
+            None is the current stream of the buffer's device.
+
+        Returns
+        -------
+        Buffer
+            The buffer itself.
+
+        Raises
+        ------
+        ValueError
+            The buffer was freed, or the sizes differ.
+        TypeError
+            ``source`` holds no plain bytes.
         """
         cdef Py_buffer view
         Buffer_check_open(self)
@@ -103,9 +112,26 @@ cdef class Buffer:
     def copy_to(self, target, *, bint non_blocking=False, Queue stream=None):
         """Copy the buffer into ``target``, in the order of ``stream``; return ``target``.
 
-        ``target`` is a Buffer, or anything with a writable buffer protocol that holds plain numbers, of the same size.
-        Into host memory the call returns when the data is there; with ``non_blocking=True`` and pinned memory, at
-        once. For streams see `copy_from`.
+        Into host memory the call returns when the data is there.
+
+        Parameters
+        ----------
+        target : Buffer or writable bytes-like
+            As many bytes as the buffer has, as plain numbers.
+        non_blocking, stream : optional, optional
+            As in `copy_from`.
+
+        Returns
+        -------
+        object
+            ``target``.
+
+        Raises
+        ------
+        ValueError
+            The buffer was freed, or the sizes differ.
+        TypeError
+            ``target`` holds no plain bytes.
         """
         cdef Py_buffer view
         Buffer_check_open(self)
@@ -123,10 +149,30 @@ cdef class Buffer:
         return target
 
     def fill(self, value=None, *, pattern=None, bint non_blocking=False, Queue stream=None):
-        """Fill with the byte ``value``, 0 to 255, or with ``pattern``, 1, 2, 4, 8 or 16 bytes; return the buffer.
+        """Fill with the byte ``value`` or with ``pattern``, in the order of ``stream``; return the buffer.
 
-        Device memory is filled in the order of ``stream``. For host and shared memory the call returns when it is
-        filled, unless ``non_blocking=True``.
+        For host and shared memory the call returns when it is filled.
+
+        Parameters
+        ----------
+        value : int, optional
+            The byte, 0 to 255. Give this or ``pattern``.
+        pattern : bytes-like, optional
+            1, 2, 4, 8 or 16 bytes, repeated.
+        non_blocking : bool, optional
+            Return before host or shared memory is filled.
+        stream : optional, optional
+            As in `copy_from`.
+
+        Returns
+        -------
+        Buffer
+            The buffer itself.
+
+        Raises
+        ------
+        ValueError
+            The buffer was freed, the byte is out of range, or the pattern has another size.
         """
         cdef l0rt_stream* on
         cdef bint wait = self.memory != DEVICE and not non_blocking
@@ -151,21 +197,85 @@ cdef class Buffer:
 
     def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
                  Queue stream=None):
-        """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self."""
+        """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self.
+
+        Parameters
+        ----------
+        low, high : float, optional
+            The bounds: ``high`` itself is left out.
+        dtype : str or NumPy dtype, optional
+            The element type.
+        generator : Generator or None, optional
+            Where the numbers come from. None is the default generator of the device.
+        non_blocking, stream : optional, optional
+            As in `copy_from`.
+
+        Returns
+        -------
+        Buffer
+            The buffer itself.
+        """
         return Buffer_draw(self, "uniform", dtype, generator, stream, non_blocking, low, high)
 
     def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
                 Queue stream=None):
-        """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self."""
+        """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self.
+
+        Parameters
+        ----------
+        mean : float, optional
+            The mean.
+        std : float, optional
+            The standard deviation.
+        dtype : str or NumPy dtype, optional
+            The element type.
+        generator : Generator or None, optional
+            Where the numbers come from. None is the default generator of the device.
+        non_blocking, stream : optional, optional
+            As in `copy_from`.
+
+        Returns
+        -------
+        Buffer
+            The buffer itself.
+        """
         return Buffer_draw(self, "normal", dtype, generator, stream, non_blocking, mean, std)
 
     def randint_(self, low, high, *, dtype="int64", generator=None, bint non_blocking=False,
                  Queue stream=None):
-        """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self."""
+        """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self.
+
+        Parameters
+        ----------
+        low, high : int
+            The bounds: ``high`` itself is left out.
+        dtype : str or NumPy dtype, optional
+            The element type.
+        generator : Generator or None, optional
+            Where the numbers come from. None is the default generator of the device.
+        non_blocking, stream : optional, optional
+            As in `copy_from`.
+
+        Returns
+        -------
+        Buffer
+            The buffer itself.
+
+        Raises
+        ------
+        ValueError
+            The buffer was freed, or ``low`` is not below ``high``.
+        """
         return Buffer_draw(self, "randint", dtype, generator, stream, non_blocking, low, high)
 
     def record_stream(self, Queue stream not None):
-        """Let freed memory not be reused before what ``stream`` has been given by then is done."""
+        """Let the memory, once freed, not be reused before the work is done that ``stream`` has by the time of freeing.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream that uses the memory.
+        """
         Buffer_hold(self)
         try:
             Buffer_use(self, stream.ptr)
@@ -173,10 +283,15 @@ cdef class Buffer:
             self.exports -= 1
 
     def record_use(self, Queue stream=None):
-        """Let freed memory not be reused before what ``stream`` has been given until now is done.
+        """Let the memory, once freed, not be reused before the work is done that ``stream`` has now.
 
-        To be called right after the work was given. Unlike `record_stream`, what the stream is given later does not
-        count, and freeing asks the driver for nothing.
+        Call it right after the work was given. Unlike after `record_stream`, later work of the stream does not count,
+        and freeing makes no driver call.
+
+        Parameters
+        ----------
+        stream : Stream or None, optional
+            The stream that uses the memory. None is the current stream of the buffer's device.
         """
         cdef l0rt_stream* on = Buffer_stream(self, stream)
         Buffer_hold(self)
@@ -186,11 +301,19 @@ cdef class Buffer:
             self.exports -= 1
 
     def free(self, Queue stream=None):
-        """Give the memory back; later use raises ValueError. Freeing twice is an error.
+        """Give the memory back: it is reused in the order of the stream that it was allocated for.
 
-        It is reused in the order of the stream that it was allocated for. With ``stream`` it is reused in the order of
-        that one, behind what it and the other has been given so far. BufferError while a memoryview or an array looks
-        at it, or another call, in another thread or further out on this one, works on it.
+        Parameters
+        ----------
+        stream : Stream or None, optional
+            Reuse it in the order of this one, after all work given to both streams so far.
+
+        Raises
+        ------
+        ValueError
+            It was freed before.
+        BufferError
+            A memoryview or an array looks at it, or another call works on it.
         """
         cdef l0rt_block* block
         cdef l0rt_stream* on
@@ -449,84 +572,6 @@ cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, i
     if block != NULL:
         made.pointer = block.ptr
         note(MEMORY_ALLOCATION, <uint64_t>made.pointer, nbytes, <uint64_t>stream)
-    return made
-
-
-def serve_elsewhere(function):
-    """Let ``function(nbytes, device, stream, kind)`` make the buffers of other device types."""
-    global _elsewhere
-    _elsewhere = function
-
-
-cdef bint is_elsewhere(device, stream) except -1:
-    """Is a buffer asked for that another device type's allocator serves?"""
-    type = type_named(device)
-    if type is None and stream is not None:
-        return not isinstance(stream, Queue) and hasattr(stream, "device_index")
-    return (current_type() if type is None else type) != lazy.device_type
-
-
-def empty(nbytes, *, device=None, stream=None, str kind="device"):
-    """Return a Buffer of ``nbytes`` uninitialised bytes.
-
-    ``kind`` is ``device``, ``host`` (pinned, cached) or ``shared``. Device memory is ordered by ``stream``: the
-    current one of ``device`` (the current device by default). OutOfMemoryError says what is held by whom.
-    ``device`` may be of any registered type, whose allocator `l0rt.interface.register_allocator` gave; ``"cpu"`` is
-    plain memory of the process, of kind ``host``, which needs no driver.
-    """
-    cdef l0rt_thread* thread
-    cdef l0rt_stream* on
-    cdef l0rt_arena* arena
-    cdef l0rt_block* block
-    cdef size_t size
-    if PyLong_CheckExact(nbytes):
-        size = PyLong_AsSize_t(nbytes)
-        if size - 1 >= MOST:            # 0, negative or huge: the slow way sorts them out
-            PyErr_Clear()
-            size = checked_size(nbytes)
-    else:
-        size = checked_size(nbytes)
-    if device is None and stream is None and other == NULL and <void*>kind == <void*>DEVICE_NAME and size != 0:
-        thread = thread_peek()
-        if thread != NULL:
-            on = thread.streams[thread.device]
-            arena = <l0rt_arena*>load(&on.arena)
-            if arena == NULL:
-                arena = arena_asked(thread, on)
-            if arena != NULL:
-                block = arena_hit(arena, size)
-                if block != NULL:
-                    return new_buffer(size, on, on.device, DEVICE, block)
-    return empty_slow(size, device, stream, kind)
-
-
-cdef Buffer empty_slow(size_t size, device, stream, str kind):
-    cdef l0rt_block* block = NULL
-    cdef l0rt_stream* on
-    cdef Buffer made
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    if is_elsewhere(device, stream):
-        return _elsewhere(size, device, stream, kind)
-    if stream is not None and not isinstance(stream, Queue):
-        raise TypeError(f"expected a Stream, got {type(stream).__name__}")
-    on = stream_or_current(device, <Queue>stream)
-    if size == 0:
-        return new_buffer(0, on, on.device, KINDS.index(kind), NULL)
-    if kind == "device":
-        with nogil:
-            block = malloc_slow(on, size)
-        return new_buffer(size, on, on.device, DEVICE, block)
-    if kind == "host":
-        with nogil:
-            block = host_malloc(on.device, size)
-        made = new_buffer(size, on, on.device, HOST, block)
-        fill_host(block.ptr, block.size)
-        return made
-    made = new_buffer(size, on, on.device, SHARED, NULL)
-    made.pointer = shared_take(on.device, size)
-    fill_host(made.pointer, size)
-    note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
     return made
 
 

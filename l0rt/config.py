@@ -193,7 +193,22 @@ def _takes_bool(setting):
 
 
 def get(path):
-    """Return the setting ``path`` itself: what `set` gave it, else its environment variable, else its default."""
+    """Return the setting ``path`` itself: what `set` gave it, else its environment variable, else its default.
+
+    Parameters
+    ----------
+    path : str
+        The setting, such as ``xpu.stream.wait_policy``.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        There is no such setting.
+    """
     setting = _find(path)
     if setting.text is not None:
         return _parsed(setting, setting.text, path)
@@ -211,7 +226,22 @@ def _chain(path):
 
 
 def effective(path):
-    """Return what holds at ``path``: its own value, where that is ``"none"`` the nearest above, else ``"none"``."""
+    """Return what holds at ``path``: its own value, where that is ``"none"`` the nearest above, else ``"none"``.
+
+    Parameters
+    ----------
+    path : str
+        The setting, such as ``xpu.stream.wait_policy``.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        There is no such setting.
+    """
     _find(path)
     return next((value for value in map(get, _chain(path)) if value != "none"), get(path))
 
@@ -237,8 +267,23 @@ def _notify(paths):
 def single(name):
     """Return the one value that holds at every node of ``name`` and below it.
 
-    ``name`` is a path such as ``xpu.fp32_precision``: the subtree is every ``fp32_precision`` at and under ``xpu``.
-    RuntimeError where the nodes differ: no one value would tell the truth.
+    The subtree of ``xpu.fp32_precision`` is every ``fp32_precision`` at and under ``xpu``.
+
+    Parameters
+    ----------
+    name : str
+        A path such as ``xpu.fp32_precision``.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    RuntimeError
+        The nodes differ.
+    ValueError
+        There is no such setting.
     """
     _find(name)
     nodes = [path for path in list(_NODES) if name in _chain(path)]
@@ -250,7 +295,20 @@ def single(name):
 
 
 def set(path, value):
-    """Give the setting ``path`` a ``value`` (None: its environment variable's); ValueError names what is allowed."""
+    """Give the setting ``path`` a value.
+
+    Parameters
+    ----------
+    path : str
+        The setting, such as ``xpu.stream.wait_policy``.
+    value : object
+        The value. None is what the environment variable says.
+
+    Raises
+    ------
+    ValueError
+        The setting or the value is not valid; the message says what is.
+    """
     setting = _find(path)
     if hasattr(value, "__index__") and not isinstance(value, bool):
         value = whole_number(value, path)
@@ -275,7 +333,22 @@ def freeze(*paths):
 
 @contextmanager
 def patch(values):
-    """Set several settings, a dict of path to value, for the length of a with block."""
+    """Set several settings for the length of a with block.
+
+    Parameters
+    ----------
+    values : dict of str to object
+        The settings and their values.
+
+    Returns
+    -------
+    context manager
+
+    Raises
+    ------
+    ValueError
+        A setting or a value is not valid. Then none is set.
+    """
     if not isinstance(values, dict):
         raise TypeError(f"patch() takes a dict of path to value, not {type(values).__name__}")
     before = {path: _find(path).text for path in values}
@@ -293,6 +366,10 @@ def explain():
     """Return a line for each setting: its path, the value that holds, and where that comes from.
 
     Of device types other than the built-in one, only the settings that have a value of their own.
+
+    Returns
+    -------
+    str
     """
     lines = []
     for path in sorted(_NODES):

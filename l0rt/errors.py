@@ -3,7 +3,15 @@
 
 
 class L0Error(RuntimeError):
-    """A Level Zero call failed. ``code`` is ``(name, number)`` of the result, or None if no call was made."""
+    """A Level Zero call failed. ``code`` is ``(name, number)`` of the result, or None if no call was made.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened and what to do.
+    code : tuple of str and int, or None, optional
+        The driver's result. None: no call was made.
+    """
 
     def __init__(self, message="", code=None):
         super().__init__(message)
@@ -14,23 +22,65 @@ class L0Error(RuntimeError):
 
 
 class OutOfMemoryError(L0Error, MemoryError):
-    """Device or pinned memory ran out, or a limit was reached."""
+    """Device or pinned memory ran out, or a limit was reached.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened and what to do.
+    code : tuple of str and int, or None, optional
+        The driver's result. None: no call was made.
+    """
 
 
 class DeviceLostError(L0Error):
-    """The device hung, was reset or was removed; nothing made on it works any more."""
+    """The device hung, was reset or was removed; nothing made on it works any more.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened and what to do.
+    code : tuple of str and int, or None, optional
+        The driver's result. None: no call was made.
+    """
 
 
 class InvalidArgumentError(L0Error, ValueError):
-    """An argument was refused."""
+    """An argument was refused.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened and what to do.
+    code : tuple of str and int, or None, optional
+        The driver's result. None: no call was made.
+    """
 
 
 class UnsupportedError(L0Error, NotImplementedError):
-    """This driver or device cannot do what was asked."""
+    """This driver or device cannot do what was asked.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened and what to do.
+    code : tuple of str and int, or None, optional
+        The driver's result. None: no call was made.
+    """
 
 
 class ModuleBuildError(L0Error):
-    """A module did not build; ``log`` is the compiler's output."""
+    """A module did not build; ``log`` is the compiler's output.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened and what to do.
+    code : tuple of str and int, or None, optional
+        The driver's result. None: no call was made.
+    log : str, optional
+        The compiler's output.
+    """
 
     def __init__(self, message="", code=None, log=""):
         super().__init__(message, code)
@@ -41,7 +91,15 @@ class ModuleBuildError(L0Error):
 
 
 class DriverNotFoundError(L0Error):
-    """No usable Level Zero driver or device was found; the message says why and what to do."""
+    """No usable Level Zero driver or device was found; the message says why and what to do.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened and what to do.
+    code : tuple of str and int, or None, optional
+        The driver's result. None: no call was made.
+    """
 
 
 # Result names, without ZE_RESULT_, that mean something more precise than L0Error.

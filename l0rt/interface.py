@@ -172,9 +172,19 @@ def _type_to_register(device):
 
 
 def register_interface_for_device(device, device_interface):
-    """Let ``device_interface``, a `DeviceInterface` or any class with its names, speak for the device's type.
+    """Let ``device_interface`` speak for a device type.
 
-    ``device`` is the type's name, letters, digits and ``_``, or a device object, whose type is meant.
+    Parameters
+    ----------
+    device : str or device
+        The type's name, of letters, digits and ``_``, or a device of it.
+    device_interface : type
+        A `DeviceInterface`, or any class with its names.
+
+    Raises
+    ------
+    ValueError
+        The name is malformed.
     """
     if not isinstance(device_interface, type):
         raise TypeError(f"an interface is a class, not an object of {type(device_interface).__name__}")
@@ -184,12 +194,32 @@ def register_interface_for_device(device, device_interface):
 
 
 def get_interface_for_device(device):
-    """Return the interface class of ``device``; NotImplementedError names the types that are registered."""
+    """Return the interface class of ``device``.
+
+    Parameters
+    ----------
+    device : str or device
+        The type, or a device of it.
+
+    Returns
+    -------
+    type
+
+    Raises
+    ------
+    NotImplementedError
+        No such type is registered; the message names those that are.
+    """
     return _naming.get_interface(_type_of(device))
 
 
 def get_registered_device_interfaces():
-    """Return the (device type, interface class) pairs."""
+    """Return the (device type, interface class) pairs.
+
+    Returns
+    -------
+    tuple of tuple
+    """
     return _naming.all_interfaces()
 
 
@@ -197,6 +227,16 @@ def set_accelerator(device, /):
     """Make a registered device type the current accelerator: that of `l0rt.accelerator`, for the whole process.
 
     Streams, events and blocks of the previous one stay valid, and a with block restores what it has changed there.
+
+    Parameters
+    ----------
+    device : str or device
+        The registered type, or a device of it.
+
+    Raises
+    ------
+    NotImplementedError
+        No such type is registered.
     """
     _naming.choose_accelerator(_type_of(device))
 
@@ -208,6 +248,15 @@ def register_allocator(type, index, allocator):
     stream)``, ``record_use`` and ``host_accessible``; a stream is its ``stream_id``.
     `l0rt.runtime.alloc.allocator.Allocator` is one. The built-in type has its own
     (`l0rt.memory.change_current_allocator` puts functions in its place).
+
+    Parameters
+    ----------
+    type : str or device
+        The device type.
+    index : int or None
+        The device. None is every one that has no allocator of its own.
+    allocator : object
+        It has ``malloc(nbytes, stream)`` and ``free(ptr)``.
     """
     name = _known(type)
     if name == "xpu":
@@ -216,9 +265,23 @@ def register_allocator(type, index, allocator):
 
 
 def get_allocator(type, index=None):
-    """Return the allocator of device ``index`` (the current one by default) of a device type.
+    """Return the allocator of a device.
 
-    NotImplementedError if none was registered.
+    Parameters
+    ----------
+    type : str or device
+        The device type.
+    index : int or None, optional
+        The index. None is the current device.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    NotImplementedError
+        None was registered.
     """
     name = _known(type)
     if name == "xpu":
@@ -271,9 +334,16 @@ class _XpuAllocator:
 
 
 class DeviceGuard:
-    """Make the device ``index`` of ``device_interface`` current for the length of a with block.
+    """Make a device of ``device_interface`` current for the length of a with block.
 
-    None or a negative index: no change. Blocks nest, and one object serves any number of them, on any thread.
+    Blocks nest, and one object serves any number of them, on any thread.
+
+    Parameters
+    ----------
+    device_interface : type
+        A `DeviceInterface`.
+    index : int or None
+        The index. None or a negative index changes nothing.
     """
 
     def __init__(self, device_interface, index):
@@ -341,6 +411,18 @@ def register_stream_method(device_name, methods):
 
     ``methods``: ``current_stream(device)``, ``create_stream_context(stream)`` (a context manager),
     ``set_stream(stream)`` and ``set_stream_by_id(stream_id=, device_index=, device_type=)``.
+
+    Parameters
+    ----------
+    device_name : str
+        The type's name.
+    methods : dict of str to callable
+        The four methods.
+
+    Raises
+    ------
+    ValueError
+        A method is missing or unknown.
     """
     name = _type_to_register(device_name)
     _naming.check_type(name)
@@ -378,8 +460,24 @@ def _interface_of_methods(name, current_stream, create_stream_context, set_strea
 def register_guard_impl(table, base=DeviceInterface):
     """Register the device type that a guard table (include/l0rt/guard_impl.h) names; return its interface.
 
-    ``table`` is a capsule named ``l0rt_guard_impl`` or an address; the table lives as long as the process. Devices,
-    streams and events go through it; ``base``, a `DeviceInterface`, has the rest.
+    Devices, streams and events go through the table.
+
+    Parameters
+    ----------
+    table : capsule or int
+        The ``l0rt_guard_impl``, or its address. It lives as long as the process.
+    base : type, optional
+        The `DeviceInterface` that has what the table lacks.
+
+    Returns
+    -------
+    type
+        The `DeviceInterface`.
+
+    Raises
+    ------
+    ValueError
+        The table's version or size is another's, or a required function is missing.
     """
     if hasattr(table, "__index__") and (table := _whole(table, "the address of a guard table")) < 4096:
         raise ValueError(f"a guard table is at address {table}")

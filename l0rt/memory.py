@@ -10,8 +10,20 @@ from contextlib import contextmanager as _contextmanager
 from l0rt import allocconf as _allocconf
 from l0rt import config as _config
 from l0rt.arguments import address_of as _address
-from l0rt.memorytable import nested as _nested
-from l0rt.memorytable import table as _table
+from l0rt.memorystats import (
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_host_memory_stats,
+    reset_accumulated_memory_stats,
+    reset_peak_host_memory_stats,
+    reset_peak_memory_stats,
+)
+from l0rt.memorystats import is_opened as _is_opened
 from l0rt.runtime.memory import device as _device
 from l0rt.runtime.memory import pinned as _host
 from l0rt.runtime.memory.device import memory_allocated, memory_reserved
@@ -25,8 +37,6 @@ from l0rt.runtime.memory.pools import record_use as _record_use
 from l0rt.runtime.memory.pools import segments as _segments
 from l0rt.runtime.memory.pools import trim_pools as _trim
 from l0rt.runtime.memory.registration import Registration, is_pinned, register
-from l0rt.runtime.streams.devices import device_count as _device_count
-from l0rt.runtime.streams.devices import lazy as _lazy
 from l0rt.whole import whole_number as _whole
 
 __all__ = [
@@ -76,10 +86,23 @@ __all__ = [
 
 
 class XPUPluggableAllocator(PluggableAllocator):
-    """A `PluggableAllocator` of two functions of a shared library, which stays loaded:
+    """A `PluggableAllocator` of two C functions of a shared library.
 
-    ``void *alloc(size_t nbytes, int device, void *stream)`` and ``void free(void *, size_t nbytes, int device, void
-    *stream)``. OSError if it cannot be loaded, AttributeError if it lacks one of them.
+    Parameters
+    ----------
+    path_to_lib_file : str
+        The shared library. It stays loaded.
+    alloc_fn_name : str
+        The name of ``void *alloc(size_t nbytes, int device, void *stream)``.
+    free_fn_name : str
+        The name of ``void free(void *, size_t nbytes, int device, void *stream)``.
+
+    Raises
+    ------
+    OSError
+        The library cannot be loaded.
+    AttributeError
+        It lacks one of the functions.
     """
 
     def __new__(cls, path_to_lib_file: str, alloc_fn_name: str, free_fn_name: str):
@@ -90,19 +113,26 @@ class XPUPluggableAllocator(PluggableAllocator):
         return super().__new__(cls, getattr(library, alloc_fn_name), getattr(library, free_fn_name))
 
 
-def _opened():
-    """Whether anything can be cached at all; raises if there is no device to cache for."""
-    if not _lazy.initialized and not _device_count():
-        _lazy.init()
-    return _lazy.initialized
-
-
 def empty_cache(device=None, *, stream=None, pool=None):
-    """Give cached device memory that no allocation uses back to the driver: on every device and of private pools, too.
+    """Give cached device memory that no allocation uses back to the driver.
 
-    Or what one ``device``, one ``stream`` or one ``pool``, a `MemPool`, has of it, or a stream in a pool.
+    Without arguments that is the memory of every device and of every private pool.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        None is every device.
+    stream : Stream or None, optional
+        Only what this stream's allocations have left.
+    pool : MemPool or None, optional
+        Only this pool's memory.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
     """
-    if not _opened():
+    if not _is_opened():
         return
     if stream is None and pool is None:
         _device.empty_cache(device)
@@ -115,12 +145,31 @@ def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
 
     ``mempool_id`` is a `MemPool` or the ``id`` of one, ``(0, 0)`` for what is in none. There is no history of
     allocations: ``frames`` are empty with and without ``include_traces``.
+
+    Parameters
+    ----------
+    mempool_id : MemPool, tuple of two int, or None, optional
+        A pool or its ``id``. None is all memory, ``(0, 0)`` what is in no pool.
+    include_traces : bool, optional
+        No effect: there is no history of allocations.
+    device : int, str, device or None, optional
+        None is every device.
+
+    Returns
+    -------
+    list of dict
+        A segment each; sizes in bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
     """
     if not isinstance(include_traces, bool):
         raise TypeError(f"include_traces is a bool, not {type(include_traces).__name__}")
     if mempool_id is not None and not isinstance(mempool_id, MemPool):
         mempool_id = _id(mempool_id)
-    if not _opened():
+    if not _is_opened():
         return []
     if mempool_id == (0, 0):
         return [segment for segment in _segments(None, device) if segment["segment_pool_id"] == mempool_id]
@@ -137,30 +186,85 @@ def _id(mempool_id):
 
 
 def attach_oom_observer(observer):
-    """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return a function that detaches it.
+    """Call ``observer`` before an allocation fails; return a function that detaches it.
 
-    No lock is held: it may allocate, free and look; what it fails to allocate is not told. If it returns True, the
-    allocation is tried again; if it raises, that takes the place of the OutOfMemoryError. For pinned memory ``device``
-    is -1, and the last two are the machine's memory: all of it, and what is free.
+    No lock is held: it may allocate and free, and it is not called for its own allocations. If it returns True, the
+    allocation is tried again. What it raises takes the place of the OutOfMemoryError. For pinned memory the index is
+    -1, and the last two numbers are the machine's memory: all of it, and what is free.
+
+    Parameters
+    ----------
+    observer : callable
+        It is called as ``observer(device, nbytes, allowed, free)``: the index, and three numbers of bytes.
+
+    Returns
+    -------
+    callable
+        Call it to detach the observer.
+
+    Raises
+    ------
+    TypeError
+        It is no function of four arguments.
     """
     return _attach_observer(observer)
 
 
 def caching_allocator_alloc(size, device=None, stream=None):
-    """Allocate ``size`` bytes in the order of ``stream`` or ``device``'s current one; return their address.
+    """Allocate memory in the order of ``stream``; return its address, 0 for 0 bytes.
 
-    0 for 0 bytes. Nothing owns them: `caching_allocator_delete` frees them. OutOfMemoryError as for `l0rt.empty`.
+    No object owns it: `caching_allocator_delete` frees it.
+
+    Parameters
+    ----------
+    size : int
+        Bytes.
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+    stream : Stream, int or None, optional
+        In whose order the memory is used. None is the device's current stream.
+
+    Returns
+    -------
+    int
+        The address.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The device or the limit has no memory left.
+    ValueError
+        The size is negative.
+    IndexError
+        There is no device of this index.
     """
     return _device.malloc(size, device, stream)
 
 
 def caching_allocator_delete(mem_ptr):
-    """Free what `caching_allocator_alloc` returned; 0 is harmless. InvalidArgumentError for any other address."""
+    """Free what `caching_allocator_alloc` returned.
+
+    Parameters
+    ----------
+    mem_ptr : int
+        The address. 0 does nothing.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The address is not the start of an allocation.
+    """
     _device.free(_address(mem_ptr))
 
 
 def caching_allocator_enable(value=True):
-    """Cache memory from now on, or with False take each allocation from the driver and give it back when freed."""
+    """Cache memory from now on, or with False take each allocation from the driver and give it back when freed.
+
+    Parameters
+    ----------
+    value : bool, optional
+        False: the driver gives and takes every allocation.
+    """
     if not isinstance(value, bool):
         raise TypeError(f"caching_allocator_enable() takes a bool, not {type(value).__name__}")
     _config.set("no_memory_caching", "0" if value else "1")
@@ -168,84 +272,20 @@ def caching_allocator_enable(value=True):
 
 @_contextmanager
 def caching_allocator_disabled():
-    """Cache nothing for the length of a with block: see `caching_allocator_enable`."""
+    """Cache nothing for the length of a with block: see `caching_allocator_enable`.
+
+    Returns
+    -------
+    context manager
+    """
     with _config.patch({"no_memory_caching": "1"}):
         yield
 
 
 def empty_host_cache():
     """Give cached pinned memory that no allocation uses back to the driver."""
-    if _opened():
+    if _is_opened():
         _host.empty_cache()
-
-
-def memory_stats(device=None):
-    """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts.
-
-    Empty while nothing was allocated. ``num_ooms`` counts the requests that ended in OutOfMemoryError, and
-    ``num_oom_rejections`` those of them that the limit refused, so that the driver was not asked; ``num_oom_fallback``
-    counts those that a `MemPool` with ``use_on_oom`` served instead. A `MemPool` has its part under
-    ``reserved_bytes_by_private_pools.<id>``, its id as ``0_1``, until it is gone and has given its memory back.
-    """
-    return _device.flat_stats(device)
-
-
-def memory_stats_as_nested_dict(device=None):
-    """Return `memory_stats` with a dict at every dot of the keys, and private pools by ids such as ``(0, 1)``."""
-    return _nested(_device.flat_stats(device))
-
-
-def host_memory_stats(device=None):
-    """Return the statistics of the pinned memory that ``device`` reaches: a sorted flat dict under torch's keys.
-
-    In bytes, counts and, of the driver's calls, microseconds. Empty while nothing was allocated.
-    """
-    return _host.flat_stats(device)
-
-
-def host_memory_stats_as_nested_dict(device=None):
-    """Return `host_memory_stats` with a dict at every dot of the keys."""
-    return _nested(_host.flat_stats(device))
-
-
-def max_memory_allocated(device=None):
-    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`."""
-    return _device.flat_stats(device).get("allocated_bytes.all.peak", 0)
-
-
-def max_memory_reserved(device=None):
-    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`."""
-    return _device.flat_stats(device).get("reserved_bytes.all.peak", 0)
-
-
-def reset_peak_memory_stats(device=None):
-    """Make every peak the current value."""
-    if _opened():
-        _device.reset_peak_stats(device)
-
-
-def reset_accumulated_memory_stats(device=None):
-    """Make every total of what was allocated and freed, and every counter, 0."""
-    if _opened():
-        _device.reset_accumulated_stats(device)
-
-
-def reset_peak_host_memory_stats(device=None):
-    """Make every peak of pinned memory the current value, and forget the longest and the shortest driver call."""
-    if _opened():
-        _host.reset_peak_stats(device)
-
-
-def reset_accumulated_host_memory_stats(device=None):
-    """Make every total of what was allocated and freed of pinned memory, and every counter, 0."""
-    if _opened():
-        _host.reset_accumulated_stats(device)
-
-
-def memory_summary(device=None, abbreviated=False):
-    """Return the statistics of ``device`` as a table, torch's; ``abbreviated`` leaves the pools out."""
-    index = _index_of(device)
-    return _table(_device.flat_stats(index), index, abbreviated)
 
 
 def pointer_info(ptr):
@@ -254,14 +294,36 @@ def pointer_info(ptr):
     A dict of ``kind`` (``device``, ``host`` or ``shared``), ``device`` (its index), ``base``, ``size`` (as taken),
     ``requested`` and ``stream`` (the ``stream_id`` of whose order it is reused in, None for host and shared memory). No
     driver call.
+
+    Parameters
+    ----------
+    ptr : int
+        The address, wherever in the allocation.
+
+    Returns
+    -------
+    dict or None
+        Sizes in bytes.
     """
     return _pointer_info(_address(ptr))
 
 
 def record_use(buffer, stream=None):
-    """Let freed memory not be reused before what ``stream`` (the current one) has been given until now is done.
+    """Let the memory, once freed, not be reused before the work is done that ``stream`` has now.
 
-    ``buffer`` is a Buffer, or an address, wherever in an allocation. To be called right after the work was given.
+    Call it right after the work was given.
+
+    Parameters
+    ----------
+    buffer : Buffer or int
+        The buffer, or an address wherever in an allocation.
+    stream : Stream or None, optional
+        The stream that uses the memory. None is the current stream.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The address is in no allocation.
     """
     if hasattr(buffer, "record_use"):
         buffer.record_use(stream)
@@ -273,7 +335,23 @@ def record_use(buffer, stream=None):
 
 def recommended_max_memory(device=None):
     """Return how many bytes it is wise to use of ``device``: what is free or ours already, less a twentieth of all,
-    which other work and the driver itself need, and no more than the limit."""
+    which other work and the driver itself need, and no more than the limit.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     index = _index_of(device)
     free, total, _ = _device.memory_info(index)
     wise = max(0, min(total, free + _device.memory_reserved(index)) - total // 20)
@@ -281,13 +359,44 @@ def recommended_max_memory(device=None):
 
 
 def memory_info(device=None):
-    """Return ``{"free", "total", "source"}``: bytes, and who says what is free."""
+    """Return ``{"free", "total", "source"}``: bytes, and who says what is free.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     free, total, source = _device.memory_info(device)
     return {"free": free, "total": total, "source": source}
 
 
 def get_memory_info(device=None):
-    """Return ``(free, total)`` bytes of device memory. `memory_info` says where the first number comes from."""
+    """Return ``(free, total)`` bytes of device memory. `memory_info` says where the first number comes from.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    tuple of two int
+        Bytes that are free, and bytes in all.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _device.memory_info(device)[:2]
 
 
@@ -295,8 +404,21 @@ mem_get_info = get_memory_info
 
 
 def set_alloc_conf(text=None, /, **values):
-    """Configure the allocators anew: by ``text`` in the grammar of `L0RT_ALLOC_CONF`, or by keys such as
-    ``max_split_size_mb=200``. What is not given has its default. ValueError names key, position and what is allowed.
+    """Configure the allocators anew, by a text or by keys such as ``max_split_size_mb=200``.
+
+    What is not given has its default.
+
+    Parameters
+    ----------
+    text : str, optional
+        What `L0RT_ALLOC_CONF` may say.
+    **values : object
+        The keys and their values, instead of a text.
+
+    Raises
+    ------
+    ValueError
+        A key or a value is not valid; the message says which, where, and what is allowed.
     """
     if text is not None and values:
         raise TypeError("set_alloc_conf() takes a text or keys, one of the two")
@@ -304,28 +426,87 @@ def set_alloc_conf(text=None, /, **values):
 
 
 def get_alloc_conf():
-    """Return the configuration that holds: an object with a field for each key; ``str()`` of it is its text."""
+    """Return the configuration that holds: an object with a field for each key; ``str()`` of it is its text.
+
+    Returns
+    -------
+    AllocConf
+    """
     return _config.alloc_conf()
 
 
 def get_allocator_backend():
-    """Return ``native`` or ``async``: whether allocations may wait on the host before memory is out."""
+    """Return ``native`` or ``async``: whether allocations may wait on the host before memory is out.
+
+    Returns
+    -------
+    str
+    """
     return _config.get("alloc_conf").backend
 
 
 def set_memory_limit(limit, device=None):
-    """Let the allocator reserve at most ``limit`` bytes of ``device``; None: what the configuration says, which is no
-    limit by default. Holds until it is set again, whatever the configuration becomes."""
+    """Let the allocator reserve at most ``limit`` bytes of ``device``.
+
+    It holds until it is set again, whatever the configuration becomes.
+
+    Parameters
+    ----------
+    limit : int or None
+        Bytes. None is what the configuration says: no limit by default.
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    ValueError
+        The limit is out of range.
+    IndexError
+        There is no device of this index.
+    """
     _device.set_limit(limit, device)
 
 
 def get_memory_limit(device=None):
-    """Return the limit of ``device`` in bytes, None if there is none."""
+    """Return the limit of ``device`` in bytes, None if there is none.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int or None
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _device.get_limit(device)
 
 
 def set_per_process_memory_fraction(fraction, device=None):
-    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory."""
+    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory.
+
+    Parameters
+    ----------
+    fraction : float
+        Above 0 and up to 1: the part of the device's memory.
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    ValueError
+        The part is not above 0 and up to 1.
+    TypeError
+        It is no float.
+    IndexError
+        There is no device of this index.
+    """
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 < fraction <= 1:
@@ -335,6 +516,21 @@ def set_per_process_memory_fraction(fraction, device=None):
 
 
 def get_per_process_memory_fraction(device=None):
-    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none."""
+    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     limit = _device.get_limit(device)
     return 1.0 if limit is None else min(1.0, limit / _device.memory_info(device)[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers of other device types than the built-in one, and of the host: what `l0rt.empty` makes for their names.
+"""`l0rt.empty`, and what it makes for other device types than the built-in one and for the host.
 
 Memory comes from the allocator that was registered for the device; ``cpu`` is plain memory of the process. Copies and
 fills are the device type's ``copy_memory`` and ``fill_memory``; without them they are the host's, where the allocator
@@ -8,27 +8,41 @@ says that the host reaches its memory (``host_accessible``).
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release
-from libc.stdint cimport uintptr_t
+from cpython.exc cimport PyErr_Clear
+from cpython.long cimport PyLong_CheckExact
+from libc.stdint cimport uint64_t, uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from l0rt.arguments cimport check_sizes, checked_size, get_view
-from l0rt.buffer cimport ELSEWHERE, Buffer, checked_pattern
+from l0rt.buffer cimport DEVICE, ELSEWHERE, HOST, KINDS, SHARED, Buffer, checked_pattern, new_buffer
+from l0rt.runtime.alloc.arena cimport arena_hit
+from l0rt.runtime.alloc.atomics cimport load
+from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
 from l0rt.runtime.current.guard cimport other_index
-from l0rt.runtime.memory.active_pool cimport fill_host
+from l0rt.runtime.current.thread cimport stream_or_current, thread_peek
+from l0rt.runtime.memory.active_pool cimport arena_asked, fill_host
+from l0rt.runtime.memory.device cimport malloc_slow, shared_take
+from l0rt.runtime.memory.pinned cimport host_malloc
+from l0rt.runtime.streams.hooks cimport MEMORY_ALLOCATION, note
 from l0rt.runtime.streams.naming cimport (
     current_type,
     device as device_name,
     index_of,
     interface_of,
+    other,
     registered,
     type_named,
 )
 from l0rt.runtime.streams.queue cimport Queue
+from l0rt.runtime.streams.types cimport *
 
 from l0rt import philox
-from l0rt.buffer import empty, serve_elsewhere  # no-cython-lint: `empty` is public from here
 from l0rt.runtime.current.generator import default_generator_of
+from l0rt.runtime.streams.devices import lazy
+
+cdef extern from "Python.h":
+    size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
 
 cdef extern from "stdlib.h" nogil:
     int posix_memalign(void** out, size_t alignment, size_t size) noexcept
@@ -37,6 +51,8 @@ cdef enum:
     ALIGNMENT = 64
     NO_INDEX = -0x80000000
 
+cdef str DEVICE_NAME = "device"
+cdef size_t MOST = (<size_t>1 << 62) - 1
 cdef dict _allocators = {}      # (device type, index, or None for every device) -> allocator
 
 
@@ -377,7 +393,7 @@ cdef OtherBuffer draw(OtherBuffer self, str kind, dtype, generator, stream, firs
     return self.copy_from(philox.draw(kind, generator, self.nbytes, first, second, dtype), stream=stream)
 
 
-def _serve(size_t nbytes, device, stream, str kind):
+cdef OtherBuffer serve(size_t nbytes, device, stream, str kind):
     """Make what `l0rt.empty` was asked for, on another device type than the built-in one."""
     cdef OtherBuffer made
     type = type_named(device)
@@ -421,4 +437,96 @@ def _serve(size_t nbytes, device, stream, str kind):
     return made
 
 
-serve_elsewhere(_serve)
+cdef bint is_elsewhere(device, stream) except -1:
+    """Is a buffer asked for that another device type's allocator serves?"""
+    type = type_named(device)
+    if type is None and stream is not None:
+        return not isinstance(stream, Queue) and hasattr(stream, "device_index")
+    return (current_type() if type is None else type) != lazy.device_type
+
+
+def empty(nbytes, *, device=None, stream=None, str kind="device"):
+    """Return a Buffer of ``nbytes`` uninitialised bytes.
+
+    Device memory and pinned memory come from caching allocators. Of another device type the memory comes from the
+    allocator that `l0rt.interface.register_allocator` gave; ``"cpu"`` is plain memory of the process, of kind ``host``.
+
+    Parameters
+    ----------
+    nbytes : int
+        The size in bytes, below 2**62. 0 gives a buffer without memory.
+    device : int, str, device or None, optional
+        None is the current device. It may be of any registered type; ``"cpu"`` needs no driver.
+    stream : Stream or None, optional
+        In whose order device memory is used and reused. None is the device's current stream.
+    kind : "device", "host" or "shared", optional
+        Device memory, pinned host memory, or memory that both reach.
+
+    Returns
+    -------
+    Buffer
+        The memory; its bytes have no defined value.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The device or the limit has no memory left; the message says who holds what.
+    ValueError
+        The size is negative or too large, or ``kind`` is none of these.
+    IndexError
+        There is no device of this index.
+    """
+    cdef l0rt_thread* thread
+    cdef l0rt_stream* on
+    cdef l0rt_arena* arena
+    cdef l0rt_block* block
+    cdef size_t size
+    if PyLong_CheckExact(nbytes):
+        size = PyLong_AsSize_t(nbytes)
+        if size - 1 >= MOST:            # 0, negative or huge: the slow way sorts them out
+            PyErr_Clear()
+            size = checked_size(nbytes)
+    else:
+        size = checked_size(nbytes)
+    if device is None and stream is None and other == NULL and <void*>kind == <void*>DEVICE_NAME and size != 0:
+        thread = thread_peek()
+        if thread != NULL:
+            on = thread.streams[thread.device]
+            arena = <l0rt_arena*>load(&on.arena)
+            if arena == NULL:
+                arena = arena_asked(thread, on)
+            if arena != NULL:
+                block = arena_hit(arena, size)
+                if block != NULL:
+                    return new_buffer(size, on, on.device, DEVICE, block)
+    return empty_slow(size, device, stream, kind)
+
+
+cdef Buffer empty_slow(size_t size, device, stream, str kind):
+    cdef l0rt_block* block = NULL
+    cdef l0rt_stream* on
+    cdef Buffer made
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if is_elsewhere(device, stream):
+        return serve(size, device, stream, kind)
+    if stream is not None and not isinstance(stream, Queue):
+        raise TypeError(f"expected a Stream, got {type(stream).__name__}")
+    on = stream_or_current(device, <Queue>stream)
+    if size == 0:
+        return new_buffer(0, on, on.device, KINDS.index(kind), NULL)
+    if kind == "device":
+        with nogil:
+            block = malloc_slow(on, size)
+        return new_buffer(size, on, on.device, DEVICE, block)
+    if kind == "host":
+        with nogil:
+            block = host_malloc(on.device, size)
+        made = new_buffer(size, on, on.device, HOST, block)
+        fill_host(block.ptr, block.size)
+        return made
+    made = new_buffer(size, on, on.device, SHARED, NULL)
+    made.pointer = shared_take(on.device, size)
+    fill_host(made.pointer, size)
+    note(MEMORY_ALLOCATION, <uint64_t>made.pointer, size, <uint64_t>on)
+    return made

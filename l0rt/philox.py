@@ -21,7 +21,21 @@ _HALF = np.uint64(32)
 
 
 def philox4x32(counter, key, rounds=10):
-    """Return the cipher of each row of ``counter``, (n, 4) of uint32, under ``key``, two words."""
+    """Return the cipher of each row of ``counter``, (n, 4) of uint32, under ``key``, two words.
+
+    Parameters
+    ----------
+    counter : array of uint32, (n, 4)
+        The counters.
+    key : pair of int
+        The two words of the key.
+    rounds : int, optional
+        The rounds of the cipher.
+
+    Returns
+    -------
+    array of uint32, (n, 4)
+    """
     try:
         c0, c1, c2, c3 = np.asarray(counter, dtype=np.uint32).reshape(-1, 4).astype(np.uint64).T
     except OverflowError:
@@ -40,7 +54,21 @@ def philox4x32(counter, key, rounds=10):
 
 
 def words(seed, offset, count):
-    """Return ``count`` words of the stream of ``seed`` from word ``offset`` on, as uint32."""
+    """Return ``count`` words of the stream of ``seed`` from word ``offset`` on, as uint32.
+
+    Parameters
+    ----------
+    seed : int
+        From -2**63 to 2**64 - 1.
+    offset : int
+        The number of the first word.
+    count : int
+        How many.
+
+    Returns
+    -------
+    array of uint32
+    """
     seed, offset = whole_number(seed, "a seed"), whole_number(offset, "an offset")
     count = whole_number(count, "a count")
     if not 0 <= seed < 1 << 64:
@@ -77,7 +105,19 @@ def _told(number):
 
 
 def words_needed(dtype, count):
-    """Return how many words of a stream ``count`` numbers use."""
+    """Return how many words of a stream ``count`` numbers use.
+
+    Parameters
+    ----------
+    dtype : str or NumPy dtype
+        The element type.
+    count : int
+        How many.
+
+    Returns
+    -------
+    int
+    """
     return count * (2 if np.dtype(dtype).itemsize == 8 else 1)
 
 
@@ -96,7 +136,25 @@ def _unit(seed, offset, count, dtype):
 
 
 def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
-    """Return ``count`` numbers from [low, high)."""
+    """Return ``count`` numbers from [low, high).
+
+    Parameters
+    ----------
+    seed : int
+        From -2**63 to 2**64 - 1.
+    offset : int
+        A multiple of 4: the number of 32-bit words that were used before.
+    count : int
+        How many.
+    low, high : float, optional
+        The bounds: ``high`` itself is left out.
+    dtype : str or NumPy dtype, optional
+        The element type.
+
+    Returns
+    -------
+    array
+    """
     known = _dtype(dtype, "f")
     low, high = _real(low, "low"), _real(high, "high")
     if not low <= high:
@@ -110,7 +168,27 @@ def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
 
 
 def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
-    """Return ``count`` numbers of the normal distribution, two of each pair of uniform ones (Box and Muller)."""
+    """Return ``count`` numbers of the normal distribution, two of each pair of uniform ones (Box and Muller).
+
+    Parameters
+    ----------
+    seed : int
+        From -2**63 to 2**64 - 1.
+    offset : int
+        A multiple of 4: the number of 32-bit words that were used before.
+    count : int
+        How many.
+    mean : float, optional
+        The mean.
+    std : float, optional
+        The standard deviation.
+    dtype : str or NumPy dtype, optional
+        The element type.
+
+    Returns
+    -------
+    array
+    """
     known = _dtype(dtype, "f")
     mean, std = _real(mean, "mean"), _real(std, "std")
     if not std >= 0:
@@ -124,7 +202,30 @@ def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
 
 
 def randint(seed, offset, count, low, high, dtype="int64"):
-    """Return ``count`` whole numbers from [low, high)."""
+    """Return ``count`` whole numbers from [low, high).
+
+    Parameters
+    ----------
+    seed : int
+        From -2**63 to 2**64 - 1.
+    offset : int
+        A multiple of 4: the number of 32-bit words that were used before.
+    count : int
+        How many.
+    low, high : int
+        The bounds: ``high`` itself is left out.
+    dtype : str or NumPy dtype, optional
+        The element type.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ValueError
+        ``low`` is not below ``high``.
+    """
     known = _dtype(dtype, "iu")
     low, high = (whole_number(limit, "a limit of random whole numbers") for limit in (low, high))
     limits = np.iinfo(known)

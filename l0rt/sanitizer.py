@@ -221,7 +221,15 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def host_access(buffer, writes=True):
-    """Tell the sanitizer that the host now writes, or reads, the memory of a host or shared ``buffer``."""
+    """Tell the sanitizer that the host now writes, or reads, the memory of a host or shared ``buffer``.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        Of host or shared memory.
+    writes : bool, optional
+        The host writes; False: it only reads.
+    """
     if not hasattr(buffer, "ptr") or not hasattr(buffer, "nbytes"):
         raise TypeError(f"host_access() takes a Buffer, not {type(buffer).__name__}")
     if _sanitizer is not None:

@@ -145,12 +145,27 @@ mem_get_info = get_memory_info
 
 
 def is_available():
-    """Return whether there is at least one device. Opens no driver, never raises."""
+    """Return whether there is at least one device. Opens no driver, never raises.
+
+    Returns
+    -------
+    bool
+    """
     return device_count() > 0
 
 
 def current_accelerator(check_available=False):
-    """Return the accelerator's `device`, without an index; None if ``check_available`` and there is no device."""
+    """Return the accelerator's `device`, without an index; None if ``check_available`` and there is no device.
+
+    Parameters
+    ----------
+    check_available : bool, optional
+        Return None where the accelerator has no device.
+
+    Returns
+    -------
+    device or None
+    """
     if check_available and not is_available():
         return None
     return _device(_naming.accelerator_type())
@@ -159,7 +174,10 @@ def current_accelerator(check_available=False):
 def init(*, lazy=True):
     """Open the current accelerator's driver now instead of at first use.
 
-    ``lazy=False`` also makes what else is made at first use: the built-in accelerator's streams and peers.
+    Parameters
+    ----------
+    lazy : bool, optional
+        False also makes what else is made at first use: the built-in accelerator's streams and peers.
     """
     _interface(_naming.accelerator_type()).init()
     if not lazy and _naming.other_interface() is None:
@@ -167,21 +185,84 @@ def init(*, lazy=True):
 
 
 def get_device_capability(device=None, /):
-    """Return ``{"supported_dtypes": names}`` of ``device``: the names of the element types that it computes with."""
+    """Return ``{"supported_dtypes": names}`` of ``device``: the names of the element types that it computes with.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return {"supported_dtypes": _interface(_naming.accelerator_type()).supported_dtypes(_device_or_current(device))}
 
 
 def get_device_properties(device=None, /):
-    """Return the properties of ``device`` (the current one by default); what it has depends on the accelerator."""
+    """Return the properties of ``device`` (the current one by default); what it has depends on the accelerator.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    object
+        Its attributes are the properties.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _interface(_naming.accelerator_type()).get_device_properties(_device_or_current(device))
 
 
 def get_device_name(device=None, /):
-    """Return the name of ``device`` (the current one by default)."""
+    """Return the name of ``device`` (the current one by default).
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return get_device_properties(device).name
 
 
 def can_device_access_peer(device, peer, /):
-    """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device)."""
+    """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device).
+
+    Parameters
+    ----------
+    device : int, str, device or None
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+    peer : int, str, device or None
+        The device whose memory is meant.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     interface = _interface(_naming.accelerator_type())
     return interface.can_device_access_peer(_device_or_current(device), _device_or_current(peer))

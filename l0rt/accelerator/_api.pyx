@@ -22,7 +22,12 @@ from l0rt.runtime.streams.devices import lazy
 
 
 def device_count():
-    """Return the number of devices; 0 if there is none. Opens no driver, never raises."""
+    """Return the number of devices; 0 if there is none. Opens no driver, never raises.
+
+    Returns
+    -------
+    int
+    """
     if other == NULL:
         return devices.device_count()
     try:
@@ -32,7 +37,12 @@ def device_count():
 
 
 def current_device_index():
-    """Return the index of the calling thread's current device."""
+    """Return the index of the calling thread's current device.
+
+    Returns
+    -------
+    int
+    """
     cdef l0rt_thread* thread
     if other != NULL:
         return (<object>other).current_device()
@@ -45,7 +55,18 @@ def current_device_index():
 
 
 def set_device_index(device, /):
-    """Make ``device`` the thread's current device: an index, or a name such as ``xpu:1``; negative: no change."""
+    """Make ``device`` the thread's current device: an index, or a name such as ``xpu:1``; negative: no change.
+
+    Parameters
+    ----------
+    device : int, str, device or None
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     cdef int index = settable_index(device, current_type())
     if index < 0:
         return
@@ -68,7 +89,22 @@ def device_or_current(what):
 
 
 def current_stream(device=None, /):
-    """Return the calling thread's current stream on ``device`` (the current one by default)."""
+    """Return the calling thread's current stream on ``device`` (the current one by default).
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    Stream
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     cdef l0rt_thread* thread
     cdef l0rt_stream* stream
     if other != NULL:
@@ -84,7 +120,22 @@ def current_stream(device=None, /):
 
 
 def default_stream(device=None, /):
-    """Return the default stream of ``device`` (the current one by default): one that the pool never hands out."""
+    """Return the default stream of ``device`` (the current one by default): one that the pool never hands out.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    Stream
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     if other != NULL:
         interface = <object>other
         return interface.default_stream(other_device(interface, device))
@@ -92,7 +143,18 @@ def default_stream(device=None, /):
 
 
 def set_stream(stream):
-    """Make ``stream`` the calling thread's current stream, and its device the current device."""
+    """Make ``stream`` the calling thread's current stream, and its device the current device.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream.
+
+    Raises
+    ------
+    TypeError
+        It is no Stream.
+    """
     if isinstance(stream, Queue):
         exchange_stream((<Queue>stream).ptr)
     else:
@@ -100,7 +162,17 @@ def set_stream(stream):
 
 
 def stream(stream=None, /):
-    """Return a context manager in which ``stream`` and its device are current; None is a block that changes nothing."""
+    """Return a context manager in which ``stream`` and its device are current; None is a block that changes nothing.
+
+    Parameters
+    ----------
+    stream : Stream or None, optional
+        None changes nothing.
+
+    Returns
+    -------
+    context manager
+    """
     if isinstance(stream, Queue):
         return stream
     return nullcontext() if stream is None else interface_of_stream(stream).stream(stream)
@@ -110,6 +182,23 @@ def synchronize(device=None, /, *, timeout=None):
     """Wait for all work of ``device`` (the current one by default), on all streams.
 
     With ``timeout`` in seconds, return whether it was done in that time. Nothing to do before initialisation.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+    timeout : float or None, optional
+        Seconds, not negative. None waits for ever, and the call returns None.
+
+    Returns
+    -------
+    bool or None
+        With ``timeout``: whether the work was done in time.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
     """
     if other == NULL:
         return built_in.synchronize(device, timeout=timeout)
@@ -125,7 +214,23 @@ def raise_without_device():
 
 
 def memory_allocated(device_index=None, /):
-    """Return the bytes of the blocks that allocations on the device (the current one by default) hold."""
+    """Return the bytes of the blocks that allocations on the device (the current one by default) hold.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     if other != NULL:
         interface = <object>other
         return interface.memory_stats(other_device(interface, device_index)).get("allocated_bytes.all.current", 0)
@@ -135,7 +240,23 @@ def memory_allocated(device_index=None, /):
 
 
 def memory_reserved(device_index=None, /):
-    """Return the bytes that the allocator holds of the device (the current one by default), cached ones too."""
+    """Return the bytes that the allocator holds of the device (the current one by default), cached ones too.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     if other != NULL:
         interface = <object>other
         return interface.memory_stats(other_device(interface, device_index)).get("reserved_bytes.all.current", 0)
@@ -145,7 +266,22 @@ def memory_reserved(device_index=None, /):
 
 
 def default_generator(device=None, /):
-    """Return the default generator of ``device`` (the current one by default)."""
+    """Return the default generator of ``device`` (the current one by default).
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    Generator
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     if other != NULL:
         type, interface = current_type(), <object>other
         index = other_device(interface, device)

@@ -7,8 +7,8 @@ from l0rt.accelerator._api import device_or_current as _device_or_current
 from l0rt.accelerator._api import memory_allocated, memory_reserved
 from l0rt.accelerator._api import raise_without_device as _raise_without_device
 from l0rt.memory import MemPool
-from l0rt.memorytable import nested as _nested
-from l0rt.memorytable import table as _table
+from l0rt.memorystats import nested as _nested
+from l0rt.memorystats import table as _table
 from l0rt.runtime.streams.naming import other_interface as _chosen
 from l0rt.runtime.streams.naming import refuse_others as _refuse_others
 
@@ -43,9 +43,25 @@ def _owner_of(device):
 
 
 def use_mem_pool(pool, device=None):
-    """``with use_mem_pool(pool, device=None):`` the calling thread allocates from ``pool``, on that device or any.
+    """Let the calling thread allocate from ``pool`` for the length of a with block.
 
     Of the built-in device type, as `MemPool` is: NotImplementedError where another is meant.
+
+    Parameters
+    ----------
+    pool : MemPool
+        The pool.
+    device : int, str, device or None, optional
+        Where the pool serves. None is every device.
+
+    Returns
+    -------
+    context manager
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
     """
     _refuse_others(device, "private memory pools")
     return _built_in.use_mem_pool(pool, device)
@@ -65,6 +81,21 @@ def memory_stats(device_index=None, /):
     """Return the statistics of the device's allocator: a sorted flat dict under torch's keys, in bytes and counts.
 
     Empty while nothing was allocated.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict of str to int
+        Bytes and counts; empty while nothing was allocated.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
     """
     owner, device = _owner_of(device_index)
     if owner is _built_in:
@@ -74,77 +105,264 @@ def memory_stats(device_index=None, /):
 
 
 def memory_stats_as_nested_dict(device_index=None, /):
-    """Return `memory_stats` with a dict at every dot of the keys."""
+    """Return `memory_stats` with a dict at every dot of the keys.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict
+        Bytes and counts.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _nested(memory_stats(device_index))
 
 
 def memory_summary(device=None, abbreviated=False):
-    """Return the statistics of ``device`` as a table, torch's; ``abbreviated`` leaves the pools out."""
+    """Return the statistics of ``device`` as a table, torch's; ``abbreviated`` leaves the pools out.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+    abbreviated : bool, optional
+        Leave the two pools, of small and of large blocks, out.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     index = _device_or_current(device)
     index = _current() if index is None else index
     return _table(memory_stats(index), index, abbreviated)
 
 
 def memory_snapshot():
-    """Return all segments of the allocator with their blocks, in torch's schema."""
+    """Return all segments of the allocator with their blocks, in torch's schema.
+
+    Returns
+    -------
+    list of dict
+        A segment each; sizes in bytes.
+    """
     return _owner_of(None)[0].memory_snapshot()
 
 
 def attach_oom_observer(observer):
-    """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return a function that detaches it.
+    """Call ``observer`` before an allocation fails; return a function that detaches it.
 
     If it returns True, the allocation is tried again.
+
+    Parameters
+    ----------
+    observer : callable
+        It is called as ``observer(device, nbytes, allowed, free)``: the index, and three numbers of bytes.
+
+    Returns
+    -------
+    callable
+        Call it to detach the observer.
+
+    Raises
+    ------
+    TypeError
+        It is no function of four arguments.
     """
     return _owner_of(None)[0].attach_oom_observer(observer)
 
 
 def max_memory_allocated(device_index=None, /):
-    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`."""
+    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return memory_stats(device_index).get("allocated_bytes.all.peak", 0)
 
 
 def max_memory_reserved(device_index=None, /):
-    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`."""
+    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return memory_stats(device_index).get("reserved_bytes.all.peak", 0)
 
 
 def reset_accumulated_memory_stats(device_index=None, /):
-    """Make every total of what was allocated and freed, and every counter, 0."""
+    """Make every total of what was allocated and freed, and every counter, 0.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     owner, device = _owner_of(device_index)
     owner.reset_accumulated_memory_stats(device)
 
 
 def reset_peak_memory_stats(device_index=None, /):
-    """Make every peak the current value."""
+    """Make every peak the current value.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     owner, device = _owner_of(device_index)
     owner.reset_peak_memory_stats(device)
 
 
 def get_memory_info(device_index=None, /):
-    """Return ``(free, total)`` bytes of device memory."""
+    """Return ``(free, total)`` bytes of device memory.
+
+    Parameters
+    ----------
+    device_index : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    tuple of two int
+        Bytes that are free, and bytes in all.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     owner, device = _owner_of(device_index)
     return owner.mem_get_info(device)
 
 
 def set_memory_limit(limit, device=None):
-    """Let the allocator reserve at most ``limit`` bytes of ``device``; None for no limit."""
+    """Let the allocator reserve at most ``limit`` bytes of ``device``.
+
+    Parameters
+    ----------
+    limit : int or None
+        Bytes. None is what the configuration says: no limit by default.
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    ValueError
+        The limit is out of range.
+    IndexError
+        There is no device of this index.
+    """
     owner, device = _owner_of(device)
     owner.set_memory_limit(limit, device)
 
 
 def get_memory_limit(device=None):
-    """Return the limit of ``device`` in bytes, None if there is none."""
+    """Return the limit of ``device`` in bytes, None if there is none.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int or None
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     owner, device = _owner_of(device)
     return owner.get_memory_limit(device)
 
 
 def set_per_process_memory_fraction(fraction, device=None):
-    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory."""
+    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory.
+
+    Parameters
+    ----------
+    fraction : float
+        Above 0 and up to 1: the part of the device's memory.
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    ValueError
+        The part is not above 0 and up to 1.
+    TypeError
+        It is no float.
+    IndexError
+        There is no device of this index.
+    """
     owner, device = _owner_of(device)
     owner.set_per_process_memory_fraction(fraction, device)
 
 
 def get_per_process_memory_fraction(device=None):
-    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none."""
+    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     owner, device = _owner_of(device)
     return owner.get_per_process_memory_fraction(device)

@@ -28,7 +28,18 @@ __all__ = [
 
 
 def manual_seed(seed):
-    """Seed the current device's default generator."""
+    """Seed the current device's default generator.
+
+    Parameters
+    ----------
+    seed : int
+        From -2**63 to 2**64 - 1.
+
+    Raises
+    ------
+    ValueError
+        The seed is out of range.
+    """
     if _chosen():
         default_generator(_current()).manual_seed(seed)
     else:
@@ -36,7 +47,18 @@ def manual_seed(seed):
 
 
 def manual_seed_all(seed):
-    """Seed the default generator of every device."""
+    """Seed the default generator of every device.
+
+    Parameters
+    ----------
+    seed : int
+        From -2**63 to 2**64 - 1.
+
+    Raises
+    ------
+    ValueError
+        The seed is out of range.
+    """
     if other := _chosen():
         for index in range(other.device_count()):
             default_generator(index).manual_seed(seed)
@@ -45,39 +67,108 @@ def manual_seed_all(seed):
 
 
 def seed():
-    """Seed the current device's default generator from the system's entropy; return the seed."""
+    """Seed the current device's default generator from the system's entropy; return the seed.
+
+    Returns
+    -------
+    int
+        The seed.
+    """
     return default_generator().seed()
 
 
 def seed_all():
-    """Seed every device's default generator with one seed from the system's entropy; return it."""
+    """Seed every device's default generator with one seed from the system's entropy; return it.
+
+    Returns
+    -------
+    int
+        The seed.
+    """
     fresh = seed()
     manual_seed_all(fresh)
     return fresh
 
 
 def initial_seed(device=None, /):
-    """Return the seed of the default generator of ``device`` (the current one by default)."""
+    """Return the seed of the default generator of ``device`` (the current one by default).
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return default_generator(device).initial_seed()
 
 
 def get_rng_state(device=None, /):
-    """Return the state of the default generator of ``device`` (the current one by default)."""
+    """Return the state of the default generator of ``device`` (the current one by default).
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    bytes
+        16 bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return default_generator(device).get_state()
 
 
 def get_rng_state_all():
-    """Return the state of every device's default generator, a list."""
+    """Return the state of every device's default generator, a list.
+
+    Returns
+    -------
+    list of bytes
+    """
     return [get_rng_state(index) for index in range(_device_count())]
 
 
 def set_rng_state(new_state, device=None):
-    """Set the state of the default generator of ``device`` (the current one by default)."""
+    """Set the state of the default generator of ``device`` (the current one by default).
+
+    Parameters
+    ----------
+    new_state : bytes-like
+        16 bytes: the seed and the offset, little-endian. 8 bytes are a seed at offset 0.
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    RuntimeError
+        The size is neither 16 nor 8 bytes.
+    IndexError
+        There is no device of this index.
+    """
     default_generator(device).set_state(new_state)
 
 
 def set_rng_state_all(new_states):
-    """Set the state of every device's default generator, in the order of `get_rng_state_all`."""
+    """Set the state of every device's default generator, in the order of `get_rng_state_all`.
+
+    Parameters
+    ----------
+    new_states : sequence of bytes-like
+        A state for each device, in the order of the indexes.
+    """
     if not hasattr(new_states, "__iter__"):
         raise TypeError(f"expected the list of get_rng_state_all(), got {type(new_states).__name__}")
     for index, state in enumerate(new_states):
@@ -86,7 +177,19 @@ def set_rng_state_all(new_states):
 
 @_contextmanager
 def fork_rng(devices=None, enabled=True):
-    """Give the generators of ``devices`` (all by default) their present state back at the end of the with block."""
+    """Give the generators of ``devices`` their present state back at the end of the with block.
+
+    Parameters
+    ----------
+    devices : iterable of devices or None, optional
+        Whose generators. None is all devices.
+    enabled : bool, optional
+        False makes a block that changes nothing.
+
+    Returns
+    -------
+    context manager
+    """
     if not enabled:
         yield
         return

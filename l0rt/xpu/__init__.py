@@ -50,22 +50,48 @@ def init():
 
 
 def is_initialized():
-    """Return whether this process has opened the driver and may use it."""
+    """Return whether this process has opened the driver and may use it.
+
+    Returns
+    -------
+    bool
+    """
     return _devices.lazy.initialized
 
 
 def is_available():
-    """Return whether there is at least one device. Opens no driver, never raises."""
+    """Return whether there is at least one device. Opens no driver, never raises.
+
+    Returns
+    -------
+    bool
+    """
     return device_count() > 0
 
 
 def current_device():
-    """Return the index of the calling thread's current device."""
+    """Return the index of the calling thread's current device.
+
+    Returns
+    -------
+    int
+    """
     return _guard.current_device_index()
 
 
 def set_device(device):
-    """Make ``device`` the calling thread's current device; a negative index changes nothing."""
+    """Make ``device`` the calling thread's current device; a negative index changes nothing.
+
+    Parameters
+    ----------
+    device : int, str or device
+        An index, or a name such as ``xpu:1``. A negative index changes nothing.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     index = _guard.index_to_set(device)
     if index >= 0:
         _guard.exchange_device_index(index)
@@ -88,10 +114,18 @@ def _maybe_exchange_device(device):
 
 
 class device(_guard.xpu_device_index):
-    """device(device)
---
+    """Make a device current for the length of a with block; None or a negative index: no change.
 
-Make a device current for the length of a with block; None or a negative index: no change."""
+    Parameters
+    ----------
+    device : int, str, device or None
+        None or a negative index changes nothing.
+
+    Raises
+    ------
+    RuntimeError
+        The name is malformed, or its type is unknown.
+    """
 
     def __new__(cls, device):
         # A name of another type is refused here, as in torch; and changing nothing needs no driver.
@@ -114,13 +148,15 @@ class _DeviceGuard:
 
 
 class device_of(device):
-    """device_of(obj)
---
+    """Make the device of ``obj`` current: a Buffer, Stream, Event, or anything with ``__dlpack_device__``.
 
-Make the device of ``obj`` current: a Buffer, Stream, Event, or anything with ``__dlpack_device__``.
+    Other objects change nothing.
 
-Other objects change nothing.
-"""
+    Parameters
+    ----------
+    obj : object
+        A Buffer, Stream or Event, or what has ``__dlpack_device__``. Other objects change nothing.
+    """
 
     def __new__(cls, obj):
         return super().__new__(cls, _naming.index_of_object(obj))

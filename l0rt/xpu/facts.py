@@ -24,12 +24,42 @@ __all__ = [
 
 
 def get_device_name(device=None):
-    """Return the name of ``device`` (the current one by default)."""
+    """Return the name of ``device`` (the current one by default).
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return get_device_properties(device).name
 
 
 def get_device_capability(device=None):
-    """Return the properties of ``device`` (the current one by default) as a dict."""
+    """Return the properties of ``device`` (the current one by default) as a dict.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     properties = vars(get_device_properties(device)).copy()
     for name in ("name", "uuid", "index"):
         del properties[name]
@@ -50,6 +80,21 @@ def get_device_properties(device=None):
     """Return the properties of ``device`` (the current one by default) under torch's names and some more.
 
     Sizes are in bytes, clock rates in MHz; ``is_software`` is True for the bundled CPU driver, which is not a GPU.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    object
+        Its attributes are the properties.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
     """
     index = _stream.index_or_current(device)
     p = _devices.properties(index)
@@ -104,11 +149,25 @@ def get_device_properties(device=None):
 
 
 def find_device(what):
-    """Return the index of the device with this UUID, PCI address or DRM node; ValueError if there is none.
+    """Return the index of the device with this UUID, PCI address or DRM node.
 
-    A UUID is 16 bytes or their hex digits, an address ``"0000:03:00.0"``, a node ``"/dev/dri/renderD128"`` or
-    ``"/dev/dri/card0"``. These name a device everywhere: in Level Zero, its system management, and Linux. Indexes
-    do not. Of tiles that share an address it is the first.
+    An address is ``"0000:03:00.0"``, a node ``"/dev/dri/renderD128"`` or ``"/dev/dri/card0"``. These name a device
+    everywhere: in Level Zero, its system management, and Linux. Indexes do not. Of tiles that share an address it is
+    the first.
+
+    Parameters
+    ----------
+    what : bytes or str
+        A UUID, 16 bytes or their hex digits, a PCI address or a DRM node.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        No device has that name; the message says which there are.
     """
     if not isinstance(what, (bytes, str)):
         raise TypeError(f"a device is known by the bytes of its UUID or by a str, not by {type(what).__name__}")
@@ -127,7 +186,24 @@ def find_device(what):
 
 
 def can_device_access_peer(device, peer):
-    """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device)."""
+    """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device).
+
+    Parameters
+    ----------
+    device : int, str, device or None
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+    peer : int, str, device or None
+        The device whose memory is meant.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _devices.can_access_peer(_stream.index_or_current(device), _stream.index_or_current(peer))
 
 
@@ -140,6 +216,15 @@ def is_bf16_supported(including_emulation=True):
     """Return whether the current device computes with bfloat16; False if there is no device.
 
     ``including_emulation``: kernels compute with bfloat16 through float32 on every device.
+
+    Parameters
+    ----------
+    including_emulation : bool, optional
+        Count kernels that compute through float32: every device has them.
+
+    Returns
+    -------
+    bool
     """
     if not _devices.device_count():
         return False
@@ -147,19 +232,34 @@ def is_bf16_supported(including_emulation=True):
 
 
 def is_tf32_supported():
-    """Return whether the current device multiplies matrices in TensorFloat-32; False if there is no device."""
+    """Return whether the current device multiplies matrices in TensorFloat-32; False if there is no device.
+
+    Returns
+    -------
+    bool
+    """
     return bool(_devices.device_count()) and (
         get_device_properties().has_subgroup_matrix_multiply_accumulate_tensor_float32
     )
 
 
 def get_arch_list():
-    """Return the architectures that l0rt has native kernels for: none, its kernels are SPIR-V for any device."""
+    """Return the architectures that l0rt has native kernels for: none, its kernels are SPIR-V for any device.
+
+    Returns
+    -------
+    list of str
+    """
     return []
 
 
 def get_gencode_flags():
-    """Return the compiler's flag for `get_arch_list`, empty as that is."""
+    """Return the compiler's flag for `get_arch_list`, empty as that is.
+
+    Returns
+    -------
+    str
+    """
     arches = get_arch_list()
     return f"-device {','.join(arches)}" if arches else ""
 
@@ -168,5 +268,9 @@ def affinity_mask():
     """Return the (device, tile) pairs of ZE_AFFINITY_MASK, tile None for a whole device; None if it is not set.
 
     What a device is depends on ZE_FLAT_DEVICE_HIERARCHY: a card with ``COMPOSITE``, else a tile. Opens no driver.
+
+    Returns
+    -------
+    list of tuple, or None
     """
     return _affinity.parse(_affinity.environment()[0])

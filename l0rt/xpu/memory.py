@@ -50,40 +50,153 @@ def empty_cache():
 
 
 def memory_stats(device=None):
-    """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts."""
+    """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict of str to int
+        Bytes and counts; empty while nothing was allocated.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _memory.memory_stats(device)
 
 
 def memory_stats_as_nested_dict(device=None):
-    """Return `memory_stats` with a dict at every dot of the keys."""
+    """Return `memory_stats` with a dict at every dot of the keys.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict
+        Bytes and counts.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _memory.memory_stats_as_nested_dict(device)
 
 
 def memory_snapshot(mempool_id=None):
-    """Return all segments with their blocks, or those of the private pool with this ``id``, in torch's schema."""
+    """Return all segments with their blocks, or those of the private pool with this ``id``, in torch's schema.
+
+    Parameters
+    ----------
+    mempool_id : MemPool, tuple of two int, or None, optional
+        A pool or its ``id``. None is all memory, ``(0, 0)`` what is in no pool.
+
+    Returns
+    -------
+    list of dict
+        A segment each; sizes in bytes.
+    """
     return _memory.memory_snapshot(mempool_id)
 
 
 def max_memory_allocated(device=None):
-    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`."""
+    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _memory.max_memory_allocated(device)
 
 
 def max_memory_reserved(device=None):
-    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`."""
+    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _memory.max_memory_reserved(device)
 
 
 def reset_peak_memory_stats(device=None):
-    """Make every peak the current value."""
+    """Make every peak the current value.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     _memory.reset_peak_memory_stats(device)
 
 
 def reset_accumulated_memory_stats(device=None):
-    """Make every total of what was allocated and freed, and every counter, 0."""
+    """Make every total of what was allocated and freed, and every counter, 0.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     _memory.reset_accumulated_memory_stats(device)
 
 
 def mem_get_info(device=None):
-    """Return ``(free, total)`` bytes of device memory."""
+    """Return ``(free, total)`` bytes of device memory.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    tuple of two int
+        Bytes that are free, and bytes in all.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _memory.mem_get_info(device)

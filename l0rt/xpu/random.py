@@ -36,27 +36,74 @@ def seed_all():
 
 
 def initial_seed():
-    """Return the seed of the current device's default generator."""
+    """Return the seed of the current device's default generator.
+
+    Returns
+    -------
+    int
+    """
     return _of().initial_seed()
 
 
 def get_rng_state(device="xpu"):
-    """Return the state of the default generator of ``device``."""
+    """Return the state of the default generator of ``device``.
+
+    Parameters
+    ----------
+    device : int, str or device, optional
+        ``xpu`` is the current device.
+
+    Returns
+    -------
+    bytes
+        16 bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _of(device).get_state()
 
 
 def get_rng_state_all():
-    """Return the state of every device's default generator, a list."""
+    """Return the state of every device's default generator, a list.
+
+    Returns
+    -------
+    list of bytes
+    """
     return [get_rng_state(index) for index in range(_devices.device_count())]
 
 
 def set_rng_state(new_state, device="xpu"):
-    """Set the state of the default generator of ``device``."""
+    """Set the state of the default generator of ``device``.
+
+    Parameters
+    ----------
+    new_state : bytes-like
+        16 bytes: the seed and the offset, little-endian. 8 bytes are a seed at offset 0.
+    device : int, str or device, optional
+        ``xpu`` is the current device.
+
+    Raises
+    ------
+    RuntimeError
+        The size is neither 16 nor 8 bytes.
+    IndexError
+        There is no device of this index.
+    """
     _of(device).set_state(new_state)
 
 
 def set_rng_state_all(new_states):
-    """Set the state of every device's default generator, in the order of `get_rng_state_all`."""
+    """Set the state of every device's default generator, in the order of `get_rng_state_all`.
+
+    Parameters
+    ----------
+    new_states : sequence of bytes-like
+        A state for each device, in the order of the indexes.
+    """
     if not hasattr(new_states, "__iter__"):
         raise TypeError(f"expected the list of get_rng_state_all(), got {type(new_states).__name__}")
     for index, state in enumerate(new_states):

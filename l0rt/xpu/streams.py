@@ -18,14 +18,30 @@ __all__ = [
 
 
 class Event(_event.Event):
-    """An event, with torch.xpu.Event's positional arguments."""
+    """An event, with torch.xpu.Event's positional arguments.
+
+    Parameters
+    ----------
+    enable_timing : bool, optional
+        The device writes its clock when the point is reached: for `elapsed_time` and `host_time`.
+    blocking : bool, optional
+        The host sleeps while it waits, and does not spin first.
+    interprocess : bool, optional
+        Other processes may wait for it: see `ipc_handle`.
+    """
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
         return super().__new__(cls, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
 
 class StreamContext:
-    """Make ``stream`` and its device current for the length of a with block; None: no change."""
+    """Make ``stream`` and its device current for the length of a with block; None: no change.
+
+    Parameters
+    ----------
+    stream : Stream or None
+        None changes nothing.
+    """
 
     def __init__(self, stream):
         if stream is not None and not isinstance(stream, Stream):
@@ -42,30 +58,95 @@ class StreamContext:
 
 
 def stream(stream):
-    """Return a context manager in which ``stream`` and its device are current; None: no change."""
+    """Return a context manager in which ``stream`` and its device are current; None: no change.
+
+    Parameters
+    ----------
+    stream : Stream or None
+        None changes nothing.
+
+    Returns
+    -------
+    context manager
+    """
     return StreamContext(stream)
 
 
 def current_stream(device=None):
-    """Return the calling thread's current stream on ``device`` (the current one by default)."""
+    """Return the calling thread's current stream on ``device`` (the current one by default).
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    Stream
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return _stream.current_stream(device)
 
 
 def set_stream(stream):
-    """Make ``stream`` and its device current; None changes nothing."""
+    """Make ``stream`` and its device current; None changes nothing.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream.
+
+    Raises
+    ------
+    TypeError
+        It is no Stream.
+    """
     if stream is not None:
         _stream.set_stream(stream)
 
 
 def synchronize(device=None):
-    """Wait for all work of ``device`` (the current one by default), on all streams."""
+    """Wait for all work of ``device`` (the current one by default), on all streams.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     _stream.synchronize(device)
 
 
 def get_stream_from_external(data_ptr, device=None):
-    """Adopt a foreign immediate ``ze_command_list_handle_t``, of ``device`` (the current one by default), as a stream.
+    """Adopt a foreign immediate command list as a stream.
 
     The caller keeps the list alive; `Stream.from_handle` can do that.
+
+    Parameters
+    ----------
+    data_ptr : int
+        The ``ze_command_list_handle_t`` of an immediate list.
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    Stream
+
+    Raises
+    ------
+    InvalidArgumentError
+        The driver knows no such list.
+    IndexError
+        There is no device of this index.
     """
     return Stream.from_handle(data_ptr, device=device)
 

@@ -20,7 +20,7 @@ import l0rt.xpu
 ROOT = Path(__file__).parents[2]
 HEAD = """# Reference
 
-What each name does, from its docstring. Made by `python tests/helpers/reference.py > docs/reference.md`; a test
+The docstring of each name. Made by `python tests/helpers/reference.py > docs/reference.md`; a test
 compares both, and another finds every public name here. The C functions of `l0rt.capi` are in
 [embedding.md](embedding.md).
 """
@@ -49,13 +49,29 @@ def signature(value):
         return ""
 
 
-def first_paragraph(value):
-    return paragraph_of(inspect.getdoc(value) or "")
+def paragraphs(text):
+    """Return the docstring's paragraphs, each on one line, and its sections, each a list with an entry on each line."""
+    text = re.sub(r"^(?:[\w.]+\(.*\)|--)\n+", "", text + "\n")  # Cython writes the signature first
+    found = []
+    for part in text.strip().split("\n\n"):
+        if section := re.match(r"(\w+)\n-+\n", part):
+            entries = re.findall(r"^(\S.*)\n((?:^ .*\n?)*)", part[section.end() :] + "\n", re.MULTILINE)
+            lines = [": ".join(filter(None, (_entry(head), " ".join(body.split())))) for head, body in entries]
+            found.append("\n".join([f"{section.group(1)}:", "", *(f"- {line}" for line in lines)]))
+        else:
+            found.append(" ".join(part.split()))
+    return [part.replace("|", "\\|") for part in found]
 
 
-def paragraph_of(text):
-    text = re.sub(r"^[\w.]+\(.*\)\n+", "", text + "\n")  # Cython writes the signature first
-    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+def _entry(head):
+    """Return ``name : type`` or an error's name, as the page writes it."""
+    name, _, kind = head.partition(" : ")
+    return f"`{name}` ({kind})" if kind else f"`{name}`" if name.isidentifier() else name
+
+
+def told(text, indent=""):
+    """Return the lines of a whole docstring; the first line follows what it is about."""
+    return "\n\n".join(paragraphs(text)).replace("\n", f"\n{indent}").replace(f"\n{indent}\n", "\n\n")
 
 
 def public(module):
@@ -78,7 +94,7 @@ def entries(place, owner, names):
     for name in names:
         value = inspect.getattr_static(owner, name) if inspect.isclass(owner) else getattr(owner, name)
         value = getattr(value, "__func__", value)
-        said = FIELDS.get(f"{place}.{name}") or first_paragraph(value)
+        said = FIELDS.get(f"{place}.{name}") or told(inspect.getdoc(value) or "", "  ")
         shown = f"{name}{signature(value)}" if callable(value) else name
         lines.append(f"* `{shown}`: {said}")
     return lines
@@ -87,11 +103,11 @@ def entries(place, owner, names):
 def interop(name):
     """Return the section of a module that is not imported."""
     tree = ast.parse((ROOT / "l0rt/interop" / f"{name}.py").read_text())
-    lines = [f"## `l0rt.interop.{name}`\n", paragraph_of(ast.get_docstring(tree)) + "\n"]
+    lines = [f"## `l0rt.interop.{name}`\n", told(ast.get_docstring(tree)) + "\n"]
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
             arguments = f"({ast.unparse(node.args)})" if isinstance(node, ast.FunctionDef) else ""
-            lines.append(f"* `{node.name}{arguments}`: {paragraph_of(ast.get_docstring(node) or '')}")
+            lines.append(f"* `{node.name}{arguments}`: {told(ast.get_docstring(node) or '', '  ')}")
     return [*lines, ""]
 
 
@@ -101,11 +117,12 @@ def page():
     parts = [HEAD, "## `l0rt`\n", *entries("l0rt", l0rt, sorted(functions)), ""]
     for name in CLASSES:
         owner = getattr(l0rt, name)
-        parts += [f"## `l0rt.{name}{signature(owner)}`\n", first_paragraph(owner) + "\n"]
+        parts += [f"## `l0rt.{name}{signature(owner)}`\n", told(inspect.getdoc(owner) or "") + "\n"]
         parts += [*entries(name, owner, members(owner)), ""]
     for name in MODULES:
         module = getattr(l0rt, name)
-        parts += [f"## `l0rt.{name}`\n", first_paragraph(module) + "\n", *entries(name, module, public(module)), ""]
+        parts += [f"## `l0rt.{name}`\n", paragraphs(inspect.getdoc(module))[0] + "\n"]
+        parts += [*entries(name, module, public(module)), ""]
     for name in INTEROP:
         parts += interop(name)
     return "\n".join(parts).rstrip() + "\n"

@@ -67,9 +67,19 @@ cdef class Event:
 
 A marker of a point in a stream's work.
 
-``enable_timing``: the device writes its clock when the point is reached, for `elapsed_time`. ``blocking``: the host
-sleeps while it waits. ``interprocess``: other processes may wait for it; see `ipc_handle`. The native event is made at
-the first `record`, on that stream's device. Recording anew never disturbs who waits for the earlier record.
+The native event is made at the first `record`, on that stream's device. Who waits for a record goes on waiting for
+it when the event is recorded anew.
+
+Parameters
+----------
+device : int, str, device or None, optional
+    Where it is recorded. None: on the device of the first record.
+enable_timing : bool, optional
+    The device writes its clock when the point is reached: for `elapsed_time` and `host_time`.
+blocking : bool, optional
+    The host sleeps while it waits, and does not spin first.
+interprocess : bool, optional
+    Other processes may wait for it: see `ipc_handle`.
 """
 
     def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
@@ -87,26 +97,58 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
             call_hooks(EVENT_CREATION, <uint64_t><void*>self, 0, 0, 0)
 
     def record(self, Queue stream=None):
-        """Mark the point that ``stream`` (the current one by default) has been given work up to."""
+        """Mark the point that the work given to ``stream`` has reached.
+
+        Parameters
+        ----------
+        stream : Stream or None, optional
+            None is the current stream of the event's device.
+        """
         Event_record(self, stream_of(stream))
 
     def wait(self, Queue stream=None):
-        """Make ``stream`` (the current one by default) wait for this event; the host goes on at once."""
+        """Make later work of ``stream`` wait for this event; the host goes on at once.
+
+        Parameters
+        ----------
+        stream : Stream or None, optional
+            None is the current stream.
+        """
         Event_wait(self, stream_of(stream))
 
     def query(self):
-        """Return whether everything before the recorded point is done; True if nothing was recorded."""
+        """Return whether everything before the recorded point is done; True if nothing was recorded.
+
+        Returns
+        -------
+        bool
+        """
         cdef bint complete = self.slot == NULL or slot_query(self.slot) == 1
         if hooked and complete and self.slot != NULL:
             call_hooks(EVENT_SYNCHRONIZATION, <uint64_t>self.slot, 0, 0, 0)
         return complete
 
     def synchronize(self, timeout=None, *, policy=None):
-        """Block until the event is complete.
+        """Block until the event is complete. Ctrl-C interrupts.
 
-        With ``timeout`` in seconds, return whether it completed in that time. Ctrl-C interrupts. ``policy`` says how
-        to wait: ``spin``, ``yield`` or ``block``; None is ``block`` for an event made with ``blocking=True``, else
-        what the setting ``xpu.event.wait_policy`` says.
+        Parameters
+        ----------
+        timeout : float or None, optional
+            Seconds, not negative. None waits for ever, and the call returns None.
+        policy : "spin", "yield", "block" or None, optional
+            How to wait. None is ``block`` for a blocking event, else the setting ``xpu.event.wait_policy``.
+
+        Returns
+        -------
+        bool or None
+            With ``timeout``: whether the event was complete in time.
+
+        Raises
+        ------
+        ValueError
+            ``timeout`` is negative, or ``policy`` is none of these.
+        DeviceLostError
+            The device hung or was reset.
         """
         cdef uint64_t limit = timeout_ns(timeout)
         cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
@@ -124,7 +166,23 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
         return None if timeout is None else fired
 
     def elapsed_time(self, end_event):
-        """Return the milliseconds between this event and ``end_event``, both timed, recorded and complete."""
+        """Return the milliseconds between this event and ``end_event``.
+
+        Parameters
+        ----------
+        end_event : Event
+            The later event, timed too.
+
+        Returns
+        -------
+        float
+            Milliseconds; negative if ``end_event`` came first.
+
+        Raises
+        ------
+        ValueError
+            An event is not timed, was not recorded, or is not complete.
+        """
         cdef Event end
         if not isinstance(end_event, Event):
             raise TypeError(f"elapsed_time() takes an Event, not {type(end_event).__name__}")
@@ -140,8 +198,18 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
     def host_time(self):
         """Return when the event was reached, in nanoseconds of the host's CLOCK_MONOTONIC_RAW.
 
-        The event is timed, recorded and complete. Both clocks are read anew at each call, which is slow; the answer is
-        as exact as the driver's pair of readings and its clock's frequency, which is known to a few parts in a million.
+        Both clocks are read anew at each call, which is slow. The answer is as exact as the driver's pair of readings
+        and its clock's frequency, which is known to a few parts in a million.
+
+        Returns
+        -------
+        int
+            Nanoseconds.
+
+        Raises
+        ------
+        ValueError
+            The event is not timed, was not recorded, or is not complete.
         """
         cdef uint64_t host = 0, ticks = 0
         cdef ze_result_t r
@@ -166,8 +234,16 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
     def ipc_handle(self):
         """Return the bytes with which another process waits for this event: `from_ipc_handle`.
 
-        The event was made with ``interprocess=True``; the other process sees the record last made, as long as this
-        object is there.
+        The other process sees the last record, as long as this object lives.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        UnsupportedError
+            The event was not made with ``interprocess=True``, or was not recorded.
         """
         if self.pool == NULL:
             raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
@@ -177,7 +253,19 @@ the first `record`, on that stream's device. Recording anew never disturbs who w
 
     @staticmethod
     def from_ipc_handle(device, handle):
-        """Return the event that another process has exported, to be waited for on streams of ``device`` or the host."""
+        """Return the event that another process has exported, to be waited for on streams of ``device`` or the host.
+
+        Parameters
+        ----------
+        device : int, str, device or None
+            On whose streams it is waited for.
+        handle : bytes
+            What `ipc_handle` returned in the other process.
+
+        Returns
+        -------
+        Event
+        """
         cdef Event made
         cdef int index
         if not isinstance(handle, bytes):

@@ -69,6 +69,11 @@ A source of random numbers: a seed, and how much of its Philox4x32-10 stream was
 
 Not seeded from the clock: a new one starts at a constant seed. Its state is 16 bytes, the seed and the offset, each
 little-endian. The offset counts 32-bit words and is a multiple of 4. Generators can be pickled.
+
+Parameters
+----------
+device : int, str, device or None, optional
+    Whose random numbers it makes. None is the current accelerator's current device.
 """
 
     def __cinit__(self, device=None):
@@ -88,35 +93,99 @@ little-endian. The offset counts 32-bit words and is a multiple of 4. Generators
         return device_named(self.type) if self.index < 0 else device_named(self.type, self.index)
 
     def manual_seed(self, seed):
-        """Start the stream of ``seed``, -2**63 to 2**64 - 1; return the generator."""
+        """Start the stream of ``seed``; return the generator.
+
+        Parameters
+        ----------
+        seed : int
+            From -2**63 to 2**64 - 1.
+
+        Returns
+        -------
+        Generator
+            This generator.
+
+        Raises
+        ------
+        ValueError
+            The seed is out of range.
+        """
         cdef uint64_t bits = seed_bits(seed)
         self.state.seed = bits
         self.state.offset = 0
         return self
 
     def seed(self):
-        """Start the stream of a seed from the system's entropy; return that seed."""
+        """Start the stream of a seed from the system's entropy; return that seed.
+
+        Returns
+        -------
+        int
+        """
         self.manual_seed(int.from_bytes(os.urandom(8), "little"))
         return self.state.seed
 
     def initial_seed(self):
-        """Return the seed."""
+        """Return the seed.
+
+        Returns
+        -------
+        int
+        """
         return self.state.seed
 
     def get_offset(self):
-        """Return how many words of the stream were used."""
+        """Return how many words of the stream were used.
+
+        Returns
+        -------
+        int
+            32-bit words.
+        """
         return self.state.offset
 
     def set_offset(self, offset):
-        """Go on at ``offset``, a multiple of 4."""
+        """Go on at ``offset``.
+
+        Parameters
+        ----------
+        offset : int
+            A multiple of 4: the number of 32-bit words that were used before.
+
+        Raises
+        ------
+        RuntimeError
+            ``offset`` is no multiple of 4.
+        """
         self.state.offset = offset_bits(offset)
 
     def get_state(self):
-        """Return the state: 16 bytes, seed and offset."""
+        """Return the state: 16 bytes, seed and offset.
+
+        Returns
+        -------
+        bytes
+        """
         return struct.pack("<QQ", self.state.seed, self.state.offset)
 
     def set_state(self, new_state):
-        """Take over a state: 16 bytes, or 8 bytes of a seed, in anything bytes-like."""
+        """Take over a state; return the generator.
+
+        Parameters
+        ----------
+        new_state : bytes-like
+            16 bytes: the seed and the offset, little-endian. 8 bytes are a seed at offset 0.
+
+        Returns
+        -------
+        Generator
+            This generator.
+
+        Raises
+        ------
+        RuntimeError
+            The size is neither 16 nor 8 bytes.
+        """
         raw = bytes_of(new_state, "set_state")
         if len(raw) not in (8, 16):
             raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, or 8 of a seed alone, got {len(raw)}")
@@ -126,25 +195,57 @@ little-endian. The offset counts 32-bit words and is a multiple of 4. Generators
         return self
 
     def clone_state(self):
-        """Return a new generator at the same point of the same stream."""
+        """Return a new generator at the same point of the same stream.
+
+        Returns
+        -------
+        Generator
+        """
         cdef Generator clone = Generator.__new__(Generator, self.device)
         clone.state.seed = self.state.seed
         clone.state.offset = self.state.offset
         return clone
 
     def graphsafe_get_state(self):
-        """Return a generator that shares this one's state: what one uses, the other has used."""
+        """Return a generator that shares this one's state: what one uses, the other has used.
+
+        Returns
+        -------
+        Generator
+        """
         cdef Generator same = Generator.__new__(Generator, self.device)
         same.state = self.state
         return same
 
     def graphsafe_set_state(self, Generator state not None):
-        """Share the state of the generator ``state`` from now on; return this generator."""
+        """Share the state of the generator ``state`` from now on; return this generator.
+
+        Parameters
+        ----------
+        state : Generator
+            Whose state is shared from now on.
+
+        Returns
+        -------
+        Generator
+            This generator.
+        """
         self.state = state.state
         return self
 
     def philox_engine_inputs(self, increment):
-        """Take the next ``increment`` words, rounded up to a multiple of 4; return (seed, offset of the first)."""
+        """Take the next ``increment`` words, rounded up to a multiple of 4; return (seed, offset of the first).
+
+        Parameters
+        ----------
+        increment : int
+            How many 32-bit words the caller uses.
+
+        Returns
+        -------
+        tuple of two int
+            The seed, and the offset of the first word.
+        """
         increment = whole(increment, "an increment")
         if not 0 <= increment < 1 << 63:
             raise ValueError(f"an increment is from 0 to 2**63 - 1, got {increment}")
@@ -224,7 +325,18 @@ def default_generator_of(str type, index):
 
 
 def manual_seed_all(seed):
-    """Give every device's default generator the seed ``seed``, those of devices not opened yet too."""
+    """Give every device's default generator the seed ``seed``, those of devices not opened yet too.
+
+    Parameters
+    ----------
+    seed : int
+        From -2**63 to 2**64 - 1.
+
+    Raises
+    ------
+    ValueError
+        The seed is out of range.
+    """
     global _all_seed
     cdef uint64_t bits = seed_bits(seed)
     _all_seed = bits
@@ -233,7 +345,18 @@ def manual_seed_all(seed):
 
 
 def manual_seed(seed):
-    """Give the default generator of the thread's current device the seed ``seed``; opens no driver."""
+    """Give the default generator of the thread's current device the seed ``seed``; opens no driver.
+
+    Parameters
+    ----------
+    seed : int
+        From -2**63 to 2**64 - 1.
+
+    Raises
+    ------
+    ValueError
+        The seed is out of range.
+    """
     cdef uint64_t bits = seed_bits(seed)
     default_generator(current_device()).manual_seed(bits)
 

@@ -361,9 +361,13 @@ cdef class device_index:
 
 Make a device current for the length of a with block, or of the calls of a decorated function.
 
-``device``: an index, a name, anything with a device; None or a negative index: no change. The original device comes
-back on any exit, on the accelerator that it was taken from. Blocks nest, and one object serves any number of them, on
-any thread.
+The original device comes back on any exit, on the accelerator that it was taken from. Blocks nest, and one object
+serves any number of them, on any thread.
+
+Parameters
+----------
+device : int, str, device or None
+    An index, a name such as ``xpu:1``, or what has a device. None or a negative index changes nothing.
 """
 
     def __cinit__(self, device, /):

@@ -75,7 +75,13 @@ class _Guard:
 
 
 class DeviceGuard(_Guard):
-    """Make ``device`` current for the length of a with block; a negative index changes nothing."""
+    """Make ``device`` current for the length of a with block; a negative index changes nothing.
+
+    Parameters
+    ----------
+    device : int, str, device or None
+        An index, a name such as ``xpu:1``, or what has a device. A negative index changes nothing.
+    """
 
     def __init__(self, device):
         super().__init__()
@@ -102,7 +108,13 @@ class DeviceGuard(_Guard):
         return self._entered()["current"]
 
     def set_index(self, device):
-        """Make another device current; the block's end still restores the original."""
+        """Make another device current; the block's end still restores the original.
+
+        Parameters
+        ----------
+        device : int, str, device or None
+            An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        """
         frame = self._entered()
         index = _named(frame["owner"], frame["type"], device)
         frame["owner"].exchange_device(index)
@@ -110,12 +122,24 @@ class DeviceGuard(_Guard):
             frame["current"] = index
 
     def reset_device(self, device=None):
-        """Go back to the original device, or on to ``device``."""
+        """Go back to the original device, or on to ``device``.
+
+        Parameters
+        ----------
+        device : int, str, device or None, optional
+            An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        """
         self.set_index(self.original_device if device is None else device)
 
 
 class OptionalDeviceGuard(DeviceGuard):
-    """A `DeviceGuard` that may be empty: then it changes nothing, and tells None."""
+    """A `DeviceGuard` that may be empty: then it changes nothing, and tells None.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        None makes an empty guard.
+    """
 
     def __init__(self, device=None):
         super().__init__(device)
@@ -128,7 +152,13 @@ class OptionalDeviceGuard(DeviceGuard):
             super()._end(frame)
 
     def set_index(self, device):
-        """Make a device current; an empty guard takes the one before it as the original."""
+        """Make a device current; an empty guard takes the one before it as the original.
+
+        Parameters
+        ----------
+        device : int, str, device or None
+            An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        """
         frame = self._entered()
         if frame["owner"] is None:
             type = naming.accelerator_type()
@@ -145,7 +175,13 @@ class OptionalDeviceGuard(DeviceGuard):
 
 
 class StreamGuard(_Guard):
-    """Make ``stream`` and its device current for the length of a with block."""
+    """Make ``stream`` and its device current for the length of a with block.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream.
+    """
 
     def __init__(self, stream):
         super().__init__()
@@ -181,7 +217,13 @@ class StreamGuard(_Guard):
         return self.current_stream.device_index
 
     def reset_stream(self, stream):
-        """Make another stream and its device current; on the device left behind, the original stream."""
+        """Make another stream and its device current; on the device left behind, the original stream.
+
+        Parameters
+        ----------
+        stream : Stream or None
+            None is the current stream of the device.
+        """
         owner, frame = _owner_of(stream), self._entered()
         self._end(frame)
         if owner is not frame["owner"]:
@@ -190,7 +232,13 @@ class StreamGuard(_Guard):
 
 
 class OptionalStreamGuard(StreamGuard):
-    """A `StreamGuard` that may be empty: then it changes nothing, and tells None."""
+    """A `StreamGuard` that may be empty: then it changes nothing, and tells None.
+
+    Parameters
+    ----------
+    stream : Stream or None, optional
+        None makes an empty guard.
+    """
 
     def __init__(self, stream=None):
         _Guard.__init__(self)
@@ -214,7 +262,13 @@ class OptionalStreamGuard(StreamGuard):
         return None if self.current_stream is None else super().current_device
 
     def reset_stream(self, stream):
-        """Make ``stream`` and its device current; an empty guard takes what was current before as the original."""
+        """Make ``stream`` and its device current; an empty guard takes what was current before as the original.
+
+        Parameters
+        ----------
+        stream : Stream or None
+            None is the current stream of the device.
+        """
         frame = self._entered()
         if frame["current"] is None:
             frame.update(_found(_owner_of(stream)))
@@ -230,7 +284,13 @@ class OptionalStreamGuard(StreamGuard):
 
 
 class MultiStreamGuard(_Guard):
-    """Make each of ``streams`` current on its device for the length of a with block; the current device stays."""
+    """Make each of ``streams`` current on its device for the length of a with block; the current device stays.
+
+    Parameters
+    ----------
+    streams : iterable of Stream
+        At most one stream of each device has an effect: the last.
+    """
 
     def __init__(self, streams):
         super().__init__()

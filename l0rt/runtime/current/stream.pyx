@@ -66,9 +66,28 @@ cdef class Stream(Queue):
 
 A queue of device work that runs in order, next to that of other streams.
 
-``Stream(device=None, priority=0)`` takes the next of the device's pool; ``priority`` is clamped to -1 (high),
-0 or 1 (low). ``Stream(stream_id=…, device_index=…, device_type=…)`` finds one again; ValueError if there is none.
-Streams are equal if they are the same queue. In a with block the stream and its device are current.
+Without ``stream_id`` it is the next one of the device's pool. Streams are equal if they are the same queue. In a
+with block the stream and its device are current.
+
+Parameters
+----------
+device : int, str, device or None, optional
+    An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+priority : int, optional
+    -1 is high, 0 normal and 1 low. Other values are clamped.
+stream_id : int, optional
+    With the next two: find the stream that has this `stream_id` again.
+device_index : int, optional
+    The index of that stream's device.
+device_type : str, optional
+    The type of that stream's device.
+
+Raises
+------
+ValueError
+    There is no such stream.
+IndexError
+    There is no device of this index.
 """
 
     def __cinit__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
@@ -98,21 +117,47 @@ Streams are equal if they are the same queue. In a with block the stream and its
 
     @staticmethod
     def priority_range():
-        """Return the (lowest, highest) priority that makes a difference."""
+        """Return the (lowest, highest) priority that makes a difference.
+
+        Returns
+        -------
+        tuple of two int
+        """
         return 1, -1
 
     def query(self):
-        """Return whether all work given to the stream so far is done."""
+        """Return whether all work given to the stream so far is done.
+
+        Returns
+        -------
+        bool
+        """
         cdef bint idle
         with nogil:
             idle = queue_query(self.ptr)
         return idle
 
     def synchronize(self, timeout=None, *, policy=None):
-        """Block until all work given to the stream so far is done.
+        """Block until all work given to the stream so far is done. Ctrl-C interrupts.
 
-        With ``timeout`` in seconds, return whether it was done in that time. Ctrl-C interrupts. ``policy`` says how
-        to wait: ``spin``, ``yield`` or ``block``; None is what the setting ``xpu.stream.wait_policy`` says.
+        Parameters
+        ----------
+        timeout : float or None, optional
+            Seconds, not negative. None waits for ever, and the call returns None.
+        policy : "spin", "yield", "block" or None, optional
+            How to wait. None is what the setting ``xpu.stream.wait_policy`` says.
+
+        Returns
+        -------
+        bool or None
+            With ``timeout``: whether the work was done in time.
+
+        Raises
+        ------
+        ValueError
+            ``timeout`` is negative, or ``policy`` is none of these.
+        DeviceLostError
+            The device hung or was reset.
         """
         cdef uint64_t limit = timeout_ns(timeout)
         cdef int how = stream_policy(policy)
@@ -124,10 +169,22 @@ Streams are equal if they are the same queue. In a with block the stream and its
         return None if timeout is None else idle
 
     def add_callback(self, function, /, *args):
-        """Call ``function(*args)`` on the host once everything given to the stream so far is done.
+        """Call ``function(*args)`` on the host once all work given to the stream so far is done.
 
-        Callbacks of one stream run one after another, on a thread of their own; later work of the stream does not
-        wait for them. What they raise goes to `sys.unraisablehook`.
+        Callbacks of one stream run one after another, on a thread of their own. Later work of the stream does not wait
+        for them. What they raise goes to `sys.unraisablehook`.
+
+        Parameters
+        ----------
+        function : callable
+            What to call.
+        *args : object
+            What to call it with.
+
+        Raises
+        ------
+        TypeError
+            ``function`` is not callable.
         """
         if not callable(function):
             raise TypeError(f"a callback is callable, {type(function).__name__} is not")
@@ -135,11 +192,30 @@ Streams are equal if they are the same queue. In a with block the stream and its
 
     @staticmethod
     def from_handle(handle, *, device=None, owner=None):
-        """Adopt a foreign immediate ``ze_command_list_handle_t``, an int, as a stream of ``device``.
+        """Adopt a foreign immediate ``ze_command_list_handle_t`` as a stream of ``device``.
 
-        The list must be of l0rt's context. It is used as long as this object, or another from the same handle, is
-        there, is never destroyed, and ``owner`` is kept alive for it. Appending to it from two threads at once is for
-        the caller to prevent.
+        The list is used as long as an object from this handle lives, and is never destroyed. The caller sees to it that
+        no two threads append to it at once.
+
+        Parameters
+        ----------
+        handle : int
+            The ``ze_command_list_handle_t`` of an immediate list in l0rt's context.
+        device : int, str, device or None, optional
+            An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        owner : object, optional
+            Kept alive for as long as the list is used.
+
+        Returns
+        -------
+        Stream
+
+        Raises
+        ------
+        InvalidArgumentError
+            The driver knows no such list.
+        IndexError
+            There is no device of this index.
         """
         cdef l0rt_device* on
         cdef l0rt_stream* stream
@@ -156,23 +232,51 @@ Streams are equal if they are the same queue. In a with block the stream and its
         return made
 
     def wait_event(self, Event event not None):
-        """Make later work of this stream wait for ``event``; the host goes on at once."""
+        """Make later work of this stream wait for ``event``; the host goes on at once.
+
+        Parameters
+        ----------
+        event : Event
+            One that was never recorded makes nothing wait.
+        """
         Event_wait(event, self.ptr)
 
     def wait_stream(self, Queue stream not None):
-        """Make later work of this stream wait for everything given to ``stream`` so far."""
+        """Make later work of this stream wait for everything given to ``stream`` so far.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream to wait for.
+        """
         with nogil:
             queue_wait_queue(self.ptr, stream.ptr)
 
     def record_event(self, Event event=None):
-        """Record ``event``, a new one by default, on this stream; return it."""
+        """Record ``event``, a new one by default, on this stream; return it.
+
+        Parameters
+        ----------
+        event : Event or None, optional
+            None makes a new event.
+
+        Returns
+        -------
+        Event
+            ``event``, or the new one.
+        """
         if event is None:
             event = built_in_event(False)
         Event_record(event, self.ptr)
         return event
 
     def is_capturing(self):
-        """Return whether a graph is being captured from this stream."""
+        """Return whether a graph is being captured from this stream.
+
+        Returns
+        -------
+        bool
+        """
         return False
 
     @property
@@ -258,7 +362,24 @@ cdef class XpuStream(Stream):
     """Stream(device=None, priority=0, **kwargs)
 --
 
-A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`."""
+A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`.
+
+Parameters
+----------
+device : int, str, device or None, optional
+    An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+priority : int, optional
+    -1 is high, 0 normal and 1 low. Other values are clamped.
+**kwargs : object
+    ``stream_id``, ``device_index`` and ``device_type`` of `l0rt.Stream`.
+
+Raises
+------
+ValueError
+    There is no such stream.
+IndexError
+    There is no device of this index.
+"""
 
 
 cdef slots _built_in, _choosing
@@ -324,7 +445,23 @@ def set_stream(Queue stream not None):
 
 
 def current_raw_stream(device=None):
-    """Return the native handle of the current stream on ``device`` as an integer; no Stream object is made."""
+    """Return the native handle of the current stream on ``device`` as an integer; no Stream object is made.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        The ``ze_command_list_handle_t``.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     cdef l0rt_stream* stream
     cdef ze_command_list_handle_t handle
     lazy.init()

@@ -138,11 +138,33 @@ cdef bint all_of(list events, uint64_t limit, int how) except -1:
 
 
 def wait_all(*events, stream=None, timeout=None, policy=None):
-    """Wait for all ``events``, Events and Streams, of any device type.
+    """Wait for all ``events``.
 
-    With ``stream``, its later work waits, by one command for all of them, and the host goes on at once; they are of
-    the stream's device type. Without, the host waits; with ``timeout`` in seconds, return whether they were complete
-    in that time.
+    With ``stream`` its later work waits, by one command for all of them, and the host goes on at once. They are of the
+    stream's device type. Without ``stream`` the host waits.
+
+    Parameters
+    ----------
+    *events : Event or Stream
+        What to wait for, of any device type.
+    stream : Stream or None, optional
+        The stream whose later work waits. None: the host waits.
+    timeout : float or None, optional
+        Seconds, not negative. None waits for ever, and the call returns None.
+    policy : "spin", "yield", "block" or None, optional
+        How to wait. None is what the setting says.
+
+    Returns
+    -------
+    bool or None
+        With ``timeout``: whether all were complete in time.
+
+    Raises
+    ------
+    ValueError
+        ``timeout`` is negative, or ``policy`` is none of these.
+    TypeError
+        Something is neither an Event nor a Stream.
     """
     cdef uint64_t limit = timeout_ns(timeout), start = host_clock_ns(), spent
     cdef int i, n = 0, how = event_policy(policy)
@@ -179,7 +201,29 @@ def wait_all(*events, stream=None, timeout=None, policy=None):
 
 
 def wait_any(*events, timeout=None, policy=None):
-    """Block until one of ``events``, Events and Streams, is complete; return its index, None if the time is up."""
+    """Block until one of ``events`` is complete; return its place among them.
+
+    Parameters
+    ----------
+    *events : Event or Stream
+        What to wait for, of any device type. At least one.
+    timeout : float or None, optional
+        Seconds, not negative. None waits for ever.
+    policy : "spin", "yield", "block" or None, optional
+        How to wait. None is what the setting says.
+
+    Returns
+    -------
+    int or None
+        The place among ``events`` of one that is complete. None: the time is up.
+
+    Raises
+    ------
+    ValueError
+        There is nothing to wait for, ``timeout`` is negative, or ``policy`` is none of these.
+    TypeError
+        Something is neither an Event nor a Stream.
+    """
     if not events:
         raise ValueError("wait_any() needs something to wait for")
     cdef uint64_t limit = timeout_ns(timeout), start = host_clock_ns(), spent, checked = 0
@@ -246,10 +290,24 @@ cdef list waits_of(l0rt_stream* stream, uint64_t done):
 
 
 def stuck_report(device=None):
-    """Return what each stream that is not idle has done and waits for, a line each; empty if all are idle.
+    """Return what each stream that is not idle has done and waits for.
 
-    ``device``: an index, None for all devices. Nothing is waited for. Of the built-in device type:
-    NotImplementedError where another is meant.
+    It waits for nothing. Streams of another device type than the built-in one raise NotImplementedError.
+
+    Parameters
+    ----------
+    device : int or None, optional
+        The index of a device. None is all devices.
+
+    Returns
+    -------
+    str
+        A line for each stream; empty if all are idle.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
     """
     cdef int only = -1
     only_built_in(device, "report of streams that are stuck")

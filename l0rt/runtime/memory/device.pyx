@@ -358,12 +358,44 @@ cdef int64_t reserved_bytes(device) except -1:
 
 
 def memory_allocated(device=None):
-    """Return the bytes of the blocks that allocations on ``device`` (the current one by default) hold."""
+    """Return the bytes of the blocks that allocations on ``device`` (the current one by default) hold.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return allocated_bytes(device)
 
 
 def memory_reserved(device=None):
-    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too."""
+    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
     return reserved_bytes(device)
 
 

@@ -36,12 +36,23 @@ cdef class PluggableAllocator:
     """PluggableAllocator(alloc, free)
 --
 
-Where a `MemPool`'s memory comes from: ``alloc(nbytes, device, stream)`` and ``free(ptr, nbytes, device, stream)``.
+Where a `MemPool`'s memory comes from.
 
-    Either is a Python function, or a C function: its address, or a ctypes function. Addresses are ints, the device
-    is an index and the stream a native handle, or 0 where it is closed. An ``alloc`` that returns None or 0 is out of
-    memory. ``free`` is called once no work uses the memory.
-    """
+Addresses are ints, the device is an index, and the stream is a native handle, or 0 where it is closed. An ``alloc``
+that returns None or 0 is out of memory. ``free`` is called once no work uses the memory.
+
+Parameters
+----------
+alloc : callable or int
+    ``alloc(nbytes, device, stream)``: a Python function, a ctypes function, or a C function's address.
+free : callable or int
+    ``free(ptr, nbytes, device, stream)``, of the same kinds.
+
+Raises
+------
+TypeError
+    One is neither a function nor an address.
+"""
 
     def __cinit__(self, alloc, free):
         self.alloc_address = address_of(alloc, "alloc")

@@ -57,13 +57,28 @@ cdef class MemPool:
 
 A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes from it and returns to it.
 
-    With an ``allocator``, a `PluggableAllocator`, its memory comes from there, and is cached all the same. With
-    ``use_on_oom``, an allocation outside of pools that would fail is served from here: from a free block, whatever
-    its stream, or else by letting the pool grow. With
-    ``no_split``, a free block is handed out as it is. It reserves at most ``limit`` bytes on each device. Before an
-    allocation from it fails, ``on_oom(nbytes)`` is called; if that returns True, the allocation is tried again. What
-    is allocated outlives the pool.
-    """
+Memory of an ``allocator`` is cached like the driver's. With ``use_on_oom`` an allocation outside of pools that
+would fail is served from a free block, whatever its stream, or else by letting the pool grow. If ``on_oom`` returns
+True, the allocation is tried again. What is allocated outlives the pool.
+
+Parameters
+----------
+allocator : PluggableAllocator or None, optional
+    Where its memory comes from. None is the driver.
+use_on_oom : bool, optional
+    Serve allocations outside of pools that would fail.
+no_split : bool, optional
+    Hand out a free block as it is.
+limit : int or None, optional
+    The most bytes that it reserves on each device. None sets no limit.
+on_oom : callable or None, optional
+    It is called with the number of bytes before an allocation from the pool fails.
+
+Raises
+------
+ValueError
+    ``limit`` is not positive.
+"""
 
     cdef Pool pool
     cdef readonly tuple id
@@ -105,7 +120,12 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         reclaim()
 
     def use_count(self):
-        """Return 1, and 1 more for every thread that is inside of it."""
+        """Return 1, and 1 more for every thread that is inside of it.
+
+        Returns
+        -------
+        int
+        """
         return 1 + self.users
 
     def empty_cache(self):
@@ -129,7 +149,8 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
 
     def wake(self):
         """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep. RuntimeError while
-        another call puts it to sleep or wakes it."""
+        another call puts it to sleep or wakes it.
+        """
         self.begin_move()
         try:
             self.wake_on_all()
@@ -192,6 +213,16 @@ A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes fro
         """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does.
 
         There is no history of allocations: ``frames`` are empty with and without ``include_traces``.
+
+        Parameters
+        ----------
+        include_traces : bool, optional
+            No effect: there is no history of allocations.
+
+        Returns
+        -------
+        list of dict
+            A segment each; sizes in bytes.
         """
         return segments(self)
 
@@ -222,10 +253,17 @@ cdef class use_mem_pool:
     """use_mem_pool(pool, device=None)
 --
 
-``with use_mem_pool(pool, device=None):`` the calling thread allocates from ``pool``, on that device or any.
+Let the calling thread allocate from ``pool`` for the length of a with block.
 
-    They nest; the innermost that is for the device holds. Other threads are not affected.
-    """
+They nest; the innermost that is for the device holds. Other threads are not affected.
+
+Parameters
+----------
+pool : MemPool
+    The pool.
+device : int, str, device or None, optional
+    Where the pool serves. None is every device.
+"""
 
     cdef MemPool pool
     cdef int device
@@ -312,7 +350,18 @@ def trim_pools(device=None, Queue stream=None, MemPool pool=None):
 
 
 def change_current_allocator(PluggableAllocator allocator not None):
-    """Let all device memory come from ``allocator``, uncached; RuntimeError once there is any."""
+    """Let all device memory come from ``allocator``, uncached.
+
+    Parameters
+    ----------
+    allocator : PluggableAllocator
+        Its memory is not cached.
+
+    Raises
+    ------
+    RuntimeError
+        There is device memory already.
+    """
     cdef int i
     for i in range(device_total()):
         if device_record(i).heap != NULL:

@@ -182,9 +182,31 @@ cdef void warn_of(l0rt_registered* held) noexcept:
 def register(memory, nbytes=None, *, device=None):
     """Pin host memory that is there already, and return the `Registration` that ends it.
 
-    ``memory`` has the buffer protocol, or is an address with ``nbytes``. Until then copies between it and the devices
-    of ``device``'s context need no staging, and may be non-blocking. An object keeps its memory meanwhile; memory at an
-    address is the caller's to keep. UnsupportedError says why a driver cannot.
+    Until then copies between it and the devices of ``device``'s context need no staging, and may be non-blocking. The
+    registration keeps an object's memory alive; memory at an address is the caller's to keep.
+
+    Parameters
+    ----------
+    memory : bytes-like or int
+        The object, or an address.
+    nbytes : int, optional
+        The size in bytes, of an address.
+    device : int, str, device or None, optional
+        In whose context it is pinned. None is the current device.
+
+    Returns
+    -------
+    Registration
+        It ends with `unregister`, or at the end of a with block.
+
+    Raises
+    ------
+    UnsupportedError
+        The driver cannot pin memory; the message says why.
+    TypeError
+        An address without ``nbytes``, or no memory at all.
+    IndexError
+        There is no device of this index.
     """
     global _registered
     cdef l0rt_device* record
@@ -261,7 +283,14 @@ cdef int check_free(l0rt_registered* held) except -1:
 def is_pinned(memory):
     """Return whether host memory is pinned: allocated by ``kind="host"`` or registered.
 
-    ``memory`` has the buffer protocol, or is an address.
+    Parameters
+    ----------
+    memory : bytes-like or int
+        The object, or an address.
+
+    Returns
+    -------
+    bool
     """
     cdef l0rt_block* block = NULL
     cdef Py_buffer view

@@ -230,7 +230,12 @@ cdef int _notify_changes(list now) except -1:
 
 
 def device_count():
-    """Return the number of devices; 0 if there is none. Opens no driver in this process, never raises."""
+    """Return the number of devices; 0 if there is none. Opens no driver in this process, never raises.
+
+    Returns
+    -------
+    int
+    """
     if _count:
         now = _environment()
         if now != _read:

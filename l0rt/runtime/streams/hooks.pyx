@@ -74,9 +74,17 @@ cdef int implicit_sync(str what, str whom) except -1:
 
 
 def set_sync_debug_mode(mode):
-    """Do nothing, warn or raise RuntimeError when a call makes the host wait implicitly: "default", "warn", "error".
+    """Say what happens when a call makes the host wait implicitly.
 
-    The numbers 0, 1 and 2 mean the same.
+    Parameters
+    ----------
+    mode : "default", "warn", "error", or 0, 1, 2
+        Do nothing, warn, or raise RuntimeError.
+
+    Raises
+    ------
+    RuntimeError
+        There is no such mode.
     """
     global sync_mode
     words = ("default", "warn", "error")
@@ -88,5 +96,10 @@ def set_sync_debug_mode(mode):
 
 
 def get_sync_debug_mode():
-    """Return what `set_sync_debug_mode` chose: 0, 1 or 2."""
+    """Return what `set_sync_debug_mode` chose: 0, 1 or 2.
+
+    Returns
+    -------
+    int
+    """
     return sync_mode

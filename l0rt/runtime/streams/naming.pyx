@@ -138,7 +138,12 @@ def other_interface():
 cdef class device:
     """A device's name: ``device("xpu", 1)``, ``device("xpu:1")``, or ``device(1)`` for the current accelerator.
 
-    ``index`` is None where the name has none. RuntimeError for a malformed or unknown name.
+    ``index`` is None where the name has none.
+
+    Raises
+    ------
+    RuntimeError
+        The name is malformed, or its type is unknown.
     """
 
     def __cinit__(self, type, index=None):

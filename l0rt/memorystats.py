@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The allocators' statistics under torch's keys, and the table that torch's `memory_summary` lays them out in."""
+
+from itertools import repeat
+
+import l0rt.runtime.memory.device as _device
+import l0rt.runtime.memory.pinned as _host
+from l0rt.runtime.memory.pools import index_or_current as _index_of
+from l0rt.runtime.streams.devices import device_count, lazy
+
+_ROWS = (
+    ("allocated_bytes", "Allocated memory", True),
+    ("active_bytes", "Active memory", True),
+    ("requested_bytes", "Requested memory", True),
+    ("reserved_bytes", "GPU reserved memory", True),
+    ("inactive_split_bytes", "Non-releasable memory", True),
+    ("allocation", "Allocations", False),
+    ("active", "Active allocs", False),
+    ("segment", "GPU reserved segments", False),
+    ("inactive_split", "Non-releasable allocs", False),
+)
+_OVERSIZE = (("oversize_allocations", "Oversize allocations"), ("oversize_segments", "Oversize GPU segments"))
+_POOLS = (("all", ""), ("large_pool", "      from large pool"), ("small_pool", "      from small pool"))
+_KINDS = ("current", "peak", "allocated", "freed")
+_WIDTH = 75
+_PRIVATE = "reserved_bytes_by_private_pools"
+_THICK, _THIN = (f"|{sign * _WIDTH}|" for sign in "=-")
+
+
+_SIZES = (1024, 768 * 1024, ("B  ", "KiB", "MiB", "GiB", "TiB", "PiB"))
+_COUNTS = (1000, 750 * 1000, ("  ", "K ", "M "))
+
+
+def _cell(value, whole, scale):
+    """Ten columns, in the unit that ``whole`` is best read in: a column's parts are compared with each other."""
+    step, most, units = scale
+    power = 0
+    while whole >= most and power < len(units) - 1:
+        whole //= step
+        power += 1
+    unit = units[power]
+    return f"{value // step**power:{9 - len(unit)}d} {unit}"
+
+
+def _row(name, values):
+    return f"| {name:<21} | " + " | ".join(values) + " |"
+
+
+def table(stats, device, abbreviated=False):
+    """Return the table of ``stats``, torch's flat statistics of device number ``device``."""
+    head = f" l0rt memory summary, device ID {device} "
+    ooms = f"OOMs: {stats.get('num_ooms', 0)}".center(36)
+    retries = f"alloc retries: {stats.get('num_alloc_retries', 0)}".center(_WIDTH - 1 - len(ooms))
+    lines = [
+        _THICK,
+        f"|{head.center(_WIDTH)}|",
+        _THIN,
+        f"|{ooms}|{retries}|",
+        _THICK,
+        "|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |",
+    ]
+    for key, name, is_size in _ROWS:
+        lines.append(_THIN)
+        scale = _SIZES if is_size else _COUNTS
+        wholes = [stats.get(f"{key}.all.{kind}", 0) for kind in _KINDS]
+        for pool, pool_name in _POOLS[: 1 if abbreviated else None]:
+            parts = [stats.get(f"{key}.{pool}.{kind}", 0) for kind in _KINDS]
+            lines.append(_row(pool_name or name, map(_cell, parts, wholes, repeat(scale))))
+    for key, name in _OVERSIZE:
+        values = [stats.get(f"{key}.{kind}", 0) for kind in _KINDS]
+        lines += [_THIN, _row(name, map(_cell, values, values, repeat(_COUNTS)))]
+    return "\n".join([*lines, _THICK, ""])
+
+
+def nested(flat):
+    """Return the statistics with a dict at every dot of the keys, and private pools by their ids, as torch does."""
+    tree: dict = {_PRIVATE: {}} if "reserved_bytes.all.current" in flat else {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        if path and path[0] == _PRIVATE:
+            path[1] = tuple(int(part) for part in path[1].split("_"))
+        place = tree
+        for name in path:
+            place = place.setdefault(name, {})
+        place[last] = value
+    return tree
+
+
+def is_opened():
+    """Whether anything can be cached at all; raises if there is no device to cache for."""
+    if not lazy.initialized and not device_count():
+        lazy.init()
+    return lazy.initialized
+
+
+def memory_stats(device=None):
+    """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts.
+
+    Empty while nothing was allocated. ``num_ooms`` counts the requests that ended in OutOfMemoryError, and
+    ``num_oom_rejections`` those of them that the limit refused, so that the driver was not asked; ``num_oom_fallback``
+    counts those that a `MemPool` with ``use_on_oom`` served instead. A `MemPool` has its part under
+    ``reserved_bytes_by_private_pools.<id>``, its id as ``0_1``, until it is gone and has given its memory back.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict of str to int
+        Bytes and counts; empty while nothing was allocated.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    return _device.flat_stats(device)
+
+
+def memory_stats_as_nested_dict(device=None):
+    """Return `memory_stats` with a dict at every dot of the keys, and private pools by ids such as ``(0, 1)``.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict
+        Bytes and counts.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    return nested(_device.flat_stats(device))
+
+
+def host_memory_stats(device=None):
+    """Return the statistics of the pinned memory that ``device`` reaches: a sorted flat dict under torch's keys.
+
+    In bytes, counts and, of the driver's calls, microseconds. Empty while nothing was allocated.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict of str to int
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    return _host.flat_stats(device)
+
+
+def host_memory_stats_as_nested_dict(device=None):
+    """Return `host_memory_stats` with a dict at every dot of the keys.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    return nested(_host.flat_stats(device))
+
+
+def max_memory_allocated(device=None):
+    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    return _device.flat_stats(device).get("allocated_bytes.all.peak", 0)
+
+
+def max_memory_reserved(device=None):
+    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    return _device.flat_stats(device).get("reserved_bytes.all.peak", 0)
+
+
+def reset_peak_memory_stats(device=None):
+    """Make every peak the current value.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    if is_opened():
+        _device.reset_peak_stats(device)
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Make every total of what was allocated and freed, and every counter, 0.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    if is_opened():
+        _device.reset_accumulated_stats(device)
+
+
+def reset_peak_host_memory_stats(device=None):
+    """Make every peak of pinned memory the current value, and forget the longest and the shortest driver call.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    if is_opened():
+        _host.reset_peak_stats(device)
+
+
+def reset_accumulated_host_memory_stats(device=None):
+    """Make every total of what was allocated and freed of pinned memory, and every counter, 0.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    if is_opened():
+        _host.reset_accumulated_stats(device)
+
+
+def memory_summary(device=None, abbreviated=False):
+    """Return the statistics of ``device`` as a table, torch's; ``abbreviated`` leaves the pools out.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+    abbreviated : bool, optional
+        Leave the two pools, of small and of large blocks, out.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    IndexError
+        There is no device of this index.
+    """
+    index = _index_of(device)
+    return table(_device.flat_stats(index), index, abbreviated)
