@@ -107,7 +107,7 @@ def extensions():
             os.path.splitext(source)[0].replace("/", "."),
             [source],
             include_dirs=["include"],
-            extra_compile_args=C_FLAGS,
+            extra_compile_args=[*C_FLAGS, "-include", "include/l0rt/traceback.h"],
             extra_link_args=L_FLAGS,
             depends=glob("include/l0rt/*.h"),
         )

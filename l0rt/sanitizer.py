@@ -200,12 +200,12 @@ def start():
     _sanitizer = Sanitizer(_report)
     for name in hooks.NAMES:
         if handler := getattr(_sanitizer, f"on_{name}", None):
-            hooks.add(name, _locked(_sanitizer.lock, handler))
+            hooks.add(name, _locked(_sanitizer, handler))
 
 
-def _locked(lock, handler):
+def _locked(sanitizer, handler):
     def call(*values):
-        with lock:
+        with sanitizer.lock:  # looked up each time: a forked child has another
             handler(*values)
 
     return call

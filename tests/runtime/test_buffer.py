@@ -6,6 +6,7 @@ import copy
 import ctypes
 import gc
 import pickle
+import sys
 
 import l0rt
 import l0rt.accelerator as acc
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from l0rt.runtime.streams import hooks
 
+CHARACTERS = "w" if sys.version_info >= (3, 13) else "u"
 CHUNK = 4 << 20  # staging copies pageable memory in pieces of this size
 
 
@@ -213,7 +215,7 @@ STRUCTURES = {
     "fields": lambda: np.zeros(3, [("O", "i4"), ("P", "f8", (2, 2)), ("n", [("O", "u1"), ("p", "S3")])]),
     "aligned fields": lambda: np.zeros(3, np.dtype([("a", "u1"), ("b", "f8")], align=True)),
     "an array": lambda: array.array("d", range(5)),
-    "characters": lambda: array.array("u", "text"),
+    "characters": lambda: array.array(CHARACTERS, "text"),
     "a view that is cast": lambda: memoryview(bytearray(16)).cast("@Q"),
     "a structure": Point,
     "structures": lambda: (Point * 4)(),

@@ -195,16 +195,19 @@ def test_arguments_that_free_the_buffer_find_it_freed():
             return 1, 0
 
     class Exporter:
+        def __init__(self, nbytes):
+            self.nbytes = nbytes
+
         def __buffer__(self, flags):    # asked from Python 3.12 on
             buffer.free()
-            return memoryview(bytearray(64))
+            return memoryview(bytearray(self.nbytes))
 
     for call in (
         lambda x: x.fill(Number()),
         lambda x: x.randint_(0, 9, generator=Numbers()),
-        lambda x: x.copy_from(Exporter()),
-        lambda x: x.copy_to(Exporter()),
-        lambda x: x.fill(pattern=Exporter()),
+        lambda x: x.copy_from(Exporter(64)),
+        lambda x: x.copy_to(Exporter(64)),
+        lambda x: x.fill(pattern=Exporter(16)),
     ):
         buffer = l0rt.empty(64)
         with pytest.raises((ValueError, TypeError), match="was freed|the buffer protocol, not Exporter"):
