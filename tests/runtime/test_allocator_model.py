@@ -40,14 +40,24 @@ class Model:
         assert (start, requested) == (address, nbytes)
         assert size >= nbytes
         assert size % 512 == 0
-        pool = "small_pool" if nbytes <= MIB else "large_pool"
-        if pool == "small_pool":
-            grains = -(-nbytes // 512)
+        pool = self.pool_of(address, nbytes)
+        grains = -(-nbytes // 512)
+        if pool == "small_pool" and nbytes <= MIB:
             assert grains <= size // 512 <= grains + grains // 8
+        else:
+            assert grains <= size // 512 < grains + 128
         self.live[address] = (nbytes, size, value, pool)
         fill(address, min(nbytes, 4096), value)
         fill(address + nbytes - 1, 1, value)
         self.count(self.allocated, nbytes, size, pool)
+
+    def pool_of(self, address, nbytes):
+        """The pool of an allocation: by its size, or of the range whose free memory it was served from."""
+        pool = "small" if nbytes <= MIB else "large"
+        if self.has_ranges and nbytes > 127.5 * KIB:
+            blocks = self.allocator.snapshot()
+            pool = next(block["pool"] for block in blocks if block["address"] == address)
+        return f"{pool}_pool"
 
     def free(self, address):
         nbytes, size, value, pool = self.live.pop(address)

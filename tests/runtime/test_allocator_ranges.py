@@ -38,6 +38,70 @@ def test_small_and_large_have_ranges_of_their_own(make):
     allocator.free(large)
 
 
+def of_pool(allocator, pool):
+    stats = allocator.stats()
+    return [stats[f"{key}.{pool}_pool.current"] for key in ("allocation", "allocated_bytes", "reserved_bytes")]
+
+
+def test_before_a_range_grows_small_requests_are_served_from_the_large_one(make):
+    allocator = make()
+    large = allocator.malloc(7 * MIB, 1)
+    small = allocator.malloc(MIB, 1)                # behind it, where 1 MiB is free
+    assert of_pool(allocator, "small") == [0, 0, 0]
+    assert of_pool(allocator, "large") == [2, 8 * MIB, 8 * MIB]
+    ctypes.memset(small, 1, MIB)
+    assert allocator.find(small + MIB - 1) == (small, MIB, MIB)
+    tiny = allocator.malloc(128 * KIB, 1)           # no rest of the large range: it is full
+    assert of_pool(allocator, "small") == [1, 128 * KIB, GRANULE]
+    for address in (small, tiny, large):
+        allocator.free(address)
+    assert of_pool(allocator, "small") == [0, 0, GRANULE]
+    assert of_pool(allocator, "large") == [0, 0, 8 * MIB]
+    assert allocator.malloc(8 * MIB, 1) == large    # all of it is one again
+    allocator.free(large)
+
+
+def test_what_is_smaller_than_two_pages_is_never_served_from_the_large_range(make):
+    allocator = make()
+    large = allocator.malloc(7 * MIB, 1)
+    tiny = allocator.malloc(127 * KIB, 1)
+    assert of_pool(allocator, "small") == [1, 127 * KIB, GRANULE]
+    allocator.free(tiny)
+    allocator.free(large)
+
+
+def test_before_a_range_grows_large_requests_are_served_from_the_small_one(make):
+    allocator = make()
+    small = [allocator.malloc(MIB, 1) for _ in range(8)]
+    kept = allocator.malloc(4 * KIB, 1)
+    for address in small:
+        allocator.free(address)
+    large = allocator.malloc(5 * MIB, 1)
+    assert large == small[0]
+    assert of_pool(allocator, "large") == [0, 0, 0]
+    assert of_pool(allocator, "small") == [2, 5 * MIB + 4 * KIB, 10 * MIB]
+    ctypes.memset(large, 1, 5 * MIB)
+    assert allocator.find(large + 4 * MIB) == (large, 5 * MIB, 5 * MIB)
+    again = allocator.malloc(MIB, 1)                # the rest is small requests' as before
+    assert of_pool(allocator, "small") == [3, 6 * MIB + 4 * KIB, 10 * MIB]
+    for address in (large, again, kept):
+        allocator.free(address)
+    assert allocator.find(large) is None
+    allocator.empty_cache()
+    assert allocator.reserved_bytes == 0
+
+
+def test_ordinary_segments_serve_one_pool_only(make):
+    allocator = make(virtual=1 << 60)
+    large = allocator.malloc(8 * MIB, 1)
+    kept = allocator.malloc(4 * MIB, 1)
+    allocator.free(large)
+    small = allocator.malloc(MIB, 1)
+    assert of_pool(allocator, "small") == [1, MIB, 2 * MIB]
+    allocator.free(small)
+    allocator.free(kept)
+
+
 def test_freed_granules_move_to_where_memory_is_needed(make):
     allocator = make(capacity=24 * MIB)
     first = [allocator.malloc(4 * MIB, 1) for _ in range(6)]
@@ -72,6 +136,18 @@ def test_where_memory_ends_nothing_is_taken_for_who_comes_next(make, where):
     assert allocator.stats()["num_alloc_retries"] == 0
     with pytest.raises(OutOfMemoryError):
         allocator.malloc(2 * MIB, 1)
+    for address in held:
+        allocator.free(address)
+
+
+@pytest.mark.parametrize(("limit", "moved"), [(None, 0), (260 * MIB, 2)])
+def test_memory_does_not_move_for_little_unless_the_limit_is_near(make, limit, moved):
+    allocator = make(**({} if limit is None else {"limit": limit}))
+    held = [allocator.malloc(4 * MIB, 1) for _ in range(64)]
+    allocator.free(held.pop(10))
+    held.append(allocator.malloc(6 * MIB, 1))       # 262 MiB are reserved then, and 258 were needed at once
+    assert counters(allocator)["unmaps"] == moved
+    assert allocator.reserved_bytes == (262 if limit is None else 258) * MIB
     for address in held:
         allocator.free(address)
 

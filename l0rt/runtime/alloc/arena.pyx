@@ -5,7 +5,15 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport spin_lock, spin_try, spin_unlock, unlikely
 from l0rt.runtime.alloc.bins cimport bins_find, leading_zeros, trailing_zeros
-from l0rt.runtime.alloc.block cimport block_bin, block_is_split, block_merge, block_split, block_unbin, records_ready
+from l0rt.runtime.alloc.block cimport (
+    block_bin,
+    block_is_small,
+    block_is_split,
+    block_merge,
+    block_split,
+    block_unbin,
+    records_ready,
+)
 from l0rt.runtime.alloc.headroom cimport (
     headroom_give,
     headroom_inactive,
@@ -29,6 +37,7 @@ from l0rt.runtime.alloc.types cimport (
     LIVE_LARGE,
     PAGE,
     PENDING,
+    POOLS,
     RAW,
     SMALL,
     SMALL_LIMIT,
@@ -43,6 +52,9 @@ cdef enum:
     NEAR_SHIFT = 3                  # a stacked block may be an eighth larger than what is asked for
     STACK_LEAST = 1 << 20           # the stacks may hold this and
     STACK_SHARE = 6                 # 1/64 of what is reserved: more costs real traces memory, less costs time
+    # From this size on one pool's range serves the other. Blocks of the large one never start in one page of the map, so
+    # that up to a page stays with each: of less than two pages it could be more than half.
+    ACROSS_LEAST = 2 * PAGE
 
 
 cdef struct l0rt_join:              # what giving a block to the bins would come to
@@ -153,13 +165,22 @@ cdef inline l0rt_block* last_near(l0rt_arena* arena, uint64_t size) noexcept nog
     return block if block != NULL and size <= block.size < size + PAGE else NULL
 
 
+cdef l0rt_block* find_across(l0rt_arena* arena, uint64_t size) noexcept nogil:
+    """What a range of the other pool has free; NULL if nothing fits."""
+    cdef l0rt_block* block
+    if size < ACROSS_LEAST or (arena.private_pool != NULL and arena.private_pool.no_split):
+        return NULL
+    block = bins_find(&arena.bins[LARGE if size <= SMALL_LIMIT else SMALL], size)
+    return block if block != NULL and block.segment.granules != NULL else NULL
+
+
 cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint recounting,
                     l0rt_block** out) noexcept nogil:
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
     cdef l0rt_headroom* headroom = &arena.headroom[pool]
     cdef l0rt_block* block
     cdef uint64_t rest
-    cdef int64_t inactive = -1, inactive_bytes = -<int64_t>size
+    cdef int64_t inactive = -1, inactive_bytes
     out[0] = NULL
     block = stack_near(arena, size) if pool == SMALL else last_near(arena, size)
     if block != NULL:
@@ -175,7 +196,10 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint r
         return TAKEN
     block = bins_find(&arena.bins[pool], size)
     if block == NULL:
-        return MISS
+        block = find_across(arena, size)
+        if block == NULL:
+            return MISS
+        pool = POOLS - 1 - pool
     rest = block.size - size
     if rest < (<uint64_t>GRAIN if pool == SMALL else <uint64_t>PAGE):
         rest = 0
@@ -204,7 +228,7 @@ cdef int arena_take(l0rt_arena* arena, uint64_t size, uint64_t requested, bint r
     block_unbin(block)
     if rest != 0:
         block_bin(block_split(block, size))
-    give_out(headroom, block, requested, inactive, inactive_bytes, out)
+    give_out(&arena.headroom[pool], block, requested, inactive, inactive_bytes, out)
     return TAKEN
 
 
@@ -212,7 +236,7 @@ cdef inline void give_out(l0rt_headroom* headroom, l0rt_block* block, uint64_t r
                           int64_t inactive, int64_t inactive_bytes, l0rt_block** out) noexcept nogil:
     headroom_take(headroom, block.size, requested, inactive, inactive_bytes)
     block.requested = requested
-    block.state = LIVE if block.segment.pool == SMALL else LIVE_LARGE
+    block.state = LIVE if block_is_small(block) else LIVE_LARGE
     if unlikely(block.arena.tuning.max_split != 0):
         oversize_count(block)
     out[0] = block
@@ -256,10 +280,11 @@ cdef bint arena_give(l0rt_block* block, bint recounting) noexcept nogil:
     cdef bint parked = block.state == PENDING
     cdef int64_t size = block.size
     cdef int64_t inactive = 1, inactive_bytes = size
-    if pool == SMALL and arena.stack_left < size:
+    cdef bint is_small = block_is_small(block)
+    if is_small and arena.stack_left < size:
         relieve(arena, size)
-    cdef bint stacked = pool == SMALL and arena.stack_left >= size
-    cdef bint kept = pool == LARGE and block_is_split(block) and may_wait(arena)
+    cdef bint stacked = is_small and arena.stack_left >= size
+    cdef bint kept = pool == LARGE and size > SMALL_LIMIT and block_is_split(block) and may_wait(arena)
     if unlikely(block.is_oversize):
         oversize_count(block)
     if kept and arena.last != NULL:

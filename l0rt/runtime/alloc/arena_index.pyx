@@ -112,6 +112,7 @@ cdef l0rt_arena* recycled(l0rt_heap* heap) noexcept nogil:
         arena.settled = arena.epoch - 1     # nothing of it is in use, whatever ordered it before
         arena.granule_epoch = 0
         arena.moves = 0
+        arena.needed = 0
         spin_unlock(&arena.lock)
     return arena
 

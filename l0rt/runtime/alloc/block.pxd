@@ -10,6 +10,8 @@ from l0rt.runtime.alloc.types cimport (
     BINNED,
     LIVE,
     RAW,
+    SMALL,
+    SMALL_LIMIT,
     SMALL_SEGMENT,
     SPARE,
     UNCACHED,
@@ -38,6 +40,11 @@ cdef inline uint32_t block_kind(l0rt_block* block) noexcept nogil:
 cdef inline bint block_is_allocated(l0rt_block* block) noexcept nogil:
     cdef uint32_t kind = block_kind(block)
     return LIVE <= kind <= USED or kind == UNCACHED
+
+
+cdef inline bint block_is_small(l0rt_block* block) noexcept nogil:
+    """Has its size a class stack, and its page a table?"""
+    return block.size <= SMALL_LIMIT and block.segment.pool == SMALL
 
 
 cdef inline bint block_is_split(l0rt_block* block) noexcept nogil:

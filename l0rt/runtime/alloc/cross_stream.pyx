@@ -21,6 +21,7 @@ from l0rt.runtime.alloc.atomics cimport (
     store_i64,
 )
 from l0rt.runtime.alloc.bins cimport bins_find
+from l0rt.runtime.alloc.block cimport block_is_small
 from l0rt.runtime.alloc.deferred_free cimport pending_finish, queues_add, pending_drop
 from l0rt.runtime.alloc.headroom cimport headroom_take, headroom_unpark
 from l0rt.runtime.alloc.share cimport is_asleep
@@ -51,6 +52,13 @@ cdef int code_when_closed(l0rt_arena* arena) noexcept nogil:
     return load_int(&arena.heap.closed)
 
 
+cdef inline int pool_of(l0rt_block* block, uint64_t size) noexcept nogil:
+    """Which pool a block was taken from; where there is none, which it was asked of."""
+    if block != NULL:
+        return block.segment.pool
+    return SMALL if size <= SMALL_LIMIT else LARGE
+
+
 cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """From what is cached: a status, or MISS."""
     cdef int status
@@ -66,7 +74,7 @@ cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out)
     if not recount_lock(arena.heap, arena):
         return code_when_closed(arena)
     status = arena_take(arena, size, nbytes, True, out)
-    recount_all(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
+    recount_all(arena.heap, arena, pool_of(out[0], size))
     recount_unlock(arena.heap)
     return status
 
@@ -175,7 +183,7 @@ cdef void have(l0rt_block* block, void* stream, size_t nbytes) noexcept nogil:
     if stream == block.arena.stream:
         store(&block.order, NULL)
         block.uses.count = 0
-        block.state = LIVE if block.segment.pool == SMALL else LIVE_LARGE
+        block.state = LIVE if block_is_small(block) else LIVE_LARGE
         return
     store(&block.order, stream)
     block.uses.count = 1
@@ -274,7 +282,7 @@ cdef int lend(l0rt_arena* arena, int64_t frees, void* stream, l0rt_uses* uses, u
             out[0].uses = uses
             have(out[0], stream, nbytes)
         if recounting:
-            recount_all(arena.heap, arena, SMALL if size <= SMALL_LIMIT else LARGE)
+            recount_all(arena.heap, arena, pool_of(out[0], size))
             recount_unlock(arena.heap)
         else:
             spin_unlock(&arena.lock)

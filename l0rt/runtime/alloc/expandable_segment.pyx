@@ -61,7 +61,8 @@ from l0rt.runtime.alloc.types cimport (
 
 cdef enum:
     POOL_STEP = 6                   # a pool's first range is 1/64 of what the default pool's streams reserve
-    MOVES_AT_FIRST = 256            # mappings that may move while an arena gets its memory,
+    SPARE_SHIFT = 4                 # memory moves once so much more is reserved than was ever needed at once: 1/16
+    MOVES_AT_FIRST = 512            # mappings that may move while an arena gets its memory,
     WASTE_SHIFT = 3                 # as many again for each 1/8 of it that is free, and
     MOVES_SHIFT = 12                # then one for so many frees, as a power of two
 
@@ -264,7 +265,7 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     # A call costs as much for more memory, and whoever has to grow most often has to again: grown by what was missing
     # alone, ranges need twice the calls, and work that repeats goes on moving memory for the want of a little.
     extra = place_extend(heap, held)
-    if may_move(arena):
+    if may_move(arena, size, held.size):
         collect(heap, arena, held.size, &spares)
     status = physicals_map(heap, held, &spares, &left)
     if status == L0RT_OUT_OF_MEMORY and left == 0 and extra != 0 and place_move_end(held, -<int64_t>extra):
@@ -291,10 +292,11 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     return status
 
 
-cdef bint may_move(l0rt_arena* arena) noexcept nogil:
-    """Moving memory pays where it keeps a peak low. Work whose sizes never repeat would move it for ever: that costs
-    calls, and is worth some of them at first, more where much lies idle, and few in the long run."""
-    cdef int64_t frees = 0, idle = arena.reserved
+cdef bint may_move(l0rt_arena* arena, uint64_t size, uint64_t more) noexcept nogil:
+    """Moving memory pays where it keeps a peak low: not while ``more`` keeps what is reserved near the most that was
+    needed at once, ``size`` included. Work whose sizes never repeat would move it for ever: that costs calls, and is
+    worth some of them at first, more where much lies idle, and few in the long run."""
+    cdef int64_t frees = 0, needed = size, idle
     cdef l0rt_headroom* headroom
     cdef int pool
     if not spin_lock(&arena.lock):
@@ -302,11 +304,17 @@ cdef bint may_move(l0rt_arena* arena) noexcept nogil:
     for pool in range(POOLS):
         headroom = &arena.headroom[pool]
         frees += headroom.freed.count
-        idle -= headroom.limit.bytes - headroom.left.bytes
+        needed += headroom.limit.bytes - headroom.left.bytes + headroom.pending.bytes
     spin_unlock(&arena.lock)
     if arena.reserved == 0:
         arena.moves = frees >> MOVES_SHIFT
-        return True
+        arena.needed = needed
+        return False
+    arena.needed = max(arena.needed, needed)
+    if (arena.reserved + <int64_t>more <= arena.needed + (arena.needed >> SPARE_SHIFT)
+            and <int64_t>more <= heap_available(arena.heap, arena.private_pool)):
+        return False
+    idle = arena.reserved + <int64_t>size - needed
     return arena.moves < MOVES_AT_FIRST * (1 + (idle << WASTE_SHIFT) // arena.reserved) + (frees >> MOVES_SHIFT)
 
 
@@ -357,7 +365,7 @@ cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
 
 
 cdef enum:
-    PHYSICAL_SHARE = 3              # one physical allocation is at most 1/8 of what is reserved, or one granule
+    PHYSICAL_SHARE = 4              # one physical allocation is at most 1/16 of what is reserved, or one granule
 
 
 cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, uint64_t* mapped) noexcept nogil:

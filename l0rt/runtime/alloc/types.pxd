@@ -250,6 +250,7 @@ cdef struct l0rt_arena:
     uint64_t epoch
     uint64_t settled
     uint64_t granule_epoch          # when a free block last grew to a granule or more
+    int64_t needed                  # the most at once, as far as growing has seen, since the arena had no memory
     int64_t moves                   # mappings that moved, since the arena had none
     uint64_t event_epoch
     void* event
