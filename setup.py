@@ -56,11 +56,12 @@ class BuildExt(build_ext):
         self.build_cpu_driver()
 
     def build_cpu_driver(self):
-        sources = sorted(glob("l0rt/cpu_driver/*.c"))
+        sources = sorted(glob("l0rt/cpu_driver/*.c") + glob("l0rt/cpu_driver/spirv/*.c"))
         if not sources:
             return
         target = os.path.join(self.build_lib, "l0rt/cpu_driver", CPU_DRIVER)
-        newest = max(os.path.getmtime(f) for f in sources + glob("l0rt/cpu_driver/*.h") + glob("include/l0rt/*.h"))
+        headers = glob("l0rt/cpu_driver/*.h") + glob("l0rt/cpu_driver/spirv/*.h") + glob("include/l0rt/*.h")
+        newest = max(os.path.getmtime(f) for f in sources + headers)
         if not os.path.exists(target) or os.path.getmtime(target) < newest:
             self.compile_cpu_driver(sources, target)
         if self.inplace:
@@ -85,7 +86,7 @@ class BuildExt(build_ext):
             extra_preargs=[*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE"],
         )
         # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
-        self.compiler.link_shared_object(objects, target, extra_postargs=["-pthread", "-Wl,-Bsymbolic", *L_FLAGS])
+        self.compiler.link_shared_object(objects, target, extra_postargs=["-pthread", "-lm", "-Wl,-Bsymbolic", *L_FLAGS])
 
 
 class EditableWheel(editable_wheel):

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* code.c: makes steps of a kernel's intermediate form: places registers and chooses handlers.
+ *
+ * A value that lives in one block only shares its register with others of the block. One that lives longer keeps its
+ * own: a lane that waits elsewhere may have its pure values computed again, and must find the same. */
+#include <string.h>
+
+#include "run.h"
+
+enum {
+  REGISTER_BUDGET = 512 << 10, /* bytes of a wave that stay near: where there are more, waves get narrower */
+  REGISTER_LIMIT = 64 << 20,
+  SLOT_SIZES = 4,
+};
+
+typedef struct {
+  spirv_arena *arena;
+  ir_kernel *k;
+  const spirv_handlers *handlers;
+  spirv_code *code;
+  uint32_t step_capacity, step_count;
+  uint32_t lane_bytes, uniform_bytes; /* handed out so far */
+  uint32_t *last_use;                 /* in its block, of values that live there only */
+  uint32_t *free_slots[SLOT_SIZES];
+  uint32_t free_count[SLOT_SIZES], free_capacity[SLOT_SIZES];
+  bool *needs_wide;
+  uint32_t *splat_lane; /* where the wide copy lies */
+  uint16_t ranges;
+} coder;
+
+static bool varying(const coder *c, uint32_t value) { return c->k->values[value].varying; }
+
+/* ---- Phis become copies --------------------------------------------------------------------------------------------- */
+
+static void split_edges(ir_kernel *k) {
+  uint32_t blocks = k->block_count;
+  for (uint32_t b = 0; b < blocks; b++) {
+    if (k->blocks[b].order == 0 || k->blocks[b].phi_count == 0) continue;
+    for (uint32_t p = 0; p < k->blocks[b].predecessor_count; p++) {
+      uint32_t from = k->blocks[b].predecessors[p];
+      if (k->blocks[from].end != END_BRANCH) continue;
+      uint32_t edge = ir_block_new(k);
+      k->blocks[edge].end = END_JUMP;
+      k->blocks[edge].successor[0] = b;
+      k->blocks[edge].at = k->blocks[from].at;
+      k->blocks[b].predecessors[p] = edge;
+      for (int s = 0; s < 2; s++)
+        if (k->blocks[from].successor[s] == b) k->blocks[from].successor[s] = edge;
+    }
+  }
+}
+
+/* All at once: a copy whose target is still to be read waits, and a ring of them is opened by one more value. */
+static void copies(ir_kernel *k, uint32_t to, uint32_t p, uint32_t *readers, uint32_t known) {
+  ir_block *block = &k->blocks[to];
+  uint32_t from = block->predecessors[p], left = block->phi_count;
+  uint32_t *targets = SPIRV_ARRAY(k->arena, uint32_t, left), *sources = SPIRV_ARRAY(k->arena, uint32_t, left);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < left; i++) {
+    if (block->phis[i].sources[p] == block->phis[i].result) continue;
+    targets[count] = block->phis[i].result;
+    sources[count] = block->phis[i].sources[p];
+    readers[sources[count++]]++;
+  }
+  bool moved = true;
+  while (count != 0) {
+    if (!moved) { /* a ring: what the first target holds goes aside */
+      const ir_value *value = &k->values[targets[0]];
+      uint32_t aside = ir_value_new(k, (spirv_lane)value->lane);
+      k->values[aside].varying = k->values[targets[0]].varying;
+      ir_append(k, from, (ir_insn){.op = IR_COPY, .lane = k->values[aside].lane, .result = aside, .a = targets[0]});
+      readers[targets[0]] = 0;
+      for (uint32_t i = 0; i < count; i++)
+        if (sources[i] == targets[0]) sources[i] = aside;
+    }
+    moved = false;
+    for (uint32_t i = 0; i < count;) {
+      if (readers[targets[i]] != 0) {
+        i++;
+        continue;
+      }
+      ir_append(k, from,
+                (ir_insn){.op = IR_COPY, .lane = k->values[targets[i]].lane, .result = targets[i], .a = sources[i]});
+      if (sources[i] < known && readers[sources[i]] != 0) readers[sources[i]]--;
+      count--;
+      targets[i] = targets[count];
+      sources[i] = sources[count];
+      moved = true;
+    }
+  }
+}
+
+static void replace_phis(ir_kernel *k) {
+  split_edges(k);
+  ir_find_order(k);
+  uint32_t known = k->value_count, *readers = SPIRV_ARRAY(k->arena, uint32_t, known); /* zeros again after each edge */
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    uint32_t b = k->order[i];
+    if (k->blocks[b].phi_count == 0) continue;
+    for (uint32_t p = 0; p < k->blocks[b].predecessor_count; p++) copies(k, b, p, readers, known);
+  }
+}
+
+/* ---- Which form ------------------------------------------------------------------------------------------------------- */
+
+static bool is_rare(uint32_t op) {
+#define CASE(name, expression) case IR_##name:
+  switch (op) {
+    IR_RARE2(CASE) return true;
+    default: return false;
+  }
+}
+
+static bool is_per_lane(const ir_insn *insn) { /* its handler reads all operands for each lane */
+  switch (insn->op) {
+    case IR_ATOMIC:
+    case IR_COPY_MEMORY:
+    case IR_ASYNC_COPY:
+    case IR_GROUP_PUT:
+    case IR_GROUP_GET:
+    case IR_SUBGROUP:
+    case IR_PRINTF: return true;
+    default: return false;
+  }
+}
+
+/* The form of an instruction, and which operands it needs in every lane though they are uniform (a bit each). */
+static int form_of(const coder *c, ir_insn *insn, unsigned *wide) {
+  bool a = varying(c, insn->a), b = varying(c, insn->b), third = varying(c, insn->c), d = varying(c, insn->result);
+  *wide = 0;
+  if (is_per_lane(insn)) {
+    *wide = 15;
+    return FORM_VV;
+  }
+  switch (insn->op) {
+    case IR_STORE:
+      if (!a && !b) return FORM_SS;
+      *wide = 3;
+      return FORM_VV;
+    case IR_LOAD:
+      if (!d) return FORM_SS;
+      *wide = 1;
+      return FORM_VV;
+    case IR_LOAD_AT: *wide = 2; return FORM_VV;
+    case IR_STORE_AT: *wide = 6; return FORM_VV;
+    case IR_COPY: return d && !a ? FORM_VS : d ? FORM_VV : FORM_SS;
+    case IR_SELECT:
+      if (!d) return FORM_SS;
+      if (a && !b && !third) return FORM_VS;
+      *wide = 7;
+      return FORM_VV;
+    default: break;
+  }
+  if (!d) return FORM_SS;
+  if (insn->op == IR_FMA || insn->op == IR_MATH2 || insn->op == IR_MATH2_INT || insn->op == IR_GENERIC_CAST ||
+      insn->b == 0 || is_rare(insn->op)) {
+    *wide = 7;
+    return FORM_VV;
+  }
+  if (!a && !b) {
+    *wide = 1;
+    return FORM_VS;
+  }
+  return a && b ? FORM_VV : a ? FORM_VS : FORM_SV;
+}
+
+/* ---- Registers ---------------------------------------------------------------------------------------------------------- */
+
+static int size_class(uint32_t size) { return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3; }
+
+static uint32_t lane_slot(coder *c, uint32_t lane) {
+  uint32_t size = spirv_lane_size[lane];
+  c->lane_bytes = (c->lane_bytes + size - 1) / size * size;
+  uint32_t place = c->lane_bytes;
+  c->lane_bytes += size;
+  return place;
+}
+
+static uint32_t take_slot(coder *c, uint32_t lane) {
+  int size = size_class(spirv_lane_size[lane]);
+  return c->free_count[size] != 0 ? c->free_slots[size][--c->free_count[size]] : lane_slot(c, lane);
+}
+
+static void give_slot(coder *c, uint32_t lane, uint32_t slot) {
+  int size = size_class(spirv_lane_size[lane]);
+  c->free_slots[size] = spirv_grow(c->arena, c->free_slots[size], c->free_count[size], &c->free_capacity[size],
+                                   sizeof(uint32_t));
+  c->free_slots[size][c->free_count[size]++] = slot;
+}
+
+static void note_use(coder *c, uint32_t value, uint32_t block, uint32_t at) {
+  ir_value *v = &c->k->values[value];
+  if (v->constant) return;
+  if (v->block != block + 1) v->across = true;
+  if (c->last_use[value] < at) c->last_use[value] = at;
+}
+
+/* Where values are made and used, and which uniform ones are needed in every lane. */
+static void survey(coder *c) {
+  ir_kernel *k = c->k;
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t p = 0; p < block->phi_count; p++) k->values[block->phis[p].result].across = true;
+    for (uint32_t n = 0; n < block->count; n++) {
+      ir_value *made = &k->values[block->insns[n].result];
+      if (made->block != 0 && made->block != i + 1) made->across = true;
+      made->block = i + 1;
+    }
+  }
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++) {
+      ir_insn *insn = &block->insns[n];
+      unsigned wide;
+      form_of(c, insn, &wide);
+      for (int o = 0; ir_operand(insn, o) != NULL; o++) {
+        uint32_t value = *ir_operand(insn, o);
+        if (value == 0) continue;
+        note_use(c, value, i, n + 1);
+        if ((wide >> o & 1) != 0 && !varying(c, value)) c->needs_wide[value] = true;
+      }
+      if (insn->op != IR_PRINTF) continue;
+      const ir_printf *print = &k->printfs[insn->imm];
+      for (uint32_t v = 0; v < print->component_count; v++) {
+        note_use(c, print->components[v], i, n + 1);
+        if (!varying(c, print->components[v])) c->needs_wide[print->components[v]] = true;
+      }
+    }
+    if (block->end == END_BRANCH) note_use(c, block->condition, i, block->count + 1);
+  }
+}
+
+/* Uniform registers have eight bytes each; `place` of varying ones is in bytes of a lane until the width is known. */
+static void place_uniform(coder *c, ir_value *v) {
+  v->place = c->uniform_bytes;
+  c->uniform_bytes += 8;
+}
+
+static void place_lasting(coder *c) {
+  ir_kernel *k = c->k;
+  c->uniform_bytes = 64; /* value 0 */
+  for (uint32_t i = 1; i < k->value_count; i++) {
+    ir_value *v = &k->values[i];
+    if (!v->constant && v->block == 0) continue; /* nothing makes it */
+    if (v->constant && c->last_use[i] == 0 && !v->used) continue;
+    if (!v->varying) place_uniform(c, v);
+    else if (v->across) v->place = lane_slot(c, v->lane);
+    if (c->needs_wide[i] && !v->varying) c->splat_lane[i] = lane_slot(c, v->lane) + 1;
+  }
+}
+
+static void place_in_block(coder *c, const ir_block *block) {
+  ir_kernel *k = c->k;
+  for (uint32_t n = 0; n < block->count; n++) {
+    ir_insn *insn = &block->insns[n];
+    ir_value *made = &k->values[insn->result];
+    if (insn->result != 0 && made->varying && !made->across) made->place = take_slot(c, made->lane);
+    for (int o = -1; o < 4; o++) {
+      uint32_t value = o < 0 ? insn->result : ir_operand(insn, o) == NULL ? 0 : *ir_operand(insn, o);
+      const ir_value *v = &k->values[value];
+      if (value == 0 || !v->varying || v->across || v->constant || c->last_use[value] > n + 1) continue;
+      if (o < 0 && c->last_use[value] != 0) continue; /* used later */
+      give_slot(c, v->lane, v->place);
+      c->last_use[value] = UINT32_MAX; /* given back once */
+    }
+  }
+  for (uint32_t n = 0; n < block->count; n++) { /* the branch's condition, and what printf keeps */
+    uint32_t value = block->insns[n].result;
+    const ir_value *v = &k->values[value];
+    if (value == 0 || !v->varying || v->across || c->last_use[value] == UINT32_MAX) continue;
+    give_slot(c, v->lane, v->place);
+    c->last_use[value] = UINT32_MAX;
+  }
+}
+
+static uint32_t final_place(const coder *c, uint32_t value) {
+  const ir_value *v = &c->k->values[value];
+  return v->varying ? c->uniform_bytes + v->place * c->code->width : v->place;
+}
+
+static uint32_t wide_place(const coder *c, uint32_t value) {
+  if (varying(c, value) || value == 0) return final_place(c, value);
+  return c->uniform_bytes + (c->splat_lane[value] - 1) * c->code->width;
+}
+
+/* ---- Steps ------------------------------------------------------------------------------------------------------------- */
+
+static spirv_step *step_new(coder *c) {
+  c->code->steps = spirv_grow(c->arena, c->code->steps, c->step_count, &c->step_capacity, sizeof(spirv_step));
+  return &c->code->steps[c->step_count++];
+}
+
+static void splat(coder *c, uint32_t value, uint32_t at) {
+  uint32_t lane = c->k->values[value].lane;
+  spirv_step *s = step_new(c);
+  s->run = c->handlers->find(IR_SPLAT, (spirv_lane)lane, (spirv_lane)lane, FORM_VS, 0);
+  s->d = wide_place(c, value);
+  s->a = final_place(c, value);
+  s->at = at;
+}
+
+static spirv_handler *uniform_copy(const coder *c, spirv_lane lane) {
+  static const spirv_lane integers[] = {0, LANE_I8, LANE_I16, 0, LANE_I32, 0, 0, 0, LANE_I64};
+  lane = integers[spirv_lane_size[lane]];
+  return c->handlers->find(IR_BITS, lane, lane, FORM_SS, 0);
+}
+
+static void step_of(coder *c, ir_insn *insn) {
+  unsigned wide;
+  int form = form_of(c, insn, &wide);
+  spirv_lane lane = (spirv_lane)insn->lane,
+             result = insn->result == 0 ? lane : (spirv_lane)c->k->values[insn->result].lane;
+  spirv_step *s = step_new(c);
+  *s = (spirv_step){.d = final_place(c, insn->result),
+                    .imm = insn->imm,
+                    .extra = insn->extra,
+                    .at = insn->at,
+                    .scale = insn->scale,
+                    .lane = insn->lane};
+  uint32_t *places[3] = {&s->a, &s->b, &s->c};
+  for (int o = 0; o < 3; o++) {
+    uint32_t value = *ir_operand(insn, o);
+    *places[o] = wide >> o & 1 ? wide_place(c, value) : final_place(c, value);
+  }
+  bool remembers = insn->op == IR_LOAD || insn->op == IR_STORE || insn->op == IR_LOAD_AT || insn->op == IR_STORE_AT ||
+                   insn->op == IR_ATOMIC;
+  if (remembers && c->ranges < UINT16_MAX) s->range = c->ranges++;
+  if (insn->op == IR_ASYNC_COPY) s->extra = wide_place(c, insn->extra);
+  bool is_math = insn->op == IR_MATH1 || insn->op == IR_MATH2 || insn->op == IR_MATH2_INT || insn->op == IR_MATH1_INT;
+  if (is_math) s->run = spirv_math((ir_op)insn->op, lane, insn->extra, form == FORM_SS);
+  else if (insn->op == IR_COPY && form == FORM_SS) s->run = uniform_copy(c, lane);
+  else s->run = c->handlers->find((ir_op)insn->op, lane, result, form, insn->extra);
+  if (s->run == NULL) {
+    s->run = spirv_special((ir_op)insn->op, lane);
+    if (insn->op == IR_BUILTIN || insn->op == IR_ARGUMENT_ADDRESS || insn->op == IR_LOCAL_ADDRESS ||
+        insn->op == IR_LOCAL_ARGUMENT || insn->op == IR_GENERIC_CAST || insn->op == IR_GROUP_GET)
+      s->scale = varying(c, insn->result); /* whether it is for each lane */
+  }
+  if (s->run == NULL)
+    spirv_refuse(c->arena, insn->at, "operation %u on lanes of kind %u is not supported", insn->op, lane);
+  if (insn->result != 0 && c->needs_wide[insn->result] && !varying(c, insn->result)) splat(c, insn->result, insn->at);
+}
+
+static void constants(coder *c) {
+  spirv_code *code = c->code;
+  ir_kernel *k = c->k;
+  code->constants = SPIRV_ARRAY(c->arena, spirv_code_constant, k->value_count);
+  for (uint32_t i = 1; i < k->value_count; i++) {
+    const ir_value *v = &k->values[i];
+    if (!v->constant || v->place == 0) continue;
+    code->constants[code->constant_count++] = (spirv_code_constant){
+        .bits = v->bits, .place = v->place, .lane = v->lane, .wide = c->needs_wide[i] ? wide_place(c, i) : 0};
+  }
+}
+
+static void printfs(coder *c) {
+  ir_kernel *k = c->k;
+  c->code->printf_count = k->printf_count;
+  c->code->printfs = SPIRV_ARRAY(c->arena, spirv_code_printf, k->printf_count);
+  for (uint32_t i = 0; i < k->printf_count; i++) {
+    const ir_printf *from = &k->printfs[i];
+    spirv_code_printf *to = &c->code->printfs[i];
+    to->arguments = from->arguments;
+    to->argument_count = from->argument_count;
+    to->component_count = from->component_count;
+    to->places = SPIRV_ARRAY(c->arena, uint32_t, from->component_count);
+    to->lanes = SPIRV_ARRAY(c->arena, uint8_t, from->component_count);
+    for (uint32_t v = 0; v < from->component_count; v++) {
+      const ir_value *value = &k->values[from->components[v]];
+      bool made = value->constant || value->block != 0; /* not of a printf that nothing reaches */
+      to->places[v] = made ? wide_place(c, from->components[v]) : 0;
+      to->lanes[v] = value->lane;
+    }
+  }
+}
+
+/* The operands of each instruction must be of the lanes that its handler reads: whatever the module says. */
+static void check_lanes(coder *c, const ir_insn *insn) {
+  const ir_value *v = c->k->values;
+  bool good = true;
+  uint8_t size = spirv_lane_size[insn->lane];
+#define SAME(x) (v[x].lane == insn->lane)
+  if (insn->op < IR_SELECT || insn->op == IR_FMA || insn->op == IR_COPY) {
+    good = SAME(insn->a) && (insn->b == 0 || SAME(insn->b)) && (insn->c == 0 || SAME(insn->c));
+  } else if (insn->op == IR_SELECT) {
+    good = v[insn->a].lane == LANE_BOOL && spirv_lane_size[v[insn->b].lane] == size &&
+           spirv_lane_size[v[insn->c].lane] == size;
+  } else if (insn->op == IR_LOAD || insn->op == IR_STORE || insn->op == IR_ATOMIC) {
+    good = v[insn->a].lane == LANE_I64 && (insn->b == 0 || SAME(insn->b)) && (insn->c == 0 || SAME(insn->c));
+  } else if (insn->op == IR_LOAD_AT || insn->op == IR_STORE_AT) {
+    good = v[insn->a].lane == LANE_I64 && v[insn->b].lane == (insn->extra == IR_INDEX_64 ? LANE_I64 : LANE_I32) &&
+           (insn->c == 0 || SAME(insn->c));
+  } else if (insn->op >= IR_CONVERT_U && insn->op <= IR_BITS) {
+    good = SAME(insn->a);
+  } else if (insn->op == IR_INDEX) {
+    good = v[insn->a].lane == LANE_I64 && SAME(insn->b);
+  }
+#undef SAME
+  if (!good) spirv_refuse(c->arena, insn->at, "operation %u has operands of other types", insn->op);
+}
+
+static void make_steps(coder *c) {
+  ir_kernel *k = c->k;
+  spirv_code *code = c->code;
+  code->block_count = k->order_count;
+  code->blocks = SPIRV_ARRAY(c->arena, spirv_code_block, k->order_count);
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    spirv_code_block *made = &code->blocks[i];
+    made->first = c->step_count;
+    for (uint32_t p = 0; p < block->phi_count; p++) {
+      uint32_t value = block->phis[p].result;
+      if (c->needs_wide[value] && !varying(c, value)) splat(c, value, block->at);
+    }
+    for (uint32_t n = 0; n < block->count; n++) {
+      check_lanes(c, &block->insns[n]);
+      bool to_phi = block->insns[n].op == IR_COPY && k->values[block->insns[n].result].across;
+      bool wide = c->needs_wide[block->insns[n].result];
+      if (to_phi) c->needs_wide[block->insns[n].result] = false; /* spread where the phi stands */
+      step_of(c, &block->insns[n]);
+      c->needs_wide[block->insns[n].result] = wide;
+    }
+    made->count = c->step_count - made->first;
+    made->end = block->end;
+    made->at = block->at;
+    if (block->end == END_BRANCH) {
+      if (k->values[block->condition].lane != LANE_BOOL)
+        spirv_refuse(c->arena, block->at, "the condition is not a bool");
+      made->varying = varying(c, block->condition);
+      made->condition = final_place(c, block->condition);
+    }
+    for (int s = 0; s < ir_successors(block); s++) made->successor[s] = k->blocks[block->successor[s]].order - 1;
+  }
+}
+
+const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_handlers *handlers, uint32_t width,
+                                 uint32_t subgroup) {
+  ir_find_order(k);
+  ir_find_varying(k);
+  ir_simplify(k);
+  ir_find_order(k);
+  ir_find_varying(k);
+  ir_fuse(k);
+  ir_remove_unused(k);
+  replace_phis(k);
+  coder c = {.arena = arena, .k = k, .handlers = handlers, .code = SPIRV_NEW(arena, spirv_code)};
+  c.last_use = SPIRV_ARRAY(arena, uint32_t, k->value_count);
+  c.needs_wide = SPIRV_ARRAY(arena, bool, k->value_count);
+  c.splat_lane = SPIRV_ARRAY(arena, uint32_t, k->value_count);
+  survey(&c);
+  for (uint32_t i = 1; i < k->value_count; i++) k->values[i].used |= c.needs_wide[i];
+  place_lasting(&c);
+  for (uint32_t i = 0; i < k->order_count; i++) place_in_block(&c, &k->blocks[k->order[i]]);
+  c.uniform_bytes = (c.uniform_bytes + 63) & ~63u;
+  uint32_t chosen = width != 0 ? width : MAX_LANES;
+  while (width == 0 && chosen > 32 && (uint64_t)c.lane_bytes * chosen > REGISTER_BUDGET) chosen /= 2;
+  if (chosen < subgroup) chosen = subgroup;
+  spirv_code *code = c.code;
+  code->width = chosen;
+  code->subgroup = subgroup;
+  code->register_bytes = c.uniform_bytes + (uint64_t)c.lane_bytes * chosen;
+  if (code->register_bytes > REGISTER_LIMIT) spirv_refuse(arena, 0, "the kernel has too many values");
+  code->local_bytes = k->local_bytes;
+  code->private_bytes = (k->private_bytes + 15) & ~(uint64_t)15;
+  code->barriers = k->barriers;
+  c.ranges = 1; /* 0: remembers nothing */
+  make_steps(&c);
+  constants(&c);
+  printfs(&c);
+  code->range_count = c.ranges + 1;
+  return code;
+}

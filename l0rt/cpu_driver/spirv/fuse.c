@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuse.c: takes the computation of addresses into loads and stores: base + index × scale + offset. */
+#include "ir.h"
+
+/* How IR_LOAD_AT's index is held: in `extra`. */
+static ir_insn *made_by(ir_insn **makers, uint32_t value) { return makers[value]; }
+
+/* Adds of constants become the offset. */
+static uint32_t strip(const ir_kernel *k, ir_insn **makers, uint32_t address, uint64_t *offset) {
+  for (;;) {
+    ir_insn *add = made_by(makers, address);
+    if (add == NULL || add->op != IR_ADD || add->lane != LANE_I64 || !k->values[add->b].constant) return address;
+    *offset += k->values[add->b].bits;
+    address = add->a;
+  }
+}
+
+/* A widened index of 32 bits is taken as it is. */
+static uint32_t narrow(ir_insn **makers, uint32_t index, uint32_t *held) {
+  ir_insn *widened = made_by(makers, index);
+  *held = IR_INDEX_64;
+  if (widened == NULL || widened->lane != LANE_I32) return index;
+  if (widened->op != IR_CONVERT_S && widened->op != IR_CONVERT_U) return index;
+  *held = widened->op == IR_CONVERT_S ? IR_INDEX_S32 : IR_INDEX_U32;
+  return widened->a;
+}
+
+static void fuse_one(ir_kernel *k, ir_insn **makers, ir_insn *insn) {
+  bool loads = insn->op == IR_LOAD;
+  uint64_t offset = insn->imm;
+  uint32_t address = strip(k, makers, insn->a, &offset);
+  insn->a = address;
+  insn->imm = offset;
+  ir_insn *index = made_by(makers, address);
+  if (index == NULL || index->op != IR_INDEX || k->values[index->a].varying || !k->values[index->b].varying) return;
+  if (index->imm == 0 || index->imm > 255 || (index->lane != LANE_I64 && index->lane != LANE_I32)) return;
+  uint32_t held = IR_INDEX_S32, by = index->lane == LANE_I32 ? index->b : narrow(makers, index->b, &held);
+  uint64_t more = 0;
+  uint32_t base = strip(k, makers, index->a, &more);
+  insn->imm += more;
+  insn->op = loads ? IR_LOAD_AT : IR_STORE_AT;
+  insn->scale = (uint8_t)index->imm;
+  insn->extra = held;
+  if (!loads) insn->c = insn->b;
+  insn->a = base;
+  insn->b = by;
+}
+
+void ir_fuse(ir_kernel *k) {
+  ir_insn **makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count);
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++) makers[block->insns[n].result] = &block->insns[n];
+  }
+  makers[0] = NULL;
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++)
+      if (block->insns[n].op == IR_LOAD || block->insns[n].op == IR_STORE) fuse_one(k, makers, &block->insns[n]);
+  }
+}

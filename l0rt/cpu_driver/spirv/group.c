@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group.c: runs the waves of one work-group.
+ *
+ * Each lane waits for a block; the block with the lowest number runs for the lanes that wait for it. Since loops stand
+ * together in the order, lanes that took different ways meet again where the ways do. A lane at a barrier or at its end
+ * has the highest numbers, so it comes last. */
+#include "run.h"
+
+void spirv_fail(spirv_wave *w, spirv_status status, uint32_t at, uint32_t lane) {
+  spirv_group *group = w->group;
+  if (group->status == SPIRV_OK) {
+    group->status = status;
+    group->failed_at = at;
+    group->failed_item = w->first + lane;
+  }
+  w->failed = true;
+}
+
+/* Remembers the range, but for steps that share one or both read and write: those have none of their own. */
+static bool within(const spirv_step *s, spirv_wave *w, uint64_t begin, uint64_t bytes, uint64_t address, uint64_t size,
+                   uint64_t shift) {
+  if (address - begin >= bytes || size > bytes - (address - begin)) return false;
+  w->ranges[s->range] = (spirv_range){.begin = begin, .size = s->range != 0 ? bytes : 0, .shift = shift};
+  return true;
+}
+
+static bool in_variables(const spirv_step *s, spirv_wave *w, const spirv_program *program, uint64_t address,
+                         uint64_t size, bool write) {
+  for (uint32_t i = 0; i < program->range_count; i++)
+    if (!(write && program->ranges[i].constant) &&
+        within(s, w, program->ranges[i].address, program->ranges[i].size, address, size, 0))
+      return true;
+  return false;
+}
+
+bool spirv_reach_slowly(spirv_wave *w, const spirv_step *s, uint64_t address, uint64_t size, bool write, bool report,
+                        uint32_t lane) {
+  spirv_group *group = w->group;
+  const spirv_launch *launch = group->launch;
+  const spirv_code *code = group->code;
+  if (within(s, w, (uint64_t)(uintptr_t)group->local, group->local_bytes, address, size, 0)) return true;
+  if (within(s, w, (uint64_t)(uintptr_t)w->private_memory, code->private_bytes * w->lanes, address, size, 0))
+    return true;
+  if (!write && within(s, w, (uint64_t)(uintptr_t)group->arguments, code->argument_bytes, address, size, 0))
+    return true;
+  const spirv_program *program = group->kernel->program;
+  if (in_variables(s, w, program, address, size, write)) return true;
+  for (uint32_t i = 0; i < program->other_count; i++)
+    if (in_variables(s, w, program->others[i], address, size, write)) return true;
+  uint64_t begin = 4096, end = UINT64_MAX;
+  int64_t shift = 0;
+  const spirv_memory *memory = &launch->memory;
+  bool found = memory->find == NULL || memory->find(memory->context, address, write, &begin, &end, &shift);
+  if (found && end > begin && within(s, w, begin, end - begin, address, size, (uint64_t)shift)) return true;
+  if (report) {
+    if (group->status == SPIRV_OK) {
+      group->failed_address = address;
+      group->failed_write = write;
+    }
+    spirv_fail(w, SPIRV_BAD_ACCESS, s->at, lane);
+  }
+  return false;
+}
+
+/* Chooses the next block. False: no lane can run on by itself. */
+static bool next_block(spirv_wave *w, const spirv_handlers *set) {
+  uint32_t lowest;
+  w->full = set->pick(w, &lowest);
+  if (lowest < AT_BARRIER) {
+    w->block = lowest;
+    return true;
+  }
+  if (!w->full) spirv_fail(w, SPIRV_BAD_BARRIER, w->group->code->blocks[w->block].at, 0);
+  w->block = lowest;
+  return false;
+}
+
+static bool go_to(spirv_wave *w, const spirv_handlers *set, uint32_t target) {
+  if (w->full) {
+    w->block = target;
+    return target < AT_BARRIER;
+  }
+  for (uint32_t k = 0; k < w->count; k++) w->next[k] = w->mask[k] != 0 ? target : w->next[k];
+  return next_block(w, set);
+}
+
+/* Runs until all lanes have ended or wait at a barrier: then w->block tells which. */
+static void run_wave(spirv_wave *w, const spirv_handlers *set) {
+  const spirv_code *code = w->group->code;
+  atomic_int *cancel = w->group->launch->cancel;
+  bool going = true;
+  while (going) {
+    const spirv_code_block *block = &code->blocks[w->block];
+    if (w->group->fuel-- == 0) {
+      spirv_fail(w, SPIRV_OUT_OF_FUEL, block->at, 0);
+      return;
+    }
+    if ((cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed) != 0) ||
+        atomic_load_explicit(w->group->stop, memory_order_relaxed)) {
+      spirv_fail(w, SPIRV_CANCELLED, block->at, 0);
+      return;
+    }
+    const spirv_step *s = code->steps + block->first;
+    for (const spirv_step *end = s + block->count; s < end; s++) s->run(w, s, w->lanes);
+    if (w->failed) return;
+    switch (block->end) {
+      case END_JUMP: going = go_to(w, set, block->successor[0]); break;
+      case END_BARRIER: going = go_to(w, set, block->successor[0] | AT_BARRIER); break;
+      case END_RETURN: going = go_to(w, set, ENDED); break;
+      case END_BRANCH: {
+        const uint32_t *condition = REGISTER(uint32_t, block->condition);
+        if (!block->varying) {
+          going = go_to(w, set, block->successor[*condition != 0 ? 0 : 1]);
+          break;
+        }
+        int taken = set->branch(w, condition, block->successor[0], block->successor[1]);
+        if (taken < 2) w->block = block->successor[taken];
+        else going = next_block(w, set);
+        break;
+      }
+      case END_TRAP: spirv_fail(w, SPIRV_TRAP, block->at, 0); return;
+    }
+  }
+}
+
+bool spirv_group_run(spirv_group *group) {
+  const spirv_handlers *set = spirv_instruction_set();
+  group->fuel = group->launch->fuel == 0 ? UINT64_MAX : group->launch->fuel;
+  for (uint32_t i = 0; i < group->wave_count; i++) {
+    spirv_wave *w = &group->waves[i];
+    w->block = 0;
+    w->full = true;
+    w->failed = false;
+  }
+  for (;;) {
+    for (uint32_t i = 0; i < group->wave_count; i++) {
+      run_wave(&group->waves[i], set);
+      if (group->waves[i].failed) return false;
+    }
+    uint32_t where = group->waves[0].block;
+    for (uint32_t i = 1; i < group->wave_count; i++) {
+      if (group->waves[i].block == where) continue;
+      spirv_fail(&group->waves[i], SPIRV_BAD_BARRIER, group->code->blocks[0].at, 0);
+      return false;
+    }
+    if (where == ENDED) return true;
+    group->epoch++;
+    for (uint32_t i = 0; i < group->wave_count; i++) {
+      group->waves[i].block = where & ~AT_BARRIER;
+      group->waves[i].full = true;
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ir.c: making and asking about values, instructions and blocks of the intermediate form. */
+#include "ir.h"
+
+uint32_t ir_value_new(ir_kernel *k, spirv_lane lane) {
+  k->values = spirv_grow(k->arena, k->values, k->value_count, &k->value_capacity, sizeof(ir_value));
+  k->values[k->value_count] = (ir_value){.lane = (uint8_t)lane};
+  return k->value_count++;
+}
+
+uint32_t ir_constant(ir_kernel *k, spirv_lane lane, uint64_t bits) {
+  if (spirv_lane_size[lane] < 8) bits &= (UINT64_C(1) << (spirv_lane_size[lane] * 8)) - 1;
+  uint32_t hash = (uint32_t)((bits ^ bits >> 29 ^ lane * 0x9e3779b9u) * 0x85ebca6bu) % IR_CONSTANTS;
+  uint32_t known = k->constants[hash];
+  if (known != 0 && k->values[known].lane == lane && k->values[known].bits == bits) return known;
+  uint32_t value = ir_value_new(k, lane);
+  k->values[value].constant = true;
+  k->values[value].bits = bits;
+  k->constants[hash] = value;
+  return value;
+}
+
+uint32_t ir_block_new(ir_kernel *k) {
+  k->blocks = spirv_grow(k->arena, k->blocks, k->block_count, &k->block_capacity, sizeof(ir_block));
+  k->blocks[k->block_count] = (ir_block){.end = END_RETURN};
+  return k->block_count++;
+}
+
+ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn) {
+  ir_block *b = &k->blocks[block];
+  b->insns = spirv_grow(k->arena, b->insns, b->count, &b->capacity, sizeof(ir_insn));
+  b->insns[b->count] = insn;
+  return &b->insns[b->count++];
+}
+
+bool ir_has_effect(const ir_insn *insn) {
+  switch (insn->op) {
+    case IR_STORE:
+    case IR_STORE_AT:
+    case IR_ATOMIC:
+    case IR_COPY_MEMORY:
+    case IR_ASYNC_COPY:
+    case IR_GROUP_PUT:
+    case IR_PRINTF:
+    case IR_LOAD: /* it may be refused */
+    case IR_LOAD_AT:
+    case IR_SUBGROUP: return true;
+    default: return false;
+  }
+}
+
+uint32_t *ir_operand(ir_insn *insn, int i) {
+  if (i == 0) return &insn->a;
+  if (i == 1) return &insn->b;
+  if (i == 2) return &insn->c;
+  return i == 3 && insn->op == IR_ASYNC_COPY ? &insn->extra : NULL;
+}
+
+int ir_successors(const ir_block *block) {
+  return block->end == END_BRANCH ? 2 : block->end == END_JUMP || block->end == END_BARRIER ? 1 : 0;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ir.h: a kernel between SPIR-V and code: all calls inlined, every value one scalar component of each lane.
+ *
+ * Values are in single assignment. A vector, structure or array of the module is as many values as it has scalars, so
+ * that taking components apart and putting them together costs nothing. */
+#ifndef L0RT_CPU_SPIRV_IR_H
+#define L0RT_CPU_SPIRV_IR_H
+
+#include "module.h"
+
+/* Operations of two operands and a result of the same lane: X(name, C expression of x and y). The types are the lane's
+ * unsigned U and signed S integer of 8 … 64 bits with as many bits as BITS says, or float or double F. */
+#define IR_INTEGER2(X)                                                                                                 \
+  X(ADD, (U)(x + y))                                                                                                   \
+  X(SUB, (U)(x - y))                                                                                                   \
+  X(MUL, (U)((uint64_t)x * y))                                                                                         \
+  X(UDIV, y == 0 ? 0 : (U)(x / y))                                                                                     \
+  X(UREM, y == 0 ? 0 : (U)(x % y))                                                                                     \
+  X(SDIV, y == 0 ? 0 : (S)y == -1 ? (U)(0 - (uint64_t)x) : (U)((S)x / (S)y))                                           \
+  X(SREM, y == 0 || (S)y == -1 ? 0 : (U)((S)x % (S)y))                                                                 \
+  X(SMOD, y == 0 || (S)y == -1 ? 0 : (U)((S)x % (S)y + ((S)x % (S)y != 0 && ((S)x ^ (S)y) < 0 ? (S)y : 0)))            \
+  X(SHL, (U)((uint64_t)x << (y & (BITS - 1))))                                                                         \
+  X(LSHR, (U)(x >> (y & (BITS - 1))))                                                                                  \
+  X(ASHR, (U)((S)x >> (y & (BITS - 1))))                                                                               \
+  X(AND, x &y)                                                                                                         \
+  X(OR, x | y)                                                                                                         \
+  X(XOR, x ^ y)                                                                                                        \
+  X(UMIN, x < y ? x : y)                                                                                               \
+  X(UMAX, x > y ? x : y)                                                                                               \
+  X(SMIN, (S)x < (S)y ? x : y)                                                                                         \
+  X(SMAX, (S)x > (S)y ? x : y)
+
+/* The same, but too rare for a handler of each form: both operands vary or both are uniform. */
+#define IR_RARE2(X)                                                                                                    \
+  X(UMULHI, (U)((WU)x * y >> BITS))                                                                                    \
+  X(SMULHI, (U)((WS)(S)x * (S)y >> BITS))                                                                              \
+  X(UADDSAT, (U)(x + y) < x ? (U) ~(U)0 : (U)(x + y))                                                                  \
+  X(USUBSAT, x < y ? 0 : (U)(x - y))                                                                                   \
+  X(SADDSAT, SATURATE((WS)(S)x + (S)y))                                                                                \
+  X(SSUBSAT, SATURATE((WS)(S)x - (S)y))                                                                                \
+  X(UHADD, (U)((x & y) + ((x ^ y) >> 1)))                                                                              \
+  X(SHADD, (U)((S)(x & y) + ((S)(x ^ y) >> 1)))                                                                        \
+  X(URHADD, (U)((x | y) - ((x ^ y) >> 1)))                                                                             \
+  X(SRHADD, (U)((S)(x | y) - ((S)(x ^ y) >> 1)))                                                                       \
+  X(UABSDIFF, x > y ? (U)(x - y) : (U)(y - x))                                                                         \
+  X(SABSDIFF, (S)x > (S)y ? (U)(x - y) : (U)(y - x))                                                                   \
+  X(ROTATE, (U)(x << (y & (BITS - 1)) | x >> ((BITS - (y & (BITS - 1))) & (BITS - 1))))
+
+#define IR_FLOAT2(X)                                                                                                   \
+  X(FADD, x + y)                                                                                                       \
+  X(FSUB, x - y)                                                                                                       \
+  X(FMUL, x *y)                                                                                                        \
+  X(FDIV, x / y)                                                                                                       \
+  X(FMIN, y < x || x != x ? y : x)                                                                                     \
+  X(FMAX, y > x || x != x ? y : x)
+
+/* A boolean of two operands. */
+#define IR_INTEGER_COMPARE(X)                                                                                          \
+  X(EQ, x == y)                                                                                                        \
+  X(NE, x != y)                                                                                                        \
+  X(ULT, x < y)                                                                                                        \
+  X(ULE, x <= y)                                                                                                       \
+  X(SLT, (S)x < (S)y)                                                                                                  \
+  X(SLE, (S)x <= (S)y)
+
+#define IR_FLOAT_COMPARE(X)                                                                                            \
+  X(FOEQ, x == y)                                                                                                      \
+  X(FONE, (x < y) | (x > y))                                                                                           \
+  X(FOLT, x < y)                                                                                                       \
+  X(FOLE, x <= y)                                                                                                      \
+  X(FUEQ, !((x < y) | (x > y)))                                                                                        \
+  X(FUNE, x != y)                                                                                                      \
+  X(FULT, !(x >= y))                                                                                                   \
+  X(FULE, !(x > y))                                                                                                    \
+  X(ORDERED, (x == x) & (y == y))                                                                                      \
+  X(UNORDERED, (x != x) | (y != y))
+
+#define IR_INTEGER1(X)                                                                                                 \
+  X(NEG, (U)(0 - (uint64_t)x))                                                                                         \
+  X(NOT, (U)~x)                                                                                                        \
+  X(SABS, (S)x < 0 ? (U)(0 - (uint64_t)x) : x)                                                                         \
+  X(CLZ, count_leading(x, BITS))                                                                                       \
+  X(CTZ, count_trailing(x, BITS))                                                                                      \
+  X(POPCOUNT, (U)count_ones(x))                                                                                        \
+  X(BITREVERSE, (U)(reversed(x) >> (64 - BITS)))
+
+#define IR_FLOAT1(X)                                                                                                   \
+  X(FNEG, -x)                                                                                                          \
+  X(FABS, ABS(x))                                                                                                      \
+  X(SQRT, SQRT(x))                                                                                                     \
+  X(FLOOR, FLOOR(x))                                                                                                   \
+  X(CEIL, CEIL(x))                                                                                                     \
+  X(TRUNC, TRUNC(x))                                                                                                   \
+  X(RINT, RINT(x))
+
+/* A boolean of one float. */
+#define IR_FLOAT_CLASS(X)                                                                                              \
+  X(ISNAN, x != x)                                                                                                     \
+  X(ISINF, ABS(x) == (F)INFINITY)                                                                                      \
+  X(ISFINITE, ABS(x) < (F)INFINITY)                                                                                    \
+  X(ISNORMAL, (ABS(x) >= SMALLEST) & (ABS(x) < (F)INFINITY))                                                           \
+  X(SIGNBIT, SIGN(x))
+
+typedef enum {
+  IR_NONE,
+#define IR_NAME(name, expression) IR_##name,
+  IR_INTEGER2(IR_NAME) IR_FLOAT2(IR_NAME) IR_RARE2(IR_NAME) IR_INTEGER_COMPARE(IR_NAME) IR_FLOAT_COMPARE(IR_NAME)
+      IR_INTEGER1(IR_NAME) IR_FLOAT1(IR_NAME) IR_FLOAT_CLASS(IR_NAME)
+#undef IR_NAME
+          IR_SELECT, /* a ? b : c; a is a boolean */
+  IR_FMA,
+  IR_CONVERT_U, /* to the result's lane from an unsigned integer of lane `lane` */
+  IR_CONVERT_S, /* from a signed one */
+  IR_CONVERT_F, /* from a float to a float */
+  IR_FLOAT_TO_U, /* saturating; not a number gives 0 */
+  IR_FLOAT_TO_S,
+  IR_BITS, /* the same bits in another lane */
+  IR_COPY, /* of lanes that run; the only operation that may write a value twice */
+  IR_SPLAT, /* a uniform value in every lane */
+  IR_MATH1, /* extra: which function */
+  IR_MATH2,
+  IR_MATH2_INT, /* the second operand an I32 */
+  IR_MATH1_INT, /* the result an I32 */
+  IR_INDEX, /* a + sign-extended b × imm; lane: b's */
+  IR_BUILTIN, /* extra: which */
+  IR_ARGUMENT, /* imm: offset in the argument block */
+  IR_ARGUMENT_ADDRESS, /* imm: offset of bytes passed by value */
+  IR_LOCAL_ADDRESS, /* imm: offset in local memory */
+  IR_LOCAL_ARGUMENT, /* imm: which argument */
+  IR_PRIVATE_ADDRESS, /* imm: offset in a lane's private memory */
+  IR_LOAD,      /* from a + imm */
+  IR_STORE,     /* b to a + imm */
+  IR_LOAD_AT,   /* from a + b × scale + imm */
+  IR_STORE_AT,  /* c to a + b × scale + imm */
+  IR_ATOMIC,    /* extra: which; a address, b operand, c comparand */
+  IR_COPY_MEMORY, /* c bytes from b to a */
+  IR_ASYNC_COPY,  /* c elements from b to a; extra: the value of the stride; imm: element size × 2 + stride is b's */
+  IR_GENERIC_CAST, /* a if it is in storage class `extra`, else 0 */
+  IR_GROUP_PUT, /* work-group collective: a is left where the others find it */
+  IR_GROUP_GET, /* extra: operation; imm: scan kind; a: index of a broadcast */
+  IR_SUBGROUP,  /* extra: operation; imm: scan kind */
+  IR_PRINTF,    /* imm: index of its description; a: address of the format */
+  IR_OPERATIONS,
+} ir_op;
+
+typedef enum {
+  ATOMIC_LOAD,
+  ATOMIC_STORE,
+  ATOMIC_EXCHANGE,
+  ATOMIC_COMPARE,
+  ATOMIC_ADD,
+  ATOMIC_SUB,
+  ATOMIC_AND,
+  ATOMIC_OR,
+  ATOMIC_XOR,
+  ATOMIC_SMIN,
+  ATOMIC_SMAX,
+  ATOMIC_UMIN,
+  ATOMIC_UMAX,
+  ATOMIC_FADD,
+  ATOMIC_FMIN,
+  ATOMIC_FMAX,
+  ATOMIC_INC_WRAP,
+} ir_atomic;
+
+typedef enum {
+  COLLECT_ADD,
+  COLLECT_MUL,
+  COLLECT_FADD,
+  COLLECT_FMUL,
+  COLLECT_SMIN,
+  COLLECT_SMAX,
+  COLLECT_UMIN,
+  COLLECT_UMAX,
+  COLLECT_FMIN,
+  COLLECT_FMAX,
+  COLLECT_AND,
+  COLLECT_OR,
+  COLLECT_XOR,
+  COLLECT_ALL,
+  COLLECT_ANY,
+  COLLECT_BROADCAST,
+  COLLECT_SHUFFLE,
+  COLLECT_SHUFFLE_XOR,
+  COLLECT_SHUFFLE_UP,
+  COLLECT_SHUFFLE_DOWN,
+  COLLECT_ELECT,
+  COLLECT_ALL_EQUAL,
+  COLLECT_BALLOT,
+  COLLECT_FIRST,
+} ir_collective;
+
+typedef enum { /* values of IR_BUILTIN that no SPIR-V number names */
+               BUILTIN_GROUP_LINEAR = 1000,
+} ir_builtin;
+
+typedef struct {
+  uint16_t op;
+  uint8_t lane;  /* of the operands */
+  uint8_t scale; /* of IR_LOAD_AT and IR_STORE_AT */
+  uint32_t result, a, b, c; /* values; 0: none */
+  uint32_t at;              /* the module's word that asked for it */
+  uint32_t extra;
+  uint64_t imm;
+} ir_insn;
+
+typedef struct {
+  uint8_t lane;
+  bool constant, varying, used;
+  bool across;        /* used in another block than its own, or made by a phi: its register is its own */
+  uint32_t block;     /* where it is made */
+  uint32_t insn;      /* which instruction there */
+  uint64_t bits;      /* of a constant */
+  uint32_t place;     /* its register: bytes from the frame's begin */
+  uint32_t wide;      /* a second register where the uniform value stands in every lane; 0: none */
+} ir_value;
+
+typedef struct {
+  uint32_t result;
+  uint32_t *sources; /* one for each predecessor of the block, in their order */
+} ir_phi;
+
+typedef enum { END_RETURN, END_JUMP, END_BRANCH, END_BARRIER, END_TRAP } ir_end;
+
+typedef struct {
+  ir_insn *insns;
+  uint32_t count, capacity;
+  ir_phi *phis;
+  uint32_t phi_count, phi_capacity;
+  ir_end end;
+  uint32_t condition;    /* of END_BRANCH */
+  uint32_t successor[2]; /* block numbers; of END_JUMP and END_BARRIER the first */
+  uint32_t at;           /* of the terminator */
+  uint32_t label, activation; /* which block of which inlined function it ends */
+  uint32_t *predecessors;
+  uint32_t predecessor_count;
+  uint32_t order; /* in the code, from 1; 0: unreachable */
+  uint32_t dominator, after; /* immediate dominator and post-dominator; IR_EXIT: none */
+  uint32_t loop;             /* header of the innermost loop around it; IR_EXIT: none */
+  uint32_t outer;            /* of a header: the loop around its own */
+  bool joins, unsettled;     /* of a varying branch's paths; in a loop that lanes leave at different times */
+} ir_block;
+
+enum { IR_EXIT = UINT32_MAX };
+
+typedef struct {
+  uint32_t component_count;
+  uint32_t *components; /* values */
+  uint8_t *arguments;   /* components of each argument */
+  uint32_t argument_count;
+  uint32_t at;
+} ir_printf;
+
+enum { IR_CONSTANTS = 256 };
+enum { IR_INDEX_64, IR_INDEX_S32, IR_INDEX_U32 }; /* how the index of IR_LOAD_AT and IR_STORE_AT is held: its `extra` */
+
+typedef struct {
+  spirv_arena *arena;
+  ir_value *values;
+  uint32_t value_count, value_capacity;
+  ir_block *blocks; /* 0 is the entry */
+  uint32_t block_count, block_capacity;
+  uint32_t *order; /* reachable blocks */
+  uint32_t order_count;
+  bool irreducible, subgroups, barriers;
+  uint64_t private_bytes, local_bytes;
+  ir_printf *printfs;
+  uint32_t printf_count, printf_capacity;
+  uint32_t insn_total;
+  uint32_t constants[IR_CONSTANTS]; /* by hash, to make each once */
+} ir_kernel;
+
+uint32_t ir_constant(ir_kernel *k, spirv_lane lane, uint64_t bits);
+uint32_t ir_value_new(ir_kernel *k, spirv_lane lane);
+uint32_t ir_block_new(ir_kernel *k);
+ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn); /* valid until the next one */
+bool ir_has_effect(const ir_insn *insn); /* does more than make its result */
+uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last */
+int ir_successors(const ir_block *block); /* how many */
+
+/* lower.c */
+struct spirv_program;
+ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const spirv_module *m, const spirv_entry *e);
+
+/* flow.c, uniform.c, simplify.c, fuse.c */
+void ir_find_order(ir_kernel *k);
+void ir_find_varying(ir_kernel *k);
+void ir_simplify(ir_kernel *k); /* joins blocks, turns short branches into selections */
+void ir_fuse(ir_kernel *k); /* addresses into loads and stores */
+void ir_remove_unused(ir_kernel *k);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lower_memory.c: variables, pointers, loads and stores.
+ *
+ * Every pointer is an address of the host, whatever its storage class. Input variables are the exception: a pointer to
+ * one is the value itself, since nothing but a load or an access chain may use it. */
+#include <string.h>
+
+#include "lower.h"
+
+enum { MAX_PRIVATE = 1 << 20, LOCAL_ALIGNMENT = 128 };
+
+/* In the entry block, which everything comes after. */
+static uint32_t first_emit(lowering *l, ir_insn insn) {
+  uint32_t block = l->block;
+  l->block = 0;
+  uint32_t value = lower_emit(l, insn, LANE_I64);
+  l->block = block;
+  return value;
+}
+
+uint32_t lower_builtin(lowering *l, uint32_t builtin, uint32_t dimension) {
+  uint32_t *known = builtin < 64 && dimension < 3 ? &l->builtins[builtin][dimension] : NULL;
+  if (known == NULL) WRONG(l, "built-in variable %u is not supported", builtin);
+  if (*known == 0)
+    *known = first_emit(l, (ir_insn){.op = IR_BUILTIN, .lane = LANE_I64, .extra = builtin, .imm = dimension});
+  return *known;
+}
+
+const uint32_t *lower_input(lowering *l, const spirv_variable *variable) {
+  const spirv_type *type = lower_component(variable->type);
+  if (type->kind != TYPE_INT || variable->type->components > 3) WRONG(l, "a built-in variable of another type");
+  if (variable->builtin < BuiltInNumWorkgroups || variable->builtin > BuiltInSubgroupLocalInvocationId ||
+      variable->builtin == 35)
+    WRONG(l, "built-in variable %d is not supported", variable->builtin);
+  if (variable->builtin >= BuiltInSubgroupSize) l->k->subgroups = true;
+  uint32_t *values = lower_list(l, variable->type);
+  for (uint32_t i = 0; i < variable->type->components; i++)
+    values[i] = lower_convert(l, IR_CONVERT_U, LANE_I64, spirv_type_lane(type),
+                              lower_builtin(l, (uint32_t)variable->builtin, i));
+  return values;
+}
+
+uint64_t lower_local(lowering *l, const spirv_variable *variable) {
+  for (uint32_t i = 0; i < l->local_count; i++)
+    if (l->locals[i].variable == variable) return l->locals[i].offset;
+  l->locals = spirv_grow(l->arena, l->locals, l->local_count, &l->local_capacity, sizeof(*l->locals));
+  uint64_t offset = (l->k->local_bytes + LOCAL_ALIGNMENT - 1) & ~(uint64_t)(LOCAL_ALIGNMENT - 1);
+  if (variable->type->size > SPIRV_MAX_LOCAL_BYTES || offset + variable->type->size > SPIRV_MAX_LOCAL_BYTES)
+    WRONG(l, "more than %d bytes of local memory", SPIRV_MAX_LOCAL_BYTES);
+  l->k->local_bytes = offset + variable->type->size;
+  l->locals[l->local_count].variable = variable;
+  l->locals[l->local_count++].offset = offset;
+  return offset;
+}
+
+uint32_t lower_local_address(lowering *l, const spirv_variable *variable) {
+  return first_emit(l, (ir_insn){.op = IR_LOCAL_ADDRESS, .imm = lower_local(l, variable)});
+}
+
+uint32_t lower_private(lowering *l, uint64_t size, uint64_t align) {
+  if (align < 1) align = 1;
+  uint64_t offset = (l->k->private_bytes + align - 1) / align * align;
+  if (size > MAX_PRIVATE || offset + size > MAX_PRIVATE) WRONG(l, "more than %d bytes of private memory", MAX_PRIVATE);
+  l->k->private_bytes = offset + size;
+  return first_emit(l, (ir_insn){.op = IR_PRIVATE_ADDRESS, .imm = offset});
+}
+
+uint32_t lower_offset(lowering *l, uint32_t address, uint64_t bytes) {
+  return bytes == 0 ? address : lower_op(l, IR_ADD, LANE_I64, address, lower_number(l, LANE_I64, bytes));
+}
+
+static int64_t constant_index(const ir_value *value) {
+  unsigned unused = 64 - spirv_lane_size[value->lane] * 8u;
+  return (int64_t)(value->bits << unused) >> unused;
+}
+
+uint32_t lower_index(lowering *l, uint32_t address, uint32_t index, spirv_lane lane, uint64_t scale) {
+  const ir_value *value = &l->k->values[index];
+  if (value->constant) return lower_offset(l, address, (uint64_t)constant_index(value) * scale);
+  return lower_emit(l, (ir_insn){.op = IR_INDEX, .lane = (uint8_t)lane, .a = address, .b = index, .imm = scale},
+                    LANE_I64);
+}
+
+/* One step into a composite in memory; the type becomes that of the member. */
+static uint32_t step(lowering *l, uint32_t address, const spirv_type **type, uint32_t id) {
+  const spirv_type *index_type;
+  uint32_t index = lower_scalar(l, id, &index_type);
+  if (index_type->kind != TYPE_INT) WRONG(l, "index %u is no integer", id);
+  if ((*type)->kind == TYPE_STRUCT) {
+    const ir_value *value = &l->k->values[index];
+    if (!value->constant || value->bits >= (*type)->count) WRONG(l, "there is no such member of the structure");
+    uint64_t offset = (*type)->offsets[value->bits];
+    *type = (*type)->members[value->bits];
+    return lower_offset(l, address, offset);
+  }
+  if ((*type)->kind != TYPE_ARRAY && (*type)->kind != TYPE_VECTOR) WRONG(l, "an index into what has no members");
+  *type = (*type)->element;
+  return lower_index(l, address, index, spirv_type_lane(index_type), (*type)->size);
+}
+
+static const spirv_type *pointee(lowering *l, const spirv_type *pointer) {
+  if (pointer->kind != TYPE_POINTER || pointer->element == NULL) WRONG(l, "the operand is no pointer");
+  return pointer->element;
+}
+
+static void input_chain(lowering *l, const uint32_t *w, uint32_t length, const uint32_t *values,
+                        const spirv_type *type) {
+  const spirv_type *index_type, *result = pointee(l, spirv_type_of(l->m, l->at, w[1]));
+  if (length != 5 || type->kind != TYPE_VECTOR || result != type->element)
+    WRONG(l, "no such part of a built-in variable");
+  uint32_t index = lower_scalar(l, w[4], &index_type), *value = lower_list(l, type);
+  if (index_type->kind != TYPE_INT) WRONG(l, "index %u is no integer", w[4]);
+  spirv_lane lane = spirv_type_lane(type->element), by = spirv_type_lane(index_type);
+  value[0] = values[0];
+  for (uint32_t i = 1; i < type->count; i++)
+    value[0] = lower_select(l, lane, lower_compare(l, IR_EQ, by, index, lower_number(l, by, i)), values[i], value[0]);
+  lower_define(l, w[2], value);
+}
+
+static bool chain(lowering *l, uint32_t op, const uint32_t *w, uint32_t length) {
+  const spirv_type *base_type, *type, *index_type;
+  l->takes_input = true;
+  const uint32_t *base = lower_use(l, w[3], &base_type);
+  l->takes_input = false;
+  type = pointee(l, base_type);
+  if (base_type->storage == StorageInput) {
+    if (op != OpAccessChain && op != OpInBoundsAccessChain) WRONG(l, "no such part of a built-in variable");
+    if (l->m->ids[w[3]].op != OpVariable) WRONG(l, "a chain of chains into a built-in variable");
+    input_chain(l, w, length, base, type);
+    return true;
+  }
+  uint32_t address = base[0], next = 4;
+  if (op == OpPtrAccessChain || op == OpInBoundsPtrAccessChain) {
+    uint32_t index = lower_scalar(l, w[next++], &index_type);
+    if (index_type->kind != TYPE_INT) WRONG(l, "index %u is no integer", w[4]);
+    address = lower_index(l, address, index, spirv_type_lane(index_type), type->size);
+  }
+  for (; next < length; next++) address = step(l, address, &type, w[next]);
+  const spirv_type *result = spirv_type_of(l->m, l->at, w[1]);
+  if (pointee(l, result) != type) WRONG(l, "the result points to another type");
+  if (result->storage != base_type->storage) WRONG(l, "the result has another storage class");
+  uint32_t *value = lower_list(l, result);
+  value[0] = address;
+  lower_define(l, w[2], value);
+  return true;
+}
+
+static void check_value(lowering *l, const spirv_type *type) {
+  if (type->kind == TYPE_VOID || type->kind >= TYPE_FUNCTION) WRONG(l, "a type without values in memory");
+}
+
+void lower_load(lowering *l, const spirv_type *type, uint32_t address, uint32_t *values) {
+  check_value(l, type);
+  for (uint64_t i = 0; i < type->components; i++) {
+    uint64_t offset;
+    spirv_lane lane = spirv_type_lane(spirv_leaf(type, i, &offset));
+    values[i] = lower_emit(l, (ir_insn){.op = IR_LOAD, .lane = (uint8_t)lane, .a = address, .imm = offset}, lane);
+  }
+}
+
+void lower_store(lowering *l, const spirv_type *type, uint32_t address, const uint32_t *values) {
+  check_value(l, type);
+  for (uint64_t i = 0; i < type->components; i++) {
+    uint64_t offset;
+    spirv_lane lane = spirv_type_lane(spirv_leaf(type, i, &offset));
+    ir_insn store = {.op = IR_STORE, .lane = (uint8_t)lane, .a = address, .b = values[i], .imm = offset, .at = l->at};
+    if (++l->k->insn_total > MAX_INSNS) WRONG(l, "the kernel is too long");
+    ir_append(l->k, l->block, store);
+  }
+}
+
+static void private_variable(lowering *l, const uint32_t *w, uint32_t length) {
+  const spirv_type *pointer = spirv_type_of(l->m, l->at, w[1]), *given;
+  if (w[3] != StorageFunction || pointer->kind != TYPE_POINTER || pointer->storage != StorageFunction)
+    WRONG(l, "a variable of storage class %u inside a function", w[3]);
+  const spirv_type *type = pointee(l, pointer);
+  check_value(l, type);
+  uint64_t align = l->m->ids[w[2]].alignment;
+  if (align < type->align || align > 4096 || (align & (align - 1)) != 0) align = type->align;
+  uint32_t *value = lower_list(l, pointer);
+  value[0] = lower_private(l, type->size, align);
+  lower_define(l, w[2], value);
+  if (length < 5) return;
+  const uint32_t *values = lower_use(l, w[4], &given);
+  if (given != type) WRONG(l, "the initializer has another type");
+  lower_store(l, type, value[0], values);
+}
+
+static void load(lowering *l, const uint32_t *w) {
+  const spirv_type *pointer, *type = spirv_type_of(l->m, l->at, w[1]);
+  l->takes_input = true;
+  const uint32_t *address = lower_use(l, w[3], &pointer);
+  l->takes_input = false;
+  if (pointee(l, pointer) != type) WRONG(l, "the pointer is one to another type");
+  if (pointer->storage == StorageInput) {
+    uint32_t op = l->m->ids[w[3]].op;
+    if (op != OpVariable && op != OpAccessChain && op != OpInBoundsAccessChain) WRONG(l, "no built-in variable");
+    lower_define(l, w[2], address);
+    return;
+  }
+  uint32_t *values = lower_list(l, type);
+  lower_load(l, type, address[0], values);
+  lower_define(l, w[2], values);
+}
+
+static const spirv_type *writable(lowering *l, uint32_t id, uint32_t *address) {
+  const spirv_type *pointer;
+  *address = lower_use(l, id, &pointer)[0];
+  pointee(l, pointer);
+  if (pointer->storage == StorageInput || pointer->storage == StorageUniformConstant)
+    WRONG(l, "storage class %u cannot be written", pointer->storage);
+  return pointer;
+}
+
+static void copy(lowering *l, uint32_t op, const uint32_t *w) {
+  uint32_t to, from, size;
+  const spirv_type *target = writable(l, w[1], &to), *source, *size_type;
+  from = lower_use(l, w[2], &source)[0];
+  const spirv_type *type = pointee(l, source);
+  if (source->storage == StorageInput) WRONG(l, "built-in variables cannot be copied");
+  if (op == OpCopyMemory) {
+    if (type != target->element) WRONG(l, "the pointers are ones to different types");
+    check_value(l, type);
+    size = lower_number(l, LANE_I64, type->size);
+  } else {
+    size = lower_scalar(l, w[3], &size_type);
+    if (size_type->kind != TYPE_INT) WRONG(l, "the size is no integer");
+    size = lower_convert(l, IR_CONVERT_U, spirv_type_lane(size_type), LANE_I64, size);
+  }
+  ir_append(l->k, l->block,
+            (ir_insn){.op = IR_COPY_MEMORY, .lane = LANE_I64, .a = to, .b = from, .c = size, .at = l->at});
+}
+
+static void cast(lowering *l, uint32_t op, const uint32_t *w) {
+  const spirv_type *from, *type = spirv_type_of(l->m, l->at, w[1]);
+  uint32_t value = lower_scalar(l, w[3], &from), *result = lower_list(l, type);
+  if (from->kind == TYPE_POINTER && from->storage == StorageInput) WRONG(l, "a cast of a built-in variable");
+  if (op == OpConvertPtrToU) {
+    if (from->kind != TYPE_POINTER || type->kind != TYPE_INT) WRONG(l, "the operand is no pointer");
+    result[0] = lower_convert(l, IR_CONVERT_U, LANE_I64, spirv_type_lane(type), value);
+  } else if (op == OpConvertUToPtr) {
+    if (from->kind != TYPE_INT || type->kind != TYPE_POINTER) WRONG(l, "the result is no pointer");
+    result[0] = lower_convert(l, IR_CONVERT_U, spirv_type_lane(from), LANE_I64, value);
+  } else {
+    if (from->kind != TYPE_POINTER || type->kind != TYPE_POINTER) WRONG(l, "the operand is no pointer");
+    result[0] = value;
+    if (op == OpGenericCastToPtrExplicit)
+      result[0] = lower_emit(l, (ir_insn){.op = IR_GENERIC_CAST, .lane = LANE_I64, .a = value, .extra = type->storage},
+                             LANE_I64);
+  }
+  if (type->kind == TYPE_POINTER && type->storage == StorageInput) WRONG(l, "a cast to a built-in variable");
+  lower_define(l, w[2], result);
+}
+
+bool lower_memory_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length) {
+  const spirv_type *type, *a_type, *b_type;
+  uint32_t address;
+  switch (op) {
+    case OpVariable: private_variable(l, w, length); return true;
+    case OpLoad: load(l, w); return true;
+    case OpStore: {
+      type = writable(l, w[1], &address);
+      const uint32_t *values = lower_use(l, w[2], &a_type);
+      if (a_type != type->element) WRONG(l, "the value has another type than the pointer is one to");
+      lower_store(l, a_type, address, values);
+      return true;
+    }
+    case OpAccessChain:
+    case OpInBoundsAccessChain:
+    case OpPtrAccessChain:
+    case OpInBoundsPtrAccessChain: return chain(l, op, w, length);
+    case OpCopyMemory:
+    case OpCopyMemorySized: copy(l, op, w); return true;
+    case OpConvertPtrToU:
+    case OpConvertUToPtr:
+    case OpPtrCastToGeneric:
+    case OpGenericCastToPtr:
+    case OpGenericCastToPtrExplicit: cast(l, op, w); return true;
+    case OpPtrDiff: {
+      uint32_t a = lower_scalar(l, w[3], &a_type), b = lower_scalar(l, w[4], &b_type);
+      type = spirv_type_of(l->m, l->at, w[1]);
+      if (a_type != b_type || type->kind != TYPE_INT || pointee(l, a_type)->size == 0)
+        WRONG(l, "the operands have other types");
+      uint32_t *value = lower_list(l, type), bytes = lower_op(l, IR_SUB, LANE_I64, a, b);
+      bytes = lower_op(l, IR_SDIV, LANE_I64, bytes, lower_number(l, LANE_I64, a_type->element->size));
+      value[0] = lower_convert(l, IR_CONVERT_S, LANE_I64, spirv_type_lane(type), bytes);
+      lower_define(l, w[2], value);
+      return true;
+    }
+    case OpGenericPtrMemSemantics: WRONG(l, "OpGenericPtrMemSemantics is not supported");
+    default: return false;
+  }
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* module.c: walks over a module's words, and checks each instruction's operands before anything uses them. */
+#include "module.h"
+
+#include <string.h>
+
+enum { MAGIC = 0x07230203, HEADER = 5, MAX_BOUND = 4 << 20 };
+
+const spirv_instruction *spirv_grammar(uint32_t opcode) {
+  static const struct {
+    uint32_t number;
+    spirv_instruction instruction;
+  } all[] = {
+#define FAR(name, number, pattern) {number, {#name, pattern}},
+      SPIRV_INSTRUCTIONS(FAR)};
+  size_t low = 0, high = sizeof(all) / sizeof(all[0]); /* they are in order */
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (all[middle].number == opcode) return &all[middle].instruction;
+    if (all[middle].number < opcode) low = middle + 1;
+    else high = middle;
+  }
+  return NULL;
+}
+
+static uint32_t string_words(spirv_module *m, uint32_t at, uint32_t word, uint32_t end) {
+  const char *text = (const char *)(m->words + word);
+  if (word >= end || memchr(text, 0, (end - word) * 4) == NULL) REFUSE(m, at, "a string without an end");
+  return (uint32_t)(strlen(text) / 4 + 1);
+}
+
+static void check_id(spirv_module *m, uint32_t at, uint32_t id) {
+  if (id == 0 || id >= m->bound) REFUSE(m, at, "id %u is outside the bound", id);
+}
+
+/* All operands of one instruction by its pattern; notes the id that it makes. */
+static void check(spirv_module *m, uint32_t at) {
+  uint32_t op = spirv_op(m, at), word = at + 1, end = at + spirv_length(m, at), type = 0, result = 0;
+  const spirv_instruction *instruction = spirv_grammar(op);
+  if (instruction == NULL) REFUSE(m, at, "instruction %u is not supported", op);
+  bool optional = false;
+  for (const char *p = instruction->pattern; *p != '\0'; p++) {
+    if (*p == '?') {
+      optional = true;
+      continue;
+    }
+    if (*p == '#') word = end;
+    if (*p == '*')
+      for (; word < end; word++) check_id(m, at, m->words[word]);
+    if (*p == '#' || *p == '*' || (optional && word == end)) break;
+    if (word == end) REFUSE(m, at, "Op%s has too few operands", instruction->name);
+    if (*p == 's') {
+      word += string_words(m, at, word, end);
+      continue;
+    }
+    if (*p != 'n') check_id(m, at, m->words[word]);
+    if (*p == 'T') type = m->words[word];
+    if (*p == 'R') result = m->words[word];
+    word++;
+  }
+  if (word != end) REFUSE(m, at, "Op%s has too many operands", instruction->name);
+  if (result == 0) return;
+  spirv_id *id = &m->ids[result];
+  if (id->at != 0) REFUSE(m, at, "id %u is made twice", result);
+  id->at = at;
+  id->op = (uint16_t)op;
+  id->type = type;
+}
+
+static const char *text_at(const spirv_module *m, uint32_t word) { return (const char *)(m->words + word); }
+
+static void decorate(spirv_module *m, uint32_t at, uint32_t target, uint32_t word) {
+  spirv_id *id = &m->ids[target];
+  uint32_t end = at + spirv_length(m, at), decoration = m->words[word];
+  uint32_t first = word + 1 < end ? m->words[word + 1] : 0;
+  bool has = word + 1 < end;
+  switch (decoration) {
+    case DecorationSpecId:
+      id->has_spec_id = has;
+      id->spec_id = first;
+      break;
+    case DecorationCPacked: id->packed = true; break;
+    case DecorationBuiltIn: id->builtin = (int32_t)(first & 0xffff) + 1; break;
+    case DecorationAlignment: id->alignment = first; break;
+    case DecorationSaturated: id->saturated = true; break;
+    case DecorationFuncParamAttr: id->by_value |= has && first == FuncParamByVal; break;
+    case DecorationFPRoundingMode:
+      if (first > RoundingRTN) REFUSE(m, at, "rounding mode %u is not known", first);
+      id->rounding = (uint8_t)(first + 1);
+      break;
+    case DecorationLinkageAttributes: {
+      uint32_t kind = word + 1 + string_words(m, at, word + 1, end);
+      if (kind >= end || m->words[kind] > LinkageLinkOnceODR) REFUSE(m, at, "a linkage type is missing or not known");
+      id->linkage_name = text_at(m, word + 1);
+      id->linkage = (uint8_t)(m->words[kind] + 1);
+      break;
+    }
+    default: break; /* hints */
+  }
+}
+
+/* A group's decorations again for each of its targets. */
+static void decorate_group(spirv_module *m, uint32_t at, uint32_t before) {
+  for (uint32_t i = HEADER; i < before; i += spirv_length(m, i)) {
+    if (spirv_op(m, i) != OpDecorate || m->words[i + 1] != m->words[at + 1]) continue;
+    for (uint32_t w = at + 2; w < at + spirv_length(m, at); w++) decorate(m, i, m->words[w], i + 2);
+  }
+}
+
+static void entry_point(spirv_module *m, uint32_t at) {
+  enum { KERNEL = 6 };
+  if (m->words[at + 1] != KERNEL) REFUSE(m, at, "entry points must be kernels");
+  m->entries = spirv_grow(m->arena, m->entries, m->entry_count, &m->entry_capacity, sizeof(spirv_entry));
+  spirv_entry *entry = &m->entries[m->entry_count++];
+  *entry = (spirv_entry){.function = m->words[at + 2], .at = at, .name = text_at(m, at + 3)};
+}
+
+static void execution_mode(spirv_module *m, uint32_t at) {
+  uint32_t length = spirv_length(m, at), mode = m->words[at + 2];
+  for (uint32_t e = 0; e < m->entry_count; e++) {
+    spirv_entry *entry = &m->entries[e];
+    if (entry->function != m->words[at + 1]) continue;
+    if (mode == ModeLocalSize) {
+      if (length != 6) REFUSE(m, at, "LocalSize needs three numbers");
+      memcpy(entry->group_size, m->words + at + 3, 12);
+    } else if (mode == ModeSubgroupSize) {
+      if (length != 4) REFUSE(m, at, "SubgroupSize needs a number");
+      entry->subgroup_size = m->words[at + 3];
+    } else if (mode == ModeLocalSizeId) {
+      REFUSE(m, at, "LocalSizeId is not supported");
+    }
+  }
+}
+
+/* What stands before the functions, in the module's order: uses come after definitions. Gives the first function. */
+static uint32_t declarations(spirv_module *m) {
+  uint32_t at = HEADER;
+  for (; at < m->count && spirv_op(m, at) != OpFunction; at += spirv_length(m, at)) {
+    uint32_t op = spirv_op(m, at), *w = m->words + at;
+    switch (op) {
+      case OpName: m->ids[w[1]].name = text_at(m, at + 2); break;
+      case OpString: m->ids[w[1]].text = text_at(m, at + 2); break;
+      case OpExtInstImport:
+        m->ids[w[1]].text = text_at(m, at + 2);
+        if (strcmp(text_at(m, at + 2), "OpenCL.std") == 0) m->opencl_set = w[1];
+        break;
+      case OpDecorate: decorate(m, at, w[1], at + 2); break;
+      case OpGroupDecorate: decorate_group(m, at, at); break;
+      case OpMemoryModel:
+        if (w[1] != 2 || w[2] != 2) REFUSE(m, at, "the memory model must be Physical64 OpenCL");
+        break;
+      case OpEntryPoint: entry_point(m, at); break;
+      case OpExecutionMode: execution_mode(m, at); break;
+      case OpUndef:
+      case OpVariable:
+        if (op == OpVariable) spirv_variable_decode(m, at);
+        else spirv_constant_decode(m, at);
+        break;
+      default:
+        if (op >= OpTypeVoid && op <= OpTypeForwardPointer) spirv_type_decode(m, at);
+        else if (op >= OpConstantTrue && op <= OpSpecConstantOp) spirv_constant_decode(m, at);
+    }
+  }
+  return at;
+}
+
+static void swap_bytes(spirv_module *m) {
+  for (uint32_t i = 0; i < m->count; i++) m->words[i] = __builtin_bswap32(m->words[i]);
+}
+
+spirv_module *spirv_module_new(spirv_arena *arena, const spirv_build *build, uint32_t index, bool *spec_used) {
+  const spirv_binary *binary = &build->binaries[index];
+  spirv_module *m = SPIRV_NEW(arena, spirv_module);
+  m->arena = arena;
+  m->build = build;
+  m->binary = binary;
+  m->spec_used = spec_used;
+  if (binary->size < HEADER * 4 || binary->size % 4 != 0 || binary->size > SPIRV_ARENA_LIMIT / 4)
+    REFUSE(m, 0, "a module of %zu bytes", binary->size);
+  m->count = (uint32_t)(binary->size / 4);
+  m->words = SPIRV_ARRAY(arena, uint32_t, m->count + 1);
+  memcpy(m->words, binary->bytes, binary->size);
+  if (m->words[0] == __builtin_bswap32(MAGIC)) swap_bytes(m);
+  if (m->words[0] != MAGIC) REFUSE(m, 0, "not SPIR-V: the magic number is 0x%08x", m->words[0]);
+  if (m->words[1] < 0x10000 || m->words[1] > 0x106ff) REFUSE(m, 1, "version 0x%x is not supported", m->words[1]);
+  m->bound = m->words[3];
+  if (m->bound == 0 || m->bound > MAX_BOUND || m->bound > m->count * 4 + 1024)
+    REFUSE(m, 3, "%u ids in a module of %u words", m->bound, m->count);
+  m->ids = SPIRV_ARRAY(arena, spirv_id, m->bound);
+  for (uint32_t at = HEADER; at < m->count; at += spirv_length(m, at)) {
+    uint32_t length = spirv_length(m, at);
+    if (length == 0 || length > m->count - at) REFUSE(m, at, "an instruction of %u words", length);
+    check(m, at);
+  }
+  spirv_functions_decode(m, declarations(m));
+  for (uint32_t e = 0; e < m->entry_count; e++)
+    if (m->ids[m->entries[e].function].op != OpFunction)
+      REFUSE(m, m->entries[e].at, "entry point %s is no function", m->entries[e].name);
+  return m;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* module.h: one decoded SPIR-V module: its ids, types, constants, variables and functions. */
+#ifndef L0RT_CPU_SPIRV_MODULE_H
+#define L0RT_CPU_SPIRV_MODULE_H
+
+#include "arena.h"
+#include "grammar.h"
+#include "spirv.h"
+
+/* What a lane of a register holds. */
+typedef enum {
+  LANE_BOOL, /* 32 bits: 0 or ~0; in memory one byte */
+  LANE_I8,
+  LANE_I16,
+  LANE_I32,
+  LANE_I64, /* pointers too */
+  LANE_F16, /* in a register a float that a half can hold */
+  LANE_F32,
+  LANE_F64,
+  LANE_KINDS,
+} spirv_lane;
+
+extern const uint8_t spirv_lane_size[LANE_KINDS];   /* in a register */
+extern const uint8_t spirv_memory_size[LANE_KINDS]; /* in memory */
+
+typedef enum {
+  TYPE_VOID,
+  TYPE_BOOL,
+  TYPE_INT,
+  TYPE_FLOAT,
+  TYPE_POINTER,
+  TYPE_EVENT, /* of an async copy: done when the copy instruction is */
+  TYPE_VECTOR,
+  TYPE_ARRAY,
+  TYPE_STRUCT,
+  TYPE_FUNCTION,
+  TYPE_OPAQUE,
+} spirv_type_kind;
+
+typedef struct spirv_type spirv_type;
+struct spirv_type {
+  spirv_type_kind kind;
+  uint32_t id;
+  uint32_t width;             /* bits of numbers */
+  uint32_t storage;           /* of pointers */
+  uint32_t nesting;           /* 0 for scalars */
+  uint64_t count;             /* elements, members, parameters */
+  uint64_t components;        /* scalars in a value of this type */
+  uint64_t size, align;       /* in memory */
+  const spirv_type *element;  /* of vectors, arrays, pointers (once known); result of functions */
+  const spirv_type **members; /* of structures; parameters of functions */
+  uint64_t *offsets;          /* of members */
+};
+
+/* A constant's scalars: integers zero-extended, floats their bits, booleans 0 or 1, pointers addresses. */
+typedef struct {
+  const spirv_type *type;
+  uint64_t *bits;
+} spirv_value;
+
+typedef struct {
+  const spirv_type *type; /* of what the pointer points to */
+  uint32_t id, storage;
+  uint64_t address; /* in the program's memory; of Workgroup variables an offset given in each kernel */
+  int32_t builtin;  /* -1: none */
+  bool imported;
+} spirv_variable;
+
+typedef struct spirv_function spirv_function;
+
+typedef struct spirv_block {
+  spirv_function *function;
+  uint32_t label, first, terminator; /* words: after OpLabel; of the last instruction */
+  uint32_t *successors;              /* labels; of OpSwitch one for each target */
+  uint32_t successor_count;
+  struct spirv_block *dominator; /* immediate; NULL for the entry */
+  uint32_t order;                /* in reverse post-order, from 1; 0: unreachable */
+  uint32_t in, out;              /* of a walk over the dominator tree */
+} spirv_block;
+
+struct spirv_function {
+  uint32_t id, at;
+  const spirv_type *type;
+  uint32_t *parameters;
+  spirv_block *blocks; /* in the order of the module */
+  uint32_t block_count;
+  spirv_block **order; /* reachable blocks in reverse post-order */
+  uint32_t order_count;
+  bool irreducible;
+};
+
+typedef struct {
+  uint32_t at; /* word of the instruction that makes it; 0: none does */
+  uint32_t type;
+  uint16_t op;
+  uint8_t linkage; /* + 1 */
+  uint8_t rounding; /* + 1 */
+  bool saturated, packed, by_value, has_spec_id;
+  uint32_t spec_id, alignment;
+  int32_t builtin; /* + 1 */
+  union {
+    spirv_type *made_type;
+    spirv_value *value;
+    spirv_variable *variable;
+    spirv_function *function;
+    spirv_block *block; /* of labels: itself; of results in functions: where they are made */
+    const char *text;   /* of OpString and OpExtInstImport */
+  };
+  const char *name, *linkage_name;
+} spirv_id;
+
+typedef struct {
+  uint32_t function, at;
+  const char *name;
+  uint32_t group_size[3], subgroup_size;
+} spirv_entry;
+
+typedef struct spirv_module {
+  spirv_arena *arena;
+  uint32_t *words;
+  uint32_t count; /* of words */
+  uint32_t bound;
+  spirv_id *ids;
+  uint32_t functions_at; /* word of the first function: what is made behind it is inside one */
+  uint32_t opencl_set; /* id of OpenCL.std, 0: not imported */
+  spirv_function *functions;
+  uint32_t function_count;
+  spirv_entry *entries;
+  uint32_t entry_count, entry_capacity;
+  const spirv_build *build; /* while it is decoded */
+  const spirv_binary *binary;
+  bool *spec_used; /* one for each of the build's constants */
+} spirv_module;
+
+typedef struct {
+  const char *name, *pattern; /* NULL: not supported */
+} spirv_instruction;
+const spirv_instruction *spirv_grammar(uint32_t opcode);
+
+/* Decodes all of it or leaves through the arena. */
+spirv_module *spirv_module_new(spirv_arena *arena, const spirv_build *build, uint32_t index, bool *spec_used);
+
+/* type.c */
+void spirv_type_decode(spirv_module *m, uint32_t at);
+const spirv_type *spirv_type_of(const spirv_module *m, uint32_t at, uint32_t id); /* of a type id */
+const spirv_type *spirv_type_of_value(const spirv_module *m, uint32_t at, uint32_t id);
+bool spirv_is_scalar(const spirv_type *type);
+spirv_lane spirv_type_lane(const spirv_type *type);                                    /* of a scalar's type */
+const spirv_type *spirv_leaf(const spirv_type *type, uint64_t index,
+                             uint64_t *offset); /* a component's type and place */
+uint64_t spirv_first_component(const spirv_type *type, uint64_t member);
+const spirv_type *spirv_member(const spirv_type *type, uint64_t member); /* NULL: no such */
+
+/* constant.c */
+void spirv_constant_decode(spirv_module *m, uint32_t at);
+const spirv_value *spirv_constant_of(const spirv_module *m, uint32_t id); /* NULL: none */
+void spirv_variable_decode(spirv_module *m, uint32_t at);
+void spirv_write_constant(const spirv_value *value, char *memory);
+
+/* function.c */
+void spirv_functions_decode(spirv_module *m, uint32_t at);
+bool spirv_dominates(const spirv_block *a, const spirv_block *b);
+
+static inline uint32_t spirv_op(const spirv_module *m, uint32_t at) { return m->words[at] & 0xffff; }
+static inline uint32_t spirv_length(const spirv_module *m, uint32_t at) { return m->words[at] >> 16; }
+
+#define REFUSE(m, at, ...) spirv_refuse((m)->arena, at, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c: programs: one or more modules decoded together, their kernels and variables. */
+#include "program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run.h"
+
+static void say(const spirv_build *build, const char *kind, uint32_t offset, const char *text) {
+  char line[320];
+  if (build->log == NULL) return;
+  snprintf(line, sizeof(line), "%s: offset %u: %s", kind, offset, text);
+  build->log(build->log_context, line);
+}
+
+/* Flags that the engine honours by doing nothing; the others are named. */
+static void check_flags(const spirv_build *build) {
+  static const char *const known[] = {"-cl-", "-ze-",    "-O", "-g",   "-vc-codegen",
+                                      "-w",   "-Werror", "-x", "spir", "-doubleGRF"};
+  const char *p = build->flags == NULL ? "" : build->flags;
+  while (*p != '\0') {
+    size_t size = strcspn(p, " \t\n");
+    bool found = size == 0;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+      found |= size >= strlen(known[i]) && strncmp(p, known[i], strlen(known[i])) == 0;
+    char text[128];
+    snprintf(text, sizeof(text), "the build flag %.*s is not known", size > 80 ? 80 : (int)size, p);
+    if (!found) say(build, "warning", 0, text);
+    p += size;
+    p += strspn(p, " \t\n");
+  }
+}
+
+const spirv_id *spirv_program_find(const spirv_program *program, const char *name, uint32_t op,
+                                   const spirv_module **module) {
+  for (uint32_t i = 0; i < program->module_count + program->linked_count; i++) {
+    const spirv_module *m = program->modules[i];
+    for (uint32_t id = 1; id < m->bound; id++) {
+      const spirv_id *found = &m->ids[id];
+      if (found->op != op || found->linkage == 0 || found->linkage == LinkageImport + 1) continue;
+      if (strcmp(found->linkage_name, name) != 0) continue;
+      if (op == OpVariable ? found->variable == NULL || found->variable->address == 0
+                           : found->function->block_count == 0)
+        continue;
+      *module = m;
+      return found;
+    }
+  }
+  return NULL;
+}
+
+static void describe_argument(spirv_arena *arena, const spirv_module *m, const spirv_entry *entry, uint32_t parameter,
+                              const spirv_type *type, spirv_argument *to) {
+  const spirv_id *id = &m->ids[parameter];
+  to->name = id->name == NULL ? "" : id->name;
+  to->kind = SPIRV_VALUE;
+  to->size = (uint32_t)type->size;
+  if (type->components == 0 && type->kind != TYPE_STRUCT)
+    spirv_refuse(arena, entry->at, "an argument of %s has no size", entry->name);
+  if (type->size > UINT32_MAX / 2) spirv_refuse(arena, entry->at, "an argument of %s is too large", entry->name);
+  if (type->kind != TYPE_POINTER) return;
+  if (type->element == NULL) spirv_refuse(arena, entry->at, "an argument of %s points to nothing", entry->name);
+  switch (type->storage) {
+    case StorageCrossWorkgroup:
+    case StorageGeneric: to->kind = SPIRV_GLOBAL_POINTER; break;
+    case StorageUniformConstant: to->kind = SPIRV_CONSTANT_POINTER; break;
+    case StorageWorkgroup:
+      to->kind = SPIRV_LOCAL_POINTER;
+      to->size = 0;
+      break;
+    case StorageFunction:
+      if (type->element->size > 4096) spirv_refuse(arena, entry->at, "an argument of %s is too large", entry->name);
+      to->size = (uint32_t)type->element->size;
+      break;
+    default: spirv_refuse(arena, entry->at, "an argument of %s has storage class %u", entry->name, type->storage);
+  }
+}
+
+static void describe_kernel(spirv_program *program, const spirv_module *m, const spirv_entry *entry,
+                            spirv_kernel *kernel) {
+  const spirv_function *f = m->ids[entry->function].function;
+  spirv_argument *arguments = SPIRV_ARRAY(&program->arena, spirv_argument, f->type->count);
+  for (uint32_t i = 0; i < f->type->count; i++)
+    describe_argument(&program->arena, m, entry, f->parameters[i], f->type->members[i], &arguments[i]);
+  kernel->program = program;
+  kernel->module = m;
+  kernel->entry = entry;
+  spirv_kernel_info *info = &kernel->info;
+  *info = (spirv_kernel_info){.name = entry->name, .argument_count = (uint32_t)f->type->count, .arguments = arguments};
+  memcpy(info->required_group_size, entry->group_size, sizeof(entry->group_size));
+  info->required_subgroup_size = entry->subgroup_size;
+  if (entry->subgroup_size != 0 && entry->subgroup_size != 8 && entry->subgroup_size != 16 &&
+      entry->subgroup_size != 32)
+    spirv_refuse(&program->arena, entry->at, "sub-groups of %u", entry->subgroup_size);
+  info->subgroup_size = entry->subgroup_size != 0 ? entry->subgroup_size : SPIRV_SUBGROUP_SIZE;
+  info->max_group_size = SPIRV_MAX_GROUP_SIZE;
+  for (uint32_t id = 1; id < m->bound; id++) {
+    if (m->ids[id].op != OpTypeFloat) continue;
+    info->uses_float64 |= m->words[m->ids[id].at + 2] == 64;
+    info->uses_float16 |= m->words[m->ids[id].at + 2] == 16;
+  }
+}
+
+static void collect_names(spirv_program *program) {
+  uint32_t ids = 0;
+  for (uint32_t i = 0; i < program->module_count; i++) ids += program->modules[i]->bound;
+  program->ranges = SPIRV_ARRAY(&program->arena, spirv_memory_range, ids);
+  program->imports = SPIRV_ARRAY(&program->arena, const char *, ids);
+  program->exports = SPIRV_ARRAY(&program->arena, const char *, ids);
+  for (uint32_t i = 0; i < program->module_count; i++) {
+    const spirv_module *m = program->modules[i], *other;
+    for (uint32_t id = 1; id < m->bound; id++) {
+      const spirv_id *one = &m->ids[id];
+      bool exported = one->linkage != 0 && one->linkage != LinkageImport + 1;
+      bool variable = one->op == OpVariable && one->at < m->functions_at;
+      if (variable && one->variable->address != 0)
+        program->ranges[program->range_count++] = (spirv_memory_range){.address = one->variable->address,
+                                                                       .size = one->variable->type->size,
+                                                                       .constant = one->variable->storage ==
+                                                                                   StorageUniformConstant,
+                                                                       .name = exported ? one->linkage_name : NULL};
+      if (one->op == OpFunction && exported) program->exports[program->export_count++] = one->linkage_name;
+      if ((variable || one->op == OpFunction) && one->linkage == LinkageImport + 1 &&
+          spirv_program_find(program, one->linkage_name, one->op, &other) == NULL)
+        program->imports[program->import_count++] = one->linkage_name;
+    }
+  }
+}
+
+static void decode(spirv_program *program, const spirv_build *build) {
+  if (build->binary_count == 0 || build->binary_count > SPIRV_MAX_MODULES)
+    spirv_refuse(&program->arena, 0, "a program of %u modules", build->binary_count);
+  bool *used = SPIRV_ARRAY(&program->arena, bool, build->constant_count);
+  uint32_t kernels = 0;
+  for (uint32_t i = 0; i < build->binary_count; i++) {
+    program->modules[i] = spirv_module_new(&program->arena, build, i, used);
+    program->module_count = i + 1;
+    kernels += program->modules[i]->entry_count;
+  }
+  for (uint32_t i = 0; i < build->constant_count; i++)
+    if (!used[i]) {
+      char text[64];
+      snprintf(text, sizeof(text), "there is no specialization constant %u", build->constants[i].id);
+      say(build, "warning", 0, text);
+    }
+  program->kernels = SPIRV_ARRAY(&program->arena, spirv_kernel, kernels);
+  for (uint32_t i = 0; i < program->module_count; i++)
+    for (uint32_t e = 0; e < program->modules[i]->entry_count; e++)
+      describe_kernel(program, program->modules[i], &program->modules[i]->entries[e],
+                      &program->kernels[program->kernel_count++]);
+  for (uint32_t i = 0; i < program->kernel_count; i++) pthread_mutex_init(&program->kernels[i].lock, NULL);
+  collect_names(program);
+}
+
+static bool decodes(spirv_program *program, const spirv_build *build) {
+  if (setjmp(program->arena.out) != 0) return false;
+  decode(program, build);
+  return true;
+}
+
+spirv_program *spirv_program_new(const spirv_build *build) {
+  spirv_program *program = calloc(1, sizeof(*program));
+  if (program == NULL) return NULL;
+  atomic_store(&program->references, 1);
+  check_flags(build);
+  if (decodes(program, build)) return program;
+  say(build, "error", program->arena.offset, program->arena.text);
+  program->kernel_count = 0; /* their locks are not made yet */
+  spirv_program_release(program);
+  return NULL;
+}
+
+/* How many of the programs export what is imported. */
+static uint32_t exporters(const spirv_program *program, spirv_program *const *others, uint32_t count,
+                          const char *name) {
+  uint32_t found = 0;
+  const spirv_module *module;
+  for (uint32_t i = 0; i < count; i++)
+    found += others[i] != program && (spirv_program_find(others[i], name, OpFunction, &module) != NULL ||
+                                      spirv_program_find(others[i], name, OpVariable, &module) != NULL);
+  return found;
+}
+
+bool spirv_program_link(spirv_program *program, spirv_program *const *others, uint32_t count, spirv_log log,
+                        void *log_context) {
+  spirv_build quiet = {.log = log, .log_context = log_context};
+  uint32_t modules = program->module_count, left = 0;
+  char text[160];
+  for (uint32_t i = 0; i < count; i++) modules += others[i] != program ? others[i]->module_count : 0;
+  for (uint32_t i = 0; i < program->import_count; i++) {
+    if (exporters(program, others, count, program->imports[i]) < 2) continue;
+    snprintf(text, sizeof(text), "several programs export %.100s", program->imports[i]);
+    say(&quiet, "error", 0, text);
+    return false;
+  }
+  spirv_program **kept = count == 0 ? NULL : malloc(count * sizeof(*kept));
+  if (modules > SPIRV_MAX_MODULES || (kept == NULL && count != 0)) {
+    say(&quiet, "error", 0, "more modules are linked than there is capacity for");
+    free(kept);
+    return false;
+  }
+  free(program->others);
+  program->others = kept;
+  program->linked_count = program->other_count = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (others[i] == program) continue;
+    kept[program->other_count++] = others[i];
+    for (uint32_t m = 0; m < others[i]->module_count; m++)
+      program->modules[program->module_count + program->linked_count++] = others[i]->modules[m];
+  }
+  const spirv_module *module;
+  for (uint32_t i = 0; i < program->import_count; i++)
+    if (spirv_program_find(program, program->imports[i], OpFunction, &module) == NULL &&
+        spirv_program_find(program, program->imports[i], OpVariable, &module) == NULL)
+      program->imports[left++] = program->imports[i];
+  program->import_count = left;
+  return true;
+}
+
+void spirv_program_retain(spirv_program *program) { atomic_fetch_add(&program->references, 1); }
+
+void spirv_program_release(spirv_program *program) {
+  if (atomic_fetch_sub(&program->references, 1) != 1) return;
+  for (uint32_t i = 0; i < program->kernel_count; i++) {
+    pthread_mutex_destroy(&program->kernels[i].lock);
+    spirv_group_free(program->kernels[i].idle);
+    spirv_arena_free(&program->kernels[i].arena);
+  }
+  spirv_arena_free(&program->arena);
+  free(program->others);
+  free(program);
+}
+
+const char *spirv_program_import(const spirv_program *program, uint32_t index) {
+  return index < program->import_count ? program->imports[index] : NULL;
+}
+
+const char *spirv_program_export(const spirv_program *program, uint32_t index) {
+  return index < program->export_count ? program->exports[index] : NULL;
+}
+
+bool spirv_program_global(const spirv_program *program, const char *name, uint64_t *address, uint64_t *size) {
+  for (uint32_t i = 0; i < program->range_count; i++) {
+    if (program->ranges[i].name == NULL || strcmp(program->ranges[i].name, name) != 0) continue;
+    *address = program->ranges[i].address;
+    *size = program->ranges[i].size;
+    return true;
+  }
+  return false;
+}
+
+bool spirv_program_global_at(const spirv_program *program, uint32_t index, const char **name) {
+  for (uint32_t i = 0; i < program->range_count; i++) {
+    if (program->ranges[i].name == NULL || index-- != 0) continue;
+    *name = program->ranges[i].name;
+    return true;
+  }
+  return false;
+}
+
+const spirv_kernel *spirv_program_kernel(const spirv_program *program, const char *name) {
+  for (uint32_t i = 0; i < program->kernel_count; i++)
+    if (strcmp(program->kernels[i].info.name, name) == 0) return &program->kernels[i];
+  return NULL;
+}
+
+const spirv_kernel *spirv_program_kernel_at(const spirv_program *program, uint32_t index) {
+  return index < program->kernel_count ? &program->kernels[index] : NULL;
+}
+
+const spirv_kernel_info *spirv_kernel_look(const spirv_kernel *kernel) { return &kernel->info; }
+
+spirv_program *spirv_kernel_program(const spirv_kernel *kernel) { return kernel->program; }

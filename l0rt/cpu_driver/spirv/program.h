@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.h: a program's parts, for the engine's own files. */
+#ifndef L0RT_CPU_SPIRV_PROGRAM_H
+#define L0RT_CPU_SPIRV_PROGRAM_H
+
+#include <pthread.h>
+
+#include "module.h"
+
+enum { SPIRV_MAX_MODULES = 64 };
+
+struct spirv_code;
+
+struct spirv_kernel {
+  struct spirv_program *program;
+  const spirv_module *module;
+  const spirv_entry *entry;
+  spirv_kernel_info info;
+  pthread_mutex_t lock; /* while the code is made */
+  struct spirv_code *_Atomic code;
+  spirv_arena arena; /* the code's */
+  spirv_result failure; /* why there is none */
+  bool failed;
+  struct spirv_group *_Atomic idle; /* a thread's place, kept for the next launch */
+};
+
+typedef struct {
+  uint64_t address, size;
+  bool constant;
+  const char *name; /* NULL: not exported */
+} spirv_memory_range;
+
+struct spirv_program {
+  _Atomic uint32_t references;
+  spirv_arena arena;
+  spirv_module *modules[SPIRV_MAX_MODULES];
+  uint32_t module_count; /* its own; behind them stand those that it is linked with */
+  uint32_t linked_count;
+  struct spirv_program **others; /* that it is linked with */
+  uint32_t other_count;
+  spirv_kernel *kernels;
+  uint32_t kernel_count;
+  spirv_memory_range *ranges; /* module-scope variables */
+  uint32_t range_count;
+  const char **imports, **exports;
+  uint32_t import_count, export_count;
+};
+
+/* The function or variable that an import names, in any of the modules; NULL: none exports it. */
+const spirv_id *spirv_program_find(const struct spirv_program *program, const char *name, uint32_t op,
+                                   const spirv_module **module);
+
+#endif

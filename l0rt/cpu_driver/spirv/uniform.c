@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uniform.c: which values are the same in all lanes that run together.
+ *
+ * A phi varies if a source does, or if lanes can come to its block by different ways: where the ways of a varying
+ * branch meet first. A loop that lanes leave at different times makes all phis and loads in it vary. */
+#include "grammar.h"
+#include "ir.h"
+
+enum { ROUNDS = 48 };
+
+static bool builtin_varies(uint32_t builtin) {
+  return builtin == BuiltInLocalInvocationId || builtin == BuiltInGlobalInvocationId ||
+         builtin == BuiltInLocalInvocationIndex || builtin == BuiltInGlobalLinearId || builtin == BuiltInSubgroupId ||
+         builtin == BuiltInSubgroupLocalInvocationId || builtin == BuiltInSubgroupSize;
+}
+
+static bool varies(const ir_kernel *k, const ir_block *block, ir_insn *insn) {
+  switch (insn->op) {
+    case IR_BUILTIN: return builtin_varies(insn->extra);
+    case IR_ARGUMENT_ADDRESS: return insn->scale == 2; /* copied for each lane */
+    case IR_PRIVATE_ADDRESS:
+    case IR_ATOMIC:
+    case IR_SUBGROUP: return true;
+    case IR_GROUP_GET: return insn->imm != 0 || block->unsettled;
+    case IR_LOAD:
+    case IR_LOAD_AT:
+      if (block->unsettled) return true;
+      break;
+    default: break;
+  }
+  for (int i = 0; i < 3; i++)
+    if (k->values[*ir_operand(insn, i)].varying) return true;
+  return false;
+}
+
+/* Blocks from a varying branch up to where all its ways have met again. */
+static void spread(ir_kernel *k, uint32_t from, uint32_t *stack, uint32_t *labels) {
+  const ir_block *branch = &k->blocks[from];
+  uint32_t end = branch->after, depth = 0, low = UINT32_MAX, high = 0;
+  for (uint32_t b = 0; b < k->block_count; b++) labels[b] = IR_EXIT;
+  bool loops = false;
+  for (int s = 0; s < 2; s++) {
+    uint32_t to = branch->successor[s];
+    if (to == end || labels[to] != IR_EXIT) continue;
+    labels[to] = to;
+    stack[depth++] = to;
+  }
+  while (depth != 0) {
+    uint32_t block = stack[--depth], order = k->blocks[block].order;
+    if (order <= branch->order) loops = true;
+    if (order < low) low = order;
+    if (order > high) high = order;
+    for (int s = 0; s < ir_successors(&k->blocks[block]); s++) {
+      uint32_t to = k->blocks[block].successor[s];
+      if (to == end || labels[to] != IR_EXIT) continue;
+      labels[to] = to;
+      stack[depth++] = to;
+    }
+  }
+  if (end != IR_EXIT) k->blocks[end].joins = true;
+  if (loops) {
+    for (uint32_t i = low; i <= high; i++)
+      if (labels[k->order[i - 1]] != IR_EXIT)
+        k->blocks[k->order[i - 1]].joins = k->blocks[k->order[i - 1]].unsettled = true;
+    return;
+  }
+  /* Without a way back: a block is a join if it is reached under two labels; then its own name is its label. */
+  for (uint32_t i = low; i <= high && low != UINT32_MAX; i++) {
+    uint32_t block = k->order[i - 1], label = IR_EXIT;
+    if (labels[block] == IR_EXIT) continue;
+    for (uint32_t p = 0; p < k->blocks[block].predecessor_count; p++) {
+      uint32_t before = k->blocks[block].predecessors[p], got;
+      if (before == from) got = block;
+      else if (k->blocks[before].order < i && labels[before] != IR_EXIT) got = labels[before];
+      else continue;
+      if (label == IR_EXIT) label = got;
+      else if (label != got) {
+        label = block;
+        k->blocks[block].joins = true;
+        break;
+      }
+    }
+    labels[block] = label == IR_EXIT ? block : label;
+  }
+}
+
+void ir_find_varying(ir_kernel *k) {
+  uint32_t *stack = SPIRV_ARRAY(k->arena, uint32_t, k->block_count + 2);
+  uint32_t *labels = SPIRV_ARRAY(k->arena, uint32_t, k->block_count);
+  bool *done = SPIRV_ARRAY(k->arena, bool, k->block_count), changed = true, all = k->irreducible;
+  for (uint32_t v = 0; v < k->value_count; v++) k->values[v].varying = false;
+  for (uint32_t b = 0; b < k->block_count; b++) k->blocks[b].joins = k->blocks[b].unsettled = false;
+  uint64_t spreads = 0;
+  for (uint32_t rounds = 0; changed; rounds++) {
+    changed = false;
+    if (rounds == ROUNDS) all = true;
+    for (uint32_t i = 0; i < k->order_count; i++) {
+      ir_block *block = &k->blocks[k->order[i]];
+      for (uint32_t p = 0; p < block->phi_count; p++) {
+        bool varying = all || block->joins;
+        for (uint32_t s = 0; s < block->predecessor_count; s++) varying |= k->values[block->phis[p].sources[s]].varying;
+        ir_value *value = &k->values[block->phis[p].result];
+        changed |= varying && !value->varying;
+        value->varying |= varying;
+      }
+      for (uint32_t n = 0; n < block->count; n++) {
+        ir_insn *insn = &block->insns[n];
+        if (insn->result == 0) continue;
+        bool varying = all || varies(k, block, insn);
+        changed |= varying && !k->values[insn->result].varying;
+        k->values[insn->result].varying |= varying;
+      }
+      if (block->end != END_BRANCH || !k->values[block->condition].varying || done[k->order[i]] || all) continue;
+      done[k->order[i]] = true;
+      spreads += k->block_count;
+      if (spreads > 64u * 1024 * 1024) all = true;
+      spread(k, k->order[i], stack, labels);
+      changed = true;
+    }
+  }
+}
