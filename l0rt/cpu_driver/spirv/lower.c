@@ -175,6 +175,21 @@ void lower_barrier(lowering *l) {
   l->block = next;
 }
 
+/* Modules do not change any more, and the frame that their own arena leaves to is gone: what is refused from here on
+ * leaves by the kernel's arena, of which a copy of the module's head knows. */
+static void enter_module(lowering *l, const spirv_module *m) {
+  uint32_t i = 0;
+  while (l->program->modules[i] != m) i++;
+  if (l->views[i] == NULL) {
+    l->views[i] = SPIRV_NEW(l->arena, spirv_module);
+    *l->views[i] = *m;
+    l->views[i]->arena = l->arena;
+    l->maps[i] = SPIRV_ARRAY(l->arena, uint32_t *, m->bound);
+  }
+  l->m = l->views[i];
+  l->map = l->maps[i];
+}
+
 /* A call's results come together where it returns to. */
 typedef struct {
   uint32_t block, *blocks, **values, count, capacity;
@@ -213,12 +228,7 @@ static void call(lowering *l, const uint32_t *w, uint32_t length) {
   way_back back = {.type = f->type->element, .block = new_block(l)};
   uint32_t at = l->at, activation = l->activation, **map = l->map;
   const spirv_block *from = l->from;
-  for (uint32_t i = 0; i < l->program->module_count + l->program->linked_count; i++)
-    if (l->program->modules[i] == there) {
-      if (l->maps[i] == NULL) l->maps[i] = SPIRV_ARRAY(l->arena, uint32_t *, there->bound);
-      l->map = l->maps[i];
-    }
-  l->m = there;
+  if (there != here) enter_module(l, there);
   inline_function(l, f, arguments, &back);
   l->m = here;
   l->map = map;
@@ -498,12 +508,11 @@ ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const 
   lowering *l = SPIRV_NEW(arena, lowering);
   l->arena = arena;
   l->program = program;
-  l->m = m;
+  l->m = m; /* until it is entered */
   l->k = SPIRV_NEW(arena, ir_kernel);
   l->k->arena = arena;
   l->at = e->at;
-  for (uint32_t i = 0; i < program->module_count; i++)
-    if (program->modules[i] == m) l->map = l->maps[i] = SPIRV_ARRAY(arena, uint32_t *, m->bound);
+  enter_module(l, m);
   ir_value_new(l->k, LANE_BOOL); /* value 0 is none */
   const spirv_function *f = m->ids[e->function].function;
   l->block = new_block(l);

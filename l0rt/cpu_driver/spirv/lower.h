@@ -18,6 +18,7 @@ typedef struct {
   ir_kernel *k;
   const spirv_module *m;
   uint32_t **maps[SPIRV_MAX_MODULES]; /* for each module and id the values of its components; NULL: none yet */
+  spirv_module *views[SPIRV_MAX_MODULES]; /* the modules, as they are known here */
   uint32_t **map;                     /* of m */
   const spirv_block *from;            /* being lowered; NULL before the first */
   struct {

@@ -50,6 +50,11 @@ static uint64_t argument(const spirv_wave *w, const spirv_code_printf *p, uint32
   return (uint64_t)(int64_t)*real;
 }
 
+static const char *keep_flag(char *flags, size_t *size, const char *f) {
+  if (*size < 12) flags[(*size)++] = *f;
+  return f + 1;
+}
+
 /* One conversion: flags, width and precision are C's; v and a length of vectors and hl are OpenCL's. */
 static bool convert(spirv_wave *w, const spirv_step *s, line *to, const char **format, uint32_t *next,
                     uint32_t *component, uint32_t lane) {
@@ -57,9 +62,11 @@ static bool convert(spirv_wave *w, const spirv_step *s, line *to, const char **f
   char flags[32] = "%", text[LINE];
   size_t size = 1;
   const char *f = *format;
-  while (*f != '\0' && strchr("-+ #0123456789.", *f) != NULL) {
-    if (size < 20) flags[size++] = *f;
-    f++;
+  while (*f != '\0' && strchr("-+ #0", *f) != NULL) f = keep_flag(flags, &size, f);
+  while (*f >= '0' && *f <= '9') f = keep_flag(flags, &size, f);
+  if (*f == '.') {
+    f = keep_flag(flags, &size, f);
+    while (*f >= '0' && *f <= '9') f = keep_flag(flags, &size, f);
   }
   flags[size] = '\0';
   if (*f == 'v') {
