@@ -39,7 +39,8 @@ def run(args, env=None, cwd=None, timeout=60.0):
     and its children are killed.
     """
     forks = "ignore:This process (pid=:DeprecationWarning"  # since Python 3.12, of a fork beside threads
-    changed = {**os.environ, "PYTHONPATH": None, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": forks, **(env or {})}
+    path = os.environ.get("BREAK_DRIVER_PATH")  # helpers/broken.py
+    changed = {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": forks, **(env or {})}
     with tempfile.TemporaryDirectory(prefix="l0rt-") as empty:
         child = subprocess.Popen(
             [os.fspath(arg) for arg in args],

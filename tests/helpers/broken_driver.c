@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* broken_driver.c: functions of a driver that do what a trap's test must find out. helpers/broken.py puts those of one
+ * trap into the place of the driver's; `original_X` is the driver's own. */
+#include <Python.h>
+
+#include <sys/mman.h>
+
+#include "l0rt/ze.h"
+
+#define BREAK(trap, name, parameters, ...)                                                                             \
+  typedef ze_result_t name##_t parameters;                                                                             \
+  name##_t *original_##name;                                                                                           \
+  ze_result_t trap##_##name parameters { __VA_ARGS__ }
+
+/* A driver takes the in-order flag and ignores it. */
+BREAK(in_order, zeCommandListCreateImmediate,
+      (ze_context_handle_t context, ze_device_handle_t device, const ze_command_queue_desc_t *desc,
+       ze_command_list_handle_t *list),
+      {
+        ze_command_queue_desc_t other = *desc;
+        other.flags &= ~(ze_command_queue_flags_t)ZE_COMMAND_QUEUE_FLAG_IN_ORDER;
+        return original_zeCommandListCreateImmediate(context, device, &other, list);
+      })
+
+/* Waits on the device are forgotten. */
+BREAK(waits, zeCommandListAppendWaitOnEvents,
+      (ze_command_list_handle_t list, uint32_t count, ze_event_handle_t *events), { return ZE_RESULT_SUCCESS; })
+
+/* What has not happened is told to have. */
+BREAK(queries, zeEventQueryStatus, (ze_event_handle_t event), { return ZE_RESULT_SUCCESS; })
+BREAK(queries, zeEventHostSynchronize, (ze_event_handle_t event, uint64_t timeout), { return ZE_RESULT_SUCCESS; })
+BREAK(queries, zeCommandListHostSynchronize, (ze_command_list_handle_t list, uint64_t timeout),
+      { return ZE_RESULT_SUCCESS; })
+
+/* The clock is twice as fast as the driver says: timerResolution is in cycles a second. */
+BREAK(clock, zeDeviceGetProperties, (ze_device_handle_t device, ze_device_properties_t *properties), {
+  ze_result_t result = original_zeDeviceGetProperties(device, properties);
+  properties->timerResolution /= 2;
+  return result;
+})
+
+/* A lost device answers as if it were there. */
+static ze_result_t found(ze_result_t result) {
+  return result == ZE_RESULT_ERROR_DEVICE_LOST ? ZE_RESULT_SUCCESS : result;
+}
+BREAK(lost, zeEventQueryStatus, (ze_event_handle_t event), { return found(original_zeEventQueryStatus(event)); })
+BREAK(lost, zeEventHostSynchronize, (ze_event_handle_t event, uint64_t timeout),
+      { return found(original_zeEventHostSynchronize(event, timeout)); })
+BREAK(lost, zeCommandListHostSynchronize, (ze_command_list_handle_t list, uint64_t timeout),
+      { return found(original_zeCommandListHostSynchronize(list, timeout)); })
+
+/* An append is made with the GIL. */
+BREAK(gil, zeCommandListAppendMemoryFill,
+      (ze_command_list_handle_t list, void *target, const void *pattern, size_t pattern_size, size_t size,
+       ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits),
+      {
+        PyGILState_STATE state = PyGILState_Ensure();
+        ze_result_t result = original_zeCommandListAppendMemoryFill(list, target, pattern, pattern_size, size, signal,
+                                                                    wait_count, waits);
+        PyGILState_Release(state);
+        return result;
+      })
+
+/* A pool of no events is asked for. */
+BREAK(no_events, zeEventPoolCreate,
+      (ze_context_handle_t context, const ze_event_pool_desc_t *desc, uint32_t count, ze_device_handle_t *devices,
+       ze_event_pool_handle_t *pool),
+      {
+        ze_event_pool_desc_t other = *desc;
+        other.count = 0;
+        return original_zeEventPoolCreate(context, &other, count, devices, pool);
+      })
+
+/* Every list has a hundred mappings of its own. */
+BREAK(mappings, zeCommandListCreateImmediate,
+      (ze_context_handle_t context, ze_device_handle_t device, const ze_command_queue_desc_t *desc,
+       ze_command_list_handle_t *list),
+      {
+        for (int i = 0; i < 100; i++)
+          mmap(NULL, 4096, i & 1 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return original_zeCommandListCreateImmediate(context, device, desc, list);
+      })
+
+/* Large allocations are refused, whatever is asked for with them. */
+BREAK(large, zeMemAllocDevice,
+      (ze_context_handle_t context, const ze_device_mem_alloc_desc_t *desc, size_t size, size_t alignment,
+       ze_device_handle_t device, void **memory),
+      {
+        if (desc->pNext != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+        return original_zeMemAllocDevice(context, desc, size, alignment, device, memory);
+      })
+
+/* A function that is there and refuses in another way than one that cannot. */
+BREAK(refuses, zeDeviceSynchronize, (ze_device_handle_t device), { return ZE_RESULT_ERROR_UNKNOWN; })
+
+/* Memory is mapped only in pieces of four mebibytes. */
+BREAK(pages, zePhysicalMemCreate,
+      (ze_context_handle_t context, ze_device_handle_t device, ze_physical_mem_desc_t *desc,
+       ze_physical_mem_handle_t *memory),
+      {
+        if (desc->size % (4 << 20) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+        return original_zePhysicalMemCreate(context, device, desc, memory);
+      })
