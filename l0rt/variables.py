@@ -25,6 +25,9 @@ KNOWN = (
     "L0RT_CPU_TIMESTAMP_BITS",
     "L0RT_CPU_TIMESTAMP_HZ",
     "L0RT_CPU_PROFILE",
+    "L0RT_CPU_THREADS",
+    "L0RT_CPU_FUEL",
+    "L0RT_CPU_FAULT",
 )
 
 # Of the build and the tests: the installed package reads none of them.

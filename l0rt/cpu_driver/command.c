@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "failure.h"
+#include "launch.h"
 #include "usm.h"
 
 static void fill(char *target, size_t size, const uint8_t *pattern, size_t pattern_size) {
@@ -51,8 +53,12 @@ void cpu_command_run(cpu_command *c) {
       memcpy(cpu_usm_engine_view(c->query.target), &result, sizeof(result));
       break;
     }
-    case CPU_OP_RESET: cpu_latch_clear(&c->reset.event->state->latch); break;
+    case CPU_OP_RESET:
+      cpu_failure_forget(c->reset.event);
+      cpu_latch_clear(&c->reset.event->state->latch);
+      break;
     case CPU_OP_CALL: c->call.function(c->call.data); break;
+    case CPU_OP_LAUNCH: c->failed = !cpu_launch_run(c->launch.launch, &c->cancel); break;
   }
 }
 
@@ -69,6 +75,7 @@ static cpu_event *named(const cpu_command *c, unsigned i) {
 void cpu_command_hold(const cpu_command *c) {
   cpu_event *event;
   for (unsigned i = 0; (event = named(c, i)) != NULL; i++) atomic_fetch_add(&event->users, 1);
+  if (c->op == CPU_OP_LAUNCH) cpu_launch_hold(c->launch.launch);
 }
 
 /* A point that is about to be signalled is kept: nobody else could destroy it, and it is still to be set. */
@@ -76,6 +83,7 @@ void cpu_command_release(const cpu_command *c) {
   cpu_event *event;
   for (unsigned i = 0; (event = named(c, i)) != NULL; i++)
     if (event != c->signal || !cpu_event_is_point(event) || i < c->wait_count) cpu_event_let_go(event);
+  if (c->op == CPU_OP_LAUNCH) cpu_launch_let_go(c->launch.launch);
 }
 
 bool cpu_command_valid(const cpu_command *c) {
@@ -105,6 +113,7 @@ ze_result_t cpu_command_memory(const cpu_command *c) {
     }
     case CPU_OP_CLOCK: return cpu_memory_check(c->clock.target, sizeof(uint64_t), true);
     case CPU_OP_QUERY: return cpu_memory_check(c->query.target, sizeof(ze_kernel_timestamp_result_t), true);
+    case CPU_OP_LAUNCH: return cpu_launch_memory(c->launch.launch);
     default: return ZE_RESULT_SUCCESS;
   }
 }
@@ -125,6 +134,7 @@ bool cpu_command_touches(const cpu_command *c, uintptr_t low, uintptr_t high) {
     }
     case CPU_OP_CLOCK: return overlap(c->clock.target, sizeof(uint64_t), low, high);
     case CPU_OP_QUERY: return overlap(c->query.target, sizeof(ze_kernel_timestamp_result_t), low, high);
+    case CPU_OP_LAUNCH: return cpu_launch_touches(c->launch.launch, low, high);
     default: return false;
   }
 }

@@ -18,6 +18,7 @@ typedef enum {
   CPU_OP_QUERY,
   CPU_OP_RESET,
   CPU_OP_CALL,
+  CPU_OP_LAUNCH,
 } cpu_op;
 
 typedef struct cpu_command {
@@ -34,6 +35,8 @@ typedef struct cpu_command {
   uint8_t op;
   bool barrier; /* starts when all earlier ones of its fifo are complete */
   bool hangs;
+  bool failed; /* a launch, when it has run */
+  atomic_int cancel; /* a launch: another thread wants it to end */
   union {
     struct {
       void *target;
@@ -66,13 +69,16 @@ typedef struct cpu_command {
       ze_host_function_callback_t function;
       void *data;
     } call;
+    struct {
+      struct cpu_launch *launch; /* held */
+    } launch;
   };
 } cpu_command;
 
 /* Does the work; waits and signals are the engine's. */
 void cpu_command_run(cpu_command *command);
 
-/* Takes and drops the command's hold on its events. */
+/* Takes and drops the command's hold on its events and launch. */
 void cpu_command_hold(const cpu_command *command);
 void cpu_command_release(const cpu_command *command);
 

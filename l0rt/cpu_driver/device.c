@@ -7,6 +7,7 @@
 #include "affinity.h"
 #include "clock.h"
 #include "engine.h"
+#include "failure.h"
 #include "gate.h"
 #include "knobs.h"
 
@@ -75,7 +76,8 @@ CPU_EXPORT ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t handle, ze_devic
 
 CPU_EXPORT ze_result_t zeDeviceGetStatus(ze_device_handle_t handle) {
   CPU_ENTER();
-  return cpu_device_cast(handle) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
+  if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  return cpu_failure_lost() ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t handle, uint64_t *host, uint64_t *device) {

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "gate.h"
 #include "knobs.h"
+#include "native.h"
 #include "profile.h"
 
 /* A structure's stype and pNext are the caller's: only what lies behind them is cleared. */
@@ -69,23 +70,45 @@ CPU_EXPORT ze_result_t zeDeviceGetProperties(ze_device_handle_t handle, ze_devic
 CPU_EXPORT ze_result_t zeDeviceGetComputeProperties(ze_device_handle_t handle, ze_device_compute_properties_t *p) {
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p);
-  p->maxTotalGroupSize = p->maxGroupSizeX = p->maxGroupSizeY = p->maxGroupSizeZ = 1024;
+  p->maxTotalGroupSize = p->maxGroupSizeX = p->maxGroupSizeY = p->maxGroupSizeZ = SPIRV_MAX_GROUP_SIZE;
   p->maxGroupCountX = p->maxGroupCountY = p->maxGroupCountZ = UINT32_MAX;
-  p->maxSharedLocalMemory = 64 << 10;
-  p->numSubGroupSizes = 1;
-  p->subGroupSizes[0] = 1;
+  p->maxSharedLocalMemory = SPIRV_MAX_LOCAL_BYTES;
+  p->numSubGroupSizes = 2;
+  p->subGroupSizes[0] = 16;
+  p->subGroupSizes[1] = SPIRV_SUBGROUP_SIZE;
   return ZE_RESULT_SUCCESS;
 }
 
-/* Kernels are not done yet: no SPIR-V version, no native format. */
+static void fill_module_chain(void *next) {
+  for (ze_base_properties_t *p = next; p != NULL; p = p->pNext) {
+    if (p->stype == ZE_STRUCTURE_TYPE_FLOAT_ATOMIC_EXT_PROPERTIES) {
+      ze_float_atomic_ext_properties_t *f = (ze_float_atomic_ext_properties_t *)p;
+      f->fp16Flags = 0;
+      f->fp32Flags = f->fp64Flags = ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_LOAD_STORE |
+                                    ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD |
+                                    ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_MIN_MAX |
+                                    ZE_DEVICE_FP_ATOMIC_EXT_FLAG_LOCAL_LOAD_STORE |
+                                    ZE_DEVICE_FP_ATOMIC_EXT_FLAG_LOCAL_ADD | ZE_DEVICE_FP_ATOMIC_EXT_FLAG_LOCAL_MIN_MAX;
+    } else if (p->stype == ZE_STRUCTURE_TYPE_SCHEDULING_HINT_EXP_PROPERTIES) {
+      ((ze_scheduling_hint_exp_properties_t *)p)->schedulingHintFlags = 0; /* they are taken, and change nothing */
+    }
+  }
+}
+
+/* What the engine for SPIR-V does. */
 CPU_EXPORT ze_result_t zeDeviceGetModuleProperties(ze_device_handle_t handle, ze_device_module_properties_t *p) {
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p);
-  p->flags = ZE_DEVICE_MODULE_FLAG_FP64 | ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
+  p->spirvVersionSupported = 1 << 16 | 6;
+  p->flags = ZE_DEVICE_MODULE_FLAG_FP16 | ZE_DEVICE_MODULE_FLAG_FP64 | ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
+  p->fp16flags = ZE_DEVICE_FP_FLAG_DENORM | ZE_DEVICE_FP_FLAG_INF_NAN | ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST;
   p->fp32flags = p->fp64flags = ZE_DEVICE_FP_FLAG_DENORM | ZE_DEVICE_FP_FLAG_INF_NAN |
                                 ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST | ZE_DEVICE_FP_FLAG_FMA |
                                 ZE_DEVICE_FP_FLAG_ROUNDED_DIVIDE_SQRT;
   p->maxArgumentsSize = 2048;
+  p->printfBufferSize = 1 << 20;
+  memcpy(p->nativeKernelSupported.id, cpu_native_uuid, sizeof(cpu_native_uuid));
+  fill_module_chain(p->pNext);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -127,9 +150,9 @@ CPU_EXPORT ze_result_t zeDeviceGetMemoryAccessProperties(ze_device_handle_t hand
                                                          ze_device_memory_access_properties_t *p) {
   CHECK_ARGUMENTS(handle, p);
   p->hostAllocCapabilities = p->deviceAllocCapabilities = p->sharedSingleDeviceAllocCapabilities =
-      p->sharedCrossDeviceAllocCapabilities = p->sharedSystemAllocCapabilities =
-          ZE_MEMORY_ACCESS_CAP_FLAG_RW | ZE_MEMORY_ACCESS_CAP_FLAG_ATOMIC | ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT |
-          ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT_ATOMIC;
+      p->sharedCrossDeviceAllocCapabilities = ZE_MEMORY_ACCESS_CAP_FLAG_RW | ZE_MEMORY_ACCESS_CAP_FLAG_ATOMIC |
+                                              ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT |
+                                              ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT_ATOMIC;
   return ZE_RESULT_SUCCESS;
 }
 

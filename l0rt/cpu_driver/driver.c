@@ -8,6 +8,7 @@
 #include "ddi.h"
 #include "driver.h"
 #include "engine.h"
+#include "failure.h"
 #include "fault.h"
 #include "gate.h"
 #include "knobs.h"
@@ -135,6 +136,16 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t handle,
       {"ZE_extension_device_usablemem_size_properties", 1 << 16, false},
       {"ZE_extension_external_memmap_sysmem", 1 << 16, false},
       {"ZE_extension_virtual_mem_readonly_properties", 1 << 16, false},
+      {"ZE_experimental_module_program", 1 << 16, true},
+      {"ZE_experimental_global_offset", 1 << 16, true},
+      {"ZE_experimental_scheduling_hints", 1 << 16, true},
+      {"ZE_extension_linkage_inspection", 1 << 16, true},
+      {"ZE_extension_linkonce_odr", 1 << 16, true},
+      {"ZE_extension_subgroups", 1 << 16, true},
+      {"ZE_extension_float_atomics", 1 << 16, true},
+      {"ZE_extension_kernel_max_group_size_properties", 1 << 16, false},
+      {"ZE_extension_kernel_binary_exp", 1 << 16, false},
+      {"ZE_experimental_kernel_allocation_properties", 1 << 16, false},
   };
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
@@ -183,12 +194,12 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   return ZE_RESULT_SUCCESS;
 }
 
-/* There are no descriptions beyond the codes: the answer is an empty text, as after no error. */
+/* Of failed launches and builds; of others the code says it all, and the text stays. */
 CPU_EXPORT ze_result_t zeDriverGetLastErrorDescription(ze_driver_handle_t handle, const char **text) {
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (text == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  *text = "";
+  *text = cpu_failure_description();
   return ZE_RESULT_SUCCESS;
 }
 

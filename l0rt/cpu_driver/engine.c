@@ -9,9 +9,11 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "failure.h"
 #include "gate.h"
 #include "invariant.h"
 #include "knobs.h"
+#include "launch.h"
 
 enum { POLL = 50000 }; /* nanoseconds */
 enum { SPINS = 30 }; /* a microsecond; where cores are few, longer only keeps the host from its work */
@@ -223,11 +225,13 @@ static bool serve_ring(cpu_engine *engine, cpu_fifo **ring, uint64_t *wake) {
     if (command != NULL) {
       *ring = next;
       engine->running = command;
+      engine->serving = fifo;
       if (command->op != CPU_OP_NONE) {
         pthread_mutex_unlock(&engine->lock);
         cpu_command_run(command);
         pthread_mutex_lock(&engine->lock);
       }
+      if (command->failed) cpu_failure_add(fifo->serial, command->signal, cpu_launch_error());
       engine->running = NULL;
       complete(engine, fifo, command);
       return true;
@@ -292,6 +296,7 @@ cpu_engine *cpu_engine_get(cpu_device *device, uint32_t ordinal, uint32_t index)
   engine = atomic_load(place);
   if (engine == NULL && (engine = calloc(1, sizeof(*engine))) != NULL) {
     pthread_mutex_init(&engine->lock, NULL);
+    engine->device = device;
     engine->next = atomic_load(&engines);
     atomic_store(&engines, engine);
     atomic_store(place, engine);
@@ -406,12 +411,41 @@ void cpu_engines_go(void) {
   pthread_mutex_unlock(&making);
 }
 
+static bool cancel(cpu_fifo *fifo, uint64_t first, uint64_t last) {
+  cpu_engine *engine = fifo->engine;
+  pthread_mutex_lock(&engine->lock);
+  cpu_command *c = engine->serving == fifo ? engine->running : NULL;
+  bool found = c != NULL && c->op == CPU_OP_LAUNCH && c->sequence >= first && c->sequence <= last;
+  if (found) atomic_store(&c->cancel, 1);
+  for (c = found ? fifo->flying : NULL; c != NULL; c = c->next)
+    if (c->sequence <= last) atomic_store(&c->cancel, 1);
+  for (c = found ? fifo->head : NULL; c != NULL && c->sequence <= last; c = c->next) atomic_store(&c->cancel, 1);
+  pthread_mutex_unlock(&engine->lock);
+  return found;
+}
+
+bool cpu_fifo_stop(cpu_fifo *fifo, uint64_t first, uint64_t last) {
+  if (!cancel(fifo, first, last)) return false;
+  for (int i = 0; i < 500 && !cpu_fifo_reached(fifo, last); i++)
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL); /* rarely done, and kernels end within milliseconds */
+  return cpu_fifo_reached(fifo, last);
+}
+
+static void cancel_running(cpu_engine *engine) {
+  pthread_mutex_lock(&engine->lock);
+  if (engine->running != NULL) atomic_store(&engine->running->cancel, 1);
+  pthread_mutex_unlock(&engine->lock);
+}
+
 void cpu_engines_stop(void) {
   atomic_store(&stopping, true);
+  for (cpu_engine *engine = atomic_load(&engines); engine != NULL; engine = engine->next) cancel_running(engine);
   cpu_engines_ring();
+  bool joined = true;
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
   end.tv_sec += 2; /* the end of a process must not wait for ever for a copy of a terabyte */
   for (cpu_engine *engine = atomic_load(&engines); engine != NULL; engine = engine->next)
-    if (atomic_exchange(&engine->started, false)) pthread_timedjoin_np(engine->thread, NULL, &end);
+    if (atomic_exchange(&engine->started, false)) joined &= pthread_timedjoin_np(engine->thread, NULL, &end) == 0;
+  if (joined) cpu_launches_end();
 }

@@ -35,7 +35,9 @@ typedef struct cpu_engine {
   pthread_mutex_t lock; /* guards everything of its fifos that is not atomic */
   cpu_fifo *fifos[CPU_URGENCIES]; /* any one of the ring of those with work, high priority, normal, low */
   cpu_fifo *blocked;    /* the same of those that wait for an event of this process: not looked at before it is set */
+  cpu_device *device;
   cpu_command *running;
+  cpu_fifo *serving; /* whose it is */
   uint64_t pushed; /* commands, into any of its fifos */
   cpu_command *spare;
   struct cpu_chunk *chunks;
@@ -60,6 +62,10 @@ bool cpu_engine_reached(cpu_engine *engine, uint64_t stamp);
 
 /* Puts a fifo into a ring as its last one. */
 void cpu_ring_enter(cpu_fifo **ring, cpu_fifo *fifo);
+
+/* If a launch of the fifo is running, one of these numbers, asks it to end at once, and those behind it too, and waits a
+ * moment for that: are all up to the last one complete? */
+bool cpu_fifo_stop(cpu_fifo *fifo, uint64_t first, uint64_t last);
 
 /* Stops all threads; what has not started never will. */
 void cpu_engines_stop(void);
@@ -90,7 +96,7 @@ bool cpu_fifo_settle(cpu_fifo *fifo);
 uint64_t cpu_fifo_last(cpu_fifo *fifo);
 bool cpu_fifo_reached(cpu_fifo *fifo, uint64_t sequence);
 
-/* Waits for all that has been pushed so far: SUCCESS or NOT_READY. */
+/* Waits for all that has been pushed so far: SUCCESS, NOT_READY, or the error of a launch that nobody was told of. */
 ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout);
 
 #endif

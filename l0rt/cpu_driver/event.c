@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "engine.h"
+#include "failure.h"
 #include "gate.h"
 #include "invariant.h"
 
@@ -35,7 +36,9 @@ void cpu_event_let_go(cpu_event *event) {
   bool point = cpu_event_is_point(event); /* asked first: another thread may end it right after */
   uint32_t users = atomic_fetch_sub(&event->users, 1);
   CPU_INVARIANT(users != 0);
-  if (users == 1 && point) cpu_delete(event);
+  if (users != 1 || !point) return;
+  cpu_failure_forget(event);
+  cpu_delete(event);
 }
 
 cpu_event *cpu_event_new_point(cpu_event *event) {
@@ -93,6 +96,7 @@ CPU_EXPORT ze_result_t zeEventDestroy(ze_event_handle_t handle) {
   cpu_event_pool *pool = event->pool;
   cpu_context *context = event->context;
   cpu_event_set_point(event, NULL);
+  cpu_failure_forget(event);
   cpu_delete(event);
   if (pool != NULL) atomic_fetch_sub(&pool->events, 1);
   else cpu_context_let_go(context);
@@ -113,6 +117,7 @@ CPU_EXPORT ze_result_t zeEventHostReset(ze_event_handle_t handle) {
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (cpu_event_is_counter_based(event)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_failure_forget(event);
   cpu_latch_clear(&event->state->latch);
   return ZE_RESULT_SUCCESS;
 }
@@ -123,6 +128,7 @@ CPU_EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   cpu_event *point = cpu_event_take(event);
   ze_result_t result = point == NULL ? ZE_RESULT_SUCCESS : cpu_latch_wait(&point->state->latch, timeout);
+  if (point != NULL && result == ZE_RESULT_SUCCESS) result = cpu_event_failure(point);
   cpu_event_put_back(point);
   return result;
 }

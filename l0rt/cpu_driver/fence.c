@@ -2,6 +2,7 @@
 /* fence.c: fences. */
 #include "fence.h"
 
+#include "failure.h"
 #include "gate.h"
 #include "queue.h"
 
@@ -35,7 +36,9 @@ CPU_EXPORT ze_result_t zeFenceDestroy(ze_fence_handle_t handle) {
 CPU_EXPORT ze_result_t zeFenceHostSynchronize(ze_fence_handle_t handle, uint64_t timeout) {
   CPU_ENTER();
   cpu_fence *fence = cpu_fence_cast(handle);
-  return fence == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : cpu_latch_wait(&fence->latch, timeout);
+  if (fence == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  ze_result_t result = cpu_latch_wait(&fence->latch, timeout);
+  return result == ZE_RESULT_SUCCESS ? cpu_fifo_failure(fence->queue->fifo.serial) : result;
 }
 
 CPU_EXPORT ze_result_t zeFenceQueryStatus(ze_fence_handle_t handle) {

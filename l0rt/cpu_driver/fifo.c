@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "engine.h"
+#include "failure.h"
 #include "knobs.h"
 
 enum { SPINS = 30, CHUNK = 64 };
@@ -80,7 +81,7 @@ bool cpu_fifo_reached(cpu_fifo *fifo, uint64_t sequence) {
   return reached;
 }
 
-ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout) {
+static ze_result_t wait(cpu_fifo *fifo, uint64_t timeout) {
   uint64_t last = cpu_fifo_last(fifo);
   for (int i = 0; atomic_load_explicit(&fifo->finished, memory_order_acquire) < last; i++) {
     if (timeout == 0) return ZE_RESULT_NOT_READY;
@@ -102,4 +103,9 @@ ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout) {
   }
   atomic_fetch_sub(&fifo->sleepers, 1);
   return result;
+}
+
+ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout) {
+  ze_result_t result = wait(fifo, timeout);
+  return result == ZE_RESULT_SUCCESS ? cpu_fifo_failure(fifo->serial) : result;
 }

@@ -56,7 +56,7 @@ bool cpu_import_find(const cpu_context *context, const void *pointer, cpu_mappin
   if (CPU_LIKELY(atomic_load_explicit(&count, memory_order_relaxed) == 0)) return false;
   pthread_mutex_lock(&lock);
   for (const cpu_import *i = imports; i != NULL && !found; i = i->next) {
-    found = i->context == context && (uintptr_t)pointer - i->base < i->size;
+    found = (context == NULL || i->context == context) && (uintptr_t)pointer - i->base < i->size;
     if (found) *mapping = (cpu_mapping){.base = i->base, .size = i->size, .id = i->id, .on_host = true};
   }
   pthread_mutex_unlock(&lock);

@@ -11,7 +11,7 @@ enum { CPU_IMPORT_PAGE = 4096 }; /* what pointers and sizes are multiples of */
 ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem_ext_desc_t *desc, size_t size,
                            void **out);
 
-/* Is the pointer in imported memory of this context? */
+/* Is the pointer in imported memory of this context, or of any if it is NULL? */
 bool cpu_import_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping);
 
 /* Forgets what begins there; false when nothing of this context does. */

@@ -3,6 +3,7 @@
 #include "knobs.h"
 
 #include <ctype.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,15 @@ static bool read_strict(const char *text) {
   return cpu_knobs.strict || strcmp(text, "0") == 0;
 }
 
+static bool read_threads(const char *text) { return number_between(text, 1, 1024, &cpu_knobs.threads); }
+
+static bool read_fuel(const char *text) { return number_between(text, 1, UINT64_MAX, &cpu_knobs.fuel); }
+
+static bool read_fault(const char *text) {
+  cpu_knobs.lost = strcmp(text, "lost") == 0;
+  return cpu_knobs.lost || strcmp(text, "error") == 0;
+}
+
 static const struct {
   const char *name;
   bool (*read)(const char *text);
@@ -85,6 +95,9 @@ static const struct {
     {"L0RT_CPU_STRICT", read_strict, "0 or 1"},
     {"L0RT_CPU_FAIL", cpu_fault_read,
      "function:nth:RESULT[,...], RESULT a result without ZE_RESULT_, late_oom, hang or slow=MS"},
+    {"L0RT_CPU_THREADS", read_threads, "a number from 1 to 1024"},
+    {"L0RT_CPU_FUEL", read_fuel, "a number: blocks of instructions"},
+    {"L0RT_CPU_FAULT", read_fault, "error or lost"},
 };
 
 enum { KNOBS = sizeof(table) / sizeof(table[0]) };
@@ -101,10 +114,19 @@ static char complaint[512];
 
 CPU_EXPORT const char *l0rt_cpu_complaint(void) { return complaint; }
 
+/* Those that this process may use. */
+static uint64_t processors(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint64_t)CPU_COUNT(&set) : 1;
+}
+
 bool cpu_knobs_read(void) {
   cpu_affinity_read(getenv("ZE_AFFINITY_MASK"));
-  cpu_knobs = (struct cpu_knobs){
-      .devices = 1, .memory = (uint64_t)16 << 30, .timestamp_bits = 36, .timestamp_hz = 19200000};
+  cpu_knobs = (struct cpu_knobs){.devices = 1,
+                                 .memory = (uint64_t)16 << 30,
+                                 .timestamp_bits = 36,
+                                 .timestamp_hz = 19200000,
+                                 .threads = processors()};
   for (int i = 0; i < KNOBS; i++) {
     const char *text = getenv(table[i].name);
     if (text == NULL || *text == '\0' || table[i].read(text)) continue;

@@ -17,6 +17,9 @@ extern struct cpu_knobs {
   bool neo_22_43;
   const struct cpu_device_profile *device; /* NULL: it is what it is */
   const struct cpu_driver_profile *build;
+  uint64_t threads; /* that a launch may use, the engine's among them */
+  uint64_t fuel;    /* 0: no limit */
+  bool lost;        /* a failed launch is a lost device */
 } cpu_knobs;
 
 /* Returns false after one line on stderr when a variable has a value that it can't have. */

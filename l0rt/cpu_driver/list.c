@@ -8,6 +8,7 @@
 #include "fault.h"
 #include "gate.h"
 #include "knobs.h"
+#include "launch.h"
 #include "queue.h"
 #include "submit.h"
 
@@ -28,8 +29,16 @@ static ze_result_t create(ze_context_handle_t context_handle, ze_device_handle_t
   return ZE_RESULT_SUCCESS;
 }
 
+/* Drops what is recorded. */
+static void forget(cpu_list *list) {
+  for (uint32_t i = 0; i < list->count; i++)
+    if (list->recorded[i].op == CPU_OP_LAUNCH) cpu_launch_let_go(list->recorded[i].launch.launch);
+  list->count = 0;
+}
+
 static void end(cpu_list *list) {
   cpu_context *context = list->context;
+  forget(list);
   free(list->recorded);
   cpu_delete(list);
   cpu_context_let_go(context);
@@ -77,20 +86,33 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
   return ZE_RESULT_SUCCESS;
 }
 
-/* Is the device still at it? A place that is gone was idle, even if another has taken its address. */
-static bool busy(cpu_list *list) {
-  if (list->immediate) return !cpu_fifo_reached(&list->fifo, cpu_fifo_last(&list->fifo));
+/* Where a regular list was executed last; NULL when that is gone: then it was idle, even if another has its address. */
+static cpu_fifo *place_of(const cpu_list *list) {
   cpu_queue *queue = cpu_cast(list->place, CPU_QUEUE);
   cpu_list *other = cpu_cast(list->place, CPU_LIST);
   cpu_fifo *fifo = queue != NULL ? &queue->fifo : other != NULL ? &other->fifo : NULL;
-  return fifo != NULL && fifo->serial == list->serial && !cpu_fifo_reached(fifo, list->last);
+  return fifo != NULL && fifo->serial == list->serial ? fifo : NULL;
+}
+
+/* Is the device still at it? */
+static bool busy(cpu_list *list) {
+  if (list->immediate) return !cpu_fifo_reached(&list->fifo, cpu_fifo_last(&list->fifo));
+  cpu_fifo *fifo = place_of(list);
+  return fifo != NULL && !cpu_fifo_reached(fifo, list->last);
+}
+
+/* A kernel that is running for a list which is to go is ended, and those behind it; other work keeps the list. */
+static bool stopped(cpu_list *list) {
+  if (list->immediate) return cpu_fifo_stop(&list->fifo, 1, cpu_fifo_last(&list->fifo));
+  cpu_fifo *fifo = place_of(list);
+  return fifo == NULL || cpu_fifo_stop(fifo, list->last - list->count + 1, list->last);
 }
 
 CPU_EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (busy(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  if (busy(list) && !stopped(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   end(list);
   return ZE_RESULT_SUCCESS;
 }
@@ -109,7 +131,7 @@ CPU_EXPORT ze_result_t zeCommandListReset(ze_command_list_handle_t handle) {
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (busy(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   list->closed = false;
-  list->count = 0;
+  forget(list);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -129,6 +151,7 @@ static ze_result_t record(cpu_list *list, const cpu_command *command) {
     list->capacity = capacity;
   }
   list->recorded[list->count] = *command;
+  if (command->op == CPU_OP_LAUNCH) cpu_launch_hold(command->launch.launch);
   list->recorded[list->count++].barrier |= list->in_order;
   return ZE_RESULT_SUCCESS;
 }

@@ -27,6 +27,9 @@ typedef enum {
   CPU_PHYSICAL,
   CPU_RESERVATION,
   CPU_USM,
+  CPU_MODULE,
+  CPU_KERNEL,
+  CPU_BUILD_LOG,
   CPU_KINDS,
 } cpu_kind;
 

@@ -51,7 +51,9 @@ CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
   CPU_ENTER();
   cpu_queue *queue = cpu_queue_cast(handle);
   if (queue == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (atomic_load(&queue->fences) != 0 || !cpu_fifo_reached(&queue->fifo, cpu_fifo_last(&queue->fifo)))
+  uint64_t last = cpu_fifo_last(&queue->fifo);
+  if (atomic_load(&queue->fences) != 0 ||
+      (!cpu_fifo_reached(&queue->fifo, last) && !cpu_fifo_stop(&queue->fifo, 1, last)))
     return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   cpu_context *context = queue->context;
   cpu_delete(queue);

@@ -17,6 +17,7 @@ typedef struct {
   size_t size;
   cpu_physical *physical;
   int64_t offset; /* in the file */
+  _Atomic uint32_t pins; /* of launches under way: it must stay */
 } piece; /* what one call has mapped */
 
 typedef struct {
@@ -55,6 +56,11 @@ static page *page_at(const reservation *r, uintptr_t address) {
 
 static int64_t own_offset(const reservation *r, uintptr_t address) { return r->offset + (int64_t)(address - r->base); }
 
+static bool allows(const page *p, bool write) {
+  return p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE ||
+         (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY && !write);
+}
+
 /* Show a part of the file to engines, or to nobody. */
 static bool show(const reservation *r, uintptr_t at, size_t size, int64_t offset, int protection) {
   return mmap((void *)(at + r->view), size, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
@@ -79,12 +85,42 @@ ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written
   bool good = r == NULL || end <= r->base + r->size;
   while (r != NULL && good && at < end) {
     const page *p = page_at(r, at);
-    good = p->piece != NULL && (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE ||
-                                (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY && !written));
+    good = p->piece != NULL && allows(p, written);
     at += CPU_VIRTUAL_SMALL - at % CPU_VIRTUAL_SMALL;
   }
   pthread_rwlock_unlock(&lock);
   return good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+void *cpu_reservation_pin(uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
+  if (atomic_load_explicit(&count, memory_order_acquire) == 0) return NULL;
+  pthread_rwlock_rdlock(&lock);
+  const reservation *r = find(address);
+  const page *p = r == NULL ? NULL : page_at(r, address);
+  piece *pinned = p == NULL ? NULL : p->piece;
+  if (pinned != NULL && !allows(p, write)) pinned = NULL;
+  if (pinned != NULL) {
+    atomic_fetch_add(&pinned->pins, 1);
+    *begin = address - address % CPU_VIRTUAL_SMALL;
+    *end = *begin + CPU_VIRTUAL_SMALL;
+    while (*begin > pinned->base && allows(page_at(r, *begin - 1), write)) *begin -= CPU_VIRTUAL_SMALL;
+    while (*end < pinned->base + pinned->size && allows(page_at(r, *end), write)) *end += CPU_VIRTUAL_SMALL;
+    *shift = (int64_t)r->view;
+  }
+  pthread_rwlock_unlock(&lock);
+  return pinned;
+}
+
+void cpu_reservation_unpin(void *pin) { atomic_fetch_sub(&((piece *)pin)->pins, 1); }
+
+/* With the lock held for writing: is any of these pages pinned? */
+static bool pinned(const reservation *r, uintptr_t at, size_t size) {
+  for (uintptr_t p = at; p < at + size;) {
+    const piece *mapped = page_at(r, p)->piece;
+    if (mapped != NULL && atomic_load(&((piece *)mapped)->pins) != 0) return true;
+    p = mapped != NULL ? mapped->base + mapped->size : p + CPU_VIRTUAL_SMALL;
+  }
+  return false;
 }
 
 char *cpu_reservation_view(const void *pointer) {
@@ -230,7 +266,7 @@ static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_phys
     free(new_piece);
     return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   }
-  *new_piece = (piece){at, size, physical, physical->offset + (int64_t)offset};
+  *new_piece = (piece){at, size, physical, physical->offset + (int64_t)offset, 0};
   bool own = new_piece->offset == own_offset(r, at);
   if (own ? mprotect((void *)(at + r->view), size, protection(access)) != 0
           : !show(r, at, size, new_piece->offset, protection(access))) {
@@ -288,6 +324,7 @@ static ze_result_t unmap(cpu_context *context, uintptr_t at, size_t size) {
     if (mapped == NULL || mapped->base != p || mapped->size > at + size - p) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     p += mapped->size;
   }
+  if (pinned(r, at, size)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   for (uintptr_t p = at; p < at + size;) {
     piece *mapped = page_at(r, p)->piece;
     if (!hide(r, mapped)) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -307,7 +344,8 @@ bool cpu_reservations_in_use(const cpu_context *context) {
   bool in_use = false;
   pthread_rwlock_rdlock(&lock);
   for (const reservation *r = first; r != NULL && !in_use; r = r->next)
-    in_use = r->context == context && r->pieces != 0 && cpu_engines_touch(r->base, r->base + r->size);
+    in_use = r->context == context && r->pieces != 0 &&
+             (pinned(r, r->base, r->size) || cpu_engines_touch(r->base, r->base + r->size));
   pthread_rwlock_unlock(&lock);
   return in_use;
 }
@@ -372,6 +410,10 @@ CPU_EXPORT ze_result_t zeVirtualMemSetAccessAttribute(ze_context_handle_t contex
   pthread_rwlock_wrlock(&lock);
   reservation *r = find_range(context, pointer, size);
   if (r == NULL) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (r != NULL && pinned(r, (uintptr_t)pointer, size)) {
+    result = ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+    r = NULL;
+  }
   uintptr_t p = (uintptr_t)pointer, end = p + size;
   while (r != NULL && p < end) { /* a run of mapped pages at a time */
     uintptr_t run = p;

@@ -51,6 +51,11 @@ bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_m
 /* May a command use these bytes? Of reserved addresses every byte must be mapped; others are none of ours. */
 ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written);
 
+/* The mapped pages around an address that a launch may read or write: what mapped them stays until it is unpinned; NULL
+ * for none. They are read and written at their address plus *shift. */
+void *cpu_reservation_pin(uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift);
+void cpu_reservation_unpin(void *pin);
+
 /* Is a mapping of this context touched by a submitted command? Ends all its reservations, with their mappings. */
 bool cpu_reservations_in_use(const cpu_context *context);
 void cpu_reservations_end(const cpu_context *context);

@@ -103,6 +103,14 @@ static void describe_kernel(spirv_program *program, const spirv_module *m, const
   }
 }
 
+/* OpenCL 1.x's atomics, which the engine knows by name (lower_group.c): nobody needs to export them. */
+static bool is_known(const char *name) {
+  if (strncmp(name, "_Z", 2) != 0) return false;
+  const char *p = name + 2;
+  while (*p >= '0' && *p <= '9') p++;
+  return strncmp(p, "atomic_", 7) == 0 || strncmp(p, "atom_", 5) == 0;
+}
+
 static void collect_names(spirv_program *program) {
   uint32_t ids = 0;
   for (uint32_t i = 0; i < program->module_count; i++) ids += program->modules[i]->bound;
@@ -122,7 +130,9 @@ static void collect_names(spirv_program *program) {
                                                                                    StorageUniformConstant,
                                                                        .name = exported ? one->linkage_name : NULL};
       if (one->op == OpFunction && exported) program->exports[program->export_count++] = one->linkage_name;
-      if ((variable || one->op == OpFunction) && one->linkage == LinkageImport + 1 &&
+      bool builtin = variable && one->variable->builtin >= 0; /* some producers import those */
+      if (one->op == OpFunction && one->linkage == LinkageImport + 1) builtin = is_known(one->linkage_name);
+      if ((variable || one->op == OpFunction) && !builtin && one->linkage == LinkageImport + 1 &&
           spirv_program_find(program, one->linkage_name, one->op, &other) == NULL)
         program->imports[program->import_count++] = one->linkage_name;
     }

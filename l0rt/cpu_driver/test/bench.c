@@ -2,7 +2,7 @@
 /* bench.c: what the driver's calls cost, in nanoseconds. */
 #include <time.h>
 
-#include "harness.h"
+#include "modules.h"
 
 static double now(void) {
   struct timespec t;
@@ -60,6 +60,26 @@ int main(void) {
   OK(zeCommandListHostSynchronize(list, FOREVER));
   printf("%-44s mean   %10.0f ns\n", "append copy 64 B, many", (appended - start) / N);
   printf("%-44s mean   %10.0f ns\n", "copy 64 B, many, to the end", (now() - start) / N);
+  /* A launch is to cost as little more than a copy as can be. */
+  ze_module_handle_t module = module_of("launch");
+  ze_kernel_handle_t empty = kernel_of(module, "empty");
+  ze_group_count_t one = {1, 1, 1};
+  start = now();
+  for (int i = 0; i < N; i++) OK(zeCommandListAppendLaunchKernel(list, empty, &one, NULL, 0, NULL));
+  appended = now();
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  printf("%-44s mean   %10.0f ns\n", "append empty kernel, many", (appended - start) / N);
+  printf("%-44s mean   %10.0f ns\n", "empty kernel, many, to the end", (now() - start) / N);
+  MEDIAN("copy 64 B + list synchronize, engine awake", 2000, , {
+    OK(zeCommandListAppendMemoryCopy(list, a, b, 64, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+  });
+  MEDIAN("empty kernel + list synchronize, engine awake", 2000, , {
+    OK(zeCommandListAppendLaunchKernel(list, empty, &one, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+  });
+  OK(zeKernelDestroy(empty));
+  OK(zeModuleDestroy(module));
   MEDIAN("append copy 4 KiB, engine asleep", 1000, OK(zeCommandListHostSynchronize(list, FOREVER));
          nap(), OK(zeCommandListAppendMemoryCopy(list, a, b, 4096, NULL, 0, NULL)));
   MEDIAN("copy 4 KiB + list synchronize, engine awake", 2000, , {

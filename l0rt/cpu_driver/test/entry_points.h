@@ -247,4 +247,69 @@ uint64_t l0rt_cpu_live(int kind);
 uint64_t l0rt_cpu_faults(void);
 const char *l0rt_cpu_kind_name(int kind);
 
+ze_result_t zeModuleCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_module_desc_t *desc,
+                           ze_module_handle_t *phModule, ze_module_build_log_handle_t *phBuildLog);
+ze_result_t zeModuleDestroy(ze_module_handle_t hModule);
+ze_result_t zeModuleDynamicLink(uint32_t numModules, ze_module_handle_t *phModules,
+                                ze_module_build_log_handle_t *phLinkLog);
+ze_result_t zeModuleBuildLogDestroy(ze_module_build_log_handle_t hModuleBuildLog);
+ze_result_t zeModuleBuildLogGetString(ze_module_build_log_handle_t hModuleBuildLog, size_t *pSize, char *pBuildLog);
+ze_result_t zeModuleGetNativeBinary(ze_module_handle_t hModule, size_t *pSize, uint8_t *pModuleNativeBinary);
+ze_result_t zeModuleGetGlobalPointer(ze_module_handle_t hModule, const char *pGlobalName, size_t *pSize, void **pptr);
+ze_result_t zeModuleGetKernelNames(ze_module_handle_t hModule, uint32_t *pCount, const char **pNames);
+ze_result_t zeModuleGetProperties(ze_module_handle_t hModule, ze_module_properties_t *pModuleProperties);
+ze_result_t zeModuleGetFunctionPointer(ze_module_handle_t hModule, const char *pFunctionName, void **pfnFunction);
+ze_result_t zeModuleInspectLinkageExt(ze_linkage_inspection_ext_desc_t *pInspectDesc, uint32_t numModules,
+                                      ze_module_handle_t *phModules, ze_module_build_log_handle_t *phLog);
+ze_result_t zeKernelCreate(ze_module_handle_t hModule, const ze_kernel_desc_t *desc, ze_kernel_handle_t *phKernel);
+ze_result_t zeKernelDestroy(ze_kernel_handle_t hKernel);
+ze_result_t zeKernelSetGroupSize(ze_kernel_handle_t hKernel, uint32_t groupSizeX, uint32_t groupSizeY,
+                                 uint32_t groupSizeZ);
+ze_result_t zeKernelSuggestGroupSize(ze_kernel_handle_t hKernel, uint32_t globalSizeX, uint32_t globalSizeY,
+                                     uint32_t globalSizeZ, uint32_t *groupSizeX, uint32_t *groupSizeY,
+                                     uint32_t *groupSizeZ);
+ze_result_t zeKernelSuggestMaxCooperativeGroupCount(ze_kernel_handle_t hKernel, uint32_t *totalGroupCount);
+ze_result_t zeKernelSetArgumentValue(ze_kernel_handle_t hKernel, uint32_t argIndex, size_t argSize,
+                                     const void *pArgValue);
+ze_result_t zeKernelSetIndirectAccess(ze_kernel_handle_t hKernel, ze_kernel_indirect_access_flags_t flags);
+ze_result_t zeKernelGetIndirectAccess(ze_kernel_handle_t hKernel, ze_kernel_indirect_access_flags_t *pFlags);
+ze_result_t zeKernelGetSourceAttributes(ze_kernel_handle_t hKernel, uint32_t *pSize, char **pString);
+ze_result_t zeKernelSetCacheConfig(ze_kernel_handle_t hKernel, ze_cache_config_flags_t flags);
+ze_result_t zeKernelGetProperties(ze_kernel_handle_t hKernel, ze_kernel_properties_t *pKernelProperties);
+ze_result_t zeKernelGetName(ze_kernel_handle_t hKernel, size_t *pSize, char *pName);
+ze_result_t zeKernelSetGlobalOffsetExp(ze_kernel_handle_t hKernel, uint32_t offsetX, uint32_t offsetY,
+                                       uint32_t offsetZ);
+ze_result_t zeKernelSchedulingHintExp(ze_kernel_handle_t hKernel, ze_scheduling_hint_exp_desc_t *pHint);
+ze_result_t zeKernelGetBinaryExp(ze_kernel_handle_t hKernel, size_t *pSize, uint8_t *pKernelBinary);
+ze_result_t zeKernelGetAllocationPropertiesExp(ze_kernel_handle_t hKernel, uint32_t *pCount,
+                                               ze_kernel_allocation_exp_properties_t *pAllocationProperties);
+ze_result_t zeCommandListAppendLaunchKernel(ze_command_list_handle_t hCommandList, ze_kernel_handle_t hKernel,
+                                            const ze_group_count_t *pLaunchFuncArgs, ze_event_handle_t hSignalEvent,
+                                            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t hCommandList,
+                                                       ze_kernel_handle_t hKernel,
+                                                       const ze_group_count_t *pLaunchFuncArgs,
+                                                       ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                       ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendLaunchKernelIndirect(ze_command_list_handle_t hCommandList, ze_kernel_handle_t hKernel,
+                                                    const ze_group_count_t *pLaunchArgumentsBuffer,
+                                                    ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                    ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendLaunchMultipleKernelsIndirect(ze_command_list_handle_t hCommandList, uint32_t numKernels,
+                                                             ze_kernel_handle_t *phKernels,
+                                                             const uint32_t *pCountBuffer,
+                                                             const ze_group_count_t *pLaunchArgumentsBuffer,
+                                                             ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                             ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t hCommandList,
+                                                          ze_kernel_handle_t hKernel,
+                                                          const ze_group_count_t *pGroupCounts, const void *pNext,
+                                                          ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                          ze_event_handle_t *phWaitEvents);
+ze_result_t zeCommandListAppendLaunchKernelWithArguments(ze_command_list_handle_t hCommandList,
+                                                         ze_kernel_handle_t hKernel, const ze_group_count_t groupCounts,
+                                                         const ze_group_size_t groupSizes, void **pArguments,
+                                                         const void *pNext, ze_event_handle_t hSignalEvent,
+                                                         uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents);
+
 #endif

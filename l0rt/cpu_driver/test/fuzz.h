@@ -10,15 +10,30 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "harness.h"
+#include "modules.h"
 
-enum { CONTEXT, QUEUE, LIST, FENCE, POOL, EVENT, PHYSICAL, KINDS, SLOTS = 6, BLOCKS = 6, SPAN = 1 << 16 };
+enum {
+  CONTEXT,
+  QUEUE,
+  LIST,
+  FENCE,
+  POOL,
+  EVENT,
+  PHYSICAL,
+  MODULE,
+  KERNEL,
+  KINDS,
+  SLOTS = 6,
+  BLOCKS = 6,
+  SPAN = 1 << 16
+};
 enum { PATIENCE = 20 }; /* seconds: a sequence that takes longer hangs */
 
 static void *handles[KINDS][SLOTS]; /* the last ones made, destroyed or not */
 static void *blocks[BLOCKS], *reserved[2];
 static char buffer[2 * SPAN];
 static ze_ipc_mem_handle_t block_handle;
+static binary good_module, native_module;
 static ze_ipc_event_pool_handle_t pool_handle;
 static const uint8_t *bytes;
 static size_t left;
@@ -75,6 +90,8 @@ static ze_result_t destroy(int kind, void *h) {
     case LIST: return zeCommandListDestroy(h);
     case FENCE: return zeFenceDestroy(h);
     case EVENT: return zeEventDestroy(h);
+    case MODULE: return zeModuleDestroy(h);
+    case KERNEL: return zeKernelDestroy(h);
     case POOL:
       result = zeEventPoolDestroy(h);
       return result == ZE_RESULT_ERROR_INVALID_ARGUMENT ? zeEventPoolCloseIpcHandle(h) : result;
@@ -118,6 +135,64 @@ static void allocate(void) {
   if (how == 1) zeMemAllocHost(a_context(), &on_host, size, alignment, block);
   if (how == 2) zeMemAllocShared(a_context(), &on_device, &on_host, size, alignment, a_device(), block);
   if (how == 3) zeMemOpenIpcHandle(a_context(), a_device(), block_handle, below(5), block);
+}
+
+/* Kernels that end by themselves, whatever their arguments. */
+static const char *const kernels[] = {"add",      "empty", "where", "constants", "reverse",
+                                      "by_value", "count", "wild",  "follow",    "required"};
+
+/* A good module stays; a damaged one goes at once: nobody knows how long its kernels would run. */
+static void make_module(void *out) {
+  binary b = below(4) ? good_module : native_module;
+  ze_module_desc_t desc = spirv_desc(b);
+  desc.format = b.bytes == native_module.bytes ? ZE_MODULE_FORMAT_NATIVE : ZE_MODULE_FORMAT_IL_SPIRV;
+  if (below(4)) {
+    zeModuleCreate(a_context(), a_device(), &desc, out, NULL);
+    return;
+  }
+  ze_module_handle_t module;
+  ze_kernel_handle_t kernel;
+  uint8_t *copy = malloc(b.size);
+  memcpy(copy, b.bytes, b.size);
+  desc.pInputModule = copy;
+  for (uint32_t i = below(3); i > 0; i--) copy[(byte() << 8 | byte()) % b.size] ^= (uint8_t)(1u << below(8));
+  if (below(4) == 0) desc.inputSize = (byte() << 8 | byte()) % (b.size + 1);
+  if (zeModuleCreate(context, device, &desc, &module, NULL) == ZE_RESULT_SUCCESS) {
+    ze_kernel_desc_t kernel_desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC, .pKernelName = kernels[below(10)]};
+    if (zeKernelCreate(module, &kernel_desc, &kernel) == ZE_RESULT_SUCCESS) OK(zeKernelDestroy(kernel));
+    OK(zeModuleDestroy(module));
+  }
+  free(copy);
+}
+
+static void make_kernel(void *out) {
+  ze_kernel_desc_t desc = {
+      .stype = ZE_STRUCTURE_TYPE_KERNEL_DESC, .flags = below(5), .pKernelName = kernels[below(10)]};
+  zeKernelCreate(handle(MODULE), &desc, out);
+}
+
+static void use_kernel(void) {
+  ze_kernel_handle_t kernel = handle(KERNEL);
+  void *values[32] = {memory()}; /* as long as any argument */
+  uint32_t x, y, z, count = 0;
+  switch (below(4)) {
+    case 0: zeKernelSetGroupSize(kernel, byte(), below(4), below(3)); break;
+    case 1: zeKernelSetGlobalOffsetExp(kernel, byte(), byte(), byte()); break;
+    case 2: zeKernelSuggestGroupSize(kernel, a_size() & 0xffff, byte(), byte(), &x, &y, &z); break;
+    default: zeKernelGetAllocationPropertiesExp(kernel, &count, NULL);
+  }
+  zeKernelSetArgumentValue(kernel, below(4), below(4) ? sizeof(void *) : a_size() & 0xff, below(8) ? values : NULL);
+}
+
+static void launch(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t count, ze_event_handle_t *all) {
+  ze_group_count_t groups = {below(4), below(3), below(3)};
+  ze_kernel_handle_t several[] = {handle(KERNEL), handle(KERNEL)};
+  use_kernel();
+  switch (below(4)) {
+    case 0: zeCommandListAppendLaunchKernelIndirect(list, several[0], NULL, signal, count, all); break;
+    case 1: zeCommandListAppendLaunchCooperativeKernel(list, several[0], &groups, signal, count, all); break;
+    default: zeCommandListAppendLaunchKernel(list, several[0], &groups, signal, count, all);
+  }
 }
 
 static void create(void) {
@@ -169,6 +244,8 @@ static void create(void) {
       if (a < 192) zeEventCreate(handle(POOL), &event, out);
       else zeEventCounterBasedCreate(a_context(), a_device(), &alone, out);
       break;
+    case MODULE: make_module(out); break;
+    case KERNEL: make_kernel(out); break;
     default: zePhysicalMemCreate(a_context(), a_device(), &physical, out);
   }
 }
@@ -208,6 +285,7 @@ static void append(void) {
     case 10: zeCommandListAppendMemoryPrefetch(list, from, size); break;
     case 11: zeCommandListAppendMemAdvise(list, a_device(), from, size, below(10)); break;
     case 12: zeCommandListImmediateAppendCommandListsExp(list, below(3), lists, signal, count, all); break;
+    case 13: launch(list, signal, count, all); break;
     default: zeCommandListAppendMemoryCopy(list, to, from, size, signal, count, all);
   }
 }
@@ -296,7 +374,7 @@ static bool unmapped(void) {
 
 /* Ends everything, once what it waits for is signalled. */
 static void clean_up(void) {
-  static const int order[] = {LIST, FENCE, QUEUE, EVENT, POOL, PHYSICAL, CONTEXT};
+  static const int order[] = {LIST, FENCE, QUEUE, EVENT, POOL, PHYSICAL, KERNEL, MODULE, CONTEXT};
   for (bool again = true; again;) {
     again = !unmapped();
     for (int i = 0; i < SLOTS; i++) zeEventHostSignal(handles[EVENT][i]);
@@ -317,6 +395,12 @@ static void clean_up(void) {
 static void fuzz_begin(void) {
   begin();
   zeVirtualMemReserve(context, NULL, (size_t)SPAN * PAGES, &reserved[1]); /* a profile may refuse it */
+  good_module = binary_of("launch");
+  ze_module_handle_t module = module_of("launch");
+  OK(zeModuleGetNativeBinary(module, &native_module.size, NULL));
+  native_module.bytes = malloc(native_module.size);
+  OK(zeModuleGetNativeBinary(module, &native_module.size, native_module.bytes));
+  OK(zeModuleDestroy(module));
 }
 
 static void fuzz(const uint8_t *sequence, size_t size) {

@@ -23,7 +23,7 @@ for package in *.deb; do dpkg-deb -x "$package" root; done
 rm -rf "$root/usr/share"
 linker=$(find "$root" -name ld-linux-x86-64.so.2 | head -n 1)
 for program in hosted stranger; do
-  cc -std=gnu11 -D_GNU_SOURCE -pthread -I"$here/../../../include" -I"$here/.." "$here/$program.c" -o "$program" \
+  cc -std=gnu11 -D_GNU_SOURCE -pthread -I"$here/../../../include" -I"$here/.." -DKERNELS="\"$here/kernels\"" "$here/$program.c" -o "$program" \
     -lze_loader -Wl,--allow-shlib-undefined,--disable-new-dtags \
     -Wl,--dynamic-linker="$linker",-rpath,"$root/usr/lib/x86_64-linux-gnu"
   for layer in 0 1; do

@@ -38,6 +38,8 @@ int main(int argc, char **argv) {
     fuzz(sequence, size);
   }
   if (reserved[1] != NULL) OK(zeVirtualMemFree(context, reserved[1], (size_t)SPAN * PAGES));
+  free(good_module.bytes);
+  free(native_module.bytes);
   finish("fuzz");
   return 0;
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failure.h: launches that went wrong: the first wait for one of them is told, once. */
+#ifndef L0RT_CPU_FAILURE_H
+#define L0RT_CPU_FAILURE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "l0rt/ze.h"
+
+struct cpu_event;
+
+extern _Atomic uint32_t cpu_failures; /* not told yet: usually none, so that waits need not look further */
+
+/* A launch of this fifo failed; it is about to signal this event, if any. */
+void cpu_failure_add(uint64_t serial, const struct cpu_event *event, const char *text);
+
+/* Any failure of a fifo, or of what signalled an event: SUCCESS, or the error, whose description is this thread's. */
+ze_result_t cpu_failure_of_fifo(uint64_t serial);
+ze_result_t cpu_failure_of_event(const struct cpu_event *event);
+
+static inline ze_result_t cpu_fifo_failure(uint64_t serial) {
+  if (__builtin_expect(atomic_load_explicit(&cpu_failures, memory_order_acquire) == 0, 1)) return ZE_RESULT_SUCCESS;
+  return cpu_failure_of_fifo(serial);
+}
+
+static inline ze_result_t cpu_event_failure(const struct cpu_event *event) {
+  if (__builtin_expect(atomic_load_explicit(&cpu_failures, memory_order_acquire) == 0, 1)) return ZE_RESULT_SUCCESS;
+  return cpu_failure_of_event(event);
+}
+
+/* The event ends or is reset: what went wrong before is no longer its own. */
+void cpu_failure_forget(const struct cpu_event *event);
+
+/* What zeDriverGetLastErrorDescription says in this thread. */
+void cpu_failure_describe(const char *text);
+const char *cpu_failure_description(void);
+
+/* Has a launch failed where L0RT_CPU_FAULT=lost asks for a lost device? */
+bool cpu_failure_lost(void);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_failures.c: a launch that goes wrong: who is told, how often, and what goes on meanwhile. */
+#include <time.h>
+
+#include "children.h"
+#include "modules.h"
+
+static const ze_group_count_t ONE = {1, 1, 1};
+static ze_module_handle_t module;
+
+static void start(void) {
+  begin();
+  module = module_of("launch");
+}
+
+static void stop(const char *name) {
+  OK(zeModuleDestroy(module));
+  finish(name);
+}
+
+static ze_kernel_handle_t wild_kernel(void *near, int64_t distance) {
+  ze_kernel_handle_t wild = kernel_of(module, "wild");
+  SET(wild, 0, near);
+  SET(wild, 1, distance);
+  return wild;
+}
+
+static void description_names(const char *kernel) {
+  const char *text;
+  OK(zeDriverGetLastErrorDescription(driver, &text));
+  CHECK(strstr(text, kernel) != NULL && strlen(text) > strlen(kernel) + 20);
+}
+
+/* The event is signalled and what depends on it runs; the first wait is told, the next is not. */
+static void a_wild_access_is_told_once(void) {
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t event = event_of(pool, 0);
+  ze_command_list_handle_t list = in_order_list(), other = immediate_on(0, 1, ZE_COMMAND_QUEUE_FLAG_IN_ORDER);
+  int *memory = shared_memory(64);
+  ze_kernel_handle_t wild = wild_kernel(memory, 1ll << 40);
+  for (int who = 0; who < 2; who++) {
+    memory[0] = 0;
+    OK(zeCommandListAppendLaunchKernel(list, wild, &ONE, event, 0, NULL));
+    OK(zeCommandListAppendMemoryFill(other, memory, "\1", 1, 4, NULL, 1, &event));
+    OK(zeCommandListHostSynchronize(other, FOREVER)); /* of another list: not its failure */
+    CHECK(memory[0] == 0x01010101);
+    if (who == 0) GIVES(ERROR_UNKNOWN, zeCommandListHostSynchronize(list, FOREVER));
+    else GIVES(ERROR_UNKNOWN, zeEventHostSynchronize(event, FOREVER));
+    description_names("wild");
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+    OK(zeEventHostSynchronize(event, FOREVER));
+    OK(zeEventHostReset(event));
+  }
+  OK(zeDeviceGetStatus(device));
+  OK(zeKernelDestroy(wild));
+  OK(zeMemFree(context, memory));
+  OK(zeCommandListDestroy(list));
+  OK(zeCommandListDestroy(other));
+  OK(zeEventDestroy(event));
+  OK(zeEventPoolDestroy(pool));
+}
+
+/* Every way of waiting. */
+static void fences_queues_and_synchronous_lists_are_told(void) {
+  int *memory = shared_memory(64);
+  ze_kernel_handle_t wild = wild_kernel(memory, -(1ll << 40));
+  ze_command_list_desc_t list_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC};
+  ze_command_queue_desc_t queue_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC};
+  ze_fence_desc_t fence_desc = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC};
+  ze_command_list_handle_t list, at_once;
+  ze_command_queue_handle_t queue;
+  ze_fence_handle_t fence;
+  OK(zeCommandListCreate(context, device, &list_desc, &list));
+  OK(zeCommandListAppendLaunchKernel(list, wild, &ONE, NULL, 0, NULL));
+  OK(zeCommandListClose(list));
+  OK(zeCommandQueueCreate(context, device, &queue_desc, &queue));
+  OK(zeFenceCreate(queue, &fence_desc, &fence));
+  OK(zeCommandQueueExecuteCommandLists(queue, 1, &list, fence));
+  GIVES(ERROR_UNKNOWN, zeFenceHostSynchronize(fence, FOREVER));
+  OK(zeCommandQueueSynchronize(queue, FOREVER));
+  OK(zeCommandQueueExecuteCommandLists(queue, 1, &list, NULL));
+  GIVES(ERROR_UNKNOWN, zeCommandQueueSynchronize(queue, FOREVER));
+  description_names("wild");
+  queue_desc.mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
+  OK(zeCommandListCreateImmediate(context, device, &queue_desc, &at_once));
+  GIVES(ERROR_UNKNOWN, zeCommandListAppendLaunchKernel(at_once, wild, &ONE, NULL, 0, NULL));
+  OK(zeFenceDestroy(fence));
+  OK(zeCommandQueueDestroy(queue));
+  OK(zeCommandListDestroy(list));
+  OK(zeCommandListDestroy(at_once));
+  OK(zeKernelDestroy(wild));
+  OK(zeMemFree(context, memory));
+}
+
+/* Freed, read-only and the program's own memory are none of a kernel's. */
+static void memory_that_is_not_the_kernels(void) {
+  static int own[16];
+  int *freed = shared_memory(64), *memory;
+  ze_host_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC,
+                                   .flags = ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY};
+  OK(zeMemAllocHost(context, &desc, 64, 0, (void **)&memory));
+  OK(zeMemFree(context, freed));
+  void *wrong[] = {own, freed, memory, NULL};
+  ze_command_list_handle_t list = in_order_list();
+  for (int i = 0; i < 4; i++) {
+    ze_kernel_handle_t wild = wild_kernel(wrong[i], 0);
+    OK(zeCommandListAppendLaunchKernel(list, wild, &ONE, NULL, 0, NULL));
+    GIVES(ERROR_UNKNOWN, zeCommandListHostSynchronize(list, FOREVER));
+    OK(zeKernelDestroy(wild));
+  }
+  CHECK(own[0] == 0 && memory[0] == 0);
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, memory));
+}
+
+static ze_kernel_handle_t endless_kernel(int *memory) {
+  ze_kernel_handle_t endless = kernel_of(module, "endless");
+  memory[0] = 0;
+  SET(endless, 0, memory);
+  return endless;
+}
+
+static uint64_t now(void) {
+  uint64_t host, ticks;
+  OK(zeDeviceGetGlobalTimestamps(device, &host, &ticks));
+  return host;
+}
+
+/* A list that is destroyed ends its running launch, and those behind it; others' events are signalled all the same. */
+static void a_destroyed_list_ends_its_launch(void) {
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t event = event_of(pool, 0);
+  int *memory = shared_memory(64);
+  ze_kernel_handle_t endless = endless_kernel(memory);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendLaunchKernel(list, endless, &ONE, NULL, 0, NULL));
+  OK(zeCommandListAppendLaunchKernel(list, endless, &ONE, event, 0, NULL));
+  GIVES(NOT_READY, zeCommandListHostSynchronize(list, 1000000));
+  uint64_t before = now();
+  OK(zeCommandListDestroy(list));
+  CHECK(now() - before < 50000000);
+  OK(zeEventHostSynchronize(event, FOREVER));
+  OK(zeKernelDestroy(endless));
+  OK(zeMemFree(context, memory));
+  OK(zeEventDestroy(event));
+  OK(zeEventPoolDestroy(pool));
+}
+
+static void failures(void) {
+  start();
+  a_wild_access_is_told_once();
+  fences_queues_and_synchronous_lists_are_told();
+  memory_that_is_not_the_kernels();
+  a_destroyed_list_ends_its_launch();
+  stop("failures");
+}
+
+static void lost(void) {
+  start();
+  int *memory = shared_memory(64);
+  ze_kernel_handle_t wild = wild_kernel(memory, 1ll << 40);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeDeviceGetStatus(device));
+  OK(zeCommandListAppendLaunchKernel(list, wild, &ONE, NULL, 0, NULL));
+  GIVES(ERROR_DEVICE_LOST, zeCommandListHostSynchronize(list, FOREVER));
+  GIVES(ERROR_DEVICE_LOST, zeDeviceGetStatus(device));
+  OK(zeCommandListDestroy(list));
+  OK(zeKernelDestroy(wild));
+  OK(zeMemFree(context, memory));
+  stop("lost device");
+}
+
+static void out_of_fuel(void) {
+  start();
+  int *memory = shared_memory(64);
+  ze_kernel_handle_t endless = endless_kernel(memory);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendLaunchKernel(list, endless, &ONE, NULL, 0, NULL));
+  GIVES(ERROR_UNKNOWN, zeCommandListHostSynchronize(list, FOREVER));
+  description_names("endless");
+  OK(zeCommandListDestroy(list));
+  OK(zeKernelDestroy(endless));
+  OK(zeMemFree(context, memory));
+  stop("fuel");
+}
+
+static void ends_while_it_runs(void) {
+  start();
+  int *memory = shared_memory(64);
+  ze_kernel_handle_t endless = endless_kernel(memory);
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendLaunchKernel(list, endless, &ONE, NULL, 0, NULL));
+  GIVES(NOT_READY, zeCommandListHostSynchronize(list, 20000000));
+  OK(zeKernelDestroy(endless));
+  OK(zeModuleDestroy(module));
+}
+
+/* Milliseconds that a child took beyond what another took. */
+static void nothing(void) {
+  start();
+  OK(zeModuleDestroy(module));
+}
+
+static uint64_t time_of(void (*body)(void)) {
+  struct timespec a, b;
+  clock_gettime(CLOCK_MONOTONIC, &a);
+  CHECK(in_child(NULL, NULL, body, NULL, 0) == 0);
+  clock_gettime(CLOCK_MONOTONIC, &b);
+  return (uint64_t)(b.tv_sec - a.tv_sec) * 1000 + (uint64_t)(b.tv_nsec / 1000000) - (uint64_t)(a.tv_nsec / 1000000);
+}
+
+int main(void) {
+  setenv("L0RT_CPU_THREADS", "2", 1);
+  CHECK(in_child(NULL, NULL, failures, NULL, 0) == 0);
+  CHECK(in_child("L0RT_CPU_FAULT", "lost", lost, NULL, 0) == 0);
+  CHECK(in_child("L0RT_CPU_FUEL", "100000", out_of_fuel, NULL, 0) == 0);
+  uint64_t idle = time_of(nothing), busy = time_of(ends_while_it_runs);
+  CHECK(busy < idle + 1000); /* the machine may be busy: but it ends */
+  return 0;
+}
