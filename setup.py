@@ -86,7 +86,8 @@ class BuildExt(build_ext):
             extra_preargs=[*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE"],
         )
         # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
-        self.compiler.link_shared_object(objects, target, extra_postargs=["-pthread", "-lm", "-Wl,-Bsymbolic", *L_FLAGS])
+        flags = ["-pthread", "-lm", "-Wl,-Bsymbolic", *L_FLAGS]
+        self.compiler.link_shared_object(objects, target, extra_postargs=flags)
 
 
 class EditableWheel(editable_wheel):

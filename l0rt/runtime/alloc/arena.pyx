@@ -52,8 +52,8 @@ cdef enum:
     NEAR_SHIFT = 3                  # a stacked block may be an eighth larger than what is asked for
     STACK_LEAST = 1 << 20           # the stacks may hold this and
     STACK_SHARE = 6                 # 1/64 of what is reserved: more costs real traces memory, less costs time
-    # From this size on one pool's range serves the other. Blocks of the large one never start in one page of the map, so
-    # that up to a page stays with each: of less than two pages it could be more than half.
+    # From this size on one pool's range serves the other. Blocks of the large one never start in one page of the map,
+    # so that up to a page stays with each: of less than two pages it could be more than half.
     ACROSS_LEAST = 2 * PAGE
 
 

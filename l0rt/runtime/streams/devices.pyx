@@ -212,7 +212,8 @@ cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int 
 
 # Who sets one of these too late would wonder why nothing happens.
 _READ_AT_OPENING = ("ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY", "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
-                    "ZES_ENABLE_SYSMAN", "L0RT_DRIVER", "L0RT_DISABLE", "L0RT_QUIRKS", "L0RT_CPU_DEVICES", "L0RT_CPU_MEMORY")
+                    "ZES_ENABLE_SYSMAN", "L0RT_DRIVER", "L0RT_DISABLE", "L0RT_QUIRKS", "L0RT_CPU_DEVICES",
+                    "L0RT_CPU_MEMORY")
 _read = []
 
 
