@@ -34,14 +34,28 @@ if FLAVOUR not in FLAVOURS:
 if FLAVOUR == "debug":
     DIRECTIVES["linetrace"] = True
 C_FLAGS = [*FLAVOURS[FLAVOUR], "-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
-# One read-only segment a library instead of three: an import maps, and reads, fewer pages of some fifty libraries.
+# One read-only segment a library instead of three: an import maps, and reads, fewer pages of each.
 L_FLAGS = ["-Wl,-O1", "-Wl,-z,noseparate-code", *(["-fsanitize=thread"] if FLAVOUR == "tsan" else [])]
 # Packages whose files lie elsewhere in the source tree.
 ELSEWHERE = {"l0rt.include.l0rt": "include/l0rt", "l0rt.cli.trace_data": "bench/traces"}
 CPU_DRIVER = "libze_l0rt_cpu.so"
+# The modules of each of these packages are linked into one library, which l0rt/libraries.py finds them in: what an
+# import of l0rt takes is to a third the loading of libraries, one by one.
+SHARING = ("l0rt.ze", "l0rt.core", *(f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "memory")))
+LIBRARY = "_modules"
+NOTES = "l0rt/libraries.txt"
 # Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.
 SETTINGS = repr((sorted(DIRECTIVES.items()), C_FLAGS, L_FLAGS, Cython.__version__))
 BUILD = os.path.join("build", hashlib.sha1(SETTINGS.encode()).hexdigest()[:12])
+
+
+def is_older(target, sources):
+    """Return whether a file is older than any of its sources, or not there."""
+    return not os.path.exists(target) or os.path.getmtime(target) < max(map(os.path.getmtime, sources))
+
+
+def module_name(source):
+    return os.path.splitext(os.path.basename(source))[0]
 
 
 class BuildExt(build_ext):
@@ -53,7 +67,39 @@ class BuildExt(build_ext):
 
     def run(self):
         super().run()
+        self.note_libraries()
         self.build_cpu_driver()
+
+    def build_extension(self, ext):
+        """Build one extension; of a library of several modules, compile what has changed."""
+        if len(ext.sources) == 1:
+            super().build_extension(ext)
+            return
+        objects = [self.compiled(source, ext) for source in ext.sources]
+        target = self.get_ext_fullpath(ext.name)
+        if is_older(target, objects):
+            self.compiler.link_shared_object(objects, target, extra_postargs=ext.extra_link_args)
+
+    def compiled(self, source, ext):
+        """Return the object file of a source, compiled anew if that or a header has changed."""
+        (target,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
+        if is_older(target, [source, *ext.depends]):
+            self.compiler.compile(
+                [source],
+                output_dir=self.build_temp,
+                include_dirs=ext.include_dirs,
+                extra_postargs=ext.extra_compile_args,
+            )
+        return target
+
+    def note_libraries(self):
+        """Write down, for l0rt/libraries.py, which modules are in which package's library."""
+        shared = [ext for ext in self.extensions if ext.name.endswith(f".{LIBRARY}")]
+        rows = [[ext.name.rpartition(".")[0], *map(module_name, ext.sources)] for ext in shared]
+        for folder in (self.build_lib, *([os.curdir] if self.inplace else [])):
+            if rows:
+                with open(os.path.join(folder, NOTES), "w", encoding="ascii") as notes:
+                    notes.writelines(f"{' '.join(row)}\n" for row in rows)
 
     def build_cpu_driver(self):
         sources = sorted(glob("l0rt/cpu_driver/*.c") + glob("l0rt/cpu_driver/spirv/*.c"))
@@ -61,8 +107,7 @@ class BuildExt(build_ext):
             return
         target = os.path.join(self.build_lib, "l0rt/cpu_driver", CPU_DRIVER)
         headers = glob("l0rt/cpu_driver/*.h") + glob("l0rt/cpu_driver/spirv/*.h") + glob("include/l0rt/*.h")
-        newest = max(os.path.getmtime(f) for f in sources + headers)
-        if not os.path.exists(target) or os.path.getmtime(target) < newest:
+        if is_older(target, sources + headers):
             self.compile_cpu_driver(sources, target)
         if self.inplace:
             place = os.path.join("l0rt/cpu_driver", CPU_DRIVER)
@@ -123,7 +168,21 @@ def cythonized():
     )
     for extension in found:
         name_constructors(extension.name, extension.sources[0])
-    return found
+    return shared_libraries(found)
+
+
+def shared_libraries(modules):
+    """Return the extensions to link: those of a package that shares a library are one."""
+    found = {}
+    for module in modules:
+        package = module.name.rpartition(".")[0]
+        name = f"{package}.{LIBRARY}" if package in SHARING else module.name
+        if name in found:
+            found[name].sources += module.sources
+        else:
+            module.name = name
+            found[name] = module
+    return list(found.values())
 
 
 # Whose users know another name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`PlainMemory`: a memory that knows no device, compiled once for an installed l0rt, in the temporary folder."""
+"""`PlainMemory`: a memory that knows no device, compiled once for an installed l0rt and then kept."""
 
 import contextlib
 import hashlib

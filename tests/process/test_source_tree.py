@@ -86,7 +86,7 @@ def test_a_second_unbuilt_tree_is_passed_over(unbuilt, tmp_path):
 
 def test_a_source_tree_that_is_built_in_place_is_used_by_python_cython_and_c(tmp_path):
     tree = copied(tmp_path / "clone", *ALL)
-    for path in INSTALLED.rglob("*.so"):
+    for path in (*INSTALLED.rglob("*.so"), INSTALLED / "libraries.txt"):
         os.symlink(path, tree / "l0rt" / path.relative_to(INSTALLED))
     foreign = tmp_path / "foreign"
     foreign.mkdir()
