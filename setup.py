@@ -42,7 +42,7 @@ CPU_DRIVER = "libze_l0rt_cpu.so"
 # The modules of each of these packages are linked into one library, which l0rt/libraries.py finds them in: what an
 # import of l0rt takes is to a third the loading of libraries, one by one.
 SHARING = ("l0rt.ze", "l0rt.core", *(f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "memory")))
-LIBRARY = "_modules"
+LIBRARY = "modules"
 NOTES = "l0rt/libraries.txt"
 # Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.
 SETTINGS = repr((sorted(DIRECTIVES.items()), C_FLAGS, L_FLAGS, Cython.__version__))
@@ -69,6 +69,12 @@ class BuildExt(build_ext):
         super().run()
         self.note_libraries()
         self.build_cpu_driver()
+
+    def get_ext_filename(self, fullname):
+        """Name a library of several modules after its package, with a dot: it is no module itself."""
+        package, _, name = fullname.rpartition(".")
+        found = super().get_ext_filename(fullname)
+        return found.replace(f"{LIBRARY}.", f"{package.rpartition('.')[2]}.{LIBRARY}.") if name == LIBRARY else found
 
     def build_extension(self, ext):
         """Build one extension; of a library of several modules, compile what has changed."""
@@ -98,7 +104,7 @@ class BuildExt(build_ext):
         rows = [[ext.name.rpartition(".")[0], *map(module_name, ext.sources)] for ext in shared]
         for folder in (self.build_lib, *([os.curdir] if self.inplace else [])):
             if rows:
-                with open(os.path.join(folder, NOTES), "w", encoding="ascii") as notes:
+                with open(os.path.join(folder, NOTES), "w", encoding="utf-8") as notes:
                     notes.writelines(f"{' '.join(row)}\n" for row in rows)
 
     def build_cpu_driver(self):

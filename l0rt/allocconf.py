@@ -240,14 +240,14 @@ def make(**values):
 
 
 _SIGNS = (",", ":", "[", "]")
-_TOKEN = re.compile(r"\s*([\[\],:]|[^\s\[\],:]+)")
+_TOKEN = r"\s*([\[\],:]|[^\s\[\],:]+)"  # compiled when there is something to read
 
 
 class _Tokens:
     """The text's words and signs, each with its position, the first being 0."""
 
     def __init__(self, text):
-        self.found = [(m.group(1), m.start(1)) for m in _TOKEN.finditer(text)]
+        self.found = [(m.group(1), m.start(1)) for m in re.finditer(_TOKEN, text)]
         self.end = len(text)
 
     def peek(self):

@@ -10,13 +10,13 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_LIBRARY = f"_modules{EXTENSION_SUFFIXES[0]}"
+_LIBRARY = f"modules{EXTENSION_SUFFIXES[0]}"
 
 
 def _noted():
     """Return package -> the names of the modules in its library."""
     try:
-        with open(os.path.join(_HERE, "libraries.txt"), encoding="ascii") as notes:
+        with open(os.path.join(_HERE, "libraries.txt"), encoding="utf-8") as notes:
             rows = [line.split() for line in notes]
     except FileNotFoundError:
         return {}
@@ -55,7 +55,8 @@ sys.path_hooks.append(_hook)
 def share(path, package):
     """Let the modules of ``package`` be found in its library, if it has one, before all else on its ``path``."""
     if package in _modules:
-        library = os.path.join(_HERE, *package.split(".")[1:], _LIBRARY)
+        folders = package.split(".")[1:]
+        library = os.path.join(_HERE, *folders, f"{folders[-1]}.{_LIBRARY}")
         _libraries[library] = _modules[package]
         sys.path_importer_cache[library] = _Finder(library)  # else Python asks first whether it is a ZIP archive
         path.insert(0, library)

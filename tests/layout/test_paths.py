@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three calls cross few files on their way to the driver, as docs/architecture.md lists; few modules are compiled."""
+
+import re
+
+import pytest
+
+from helpers.source import ROOT, imports, none_of
+
+MOST = {"`l0rt.empty`": 12, "`Buffer.copy_from`": 10, "`event.record`": 6}
+MODULES = 55
+
+
+def paths(text):
+    """Return the call that a list is about -> the files in it."""
+    section = text.partition("## Three paths to the driver\n")[2].partition("\n## ")[0]
+    found = {}
+    for call, body in re.findall(r"^(`[\w.]+`).*:\n\n((?:[ \d].*\n)+)", section, re.MULTILINE):
+        found[call] = re.findall(r"^ *\d+\. `([\w/]+)`", body, re.MULTILINE)
+    return found
+
+
+def imported(root, name):
+    """Return the modules that a file of the list imports, or its .pxd."""
+    found = set()
+    for suffix in (".pyx", ".pxd"):
+        if (path := root / f"l0rt/{name}{suffix}").exists():
+            found |= {entry.module for entry in imports(path, root)}
+    return found
+
+
+def violations(root, text):
+    complaints = []
+    for call, files in paths(text).items():
+        if len(files) > MOST[call]:
+            complaints.append(f"{call} crosses {len(files)} files, more than {MOST[call]}")
+        reached = set()
+        for at, name in enumerate(files):
+            module = f"l0rt.{name.replace('/', '.')}"
+            if not (root / f"l0rt/{name}.pyx").exists():
+                complaints.append(f"{call}: there is no file {name}")
+            elif at and module not in reached:
+                complaints.append(f"{call}: no file before {name} imports it")
+            reached |= imported(root, name)
+    return complaints
+
+
+def test_the_paths_are_as_short_as_listed():
+    text = (ROOT / "docs/architecture.md").read_text()
+    assert paths(text).keys() == MOST.keys()
+    none_of(violations(ROOT, text))
+
+
+def test_few_modules_are_compiled():
+    assert len(list((ROOT / "l0rt").rglob("*.pyx"))) <= MODULES
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("1. `runtime/current/event`", "1. `buffer`\n1. `runtime/current/event`", "no file before runtime/current/event"),
+        ("5. `core/cmdlist`: calls zeCommandListAppendSignal", "5. `core/lists`", "there is no file core/lists"),
+        ("1. `buffer`: finds", "1. `capi`\n1. `buffer`: finds", "`Buffer.copy_from` crosses 11 files"),
+    ],
+)
+def test_it_bites(old, new, complaint):
+    text = (ROOT / "docs/architecture.md").read_text()
+    assert old in text
+    assert any(complaint in found for found in violations(ROOT, text.replace(old, new)))
