@@ -71,10 +71,9 @@ class BuildExt(build_ext):
         self.build_cpu_driver()
 
     def get_ext_filename(self, fullname):
-        """Name a library of several modules after its package, with a dot: it is no module itself."""
-        package, _, name = fullname.rpartition(".")
+        """Give a library of several modules a name with a dot: it is no module itself."""
         found = super().get_ext_filename(fullname)
-        return found.replace(f"{LIBRARY}.", f"{package.rpartition('.')[2]}.{LIBRARY}.") if name == LIBRARY else found
+        return found.replace(f"{LIBRARY}.", f"linked.{LIBRARY}.") if fullname.rpartition(".")[2] == LIBRARY else found
 
     def build_extension(self, ext):
         """Build one extension; of a library of several modules, compile what has changed."""

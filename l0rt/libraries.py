@@ -10,7 +10,7 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_LIBRARY = f"modules{EXTENSION_SUFFIXES[0]}"
+_LIBRARY = f"linked.modules{EXTENSION_SUFFIXES[0]}"  # with a dot: no module itself
 
 
 def _noted():
@@ -55,8 +55,7 @@ sys.path_hooks.append(_hook)
 def share(path, package):
     """Let the modules of ``package`` be found in its library, if it has one, before all else on its ``path``."""
     if package in _modules:
-        folders = package.split(".")[1:]
-        library = os.path.join(_HERE, *folders, f"{folders[-1]}.{_LIBRARY}")
+        library = os.path.join(_HERE, *package.split(".")[1:], _LIBRARY)
         _libraries[library] = _modules[package]
         sys.path_importer_cache[library] = _Finder(library)  # else Python asks first whether it is a ZIP archive
         path.insert(0, library)
