@@ -48,7 +48,7 @@ def _hook(entry):
 
 
 _modules = _noted()
-_libraries = {}  # path -> names of modules
+_libraries: dict[str, frozenset[str]] = {}  # path -> names of modules
 sys.path_hooks.append(_hook)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers: what is one, for every argument, setting and address."""
+"""Whole numbers: what is one, for every argument, setting and address; and how one that is a size is told."""
 
 
 def whole_number(value, what):
@@ -14,3 +14,11 @@ def whole_number(value, what):
         told = type(number).__name__
         raise TypeError(f"{what} is an int, not {type(value).__name__}, whose __index__ answers a {told}")
     return int.__int__(number)
+
+
+def size_text(nbytes):
+    """Return a size in the largest binary unit that leaves at least one, with two decimals."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= factor:
+            return f"{nbytes / factor:.2f} {unit}"
+    return f"{nbytes} bytes"

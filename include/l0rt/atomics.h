@@ -7,12 +7,27 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-static inline void *l0rt_load(void *const *where) { return __atomic_load_n(where, __ATOMIC_ACQUIRE); }
-static inline void l0rt_store(void **where, void *value) { __atomic_store_n(where, value, __ATOMIC_RELEASE); }
-static inline int64_t l0rt_load_i64(const int64_t *where) { return __atomic_load_n(where, __ATOMIC_ACQUIRE); }
-static inline void l0rt_store_i64(int64_t *where, int64_t value) { __atomic_store_n(where, value, __ATOMIC_RELEASE); }
-static inline int l0rt_load_int(const int *where) { return __atomic_load_n(where, __ATOMIC_ACQUIRE); }
-static inline void l0rt_store_int(int *where, int value) { __atomic_store_n(where, value, __ATOMIC_RELEASE); }
+/* Of any number or pointer. */
+#define l0rt_acquire(where) __atomic_load_n((where), __ATOMIC_ACQUIRE)
+#define l0rt_publish(where, value) __atomic_store_n((where), (value), __ATOMIC_RELEASE)
+
+static inline void *l0rt_load(void *const *where) { return l0rt_acquire(where); }
+static inline void l0rt_store(void **where, void *value) { l0rt_publish(where, value); }
+static inline int64_t l0rt_load_i64(const int64_t *where) { return l0rt_acquire(where); }
+static inline void l0rt_store_i64(int64_t *where, int64_t value) { l0rt_publish(where, value); }
+static inline int l0rt_load_int(const int *where) { return l0rt_acquire(where); }
+static inline void l0rt_store_int(int *where, int value) { l0rt_publish(where, value); }
+static inline uint64_t l0rt_load64(const uint64_t *where) { return l0rt_acquire(where); }
+static inline void l0rt_store64(uint64_t *where, uint64_t value) { l0rt_publish(where, value); }
+static inline int l0rt_add_int(int *where, int value) { return __atomic_add_fetch(where, value, __ATOMIC_ACQ_REL); }
+
+/* To a value, never back. */
+static inline void l0rt_raise64(uint64_t *where, uint64_t value) {
+  uint64_t seen = __atomic_load_n(where, __ATOMIC_RELAXED);
+  while (seen < value && !__atomic_compare_exchange_n(where, &seen, value, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+}
+
 static inline void l0rt_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

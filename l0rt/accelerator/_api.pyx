@@ -7,8 +7,16 @@ a local name before it runs anything of Python's: another thread may choose anew
 
 from contextlib import nullcontext
 
+from cpython.object cimport PyObject
+
 from l0rt.runtime.current.guard cimport NO_INDEX, other_index, settable_index
-from l0rt.runtime.current.thread cimport current_device, exchange_device, exchange_stream, thread_peek
+from l0rt.runtime.current.thread cimport (
+    current_device,
+    current_stream_object,
+    exchange_device,
+    exchange_stream,
+    thread_peek,
+)
 from l0rt.runtime.memory.device cimport allocated_bytes, reserved_bytes
 from l0rt.runtime.streams.devices cimport device_total
 from l0rt.runtime.streams.naming cimport current_type, index_of, interface_of_stream, other
@@ -105,17 +113,14 @@ def current_stream(device=None, /):
     IndexError
         There is no device of this index.
     """
-    cdef l0rt_thread* thread
-    cdef l0rt_stream* stream
+    cdef PyObject* stream
     if other != NULL:
         interface = <object>other
         return interface.current_stream(other_device(interface, device))
     if device is None:
-        thread = thread_peek()
-        if thread != NULL:
-            stream = thread.streams[thread.device]
-            if stream.object != NULL:
-                return <object>stream.object
+        stream = current_stream_object()
+        if stream != NULL:
+            return <object>stream
     return built_in.current_stream(device)
 
 

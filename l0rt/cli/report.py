@@ -13,6 +13,7 @@ from rich.text import Text
 
 import l0rt
 from l0rt import config
+from l0rt.whole import size_text  # noqa: F401 - for the other reports too
 from l0rt.runtime.streams import devices
 
 # Intel's driver can encode for a device that is not there: nothing executes then, and no figure is a GPU's.
@@ -174,14 +175,6 @@ def digits(value):
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
-
-
-def size_text(nbytes):
-    """Return a size in the largest binary unit that leaves at least one."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if nbytes >= size:
-            return f"{nbytes / size:.2f} {unit}"
-    return f"{nbytes} bytes"
 
 
 def note_text(note):

@@ -58,7 +58,7 @@ def test_few_modules_are_compiled():
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("1. `runtime/current/event`", "1. `buffer`\n1. `runtime/current/event`", "no file before runtime/current/event"),
+        ("1. `runtime/current/event`", "1. `capi`\n1. `runtime/current/event`", "before runtime/current/event imp"),
         ("5. `core/cmdlist`: calls zeCommandListAppendSignal", "5. `core/lists`", "there is no file core/lists"),
         ("1. `buffer`: finds", "1. `capi`\n1. `buffer`: finds", "`Buffer.copy_from` crosses 11 files"),
     ],

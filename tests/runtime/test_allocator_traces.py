@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from l0rt.cli import traces
 
-TRACES = Path(__file__).parents[1] / "traces"
-NAMES = sorted(path.stem for path in TRACES.glob("*.npz"))
+TRACES = next(filter(Path.is_dir, traces.FOLDERS))
+HELD_OUT_TRACES = Path(__file__).parents[1] / "traces" / "held_out"
+NAMES = sorted(traces.NAMES)
 # Recorded by bench/record_traces.py, for judging alone: nothing is tuned to them. The most that either pass reserves
 # for each byte of the requested peak; each bound is a little above what was measured.
 HELD_OUT = {
@@ -21,8 +23,8 @@ HELD_OUT = {
 }
 
 
-def load(name):
-    trace = np.load(TRACES / f"{name}.npz")["trace"]
+def load(name, folder=TRACES):
+    trace = np.load(folder / f"{name}.npz")["trace"]
     columns = (("op", np.int8), ("id", np.int64), ("size", np.int64))
     return [np.ascontiguousarray(trace[key].astype(kind)) for key, kind in columns]
 
@@ -73,14 +75,12 @@ def test_a_synthetic_trace_takes_little_more_than_it_asks_for(loops, scale):
     assert ratio(loops, synthetic(), scale) <= 1.15
 
 
-@pytest.mark.skipif(not NAMES, reason="no traces beside the tests")
 def test_real_traces_take_little_more_than_they_ask_for(loops):
     ratios = [ratio(loops, load(name), scale) for name in NAMES for scale in (1, 8)]
     assert np.exp(np.mean(np.log(ratios))) <= 1.12
     assert max(ratios) <= 1.2
 
 
-@pytest.mark.skipif(not NAMES, reason="no traces beside the tests")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_trace_replays_under_a_limit_of_an_eighth_more(loops, name):
     trace = load(name)
@@ -97,7 +97,7 @@ def held_out(loops):
     """Of each trace, and of 1 and 8 times its sizes: the peak, and the shares of it that two passes reserved."""
     found = {}
     for name in HELD_OUT:
-        trace = load(f"held_out/{name}")
+        trace = load(name, HELD_OUT_TRACES)
         for scale in (1, 8):
             bench = loops.Loops(virtual=True)
             most = []

@@ -60,6 +60,7 @@ from l0rt.runtime.alloc.types cimport (
 )
 
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError, UnsupportedError
+from l0rt.whole import size_text
 
 _numbers = itertools.count(1)
 
@@ -370,14 +371,10 @@ cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
     raise L0Error(f"the memory's operations answered {status}", ("BACKEND", status))
 
 
-cdef str size_text(nbytes):
-    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if nbytes >= 1 << power:
-            return f"{nbytes / (1 << power):.2f} {unit}"
-    return f"{nbytes} bytes"
-
-
-STATE_NAMES = ("spare", "binned", "cached", "live", "live", "live", "pending", "unmapped", "held", "live")
+# By a block's state: its name here, and torch's.
+STATES = (("spare", "inactive"), ("binned", "inactive"), ("cached", "inactive"), ("live", "active_allocated"),
+          ("live", "active_allocated"), ("live", "active_allocated"), ("pending", "active_pending_free"),
+          ("unmapped", "inactive"), ("held", "inactive"), ("live", "active_allocated"))
 
 
 cdef dict block_dict(l0rt_block_info* block):
@@ -390,5 +387,5 @@ cdef dict block_dict(l0rt_block_info* block):
         "address": block.address,
         "size": block.size,
         "requested": block.requested,
-        "state": STATE_NAMES[block.state],
+        "state": STATES[block.state][0],
     }

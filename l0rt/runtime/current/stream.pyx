@@ -14,10 +14,10 @@ from l0rt.runtime.current.waits cimport log_stuck
 from l0rt.runtime.current.thread cimport (
     current_device,
     current_stream as c_current_stream,
+    current_stream_object,
     exchange_stream,
     restore_saved,
     save,
-    thread_peek,
 )
 from l0rt.runtime.streams.stream_pool cimport (
     adopt_list,
@@ -421,14 +421,11 @@ cdef object stream_object(l0rt_stream* stream):
 
 def current_stream(device=None, /):
     """Return the calling thread's current stream on ``device`` (the current one by default)."""
-    cdef l0rt_thread* thread
-    cdef l0rt_stream* stream
+    cdef PyObject* stream
     if device is None:
-        thread = thread_peek()
-        if thread != NULL:
-            stream = thread.streams[thread.device]
-            if stream.object != NULL:
-                return <object>stream.object
+        stream = current_stream_object()
+        if stream != NULL:
+            return <object>stream
     lazy.init()
     return stream_object(c_current_stream(checked_index(device)))
 

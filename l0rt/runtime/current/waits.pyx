@@ -12,6 +12,7 @@ from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
+from l0rt.runtime.alloc.atomics cimport mutex_trylock, mutex_unlock
 from l0rt.runtime.current.event cimport Event, timeout_ns
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
@@ -273,11 +274,11 @@ cdef list waits_of(l0rt_stream* stream, uint64_t done):
     cdef l0rt_waited last[4]
     cdef uint64_t have
     cdef uint32_t i, waits
-    if pthread_mutex_trylock(&stream.lock) != 0:    # not waited for: an append holds it, which may block
+    if mutex_trylock(&stream.lock) != 0:    # not waited for: an append holds it, which may block
         return ["    a command is being appended"]
     waits = stream.waits
     memcpy(last, stream.waited, sizeof(last))
-    pthread_mutex_unlock(&stream.lock)
+    mutex_unlock(&stream.lock)
     lines = []
     for i in range(4):
         wait = &last[(waits + i) % 4]       # oldest first

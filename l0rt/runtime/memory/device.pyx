@@ -61,6 +61,7 @@ from l0rt.ze.api cimport *
 
 from l0rt import allocconf, config
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
+from l0rt.whole import size_text
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.runtime.memory.observers import ask, asked
 from l0rt.runtime.streams.devices import lazy, memory_on_card
@@ -267,14 +268,6 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
             lazy.init()
             raise RuntimeError("l0rt was shut down")
         raise MemoryError("no host memory for the allocator's bookkeeping")
-
-
-def size_text(nbytes):
-    """Return a size as people read it: bytes, KiB, MiB or GiB with two decimals."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if nbytes >= factor:
-            return f"{nbytes / factor:.2f} {unit}"
-    return f"{nbytes} bytes"
 
 
 cdef int raise_oom(l0rt_device* device, l0rt_private_pool* private_pool, size_t nbytes) except -1 with gil:

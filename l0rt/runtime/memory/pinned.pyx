@@ -48,8 +48,8 @@ from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOS
 
 from l0rt import allocconf, config
 from l0rt.errors import OutOfMemoryError
+from l0rt.whole import size_text
 from l0rt.runtime.lazy import DRAIN, MEMORY, on_exit
-from l0rt.runtime.memory.device import size_text
 from l0rt.runtime.memory.observers import asked
 from l0rt.runtime.streams.devices import lazy
 

@@ -32,6 +32,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
 
 from l0rt.errors import InvalidArgumentError, UnsupportedError
+from l0rt.runtime.alloc.allocator import STATES
 from l0rt.runtime.memory.device import attach_pool
 from l0rt.runtime.memory.pluggable import set_current
 from l0rt.runtime.streams.devices import lazy
@@ -422,10 +423,6 @@ def record_use(size_t ptr, Queue stream=None):
         raise_status(status, <void*>ptr)
 
 
-STATES = ("inactive", "inactive", "inactive", "active_allocated", "active_allocated", "active_allocated",
-          "active_pending_free", "inactive", "inactive", "active_allocated")
-
-
 def segments(MemPool pool=None, device=None):
     """Return the segments of one pool or of all, on one device or all, in torch's schema."""
     found = []
@@ -482,7 +479,7 @@ cdef list described(l0rt_block_info* blocks, int64_t count, int index, tuple poo
                 "blocks": [],
             }
             found.append(segment)
-        state = STATES[block.state]
+        state = STATES[block.state][1]
         segment["blocks"].append({"address": block.address, "size": block.size, "requested_size": block.requested,
                                   "state": state, "frames": []})
         if state != "inactive":

@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc
 
 from l0rt.core.driver cimport Context
 from l0rt.core.device cimport Device
+from l0rt.runtime.alloc.atomics cimport mutex_init
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.streams.types cimport *
 
@@ -180,7 +181,7 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
         for i in range(L0RT_POOL_STREAMS):
             fill_stream(&record.pool[p][i], record, 1 + p * L0RT_POOL_STREAMS + i, p - 1, False)
     for kind in range(3):
-        pthread_mutex_init(&record.slots[kind].lock, NULL)
+        mutex_init(&record.slots[kind].lock, NULL)
         record.slots[kind].kind = kind
     return 0
 
@@ -207,7 +208,7 @@ cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int 
     stream.id = id
     stream.priority = priority
     stream.in_order = device.caps.inorder
-    pthread_mutex_init(&stream.lock, NULL)
+    mutex_init(&stream.lock, NULL)
 
 
 # Who sets one of these too late would wonder why nothing happens.

@@ -11,6 +11,7 @@ from libc.stdlib cimport calloc, realloc
 from l0rt.core.driver cimport Context
 from l0rt.core.event cimport EventPool, event_query, event_reset
 from l0rt.core.memory cimport Allocation
+from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock
 from l0rt.runtime.streams.devices cimport core_context, device_at
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, refuse, slot_completed
@@ -50,11 +51,11 @@ cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nog
     if not table.alive or device.lost:
         refuse(device)
     while True:
-        pthread_mutex_lock(&cache.lock)
+        mutex_lock(&cache.lock)
         slot = cache.free
         if slot != NULL:
             cache.free = slot.next
-        pthread_mutex_unlock(&cache.lock)
+        mutex_unlock(&cache.lock)
         if slot == NULL:
             slot = event_pool_scan(cache)
         if slot != NULL:
@@ -103,11 +104,11 @@ cdef int add_pool(l0rt_device* device, l0rt_event_pool* cache) except -1:
             slots[i].ticks = &(<uint64_t*>clock._h)[i]
         slots[i].next = &slots[i + 1] if i + 1 < POOL_SLOTS else NULL
     with nogil:
-        pthread_mutex_lock(&cache.lock)
+        mutex_lock(&cache.lock)
         slots[POOL_SLOTS - 1].next = cache.free
         cache.free = slots
         cache.made += POOL_SLOTS
-        pthread_mutex_unlock(&cache.lock)
+        mutex_unlock(&cache.lock)
     return 0
 
 
@@ -127,13 +128,13 @@ cdef void slot_release(l0rt_slot* slot) noexcept nogil:
     over = slot_is_over(slot, False)
     if over and not slot_clear(slot):
         return
-    pthread_mutex_lock(&cache.lock)
+    mutex_lock(&cache.lock)
     if over:
         slot.next = cache.free
         cache.free = slot
     else:
         event_pool_retire(cache, slot)
-    pthread_mutex_unlock(&cache.lock)
+    mutex_unlock(&cache.lock)
 
 
 # A slot without references is in one place only, the free list, the queue of the retired, or a thread's hands: whoever
@@ -186,21 +187,21 @@ cdef l0rt_slot* event_pool_scan(l0rt_event_pool* cache) noexcept nogil:
     """Return a retired slot whose time is over, NULL if none of the oldest is."""
     cdef l0rt_slot* slot
     for _ in range(SCANNED):
-        pthread_mutex_lock(&cache.lock)
+        mutex_lock(&cache.lock)
         slot = cache.retired
         if slot != NULL:
             cache.retired = slot.next
             cache.retired_count -= 1
-        pthread_mutex_unlock(&cache.lock)
+        mutex_unlock(&cache.lock)
         if slot == NULL:
             return NULL
         if slot_is_over(slot, True):
             if slot_clear(slot):
                 return slot
             continue
-        pthread_mutex_lock(&cache.lock)
+        mutex_lock(&cache.lock)
         event_pool_retire(cache, slot)   # to the end, so that one slow stream does not hide the others
-        pthread_mutex_unlock(&cache.lock)
+        mutex_unlock(&cache.lock)
     return NULL
 
 
@@ -211,11 +212,11 @@ cdef void slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) no
     cdef int i
     if cache.kind == SLOT_COUNTER:
         return
-    pthread_mutex_lock(&cache.lock)
+    mutex_lock(&cache.lock)
     for i in range(slot.waiter_count):
         if slot.waiters[i].stream == stream:
             slot.waiters[i].seq = max(slot.waiters[i].seq, seq)     # two threads may come in either order
-            pthread_mutex_unlock(&cache.lock)
+            mutex_unlock(&cache.lock)
             return
     if slot.waiter_count == slot.waiter_capacity:
         grown = <l0rt_waiter*>realloc(slot.waiters, (2 * slot.waiter_capacity + 4) * sizeof(l0rt_waiter))
@@ -228,7 +229,7 @@ cdef void slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) no
         slot.waiter_count += 1
     else:
         slot_retain(slot)           # no memory to remember it in: the slot is not used again
-    pthread_mutex_unlock(&cache.lock)
+    mutex_unlock(&cache.lock)
 
 
 def cache_state(int index):
@@ -239,12 +240,12 @@ def cache_state(int index):
     cdef int kind
     free = 0
     for kind in range(3):
-        pthread_mutex_lock(&device.slots[kind].lock)
+        mutex_lock(&device.slots[kind].lock)
         slot = device.slots[kind].free
         while slot != NULL:
             free += 1
             slot = slot.next
-        pthread_mutex_unlock(&device.slots[kind].lock)
+        mutex_unlock(&device.slots[kind].lock)
     made = [device.slots[kind].made for kind in range(3)]
     return {"made": sum(made), "plain": made[SLOT_PLAIN], "timed": made[SLOT_TIMED], "counter": made[SLOT_COUNTER],
             "free": free, "retired": sum(device.slots[kind].retired_count for kind in range(3))}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport uint32_t, uint64_t
 
+from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock
 from l0rt.runtime.streams.hooks cimport implicit_sync, sync_mode
 from l0rt.runtime.streams.types cimport (
     l0rt_device,
@@ -59,12 +60,12 @@ cdef void queue_give_back(l0rt_stream* stream) noexcept nogil
 cdef inline int lock(l0rt_stream* stream) except -1 nogil:
     if not table.alive or l0rt_load_list(&stream.list) == NULL or stream.device.lost:
         queue_open(stream)
-    pthread_mutex_lock(&stream.lock)
+    mutex_lock(&stream.lock)
     return 0
 
 
 cdef inline int unlock(l0rt_stream* stream, ze_result_t result) except -1 nogil:
-    pthread_mutex_unlock(&stream.lock)
+    mutex_unlock(&stream.lock)
     if result != ZE_RESULT_SUCCESS:
         return device_fails(stream.device, result)
     return 0

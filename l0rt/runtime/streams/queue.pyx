@@ -22,6 +22,7 @@ from l0rt.core.cmdlist cimport (
     list_wait,
 )
 from l0rt.core.event cimport event_query, event_reset
+from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_trylock, mutex_unlock
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.event_pool cimport (
     ask_progress_with,
@@ -378,7 +379,7 @@ cdef int wait_for(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except
 
 cdef void progress(l0rt_stream* stream) noexcept nogil:
     """Find out how far the stream is, without waiting: its mark is put behind everything, and looked at later."""
-    if pthread_mutex_trylock(&stream.lock) != 0:
+    if mutex_trylock(&stream.lock) != 0:
         return
     if stream.list == NULL:         # given back: its end event was its last command
         if stream.end_event != NULL and event_query(stream.end_event.event) == ZE_RESULT_SUCCESS:
@@ -389,7 +390,7 @@ cdef void progress(l0rt_stream* stream) noexcept nogil:
             stream.marked = event_reset(stream.mark.event) != ZE_RESULT_SUCCESS
     elif stream.mark != NULL:
         stream.marked = record_locked(stream, stream.mark) == ZE_RESULT_SUCCESS
-    pthread_mutex_unlock(&stream.lock)
+    mutex_unlock(&stream.lock)
 
 
 ask_progress_with(progress)
@@ -403,9 +404,9 @@ cdef void queue_give_back(l0rt_stream* stream) noexcept nogil:
             with gil:
                 PyErr_Clear()       # a lost device: nothing of the stream is waited for any more
         slot_release(last)
-    pthread_mutex_lock(&stream.lock)
+    mutex_lock(&stream.lock)
     l0rt_store_list(&stream.list, NULL)
-    pthread_mutex_unlock(&stream.lock)
+    mutex_unlock(&stream.lock)
 
 
 def _close():

@@ -17,6 +17,7 @@ from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 from l0rt.core.cmdlist cimport list_facts
 from l0rt.core.device cimport device_rest
 from l0rt.interrupts cimport interrupt_defer
+from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total, fill_stream
@@ -344,19 +345,19 @@ _leaving = allocate_lock()
 cdef void* help(void* argument) noexcept nogil:
     cdef l0rt_helper* helper = <l0rt_helper*>argument
     cdef ze_result_t r
-    pthread_mutex_lock(&helper.lock)
+    mutex_lock(&helper.lock)
     while not helper.leaving:
         if helper.begun >= helper.wanted:
             pthread_cond_wait(&helper.asked, &helper.lock)
             continue
         helper.begun += 1
-        pthread_mutex_unlock(&helper.lock)
+        mutex_unlock(&helper.lock)
         r = device_rest(helper.device.handle)
-        pthread_mutex_lock(&helper.lock)
+        mutex_lock(&helper.lock)
         helper.result = r
         helper.ended = helper.begun
         pthread_cond_broadcast(&helper.ended_one)
-    pthread_mutex_unlock(&helper.lock)
+    mutex_unlock(&helper.lock)
     return NULL
 
 
@@ -389,7 +390,7 @@ cdef int others_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 
     cdef timespec until
     cdef int failed = 0
     cdef bint done = False
-    pthread_mutex_lock(&helper.lock)
+    mutex_lock(&helper.lock)
     mine = helper.begun + 1
     if helper.wanted < mine:
         helper.wanted = mine
@@ -397,19 +398,19 @@ cdef int others_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 
     if not helper.runs and not helper.leaving:
         helper.device = device      # before its thread is there, which reads it without the lock
         failed = start(helper)
-    pthread_mutex_unlock(&helper.lock)
+    mutex_unlock(&helper.lock)
     if failed:
         with gil:
             raise OSError(failed, "no thread to wait for the device with")
     while True:
-        pthread_mutex_lock(&helper.lock)
+        mutex_lock(&helper.lock)
         until = time_after(min(SLICE_NS, timeout_ns - spent))
         while helper.ended < mine:
             if pthread_cond_timedwait(&helper.ended_one, &helper.lock, &until) != 0:
                 break
         done = helper.ended >= mine
         r = helper.result
-        pthread_mutex_unlock(&helper.lock)
+        mutex_unlock(&helper.lock)
         if done:
             if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE:    # the pointer is there, and that is all
                 device.caps.device_sync = False
@@ -449,10 +450,10 @@ def _end():
                 continue
             left_ns = <uint64_t>(1e9 * exit_time_left())
             with nogil:
-                pthread_mutex_lock(&helper.lock)
+                mutex_lock(&helper.lock)
                 helper.leaving = True
                 pthread_cond_broadcast(&helper.asked)
-                pthread_mutex_unlock(&helper.lock)
+                mutex_unlock(&helper.lock)
                 clock_gettime(CLOCK_REALTIME, &until)
                 left_ns += <uint64_t>until.tv_nsec
                 until.tv_sec += <long>(left_ns // 1000000000)
@@ -474,7 +475,7 @@ cdef void _make() noexcept nogil:
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC)
     for i in range(64):
         helper = &_helpers[i]
-        pthread_mutex_init(&helper.lock, NULL)
+        mutex_init(&helper.lock, NULL)
         pthread_cond_init(&helper.asked, NULL)
         pthread_cond_init(&helper.ended_one, &monotonic)
         helper.runs = helper.leaving = False

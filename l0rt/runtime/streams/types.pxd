@@ -7,40 +7,25 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from posix.types cimport pid_t
 
 from l0rt.core.device cimport l0rt_device_info
+from l0rt.runtime.alloc.atomics cimport pthread_mutex_t
 from l0rt.ze.api cimport ze_command_list_handle_t, ze_context_handle_t, ze_device_handle_t, ze_event_handle_t
 from l0rt.ze.caps cimport l0rt_caps
 
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_mutex_t:
-        pass
-    int pthread_mutex_init(pthread_mutex_t*, void*)
-    int pthread_mutex_lock(pthread_mutex_t*)
-    int pthread_mutex_trylock(pthread_mutex_t*)
-    int pthread_mutex_unlock(pthread_mutex_t*)
+cdef extern from "l0rt/atomics.h" nogil:
+    uint64_t l0rt_load64(const uint64_t*) noexcept
+    void l0rt_store64(uint64_t*, uint64_t) noexcept
+    void l0rt_raise64(uint64_t*, uint64_t) noexcept
+    int l0rt_load_int(const int*) noexcept
+    void l0rt_store_int(int*, int) noexcept
+    int l0rt_add_int(int*, int) noexcept
+    void l0rt_store_list "l0rt_publish"(ze_command_list_handle_t*, ze_command_list_handle_t) noexcept
+    ze_command_list_handle_t l0rt_load_list "l0rt_acquire"(const ze_command_list_handle_t*) noexcept
 
 cdef extern from *:
     """
-    #ifndef L0RT_RECORDS_ATOMICS
-    #define L0RT_RECORDS_ATOMICS
-    #define l0rt_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-    #define l0rt_publish(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-    #define l0rt_bump(p, v) __atomic_add_fetch((p), (v), __ATOMIC_ACQ_REL)
-    static inline void l0rt_raise64(uint64_t *p, uint64_t v) { /* to v, never back */
-      uint64_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
-      while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
-    }
     #define L0RT_MAX_DEVICES 64
     #define L0RT_POOL_STREAMS 32
-    #endif
     """
-    uint64_t l0rt_load64 "l0rt_acquire"(const uint64_t*) noexcept nogil
-    void l0rt_store64 "l0rt_publish"(uint64_t*, uint64_t) noexcept nogil
-    void l0rt_raise64(uint64_t*, uint64_t) noexcept nogil
-    int l0rt_load_int "l0rt_acquire"(const int*) noexcept nogil
-    void l0rt_store_int "l0rt_publish"(int*, int) noexcept nogil
-    int l0rt_add_int "l0rt_bump"(int*, int) noexcept nogil
-    void l0rt_store_list "l0rt_publish"(ze_command_list_handle_t*, ze_command_list_handle_t) noexcept nogil
-    ze_command_list_handle_t l0rt_load_list "l0rt_acquire"(const ze_command_list_handle_t*) noexcept nogil
     const int L0RT_MAX_DEVICES
     const int L0RT_POOL_STREAMS
 
