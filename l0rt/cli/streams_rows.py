@@ -281,7 +281,7 @@ print(time.perf_counter_ns() - start)
 """
 
 
-@row("import.accelerator.python", "import l0rt.accelerator, NumPy already imported", ns=15e6)
+@row("import.accelerator.python", "import l0rt.accelerator, NumPy already imported", ns=13e6)
 def import_accelerator(lab):
     ask = [sys.executable, "-c", IMPORT.format(sys.path)]  # -c puts the working directory first: a clone, say
 
