@@ -3,14 +3,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock
 from l0rt.runtime.streams.hooks cimport implicit_sync, sync_mode
-from l0rt.runtime.streams.types cimport (
-    l0rt_device,
-    l0rt_load_list,
-    l0rt_slot,
-    l0rt_stream,
-    pthread_mutex_lock,
-    pthread_mutex_unlock,
-)
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_load_list, l0rt_slot, l0rt_stream
 from l0rt.runtime.streams.wait cimport device_fails
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_result_t
