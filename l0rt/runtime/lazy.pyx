@@ -91,6 +91,15 @@ def on_exit(phase, closer):
     _closers.append((phase, closer))
 
 
+cdef str line_of_caller():
+    """The innermost line of Python code: what is compiled has none."""
+    try:
+        frame = sys._getframe()
+    except ValueError:
+        return "a thread that Python did not start"
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
 cdef int close_all(list closers) except -1:
     """All of this is compiled, so that no signal handler runs in between; and no finalizer: each might use the rest."""
     collecting = gc.isenabled()
@@ -201,8 +210,7 @@ cdef class LazyInit:
     def _open_locked(self):
         global _has_handlers
         self.opener()
-        frame = sys._getframe()     # the innermost of Python code: what is compiled has none
-        self.origin = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+        self.origin = line_of_caller()
         if not _has_handlers:
             _has_handlers = True
             pthread_atfork(NULL, NULL, _in_child)
