@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 
 import Cython
@@ -129,12 +130,18 @@ class BuildExt(build_ext):
 
     def compile_cpu_driver(self, sources, target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        objects = self.compiler.compile(
-            sources,
-            output_dir=self.build_temp,
-            include_dirs=["include", "l0rt/cpu_driver"],
-            extra_preargs=[*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE"],
-        )
+
+        def compiled(source):
+            return self.compiler.compile(
+                [source],
+                output_dir=self.build_temp,
+                include_dirs=["include", "l0rt/cpu_driver"],
+                extra_preargs=[*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE"],
+            )
+
+        sources.sort(key=lambda source: "handlers" not in source)  # they take longest
+        with ThreadPoolExecutor(self.parallel) as workers:
+            objects = [made for (made,) in workers.map(compiled, sources)]
         # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
         flags = ["-pthread", "-lm", "-Wl,-Bsymbolic", *L_FLAGS]
         self.compiler.link_shared_object(objects, target, extra_postargs=flags)

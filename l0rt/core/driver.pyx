@@ -60,7 +60,7 @@ cdef class Driver:
     @property
     def simulated_kernel_driver(self):
         """The kernel driver of the devices that the CPU driver passes for, None for every other driver."""
-        cdef void* address = self.extension("l0rtKernelDriver")
+        cdef void* address = self.extension("l0rtCpuKernelDriver")
         cdef const char* name = NULL
         if address != NULL:
             with nogil:

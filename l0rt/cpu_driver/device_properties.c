@@ -57,7 +57,7 @@ void cpu_device_describe(const cpu_device *device, ze_device_properties_t *p) {
   p->vendorId = 0x8086;
   p->deviceId = real->device_id;
   p->flags = real->integrated ? ZE_DEVICE_PROPERTY_FLAG_INTEGRATED : 0;
-  snprintf(p->name, sizeof(p->name), "%s (simulated by the l0rt CPU driver)", real->name);
+  snprintf(p->name, sizeof(p->name), "l0rt CPU device (%s, simulated)", real->name);
 }
 
 CPU_EXPORT ze_result_t zeDeviceGetProperties(ze_device_handle_t handle, ze_device_properties_t *p) {

@@ -170,7 +170,9 @@ const char *cpu_driver_version(void) {
 
 /* Found by name only: the kernel driver that a simulated device would be opened through, which Linux tells of a real
  * one; NULL where no device is simulated. */
-static const char *l0rtKernelDriver(void) { return cpu_knobs.device != NULL ? cpu_knobs.device->kernel_driver : NULL; }
+static const char *l0rtCpuKernelDriver(void) {
+  return cpu_knobs.device != NULL ? cpu_knobs.device->kernel_driver : NULL;
+}
 
 /* Found by name only. `*size` counts the closing NUL; a NULL text asks for the size. */
 static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char *text, size_t *size) {
@@ -189,7 +191,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (strcmp(name, "zeIntelGetDriverVersionString") == 0) *address = (void *)zeIntelGetDriverVersionString;
-  else if (strcmp(name, "l0rtKernelDriver") == 0) *address = (void *)l0rtKernelDriver;
+  else if (strcmp(name, "l0rtCpuKernelDriver") == 0) *address = (void *)l0rtCpuKernelDriver;
   else return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return ZE_RESULT_SUCCESS;
 }

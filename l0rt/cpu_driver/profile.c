@@ -15,7 +15,7 @@ static const cpu_device_profile devices[] = {
     {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
     {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
     {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", 0xe20b, false, 12 * GIB, 64, 64, 19200000},
-    {"pvc", "xe", "Intel(R) Data Center GPU Max 1100", 0x0bda, false, 48 * GIB, 36, 32, 12500000},
+    {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", 0x0bda, false, 48 * GIB, 36, 32, 12500000},
     {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", 0x64a0, true, 16 * GIB, 64, 64, 19200000},
     {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", 0x7d55, true, 16 * GIB, 36, 32, 19200000},
 };
@@ -56,7 +56,8 @@ bool cpu_profile_read(const char *text) {
     if (*text == '\0') break;
   }
   if (cpu_knobs.device == NULL) return true;
-  if (cpu_knobs.build == NULL && !cpu_knobs.neo_22_43) cpu_knobs.build = &builds[NEWEST];
+  if (cpu_knobs.neo_22_43) return false;
+  if (cpu_knobs.build == NULL) cpu_knobs.build = &builds[NEWEST];
   cpu_knobs.memory = cpu_knobs.device->memory;
   cpu_knobs.timestamp_bits = cpu_knobs.device->timestamp_bits;
   cpu_knobs.timestamp_hz = cpu_knobs.device->timestamp_hz;

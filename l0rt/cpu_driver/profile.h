@@ -9,8 +9,9 @@
 /* What a device tells about itself that programs decide by. */
 typedef struct cpu_device_profile {
   const char *profile;       /* as L0RT_CPU_PROFILE names it */
-  const char *kernel_driver; /* that the real one is opened through: "xe", or "i915" as Linux itself has it */
-  const char *name;          /* the real one's: what is told adds that it is simulated */
+  const char
+      *kernel_driver; /* that the real one is opened through: "xe", "i915" as Linux itself has it, or "i915-prelim" */
+  const char *name;          /* the real one's: what is told says first whose device it is */
   uint32_t device_id;
   bool integrated;
   uint64_t memory;

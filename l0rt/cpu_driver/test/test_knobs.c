@@ -176,7 +176,7 @@ static void a_simulated_device(void) {
   OK(zeDriverGetApiVersion(driver, &api));
   CHECK(api == (1 << 16 | 6));
   const char *(*kernel_driver)(void) = NULL;
-  OK(zeDriverGetExtensionFunctionAddress(driver, "l0rtKernelDriver", (void **)&kernel_driver));
+  OK(zeDriverGetExtensionFunctionAddress(driver, "l0rtCpuKernelDriver", (void **)&kernel_driver));
   CHECK(strcmp(kernel_driver(), "i915") == 0);
   OK(zeMemFree(context, device_memory(1 << 20)));
 }
@@ -194,6 +194,7 @@ int main(void) {
       {"L0RT_CPU_TIMESTAMP_BITS", "0"},  {"L0RT_CPU_TIMESTAMP_BITS", "65"},  {"L0RT_CPU_TIMESTAMP_HZ", "19.2e6"},
       {"L0RT_CPU_CHAOS", "yes"},         {"L0RT_CPU_STRICT", "on"},          {"L0RT_CPU_PROFILE", "neo"},
       {"L0RT_CPU_PROFILE", "pvc,"},      {"L0RT_CPU_PROFILE", "pvc,pvc"},    {"L0RT_CPU_PROFILE", "neo-25.18,neo-22.43"},
+      {"L0RT_CPU_PROFILE", "pvc,neo-22.43"},
       {"L0RT_CPU_FAIL", "zeMemFree"},    {"L0RT_CPU_FAIL", "zeMemFree:0:NOT_READY"},
       {"L0RT_CPU_FAIL", "zeInit:1:BOO"}, {"L0RT_CPU_FAIL", "zeInit:1:slow="}, {"L0RT_CPU_FAIL", "zeInit:1:NOT_READY,"},
       {"L0RT_CPU_FAIL", "zeInit:1:hang"}, {"L0RT_CPU_FAIL", "zeMemFee:1:NOT_READY"},   {"L0RT_CPU_" "NONE", "1"},

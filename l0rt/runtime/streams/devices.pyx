@@ -172,10 +172,12 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
     _quirks.append(_mend(record, device))
     record.info = &device.info
     record.is_software = device.info.name.startswith(b"l0rt CPU device")
-    # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker.
+    # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker. A real device that
+    # it passes for is treated as one.
     events = config.get("events")
     record.counter_based = record.caps.cb_events and (
-        events == "cb" or (events == "auto" and not record.is_software))
+        events == "cb"
+        or (events == "auto" and (not record.is_software or device.driver.simulated_kernel_driver is not None)))
     fill_stream(&record.default_stream, record, 0, 0, False)
     for p in range(3):
         for i in range(L0RT_POOL_STREAMS):
@@ -256,8 +258,7 @@ def properties(int index):
     """Return what is known about device ``index`` as a dict."""
     device_at(index)
     values = core_device(index).values()
-    values["is_software"] = core_device(index).driver.simulated_kernel_driver is not None or bool(
-        _records[index].is_software)
+    values["is_software"] = bool(_records[index].is_software)
     values["index"] = index
     values["driver_version"] = core_device(index).driver.version
     values["api_version"] = core_device(index).driver.api_version
