@@ -227,7 +227,7 @@ class Program(World):
         interface.set_accelerator("xpu")
         for path, text in self.texts.items():
             config._SETTINGS[path].text = text
-        config._tell(self.texts)
+        config._notify(self.texts)
         oracle.nothing_is_left(self)
         self.local.depth = 0
 
