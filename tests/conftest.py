@@ -25,6 +25,7 @@ def pytest_configure(config):
         "markers", "checks_data: looks at data that a device computed; needs a driver that executes"
     )
     config.addinivalue_line("markers", "needs_two_devices: uses two devices")
+    config.addinivalue_line("markers", "keeps_every_core_busy: runs behind the others, when no ring runs beside it")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -41,11 +42,16 @@ def rings_of(items):
     return [item.callspec.params["ring"] for item in items if item.originalname == "test_the_same_tests_pass_on_ring"]
 
 
+def turn(item):
+    """Return when a test runs: rings last, for they run beside the others; before them what keeps every core busy."""
+    return 2 if rings_of([item]) else int(item.get_closest_marker("keeps_every_core_busy") is not None)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session):
     chosen = rings_of(session.items)
     if chosen and not session.config.option.collectonly:
-        session.items.sort(key=lambda item: bool(rings_of([item])))  # last, for they run beside the others
+        session.items.sort(key=turn)
         rings.start(session.config, chosen, session.config._tmp_path_factory.mktemp("rings"))
 
 

@@ -25,12 +25,13 @@ needs_loader = pytest.mark.skipif(
 def make(word, tmp_path, timeout=600):
     # The tests set what they need, and expect the defaults otherwise.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("L0RT_CPU_", "ZE_", "MAKE"))}
-    command = ["make", "--no-print-directory", "-C", TESTS, f"BUILD={tmp_path}", word]
+    command = ["make", f"-j{os.cpu_count() or 1}", "--no-print-directory", "-C", TESTS, f"BUILD={tmp_path}", word]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+@pytest.mark.keeps_every_core_busy
 def test_c_tests_pass(tmp_path):
     said = make("test", tmp_path)
     tests = {path.stem.removeprefix("test_") for path in TESTS.glob("test_*.c")}
