@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* broken_driver.c: functions of a driver that do what a trap's test must find out. helpers/broken.py puts those of one
  * trap into the place of the driver's; `original_X` is the driver's own. */
-#include <Python.h>
 
 #include <sys/mman.h>
 
@@ -48,18 +47,6 @@ BREAK(lost, zeEventHostSynchronize, (ze_event_handle_t event, uint64_t timeout),
       { return found(original_zeEventHostSynchronize(event, timeout)); })
 BREAK(lost, zeCommandListHostSynchronize, (ze_command_list_handle_t list, uint64_t timeout),
       { return found(original_zeCommandListHostSynchronize(list, timeout)); })
-
-/* An append is made with the GIL. */
-BREAK(gil, zeCommandListAppendMemoryFill,
-      (ze_command_list_handle_t list, void *target, const void *pattern, size_t pattern_size, size_t size,
-       ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits),
-      {
-        PyGILState_STATE state = PyGILState_Ensure();
-        ze_result_t result = original_zeCommandListAppendMemoryFill(list, target, pattern, pattern_size, size, signal,
-                                                                    wait_count, waits);
-        PyGILState_Release(state);
-        return result;
-      })
 
 /* A pool of no events is asked for. */
 BREAK(no_events, zeEventPoolCreate,
