@@ -172,8 +172,8 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
     _quirks.append(_mend(record, device))
     record.info = &device.info
     record.is_software = device.info.name.startswith(b"l0rt CPU device")
-    # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker. A real device that
-    # it passes for is treated as one.
+    # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker. A real device
+    # that it passes for is treated as one.
     events = config.get("events")
     record.counter_based = record.caps.cb_events and (
         events == "cb"
