@@ -7,13 +7,18 @@ def whole_number(value, what):
 
     TypeError says ``what`` an int is expected for.
     """
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+    if isinstance(value, bool) or not hasattr(type(value), "__index__") or _is_numpys_bool(type(value)):
         raise TypeError(f"{what} is an int, not {type(value).__name__}")
     number = value if isinstance(value, int) else type(value).__index__(value)
     if isinstance(number, bool) or not isinstance(number, int):
         told = type(number).__name__
         raise TypeError(f"{what} is an int, not {type(value).__name__}, whose __index__ answers a {told}")
     return int.__int__(number)
+
+
+def _is_numpys_bool(kind):
+    """Before NumPy 2.3 its bool has an ``__index__``, which only warns."""
+    return kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
 
 
 def size_text(nbytes):
