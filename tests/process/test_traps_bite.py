@@ -33,6 +33,7 @@ BROKEN = {
     36: ("mappings", "process/test_traps.py", "ten_thousand_streams_and_events"),
     40: ("queries", "runtime/test_held_streams.py", "adopted_list_orders"),
 }
+TRIES = 3  # a race is met by chance
 # Events that lists of any kind take.
 WITH = {2: {"L0RT_EVENTS": "pool"}}
 # No driver can do these wrong: what they are about is l0rt's own, before a call or without one.
@@ -59,13 +60,18 @@ def broken(library, folder, trap):
     environment = {**short, "BREAK_DRIVER": how, "BREAK_DRIVER_LIBRARY": library, "BREAK_DRIVER_PATH": TESTS}
     pytest_ = [os.path.join(os.path.dirname(sys.executable), "pytest"), "-q", "-x", "-p", "no:cacheprovider"]
     command = [*pytest_, "-c", ROOT / "pyproject.toml", "-k", which, TESTS / file]
-    return run(command, {**environment, "PYTHONPATH": TESTS, **WITH.get(trap, {})}, folder, timeout=300)
+    return run(command, {**environment, "PYTHONPATH": TESTS, **WITH.get(trap, {})}, folder, timeout=120)
 
 
 def test_a_traps_test_fails_on_a_driver_that_has_it(library, tmp_path, extent):
-    results = {trap: broken(library, tmp_path, trap) for trap in list(BROKEN)[: extent(3, len(BROKEN), len(BROKEN))]}
-    assert results
-    missed = {trap: result for trap, result in results.items() if "1 failed" not in result.stdout}
+    missed = {}
+    for trap in list(BROKEN)[: extent(3, 3, len(BROKEN))]:
+        for _ in range(TRIES):
+            result = broken(library, tmp_path, trap)
+            if "1 failed" in result.stdout:
+                break
+        else:
+            missed[trap] = result
     assert missed == {}
 
 
