@@ -44,17 +44,24 @@ static ze_result_t append_counted(cpu_list *list, const cpu_kernel *kernel, cons
   return append(list, launch, signal, wait_count, waits);
 }
 
-CPU_EXPORT ze_result_t zeCommandListAppendLaunchKernel(ze_command_list_handle_t list_handle,
-                                                       ze_kernel_handle_t kernel_handle, const ze_group_count_t *counts,
-                                                       ze_event_handle_t signal, uint32_t wait_count,
-                                                       ze_event_handle_t *waits) {
-  CPU_ENTER();
+/* The same, of what a caller has given. */
+static ze_result_t append_direct(ze_command_list_handle_t list_handle, ze_kernel_handle_t kernel_handle,
+                                 const ze_group_count_t *counts, bool cooperative, ze_event_handle_t signal,
+                                 uint32_t wait_count, ze_event_handle_t *waits) {
   cpu_list *list = cpu_list_cast(list_handle);
   const cpu_kernel *kernel = cpu_kernel_cast(kernel_handle);
   ze_result_t result = check(list, kernel);
   if (result != ZE_RESULT_SUCCESS) return result;
   if (counts == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  return append_counted(list, kernel, counts, false, signal, wait_count, waits);
+  return append_counted(list, kernel, counts, cooperative, signal, wait_count, waits);
+}
+
+CPU_EXPORT ze_result_t zeCommandListAppendLaunchKernel(ze_command_list_handle_t list_handle,
+                                                       ze_kernel_handle_t kernel_handle, const ze_group_count_t *counts,
+                                                       ze_event_handle_t signal, uint32_t wait_count,
+                                                       ze_event_handle_t *waits) {
+  CPU_ENTER();
+  return append_direct(list_handle, kernel_handle, counts, false, signal, wait_count, waits);
 }
 
 CPU_EXPORT ze_result_t zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t list_handle,
@@ -63,12 +70,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendLaunchCooperativeKernel(ze_command_lis
                                                                   ze_event_handle_t signal, uint32_t wait_count,
                                                                   ze_event_handle_t *waits) {
   CPU_ENTER();
-  cpu_list *list = cpu_list_cast(list_handle);
-  const cpu_kernel *kernel = cpu_kernel_cast(kernel_handle);
-  ze_result_t result = check(list, kernel);
-  if (result != ZE_RESULT_SUCCESS) return result;
-  if (counts == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  return append_counted(list, kernel, counts, true, signal, wait_count, waits);
+  return append_direct(list_handle, kernel_handle, counts, true, signal, wait_count, waits);
 }
 
 /* A launch whose counts, and whether it runs at all, are read when it starts. */

@@ -86,19 +86,25 @@ static ze_result_t cast_all(ze_module_handle_t *handles, uint32_t count, cpu_mod
   return ZE_RESULT_SUCCESS;
 }
 
+/* The modules that a caller has given, and a log about them. */
+static ze_result_t begin(ze_module_handle_t *handles, uint32_t count, cpu_module ***modules, cpu_build_log **log) {
+  ze_result_t result = cast_all(handles, count, modules);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  *log = cpu_build_log_new();
+  if (*log != NULL) return ZE_RESULT_SUCCESS;
+  free(*modules);
+  return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
 /* All or none: nothing is linked when an import stays open. */
 CPU_EXPORT ze_result_t zeModuleDynamicLink(uint32_t count, ze_module_handle_t *handles,
                                            ze_module_build_log_handle_t *log_out) {
   CPU_ENTER();
   if (handles == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   cpu_module **modules;
-  ze_result_t result = cast_all(handles, count, &modules);
+  cpu_build_log *log;
+  ze_result_t result = begin(handles, count, &modules, &log);
   if (result != ZE_RESULT_SUCCESS) return result;
-  cpu_build_log *log = cpu_build_log_new();
-  if (log == NULL) {
-    free(modules);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-  }
   result = all_resolve(modules, count, log) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_MODULE_LINK_FAILURE;
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
     result = link_one(modules[i], modules, count, log);
@@ -133,13 +139,9 @@ CPU_EXPORT ze_result_t zeModuleInspectLinkageExt(ze_linkage_inspection_ext_desc_
   if (desc == NULL || handles == NULL || log_out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->flags > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
   cpu_module **modules;
-  ze_result_t result = cast_all(handles, count, &modules);
+  cpu_build_log *log;
+  ze_result_t result = begin(handles, count, &modules, &log);
   if (result != ZE_RESULT_SUCCESS) return result;
-  cpu_build_log *log = cpu_build_log_new();
-  if (log == NULL) {
-    free(modules);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-  }
   if (desc->flags & ZE_LINKAGE_INSPECTION_EXT_FLAG_IMPORTS) list_imports(modules, count, false, log);
   if (desc->flags & ZE_LINKAGE_INSPECTION_EXT_FLAG_UNRESOLVABLE_IMPORTS) list_imports(modules, count, true, log);
   if (desc->flags & ZE_LINKAGE_INSPECTION_EXT_FLAG_EXPORTS) list_exports(modules, count, log);

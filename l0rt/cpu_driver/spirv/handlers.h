@@ -79,7 +79,8 @@ static inline uint64_t reversed(uint64_t x) {
 
 /* ---- Two operands, in four forms ------------------------------------------------------------------------------------ */
 
-#define FORM_LOOPS(name, T, R, expression)                                                                             \
+/* Both operands vary, or both are uniform. */
+#define FORM_TWO(name, T, R, expression)                                                                               \
   static void name##_vv(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
     R *restrict d = OUT(R, s->d);                                                                                      \
     const T *a = IN(T, s->a), *b = IN(T, s->b);                                                                        \
@@ -88,6 +89,15 @@ static inline uint64_t reversed(uint64_t x) {
       d[k] = expression;                                                                                               \
     }                                                                                                                  \
   }                                                                                                                    \
+  static void name##_ss(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
+    (void)lanes;                                                                                                       \
+    const T x = *IN(T, s->a), y = *IN(T, s->b);                                                                        \
+    *OUT(R, s->d) = expression;                                                                                        \
+  }
+
+/* All four. */
+#define FORM_LOOPS(name, T, R, expression)                                                                             \
+  FORM_TWO(name, T, R, expression)                                                                                     \
   static void name##_vs(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
     R *restrict d = OUT(R, s->d);                                                                                      \
     const T *a = IN(T, s->a), y = *IN(T, s->b);                                                                        \
@@ -103,27 +113,6 @@ static inline uint64_t reversed(uint64_t x) {
       const T y = b[k];                                                                                                \
       d[k] = expression;                                                                                               \
     }                                                                                                                  \
-  }                                                                                                                    \
-  static void name##_ss(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
-    (void)lanes;                                                                                                       \
-    const T x = *IN(T, s->a), y = *IN(T, s->b);                                                                        \
-    *OUT(R, s->d) = expression;                                                                                        \
-  }
-
-/* Both operands vary, or both are uniform. */
-#define FORM_TWO(name, T, R, expression)                                                                               \
-  static void name##_vv(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
-    R *restrict d = OUT(R, s->d);                                                                                      \
-    const T *a = IN(T, s->a), *b = IN(T, s->b);                                                                        \
-    EACH(k) {                                                                                                          \
-      const T x = a[k], y = b[k];                                                                                      \
-      d[k] = expression;                                                                                               \
-    }                                                                                                                  \
-  }                                                                                                                    \
-  static void name##_ss(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
-    (void)lanes;                                                                                                       \
-    const T x = *IN(T, s->a), y = *IN(T, s->b);                                                                        \
-    *OUT(R, s->d) = expression;                                                                                        \
   }
 
 /* One operand: varying or uniform; the second name is there for expressions that do not use it. */

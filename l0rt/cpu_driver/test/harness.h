@@ -9,15 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "entry_points.h"
-
-#define CHECK(condition)                                                                                               \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                  \
-      exit(1);                                                                                                         \
-    }                                                                                                                  \
-  } while (0)
 
 #define GIVES(result, call)                                                                                            \
   do {                                                                                                                 \

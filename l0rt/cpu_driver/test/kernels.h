@@ -10,14 +10,7 @@
 #include <string.h>
 
 #include "../spirv/spirv.h"
-
-#define CHECK(condition)                                                                                               \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                  \
-      exit(1);                                                                                                         \
-    }                                                                                                                  \
-  } while (0)
+#include "check.h"
 
 static char last_log[400];
 

@@ -10,13 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                                               \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                  \
-      exit(1);                                                                                                         \
-    }                                                                                                                  \
-  } while (0)
+#include "check.h"
+
 #define OK(call) CHECK((call) == ZE_RESULT_SUCCESS)
 
 enum { SIZE = 1 << 20, PAGE = 2 << 20 };
