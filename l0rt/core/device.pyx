@@ -48,11 +48,16 @@ cdef class Device:
         _properties(self, &p, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES)
         return p.type == ZE_DEVICE_TYPE_GPU
 
+    @property
+    def pci(self):
+        """The PCI address as Linux writes it, None if the driver tells none."""
+        return "{:04x}:{:02x}:{:02x}.{:x}".format(*self.info.pci) if self.info.has_pci else None
+
     def values(self):
         """Return everything known about the device as a dict of plain values."""
         values = dict(self.info)
         values["name"] = self.info.name.decode("utf-8", "replace")
-        values["pci"] = "{:04x}:{:02x}:{:02x}.{:x}".format(*self.info.pci) if self.info.has_pci else None
+        values["pci"] = self.pci
         values["uuid"] = bytes(self.info.uuid[:16])
         values.update(_module_values(self))
         values.update(_more_values(self))

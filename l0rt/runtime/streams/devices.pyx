@@ -169,7 +169,8 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
     record.handle = device._h
     record.context = context._h
     record.caps = device.driver.caps
-    _quirks.append(_mend(record, device))
+    simulated = device.driver.simulated_kernel_driver
+    _quirks.append(_mend(record, device, simulated))
     record.info = &device.info
     record.is_software = device.info.name.startswith(b"l0rt CPU device")
     # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker. A real device
@@ -177,7 +178,7 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
     events = config.get("events")
     record.counter_based = record.caps.cb_events and (
         events == "cb"
-        or (events == "auto" and (not record.is_software or device.driver.simulated_kernel_driver is not None)))
+        or (events == "auto" and (not record.is_software or simulated is not None)))
     fill_stream(&record.default_stream, record, 0, 0, False)
     for p in range(3):
         for i in range(L0RT_POOL_STREAMS):
@@ -188,9 +189,9 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
     return 0
 
 
-cdef tuple _mend(l0rt_device* record, Device device):
-    """Do without what the device's quirks concern; return them."""
-    kernel_driver = device.driver.simulated_kernel_driver or pci.kernel_driver(device.values()["pci"])
+cdef tuple _mend(l0rt_device* record, Device device, simulated):
+    """Do without what the device's quirks concern; return them. ``simulated``: the kernel driver that it passes for."""
+    kernel_driver = simulated or pci.kernel_driver(device.pci)
     found = quirks.mended(device.info.vendor_id, device.info.device_id, record.caps.build, kernel_driver,
                           config.get("quirks"))
     without = frozenset().union(*[quirk.without for quirk in found])
