@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard_impl.h: what a device type gives so that guards, and whoever else is device-agnostic, work on it.
+/* guard_impl.h: the guard table of a device type, and the guards that are written against it. Code that uses the table
+ * works on every device type. l0rt has a table for "xpu" and one for "cpu". Another device type fills its own and
+ * passes it to l0rt.interface.register_guard_impl().
  *
- * Every function runs without the GIL and may be called from any thread. -1 (NULL for a pointer) means failure, with a
- * Python exception set where the type's functions can set one; device_count answers 0 instead. A stream, an event, a
- * table of a type mean nothing to another type. l0rt's own table, for "xpu", is the first client. */
+ * These rules hold for every function of the table:
+ *
+ * - GIL: the caller holds no GIL. The guards below need none either.
+ * - Threads: every function may be called from any thread. What is current belongs to the calling thread.
+ * - Errors: -1, or NULL for a pointer, means failure. A function that can set a Python exception sets one.
+ * - Ownership: streams are borrowed, events belong to the caller until destroy_event(), and a table lives as long as
+ *   the process. Streams, events and tables of one device type must not be passed to the functions of another.
+ * - A parameter `device` is an index. -1 is the current device where the function says so.
+ *
+ * docs/c-api.md is made from these comments. */
 #ifndef L0RT_GUARD_IMPL_H
 #define L0RT_GUARD_IMPL_H
 
@@ -16,10 +25,10 @@ extern "C" {
 
 #define L0RT_GUARD_IMPL_VERSION 1
 
-/* What an event can do: flags of record_event. */
+/* The flags of record_event(): what the event must be able to do. */
 enum { L0RT_EVENT_TIMING = 1 };
 
-/* Element types that a device computes with: bits of device_capability. */
+/* The bits of device_capability(): the element types that a device computes with. */
 enum {
   L0RT_DTYPE_BOOL = 1 << 0,
   L0RT_DTYPE_INT8 = 1 << 1,
@@ -40,48 +49,82 @@ enum {
 
 typedef struct l0rt_guard_impl {
   uint32_t version; /* L0RT_GUARD_IMPL_VERSION */
-  uint32_t size;    /* sizeof(l0rt_guard_impl): a newer table is longer, never different */
-  const char *type; /* "xpu" */
+  uint32_t size;    /* sizeof(l0rt_guard_impl) of the table's author. A newer table only appends functions. */
+  const char *type; /* The name of the device type, such as "xpu". */
 
+  /* Returns the number of devices. It returns 0 for a failure. */
   int (*device_count)(void);
+  /* Returns the index of the calling thread's current device. */
   int (*get_device)(void);
-  int (*exchange_device)(int device); /* returns the previous one; negative: no change */
+  /* Makes `device` current; a negative index changes nothing. Returns the previous index. */
+  int (*exchange_device)(int device);
+  /* Makes `device` current; a negative index changes nothing. Returns 0. */
   int (*set_device)(int device);
-  int (*unchecked_set_device)(int device); /* for restoring: never fails */
+  /* Makes `device` current again. A guard restores with it, so it must not fail. It returns 0. */
+  int (*unchecked_set_device)(int device);
 
-  void *(*get_stream)(int device); /* the calling thread's, device -1: on its current device */
+  /* Returns the calling thread's current stream on `device`; -1 is the current device. */
+  void *(*get_stream)(int device);
+  /* Returns the default stream of `device`; -1 is the current device. */
   void *(*get_default_stream)(int device);
+  /* Returns the next stream of the pool of `device`; -1 is the current device. A negative `priority` is high, 0 is
+   * normal, a positive one is low. */
   void *(*get_stream_from_pool)(int device, int priority);
-  void *(*exchange_stream)(void *stream); /* sets its device too; returns that device's previous stream */
+  /* Makes `stream` and its device current. Returns the stream that was current on that device. */
+  void *(*exchange_stream)(void *stream);
+  /* Returns the index of the stream's device. */
   int (*stream_device)(void *stream);
+  /* Returns the native handle of the stream, which the stream owns. */
   void *(*stream_native_handle)(void *stream);
-  int (*query_stream)(void *stream); /* 1 idle, 0 not yet */
+  /* Returns 1 if all work of the stream is complete, 0 if it is not. */
+  int (*query_stream)(void *stream);
+  /* Waits until all work of the stream is complete. Returns 0. */
   int (*synchronize_stream)(void *stream);
+  /* Waits until all streams of `device` are idle. Returns 0. */
   int (*synchronize_device)(int device);
 
-  int (*record)(void **event, void *stream); /* *event NULL: made; else recorded anew */
-  int (*block)(void *event, void *stream);   /* the stream waits for the event */
-  int (*query_event)(void *event);           /* 1 complete, 0 not yet */
+  /* Records the present end of the stream's work. `*event` is NULL for a new event, or an event to record again. The
+   * caller owns it and calls destroy_event(). Returns 0. */
+  int (*record)(void **event, void *stream);
+  /* Makes later work of the stream wait for the event; the host continues. An event that is NULL makes nothing wait.
+   * Returns 0. */
+  int (*block)(void *event, void *stream);
+  /* Returns 1 if the event is complete, 0 if it is not. NULL is complete. */
+  int (*query_event)(void *event);
+  /* Waits until the event is complete. Returns 0. */
   int (*synchronize_event)(void *event);
-  void (*destroy_event)(void *event); /* never fails */
+  /* Frees the event, which may still be pending. NULL does nothing. It must not fail. */
+  void (*destroy_event)(void *event);
 
-  /* A table may end here, and each entry below may be NULL: not supported. */
+  /* The functions below are optional: the table may end before any of them, or have NULL there. */
+
+  /* Returns a stream for one holder where the device type can make one; l0rt returns the next stream of the pool. */
   void *(*get_new_stream)(int device, int priority);
-  int (*stream_priority)(void *stream, int *priority); /* -1 high, 0, 1 low */
-  int (*is_stream_capturing)(void *stream);            /* 1 yes, 0 no */
-  int (*record_event)(void **event, void *stream, uint32_t flags); /* as record; the event can do what is asked */
-  int (*elapsed_time)(void *start, void *end, double *milliseconds); /* both timed, recorded and complete */
-  int (*record_data_ptr_on_stream)(void *ptr, void *stream); /* freed memory is not reused before the stream's work */
+  /* Writes -1 (high), 0 (normal) or 1 (low) to `*priority`. Returns 0. */
+  int (*stream_priority)(void *stream, int *priority);
+  /* Returns 1 if a graph is being captured from the stream, 0 if none is. */
+  int (*is_stream_capturing)(void *stream);
+  /* Records as record() does. `flags` says what the event must be able to do: L0RT_EVENT_TIMING or 0. Returns 0. */
+  int (*record_event)(void **event, void *stream, uint32_t flags);
+  /* Writes the time from `start` to `end` to `*milliseconds`. Both events must be timed, recorded and complete. Returns
+   * 0. */
+  int (*elapsed_time)(void *start, void *end, double *milliseconds);
+  /* Says that the stream uses the memory at `ptr`: when it is freed, it is not reused before the work is complete that
+   * the stream was given by that time. Returns 0. */
+  int (*record_data_ptr_on_stream)(void *ptr, void *stream);
+  /* Writes the L0RT_DTYPE bits of the element types that the device computes with to `*dtypes`. Returns 0. */
   int (*device_capability)(int device, uint64_t *dtypes);
 } l0rt_guard_impl;
 
-/* A device guard: set_index as often as needed, then reset_device brings back the device of its making. */
+/* A device guard. It belongs to the thread that entered it, and the caller provides its memory. */
 typedef struct {
   const l0rt_guard_impl *impl;
   int original_device;
   int current_device;
 } l0rt_device_guard;
 
+/* Makes `device` current and remembers the original device; a negative index changes nothing. Returns 0, or -1 if the
+ * device type refused the index: then nothing is to be reset. */
 static inline int l0rt_device_guard_enter(l0rt_device_guard *guard, const l0rt_guard_impl *impl, int device) {
   int previous = impl->exchange_device(device);
   guard->impl = impl;
@@ -90,6 +133,8 @@ static inline int l0rt_device_guard_enter(l0rt_device_guard *guard, const l0rt_g
   return previous < 0 ? -1 : 0;
 }
 
+/* Makes another device current; the original device stays the same. A negative index changes nothing. Returns 0 or -1.
+ */
 static inline int l0rt_device_guard_set_index(l0rt_device_guard *guard, int device) {
   int previous = guard->impl->exchange_device(device);
   if (previous < 0) return -1;
@@ -97,20 +142,22 @@ static inline int l0rt_device_guard_set_index(l0rt_device_guard *guard, int devi
   return 0;
 }
 
+/* Makes the original device current again. It cannot fail. */
 static inline void l0rt_device_guard_reset_device(l0rt_device_guard *guard) {
   guard->impl->unchecked_set_device(guard->original_device);
   guard->current_device = guard->original_device;
 }
 
-/* A stream guard: the stream and its device are current; leaving restores the device, and that device's stream. */
+/* A stream guard. It belongs to the thread that entered it, and the caller provides its memory. */
 typedef struct {
   const l0rt_guard_impl *impl;
   int original_device;
-  void *original_stream; /* the original device's */
+  void *original_stream; /* the stream that was current on the original device */
   void *current_stream;
-  void *left_stream; /* what was current on the new stream's device */
+  void *left_stream; /* the stream that was current on the new stream's device */
 } l0rt_stream_guard;
 
+/* Makes `stream` and its device current, and remembers what was current. Returns 0 or -1. */
 static inline int l0rt_stream_guard_enter(l0rt_stream_guard *guard, const l0rt_guard_impl *impl, void *stream) {
   guard->impl = impl;
   guard->original_device = impl->get_device();
@@ -120,18 +167,20 @@ static inline int l0rt_stream_guard_enter(l0rt_stream_guard *guard, const l0rt_g
   return guard->original_stream == NULL || guard->left_stream == NULL ? -1 : 0;
 }
 
+/* Makes the remembered stream current on its device again, then the original device. It cannot fail. */
 static inline void l0rt_stream_guard_reset(l0rt_stream_guard *guard) {
   guard->impl->exchange_stream(guard->left_stream);
   guard->impl->unchecked_set_device(guard->original_device);
   guard->current_stream = guard->original_stream;
 }
 
-/* Guards that may be empty: zeroed they are, and stay so until they are given a device or a stream. */
+/* A device guard that may be empty. Initialise it with zeros; an empty guard changes nothing. */
 typedef struct {
   l0rt_device_guard guard; /* valid while engaged */
   int engaged;
 } l0rt_optional_device_guard;
 
+/* Enters an empty guard, or sets another device on a guard that is not empty. Returns 0 or -1. */
 static inline int l0rt_optional_device_guard_set_index(l0rt_optional_device_guard *guard, const l0rt_guard_impl *impl,
                                                        int device) {
   if (guard->engaged) return l0rt_device_guard_set_index(&guard->guard, device);
@@ -140,22 +189,26 @@ static inline int l0rt_optional_device_guard_set_index(l0rt_optional_device_guar
   return 0;
 }
 
+/* Makes the original device current again if the guard is not empty, and empties it. It cannot fail. */
 static inline void l0rt_optional_device_guard_reset(l0rt_optional_device_guard *guard) {
   if (guard->engaged) l0rt_device_guard_reset_device(&guard->guard);
   guard->engaged = 0;
 }
 
+/* A stream guard that may be empty. Initialise it with zeros; an empty guard changes nothing. */
 typedef struct {
   l0rt_stream_guard guard; /* valid while engaged */
   int engaged;
 } l0rt_optional_stream_guard;
 
+/* Restores what the guard has changed if it is not empty, and empties it. It cannot fail. */
 static inline void l0rt_optional_stream_guard_reset(l0rt_optional_stream_guard *guard) {
   if (guard->engaged) l0rt_stream_guard_reset(&guard->guard);
   guard->engaged = 0;
 }
 
-/* The originals are restored first, so that a device left behind has its own stream again. */
+/* Makes `stream` and its device current. What an earlier call has changed is restored first, so that the device of the
+ * earlier stream has its own stream again. Returns 0 or -1. */
 static inline int l0rt_optional_stream_guard_reset_stream(l0rt_optional_stream_guard *guard,
                                                           const l0rt_guard_impl *impl, void *stream) {
   l0rt_optional_stream_guard_reset(guard);
@@ -164,8 +217,7 @@ static inline int l0rt_optional_stream_guard_reset_stream(l0rt_optional_stream_g
   return 0;
 }
 
-/* Several streams at once, each current on its own device; the current device stays. `originals` is the caller's, with
- * space for as many as there are streams. */
+/* A guard of several streams. The caller provides its memory. */
 typedef struct {
   const l0rt_guard_impl *impl;
   int original_device;
@@ -173,11 +225,14 @@ typedef struct {
   void **originals;
 } l0rt_multi_stream_guard;
 
+/* Makes the original streams current again, the last one first, then the original device. It cannot fail. */
 static inline void l0rt_multi_stream_guard_reset(l0rt_multi_stream_guard *guard) {
   while (guard->count > 0) guard->impl->exchange_stream(guard->originals[--guard->count]);
   guard->impl->unchecked_set_device(guard->original_device);
 }
 
+/* Makes each of `count` streams current on its own device; the current device stays the same. `originals` is memory of
+ * the caller for `count` pointers, which the guard uses until it is reset. Returns 0; or -1, and nothing is changed. */
 static inline int l0rt_multi_stream_guard_enter(l0rt_multi_stream_guard *guard, const l0rt_guard_impl *impl,
                                                 void *const *streams, size_t count, void **originals) {
   guard->impl = impl;

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* l0rt.h: l0rt for C and C++. One table of functions, fetched once from the Python module:
+/* l0rt.h: the C API of l0rt, for C and C++. It is one table of functions, which the Python module hands out:
  *
- *     const l0rt_api *l0rt = l0rt_import();     (with the GIL held; NULL: a Python exception is set)
+ *     const l0rt_api *l0rt = l0rt_import();     (once, with the GIL held; NULL: a Python exception is set)
  *     void *p = l0rt->malloc(1 << 20, -1, NULL);
  *
- * After that no function needs the GIL. -1 or NULL means failure: a Python exception is set in the calling thread, and
- * last_error tells code and text without the GIL. Code that goes on after a failure calls PyErr_Clear(), with the GIL: to
- * return a result to Python while an exception is set raises SystemError. */
+ * These rules hold for every function of the table:
+ *
+ * - GIL: the caller needs no GIL. A function takes the GIL itself only for a failure, for the first use of the driver,
+ *   and where Python code must run.
+ * - Threads: every function may be called from any thread, and from several threads at once.
+ * - Errors: -1 or NULL means failure, unless the function says otherwise. Then a Python exception is set in the calling
+ *   thread, and last_error() returns its code and text without the GIL. A caller that continues after a failure must
+ *   call PyErr_Clear() with the GIL held. A C function that returns a result to Python while an exception is set makes
+ *   Python raise SystemError.
+ * - Units: sizes are in bytes, devices are indexes from 0.
+ * - Ownership: streams and tables are borrowed; the caller never frees them. Memory from malloc() belongs to the caller
+ *   until free() or free_async().
+ *
+ * docs/c-api.md is made from these comments. */
 #ifndef L0RT_L0RT_H
 #define L0RT_L0RT_H
 
@@ -21,40 +32,86 @@ extern "C" {
 
 #define L0RT_API_VERSION 1
 
-/* Opaque. Borrowed: l0rt's own for the life of the process, or owned by the Stream object that it came from. */
+/* A stream. The type is opaque and the pointer is borrowed. A default stream and a stream of the pool live as long as
+ * the process. A stream of l0rt.Stream.from_handle() or of a lease lives as long as its Python object. */
 typedef struct l0rt_stream l0rt_stream;
 
 typedef struct l0rt_api {
-  uint32_t version; /* L0RT_API_VERSION: changes only when what is below changes */
-  uint32_t size;    /* sizeof(l0rt_api): a newer table is longer */
+  uint32_t version; /* L0RT_API_VERSION. It changes when a function of the table changes its meaning or its type. */
+  uint32_t size;    /* sizeof(l0rt_api) of the installed l0rt. A newer l0rt only appends functions. */
+  /* Opens the driver now. Without this call the first function that needs a device opens it. Returns 0. */
   int (*init)(void);
+  /* Returns the number of devices. It opens the driver. */
   int (*device_count)(void);
+  /* Returns the index of the calling thread's current device, 0 by default. It never fails. */
   int (*current_device)(void);
-  int (*exchange_device)(int device); /* the previous one; negative: no change */
-  l0rt_stream *(*current_stream)(int device); /* -1: the current device */
-  l0rt_stream *(*exchange_stream)(l0rt_stream *stream); /* sets the device too; that device's previous stream */
+  /* Makes `device` the thread's current device. A negative index changes nothing. Returns the previous index. Fails
+   * with IndexError if there is no such device. */
+  int (*exchange_device)(int device);
+  /* Returns the thread's current stream on `device`; -1 is the current device. */
+  l0rt_stream *(*current_stream)(int device);
+  /* Makes `stream` and its device current in this thread. Returns the stream that was current on that device. */
+  l0rt_stream *(*exchange_stream)(l0rt_stream *stream);
+  /* Returns the next stream of the device's pool, in turn; -1 is the current device. A negative `priority` is high, 0
+   * is normal, a positive one is low. Several callers get the same stream when the pool starts again. */
   l0rt_stream *(*pool_stream)(int device, int priority);
-  void *(*stream_handle)(l0rt_stream *stream); /* ze_command_list_handle_t */
+  /* Returns the ze_command_list_handle_t of the stream, and creates the list if needed. The stream keeps owning it.
+   * The caller may append commands; it must not do so while another thread uses the stream. After this call l0rt asks
+   * the driver whether the stream is idle, since it cannot count the caller's commands. */
+  void *(*stream_handle)(l0rt_stream *stream);
+  /* Waits until all work that the stream was given is complete. Signal handlers run during the wait in the main
+   * thread: Ctrl-C makes it fail with KeyboardInterrupt. Returns 0. */
   int (*stream_synchronize)(l0rt_stream *stream);
+  /* Waits for all streams of `device`; -1 is the current device. Signals are handled as in stream_synchronize().
+   * Returns 0. */
   int (*device_synchronize)(int device);
-  void *(*malloc)(size_t nbytes, int device, l0rt_stream *stream); /* 0 bytes: NULL, and no error */
-  int (*free)(void *ptr); /* what malloc returned; what an object owns is refused */
+  /* Allocates `nbytes` bytes of device memory from the caching allocator, or from the thread's active memory pool.
+   * `stream` may use the memory at once, and the memory is reused in the order of this stream; NULL is the current
+   * stream of `device`. `device` is -1 or the index of the stream's device. Returns the address, which the caller
+   * frees. For 0 bytes it returns NULL and sets no exception. Fails with OutOfMemoryError. */
+  void *(*malloc)(size_t nbytes, int device, l0rt_stream *stream);
+  /* Frees an address that malloc() returned. The memory is reused in the order of the stream that it was allocated
+   * for; nothing waits. NULL does nothing. Any other address fails with InvalidArgumentError and stays allocated:
+   * memory of a Buffer, pinned memory, an address inside an allocation. Returns 0. */
+  int (*free)(void *ptr);
+  /* Frees as free() does, but the memory is reused in the order of `stream`, after all work that both streams were
+   * given before this call. Returns 0. */
   int (*free_async)(void *ptr, l0rt_stream *stream);
+  /* Says that `stream` uses the memory at `ptr`. When the memory is freed, it is not reused before the work is complete
+   * that `stream` was given by that time. `ptr` may point anywhere into the allocation. Returns 0. */
   int (*record_stream)(void *ptr, l0rt_stream *stream);
-  /* both in the order of this stream alone, between two devices too; NULL: the current one */
+  /* Copies `nbytes` bytes in the order of `stream`, also between two devices; NULL is the current stream of the current
+   * device. The device must be able to reach both addresses, and both must stay allocated until the copy is complete:
+   * the call does not record the use of the memory. It returns 0 without waiting, unless the driver itself waits for a
+   * copy of pageable host memory. */
   int (*memcpy_async)(void *dst, const void *src, size_t nbytes, l0rt_stream *stream);
+  /* Sets `nbytes` bytes to the low 8 bits of `value`, in the order of `stream`; NULL is the current stream of the
+   * current device. Returns 0 without waiting. */
   int (*memset_async)(void *dst, int value, size_t nbytes, l0rt_stream *stream);
-  int (*last_error)(char *text, size_t size); /* the code of this thread's last failure, 0: none */
-  int (*record_use)(void *ptr, l0rt_stream *stream); /* as record_stream, by what the stream has been given until now */
-  const l0rt_guard_impl *(*guard_impl_of)(const char *type); /* what guards of a device type are written against */
+  /* Copies the text of the calling thread's last failure to `text`: at most `size` bytes, the final 0 included. Returns
+   * the code: the ze_result_t of the driver's call, -1 for any other failure, 0 if no call of this thread has failed. A
+   * later success does not clear it. `text` may be NULL. It never fails. */
+  int (*last_error)(char *text, size_t size);
+  /* Says that `stream` has used the memory at `ptr`, up to the work that it was given before this call. When the memory
+   * is freed, it is not reused before that work is complete; later work does not count. Returns 0. */
+  int (*record_use)(void *ptr, l0rt_stream *stream);
+  /* Returns the guard table of a device type, such as "xpu" or "cpu". The table lives as long as the process. Fails
+   * with NotImplementedError if the type has registered none. */
+  const l0rt_guard_impl *(*guard_impl_of)(const char *type);
 } l0rt_api;
 
 #ifdef PYTHON_API_VERSION
+/* Returns the table. It imports l0rt.capi, so the caller holds the GIL. Include Python.h before this header. The table
+ * lives as long as the process. NULL means that l0rt is not installed, or that it is older than this header: an
+ * ImportError is set. */
 static inline const l0rt_api *l0rt_import(void) {
   const l0rt_api *api = (const l0rt_api *)PyCapsule_Import("l0rt.capi._C_API", 0);
-  if (api != NULL && (api->version != L0RT_API_VERSION || api->size < sizeof(l0rt_api))) {
-    PyErr_Format(PyExc_ImportError, "this extension needs version %d of l0rt's C API, the installed l0rt has %d",
-                 L0RT_API_VERSION, (int)api->version);
+  if (api == NULL) return NULL;
+  if (api->version != L0RT_API_VERSION || api->size < sizeof(l0rt_api)) {
+    PyErr_Format(PyExc_ImportError,
+                 "expected version %d of l0rt's C API with at least %d bytes, got version %d with %d bytes: "
+                 "install the l0rt that this extension was built with, or a newer one",
+                 L0RT_API_VERSION, (int)sizeof(l0rt_api), (int)api->version, (int)api->size);
     return NULL;
   }
   return api;

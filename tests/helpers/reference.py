@@ -20,9 +20,8 @@ import l0rt.xpu
 ROOT = Path(__file__).parents[2]
 HEAD = """# Reference
 
-The docstring of each name. Made by `python tests/helpers/reference.py > docs/reference.md`; a test
-compares both, and another finds every public name here. The C functions of `l0rt.capi` are in
-[embedding.md](embedding.md).
+Every public name with its docstring. `python tests/helpers/reference.py > docs/reference.md` makes this page from the
+docstrings; a test compares both. The C functions of `l0rt.capi` are in [c-api.md](c-api.md).
 """
 CLASSES = ("Stream", "Event", "Buffer", "Generator", "device")
 MODULES = ("accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "logs", "sanitizer")

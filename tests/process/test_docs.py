@@ -4,6 +4,8 @@
 import ast
 import inspect
 import re
+import subprocess
+import sysconfig
 from pathlib import Path
 
 import l0rt
@@ -11,7 +13,7 @@ import l0rt.accelerator as acc
 import l0rt.xpu.gpu_trace
 import pytest
 
-from helpers import build_loops
+from helpers import build_loops, c_reference
 from helpers.process import run_python
 from helpers.reference import CLASSES, MODULES, members, page, public
 from helpers.source import ROOT
@@ -52,6 +54,44 @@ def test_every_program_runs_with_nothing_set_on_any_machine(file, tmp_path):
         assert NO_GPU.fullmatch(result.stderr) or result.stderr == "", result
 
 
+PRELUDE = "#include <Python.h>\n#include <l0rt/l0rt.h>\n#include <stdint.h>\n"
+C_BLOCKS = [
+    (file.name, block)
+    for file in sorted(ROOT.glob("docs/*.md"))
+    for block in re.findall(r"^```c\n(.*?)^```$", file.read_text(), re.DOTALL | re.MULTILINE)
+]
+
+
+def compiled(block, folder):
+    """Return the C compiler's answer to a block of a page, behind the headers that the page names."""
+    source = folder / "block.c"
+    source.write_text(PRELUDE + block)
+    folders = [f"-I{l0rt.get_include()}", f"-I{sysconfig.get_path('include')}"]
+    flags = ["-fsyntax-only", "-std=c11", "-Wall", "-Werror", "-Wno-unused"]
+    return subprocess.run(["cc", *flags, *folders, source], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("block", C_BLOCKS, ids=lambda block: block[0])
+def test_every_block_of_c_compiles(block, tmp_path):
+    result = compiled(block[1], tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_block_of_c_with_a_wrong_name_does_not_compile(tmp_path):
+    assert len(C_BLOCKS) > 2
+    assert "nothing_of_this_name" in compiled("int (*f)(void) = nothing_of_this_name;\n", tmp_path).stderr
+
+
+def test_every_block_of_the_docs_is_of_a_language_that_a_test_reads_or_of_none():
+    """A block of a new language would be read by no test."""
+    languages = {
+        language
+        for file in (ROOT / "README.md", *ROOT.glob("docs/*.md"))
+        for language in re.findall(r"^ *```(\S+)$", file.read_text(), re.MULTILINE)
+    }
+    assert languages == {"python", "cython", "c", "sh"}
+
+
 def test_the_start_page_is_among_them():
     assert {"start.md", "settings.md", "README.md"} <= {file.name for file in PAGES}
 
@@ -80,7 +120,7 @@ def test_the_reference_explains_every_public_name():
     expected["l0rt"] = set(l0rt.__all__)
     found["l0rt"] |= {name.removeprefix("l0rt.") for name in found}  # a section of its own
     found["l0rt"] |= {name.partition(".")[0] for name in found["l0rt"]}
-    found["l0rt"] |= found["l0rt.errors"] | {"capi"}  # whose functions are C's: embedding.md
+    found["l0rt"] |= found["l0rt.errors"] | {"capi"}  # whose functions are C's: docs/c-api.md
     assert {place: sorted(names - found[place]) for place, names in expected.items() if names - found[place]} == {}
 
 
@@ -95,12 +135,48 @@ def test_every_module_of_the_package_is_public_or_known_to_be_none():
     assert modules - private - {"__init__", "__main__"} == {name for name in l0rt.__all__ if name in modules}
 
 
-def test_every_function_of_the_c_table_is_in_the_guide():
-    table = (ROOT / "include/l0rt/l0rt.h").read_text()
-    guide = (ROOT / "docs/embedding.md").read_text()
-    names = re.findall(r"^  [\w ]+\*?\(\*(\w+)\)\(", table, re.MULTILINE)
-    assert len(names) > 15
-    assert [name for name in names if f"`l0rt_{name}" not in guide] == []
+def test_the_page_of_c_functions_says_what_the_headers_say():
+    assert (ROOT / "docs/c-api.md").read_text() == c_reference.page(), (
+        "a header changed: python tests/helpers/c_reference.py > docs/c-api.md"
+    )
+
+
+def uncommented(text):
+    """Return the functions of a header that no comment explains."""
+    return [name for _, name, comment in c_reference.functions(text) if len(comment.split()) < 4]
+
+
+@pytest.mark.parametrize("header", c_reference.HEADERS)
+def test_every_c_function_has_a_comment(header):
+    text = c_reference.text_of(header)
+    pointers, inlines = len(re.findall(r"\(\*\w+\)\(", text)), len(re.findall(r"^static inline", text, re.MULTILINE))
+    found = c_reference.functions(text)
+    assert len(found) == pointers + inlines
+    assert len(found) > 12
+    assert uncommented(text) == []
+
+
+def test_a_c_function_without_a_comment_is_found():
+    text = c_reference.text_of("l0rt.h")
+    comment = next(
+        comment for comment in re.findall(r"  /\*.*?\*/\n", text, re.DOTALL) if "Opens the driver now" in comment
+    )
+    assert uncommented(text.replace(comment, "")) == ["init"]
+
+
+def test_cython_declares_the_functions_of_the_c_table():
+    """The same names with the prefix, the same types."""
+    declared = re.findall(
+        r"^cdef ([\w ]+?\*?) ?(l0rt_\w+)\(([^)]*)\)", (ROOT / "l0rt/capi.pxd").read_text(), re.MULTILINE
+    )
+    cython = {f"{kind} {name}({parameters})".replace("* ", " *") for kind, name, parameters in declared}
+    c = set()
+    for signature, name, _ in c_reference.functions(c_reference.text_of("l0rt.h")):
+        if name != "l0rt_import":
+            c.add(signature.replace(f"{name}(", f"l0rt_{name}(").replace("(void)", "()"))
+    assert {re.sub(r"\s*\*\s*", "* ", signature) for signature in cython} == {
+        re.sub(r"\s*\*\s*", "* ", signature) for signature in c
+    }
 
 
 CELL = re.compile(r"(?<!\\)\|")
