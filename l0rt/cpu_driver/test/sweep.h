@@ -47,7 +47,7 @@ static inline void sweep_all(const char *file, uint32_t items, void run(const sw
                        .offset = {i % 2 * 5, i % 3 * 1000, i % 4 == 3 ? UINT64_C(1) << 33 : 0}};
           uint32_t rest = shape[0] * shape[1] * shape[2] * shape[3] * shape[4];
           one.count[0] = (items + rest - 1) / rest;
-          snprintf(one.where, sizeof(one.where), "%s, %u lanes, groups of %u %u %u, %u %u %u of them, %d thread(s)",
+          snprintf(one.where, sizeof(one.where), "%s, width %u, groups of %u %u %u, %u %u %u of them, %d thread(s)",
                    sets[s], widths[w], shape[0], shape[1], shape[2], one.count[0], shape[3], shape[4], threads);
           run(&one);
         }
