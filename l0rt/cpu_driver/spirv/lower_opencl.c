@@ -96,7 +96,12 @@ static uint32_t real_component(lowering *l, const call *c, uint64_t i) {
     case CL_copysign: return copy_sign(l, lane, a, b);
     case CL_rsqrt:
     case CL_half_rsqrt:
-    case CL_native_rsqrt: return OP(IR_FDIV, REAL_OF(1), OP(IR_SQRT, a, 0));
+    case CL_native_rsqrt: { /* of a half rounded once: one unit is all that OpenCL leaves */
+      spirv_lane wide = lane == LANE_F16 ? LANE_F32 : lane;
+      uint32_t root = lower_op(l, IR_SQRT, wide, lower_convert(l, IR_CONVERT_F, lane, wide, a), 0);
+      uint32_t value = lower_op(l, IR_FDIV, wide, lower_real(l, wide, 1), root);
+      return lower_convert(l, IR_CONVERT_F, wide, lane, value);
+    }
     case CL_half_recip:
     case CL_native_recip: return OP(IR_FDIV, REAL_OF(1), a);
     case CL_fclamp: return OP(IR_FMIN, OP(IR_FMAX, a, b), d);
@@ -223,8 +228,9 @@ static bool with_pointer(lowering *l, const call *c, const uint32_t *w) {
       uint32_t rest = lower_op(l, IR_FMIN, lane, lower_op(l, IR_FSUB, lane, a, stored[i]),
                                lower_real(l, lane, below_one));
       uint32_t same = lower_compare(l, IR_FOEQ, lane, a, a), finite = lower_compare(l, IR_ISFINITE, lane, a, 0);
-      rest = lower_select(l, lane, finite, rest, lower_real(l, lane, 0));
-      values[i] = lower_select(l, lane, same, copy_sign(l, lane, rest, a), a);
+      uint32_t zero = lower_real(l, lane, 0), is_zero = lower_compare(l, IR_FOEQ, lane, a, zero);
+      rest = lower_select(l, lane, finite, rest, copy_sign(l, lane, zero, a));
+      values[i] = lower_select(l, lane, is_zero, a, lower_select(l, lane, same, rest, a));
     } else if (f == CL_modf) {
       stored[i] = lower_op(l, IR_TRUNC, lane, a, 0);
       uint32_t finite = lower_compare(l, IR_ISINF, lane, a, 0), rest = lower_op(l, IR_FSUB, lane, a, stored[i]);
