@@ -261,5 +261,4 @@ def device_facts(device, found):
         ("  can", ", ".join(name for name in capabilities if name not in lacking) or "-"),
         *(("  lacks", f"{name}: {FALLBACKS[name]}") for name in lacking),
         *(("  quirk", f"{name}: {what}. So {mend}. ({source})") for name, what, mend, source in device["quirks"]),
-        ("  not used", ", ".join(name for name in config.CAPABILITIES if name not in capabilities)),
     ]  # fmt: skip

@@ -115,11 +115,11 @@ def test_fallbacks_are_named():
 
 
 def test_every_capability_is_in_one_list():
-    """In `can`, in a line of `lacks`, or in `not used`; a long line goes on below its label."""
+    """In `can` or in a line of `lacks`; a long line goes on below its label."""
     lists, label = {}, None
     some = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "L0RT_DISABLE": "inorder,global_ts,memmap"}
     for line in l0rt("doctor", env=some).stdout.splitlines():
-        if found := re.match(r"^ {2}(can|lacks|not used) +(.*)", line):
+        if found := re.match(r"^ {2}(can|lacks) +(.*)", line):
             label, text = found.groups()
         elif label and line.startswith(" " * 11):
             text = line.strip()
@@ -128,8 +128,8 @@ def test_every_capability_is_in_one_list():
             continue
         names = re.findall(r"^(\w+):", text) if label == "lacks" else re.findall(r"\w+", text)
         lists.setdefault(label, []).extend(names)
-    assert set(lists) == {"can", "lacks", "not used"}
-    assert sorted(lists["can"] + lists["lacks"] + lists["not used"]) == sorted(config.CAPABILITIES)
+    assert set(lists) == {"can", "lacks"}
+    assert sorted(lists["can"] + lists["lacks"]) == sorted(config.CAPABILITIES)
 
 
 def test_each_capability_of_the_record_has_a_fallback():

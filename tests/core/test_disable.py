@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each name that `L0RT_DISABLE` takes makes l0rt do something otherwise; any other name is refused."""
+
+import json
+from functools import cache
+
+import pytest
+from l0rt import config
+
+from helpers.process import run_python
+
+# What was asked of the driver once it was open, and how it was opened; and what came of what may be impossible.
+PROGRAM = """
+import ctypes, json, os
+from l0rt.ze import loader
+kind = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_size_t] * 12)   # more than any function takes
+MAX_ALLOC_AT = 40   # of ze_device_properties_t
+address, called, kept = loader.Library.address, set(), []
+
+def noted(self, name):
+    found = address(self, name)
+    if not name.startswith("ze") or not found:
+        return found
+    original = kind(found)
+    def call(*args):
+        called.add(name)
+        if name == "zeMemAllocDevice" and ctypes.c_uint64.from_address(args[1] + 8).value:   # its pNext
+            called.add("zeMemAllocDevice with an extension")
+        result = original(*args)
+        if name == "zeDeviceGetProperties":
+            ctypes.c_uint64.from_address(args[1] + MAX_ALLOC_AT).value = 1 << 20
+        return result
+    kept.append(kind(call))
+    return ctypes.cast(kept[-1], ctypes.c_void_p).value
+
+loader.Library.address = noted
+import l0rt, l0rt.accelerator as acc
+from l0rt.runtime.streams import devices
+devices.lazy.init()
+opened_by = sorted(called & {"zeInit", "zeInitDrivers"})
+called.clear()
+outcomes = {"free memory": l0rt.memory.memory_info()["source"]}
+
+def attempt(what, function):
+    try:
+        function()
+        outcomes[what] = "works"
+    except (l0rt.L0Error, NotImplementedError) as refused:
+        outcomes[what] = type(refused).__name__
+
+x, s, e, timed = l0rt.empty(4096), acc.Stream(), l0rt.Event(), l0rt.Event(enable_timing=True)
+for i in range(3):
+    x.fill(i, stream=s)
+    e.record(s)
+    e.synchronize()
+x.fill(7, stream=s)
+s.synchronize()
+acc.synchronize()
+l0rt.empty(64, kind="shared").fill(1).free()
+shared = l0rt.Event(interprocess=True)
+shared.record()
+shared.synchronize()
+timed.record()
+timed.synchronize()
+attempt("share", shared.ipc_handle)
+attempt("time", timed.host_time)
+attempt("register", lambda: l0rt.memory.register(bytearray(1 << 16)))
+attempt("large", lambda: l0rt.empty(8 << 20))
+l0rt.empty(4096).copy_from(x, stream=s)     # hangs
+assert not s.synchronize(timeout=0.05)
+print(json.dumps([opened_by, outcomes, sorted(called)]), flush=True)
+os._exit(0)
+"""
+# What mapped memory makes no use of is looked at without it.
+BESIDE = {"relaxed": "vmm", "free_ext": "vmm"}
+
+
+@cache
+def seen(*names):
+    env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_EVENTS": "cb", "L0RT_ALLOC_CONF": None,
+           "L0RT_CPU_FAIL": "zeCommandListAppendMemoryCopy:1:hang", "L0RT_DISABLE": ",".join(name for name in names if name)}  # fmt: skip
+    result = run_python(PROGRAM, env)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("name", config.CAPABILITIES)
+def test_each_name_changes_what_is_done(name):
+    beside = BESIDE.get(name, "")
+    assert seen(name, beside) != seen(beside)
+
+
+@pytest.mark.parametrize("name", ["graph", "host_func", "inorde", "INORDER"])
+def test_another_name_is_refused_with_a_list_of_those_that_there_are(name):
+    with pytest.raises(ValueError, match=r"expected a comma-separated list of inorder, .*, event_ipc$"):
+        config.set("disable", name)
