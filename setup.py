@@ -81,20 +81,19 @@ class BuildExt(build_ext):
         if len(ext.sources) == 1:
             super().build_extension(ext)
             return
-        objects = [self.compiled(source, ext) for source in ext.sources]
+        objects = [
+            self.compiled(source, ext.depends, ext.include_dirs, ext.extra_compile_args) for source in ext.sources
+        ]
         target = self.get_ext_fullpath(ext.name)
         if is_older(target, objects):
             self.compiler.link_shared_object(objects, target, extra_postargs=ext.extra_link_args)
 
-    def compiled(self, source, ext):
+    def compiled(self, source, headers, include_dirs, flags):
         """Return the object file of a source, compiled anew if that or a header has changed."""
         (target,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
-        if is_older(target, [source, *ext.depends]):
+        if is_older(target, [source, *headers]):
             self.compiler.compile(
-                [source],
-                output_dir=self.build_temp,
-                include_dirs=ext.include_dirs,
-                extra_postargs=ext.extra_compile_args,
+                [source], output_dir=self.build_temp, include_dirs=include_dirs, extra_postargs=flags
             )
         return target
 
@@ -114,7 +113,7 @@ class BuildExt(build_ext):
         target = os.path.join(self.build_lib, "l0rt/cpu_driver", CPU_DRIVER)
         headers = glob("l0rt/cpu_driver/*.h") + glob("l0rt/cpu_driver/spirv/*.h") + glob("include/l0rt/*.h")
         if is_older(target, sources + headers):
-            self.compile_cpu_driver(sources, target)
+            self.compile_cpu_driver(sources, headers, target)
         if self.inplace:
             place = os.path.join("l0rt/cpu_driver", CPU_DRIVER)
             shutil.copy2(target, f"{place}.new")
@@ -128,20 +127,16 @@ class BuildExt(build_ext):
         finally:
             self.force = force
 
-    def compile_cpu_driver(self, sources, target):
+    def compile_cpu_driver(self, sources, headers, target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
+        flags = [*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE"]
 
         def compiled(source):
-            return self.compiler.compile(
-                [source],
-                output_dir=self.build_temp,
-                include_dirs=["include", "l0rt/cpu_driver"],
-                extra_preargs=[*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE"],
-            )
+            return self.compiled(source, headers, ["include", "l0rt/cpu_driver"], flags)
 
         sources.sort(key=lambda source: "handlers" not in source)  # they take longest
         with ThreadPoolExecutor(self.parallel) as workers:
-            objects = [made for (made,) in workers.map(compiled, sources)]
+            objects = list(workers.map(compiled, sources))
         # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
         flags = ["-pthread", "-lm", "-Wl,-Bsymbolic", *L_FLAGS]
         self.compiler.link_shared_object(objects, target, extra_postargs=flags)

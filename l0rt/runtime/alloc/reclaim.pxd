@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Growing: what is tried, in which order, when nothing that is cached fits."""
+"""Reclaiming: when nothing that is cached fits, above the limit of what is cached, and in the background."""
 
 from libc.stdint cimport uint64_t
 
@@ -18,6 +18,12 @@ cdef void unstack_all(l0rt_heap* heap) noexcept nogil
 # The growth mutex is held.
 cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil
 
-# A bound on what a heap caches: see bound.pyx.
-# No lock is held, nor the GIL.
+# The limit on what a heap caches. No lock is held, nor the GIL.
 cdef void bound_keep(l0rt_heap* heap) noexcept nogil
+
+# Let the background thread look after the heap too, and start it if there is none: 0, or why there is no thread.
+cdef int background_add(l0rt_heap* heap) noexcept nogil
+# End it, if there is one. False: it did not end in time, for it is in the driver.
+cdef bint background_end() noexcept nogil
+# In a forked child, which does not have it.
+cdef void background_forget() noexcept nogil

@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Growing: what is tried, in which order, when nothing that is cached fits. The growth mutex is held, but not while
-anybody waits: a signal handler runs then, and what it calls may want the mutex."""
+"""Reclaiming: what is tried, in which order, when nothing that is cached fits; what goes back above the limit of what
+is cached; what the background thread does of both before anybody asks.
+
+Growing holds the growth mutex, but not while anybody waits: a signal handler runs then, and what it calls may want it.
+"""
 
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
+from posix.time cimport nanosleep, timespec
 
 from l0rt.runtime.alloc.arena cimport MISS, arena_unstack
 from l0rt.runtime.alloc.arena_index cimport arenas_reclaim, heap_arena
 from l0rt.runtime.alloc.atomics cimport (
     load,
+    load_i64,
     load_int,
     mutex_lock,
     mutex_trylock,
     mutex_unlock,
+    sem_t,
     spin_lock,
     spin_unlock,
+    store,
     store_i64,
+    store_int,
+    wakeup_init,
+    wakeup_post,
+    wakeup_wait,
 )
-from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, recovered, returned, take
+from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, recovered, returned, take_cached
 from l0rt.runtime.alloc.deferred_free cimport pending_poll, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport range_grow, ranges_release
 from l0rt.runtime.alloc.headroom cimport headroom_take
@@ -59,9 +70,10 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_heap,
     l0rt_share,
 )
+from l0rt.threads cimport pthread_t, thread_join, thread_start
 
 
-cdef int grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+cdef int heap_grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """A new segment, unless merging or a use that has ended makes it needless. The growth mutex is held."""
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
     cdef uint64_t wanted = segment_size(arena, size)
@@ -202,7 +214,7 @@ cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uin
         if status != L0RT_NO_HOST_MEMORY:   # of addresses and of records of them an ordinary segment needs less
             return status
     status = segment_new(heap, arena, pool, wanted, NULL)
-    return take(arena, size, nbytes, out) if status == L0RT_OK else status
+    return take_cached(arena, size, nbytes, out) if status == L0RT_OK else status
 
 
 cdef uint64_t give_back(l0rt_heap* heap, uint64_t wanted) noexcept nogil:
@@ -265,7 +277,7 @@ cdef int heap_wait(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
 cdef int waited(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted,
                 uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """After the waits: what is cached by now, and then everything."""
-    cdef int status = take(arena, size, nbytes, out)
+    cdef int status = take_cached(arena, size, nbytes, out)
     if status != MISS:
         return status
     heap.requester = arena
@@ -338,7 +350,7 @@ cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t 
     while status == MISS:           # another thread of the same stream may be faster
         mutex_lock(&heap.growth)
         while status == MISS:
-            status = grow(heap, arena, size, nbytes, out)
+            status = heap_grow(heap, arena, size, nbytes, out)
         by_limit[0] = heap.by_limit
         mutex_unlock(&heap.growth)
         if status != L0RT_OUT_OF_MEMORY or heap_tuning(heap).is_async:
@@ -373,15 +385,15 @@ cdef void bound_keep(l0rt_heap* heap) noexcept nogil:
         return
     heap.requester = NULL
     segments_settle(heap, NULL)
-    release(heap)
+    release_excess(heap)
     if heap_is_over(heap, 0):
         close_stacks(heap)
         segments_settle(heap, NULL)
-        release(heap)
+        release_excess(heap)
     mutex_unlock(&heap.growth)
 
 
-cdef void release(l0rt_heap* heap) noexcept nogil:
+cdef void release_excess(l0rt_heap* heap) noexcept nogil:
     cdef uint64_t excess
     if heap_is_over(heap, 0):
         excess = heap_cached_bytes(heap) - heap.tuning.cached_most
@@ -399,3 +411,85 @@ cdef void close_stacks(l0rt_heap* heap) noexcept nogil:
             arena.stack_cap = 0
             spin_unlock(&arena.lock)
         arena = arena.next
+
+
+# --- The background thread: it caches what other streams have used and use no more, so that no allocation has to look,
+# and keeps the limit.
+#
+# It is a plain thread, unknown to Python, which takes the GIL only where the driver fails. While blocks wait it looks
+# every 100 us, as torch does; while none does it sleeps until a heap posts the semaphore. Who adds a heap and who ends
+# the thread exclude one another.
+
+cdef enum:
+    MOST_HEAPS = 64                 # one a device at most
+    LOOK_EVERY_NS = 100_000
+
+cdef uint64_t PATIENCE_NS = 5_000_000_000   # for a driver call that the thread is in when it has to end
+cdef l0rt_heap* _heaps[MOST_HEAPS]
+cdef int _count = 0
+cdef int _ending = 0
+cdef bint _runs = False
+cdef sem_t _wakeup
+cdef pthread_t _thread
+
+
+cdef void* look_after_heaps(void* nothing) noexcept nogil:
+    cdef timespec pause
+    cdef l0rt_heap* heap
+    cdef bint waits
+    cdef int i
+    pause.tv_sec, pause.tv_nsec = 0, LOOK_EVERY_NS
+    while not load_int(&_ending):
+        waits = False
+        for i in range(load_int(&_count)):
+            heap = <l0rt_heap*>load(<void**>&_heaps[i])
+            if load_int(&heap.closed) == 0:
+                pending_poll(heap)
+                bound_keep(heap)
+                waits = waits or load_i64(&heap.pending) != 0
+        if waits:
+            nanosleep(&pause, NULL)
+        else:
+            wakeup_wait(&_wakeup)
+    return NULL
+
+
+cdef int background_add(l0rt_heap* heap) noexcept nogil:
+    global _runs
+    cdef int i, failed
+    for i in range(_count):
+        if _heaps[i] == heap:
+            return 0
+    if _count == MOST_HEAPS:
+        return 0
+    if not _runs:
+        store_int(&_ending, 0)
+        failed = thread_start(&_thread, look_after_heaps, NULL)
+        if failed:
+            return failed
+        _runs = True
+    store(<void**>&_heaps[_count], heap)
+    store_int(&_count, _count + 1)
+    store(<void**>&heap.wakeup, &_wakeup)
+    wakeup_post(&_wakeup)           # something may wait in it already
+    return 0
+
+
+cdef bint background_end() noexcept nogil:
+    if not _runs:
+        return True
+    store_int(&_ending, 1)
+    wakeup_post(&_wakeup)
+    if thread_join(_thread, PATIENCE_NS) != 0:
+        return False                # it is asked again when this is
+    background_forget()
+    return True
+
+
+cdef void background_forget() noexcept nogil:
+    global _runs
+    store_int(&_count, 0)
+    _runs = False
+
+
+wakeup_init(&_wakeup, 0, 0)         # once: whoever frees may post it although nobody listens any more

@@ -2,7 +2,7 @@
 from libc.stdint cimport uint64_t
 
 from l0rt.runtime.alloc.atomics cimport l0rt_spin
-from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_memory_ops
+from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_memory_ops
 from l0rt.runtime.streams.types cimport l0rt_device
 
 # Pinned memory that every device of the context reaches. `nbytes` is not 0.
@@ -27,5 +27,3 @@ cdef struct l0rt_host_memory:       # the `self` of a host heap's operations
 cdef l0rt_memory_ops host_ops
 cdef void durations_read(l0rt_host_memory* memory, l0rt_duration* taken, l0rt_duration* given) noexcept nogil
 cdef void durations_reset(l0rt_host_memory* memory, bint peaks) noexcept nogil
-
-cdef int background_add(l0rt_heap* heap) except -1

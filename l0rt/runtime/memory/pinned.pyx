@@ -12,26 +12,12 @@ from _thread import allocate_lock
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
-from posix.time cimport CLOCK_REALTIME, clock_gettime, nanosleep, timespec
 
 from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.alloc.arena_index cimport heap_arena
-from l0rt.runtime.alloc.atomics cimport (
-    load,
-    load_i64,
-    load_int,
-    sem_t,
-    spin_lock,
-    spin_unlock,
-    store,
-    store_int,
-    wakeup_init,
-    wakeup_post,
-    wakeup_wait,
-)
-from l0rt.runtime.alloc.deferred_free cimport pending_poll
+from l0rt.runtime.alloc.atomics cimport load, spin_lock, spin_unlock, store
 from l0rt.runtime.alloc.heap cimport arena_malloc, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
-from l0rt.runtime.alloc.reclaim cimport bound_keep
+from l0rt.runtime.alloc.reclaim cimport background_add, background_end, background_forget
 from l0rt.runtime.alloc.stats cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device
@@ -61,7 +47,7 @@ cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
     cdef l0rt_arena* arena
     if load(&device.host_heap) == NULL:
         with gil:
-            make_heap(device)
+            make_host_heap(device)
     arena = heap_arena(<l0rt_heap*>load(&device.host_heap), NULL, NULL)
     if arena == NULL:
         with gil:
@@ -69,7 +55,7 @@ cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
     return arena
 
 
-cdef int make_heap(l0rt_device* device) except -1:
+cdef int make_host_heap(l0rt_device* device) except -1:
     """Make the heap of the device's context, for all devices of that context. Nobody sees it before it behaves as it
     should. To find out how runs Python: other threads may be making one."""
     cdef l0rt_heap_options options
@@ -86,7 +72,7 @@ cdef int make_heap(l0rt_device* device) except -1:
         free(memory)
         raise MemoryError()
     try:
-        tune(heap)
+        tune_host(heap)
         if device.host_heap == NULL:
             for i in range(device_total()):
                 if device_record(i).context == device.context:
@@ -97,19 +83,39 @@ cdef int make_heap(l0rt_device* device) except -1:
             with nogil:
                 heap_destroy(heap)
             free(memory)
-    tune(<l0rt_heap*>device.host_heap)      # a change meanwhile did not find it
+    tune_host(<l0rt_heap*>device.host_heap)      # a change meanwhile did not find it
     return let_background(<l0rt_heap*>device.host_heap)
 
 
+_changing = allocate_lock()         # starting the background thread and ending it wait for one another
+
+
 cdef int let_background(l0rt_heap* heap) except -1:
-    if config.alloc_conf().pinned_use_background_threads:
-        background_add(heap)
-    else:
-        background_end()
+    """Let the background thread look after the heap, or end it, as the configuration says."""
+    cdef int failed
+    if not config.alloc_conf().pinned_use_background_threads:
+        end_background()
+        return 0
+    if not table.alive:
+        return 0
+    with _changing:
+        failed = background_add(heap)
+    if failed:
+        raise OSError(failed, "no thread for pinned_use_background_threads")
     return 0
 
 
-cdef int tune(l0rt_heap* heap) except -1:
+def end_background():
+    """End the background thread, if there is one. False: it did not end in time, for it is in the driver."""
+    cdef bint ended
+    if not table.alive:
+        return True
+    with _changing, nogil:
+        ended = background_end()
+    return ended
+
+
+cdef int tune_host(l0rt_heap* heap) except -1:
     """Of the configuration, what is about pinned memory."""
     cdef l0rt_tuning tuning
     conf = config.alloc_conf()
@@ -151,7 +157,7 @@ def retune():
     cdef int i
     for i in range(device_total()):
         if first_of_its_context(i):
-            tune(<l0rt_heap*>device_record(i).host_heap)
+            tune_host(<l0rt_heap*>device_record(i).host_heap)
             let_background(<l0rt_heap*>device_record(i).host_heap)
 
 
@@ -171,14 +177,14 @@ cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nog
         while status == L0RT_OUT_OF_MEMORY:
             with gil:
                 if not asked(HOST, nbytes, total_ram(), free_ram()):
-                    raise_oom(device, nbytes)
+                    raise_host_oom(device, nbytes)
             status = arena_malloc(arena, nbytes, &block)
     if status != L0RT_OK:
         raise_status(status, NULL)
     return block
 
 
-cdef int raise_oom(l0rt_device* device, size_t nbytes) except -1:
+cdef int raise_host_oom(l0rt_device* device, size_t nbytes) except -1:
     cdef l0rt_heap* heap = <l0rt_heap*>device.host_heap
     cdef l0rt_stats stats
     heap_stats(heap, &stats)
@@ -217,7 +223,7 @@ def empty_cache():
                 raise_status(status, NULL)
 
 
-cdef l0rt_heap* heap_of(device) except? NULL:
+cdef l0rt_heap* host_heap_of(device) except? NULL:
     """The heap of the pinned memory that ``device`` reaches; NULL while there is none."""
     return <l0rt_heap*>device_at(index_of(device, current_device(), lazy.device_type)).host_heap
 
@@ -230,7 +236,7 @@ def flat_stats(device=None):
     cdef l0rt_duration taken, given
     if not lazy.initialized:
         return {}
-    heap = heap_of(device)
+    heap = host_heap_of(device)
     if heap == NULL:
         return {}
     with nogil:
@@ -267,7 +273,7 @@ cdef int add_duration(dict flat, str name, const l0rt_duration* duration) except
 
 def reset_peak_stats(device=None):
     """Make every peak the current value, and forget the longest and the shortest call."""
-    cdef l0rt_heap* heap = heap_of(device)
+    cdef l0rt_heap* heap = host_heap_of(device)
     if heap != NULL:
         with nogil:
             heap_reset_peak(heap)
@@ -276,7 +282,7 @@ def reset_peak_stats(device=None):
 
 def reset_accumulated_stats(device=None):
     """Make allocated, freed and the counters 0."""
-    cdef l0rt_heap* heap = heap_of(device)
+    cdef l0rt_heap* heap = host_heap_of(device)
     if heap != NULL:
         with nogil:
             heap_reset_accumulated(heap)
@@ -295,6 +301,7 @@ cdef void _forget() noexcept nogil:
     cdef int i
     for i in range(device_total()):
         forget_heap(<l0rt_heap*>device_record(i).host_heap)
+    background_forget()
 
 
 def _close():
@@ -306,13 +313,14 @@ def _close():
 
 on_fork_child(_forget)
 on_exit(MEMORY, _close)
+on_exit(DRAIN, end_background)
 config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})
 
 
 # --- Pinned host memory as the caching core sees it: its table of operations, on Level Zero, and how long they take.
 
 
-cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
+cdef int host_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef l0rt_host_memory* memory = <l0rt_host_memory*>self
     cdef l0rt_device* device = memory.device
     cdef uint64_t start = host_clock_ns()
@@ -325,7 +333,7 @@ cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     return r
 
 
-cdef int op_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
+cdef int host_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
     cdef l0rt_host_memory* memory = <l0rt_host_memory*>self
     cdef uint64_t start = host_clock_ns()
     cdef ze_result_t r
@@ -367,130 +375,5 @@ cdef void durations_reset(l0rt_host_memory* memory, bint peaks) noexcept nogil:
 
 cdef l0rt_memory_ops host_ops
 stream_ops(&host_ops)
-host_ops.reserve = op_reserve
-host_ops.release = op_release
-
-
-# The background thread: it caches what other streams have used and use no more, so that no allocation has to look.
-#
-# It is a plain thread, unknown to Python, which takes the GIL only where the driver fails. While blocks wait it looks
-# every 100 us, as torch does; while none does it sleeps until a heap posts the semaphore. It ends before anything else
-# at exit, and is not there in a forked child, where the heaps are closed.
-
-cdef extern from "<pthread.h>" nogil:
-    ctypedef unsigned long pthread_t
-    int pthread_create(pthread_t*, void*, void* (*)(void*) noexcept nogil, void*) noexcept
-    int pthread_timedjoin_np(pthread_t, void**, const timespec*) noexcept
-
-cdef extern from "<signal.h>" nogil:
-    ctypedef struct sigset_t:
-        pass
-    enum:
-        SIG_SETMASK
-    int sigfillset(sigset_t*) noexcept
-    int pthread_sigmask(int, const sigset_t*, sigset_t*) noexcept
-
-cdef enum:
-    MOST_HEAPS = 64                 # one a device at most
-    LOOK_EVERY_NS = 100_000
-    PATIENCE_S = 5                  # for a driver call that the thread is in when it has to end
-
-cdef l0rt_heap* _heaps[MOST_HEAPS]
-cdef int _count = 0
-cdef int _ending = 0
-cdef bint _runs = False
-cdef sem_t _wakeup
-cdef pthread_t _thread
-_changing = allocate_lock()         # starting and ending wait for one another
-
-
-cdef void* reap(void* nothing) noexcept nogil:
-    cdef timespec pause
-    cdef l0rt_heap* heap
-    cdef bint waits
-    cdef int i
-    pause.tv_sec, pause.tv_nsec = 0, LOOK_EVERY_NS
-    while not load_int(&_ending) and load_int(&table.alive):
-        waits = False
-        for i in range(load_int(&_count)):
-            heap = <l0rt_heap*>load(<void**>&_heaps[i])
-            if load_int(&heap.closed) == 0:
-                pending_poll(heap)
-                bound_keep(heap)
-                waits = waits or load_i64(&heap.pending) != 0
-        if waits:
-            nanosleep(&pause, NULL)
-        else:
-            wakeup_wait(&_wakeup)
-    return NULL
-
-
-cdef int background_add(l0rt_heap* heap) except -1:
-    """Let the thread look after the heap too; start it if there is none."""
-    cdef int i
-    if not table.alive:
-        return 0
-    with _changing:
-        for i in range(_count):
-            if _heaps[i] == heap:
-                return 0
-        if _count == MOST_HEAPS:
-            return 0
-        if not _runs:
-            start()
-        store(<void**>&_heaps[_count], heap)
-        store_int(&_count, _count + 1)
-        store(<void**>&heap.wakeup, &_wakeup)
-        wakeup_post(&_wakeup)           # something may wait in it already
-    return 0
-
-
-cdef int start() except -1:
-    """Signals are for Python's own threads: this one gets none."""
-    global _runs, _ending
-    cdef sigset_t every, before
-    cdef int failed
-    store_int(&_ending, 0)
-    sigfillset(&every)
-    pthread_sigmask(SIG_SETMASK, &every, &before)
-    failed = pthread_create(&_thread, NULL, reap, NULL)
-    pthread_sigmask(SIG_SETMASK, &before, NULL)
-    if failed:
-        raise OSError(failed, "no thread for pinned_use_background_threads")
-    _runs = True
-    return 0
-
-
-def background_end():
-    """End the thread, if there is one. False: it did not end in time, for it is in the driver."""
-    global _runs
-    cdef timespec until
-    cdef int failed
-    if not table.alive:
-        return True
-    with _changing:
-        if not _runs:
-            return True
-        store_int(&_ending, 1)
-        wakeup_post(&_wakeup)
-        with nogil:
-            clock_gettime(CLOCK_REALTIME, &until)
-            until.tv_sec += PATIENCE_S
-            failed = pthread_timedjoin_np(_thread, NULL, &until)
-        if failed:
-            return False            # it is asked again when this is
-        store_int(&_count, 0)
-        _runs = False
-    return True
-
-
-cdef void _forget_thread() noexcept nogil:
-    """The thread stayed in the parent."""
-    global _runs, _count
-    _runs = False
-    _count = 0
-
-
-wakeup_init(&_wakeup, 0, 0)             # once: whoever frees may post it although nobody listens any more
-on_fork_child(_forget_thread)
-on_exit(DRAIN, background_end)
+host_ops.reserve = host_reserve
+host_ops.release = host_release

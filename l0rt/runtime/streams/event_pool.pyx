@@ -64,10 +64,10 @@ cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nog
             slot.stream = NULL
             return slot
         with gil:
-            grow(device, cache)
+            add_pool_uncollected(device, cache)
 
 
-cdef int grow(l0rt_device* device, l0rt_event_pool* cache) except -1:
+cdef int add_pool_uncollected(l0rt_device* device, l0rt_event_pool* cache) except -1:
     """Add a pool of slots to the cache.
 
     An allocator may be behind this, with its locks: a garbage collection would run finalisers that want the same.

@@ -34,3 +34,5 @@ cdef int device_fails(l0rt_device* device, int result) except -1 nogil
 cdef int refuse(l0rt_device* device) except -1 nogil
 # Look at the device between two slices of a wait: raise if it is lost, l0rt was shut down, or a signal came.
 cdef int check_device(l0rt_device* device) except -1 nogil
+# Wait for all queues of the device that its driver knows. 1: it is done, 0: the time is up.
+cdef int driver_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil

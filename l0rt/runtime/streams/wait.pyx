@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits of the host: in slices, so that signals, time-outs and lost devices are seen; and how they pass their time."""
 
+from _thread import allocate_lock
+
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT64_MAX, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 
-from l0rt.core.device cimport device_status
+from l0rt.core.device cimport device_rest, device_status
 from l0rt.core.event cimport event_query, event_wait
 from l0rt.interrupts cimport signals_pass
+from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
+from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.types cimport *
+from l0rt.threads cimport pthread_t, thread_join, thread_start, time_after
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_result_t
+from l0rt.ze.api cimport (
+    ZE_RESULT_ERROR_DEVICE_LOST,
+    ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
+    ZE_RESULT_NOT_READY,
+    ZE_RESULT_SUCCESS,
+    ze_result_t,
+)
 from l0rt.ze.status cimport is_device_lost, raise_result
 
 from l0rt import config
 from l0rt.errors import DeviceLostError
+from l0rt.runtime.lazy import exit_time_left
 from l0rt.runtime.streams.devices import lazy
 
 cdef extern from "<sched.h>" nogil:
@@ -225,3 +237,146 @@ cdef void nap(int policy, uint64_t spent_ns, uint64_t left_ns) noexcept nogil:
 
 config.on_change(read_policies)
 read_policies()
+
+
+# --- Waits for all queues of a device, those beside l0rt too, which only the driver knows. Its wait has no time-out
+# and cannot be interrupted. So a helper thread makes the call, one a device for the life of the process, and whoever
+# waits looks at how far that has come. A wait that gives up leaves the helper in the driver, where the next wait
+# finds it: there is never a second one.
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_cond_t:
+        pass
+    ctypedef struct pthread_condattr_t:
+        pass
+    int pthread_condattr_init(pthread_condattr_t*) noexcept
+    int pthread_condattr_setclock(pthread_condattr_t*, int) noexcept
+    int pthread_cond_init(pthread_cond_t*, const pthread_condattr_t*) noexcept
+    int pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*) noexcept
+    int pthread_cond_timedwait(pthread_cond_t*, pthread_mutex_t*, const timespec*) noexcept
+    int pthread_cond_broadcast(pthread_cond_t*) noexcept
+
+cdef uint64_t HELPED_SLICE_NS = 50_000_000  # nothing is asked meanwhile, so it may be short
+
+# The driver's waits are numbered. One that had begun before somebody asked may have missed the newest work: so who
+# asks needs the next one.
+cdef struct l0rt_helper:
+    pthread_mutex_t lock
+    pthread_cond_t asked
+    pthread_cond_t ended_one
+    pthread_t thread
+    l0rt_device* device
+    bint runs
+    bint leaving
+    uint64_t wanted
+    uint64_t begun
+    uint64_t ended
+    ze_result_t result          # of the last that ended
+
+cdef l0rt_helper _helpers[64]   # by device
+_leaving = allocate_lock()
+
+
+cdef void* help(void* argument) noexcept nogil:
+    cdef l0rt_helper* helper = <l0rt_helper*>argument
+    cdef ze_result_t r
+    mutex_lock(&helper.lock)
+    while not helper.leaving:
+        if helper.begun >= helper.wanted:
+            pthread_cond_wait(&helper.asked, &helper.lock)
+            continue
+        helper.begun += 1
+        mutex_unlock(&helper.lock)
+        r = device_rest(helper.device.handle)
+        mutex_lock(&helper.lock)
+        helper.result = r
+        helper.ended = helper.begun
+        pthread_cond_broadcast(&helper.ended_one)
+    mutex_unlock(&helper.lock)
+    return NULL
+
+
+cdef int driver_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil:
+    """Wait for what the driver knows of the device's queues. 1: it is done, 0: the time is up."""
+    cdef l0rt_helper* helper = &_helpers[device.index]
+    cdef uint64_t start_ns = host_clock_ns(), spent = 0, mine
+    cdef ze_result_t r = ZE_RESULT_SUCCESS
+    cdef timespec until
+    cdef int failed = 0
+    cdef bint done = False
+    mutex_lock(&helper.lock)
+    mine = helper.begun + 1
+    if helper.wanted < mine:
+        helper.wanted = mine
+        pthread_cond_broadcast(&helper.asked)
+    if not helper.runs and not helper.leaving:
+        helper.device = device      # before its thread is there, which reads it without the lock
+        failed = thread_start(&helper.thread, help, helper)
+        helper.runs = failed == 0
+    mutex_unlock(&helper.lock)
+    if failed:
+        with gil:
+            raise OSError(failed, "no thread to wait for the device with")
+    while True:
+        mutex_lock(&helper.lock)
+        until = time_after(CLOCK_MONOTONIC, min(HELPED_SLICE_NS, timeout_ns - spent))
+        while helper.ended < mine:
+            if pthread_cond_timedwait(&helper.ended_one, &helper.lock, &until) != 0:
+                break
+        done = helper.ended >= mine
+        r = helper.result
+        mutex_unlock(&helper.lock)
+        if done:
+            if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE:    # the pointer is there, and that is all
+                device.caps.device_sync = False
+                return 1
+            return 1 if r == ZE_RESULT_SUCCESS else device_fails(device, r)
+        spent = host_clock_ns() - start_ns
+        if spent >= timeout_ns:
+            return 0
+        check_device(device)
+
+
+def end_helpers():
+    """End the helpers. False: one did not end in time, for what it waits for goes on."""
+    cdef l0rt_helper* helper
+    cdef uint64_t left_ns
+    cdef int i, failed
+    cdef bint all_ended = True
+    with _leaving:
+        for i in range(64):
+            helper = &_helpers[i]
+            if not helper.runs:
+                continue
+            left_ns = <uint64_t>(1e9 * exit_time_left())
+            with nogil:
+                mutex_lock(&helper.lock)
+                helper.leaving = True
+                pthread_cond_broadcast(&helper.asked)
+                mutex_unlock(&helper.lock)
+                failed = thread_join(helper.thread, left_ns)
+            if failed:
+                all_ended = False
+            else:
+                helper.runs = False
+    return all_ended
+
+
+cdef void new_helpers() noexcept nogil:
+    """New locks, and no thread: at first, and in a forked child, where the parent's threads are not."""
+    cdef pthread_condattr_t monotonic
+    cdef l0rt_helper* helper
+    cdef int i
+    pthread_condattr_init(&monotonic)
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC)
+    for i in range(64):
+        helper = &_helpers[i]
+        mutex_init(&helper.lock, NULL)
+        pthread_cond_init(&helper.asked, NULL)
+        pthread_cond_init(&helper.ended_one, &monotonic)
+        helper.runs = helper.leaving = False
+        helper.wanted = helper.begun = helper.ended = 0
+
+
+new_helpers()
+on_fork_child(new_helpers)
