@@ -83,7 +83,7 @@ cdef class Pool:
     """
 
     def __cinit__(self, bint use_on_oom=False, bint no_split=False, limit=None):
-        cdef uint64_t most = limit_of(limit)
+        cdef uint64_t most = checked_limit(limit)
         self.private_pool = <l0rt_private_pool*>calloc(1, sizeof(l0rt_private_pool))
         if self.private_pool == NULL:
             raise MemoryError("no host memory for a pool")
@@ -119,7 +119,7 @@ cdef class Allocator:
         cdef l0rt_heap_options options
         if memory.ops == NULL:
             raise TypeError(f"{type(memory).__name__} has no operations: make a subclass of Memory that sets them")
-        options.limit = limit_of(limit)
+        options.limit = checked_limit(limit)
         options.granule = memory.granule if expandable else 0
         options.range = memory.range
         self.memory = memory
@@ -221,7 +221,7 @@ cdef class Allocator:
 
     def set_limit(self, limit):
         """Reserve at most ``limit`` bytes from now on; None for no limit."""
-        heap_set_limit(self.heap, limit_of(limit))
+        heap_set_limit(self.heap, checked_limit(limit))
 
     def tune(self, conf, uncached=False, cached_most=None):
         """Behave as an l0rt.allocconf.AllocConf says; with ``uncached``, cache nothing, else ``cached_most`` bytes."""
@@ -312,7 +312,7 @@ cdef int tuning_of(conf, uint64_t uncached_from, l0rt_tuning* out) except -1:
 SIZE_OF_HUGE = (1 << 63) - 1        # no memory has so much: this is answered as out of memory
 
 
-cdef uint64_t limit_of(limit) except? 0:
+cdef uint64_t checked_limit(limit) except? 0:
     if limit is None:
         return UINT64_MAX
     if not is_whole(limit):

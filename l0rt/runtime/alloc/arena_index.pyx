@@ -179,7 +179,7 @@ cdef void arena_end(l0rt_heap* heap, l0rt_arena** link) noexcept nogil:
     heap.spare_arenas = arena
 
 
-cdef bint give_back(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+cdef bint arena_empty(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
     """Give back what no work uses; True: there is more that only work uses. From now on nothing is cached here."""
     cdef bint others_use = False
     if spin_lock(&arena.lock):
@@ -205,7 +205,7 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     if load_int(&share.private_pool.users) != 0:
         return True
     while arena != NULL:
-        more = give_back(heap, arena) or more
+        more = arena_empty(heap, arena) or more
         arena = arena.next_of_share
     if load_int(&share.private_pool.users) != 0:  # somebody else gives a segment back, whose upstream is being called
         return True

@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap
 
 # From what is cached: a status, or MISS.
-cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil
+cdef int take_cached(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil
 cdef int merged(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil
 cdef int code_when_closed(l0rt_arena* arena) noexcept nogil
 

@@ -59,7 +59,7 @@ cdef inline int pool_of(l0rt_block* block, uint64_t size) noexcept nogil:
     return SMALL if size <= SMALL_LIMIT else LARGE
 
 
-cdef int take(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
+cdef int take_cached(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:
     """From what is cached: a status, or MISS."""
     cdef int status
     if not spin_lock(&arena.lock):
@@ -84,7 +84,7 @@ cdef int merged(l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** ou
     if spin_lock(&arena.lock):
         arena_unstack(arena)
         spin_unlock(&arena.lock)
-    return take(arena, size, nbytes, out)
+    return take_cached(arena, size, nbytes, out)
 
 
 # --- Blocks that were freed, and that streams may still use.

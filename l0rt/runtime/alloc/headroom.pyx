@@ -67,8 +67,8 @@ cdef inline void halve(l0rt_arena* arena, l0rt_headroom* one, l0rt_headroom* oth
     cdef int64_t other_now = fields(&other.limit)[i] - fields(&other.left)[i]
     cdef int64_t left = fields(&arena.limit)[i] - now - other_now
     cdef int64_t kept = min(left // 2, fields(&other.own_limit)[i] - other_now)
-    grow(arena, one, i, now + min(left - kept, fields(&one.own_limit)[i] - now) - fields(&one.limit)[i])
-    grow(arena, other, i, other_now + kept - fields(&other.limit)[i])
+    headroom_raise(arena, one, i, now + min(left - kept, fields(&one.own_limit)[i] - now) - fields(&one.limit)[i])
+    headroom_raise(arena, other, i, other_now + kept - fields(&other.limit)[i])
 
 
 cdef inline void halve_inactive(l0rt_arena* arena, l0rt_headroom* one, l0rt_headroom* other, int i) noexcept nogil:
@@ -88,7 +88,7 @@ cdef inline int64_t inactive_left(l0rt_headroom* headroom, int i) noexcept nogil
     return fields(&headroom.ceiling)[i] - fields(&headroom.left)[i]
 
 
-cdef inline void grow(l0rt_arena* arena, l0rt_headroom* headroom, int i, int64_t change) noexcept nogil:
+cdef inline void headroom_raise(l0rt_arena* arena, l0rt_headroom* headroom, int i, int64_t change) noexcept nogil:
     store_int(&arena.version, arena.version + 1)
     move(&fields(&headroom.limit)[i], change)
     move(&fields(&headroom.left)[i], change)
@@ -121,9 +121,9 @@ cdef inline bint borrow(l0rt_arena* arena, l0rt_headroom* one, l0rt_headroom* ot
     cdef int64_t short = need - fields(&one.left)[i]
     cdef int64_t loan = loan_of(short, spare + fields(&other.left)[i],
                                 fields(&one.own_limit)[i] - fields(&one.limit)[i])
-    grow(arena, one, i, loan)
+    headroom_raise(arena, one, i, loan)
     if loan > spare:
-        grow(arena, other, i, spare - loan)
+        headroom_raise(arena, other, i, spare - loan)
     return loan >= short
 
 

@@ -31,7 +31,7 @@ from l0rt.runtime.alloc.atomics cimport (
     store_int,
 )
 from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind
-from l0rt.runtime.alloc.cross_stream cimport code_when_closed, take
+from l0rt.runtime.alloc.cross_stream cimport code_when_closed, take_cached
 from l0rt.runtime.alloc.deferred_free cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport ranges_release, ranges_trim
 from l0rt.runtime.alloc.reclaim cimport (
@@ -151,7 +151,7 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
     if is_uncached(tuning, nbytes):
         return uncached_malloc(heap, arena, nbytes, out, by_limit)
     size = size_round(tuning, nbytes)
-    status = take(arena, size, nbytes, out)
+    status = take_cached(arena, size, nbytes, out)
     if status == MISS:
         status = grow_waiting(heap, arena, size, nbytes, out, by_limit)
         bound_keep(heap)            # what came back meanwhile

@@ -73,7 +73,7 @@ cdef int map_memory(int pool, void* ptr, uint64_t size) noexcept nogil:
         if status == L0RT_OK:
             offset += SMALL_SEGMENT
     if status != L0RT_OK:
-        forget(base, offset)
+        pages_clear(base, offset)
     mutex_unlock(&growth)
     return status
 
@@ -98,11 +98,11 @@ cdef int map_chunk(int pool, uintptr_t base, uint64_t left) noexcept nogil:
 cdef void map_forget(void* ptr, uint64_t size) noexcept nogil:
     """These addresses, or whole multiples of 2 MiB of what map_memory was given, are no longer ours."""
     mutex_lock(&growth)
-    forget(<uintptr_t>ptr, size)
+    pages_clear(<uintptr_t>ptr, size)
     mutex_unlock(&growth)
 
 
-cdef void forget(uintptr_t base, uint64_t size) noexcept nogil:
+cdef void pages_clear(uintptr_t base, uint64_t size) noexcept nogil:
     cdef uint64_t offset = 0
     cdef uintptr_t word
     while offset < size:

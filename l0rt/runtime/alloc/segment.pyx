@@ -29,7 +29,7 @@ from l0rt.runtime.alloc.types cimport (
 )
 
 
-cdef int reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
+cdef int segment_reserve(l0rt_heap* heap, l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
     """Memory for ``segment.size`` bytes at a multiple of 64 KiB, within the limits."""
     cdef size_t* padding = padding_of(arena)
     cdef int status
@@ -103,7 +103,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
         return L0RT_NO_HOST_MEMORY
     segment.size = size
     segment.pool = pool
-    status = reserve(heap, arena, segment)
+    status = segment_reserve(heap, arena, segment)
     if status != L0RT_OK:
         free(segment)
         return status
@@ -134,7 +134,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
     return L0RT_OK
 
 
-cdef void release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+cdef void segment_release(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     cdef l0rt_private_pool* private_pool = segment.arena.private_pool
     if private_pool != NULL:        # the pool may go while its upstream is called, but neither that nor its share
         private_pool_hold(private_pool)
@@ -196,7 +196,7 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
         spin_unlock(&arena.lock)
         if found:
             released += best.raw_size
-            release(heap, best)
+            segment_release(heap, best)
     return released
 
 
@@ -301,6 +301,6 @@ cdef void segments_destroy(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
             free(segment)
         else:
             map_forget(segment.base, segment.size)
-            release(heap, segment)
+            segment_release(heap, segment)
         segment = next
     arena.segments = NULL

@@ -167,7 +167,7 @@ cdef int lock_more(l0rt_heap* heap) noexcept nogil:
     while first != arena:
         spin_unlock(&first.lock)
         first = first.next_awake
-    unlock(heap.locked)
+    arenas_unlock(heap.locked)
     heap.locked = NULL
     return SHUT
 
@@ -237,12 +237,12 @@ cdef void recount_unlock(l0rt_heap* heap) noexcept nogil:
         arena = next
     link[0] = kept
     spin_unlock(&heap.rest_lock)
-    unlock(resting)
-    unlock(kept)
+    arenas_unlock(resting)
+    arenas_unlock(kept)
     mutex_unlock(&heap.recount)
 
 
-cdef inline void unlock(l0rt_arena* arena) noexcept nogil:
+cdef inline void arenas_unlock(l0rt_arena* arena) noexcept nogil:
     cdef l0rt_arena* next
     while arena != NULL:
         next = arena.next_awake     # of one that rests, the next waker's to set as soon as it is unlocked

@@ -411,7 +411,7 @@ cdef int take_pool(Event self, EventPool pool, l0rt_device* device) except -1:
     """Make the pool's one event the Event's own: its slot never goes to a cache."""
     cdef l0rt_slot* slot
     for left in list(_leaving_pools):
-        leave(<l0rt_slot*><size_t>left)
+        close_left_pool(<l0rt_slot*><size_t>left)
     slot = <l0rt_slot*>calloc(1, sizeof(l0rt_slot))
     if slot == NULL:
         raise MemoryError()
@@ -474,10 +474,10 @@ cdef void give_up(Event self) noexcept:
     """The pool goes once nothing is in flight on its event; until then it is among the leaving."""
     _leaving_pools[<size_t>self.slot] = <object>self.pool
     Py_DECREF(<object>self.pool)
-    leave(self.slot)
+    close_left_pool(self.slot)
 
 
-cdef void leave(l0rt_slot* slot) noexcept:
+cdef void close_left_pool(l0rt_slot* slot) noexcept:
     cdef bint over
     with nogil:
         over = slot.refs == 1 and slot_is_over(slot, True)

@@ -186,7 +186,7 @@ cdef class Table:
 
     def set_stream(self, TableStream stream not None):
         """Make ``stream`` and its device current."""
-        exchange_stream(self, stream.pointer)
+        table_exchange_stream(self, stream.pointer)
 
 
 cdef object stream_at(Table table, void* pointer, str what):
@@ -199,7 +199,7 @@ cdef object stream_at(Table table, void* pointer, str what):
     return stream
 
 
-cdef void* exchange_stream(Table table, void* stream) except NULL:
+cdef void* table_exchange_stream(Table table, void* stream) except NULL:
     cdef void* before
     with nogil:
         before = table.impl.exchange_stream(stream)
@@ -311,7 +311,7 @@ cdef class TableStream:
 
     def __enter__(self):
         cdef int device = self.table.current_device()
-        cdef void* before = exchange_stream(self.table, self.pointer)
+        cdef void* before = table_exchange_stream(self.table, self.pointer)
         if self.entered is None:
             self.entered = []
         self.entered.append((get_ident(), device, <uintptr_t>before))
@@ -322,7 +322,7 @@ cdef class TableStream:
         for i in range(len(self.entered or ()) - 1, -1, -1):
             if self.entered[i][0] == me:
                 _, device, before = self.entered.pop(i)
-                exchange_stream(self.table, <void*><uintptr_t>before)
+                table_exchange_stream(self.table, <void*><uintptr_t>before)
                 self.table.maybe_exchange_device(device)
                 return
         raise RuntimeError("this thread has not entered the stream: a with block begins and ends on one thread")

@@ -288,7 +288,7 @@ cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
         if r != ZE_RESULT_SUCCESS:
             device_fails(device, r)
     try:
-        remember(ptr, nbytes, device.index)
+        extent_add(ptr, nbytes, device.index)
     except MemoryError:
         with nogil:
             DROP(memory_release(device.context, False, ptr), b"zeMemFree")
@@ -299,7 +299,7 @@ cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
 cdef void shared_free(l0rt_device* device, void* ptr) noexcept:
     """Give it back; the driver waits for who uses it, or l0rt does."""
     cdef bint blocking = device.caps.free_ext
-    forget(ptr)                         # first: another thread may be given the address at once
+    extent_remove(ptr)                         # first: another thread may be given the address at once
     if table.alive:
         with nogil:
             if not blocking:
@@ -307,7 +307,7 @@ cdef void shared_free(l0rt_device* device, void* ptr) noexcept:
             told(device, memory_release(device.context, blocking, ptr), b"zeMemFree")
 
 
-cdef int remember(void* ptr, size_t nbytes, int device) except -1:
+cdef int extent_add(void* ptr, size_t nbytes, int device) except -1:
     global extents, extent_count, extent_capacity
     cdef int64_t place
     cdef l0rt_extent* grown
@@ -323,7 +323,7 @@ cdef int remember(void* ptr, size_t nbytes, int device) except -1:
     return 0
 
 
-cdef void forget(void* ptr) noexcept:
+cdef void extent_remove(void* ptr) noexcept:
     global extent_count
     cdef int64_t place = above(<size_t>ptr) - 1
     if place >= 0 and extents[place].base == <size_t>ptr:

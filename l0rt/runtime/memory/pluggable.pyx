@@ -86,8 +86,8 @@ cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL:
     cdef l0rt_plugged* plugged = <l0rt_plugged*>calloc(1, sizeof(l0rt_plugged))
     if plugged == NULL:
         raise MemoryError()
-    plugged.upstream.reserve = reserve
-    plugged.upstream.release = release
+    plugged.upstream.reserve = plugged_reserve
+    plugged.upstream.release = plugged_release
     plugged.upstream.drop = drop
     plugged.functions = <PyObject*>functions
     return plugged
@@ -120,12 +120,12 @@ cdef void drop(l0rt_upstream* upstream) noexcept nogil:
 # --- What the core calls. No lock is held.
 
 
-cdef int reserve(l0rt_upstream* upstream, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil:
+cdef int plugged_reserve(l0rt_upstream* upstream, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil:
     with gil:
         return reserve_held(<l0rt_plugged*>upstream, <l0rt_device*>memory, <l0rt_stream*>stream, nbytes, out)
 
 
-cdef void release(l0rt_upstream* upstream, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil:
+cdef void plugged_release(l0rt_upstream* upstream, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil:
     with gil:
         release_held(<l0rt_plugged*>upstream, <l0rt_device*>memory, <l0rt_stream*>stream, ptr, nbytes)
 
@@ -138,7 +138,7 @@ cdef int reserve_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* s
     functions = <PluggableAllocator>plugged.functions
     plugged.segments += 1           # the function may let the pool go
     try:
-        out[0] = take(plugged, functions, device, stream, nbytes)
+        out[0] = call_alloc(plugged, functions, device, stream, nbytes)
         if out[0] == NULL:
             segment_over(plugged)
             return L0RT_OUT_OF_MEMORY
@@ -159,7 +159,7 @@ cdef int reserve_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* s
 cdef void release_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* stream, void* ptr,
                        size_t nbytes) noexcept:
     cdef PluggableAllocator functions = <PluggableAllocator>plugged.functions
-    give(plugged, functions, device, stream, ptr, nbytes)
+    call_free(plugged, functions, device, stream, ptr, nbytes)
     segment_over(plugged)
 
 
@@ -187,7 +187,7 @@ cdef int refuse_itself(l0rt_plugged* plugged) except -1:
     return 0
 
 
-cdef l0rt_thread* enter(l0rt_plugged* plugged, l0rt_call* call, void** active_pools) except NULL:
+cdef l0rt_thread* call_enter(l0rt_plugged* plugged, l0rt_call* call, void** active_pools) except NULL:
     cdef l0rt_thread* thread = thread_record()
     call.plugged = plugged
     call.outer = thread.inside
@@ -197,12 +197,12 @@ cdef l0rt_thread* enter(l0rt_plugged* plugged, l0rt_call* call, void** active_po
     return thread
 
 
-cdef void leave(l0rt_thread* thread, l0rt_call* call, void* active_pools) noexcept:
+cdef void call_leave(l0rt_thread* thread, l0rt_call* call, void* active_pools) noexcept:
     thread.inside = call.outer
     thread.active_pools = active_pools
 
 
-cdef void* take(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device* device, l0rt_stream* stream,
+cdef void* call_alloc(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device* device, l0rt_stream* stream,
                 size_t nbytes) except? NULL:
     cdef l0rt_call call
     cdef void* active_pools
@@ -211,7 +211,7 @@ cdef void* take(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device
     cdef int index = device.index
     cdef l0rt_thread* thread
     refuse_itself(plugged)
-    thread = enter(plugged, &call, &active_pools)
+    thread = call_enter(plugged, &call, &active_pools)
     try:
         with nogil:
             handle = queue_share(stream)
@@ -220,7 +220,7 @@ cdef void* take(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device
         if functions.alloc_address == NULL:
             ptr = pointer_of(functions.alloc(nbytes, index, <uintptr_t>handle), functions.alloc)
     finally:
-        leave(thread, &call, active_pools)
+        call_leave(thread, &call, active_pools)
     return ptr
 
 
@@ -235,7 +235,7 @@ cdef void* pointer_of(answer, function) except? NULL:
     return <void*><uintptr_t>address
 
 
-cdef void give(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device* device, l0rt_stream* stream,
+cdef void call_free(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device* device, l0rt_stream* stream,
                void* ptr, size_t nbytes) noexcept:
     """What a function raises has no caller: sys.unraisablehook hears of it."""
     cdef l0rt_call call
@@ -244,7 +244,7 @@ cdef void give(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device*
     cdef int index = device.index
     cdef l0rt_thread* thread
     try:
-        thread = enter(plugged, &call, &active_pools)
+        thread = call_enter(plugged, &call, &active_pools)
         try:
             if functions.free_address != NULL:
                 with nogil:
@@ -252,7 +252,7 @@ cdef void give(l0rt_plugged* plugged, PluggableAllocator functions, l0rt_device*
             else:
                 functions.free(<uintptr_t>ptr, nbytes, index, <uintptr_t>handle)
         finally:
-            leave(thread, &call, active_pools)
+            call_leave(thread, &call, active_pools)
     except BaseException as failure:
         report_unraisable(functions.free, failure)
 

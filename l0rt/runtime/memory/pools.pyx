@@ -231,7 +231,7 @@ ValueError
         return f"<l0rt.MemPool {self.id}>"
 
 
-cdef void forget(l0rt_active_pool* active) noexcept:
+cdef void active_pool_drop(l0rt_active_pool* active) noexcept:
     """An active pool that no thread has any more."""
     cdef MemPool pool = <MemPool>active.pool
     free(active)
@@ -246,7 +246,7 @@ cdef void forget_left() noexcept:
     while active_pools != NULL:
         active = active_pools
         active_pools = active.outer
-        forget(active)
+        active_pool_drop(active)
 
 
 @cython.binding(False)
@@ -312,7 +312,7 @@ device : int, str, device or None, optional
         self.entered.pop()
         with nogil:
             active_pools_pop(thread)
-        forget(active)
+        active_pool_drop(active)
 
     def __call__(self, function):
         """Return ``function`` as one that allocates from the pool."""
