@@ -92,9 +92,7 @@ class BuildExt(build_ext):
         """Return the object file of a source, compiled anew if that or a header has changed."""
         (target,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
         if is_older(target, [source, *headers]):
-            self.compiler.compile(
-                [source], output_dir=self.build_temp, include_dirs=include_dirs, extra_postargs=flags
-            )
+            self.compiler.compile([source], output_dir=self.build_temp, include_dirs=include_dirs, extra_postargs=flags)
         return target
 
     def note_libraries(self):

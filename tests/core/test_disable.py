@@ -78,7 +78,8 @@ BESIDE = {"relaxed": "vmm", "free_ext": "vmm"}
 @cache
 def seen(*names):
     env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_EVENTS": "cb", "L0RT_ALLOC_CONF": None,
-           "L0RT_CPU_FAIL": "zeCommandListAppendMemoryCopy:1:hang", "L0RT_DISABLE": ",".join(name for name in names if name)}  # fmt: skip
+           "L0RT_CPU_FAIL": "zeCommandListAppendMemoryCopy:1:hang",
+           "L0RT_DISABLE": ",".join(name for name in names if name)}  # fmt: skip
     result = run_python(PROGRAM, env)
     assert (result.returncode, result.stderr) == (0, ""), result
     return json.loads(result.stdout)
