@@ -174,6 +174,32 @@ static uint32_t saturate(lowering *l, uint32_t value, spirv_lane from, spirv_lan
   return lower_convert(l, from_signed ? IR_CONVERT_S : IR_CONVERT_U, from, to, value);
 }
 
+/* The next float after a positive one. */
+static uint32_t next_float(lowering *l, spirv_lane lane, uint32_t value) {
+  ir_insn next = {.op = IR_MATH2, .lane = (uint8_t)lane, .a = value, .b = lower_real(l, lane, HUGE_VAL)};
+  next.extra = CL_nextafter;
+  return lower_emit(l, next, lane);
+}
+
+/* An integer in a direction: the bits that a float keeps are exact, and the next float where others are lost. */
+static uint32_t round_integer(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, bool is_signed,
+                              uint32_t rounding) {
+  unsigned bits = spirv_lane_size[from] * 8u, precision = to == LANE_F16 ? 11 : to == LANE_F32 ? 24 : 53;
+  if (bits <= precision) return lower_convert(l, is_signed ? IR_CONVERT_S : IR_CONVERT_U, from, to, value);
+  uint32_t size = is_signed ? lower_op(l, IR_SABS, from, value, 0) : value, kept = size;
+  if (to == LANE_F16) kept = lower_op(l, IR_UMIN, from, kept, lower_number(l, from, 65504));
+  uint32_t lost = lower_op(l, IR_USUBSAT, from, lower_number(l, from, bits - precision),
+                           lower_op(l, IR_CLZ, from, kept, 0));
+  kept = lower_op(l, IR_SHL, from, lower_op(l, IR_LSHR, from, kept, lost), lost);
+  uint32_t near = lower_convert(l, IR_CONVERT_U, from, to, kept), far = near;
+  if (rounding != RoundingRTZ)
+    far = lower_select(l, to, lower_compare(l, IR_NE, from, size, kept), next_float(l, to, near), near);
+  if (!is_signed) return rounding == RoundingRTP ? far : near;
+  uint32_t negative = lower_compare(l, IR_SLT, from, value, lower_number(l, from, 0));
+  uint32_t below = lower_op(l, IR_FNEG, to, rounding == RoundingRTN ? far : near, 0);
+  return lower_select(l, to, negative, below, rounding == RoundingRTP ? far : near);
+}
+
 static bool convert(lowering *l, uint32_t op, const uint32_t *w) {
   unsigned from_class = INTEGER, to_class = INTEGER;
   if (op == OpConvertFToU || op == OpConvertFToS || op == OpFConvert) from_class = REAL;
@@ -198,8 +224,8 @@ static bool convert(lowering *l, uint32_t op, const uint32_t *w) {
         break;
       case OpConvertSToF:
       case OpConvertUToF:
-        if (id->rounding > RoundingRTE + 1) WRONG(l, "integers become floats by rounding to the nearest only");
-        values[i] = lower_convert(l, op == OpConvertSToF ? IR_CONVERT_S : IR_CONVERT_U, from, to, a[i]);
+        if (id->rounding > RoundingRTE + 1) values[i] = round_integer(l, from, to, a[i], op == OpConvertSToF, rounding);
+        else values[i] = lower_convert(l, op == OpConvertSToF ? IR_CONVERT_S : IR_CONVERT_U, from, to, a[i]);
         break;
       case OpUConvert:
         values[i] = id->saturated ? saturate(l, a[i], from, to, false, false)

@@ -238,7 +238,7 @@ REFERENCE(geometry) {
     double x = a & 15, y = a >> 4 & 15, z = a >> 8 & 15;
     o[0] = word_of(y * 2 + z), o[1] = word_of(z * 3 - x * 2), o[2] = word_of(-x - y * 3);
     o[3] = word_of(3 * x - y + 2 * z);
-    o[4] = word_of(5 * x + 5), o[5] = word_of(1 + y), o[6] = word_of(x / 4 + y / 2);
+    o[4] = word_of(5 * x + 10), o[5] = word_of(2 + y), o[6] = word_of(x / 4 + y / 2);
     float large = 1e30f * ((float)x + 1);
     memcpy(&o[7], &large, 4);
   }

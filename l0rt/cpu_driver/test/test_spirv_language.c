@@ -159,6 +159,38 @@ REFERENCE(rounding) {
   o[6] = word_of(float_towards(d * 1.1, 0)) ^ word_of(float_towards(d * 1.3, INFINITY));
   o[7] = word_of(float_towards(d * 1.7, -INFINITY)) ^ word_of((float)(d * 1.9));
 }
+/* A float or double of an integer, rounded downwards for -1, towards zero for 0, upwards for 1. */
+static u32 float_bits(long double v, int direction) {
+  float f = (float)v;
+  long double size = fabsl(v);
+  bool up = (direction > 0) == (v > 0) && direction != 0;
+  if (up ? fabsl((long double)f) < size : fabsl((long double)f) > size)
+    f = nextafterf(f, up ? copysignf(INFINITY, f) : 0);
+  return word_of(f);
+}
+static u32 double_bits(long double v, int direction) {
+  double d = (double)v;
+  long double size = fabsl(v);
+  bool up = (direction > 0) == (v > 0) && direction != 0;
+  if (up ? fabsl((long double)d) < size : fabsl((long double)d) > size)
+    d = nextafter(d, up ? copysign((double)INFINITY, d) : 0);
+  u64 bits;
+  memcpy(&bits, &d, 8);
+  return (u32)bits;
+}
+REFERENCE(rounded_integers) {
+  UNUSED(i);
+  s32 s = (s32)a;
+  s64 w = (s64)((u64)a << 32 | b) >> (b & 31);
+  o[0] = float_bits(s, 0) ^ float_bits(b, 1);
+  o[1] = float_bits(s, 1) ^ float_bits(b, -1);
+  o[2] = float_bits(s, -1) ^ float_bits((long double)(u64)w, 0);
+  o[3] = float_bits(w, -1) ^ word_of((float)w);
+  o[4] = half_rounded_to(s >> (b & 31), 0) | (u32)half_rounded_to((u16)a, 1) << 16;
+  o[5] = half_rounded_to(s >> (b & 15), -1) | (u32)half_rounded_to((s16)b, 1) << 16;
+  o[6] = double_bits(w, 0) ^ double_bits((long double)(u64)w, 1) * 3;
+  o[7] = double_bits(w, -1) ^ double_bits(w, 1) * 3 ^ float_bits(s / 7, 1);
+}
 typedef union {
   u32 word;
   float number;
@@ -380,6 +412,22 @@ REFERENCE(unaligned_vectors) {
   o[6] = (a & 0xffff) + 1;
   o[7] = 20;
 }
+REFERENCE(aligned_halves) {
+  UNUSED(i);
+  double f[4] = {(s32)a / 65536.0f, (s32)b / 4e7f, (a & 255) * 0.001f, -1e-7f * (b & 63)};
+  u16 h[16];
+  memset(h, 0xff, sizeof(h));
+  for (int k = 0; k < 4; k++) h[k] = half_nearest((double)(float)f[k]);
+  for (int k = 0; k < 3; k++) h[4 + k] = half_rounded_to(f[2 - k], 0);
+  h[8] = half_rounded_to(f[0], 1);
+  h[9] = half_rounded_to(f[3], 1);
+  h[6] = half_nearest((double)(float)f[1]);
+  h[7] = half_nearest((double)(float)f[2]);
+  memcpy(o, h, 20);
+  o[5] = word_of((float)half_value_of(h[3]));
+  o[6] = word_of((float)half_value_of(h[6]));
+  o[7] = word_of((float)half_value_of(h[9]));
+}
 static u32 found(u32 a, u32 b) {
   for (u32 k = 0; k < 20; k++) {
     for (u32 m = 0; m < 5; m++) {
@@ -436,7 +484,8 @@ static const struct {
     ROW(halves),        ROW(doubles4),      ROW(saturating),        ROW(rounding),        ROW(nested_structures),
     ROW(unions),        ROW(tables2d),      ROW(private_pointers),  ROW(constant_tables), ROW(program_variables),
     ROW(generic_casts), ROW(signed_switch), ROW(jumps_into_loops),  ROW(calls),           ROW(shuffles),
-    ROW(selections),    ROW(bit_functions), ROW(unaligned_vectors), ROW(early_returns),   ROW(long_counters)};
+    ROW(selections),    ROW(bit_functions), ROW(unaligned_vectors), ROW(aligned_halves),  ROW(rounded_integers),
+    ROW(early_returns), ROW(long_counters)};
 enum { KERNEL_COUNT = sizeof(kernels) / sizeof(kernels[0]) };
 
 static u32 *x, *out, *expected[KERNEL_COUNT];

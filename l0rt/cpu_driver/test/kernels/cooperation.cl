@@ -295,8 +295,10 @@ KERNEL(geometry) {
   float4 v = (float4)(a & 15, a >> 4 & 15, a >> 8 & 15, 0), w = (float4)(3, -1, 2, 0);
   vstore3(cross(v, w).xyz, 0, (global float *)o);
   o[3] = as_uint(dot(v.xyz, w.xyz));
-  o[4] = as_uint(length((float2)(3 * v.x, 4 * v.x)) + distance((float2)(v.x, 1), (float2)(v.x, 6)));
-  o[5] = as_uint(normalize((float3)(0, v.x + 1, 0)).y + fast_length((float2)(v.y, 0)));
+  o[4] = as_uint(length((float2)(3 * v.x, 4 * v.x)) + distance((float2)(v.x, 1), (float2)(v.x, 6)) +
+                 fast_distance((float2)(v.x, 1), (float2)(v.x, 6)));
+  o[5] = as_uint(normalize((float3)(0, v.x + 1, 0)).y + fast_length((float2)(v.y, 0)) +
+                 fast_normalize((float3)(0, 0, v.y + 2)).z);
   o[6] = as_uint((float)dot((double2)(v.x, 0.5), (double2)(0.25, v.y)));
   o[7] = as_uint(length((float2)(1e30f * (v.x + 1), 0)));
 }

@@ -101,6 +101,20 @@ KERNEL(rounding) {
   o[6] = as_uint(convert_float_rtz(d * 1.1)) ^ as_uint(convert_float_rtp(d * 1.3));
   o[7] = as_uint(convert_float_rtn(d * 1.7)) ^ as_uint(convert_float_rte(d * 1.9));
 }
+KERNEL(rounded_integers) {
+  BEGIN;
+  int s = (int)a;
+  long w = (long)((ulong)a << 32 | b) >> (b & 31);
+  o[0] = as_uint(convert_float_rtz(s)) ^ as_uint(convert_float_rtp(b));
+  o[1] = as_uint(convert_float_rtp(s)) ^ as_uint(convert_float_rtn(b));
+  o[2] = as_uint(convert_float_rtn(s)) ^ as_uint(convert_float_rtz((ulong)w));
+  o[3] = as_uint(convert_float_rtn(w)) ^ as_uint(convert_float_rte(w));
+  o[4] = as_ushort(convert_half_rtz(s >> (b & 31))) | (uint)as_ushort(convert_half_rtp((ushort)a)) << 16;
+  o[5] = as_ushort(convert_half_rtn(s >> (b & 15))) | (uint)as_ushort(convert_half_rtp((short)b)) << 16;
+  double4 d = (double4)(convert_double_rtz(w), convert_double_rtp((ulong)w), convert_double_rtn(w), convert_double_rtp(w));
+  o[6] = (uint)as_ulong(d.x) ^ (uint)as_ulong(d.y) * 3;
+  o[7] = (uint)as_ulong(d.z) ^ (uint)as_ulong(d.w) * 3 ^ as_uint(convert_float_rtp(s / 7));
+}
 typedef union {
   uint word;
   float number;
@@ -348,6 +362,18 @@ KERNEL(unaligned_vectors) {
   vstore4((ushort4)(1, 2, 3, (ushort)a), 0, own + 1);
   o[6] = own[4] + own[1];
   o[7] = sizeof(float3) + sizeof(uchar3);
+}
+KERNEL(aligned_halves) {
+  BEGIN;
+  global half *h = (global half *)o;
+  float4 f = (float4)((float)(int)a / 65536, (float)(int)b / 4e7f, (float)(a & 255) * 0.001f, -1e-7f * (b & 63));
+  vstorea_half4(f, 0, h);
+  vstorea_half3_rtz(f.zyx, 1, h); /* as far apart as four */
+  vstorea_half2_rtp(f.xw, 4, h);
+  vstore_half2(f.yz, 3, h);
+  o[5] = as_uint(vloada_half4(0, h).w);
+  o[6] = as_uint(vloada_half3(1, h).z);
+  o[7] = as_uint(vloada_half2(4, h).y);
 }
 static uint found(global const uint *x, uint i, uint b) {
   for (uint k = 0; k < 20; k++) {

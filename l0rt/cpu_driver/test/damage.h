@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* damage.h: modules with a few words changed, and all kernels of a module run within bounds. */
+#ifndef L0RT_CPU_TEST_DAMAGE_H
+#define L0RT_CPU_TEST_DAMAGE_H
+
+#include "kernels.h"
+
+static uint64_t state; /* decides what chance() gives */
+
+static inline uint32_t chance(uint32_t below) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(state >> 33) % below;
+}
+
+/* One to three words changed: to another word of the module, by one bit, to a small or a large number, or cut off. */
+static inline size_t damage(uint32_t *words, size_t count) {
+  uint32_t changes = 1 + chance(3);
+  for (uint32_t i = 0; i < changes; i++) {
+    uint32_t at = chance(10) == 0 ? chance(5) : 5 + chance((uint32_t)count - 5);
+    switch (chance(7)) {
+      case 0: words[at] = words[chance((uint32_t)count)]; break;
+      case 1: words[at] ^= 1u << chance(32); break;
+      case 2: words[at] = chance(words[3] < 4096 ? words[3] + 2 : 4096); break;
+      case 3: words[at] += chance(2) != 0 ? 1 : UINT32_MAX; break;
+      case 4: words[at] = chance(2) != 0 ? UINT32_MAX : 0x80000000u; break;
+      case 5: words[at] = (words[at] & 0xffff0000u) | chance(420); break;
+      default:
+        if (chance(8) == 0) return 5 + chance((uint32_t)count - 5);
+        words[at] = words[5 + chance((uint32_t)count - 5)] & 0xffff;
+    }
+  }
+  return count;
+}
+
+static uint32_t *memory; /* what kernels are given */
+static unsigned decoded, refused, ran, failed;
+
+static inline void quiet(void *context, const char *text, size_t size) { (void)context, (void)text, (void)size; }
+
+static inline void run_kernels(const spirv_program *program) {
+  const spirv_kernel *kernel;
+  for (uint32_t i = 0; (kernel = spirv_program_kernel_at(program, i)) != NULL; i++) {
+    const spirv_kernel_info *info = spirv_kernel_look(kernel);
+    const void *arguments[16];
+    uint64_t locals[16], values[16][64];
+    if (info->argument_count > 16) continue;
+    for (uint32_t a = 0; a < info->argument_count; a++) {
+      memset(values[a], 0, sizeof(values[a]));
+      if (info->arguments[a].kind == SPIRV_VALUE) values[a][0] = 64;
+      else memcpy(values[a], &memory, sizeof(memory));
+      arguments[a] = info->arguments[a].size > sizeof(values[a]) ? NULL : values[a];
+      locals[a] = 256;
+    }
+    spirv_launch launch = {.kernel = kernel,
+                           .arguments = arguments,
+                           .local_sizes = locals,
+                           .group_size = {40, 1, 1},
+                           .group_count = {2, 1, 1},
+                           .memory = {.find = find_block},
+                           .fuel = 300,
+                           .print = quiet};
+    spirv_result result;
+    if (spirv_run(&launch, &result)) {
+      ran++;
+      continue;
+    }
+    failed++;
+    CHECK(result.status != SPIRV_OK && result.text[0] != '\0');
+  }
+}
+
+/* A module of any bytes: it is refused with a log that says where, or its kernels run or fail within bounds. */
+static inline void try_module(const void *bytes, size_t size) {
+  last_log[0] = '\0';
+  spirv_program *program = decode(bytes, size);
+  if (program == NULL) {
+    refused++;
+    unsigned offset;
+    CHECK(sscanf(last_log, "error: offset %u: ", &offset) == 1 && offset <= size);
+    return;
+  }
+  decoded++;
+  run_kernels(program);
+  spirv_program_release(program);
+}
+
+#endif
