@@ -15,17 +15,25 @@ if not os.environ.get("L0RT_DRIVER"):
     os.environ.setdefault("L0RT_CPU_DEVICES", "2")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Run everything on every core; what somebody names runs without the seconds that further processes take."""
+    option = config.option
+    everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not option.collectonly
+    worker = hasattr(config, "workerinput")
+    if everything and not worker and config.pluginmanager.hasplugin("xdist") and option.numprocesses is None:
+        option.numprocesses, option.dist = os.cpu_count(), "worksteal"
+
+
 def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: tests send it
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.stash[rings.OUTCOMES], config.stash[rings.RUNNING] = {}, {}
-    config.stash[extents.SHORTENED] = {}
     config.addinivalue_line("markers", "long: runs short unless L0RT_TEST_ALL=1 or L0RT_TEST_SOAK=1 is set")
     config.addinivalue_line(
         "markers", "checks_data: looks at data that a device computed; needs a driver that executes"
     )
     config.addinivalue_line("markers", "needs_two_devices: uses two devices")
-    config.addinivalue_line("markers", "keeps_every_core_busy: runs behind the others, when no ring runs beside it")
+    config.addinivalue_line("markers", "takes_minutes: begins before the others, so that no core waits for it at the end")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -36,28 +44,10 @@ def pytest_collection_modifyitems(config, items):
         number, parts = map(int, part.split("/"))
         config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % parts != number - 1])
         items[:] = items[number - 1 :: parts]
+    items.sort(key=lambda item: item.get_closest_marker("takes_minutes") is None)
 
 
-def rings_of(items):
-    return [item.callspec.params["ring"] for item in items if item.originalname == "test_the_same_tests_pass_on_ring"]
-
-
-def turn(item):
-    """Return when a test runs: rings last, for they run beside the others; before them what keeps every core busy."""
-    return 2 if rings_of([item]) else int(item.get_closest_marker("keeps_every_core_busy") is not None)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish(session):
-    chosen = rings_of(session.items)
-    if chosen and not session.config.option.collectonly:
-        session.items.sort(key=turn)
-        rings.start(session.config, chosen, session.config._tmp_path_factory.mktemp("rings"))
-
-
-def pytest_sessionfinish(session):
-    for future in session.config.stash[rings.RUNNING].values():
-        future.cancel()
+def pytest_sessionfinish():
     process.kill_all()
 
 
@@ -80,7 +70,7 @@ def soak():
 @pytest.fixture
 def extent(request):
     """Choose how much of a long check runs: extent(short, whole, soak); see helpers/extents.py."""
-    return extents.Extent(request.node, request.config.stash[extents.SHORTENED])
+    return extents.Extent(request.node)
 
 
 @pytest.fixture
@@ -93,10 +83,8 @@ def hasty():
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter, config):
+def pytest_terminal_summary(terminalreporter):
     yield
     if not os.environ.get("L0RT_TEST_RING"):
-        for line in rings.summary(terminalreporter.stats, config.stash[rings.OUTCOMES]):
-            terminalreporter.write_line(line)
-        for line in extents.summary(config.stash[extents.SHORTENED]):
+        for line in rings.summary(terminalreporter.stats) + extents.summary(terminalreporter.stats):
             terminalreporter.write_line(line)

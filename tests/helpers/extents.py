@@ -9,35 +9,42 @@ import os
 
 import pytest
 
-SHORTENED = pytest.StashKey[dict]()
 SOAK = os.environ.get("L0RT_TEST_SOAK") == "1"
 WHOLE = SOAK or os.environ.get("L0RT_TEST_ALL") == "1"
 
 
 class Extent:
-    """What a test asks how much of it runs. It notes what is left out, for the last lines of pytest's output."""
+    """What a test asks how much of it runs. Its report tells what is left out, for the last lines of pytest's output."""
 
-    def __init__(self, item, shortened):
-        self.name = item.nodeid.partition("[")[0]
-        self.shortened = shortened
+    def __init__(self, item):
+        self.item = item
+
+    def note(self, text):
+        self.item.user_properties.append(("shortened", text))
 
     def __call__(self, short, whole, soak=None):
         """Return one of three numbers. The third is by default the second."""
         if SOAK:
             return whole if soak is None else soak
         if not WHOLE and short != whole:
-            self.shortened[self.name] = f"{short} of {whole}"
+            self.note(f"{short} of {whole}")
         return whole if WHOLE else short
 
     def skip_unless_whole(self):
         """Skip the test when it runs short."""
         if not WHOLE:
-            self.shortened[self.name] = "left out"
+            self.note("left out")
             pytest.skip("takes minutes: make test-all")
 
 
-def summary(shortened):
+def noted(stats, key):
+    """Return what the reports tell under ``key``: (test, what), in the tests' order."""
+    reports = (report for kind in ("passed", "failed", "skipped") for report in stats.get(kind, []))
+    told = {(r.nodeid.partition("[")[0], what) for r in reports for name, what in r.user_properties if name == key}
+    return sorted(told)
+
+
+def summary(stats):
     """Return a line for each test that ran short."""
-    if not shortened:
-        return []
-    return ["short, whole with `make test-all`:", *(f"  {name}: {text}" for name, text in sorted(shortened.items()))]
+    lines = [f"  {test}: {what}" for test, what in noted(stats, "shortened")]
+    return ["short, whole with `make test-all`:", *lines] if lines else []

@@ -4,19 +4,15 @@
 import os
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
-from helpers.extents import WHOLE
+from helpers.extents import WHOLE, noted
 from helpers.process import run, run_python
 
 TESTS = Path(__file__).resolve().parents[1]
 FOLDERS = ("core", "runtime", "accelerator")  # tests on the interface: they never ask which driver they have
-OUTCOMES = pytest.StashKey[dict]()
-RUNNING = pytest.StashKey[dict]()
+PARTS = 10  # of the tests, in a short run; a ring runs one
 HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
 LOADER, VALIDATION, INTEL = "libze_loader.so.1", "libze_validation_layer.so.1", "libze_intel_gpu.so.1"
@@ -49,6 +45,10 @@ class Ring:
         """Return the libraries of this ring that are not installed."""
         return [name for name in self.libraries if not installed(name)]
 
+    def part(self):
+        """Return which part of the tests this ring runs in a short run, each ring another one; None for all of them."""
+        return None if WHOLE else f"{RINGS.index(self) + 1}/{PARTS}"
+
     def run(self, cpu_driver, cwd, folders, timeout, part=None):
         """Run pytest on ``folders``, or on a ``part`` of them ("2/5"), with this ring's driver; see `verdict`."""
         quiet = ["-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={max(10, timeout - 30):.0f}"]
@@ -80,26 +80,6 @@ RINGS = (
 )
 
 
-def start(config, chosen, folder):
-    """Start pytest on these rings, and put the results to come into ``config.stash[RUNNING]``.
-
-    They run beside the other tests, which mostly wait or keep one core busy: one ring at a time, two when the rings
-    are what takes longest. In a short run each ring runs another part of the tests.
-    """
-    import l0rt
-
-    pool = ThreadPoolExecutor(2 if WHOLE else 1)
-    for number, ring in enumerate(chosen):
-        if ring.missing():
-            continue
-        part = None if WHOLE else f"{number % len(RINGS) + 1}/{len(RINGS)}"
-        cwd = folder / str(number)
-        cwd.mkdir()
-        folders = [TESTS / name for name in FOLDERS]
-        config.stash[RUNNING][ring] = pool.submit(ring.run, l0rt.cpu_driver_path(), cwd, folders, HANG_LIMIT, part)
-    pool.shutdown(wait=False)
-
-
 def verdict(result):
     """Return pytest's own last line if tests ran and all passed, else None: a driver may end a process in silence."""
     last = result.stdout.strip().rpartition("\n")[2]
@@ -116,11 +96,12 @@ def runs_on_a_driver(path):
     return any(part in FOLDERS for part in Path(str(path).partition("::")[0]).parent.parts[-2:])
 
 
-def summary(stats, outcomes):
+def summary(stats):
     """Return a line for each ring: whether it ran, and what came out. Nothing if no ring was asked for."""
     here = {
         kind: sum(runs_on_a_driver(r.nodeid) for r in stats.get(kind, [])) for kind in ("passed", "failed", "error")
     }
+    outcomes = dict(outcome for _, outcome in noted(stats, "ring"))
     if not any(here.values()) and not outcomes:
         return []
     own = os.environ.get("L0RT_DRIVER") or "gpu"

@@ -35,7 +35,7 @@ def make(word, tmp_path, *variables, timeout=600):
     return done.stdout
 
 
-@pytest.mark.keeps_every_core_busy
+@pytest.mark.takes_minutes
 def test_c_tests_pass(tmp_path):
     said = make("test", tmp_path)
     tests = {path.stem.removeprefix("test_") for path in TESTS.glob("test_*.c")}

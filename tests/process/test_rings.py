@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests on the interface, again on every other driver that is installed."""
 
+from types import SimpleNamespace
 
+import l0rt
 import pytest
 
 from helpers.ci import skip_unless_ci
 from helpers.process import run_python
-from helpers.rings import OUTCOMES, RINGS, RUNNING, Ring, summary, verdict
+from helpers.rings import FOLDERS, HANG_LIMIT, PARTS, RINGS, TESTS, Ring, summary, verdict
 
 WHO = """
 import ctypes
@@ -25,23 +27,21 @@ print(n.value, "ours" if ours else hex(int.from_bytes(properties[20:24], "little
 ANSWERS = ["2 ours", "1 ours", "2 ours", "1 0x8086", "2 0x8086"]
 
 
+@pytest.mark.takes_minutes
 @pytest.mark.parametrize("ring", RINGS, ids=str)
-def test_the_same_tests_pass_on_ring(ring, request, extent):
-    """The rings run beside the other tests, from the start: see `helpers.rings.start`."""
-    extent(1, len(RINGS))
-    outcomes = request.config.stash[OUTCOMES]
+def test_the_same_tests_pass_on_ring(ring, tmp_path, record_property, extent):
+    extent(1, PARTS)
     if missing := ring.missing():
-        outcomes[ring.name] = f"NOT RUN: {', '.join(missing)} is not installed"
-        skip_unless_ci(outcomes[ring.name])
-    result = request.config.stash[RUNNING][ring].result()
-    outcomes[ring.name] = verdict(result) or "failed"
+        reason = f"NOT RUN: {', '.join(missing)} is not installed"
+        record_property("ring", (ring.name, reason))
+        skip_unless_ci(reason)
+    result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / name for name in FOLDERS], HANG_LIMIT, ring.part())
+    record_property("ring", (ring.name, verdict(result) or "failed"))
     assert verdict(result), f"ring {ring.name}: {result}"
 
 
 @pytest.mark.parametrize(("ring", "answer"), list(zip(RINGS, ANSWERS, strict=True)), ids=str)
 def test_each_ring_has_the_driver_it_says(ring, answer, tmp_path):
-    import l0rt
-
     if missing := ring.missing():
         skip_unless_ci(f"{', '.join(missing)} is not installed")
     result = run_python(WHO, ring.environment(l0rt.cpu_driver_path()), tmp_path)
@@ -62,7 +62,8 @@ def test_each_ring_has_the_driver_it_says(ring, answer, tmp_path):
 def test_a_ring_that_does_not_pass_is_seen(body, sign, tmp_path, monkeypatch):
     monkeypatch.setenv("ZE_PLANTED", "1")
     (tmp_path / "test_planted.py").write_text(body)
-    result = Ring("planted", (), {}).run("nowhere", tmp_path, [tmp_path / "test_planted.py"], timeout=5)
+    timeout = 5 if "sleep" in body else 60
+    result = Ring("planted", (), {}).run("nowhere", tmp_path, [tmp_path / "test_planted.py"], timeout)
     assert verdict(result) is None
     assert sign in str(result)
 
@@ -87,8 +88,10 @@ def test_a_ring_that_cannot_run_fails_in_ci_only(monkeypatch):
 
 
 def test_the_summary_names_every_ring():
-    lines = summary({}, {"loader": "3 passed", "intel": "NOT RUN: libx.so is not installed"})
+    outcomes = [("loader", "3 passed"), ("intel", "NOT RUN: libx.so is not installed")]
+    reports = [SimpleNamespace(nodeid="rings", user_properties=[("ring", outcome)]) for outcome in outcomes]
+    lines = summary({"passed": reports})
     assert [line.partition(":")[0] for line in lines[1:]] == [f"ring {ring.name}" for ring in RINGS]
     assert "ring loader: 3 passed" in lines
     assert "ring intel: NOT RUN: libx.so is not installed" in lines
-    assert summary({}, {}) == []
+    assert summary({}) == []
