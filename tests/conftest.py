@@ -33,7 +33,7 @@ def pytest_configure(config):
         "markers", "checks_data: looks at data that a device computed; needs a driver that executes"
     )
     config.addinivalue_line("markers", "needs_two_devices: uses two devices")
-    config.addinivalue_line("markers", "takes_minutes: begins before the others, so that no core waits for it at the end")
+    config.addinivalue_line("markers", "takes_minutes: begins before the others, so that it is not the last")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -14,7 +14,7 @@ WHOLE = SOAK or os.environ.get("L0RT_TEST_ALL") == "1"
 
 
 class Extent:
-    """What a test asks how much of it runs. Its report tells what is left out, for the last lines of pytest's output."""
+    """What a test asks how much of it runs. Its report tells what is left out, for pytest's last lines."""
 
     def __init__(self, item):
         self.item = item
