@@ -84,6 +84,20 @@ def test_modules_that_others_made_are_prepared(tmp_path, extent):
     assert kernels >= decoded - 6, "six of the modules have no function"
 
 
+def test_damaged_modules_by_the_million(tmp_path, soak):
+    if not soak:
+        pytest.skip("takes minutes: make soak")
+    said = make("damaged", tmp_path, timeout=7200)
+    assert "damaged: ok" in said
+    assert "fuzz_spirv: ok" in said or "no clang: libFuzzer has not run on modules" in said
+
+
+def test_functions_are_accurate_on_millions_of_operands(tmp_path, soak):
+    if not soak:
+        pytest.skip("takes minutes: make soak")
+    assert "spirv_accuracy: ok" in make("accurate", tmp_path, timeout=7200)
+
+
 @needs_loader
 def test_soak(tmp_path, soak):
     if not soak:

@@ -23,6 +23,7 @@ void *spirv_alloc(spirv_arena *arena, uint64_t count, uint64_t size) {
   if (count > SPIRV_ARENA_LIMIT || size > SPIRV_ARENA_LIMIT || count * size > SPIRV_ARENA_LIMIT)
     spirv_refuse(arena, 0, "the module needs too much memory to decode");
   size_t bytes = (size_t)((count * size + 15) & ~(uint64_t)15);
+  if (bytes == 0) bytes = 16; /* nothing has an address too */
   if ((size_t)(arena->end - arena->next) < bytes) {
     size_t capacity = bytes > CHUNK / 4 ? bytes : CHUNK;
     if (arena->total + capacity > SPIRV_ARENA_LIMIT)

@@ -27,15 +27,16 @@ typedef struct {
   bool contiguous;
 } extent;
 
-#define EXTENT(tag, I, W)                                                                                              \
+#define EXTENT(tag, I, N, W)                                                                                           \
   static inline extent extent_##tag(const spirv_wave *w, const I *index, uint64_t base, uint64_t scale, size_t size) { \
     size_t count = w->count;                                                                                           \
     const uint32_t *m = w->mask;                                                                                       \
-    I low, high, apart = 0;                                                                                            \
+    I low, high;                                                                                                       \
+    N apart = 0;                                                                                                       \
     if (w->full) {                                                                                                     \
       const I first = index[0];                                                                                        \
-      for (size_t k = 0; k < count; k++) apart |= (I)(index[k] - (I)(first + (I)k));                                   \
-      if (apart == 0 && (W)first + (W)(count - 1) == (W)(I)(first + (I)(count - 1))) {                                 \
+      for (size_t k = 0; k < count; k++) apart |= (N)((N)index[k] - (N)first - (N)k);                                  \
+      if (apart == 0 && (I)((N)first + (N)(count - 1)) >= first) { /* and none goes over */                            \
         extent e = {.low = base + (uint64_t)(W)first * scale, .contiguous = scale == size};                            \
         e.high = e.low + (count - 1) * scale;                                                                          \
         return e;                                                                                                      \
@@ -55,9 +56,9 @@ typedef struct {
     }                                                                                                                  \
     return (extent){.low = base + (uint64_t)(W)low * scale, .high = base + (uint64_t)(W)high * scale};                 \
   }
-EXTENT(s32, int32_t, int64_t)
-EXTENT(u32, uint32_t, uint64_t)
-EXTENT(s64, int64_t, int64_t)
+EXTENT(s32, int32_t, uint32_t, int64_t)
+EXTENT(u32, uint32_t, uint32_t, uint64_t)
+EXTENT(s64, int64_t, uint64_t, int64_t)
 
 /* Plain addresses: unsigned, and a step of the element's size where they are contiguous. */
 static inline extent extent_address(const spirv_wave *w, const uint64_t *address, size_t size) {

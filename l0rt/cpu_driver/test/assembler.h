@@ -97,8 +97,8 @@ static inline spirv_program *program_calling(const called *c) {
   }
   put_words(a, 12, length, call);
   PUT(62, PLACES + c->count, VALUE, 2, element_size[c->result]);
-  put_words(a, 253, 0, NULL);
-  put_words(a, 56, 0, NULL);
+  put_words(a, 253, 0, call);
+  put_words(a, 56, 0, call);
   spirv_program *program = decode(one.words, 4 * (size_t)one.count);
   if (program == NULL) fprintf(stderr, "function %u: %s\n", c->function, last_log);
   CHECK(program != NULL);

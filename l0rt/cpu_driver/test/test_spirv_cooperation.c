@@ -224,6 +224,81 @@ REFERENCE(subgroup_blocks) {
     }
   }
 }
+REFERENCE(parts_vote) {
+  EACH_SUBGROUP(first, end) {
+    u32 odd = 0, some = 0, votes = 0, all = 1, any = 0, leader = end, other = end;
+    EACH_OF_IT(l) {
+      u32 a = g->a[l];
+      if (a & 1) {
+        if (odd++ == 0) leader = l;
+        votes |= (a & 2 ? 1u : 0u) << (l - first);
+        all &= (a & 62) != 2, any |= (a & 30) == 6;
+      } else if ((a & 2) && some++ == 0) {
+        other = l;
+      }
+    }
+    EACH_OF_IT(l) {
+      u32 a = g->a[l], m = l - first, *o = g->o[l];
+      o[7] = 5 + m;
+      if (!(a & 1)) {
+        if (a & 2) o[7] = 9 + m, o[1] = g->a[other];
+        continue;
+      }
+      o[0] = (l == leader) + 2 * all + 4 * any + 8;
+      o[1] = g->a[leader];
+      o[2] = votes;
+      o[4] = (votes >> m & 1) + 2 * (votes >> 3 & 1);
+      o[5] = (u32)__builtin_popcount(votes) + 100 * (u32)__builtin_popcount(votes & (UINT32_MAX >> (31 - m))) +
+             10000 * (u32)__builtin_popcount(votes & ((1u << m) - 1));
+      if (votes != 0) o[6] = (u32)__builtin_ctz(votes) + 100 * (31 - (u32)__builtin_clz(votes));
+    }
+  }
+}
+REFERENCE(parts_compute) {
+  EACH_SUBGROUP(first, end) {
+    u32 total = 0, flips = 0;
+    double product = 1, least = INFINITY;
+    EACH_OF_IT(l) {
+      u32 a = g->a[l];
+      if ((a & 3) == 0) continue;
+      total += a, product *= 1 + (a >> 5 & 1), least = LESS(least, (double)(a & 0xffff)), flips ^= (a & 4) != 0;
+    }
+    u32 sum = 0, times = 1, bits = UINT32_MAX, floats = 0, bottom = UINT32_MAX, top = 0, wide_or = 0, xored = 0,
+        all = 1, any = 0;
+    u32 most = 0;
+    s32 low = INT32_MAX, high = INT32_MIN;
+    EACH_OF_IT(l) {
+      u32 a = g->a[l], *o = g->o[l];
+      if ((a & 3) == 0) continue;
+      times *= a | 1, low = LESS(low, (s32)a), top = MORE(top, a), most = MORE(most, a & 0xffff), wide_or |= a,
+                      all &= (a & 12) != 0;
+      o[0] = total ^ (sum + a) ^ sum * 3;
+      o[1] = times ^ bits;
+      o[2] = word_of(floats) ^ word_of(product);
+      o[3] = (u32)(low ^ high);
+      o[4] = bottom ^ top;
+      o[5] = (u32)least + most;
+      o[6] = wide_or ^ xored;
+      o[7] = all + 2 * any + 4 * flips;
+      sum += a, bits &= a | 0xff00ff00u, floats += a & 63, high = MORE(high, (s32)a), bottom = LESS(bottom, a);
+      xored ^= a & 0xffff, any |= (a & 28) == 4;
+    }
+  }
+}
+REFERENCE(parts_shuffle) {
+  EACH_SUBGROUP(first, end) {
+    const u32 *a = g->a + first;
+    u32 there = end - first;
+    for (u32 m = 0; m < there; m++) {
+      u32 *o = g->o[first + m];
+      o[0] = a[(m * 5 + 1) % there];
+      o[1] = (m ^ 2) < there ? a[m ^ 2] : 0;
+      o[2] = m >= 3 ? a[m - 3] : 0;
+      o[3] = m + 4 < there ? a[m + 4] : 0;
+      o[4] = a[0];
+    }
+  }
+}
 REFERENCE(copies) {
   EACH(l) {
     if (l < g->n / 2) g->o[l][0] = g->a[2 * l] + 1;
@@ -268,7 +343,10 @@ static const struct {
     {"subgroups_of_any_size", c_subgroups, SPIRV_SUBGROUP_SIZE},
     {"shuffles_of_16", c_shuffles, 16},
     {"shuffles_of_32", c_shuffles, 32},
-    {"subgroup_blocks", c_subgroup_blocks, 16}};
+    {"subgroup_blocks", c_subgroup_blocks, 16},
+    {"parts_vote", c_parts_vote, 32},
+    {"parts_compute", c_parts_compute, 16},
+    {"parts_shuffle", c_parts_shuffle, 16}};
 enum { KERNEL_COUNT = sizeof(kernels) / sizeof(kernels[0]) };
 
 static u32 *in, (*out)[WORDS], (*expected)[WORDS];

@@ -271,6 +271,90 @@ SUBGROUP(16) KERNEL(subgroup_blocks) {
   intel_sub_group_block_write2(out + WORDS * first + 16, (uint2)(v.y, v.x ^ v.y));
 }
 
+/* What runs together may be a part of a sub-group: SPIR-V's instructions by their own names, scope 3, operation 0 to 2. */
+#define OVERLOADED __attribute__((overloadable))
+bool OVERLOADED __spirv_GroupNonUniformElect(int scope);
+bool OVERLOADED __spirv_GroupNonUniformAll(int scope, bool v);
+bool OVERLOADED __spirv_GroupNonUniformAny(int scope, bool v);
+bool OVERLOADED __spirv_GroupNonUniformAllEqual(int scope, uint v);
+uint OVERLOADED __spirv_GroupNonUniformBroadcast(int scope, uint v, uint item);
+uint OVERLOADED __spirv_GroupNonUniformBroadcastFirst(int scope, uint v);
+uint4 OVERLOADED __spirv_GroupNonUniformBallot(int scope, bool v);
+bool OVERLOADED __spirv_GroupNonUniformInverseBallot(int scope, uint4 v);
+bool OVERLOADED __spirv_GroupNonUniformBallotBitExtract(int scope, uint4 v, uint item);
+uint OVERLOADED __spirv_GroupNonUniformBallotBitCount(int scope, int operation, uint4 v);
+uint OVERLOADED __spirv_GroupNonUniformBallotFindLSB(int scope, uint4 v);
+uint OVERLOADED __spirv_GroupNonUniformBallotFindMSB(int scope, uint4 v);
+uint OVERLOADED __spirv_GroupNonUniformShuffle(int scope, uint v, uint item);
+uint OVERLOADED __spirv_GroupNonUniformShuffleXor(int scope, uint v, uint mask);
+uint OVERLOADED __spirv_GroupNonUniformShuffleUp(int scope, uint v, uint by);
+uint OVERLOADED __spirv_GroupNonUniformShuffleDown(int scope, uint v, uint by);
+uint OVERLOADED __spirv_GroupNonUniformIAdd(int scope, int operation, uint v);
+uint OVERLOADED __spirv_GroupNonUniformIMul(int scope, int operation, uint v);
+float OVERLOADED __spirv_GroupNonUniformFAdd(int scope, int operation, float v);
+float OVERLOADED __spirv_GroupNonUniformFMul(int scope, int operation, float v);
+int OVERLOADED __spirv_GroupNonUniformSMin(int scope, int operation, int v);
+uint OVERLOADED __spirv_GroupNonUniformUMin(int scope, int operation, uint v);
+double OVERLOADED __spirv_GroupNonUniformFMin(int scope, int operation, double v);
+int OVERLOADED __spirv_GroupNonUniformSMax(int scope, int operation, int v);
+uint OVERLOADED __spirv_GroupNonUniformUMax(int scope, int operation, uint v);
+float OVERLOADED __spirv_GroupNonUniformFMax(int scope, int operation, float v);
+uint OVERLOADED __spirv_GroupNonUniformBitwiseAnd(int scope, int operation, uint v);
+ulong OVERLOADED __spirv_GroupNonUniformBitwiseOr(int scope, int operation, ulong v);
+ushort OVERLOADED __spirv_GroupNonUniformBitwiseXor(int scope, int operation, ushort v);
+bool OVERLOADED __spirv_GroupNonUniformLogicalAnd(int scope, int operation, bool v);
+bool OVERLOADED __spirv_GroupNonUniformLogicalOr(int scope, int operation, bool v);
+bool OVERLOADED __spirv_GroupNonUniformLogicalXor(int scope, int operation, bool v);
+
+SUBGROUP(32) KERNEL(parts_vote) {
+  BEGIN;
+  uint m = get_sub_group_local_id();
+  o[7] = 5;
+  if (a & 1) {
+    o[0] = (uint)__spirv_GroupNonUniformElect(3) + 2 * (uint)__spirv_GroupNonUniformAll(3, (a & 62) != 2) +
+           4 * (uint)__spirv_GroupNonUniformAny(3, (a & 30) == 6) + 8 * (uint)__spirv_GroupNonUniformAllEqual(3, a & 1);
+    o[1] = __spirv_GroupNonUniformBroadcastFirst(3, a);
+    uint4 votes = __spirv_GroupNonUniformBallot(3, (a & 2) != 0);
+    o[2] = votes.x;
+    o[3] = votes.y | votes.z | votes.w;
+    o[4] = (uint)__spirv_GroupNonUniformInverseBallot(3, votes) + 2 * (uint)__spirv_GroupNonUniformBallotBitExtract(3, votes, 3);
+    o[5] = __spirv_GroupNonUniformBallotBitCount(3, 0, votes) + 100 * __spirv_GroupNonUniformBallotBitCount(3, 1, votes) +
+           10000 * __spirv_GroupNonUniformBallotBitCount(3, 2, votes);
+    if (votes.x != 0)
+      o[6] = __spirv_GroupNonUniformBallotFindLSB(3, votes) + 100 * __spirv_GroupNonUniformBallotFindMSB(3, votes);
+  } else if (a & 2) {
+    o[7] = 9;
+    o[1] = __spirv_GroupNonUniformBroadcastFirst(3, a);
+  }
+  o[7] += m;
+}
+SUBGROUP(16) KERNEL(parts_compute) {
+  BEGIN;
+  if ((a & 3) == 0) return;
+  int s = (int)a;
+  o[0] = __spirv_GroupNonUniformIAdd(3, 0, a) ^ __spirv_GroupNonUniformIAdd(3, 1, a) ^ __spirv_GroupNonUniformIAdd(3, 2, a) * 3;
+  o[1] = __spirv_GroupNonUniformIMul(3, 1, a | 1) ^ __spirv_GroupNonUniformBitwiseAnd(3, 2, a | 0xff00ff00u);
+  o[2] = as_uint(__spirv_GroupNonUniformFAdd(3, 2, (float)(a & 63))) ^ as_uint(__spirv_GroupNonUniformFMul(3, 0, 1 + (float)(a >> 5 & 1)));
+  o[3] = (uint)(__spirv_GroupNonUniformSMin(3, 1, s) ^ __spirv_GroupNonUniformSMax(3, 2, s));
+  o[4] = __spirv_GroupNonUniformUMin(3, 2, a) ^ __spirv_GroupNonUniformUMax(3, 1, a);
+  o[5] = (uint)__spirv_GroupNonUniformFMin(3, 0, (double)(a & 0xffff)) + (uint)__spirv_GroupNonUniformFMax(3, 1, (float)(a & 0xffff));
+  o[6] = (uint)(__spirv_GroupNonUniformBitwiseOr(3, 1, (ulong)a << 12) >> 12) ^ __spirv_GroupNonUniformBitwiseXor(3, 2, (ushort)a);
+  o[7] = (uint)__spirv_GroupNonUniformLogicalAnd(3, 1, (a & 12) != 0) + 2 * (uint)__spirv_GroupNonUniformLogicalOr(3, 2, (a & 28) == 4) +
+         4 * (uint)__spirv_GroupNonUniformLogicalXor(3, 0, (a & 4) != 0);
+}
+/* All of the sub-group run; what would come from beyond its end is not looked at. */
+SUBGROUP(16) KERNEL(parts_shuffle) {
+  BEGIN;
+  uint m = get_sub_group_local_id(), size = get_sub_group_size();
+  o[0] = __spirv_GroupNonUniformShuffle(3, a, (m * 5 + 1) % size);
+  uint other = __spirv_GroupNonUniformShuffleXor(3, a, 2u);
+  o[1] = (m ^ 2) < size ? other : 0;
+  uint up = __spirv_GroupNonUniformShuffleUp(3, a, 3u), down = __spirv_GroupNonUniformShuffleDown(3, a, 4u);
+  o[2] = m >= 3 ? up : 0;
+  o[3] = m + 4 < size ? down : 0;
+  o[4] = __spirv_GroupNonUniformBroadcast(3, a, 0u);
+}
+
 /* ---- Copies, geometry -------------------------------------------------------------------------------------------- */
 
 KERNEL(copies) {
