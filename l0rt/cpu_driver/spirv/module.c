@@ -37,6 +37,9 @@ static void check_id(spirv_module *m, uint32_t at, uint32_t id) {
 static void check(spirv_module *m, uint32_t at) {
   uint32_t op = spirv_op(m, at), word = at + 1, end = at + spirv_length(m, at), type = 0, result = 0;
   const spirv_instruction *instruction = spirv_grammar(op);
+  enum { TYPE_IMAGE = 25, TYPE_SAMPLED_IMAGE = 27, CONSTANT_SAMPLER = 45 };
+  if ((op >= TYPE_IMAGE && op <= TYPE_SAMPLED_IMAGE) || op == CONSTANT_SAMPLER)
+    REFUSE(m, at, "images and samplers are not supported");
   if (instruction == NULL) REFUSE(m, at, "instruction %u is not supported", op);
   bool optional = false;
   for (const char *p = instruction->pattern; *p != '\0'; p++) {

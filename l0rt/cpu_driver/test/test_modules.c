@@ -41,6 +41,17 @@ static void a_module_names_its_kernels(void) {
   GIVES(ERROR_INVALID_NULL_HANDLE, zeModuleDestroy(module));
 }
 
+static void images_are_told(void) {
+  binary b = binary_of("images");
+  ze_module_desc_t desc = spirv_desc(b);
+  ze_module_handle_t module = NULL;
+  ze_module_build_log_handle_t log;
+  GIVES(ERROR_MODULE_BUILD_FAILURE, zeModuleCreate(context, device, &desc, &module, &log));
+  const char *text = log_text(log);
+  CHECK(strstr(text, "error: offset ") != NULL && strstr(text, "images and samplers are not supported") != NULL);
+  free(b.bytes);
+}
+
 /* A cut or changed module is refused, and the log says where; the same text is the thread's last error. */
 static void damage_is_told(void) {
   binary b = binary_of("launch");
@@ -193,6 +204,7 @@ int main(void) {
   begin();
   a_module_names_its_kernels();
   damage_is_told();
+  images_are_told();
   unknown_flags_and_constants_are_named();
   native_binaries_come_back();
   several_modules_are_one_program();
