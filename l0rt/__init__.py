@@ -60,7 +60,7 @@ def __dir__():
 
 
 def get_include():
-    """Return the folder to give a C compiler as an include folder: it has ``l0rt/l0rt.h`` and its neighbours.
+    """Return the include folder for a C compiler. It contains ``l0rt/l0rt.h`` and the other headers.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def get_include():
 
 
 def cpu_driver_path():
-    """Return the path of the bundled CPU driver, a Level Zero driver for any loader.
+    """Return the path of the CPU driver, a Level Zero driver that any loader can load.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def _is_built(folder):
 
 
 def _become_the_installed_package():
-    """Replace this package, a source tree that is not built, by the installed one; ImportError if there is none.
+    """Replace this package, a source tree that is not built, by the installed one; ImportError if none is installed.
 
     Python in the source folder finds the sources first, for the working directory or the script's folder leads
     sys.path.
@@ -115,7 +115,7 @@ else:
     if any(_name.startswith("L0RT_") for _name in os.environ):
         importlib.import_module("l0rt.variables").warn_of_unknown()
 
-    # Hooks have to be there before what they are told of. Without these variables nothing more is loaded.
+    # Hooks must exist before the events that they report. Without these variables nothing more is loaded.
     for _variable, _name in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):
         if os.environ.get(_variable):
             importlib.import_module(_name).begin()

@@ -37,7 +37,7 @@ class _List(list):
 
 
 def _number(value):
-    """Return the whole number that ``value`` is or writes down, None if it is none."""
+    """Return ``value``, an int or the text of one, as an int; None if it is neither."""
     if hasattr(value, "__index__"):
         return None if isinstance(value, bool) else whole_number(value, "a value")
     try:
@@ -80,7 +80,7 @@ def _word(*words, torchs=None):
         if value in words:
             return value
         like = (torchs or {}).get(str(value))
-        raise _Wrong(" or ".join(words), f"; {like} is what comes closest to torch's {value}" if like else "")
+        raise _Wrong(" or ".join(words), f"; {like} is the nearest to torch's {value}" if like else "")
 
     return parse
 
@@ -170,7 +170,7 @@ _FIELDS = {  # default and parser
     "fill_uninitialized": (None, _byte),
 }
 KEYS = {name: parse for name, (_, parse) in _FIELDS.items()}
-_TORCHS = {  # keys of torch's that are none here: what they are for
+_TORCHS = {  # torch's keys that do not exist here, and their purpose
     "release_lock_on_cudamalloc": "CUDA",
     "pinned_use_cuda_host_register": "CUDA",
     "pinned_num_register_threads": "CUDA",
@@ -227,7 +227,7 @@ def _unknown(key, where=""):
 
 
 def make(**values):
-    """Return the configuration with these values; ValueError names the key and what it takes."""
+    """Return the configuration with these values. The ValueError names the key and its valid values."""
     parsed = {}
     for key, value in values.items():
         if key not in KEYS:

@@ -21,7 +21,7 @@ from l0rt.whole import whole_number
 
 
 cdef bint is_whole(value) noexcept:
-    """Whether ``value`` is a whole number: an int, or of a type that has an ``__index__``. A bool is none."""
+    """Whether ``value`` is a whole number: an int, or an object with ``__index__``, but not a bool."""
     return PyLong_CheckExact(value) or (PyIndex_Check(value) and not PyBool_Check(value))
 
 
@@ -39,7 +39,7 @@ cdef object address_in(value, int low):
     """The address, from ``low`` on, that a number is."""
     address = whole(value, "an address")
     if not low <= address < 1 << 64:
-        raise ValueError(f"an address is from {low} to 2**64 - 1, not {address}")
+        raise ValueError(f"an address must be from {low} to 2**64 - 1, got {address}")
     return address
 
 
@@ -56,7 +56,7 @@ cdef int clamped_priority(priority) except? 2:
 
 cdef size_t checked_size(nbytes) except? 0:
     if not is_whole(nbytes):
-        raise TypeError(f"a size is an int of bytes, not {type(nbytes).__name__}")
+        raise TypeError(f"a size must be an int (bytes), got {type(nbytes).__name__}")
     size = whole(nbytes, "a size")
     if size < 0:
         raise ValueError(f"a size must not be negative, got {size}")

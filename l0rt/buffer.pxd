@@ -2,7 +2,7 @@
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
-# The kinds of memory. Of what is elsewhere, on another device type, this class has the size alone: see otherbuffer.pyx.
+# The kinds of memory. For ELSEWHERE, memory of another device type, this class has only the size: see otherbuffer.pyx.
 cdef enum:
     DEVICE = 0
     HOST = 1
@@ -27,5 +27,5 @@ cdef bytes checked_pattern(value, pattern, size_t nbytes)
 
 cdef tuple KINDS        # their names, in the order of the numbers
 
-# A buffer that owns what it is given.
+# A buffer that owns the block that it is given.
 cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, int memory, l0rt_block* block)

@@ -40,18 +40,19 @@ KINDS = ("device", "host", "shared")
 @cython.freelist(256)
 @cython.binding(False)
 cdef class Buffer:
-    """An allocation. Made by `l0rt.empty`; freed by `free`, or when it is dropped.
+    """An allocation. `l0rt.empty` makes it; `free` frees it, and so does dropping it.
 
-    The stream that device memory was allocated for may use it at once, in that stream's order. Use by other streams is
-    announced with `record_stream` or `record_use`. Every method raises ValueError once the buffer was freed.
+    Device memory belongs to the stream for which it was allocated: this stream may use it at once, and it is reused in
+    the order of this stream. Announce the use by other streams with `record_stream` or `record_use`. After the buffer
+    is freed, every method raises ValueError.
     """
 
     def __init__(self):
-        raise TypeError("a Buffer is made by l0rt.empty(nbytes)")
+        raise TypeError("make a Buffer with l0rt.empty(nbytes)")
 
     @property
     def ptr(self):
-        """The address as an integer, 0 if the buffer is empty."""
+        """The address as an integer; 0 for an empty buffer."""
         Buffer_check_open(self)
         return <size_t>self.pointer
 
@@ -62,24 +63,24 @@ cdef class Buffer:
 
     @property
     def device(self):
-        """The device that owns the memory; for host memory, the one that it was allocated for."""
+        """The device that owns the memory. For host memory it is the device for which the memory was allocated."""
         Buffer_check_made(self)
         return device_name(lazy.device_type, self.owner.index)
 
     def copy_from(self, source, *, bint non_blocking=False, Queue stream=None):
-        """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer.
+        """Copy ``source`` into the buffer, in the order of ``stream``, and return the buffer.
 
-        Between device buffers the call returns at once. From host memory it returns when the source may be used again.
-        Into a host or shared buffer it returns when the data is there. Between two devices the default stream is the
-        source's: the copy comes after what the current streams of both devices have, and before what they are given
-        later. With ``stream`` that stream alone decides.
+        A copy between device buffers returns at once. A copy from host memory returns when the source may be changed.
+        A copy into a host or shared buffer returns when the data is there. Between two devices, and without
+        ``stream``, the copy runs on the current stream of the source's device, after all earlier work and before all
+        later work of the current streams of both devices. With ``stream``, only that stream orders the copy.
 
         Parameters
         ----------
         source : Buffer or bytes-like
-            As many bytes as the buffer has, as plain numbers.
+            Memory of numbers, with as many bytes as the buffer.
         non_blocking : bool, optional
-            Return before the data is there. From and to the host this takes pinned memory.
+            Return before the data is there. For copies from and to the host this needs pinned memory.
         stream : Stream or None, optional
             None is the current stream of the buffer's device.
 
@@ -93,7 +94,7 @@ cdef class Buffer:
         ValueError
             The buffer was freed, or the sizes differ.
         TypeError
-            ``source`` holds no plain bytes.
+            ``source`` is not memory of numbers.
         """
         cdef Py_buffer view
         Buffer_check_open(self)
@@ -110,14 +111,14 @@ cdef class Buffer:
         return self
 
     def copy_to(self, target, *, bint non_blocking=False, Queue stream=None):
-        """Copy the buffer into ``target``, in the order of ``stream``; return ``target``.
+        """Copy the buffer into ``target``, in the order of ``stream``, and return ``target``.
 
-        Into host memory the call returns when the data is there.
+        A copy into host memory returns when the data is there.
 
         Parameters
         ----------
         target : Buffer or writable bytes-like
-            As many bytes as the buffer has, as plain numbers.
+            Memory of numbers, with as many bytes as the buffer.
         non_blocking, stream : optional, optional
             As in `copy_from`.
 
@@ -131,7 +132,7 @@ cdef class Buffer:
         ValueError
             The buffer was freed, or the sizes differ.
         TypeError
-            ``target`` holds no plain bytes.
+            ``target`` is not memory of numbers.
         """
         cdef Py_buffer view
         Buffer_check_open(self)
@@ -149,16 +150,16 @@ cdef class Buffer:
         return target
 
     def fill(self, value=None, *, pattern=None, bint non_blocking=False, Queue stream=None):
-        """Fill with the byte ``value`` or with ``pattern``, in the order of ``stream``; return the buffer.
+        """Fill the buffer with a byte or a pattern, in the order of ``stream``, and return the buffer.
 
-        For host and shared memory the call returns when it is filled.
+        For host and shared memory the call returns when the memory is filled.
 
         Parameters
         ----------
         value : int, optional
-            The byte, 0 to 255. Give this or ``pattern``.
+            The byte, 0 to 255. Pass either this or ``pattern``.
         pattern : bytes-like, optional
-            1, 2, 4, 8 or 16 bytes, repeated.
+            1, 2, 4, 8 or 16 bytes, which are repeated.
         non_blocking : bool, optional
             Return before host or shared memory is filled.
         stream : optional, optional
@@ -172,7 +173,11 @@ cdef class Buffer:
         Raises
         ------
         ValueError
-            The buffer was freed, the byte is out of range, or the pattern has another size.
+            The buffer was freed, the byte is out of range, or the pattern has a different size.
+
+        Notes
+        -----
+        A pattern above Level Zero's ``maxMemoryFillPatternSize`` of the queue group is written in parts.
         """
         cdef l0rt_stream* on
         cdef bint wait = self.memory != DEVICE and not non_blocking
@@ -197,16 +202,16 @@ cdef class Buffer:
 
     def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
                  Queue stream=None):
-        """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self.
+        """Fill the buffer with uniform random numbers from [low, high), and return the buffer.
 
         Parameters
         ----------
         low, high : float, optional
-            The bounds: ``high`` itself is left out.
+            The bounds. ``high`` itself is excluded.
         dtype : str or NumPy dtype, optional
             The element type.
         generator : Generator or None, optional
-            Where the numbers come from. None is the default generator of the device.
+            The source of the random numbers. None is the default generator of the device.
         non_blocking, stream : optional, optional
             As in `copy_from`.
 
@@ -214,12 +219,16 @@ cdef class Buffer:
         -------
         Buffer
             The buffer itself.
+
+        Notes
+        -----
+        They are the numbers of `l0rt.philox.uniform` (Philox4x32-10 of Salmon et al., SC11).
         """
         return Buffer_draw(self, "uniform", dtype, generator, stream, non_blocking, low, high)
 
     def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
                 Queue stream=None):
-        """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self.
+        """Fill the buffer with normally distributed random numbers, and return the buffer.
 
         Parameters
         ----------
@@ -230,7 +239,7 @@ cdef class Buffer:
         dtype : str or NumPy dtype, optional
             The element type.
         generator : Generator or None, optional
-            Where the numbers come from. None is the default generator of the device.
+            The source of the random numbers. None is the default generator of the device.
         non_blocking, stream : optional, optional
             As in `copy_from`.
 
@@ -238,21 +247,25 @@ cdef class Buffer:
         -------
         Buffer
             The buffer itself.
+
+        Notes
+        -----
+        They are the numbers of `l0rt.philox.normal` (Philox4x32-10 of Salmon et al., SC11; Box and Muller).
         """
         return Buffer_draw(self, "normal", dtype, generator, stream, non_blocking, mean, std)
 
     def randint_(self, low, high, *, dtype="int64", generator=None, bint non_blocking=False,
                  Queue stream=None):
-        """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self.
+        """Fill the buffer with random whole numbers from [low, high), and return the buffer.
 
         Parameters
         ----------
         low, high : int
-            The bounds: ``high`` itself is left out.
+            The bounds. ``high`` itself is excluded.
         dtype : str or NumPy dtype, optional
             The element type.
         generator : Generator or None, optional
-            Where the numbers come from. None is the default generator of the device.
+            The source of the random numbers. None is the default generator of the device.
         non_blocking, stream : optional, optional
             As in `copy_from`.
 
@@ -265,16 +278,24 @@ cdef class Buffer:
         ------
         ValueError
             The buffer was freed, or ``low`` is not below ``high``.
+
+        Notes
+        -----
+        They are the numbers of `l0rt.philox.randint` (Philox4x32-10 of Salmon et al., SC11).
         """
         return Buffer_draw(self, "randint", dtype, generator, stream, non_blocking, low, high)
 
     def record_stream(self, Queue stream not None):
-        """Let the memory, once freed, not be reused before the work is done that ``stream`` has by the time of freeing.
+        """Announce that ``stream`` uses the memory.
 
         Parameters
         ----------
         stream : Stream
             The stream that uses the memory.
+
+        Notes
+        -----
+        The freed memory waits for the work that ``stream`` has at that time, as with ``torch.Tensor.record_stream``.
         """
         Buffer_hold(self)
         try:
@@ -283,10 +304,11 @@ cdef class Buffer:
             self.exports -= 1
 
     def record_use(self, Queue stream=None):
-        """Let the memory, once freed, not be reused before the work is done that ``stream`` has now.
+        """Announce that ``stream`` has used the memory, up to the work that it has now.
 
-        Call it right after the work was given. Unlike after `record_stream`, later work of the stream does not count,
-        and freeing makes no driver call.
+        After the memory is freed, it is not reused before that work is complete. Call this right after the work was
+        given to the stream. Unlike with `record_stream`, later work of the stream does not count, and freeing makes no
+        driver call.
 
         Parameters
         ----------
@@ -301,19 +323,19 @@ cdef class Buffer:
             self.exports -= 1
 
     def free(self, Queue stream=None):
-        """Give the memory back: it is reused in the order of the stream that it was allocated for.
+        """Free the memory. It is reused in the order of the stream for which it was allocated.
 
         Parameters
         ----------
         stream : Stream or None, optional
-            Reuse it in the order of this one, after all work given to both streams so far.
+            Reuse the memory in the order of this stream instead, after all work that both streams were given so far.
 
         Raises
         ------
         ValueError
-            It was freed before.
+            The buffer was freed before.
         BufferError
-            A memoryview or an array looks at it, or another call works on it.
+            A memoryview, an array or another call still uses the memory.
         """
         cdef l0rt_block* block
         cdef l0rt_stream* on
@@ -341,7 +363,7 @@ cdef class Buffer:
     def __getbuffer__(self, Py_buffer* view, int flags):
         Buffer_check_open(self)
         if self.memory == DEVICE:
-            raise BufferError("device memory is not the host's to read: copy_to() copies it")
+            raise BufferError("the host cannot read device memory: copy_to() copies it")
         PyBuffer_FillInfo(view, self, self.pointer, self.nbytes, 0, flags)
         self.exports += 1
         note(HOST_ACCESS, <uint64_t>self.pointer, self.nbytes, flags & PyBUF_WRITABLE != 0)
@@ -350,7 +372,7 @@ cdef class Buffer:
         self.exports -= 1
 
     def __copy__(self):
-        raise TypeError("a Buffer is not copied by copy.copy: allocate another and copy_from() this one")
+        raise TypeError("a Buffer cannot be copied by copy.copy: allocate another and copy_from() this one")
 
     def __reduce__(self):
         raise TypeError("a Buffer cannot be pickled: copy_to() a host array")
@@ -364,7 +386,7 @@ cdef class Buffer:
 
 
 # Cython puts the exception that is being raised aside around every __dealloc__, which takes as long as freeing does.
-# Here only what is no hit needs that. The rest of an object's end stays Cython's.
+# Here only a miss needs that. The rest of the destructor is Cython's.
 cdef void (*rest_of_end)(Buffer) noexcept
 rest_of_end = <void (*)(Buffer) noexcept>(<PyTypeObject*>Buffer).tp_dealloc
 (<PyTypeObject*>Buffer).tp_dealloc = <destructor>Buffer_end
@@ -396,9 +418,9 @@ cdef bytes checked_pattern(value, pattern, size_t nbytes):
         return bytes((value,))
     pattern = bytes_of(pattern, "fill")
     if len(pattern) not in (1, 2, 4, 8, 16):
-        raise ValueError(f"a pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}")
+        raise ValueError(f"a pattern must have 1, 2, 4, 8 or 16 bytes, got {len(pattern)}")
     if nbytes % len(pattern):
-        raise ValueError(f"{nbytes} bytes are no multiple of the pattern's {len(pattern)}")
+        raise ValueError(f"{nbytes} bytes are not a multiple of the pattern's {len(pattern)}")
     return pattern
 
 
@@ -410,7 +432,7 @@ cdef int Buffer_check_open(Buffer self) except -1:
 
 cdef int Buffer_check_made(Buffer self) except -1:
     if self.owner == NULL:
-        raise ValueError("the buffer was never allocated: a Buffer is made by l0rt.empty(nbytes)")
+        raise ValueError("the buffer was never allocated: make a Buffer with l0rt.empty(nbytes)")
     return 0
 
 
@@ -444,7 +466,7 @@ cdef void Buffer_release(Buffer self) noexcept:
 
 
 cdef void let_go(l0rt_device* owner, l0rt_block* block, void* pointer) noexcept:
-    """Free what was a buffer's. Told before, since the address may be another buffer's at once."""
+    """Free the memory of a buffer. The hooks are called before, since another buffer may get the address at once."""
     if pointer != NULL:
         note(MEMORY_DEALLOCATION, <uint64_t>pointer, 0, 0)
     if block != NULL:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# The embedding door: `from l0rt.capi cimport *`. Every function may be called from any thread without the GIL. A return
+# The C API for Cython: `from l0rt.capi cimport *`. Every function may be called from any thread without the GIL. A
+# return
 # of -1 or NULL means failure: a Python exception is set (the GIL is taken only then), and l0rt_last_error tells the
 # same without the GIL.
 
 from l0rt.runtime.current.guard cimport l0rt_guard_impl
 
 cdef extern from "l0rt/l0rt.h" nogil:
-    ctypedef struct l0rt_stream:    # opaque, borrowed: l0rt's for the life of the process, or its Stream object's
+    # opaque, borrowed: owned by l0rt for the life of the process, or by its Stream object
+    ctypedef struct l0rt_stream:
         pass
 
 cdef int l0rt_init() except -1 nogil

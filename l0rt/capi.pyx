@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The embedding door: the runtime's verbs for Cython, C and C++, without the GIL."""
+"""The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
 from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore
 from cpython.object cimport PyObject
@@ -73,13 +73,13 @@ UNKNOWN_THREAD = ("a call failed in a thread that has no Python thread state, wh
 
 
 cdef int failed() except -1 nogil:
-    """Note the exception that is set for `l0rt_last_error`, and let it pass on."""
+    """Store the exception that is set, for `l0rt_last_error`. It stays set."""
     cdef PyObject* kind = NULL
     cdef PyObject* value = NULL
     cdef PyObject* trace = NULL
     with gil:
         PyErr_Fetch(&kind, &value, &trace)
-        if kind == NULL:    # it went with the thread state that the raising code had for itself alone
+        if kind == NULL:    # the exception was lost with the thread state that only the raising code had
             note(RuntimeError(UNKNOWN_THREAD))
         else:
             PyErr_NormalizeException(&kind, &value, &trace)
@@ -92,7 +92,7 @@ cdef void note(object error) noexcept:
     try:
         code = getattr(error, "code", None)
         text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:1023]
-    except BaseException as failure:    # a signal handler's, which ran in the midst of this
+    except BaseException as failure:    # raised by a signal handler that ran during this code
         if belongs_to_main_thread(failure):
             raise_later(failure)
         code, text = None, type(error).__name__.encode()
@@ -100,7 +100,8 @@ cdef void note(object error) noexcept:
     strncpy(l0rt_failure_text(), <const char*>text, 1024)
 
 
-# Below, what raises is called through a type that does not: its -1 or NULL is looked at here; the exception stays set.
+# Below, functions that raise are called through types that do not: the -1 or NULL is tested here, and the exception
+# stays set.
 ctypedef int (*quiet_void)() noexcept nogil
 ctypedef int (*quiet_int)(int) noexcept nogil
 ctypedef stream_t* (*quiet_stream)(int) noexcept nogil
@@ -152,7 +153,7 @@ cdef l0rt_stream* l0rt_pool_stream(int device, int priority) except NULL nogil:
 
 cdef int refuse_null(const char* what) except -1 nogil:
     with gil:
-        error = ValueError(f"{what.decode()} is needed here, not NULL")
+        error = ValueError(f"{what.decode()} is needed, got NULL")
         note(error)
         raise error
 
@@ -182,8 +183,8 @@ cdef int l0rt_device_synchronize(int device) except -1 nogil:
     return 0
 
 
-# The slow halves are called through these: a compiler that knew them would put them into the fast ones, which then save
-# five registers for them, and restore them, at every hit.
+# The slow paths are called through these pointers. The compiler would inline functions that it knows into the fast
+# paths, which would then save and restore five registers at every hit.
 cdef void* (*elsewhere)(size_t, int, stream_t*) noexcept nogil
 cdef void* (*asking)(size_t, stream_t*) noexcept nogil
 cdef l0rt_serve_rest rest_of_malloc
@@ -203,7 +204,7 @@ cdef void* l0rt_malloc(size_t nbytes, int device, l0rt_stream* stream) except? N
 
 
 cdef void* malloc_asking(size_t nbytes, stream_t* on) noexcept nogil:
-    """On a stream that has no arena at hand: the thread itself may have one."""
+    """Allocate on a stream that names no arena. The thread itself may have one."""
     cdef l0rt_arena* arena = arena_asked(thread_peek(), on)
     if arena == NULL:
         return malloc_slowly(on, nbytes) if nbytes != 0 else NULL
@@ -211,7 +212,7 @@ cdef void* malloc_asking(size_t nbytes, stream_t* on) noexcept nogil:
 
 
 cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL nogil:
-    """On a stream that is still to be found."""
+    """Allocate on a stream that must be found first."""
     cdef void* arena
     if nbytes == 0:
         return NULL
@@ -226,7 +227,7 @@ cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL
 
 
 cdef void* malloc_rest(void* who, size_t nbytes, bint locked) noexcept nogil:
-    """What is not on top of an arena's class stack. NULL of more than 0 bytes: an exception is set."""
+    """Allocate a block that is not on top of a class stack. NULL for more than 0 bytes: an exception is set."""
     cdef l0rt_arena* arena = <l0rt_arena*>who
     cdef l0rt_block* block
     if nbytes == 0:
@@ -265,7 +266,7 @@ cdef int l0rt_free(void* ptr) except -1 nogil:
 
 
 cdef int free_rest(l0rt_block* block, bint locked) noexcept nogil:
-    """What does not go on top of a class stack. -1: an exception is set."""
+    """Free a block that does not go on top of a class stack. -1: an exception is set."""
     if raw_try_free(block, locked):
         return 0
     return (<int (*)(void*) noexcept nogil>free_slow)(block.ptr)
@@ -290,7 +291,7 @@ cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil:
     if stream == NULL:
         refuse_null(b"a stream")
     block = block_find(ptr)
-    if block != NULL and block.ptr == ptr and block.state & RAW:    # else freeing it says what is wrong
+    if block != NULL and block.ptr == ptr and block.state & RAW:    # otherwise raw_free returns the error
         status = block_move(block, stream)
     return answer(status if status != 0 else raw_free(ptr), ptr)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings by dotted path, each from `set`, from the environment, or from the node above it.
+"""Settings by dotted path. A value comes from `set`, from the environment, or from the node above.
 
 A path ends in a setting's name; before it stands what the setting is for, the device type first:
 ``xpu.matmul.fp32_precision``. The value ``"none"`` inherits: `effective` looks the name up one level higher, so a
@@ -168,7 +168,7 @@ def _find(path):
         return _NODES[path]
     near = allocconf.nearest(path, list(_NODES)) if isinstance(path, str) else None
     meant = f" (did you mean {near!r}?)" if near else ""
-    raise ValueError(f"no setting {path!r}{meant}; there are {', '.join(sorted(_NODES))}")
+    raise ValueError(f"no setting {path!r}{meant}; the settings are {', '.join(sorted(_NODES))}")
 
 
 def _parsed(setting, text, name):
@@ -186,7 +186,7 @@ def _takes_bool(setting):
 
 
 def get(path):
-    """Return the setting ``path`` itself: what `set` gave it, else its environment variable, else its default.
+    """Return the value of ``path`` itself: the value of `set`, else of its environment variable, else its default.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _chain(path):
 
 
 def effective(path):
-    """Return what holds at ``path``: its own value, where that is ``"none"`` the nearest above, else ``"none"``.
+    """Return the value in effect at ``path``: its own value, or the nearest value above it if its own is ``"none"``.
 
     Parameters
     ----------
@@ -258,9 +258,9 @@ def _notify(paths):
 
 
 def single(name):
-    """Return the one value that holds at every node of ``name`` and below it.
+    """Return the value in effect at ``name`` and at all nodes below it, if it is the same everywhere.
 
-    The subtree of ``xpu.fp32_precision`` is every ``fp32_precision`` at and under ``xpu``.
+    The nodes below ``xpu.fp32_precision`` are all ``fp32_precision`` nodes under ``xpu``.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def single(name):
     Raises
     ------
     RuntimeError
-        The nodes differ.
+        The values of the nodes differ.
     ValueError
         There is no such setting.
     """
@@ -288,19 +288,19 @@ def single(name):
 
 
 def set(path, value):
-    """Give the setting ``path`` a value.
+    """Set the value of the setting ``path``.
 
     Parameters
     ----------
     path : str
         The setting, such as ``xpu.stream.wait_policy``.
     value : object
-        The value. None is what the environment variable says.
+        The value. None takes the environment variable, or the default.
 
     Raises
     ------
     ValueError
-        The setting or the value is not valid; the message says what is.
+        The setting or the value is not valid. The message lists the valid ones.
     """
     setting = _find(path)
     if hasattr(value, "__index__") and not isinstance(value, bool):
@@ -326,7 +326,7 @@ def freeze(*paths):
 
 @contextmanager
 def patch(values):
-    """Set several settings for the length of a with block.
+    """Set several settings inside a with block.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def patch(values):
     Raises
     ------
     ValueError
-        A setting or a value is not valid. Then none is set.
+        A setting or a value is not valid. Then no setting is changed.
     """
     if not isinstance(values, dict):
         raise TypeError(f"patch() takes a dict of path to value, not {type(values).__name__}")
@@ -356,9 +356,9 @@ def patch(values):
 
 
 def explain():
-    """Return a line for each setting: its path, the value that holds, and where that comes from.
+    """Return one line for each setting: its path, the value in effect, and the source of that value.
 
-    Of device types other than the built-in one, only the settings that have a value of their own.
+    Device types other than the built-in one appear only with settings that have a value of their own.
 
     Returns
     -------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error tree: one class for each thing a caller can do something about."""
+"""The error classes, one for each kind of failure to which a caller can react."""
 
 
 class L0Error(RuntimeError):
@@ -8,9 +8,9 @@ class L0Error(RuntimeError):
     Parameters
     ----------
     message : str, optional
-        What happened and what to do.
+        What happened, and what to do.
     code : tuple of str and int, or None, optional
-        The driver's result. None: no call was made.
+        The name and the number of the driver's result. None if no driver call was made.
     """
 
     def __init__(self, message="", code=None):
@@ -27,21 +27,21 @@ class OutOfMemoryError(L0Error, MemoryError):
     Parameters
     ----------
     message : str, optional
-        What happened and what to do.
+        What happened, and what to do.
     code : tuple of str and int, or None, optional
-        The driver's result. None: no call was made.
+        The name and the number of the driver's result. None if no driver call was made.
     """
 
 
 class DeviceLostError(L0Error):
-    """The device hung, was reset or was removed; nothing made on it works any more.
+    """The device hung, was reset or was removed. Nothing that was created on it works any more.
 
     Parameters
     ----------
     message : str, optional
-        What happened and what to do.
+        What happened, and what to do.
     code : tuple of str and int, or None, optional
-        The driver's result. None: no call was made.
+        The name and the number of the driver's result. None if no driver call was made.
     """
 
 
@@ -51,9 +51,9 @@ class InvalidArgumentError(L0Error, ValueError):
     Parameters
     ----------
     message : str, optional
-        What happened and what to do.
+        What happened, and what to do.
     code : tuple of str and int, or None, optional
-        The driver's result. None: no call was made.
+        The name and the number of the driver's result. None if no driver call was made.
     """
 
 
@@ -63,21 +63,21 @@ class UnsupportedError(L0Error, NotImplementedError):
     Parameters
     ----------
     message : str, optional
-        What happened and what to do.
+        What happened, and what to do.
     code : tuple of str and int, or None, optional
-        The driver's result. None: no call was made.
+        The name and the number of the driver's result. None if no driver call was made.
     """
 
 
 class ModuleBuildError(L0Error):
-    """A module did not build; ``log`` is the compiler's output.
+    """A module did not build. ``log`` is the compiler's output.
 
     Parameters
     ----------
     message : str, optional
-        What happened and what to do.
+        What happened, and what to do.
     code : tuple of str and int, or None, optional
-        The driver's result. None: no call was made.
+        The name and the number of the driver's result. None if no driver call was made.
     log : str, optional
         The compiler's output.
     """
@@ -91,14 +91,14 @@ class ModuleBuildError(L0Error):
 
 
 class DriverNotFoundError(L0Error):
-    """No usable Level Zero driver or device was found; the message says why and what to do.
+    """No usable Level Zero driver or device was found. The message says why and what to do.
 
     Parameters
     ----------
     message : str, optional
-        What happened and what to do.
+        What happened, and what to do.
     code : tuple of str and int, or None, optional
-        The driver's result. None: no call was made.
+        The name and the number of the driver's result. None if no driver call was made.
     """
 
 

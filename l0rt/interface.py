@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry of device types: what software that works on any device asks for, and what a device type brings.
+"""The registry of device types. A device type registers here, and software that works on any device asks here.
 
 Registering and asking touch no driver.
 """
@@ -52,10 +52,11 @@ def _without(what):
 
 
 class DeviceInterface:
-    """What a device type offers: a subclass gives plain functions, and classes, as class attributes.
+    """The interface of a device type. A subclass defines plain functions and classes as class attributes.
 
-    It is used as a class, never as an object. A ``device`` that `l0rt.accelerator` hands to it is an index that exists,
-    or None for the current one; names are understood before. What is not given raises NotImplementedError when used.
+    It is used as a class and never instantiated. `l0rt.accelerator` resolves the names of devices, so an argument
+    ``device`` is the index of an existing device, or None for the current device. A function that the subclass does not
+    define raises NotImplementedError when it is called.
     """
 
     device = _without("device")
@@ -159,7 +160,7 @@ def _type_of(device):
     """The device type of a name such as ``"demo"`` or ``"demo:1"``, or of a device object."""
     name = device if isinstance(device, str) else getattr(device, "type", None)
     if not isinstance(name, str):
-        raise TypeError(f"a device is a str or has a type, got {device!r}")
+        raise TypeError(f"expected a str or an object with a type, got {device!r}")
     type, colon, index = name.partition(":")
     if colon and not (index.isascii() and index.isdigit()):
         raise NotImplementedError(f"No interface for device {device}: expected a type, or a type:index")
@@ -172,7 +173,7 @@ def _type_to_register(device):
 
 
 def register_interface_for_device(device, device_interface):
-    """Let ``device_interface`` speak for a device type.
+    """Register the interface of a device type.
 
     Parameters
     ----------
@@ -185,9 +186,13 @@ def register_interface_for_device(device, device_interface):
     ------
     ValueError
         The name is malformed.
+
+    Notes
+    -----
+    The contract is that of ``torch._dynamo.device_interface.register_interface_for_device``.
     """
     if not isinstance(device_interface, type):
-        raise TypeError(f"an interface is a class, not an object of {type(device_interface).__name__}")
+        raise TypeError(f"an interface must be a class, got an object of {type(device_interface).__name__}")
     name = _type_to_register(device)
     _naming.register_type(name)
     _naming.add_interface(name, device_interface)
@@ -208,13 +213,13 @@ def get_interface_for_device(device):
     Raises
     ------
     NotImplementedError
-        No such type is registered; the message names those that are.
+        No such type is registered. The message lists the registered types.
     """
     return _naming.get_interface(_type_of(device))
 
 
 def get_registered_device_interfaces():
-    """Return the (device type, interface class) pairs.
+    """Return the pairs of device type and interface class.
 
     Returns
     -------
@@ -224,9 +229,10 @@ def get_registered_device_interfaces():
 
 
 def set_accelerator(device, /):
-    """Make a registered device type the current accelerator: that of `l0rt.accelerator`, for the whole process.
+    """Make a registered device type the current accelerator of the whole process, on which `l0rt.accelerator` works.
 
-    Streams, events and blocks of the previous one stay valid, and a with block restores what it has changed there.
+    Streams, events and with blocks of the previous accelerator stay valid. A with block restores what it has changed
+    there.
 
     Parameters
     ----------
@@ -242,7 +248,7 @@ def set_accelerator(device, /):
 
 
 def register_allocator(type, index, allocator):
-    """Let ``allocator`` serve `l0rt.empty` on device ``index`` of a device type; None: on every one that has no other.
+    """Register the allocator from which `l0rt.empty` takes memory of a device type.
 
     It has ``malloc(nbytes, stream)``, which returns an address, and ``free(ptr)``, and may have ``record_stream(ptr,
     stream)``, ``record_use`` and ``host_accessible``; a stream is its ``stream_id``.
@@ -254,7 +260,7 @@ def register_allocator(type, index, allocator):
     type : str or device
         The device type.
     index : int or None
-        The device. None is every one that has no allocator of its own.
+        The index of the device. None is every device that has no allocator of its own.
     allocator : object
         It has ``malloc(nbytes, stream)`` and ``free(ptr)``.
     """
@@ -281,7 +287,7 @@ def get_allocator(type, index=None):
     Raises
     ------
     NotImplementedError
-        None was registered.
+        No allocator was registered.
     """
     name = _known(type)
     if name == "xpu":
@@ -303,7 +309,7 @@ def _known(type):
 def _index_of(index):
     number = _whole(index, "a device index")
     if number < 0:
-        raise IndexError(f"a device index is not negative, got {number}")
+        raise IndexError(f"a device index must not be negative, got {number}")
     return number
 
 
@@ -334,9 +340,9 @@ class _XpuAllocator:
 
 
 class DeviceGuard:
-    """Make a device of ``device_interface`` current for the length of a with block.
+    """Make a device of ``device_interface`` current inside a with block.
 
-    Blocks nest, and one object serves any number of them, on any thread.
+    Blocks nest, and one object can be used for any number of blocks, on any thread.
 
     Parameters
     ----------
@@ -367,7 +373,7 @@ class DeviceGuard:
 
 
 class StreamMethodContainer:
-    """The four stream methods of each device type that registered only these; see `register_stream_method`."""
+    """The stream methods of the device types that registered only these. See `register_stream_method`."""
 
     KEYS = ("current_stream", "create_stream_context", "set_stream", "set_stream_by_id")
 
@@ -377,7 +383,7 @@ class StreamMethodContainer:
     def add(self, device_name, methods):
         """Take the methods of a device type; ValueError for a missing or an unknown key."""
         if not hasattr(methods, "keys"):
-            raise TypeError(f"stream methods of {device_name} are a dict, not {type(methods).__name__}")
+            raise TypeError(f"stream methods of {device_name} must be a dict, got {type(methods).__name__}")
         missing = [key for key in self.KEYS if key not in methods]
         unknown = sorted(str(key) for key in methods if key not in self.KEYS)
         if missing or unknown:
@@ -407,7 +413,7 @@ stream_methods = StreamMethodContainer()
 
 
 def register_stream_method(device_name, methods):
-    """Let a device type with nothing but stream methods be used through `l0rt.accelerator`.
+    """Register a device type that has only stream methods, for use through `l0rt.accelerator`.
 
     ``methods``: ``current_stream(device)``, ``create_stream_context(stream)`` (a context manager),
     ``set_stream(stream)`` and ``set_stream_by_id(stream_id=, device_index=, device_type=)``.
@@ -422,7 +428,7 @@ def register_stream_method(device_name, methods):
     Raises
     ------
     ValueError
-        A method is missing or unknown.
+        A method is missing, or its name is unknown.
     """
     name = _type_to_register(device_name)
     _naming.check_type(name)
@@ -434,7 +440,7 @@ def _interface_of_methods(name, current_stream, create_stream_context, set_strea
     def by_id(device=None, priority=0, *, stream_id=None, device_index=None, device_type=name):
         """Find a stream by its number: make it current for as long as it takes to ask for it."""
         if stream_id is None:
-            raise NotImplementedError(f"{name} registered no way to make a stream")
+            raise NotImplementedError(f"{name} has registered no function that makes a stream")
         index = device_index if device is None else device
         before = current_stream(None)
         set_stream_by_id(stream_id=stream_id, device_index=index, device_type=name)
@@ -460,14 +466,14 @@ def _interface_of_methods(name, current_stream, create_stream_context, set_strea
 def register_guard_impl(table, base=DeviceInterface):
     """Register the device type that a guard table (include/l0rt/guard_impl.h) names; return its interface.
 
-    Devices, streams and events go through the table.
+    Devices, streams and events use the functions of the table.
 
     Parameters
     ----------
     table : capsule or int
         The ``l0rt_guard_impl``, or its address. It lives as long as the process.
     base : type, optional
-        The `DeviceInterface` that has what the table lacks.
+        The `DeviceInterface` with the functions that the table lacks.
 
     Returns
     -------
@@ -477,10 +483,10 @@ def register_guard_impl(table, base=DeviceInterface):
     Raises
     ------
     ValueError
-        The table's version or size is another's, or a required function is missing.
+        The version or the size of the table is wrong, or a required function is missing.
     """
     if hasattr(table, "__index__") and (table := _whole(table, "the address of a guard table")) < 4096:
-        raise ValueError(f"a guard table is at address {table}")
+        raise ValueError(f"a guard table cannot be at address {table}")
     functions = _Table(table)
     _naming.check_type(functions.type)
     names = "device_count current_device exchange_device maybe_exchange_device set_device synchronize".split()
@@ -585,7 +591,8 @@ class XpuInterface(DeviceInterface):
 
 
 class CpuInterface(_cpu.Cpu, DeviceInterface):
-    """The host: one device and one stream, whose work is done when a call returns. It has no memory to count."""
+    """The interface of the host: one device and one stream, whose work is complete when a call returns. It has no
+    memory statistics."""
 
 
 register_interface_for_device("xpu", XpuInterface)

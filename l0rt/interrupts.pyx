@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupts: what a signal handler raises while code waits that has nobody to raise it to.
+"""Interrupts: exceptions of signal handlers that are raised where no caller could catch them.
 
 Signal handlers run in the main thread alone. So one list is enough, and whatever it keeps is that thread's to raise.
 """
@@ -18,7 +18,7 @@ cdef extern from "Python.h":
     int Py_AddPendingCall(pending_call function, void* argument)
 
 cdef list _kept = []
-cdef list _later = []           # what came while callbacks ran, to be raised when the outermost of them is over
+cdef list _later = []           # interrupts that came during callbacks, to be raised when the outermost callback ends
 cdef int _holds = 0
 # Kept here, because asking Python for it runs byte codes, at which another interrupt may come.
 _main = main_thread().ident

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``L0RT_LOGS``: what allocations, streams, events and the opening of drivers do, through standard logging.
+"""Logging of allocations, streams, events and the opening of drivers, through Python's ``logging``.
 
 `begin` is called by the import of l0rt if the variable is set; without it nothing is watched and nothing costs.
 """
@@ -41,7 +41,7 @@ def _opened():
 
 
 def begin():
-    """Tell the loggers what the setting ``logs`` names."""
+    """Start to log the subjects of the setting ``logs``."""
     topics = config.get("logs")
     for topic in topics:
         logger = logging.getLogger(f"l0rt.{topic}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything about memory: statistics, limits, caches; names as in torch where torch has one.
+"""Memory: statistics, limits, caches, pools. A function that torch has too has torch's name.
 
 A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.
 """
@@ -86,12 +86,12 @@ __all__ = [
 
 
 class XPUPluggableAllocator(PluggableAllocator):
-    """A `PluggableAllocator` of two C functions of a shared library.
+    """A `PluggableAllocator` that calls two C functions of a shared library.
 
     Parameters
     ----------
     path_to_lib_file : str
-        The shared library. It stays loaded.
+        The path of the shared library, which stays loaded.
     alloc_fn_name : str
         The name of ``void *alloc(size_t nbytes, int device, void *stream)``.
     free_fn_name : str
@@ -102,19 +102,19 @@ class XPUPluggableAllocator(PluggableAllocator):
     OSError
         The library cannot be loaded.
     AttributeError
-        It lacks one of the functions.
+        The library lacks one of the functions.
     """
 
     def __new__(cls, path_to_lib_file: str, alloc_fn_name: str, free_fn_name: str):
         for text in (path_to_lib_file, alloc_fn_name, free_fn_name):
             if not isinstance(text, str):  # CDLL(None) is the process itself
-                raise TypeError(f"the path and both names are str, not {type(text).__name__}")
+                raise TypeError(f"the path and both names must be str, got {type(text).__name__}")
         library = _ctypes.CDLL(path_to_lib_file)
         return super().__new__(cls, getattr(library, alloc_fn_name), getattr(library, free_fn_name))
 
 
 def empty_cache(device=None, *, stream=None, pool=None):
-    """Give cached device memory that no allocation uses back to the driver.
+    """Give unused cached device memory back to the driver.
 
     Without arguments that is the memory of every device and of every private pool.
 
@@ -123,14 +123,14 @@ def empty_cache(device=None, *, stream=None, pool=None):
     device : int, str, device or None, optional
         None is every device.
     stream : Stream or None, optional
-        Only what this stream's allocations have left.
+        Only memory that was allocated for this stream.
     pool : MemPool or None, optional
         Only this pool's memory.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if not _is_opened():
         return
@@ -141,32 +141,35 @@ def empty_cache(device=None, *, stream=None, pool=None):
 
 
 def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
-    """Return all segments with their blocks, or those of one device or pool, in torch's schema.
+    """Return all segments with their blocks, or those of one device or pool, in torch's format.
 
-    ``mempool_id`` is a `MemPool` or the ``id`` of one, ``(0, 0)`` for what is in none. There is no history of
-    allocations: ``frames`` are empty with and without ``include_traces``.
+    There is no history of allocations, so ``frames`` is always empty.
 
     Parameters
     ----------
     mempool_id : MemPool, tuple of two int, or None, optional
-        A pool or its ``id``. None is all memory, ``(0, 0)`` what is in no pool.
+        A pool or its ``id``. None is all memory; ``(0, 0)`` is the memory outside of pools.
     include_traces : bool, optional
-        No effect: there is no history of allocations.
+        It has no effect, since there is no history of allocations.
     device : int, str, device or None, optional
         None is every device.
 
     Returns
     -------
     list of dict
-        A segment each; sizes in bytes.
+        One dict for each segment. Sizes are in bytes.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The format is that of ``torch.cuda.memory_snapshot``.
     """
     if not isinstance(include_traces, bool):
-        raise TypeError(f"include_traces is a bool, not {type(include_traces).__name__}")
+        raise TypeError(f"include_traces must be a bool, got {type(include_traces).__name__}")
     if mempool_id is not None and not isinstance(mempool_id, MemPool):
         mempool_id = _id(mempool_id)
     if not _is_opened():
@@ -181,48 +184,54 @@ def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
 
 def _id(mempool_id):
     if not isinstance(mempool_id, tuple) or len(mempool_id) != 2:
-        raise TypeError(f"mempool_id is the id of a MemPool, two numbers, got {mempool_id!r}")
+        raise TypeError(f"mempool_id must be the id of a MemPool, two numbers, got {mempool_id!r}")
     return tuple(_whole(number, "each number of a MemPool's id") for number in mempool_id)
 
 
 def attach_oom_observer(observer):
-    """Call ``observer`` before an allocation fails; return a function that detaches it.
+    """Register a function that is called before an allocation fails, and return a function that detaches it.
 
-    No lock is held: it may allocate and free, and it is not called for its own allocations. If it returns True, the
-    allocation is tried again. What it raises takes the place of the OutOfMemoryError. For pinned memory the index is
-    -1, and the last two numbers are the machine's memory: all of it, and what is free.
+    No lock is held, so the observer may allocate and free. It is not called for its own allocations. If it returns
+    True, the allocation is tried again. If it raises, its exception replaces the OutOfMemoryError. For pinned memory
+    the index is -1, and the last two numbers are the total and the free memory of the machine.
 
     Parameters
     ----------
     observer : callable
-        It is called as ``observer(device, nbytes, allowed, free)``: the index, and three numbers of bytes.
+        It is called as ``observer(device, nbytes, allowed, free)``: the index of the device, the size of the
+        request, the limit and the free memory, in bytes.
 
     Returns
     -------
     callable
-        Call it to detach the observer.
+        A function without parameters that detaches the observer.
 
     Raises
     ------
     TypeError
-        It is no function of four arguments.
+        It is not a function of four arguments.
+
+    Notes
+    -----
+    torch's counterpart is ``torch._C._cuda_attach_out_of_memory_observer``, whose observers cannot ask for another
+    try.
     """
     return _attach_observer(observer)
 
 
 def caching_allocator_alloc(size, device=None, stream=None):
-    """Allocate memory in the order of ``stream``; return its address, 0 for 0 bytes.
+    """Allocate memory in the order of ``stream`` and return its address.
 
-    No object owns it: `caching_allocator_delete` frees it.
+    No object owns the memory: free it with `caching_allocator_delete`.
 
     Parameters
     ----------
     size : int
         Bytes.
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     stream : Stream, int or None, optional
-        In whose order the memory is used. None is the device's current stream.
+        The stream in whose order the memory is used. None is the device's current stream.
 
     Returns
     -------
@@ -236,13 +245,17 @@ def caching_allocator_alloc(size, device=None, stream=None):
     ValueError
         The size is negative.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The contract is that of ``torch.cuda.caching_allocator_alloc``.
     """
     return _device.malloc(size, device, stream)
 
 
 def caching_allocator_delete(mem_ptr):
-    """Free what `caching_allocator_alloc` returned.
+    """Free memory that `caching_allocator_alloc` returned.
 
     Parameters
     ----------
@@ -258,12 +271,12 @@ def caching_allocator_delete(mem_ptr):
 
 
 def caching_allocator_enable(value=True):
-    """Cache memory from now on, or with False take each allocation from the driver and give it back when freed.
+    """Switch the caching of memory on or off.
 
     Parameters
     ----------
     value : bool, optional
-        False: the driver gives and takes every allocation.
+        False takes each allocation from the driver, and gives it back when it is freed.
     """
     if not isinstance(value, bool):
         raise TypeError(f"caching_allocator_enable() takes a bool, not {type(value).__name__}")
@@ -272,7 +285,7 @@ def caching_allocator_enable(value=True):
 
 @_contextmanager
 def caching_allocator_disabled():
-    """Cache nothing for the length of a with block: see `caching_allocator_enable`.
+    """Switch the caching of memory off inside a with block: see `caching_allocator_enable`.
 
     Returns
     -------
@@ -283,22 +296,22 @@ def caching_allocator_disabled():
 
 
 def empty_host_cache():
-    """Give cached pinned memory that no allocation uses back to the driver."""
+    """Give unused cached pinned memory back to the driver."""
     if _is_opened():
         _host.empty_cache()
 
 
 def pointer_info(ptr):
-    """Return what is known of the allocation that holds the address ``ptr``, wherever in it; None: it is not ours.
+    """Return a description of the allocation that contains the address ``ptr``, or None if l0rt has no such allocation.
 
-    A dict of ``kind`` (``device``, ``host`` or ``shared``), ``device`` (its index), ``base``, ``size`` (as taken),
-    ``requested`` and ``stream`` (the ``stream_id`` of whose order it is reused in, None for host and shared memory). No
-    driver call.
+    The dict has ``kind`` (``device``, ``host`` or ``shared``), ``device`` (the index), ``base`` (the first address),
+    ``size`` (of the block), ``requested`` (the size that was asked for) and ``stream`` (the ``stream_id`` of the
+    stream in whose order the memory is reused; None for host and shared memory). The driver is not called.
 
     Parameters
     ----------
     ptr : int
-        The address, wherever in the allocation.
+        Any address inside the allocation.
 
     Returns
     -------
@@ -309,21 +322,22 @@ def pointer_info(ptr):
 
 
 def record_use(buffer, stream=None):
-    """Let the memory, once freed, not be reused before the work is done that ``stream`` has now.
+    """Announce that ``stream`` has used the memory, up to the work that it has now.
 
-    Call it right after the work was given.
+    After the memory is freed, it is not reused before that work is complete. Call this right after the work was
+    given to the stream.
 
     Parameters
     ----------
     buffer : Buffer or int
-        The buffer, or an address wherever in an allocation.
+        The buffer, or any address inside an allocation.
     stream : Stream or None, optional
         The stream that uses the memory. None is the current stream.
 
     Raises
     ------
     InvalidArgumentError
-        The address is in no allocation.
+        The address is not inside an allocation.
     """
     if hasattr(buffer, "record_use"):
         buffer.record_use(stream)
@@ -334,13 +348,12 @@ def record_use(buffer, stream=None):
 
 
 def recommended_max_memory(device=None):
-    """Return how many bytes it is wise to use of ``device``: what is free or ours already, less a twentieth of all,
-    which other work and the driver itself need, and no more than the limit.
+    """Return how many bytes of ``device`` a program should use at most.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -350,7 +363,12 @@ def recommended_max_memory(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The result is ``min(total, free + reserved) - total / 20``, at most the limit and at least 0. The twentieth is
+    l0rt's reserve for other programs and the driver. The name is that of ``torch.mps.recommended_max_memory``.
     """
     index = _index_of(device)
     free, total, _ = _device.memory_info(index)
@@ -359,12 +377,12 @@ def recommended_max_memory(device=None):
 
 
 def memory_info(device=None):
-    """Return ``{"free", "total", "source"}``: bytes, and who says what is free.
+    """Return the free and the total bytes of ``device``, and the source of the first number.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -373,7 +391,12 @@ def memory_info(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The source is ``zesMemoryGetState`` or ``ZE_extension_device_usablemem_size_properties`` of Level Zero. If neither
+    knows, the free memory is the total minus what this process has reserved.
     """
     free, total, source = _device.memory_info(device)
     return {"free": free, "total": total, "source": source}
@@ -385,17 +408,17 @@ def get_memory_info(device=None):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     tuple of two int
-        Bytes that are free, and bytes in all.
+        The free bytes and the total bytes.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _device.memory_info(device)[:2]
 
@@ -404,21 +427,25 @@ mem_get_info = get_memory_info
 
 
 def set_alloc_conf(text=None, /, **values):
-    """Configure the allocators anew, by a text or by keys such as ``max_split_size_mb=200``.
+    """Set the configuration of the allocators, as a text or as keys such as ``max_split_size_mb=200``.
 
-    What is not given has its default.
+    Keys that are not given get their defaults.
 
     Parameters
     ----------
     text : str, optional
-        What `L0RT_ALLOC_CONF` may say.
+        A text as `L0RT_ALLOC_CONF` takes it.
     **values : object
         The keys and their values, instead of a text.
 
     Raises
     ------
     ValueError
-        A key or a value is not valid; the message says which, where, and what is allowed.
+        A key or a value is not valid. The message names it, its position, and what is allowed.
+
+    Notes
+    -----
+    Grammar and keys are those of torch's ``PYTORCH_ALLOC_CONF``; docs/memory.md has the keys and the differences.
     """
     if text is not None and values:
         raise TypeError("set_alloc_conf() takes a text or keys, one of the two")
@@ -426,7 +453,7 @@ def set_alloc_conf(text=None, /, **values):
 
 
 def get_alloc_conf():
-    """Return the configuration that holds: an object with a field for each key; ``str()`` of it is its text.
+    """Return the configuration in effect, an object with one field for each key. ``str()`` of it is its text.
 
     Returns
     -------
@@ -436,7 +463,7 @@ def get_alloc_conf():
 
 
 def get_allocator_backend():
-    """Return ``native`` or ``async``: whether allocations may wait on the host before memory is out.
+    """Return the allocator's backend: ``native``, or ``async``, with which no allocation waits on the host.
 
     Returns
     -------
@@ -446,34 +473,34 @@ def get_allocator_backend():
 
 
 def set_memory_limit(limit, device=None):
-    """Let the allocator reserve at most ``limit`` bytes of ``device``.
+    """Set the limit of the memory that the allocator reserves on ``device``.
 
-    It holds until it is set again, whatever the configuration becomes.
+    The limit applies until it is set again, even if the configuration changes.
 
     Parameters
     ----------
     limit : int or None
-        Bytes. None is what the configuration says: no limit by default.
+        Bytes. None takes the limit of the configuration, which is no limit by default.
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     ValueError
         The limit is out of range.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     _device.set_limit(limit, device)
 
 
 def get_memory_limit(device=None):
-    """Return the limit of ``device`` in bytes, None if there is none.
+    """Return the memory limit of ``device`` in bytes, or None if there is none.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -483,29 +510,33 @@ def get_memory_limit(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _device.get_limit(device)
 
 
 def set_per_process_memory_fraction(fraction, device=None):
-    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory.
+    """Set the limit of the memory that the allocator reserves on ``device``, as a part of its memory.
 
     Parameters
     ----------
     fraction : float
-        Above 0 and up to 1: the part of the device's memory.
+        The part of the device's memory, above 0 and up to 1.
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     ValueError
-        The part is not above 0 and up to 1.
+        ``fraction`` is not above 0 and up to 1.
     TypeError
-        It is no float.
+        It is not a float.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The contract and the texts of the errors are those of ``torch.cuda.set_per_process_memory_fraction``.
     """
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
@@ -516,12 +547,12 @@ def set_per_process_memory_fraction(fraction, device=None):
 
 
 def get_per_process_memory_fraction(device=None):
-    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none.
+    """Return the memory limit of ``device`` as a part of its memory, 1.0 if there is none.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -530,7 +561,7 @@ def get_per_process_memory_fraction(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     limit = _device.get_limit(device)
     return 1.0 if limit is None else min(1.0, limit / _device.memory_info(device)[1])

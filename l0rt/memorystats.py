@@ -87,45 +87,49 @@ def nested(flat):
 
 
 def is_opened():
-    """Whether anything can be cached at all; raises if there is no device to cache for."""
+    """Return whether the driver is open; raise if there is no device."""
     if not lazy.initialized and not device_count():
         lazy.init()
     return lazy.initialized
 
 
 def memory_stats(device=None):
-    """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts.
+    """Return the statistics of the allocator of ``device`` as a flat dict with torch's keys, sorted.
 
-    Empty while nothing was allocated. ``num_ooms`` counts the requests that ended in OutOfMemoryError, and
-    ``num_oom_rejections`` those of them that the limit refused, so that the driver was not asked; ``num_oom_fallback``
-    counts those that a `MemPool` with ``use_on_oom`` served instead. A `MemPool` has its part under
-    ``reserved_bytes_by_private_pools.<id>``, its id as ``0_1``, until it is gone and has given its memory back.
+    ``num_ooms`` counts the requests that ended in OutOfMemoryError. ``num_oom_rejections`` counts those of them that
+    the limit refused without a call of the driver. ``num_oom_fallback`` counts the requests that a `MemPool` with
+    ``use_on_oom`` served instead. A `MemPool` has its part under ``reserved_bytes_by_private_pools.<id>``, with an id
+    such as ``0_1``, until it is dropped and has given its memory back.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict of str to int
-        Bytes and counts; empty while nothing was allocated.
+        Bytes and counts. Empty before the first allocation.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The keys and their meaning are those of ``torch.cuda.memory_stats``. Peaks are exact, over all threads.
     """
     return _device.flat_stats(device)
 
 
 def memory_stats_as_nested_dict(device=None):
-    """Return `memory_stats` with a dict at every dot of the keys, and private pools by ids such as ``(0, 1)``.
+    """Return `memory_stats` as nested dicts, with private pools under ids such as ``(0, 1)``.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -135,20 +139,20 @@ def memory_stats_as_nested_dict(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return nested(_device.flat_stats(device))
 
 
 def host_memory_stats(device=None):
-    """Return the statistics of the pinned memory that ``device`` reaches: a sorted flat dict under torch's keys.
+    """Return the statistics of the pinned memory of ``device``'s context as a flat dict with torch's keys, sorted.
 
-    In bytes, counts and, of the driver's calls, microseconds. Empty while nothing was allocated.
+    Values are bytes, counts, and microseconds for the times of driver calls. Empty before the first allocation.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -157,18 +161,23 @@ def host_memory_stats(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The keys and their meaning are those of ``torch.cuda.host_memory_stats``. Peaks are exact; torch adds the peaks of
+    all sizes.
     """
     return _host.flat_stats(device)
 
 
 def host_memory_stats_as_nested_dict(device=None):
-    """Return `host_memory_stats` with a dict at every dot of the keys.
+    """Return `host_memory_stats` as nested dicts, one level for each part of a key between dots.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -177,18 +186,18 @@ def host_memory_stats_as_nested_dict(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return nested(_host.flat_stats(device))
 
 
 def max_memory_allocated(device=None):
-    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`.
+    """Return the peak of `memory_allocated` since the last `reset_peak_memory_stats`.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -198,18 +207,18 @@ def max_memory_allocated(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _device.flat_stats(device).get("allocated_bytes.all.peak", 0)
 
 
 def max_memory_reserved(device=None):
-    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`.
+    """Return the peak of `memory_reserved` since the last `reset_peak_memory_stats`.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -219,88 +228,88 @@ def max_memory_reserved(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _device.flat_stats(device).get("reserved_bytes.all.peak", 0)
 
 
 def reset_peak_memory_stats(device=None):
-    """Make every peak the current value.
+    """Set every peak to the current value.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if is_opened():
         _device.reset_peak_stats(device)
 
 
 def reset_accumulated_memory_stats(device=None):
-    """Make every total of what was allocated and freed, and every counter, 0.
+    """Set the totals of allocated and freed memory and all counters to 0.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if is_opened():
         _device.reset_accumulated_stats(device)
 
 
 def reset_peak_host_memory_stats(device=None):
-    """Make every peak of pinned memory the current value, and forget the longest and the shortest driver call.
+    """Set every peak of pinned memory to the current value; reset the longest and the shortest driver call.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if is_opened():
         _host.reset_peak_stats(device)
 
 
 def reset_accumulated_host_memory_stats(device=None):
-    """Make every total of what was allocated and freed of pinned memory, and every counter, 0.
+    """Set the totals of allocated and freed pinned memory and all counters to 0.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if is_opened():
         _host.reset_accumulated_stats(device)
 
 
 def memory_summary(device=None, abbreviated=False):
-    """Return the statistics of ``device`` as a table, torch's; ``abbreviated`` leaves the pools out.
+    """Return the statistics of ``device`` as torch's table.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     abbreviated : bool, optional
-        Leave the two pools, of small and of large blocks, out.
+        Omit the rows of the small pool and of the large pool.
 
     Returns
     -------
@@ -309,7 +318,11 @@ def memory_summary(device=None, abbreviated=False):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The table is that of ``torch.cuda.memory_summary``.
     """
     index = _index_of(device)
     return table(_device.flat_stats(index), index, abbreviated)

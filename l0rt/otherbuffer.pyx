@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`l0rt.empty`, and what it makes for other device types than the built-in one and for the host.
+"""`l0rt.empty`, and its buffers for other device types than the built-in one and for the host.
 
 Memory comes from the allocator that was registered for the device; ``cpu`` is plain memory of the process. Copies and
 fills are the device type's ``copy_memory`` and ``fill_memory``; without them they are the host's, where the allocator
@@ -117,7 +117,7 @@ cdef class OtherBuffer(Buffer):
 
     @property
     def ptr(self):
-        """The address as an integer, 0 if the buffer is empty."""
+        """The address as an integer; 0 for an empty buffer."""
         check_open(self)
         return self.address
 
@@ -132,7 +132,7 @@ cdef class OtherBuffer(Buffer):
         return self.named
 
     def copy_from(self, source, *, bint non_blocking=False, stream=None):
-        """Copy ``source`` into the buffer, in the order of ``stream``; return the buffer. See `l0rt.Buffer`.
+        """Copy ``source`` into the buffer, in the order of ``stream``, and return the buffer. See `l0rt.Buffer`.
 
         Between two buffers of one device type the call returns at once, as with ``non_blocking=True``; of any other
         copy from or to a device of another type than the built-in one, ValueError says that it cannot.
@@ -162,7 +162,7 @@ cdef class OtherBuffer(Buffer):
         return self
 
     def copy_to(self, target, *, bint non_blocking=False, stream=None):
-        """Copy the buffer into ``target``, in the order of ``stream``; return ``target``. See `l0rt.Buffer`."""
+        """Copy the buffer into ``target``, in the order of ``stream``, and return ``target``. See `l0rt.Buffer`."""
         cdef Py_buffer view
         check_open(self)
         if isinstance(target, Buffer) and not (isinstance(target, OtherBuffer) and (<OtherBuffer>target).on_host):
@@ -202,15 +202,15 @@ cdef class OtherBuffer(Buffer):
         return self
 
     def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False, stream=None):
-        """Fill with numbers of ``dtype`` from [low, high), as `l0rt.philox.uniform` makes them; return self."""
+        """Fill the buffer with uniform random numbers from [low, high), and return the buffer."""
         return draw(self, "uniform", dtype, generator, stream, low, high)
 
     def normal_(self, mean=0.0, std=1.0, *, dtype="float32", generator=None, bint non_blocking=False, stream=None):
-        """Fill with normally distributed numbers of ``dtype``, as `l0rt.philox.normal` makes them; return self."""
+        """Fill the buffer with normally distributed random numbers, and return the buffer."""
         return draw(self, "normal", dtype, generator, stream, mean, std)
 
     def randint_(self, low, high, *, dtype="int64", generator=None, bint non_blocking=False, stream=None):
-        """Fill with whole numbers of ``dtype`` from [low, high), as `l0rt.philox.randint` makes them; return self."""
+        """Fill the buffer with random whole numbers from [low, high), and return the buffer."""
         return draw(self, "randint", dtype, generator, stream, low, high)
 
     def record_stream(self, stream):
@@ -235,7 +235,7 @@ cdef class OtherBuffer(Buffer):
     def __getbuffer__(self, Py_buffer* view, int flags):
         check_open(self)
         if not self.on_host:
-            raise BufferError("device memory is not the host's to read: copy_to() copies it")
+            raise BufferError("the host cannot read device memory: copy_to() copies it")
         PyBuffer_FillInfo(view, self, <void*>self.address, self.nbytes, 0, flags)
         self.exports += 1
 
@@ -256,7 +256,7 @@ cdef int check_open(OtherBuffer self) except -1:
     if self.ended:
         raise ValueError("the buffer was freed")
     if self.allocator is None:
-        raise ValueError("the buffer was never allocated: a Buffer is made by l0rt.empty(nbytes)")
+        raise ValueError("the buffer was never allocated: make a Buffer with l0rt.empty(nbytes)")
     return 0
 
 
@@ -458,23 +458,28 @@ def empty(nbytes, *, device=None, stream=None, str kind="device"):
     device : int, str, device or None, optional
         None is the current device. It may be of any registered type; ``"cpu"`` needs no driver.
     stream : Stream or None, optional
-        In whose order device memory is used and reused. None is the device's current stream.
+        The stream in whose order device memory is used and reused. None is the device's current stream.
     kind : "device", "host" or "shared", optional
-        Device memory, pinned host memory, or memory that both reach.
+        Device memory, pinned host memory, or memory that both the device and the host can use.
 
     Returns
     -------
     Buffer
-        The memory; its bytes have no defined value.
+        The memory. Its contents are undefined.
 
     Raises
     ------
     OutOfMemoryError
-        The device or the limit has no memory left; the message says who holds what.
+        The device or the limit has no memory left. The message says what holds the memory.
     ValueError
-        The size is negative or too large, or ``kind`` is none of these.
+        The size is negative or too large, or ``kind`` is not one of these.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    Contents are undefined, as those of ``torch.empty``. Device memory is reused in the order of a stream, as torch's
+    caching allocator and ``cudaMallocAsync`` do it.
     """
     cdef l0rt_thread* thread
     cdef l0rt_stream* on

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Philox4x32-10 in NumPy, and the numbers made of it: the reference that device kernels have to equal.
+"""Philox4x32-10 in NumPy, and the random numbers made from it. Device kernels must compute exactly the same numbers.
 
-After Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11). The stream of a seed is the
-cipher of a counter under that seed: word ``i`` is word ``i % 4`` of block ``i // 4``, so any part of it can be had
-without what comes before. Every number uses a fixed count of words: 1, or 2 where it has more than 32 bits.
+The algorithm is that of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11). The
+stream of a seed is a sequence of 32-bit words: word ``i`` is word ``i % 4`` of the encrypted counter ``i // 4``, with
+the seed as the key. So any part of the stream can be computed without the part before it. Each number uses 1 word, or
+2 if its type has more than 32 bits.
 """
 
 import math
@@ -21,7 +22,7 @@ _HALF = np.uint64(32)
 
 
 def philox4x32(counter, key, rounds=10):
-    """Return the cipher of each row of ``counter``, (n, 4) of uint32, under ``key``, two words.
+    """Return each row of ``counter`` encrypted with ``key``.
 
     Parameters
     ----------
@@ -30,22 +31,35 @@ def philox4x32(counter, key, rounds=10):
     key : pair of int
         The two words of the key.
     rounds : int, optional
-        The rounds of the cipher.
+        The number of rounds of the cipher.
 
     Returns
     -------
     array of uint32, (n, 4)
+
+    Raises
+    ------
+    ValueError
+        A word is not from 0 to 2**32 - 1.
+    TypeError
+        ``key`` is not two whole numbers.
+
+    Notes
+    -----
+    The algorithm and its constants (multipliers 0xD2511F53 and 0xCD9E8D57, key increments 0x9E3779B9 and 0xBB67AE85,
+    10 rounds) are those of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11), and of
+    the authors' library Random123.
     """
     try:
         c0, c1, c2, c3 = np.asarray(counter, dtype=np.uint32).reshape(-1, 4).astype(np.uint64).T
     except OverflowError:
-        raise ValueError("the words of a counter are from 0 to 2**32 - 1") from None
+        raise ValueError("the words of a counter must be from 0 to 2**32 - 1") from None
     try:
         k0, k1 = (whole_number(word, "a word of a key") for word in key)
     except (TypeError, ValueError):
-        raise TypeError("a key is two whole numbers") from None
+        raise TypeError("a key must be two whole numbers") from None
     if not (0 <= k0 < 1 << 32 and 0 <= k1 < 1 << 32):
-        raise ValueError(f"the words of a key are from 0 to 2**32 - 1, not {k0} and {k1}")
+        raise ValueError(f"the words of a key must be from 0 to 2**32 - 1, got {k0} and {k1}")
     for _ in range(rounds):
         p0, p1 = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
         c0, c1, c2, c3 = (p1 >> _HALF) ^ c1 ^ np.uint64(k0), p1 & _LOW, (p0 >> _HALF) ^ c3 ^ np.uint64(k1), p0 & _LOW
@@ -54,25 +68,35 @@ def philox4x32(counter, key, rounds=10):
 
 
 def words(seed, offset, count):
-    """Return ``count`` words of the stream of ``seed`` from word ``offset`` on, as uint32.
+    """Return ``count`` words of the stream of ``seed``, beginning with word ``offset``.
 
     Parameters
     ----------
     seed : int
-        From -2**63 to 2**64 - 1.
+        From 0 to 2**64 - 1.
     offset : int
         The number of the first word.
     count : int
-        How many.
+        The number of results.
 
     Returns
     -------
     array of uint32
+
+    Raises
+    ------
+    ValueError
+        ``seed`` is not from 0 to 2**64 - 1.
+
+    Notes
+    -----
+    Block ``i`` of four words is ``philox4x32`` of the 128-bit counter ``i`` with the two words of the seed as the key,
+    low words first. torch's CUDA generator uses the same key; its counter also contains the number of the thread.
     """
     seed, offset = whole_number(seed, "a seed"), whole_number(offset, "an offset")
     count = whole_number(count, "a count")
     if not 0 <= seed < 1 << 64:
-        raise ValueError(f"the seed of a stream is from 0 to 2**64 - 1, not {seed}")
+        raise ValueError(f"the seed of a stream must be from 0 to 2**64 - 1, got {seed}")
     first, last = offset // 4, (offset + count + 3) // 4
     steps = np.arange(last - first, dtype=np.uint64) + np.uint64(first & 0xFFFFFFFFFFFFFFFF)
     counter = np.zeros((last - first, 4), dtype=np.uint32)
@@ -84,18 +108,18 @@ def words(seed, offset, count):
 def _dtype(dtype, kinds):
     known = np.dtype(dtype)
     if known.kind not in kinds or known.itemsize > 8:
-        raise TypeError(f"dtype {known} is not one of these numbers")
+        raise TypeError(f"dtype {known} is not supported here")
     return known
 
 
 def _real(value, what):
-    """``value`` as a float, which a number is; a text that says one is none."""
+    """Return ``value`` as a float. A number is converted; a text is refused."""
     if isinstance(value, (bool, str)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-        raise TypeError(f"{what} is a number, not {type(value).__name__}")
+        raise TypeError(f"{what} must be a number, got {type(value).__name__}")
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"{what} is beyond what a float holds") from None
+        raise ValueError(f"{what} is too large for a float") from None
 
 
 def _told(number):
@@ -105,18 +129,23 @@ def _told(number):
 
 
 def words_needed(dtype, count):
-    """Return how many words of a stream ``count`` numbers use.
+    """Return how many words of a stream are used for ``count`` numbers.
 
     Parameters
     ----------
     dtype : str or NumPy dtype
         The element type.
     count : int
-        How many.
+        The number of results.
 
     Returns
     -------
     int
+
+    Notes
+    -----
+    1 word for a type of up to 32 bits and 2 words for a type of 64 bits. This is a rule of l0rt: numbers do not depend
+    on how many threads compute them.
     """
     return count * (2 if np.dtype(dtype).itemsize == 8 else 1)
 
@@ -136,31 +165,42 @@ def _unit(seed, offset, count, dtype):
 
 
 def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
-    """Return ``count`` numbers from [low, high).
+    """Return ``count`` uniform random numbers from [low, high).
 
     Parameters
     ----------
     seed : int
-        From -2**63 to 2**64 - 1.
+        From 0 to 2**64 - 1.
     offset : int
-        A multiple of 4: the number of 32-bit words that were used before.
+        The number of 32-bit words that were used before, a multiple of 4.
     count : int
-        How many.
+        The number of results.
     low, high : float, optional
-        The bounds: ``high`` itself is left out.
+        The bounds. ``high`` itself is excluded.
     dtype : str or NumPy dtype, optional
         The element type.
 
     Returns
     -------
     array
+
+    Raises
+    ------
+    ValueError
+        ``low`` is above ``high``, or ``high - low`` is not finite.
+
+    Notes
+    -----
+    The result is ``low + (high - low) * u``, where ``u`` has as many random bits as the significand of the type: 53
+    for float64, 24 for float32 and 11 for float16. The numbers of bits are those of torch's ``uniform_`` on the CPU.
+    If rounding reaches ``high``, the result is the next smaller number of the type.
     """
     known = _dtype(dtype, "f")
     low, high = _real(low, "low"), _real(high, "high")
     if not low <= high:
-        raise ValueError(f"uniform numbers are from [low, high): {low} is above {high}")
+        raise ValueError(f"uniform expects low <= high, got low {low} and high {high}")
     if not high - low < math.inf:
-        raise ValueError(f"uniform numbers are from [low, high): {low} to {high} is wider than numbers are")
+        raise ValueError(f"uniform expects a finite high - low, got low {low} and high {high}")
     with np.errstate(over="ignore"):
         made = (low + (high - low) * _unit(seed, offset, count, known)).astype(known)
         # Rounding to the dtype may reach `high`, which is not in the interval.
@@ -168,16 +208,16 @@ def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
 
 
 def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
-    """Return ``count`` numbers of the normal distribution, two of each pair of uniform ones (Box and Muller).
+    """Return ``count`` normally distributed random numbers.
 
     Parameters
     ----------
     seed : int
-        From -2**63 to 2**64 - 1.
+        From 0 to 2**64 - 1.
     offset : int
-        A multiple of 4: the number of 32-bit words that were used before.
+        The number of 32-bit words that were used before, a multiple of 4.
     count : int
-        How many.
+        The number of results.
     mean : float, optional
         The mean.
     std : float, optional
@@ -188,6 +228,17 @@ def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
     Returns
     -------
     array
+
+    Raises
+    ------
+    ValueError
+        ``std`` is negative.
+
+    Notes
+    -----
+    The method is that of Box and Muller, "A Note on the Generation of Random Normal Deviates" (1958): from two uniform
+    numbers ``u`` and ``v``, ``sqrt(-2 log(1 - u))`` times ``cos(2 pi v)`` and times ``sin(2 pi v)`` are two
+    independent normal numbers.
     """
     known = _dtype(dtype, "f")
     mean, std = _real(mean, "mean"), _real(std, "std")
@@ -202,18 +253,18 @@ def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
 
 
 def randint(seed, offset, count, low, high, dtype="int64"):
-    """Return ``count`` whole numbers from [low, high).
+    """Return ``count`` random whole numbers from [low, high).
 
     Parameters
     ----------
     seed : int
-        From -2**63 to 2**64 - 1.
+        From 0 to 2**64 - 1.
     offset : int
-        A multiple of 4: the number of 32-bit words that were used before.
+        The number of 32-bit words that were used before, a multiple of 4.
     count : int
-        How many.
+        The number of results.
     low, high : int
-        The bounds: ``high`` itself is left out.
+        The bounds. ``high`` itself is excluded.
     dtype : str or NumPy dtype, optional
         The element type.
 
@@ -224,15 +275,22 @@ def randint(seed, offset, count, low, high, dtype="int64"):
     Raises
     ------
     ValueError
-        ``low`` is not below ``high``.
+        ``low`` is not below ``high``, or the type cannot hold the bounds.
+
+    Notes
+    -----
+    For types of up to 32 bits the result is ``low`` plus the high half of ``word * (high - low)`` (Lemire, "Fast
+    Random Integer Generation in an Interval", 2019, without the rejection). For 64 bits it is ``low`` plus the
+    remainder of the two words by ``high - low``, as in torch's ``random_``. The relative bias of both is at most
+    ``(high - low) / 2**32``, or ``/ 2**64``.
     """
     known = _dtype(dtype, "iu")
     low, high = (whole_number(limit, "a limit of random whole numbers") for limit in (low, high))
     limits = np.iinfo(known)
     if not low < high:
-        raise ValueError(f"random whole numbers are from [low, high): low is {_told(low)}, high is {_told(high)}")
+        raise ValueError(f"randint expects low < high, got low {_told(low)} and high {_told(high)}")
     if low < limits.min or high - 1 > limits.max:
-        raise ValueError(f"{known} holds {limits.min} to {limits.max}, not [{_told(low)}, {_told(high)})")
+        raise ValueError(f"{known} can hold {limits.min} to {limits.max}, got [{_told(low)}, {_told(high)})")
     raw = words(seed, offset, words_needed(known, count))
     span = high - low
     if known.itemsize < 8:
@@ -248,11 +306,11 @@ _KINDS = {"uniform": uniform, "normal": normal, "randint": randint}
 def draw(kind, generator, nbytes, first, second, dtype):
     """Return ``nbytes`` of numbers of a kind; ``generator`` gives the seed, and moves on by the words used."""
     if not hasattr(generator, "philox_engine_inputs"):
-        raise TypeError(f"generator is a Generator or None, not {type(generator).__name__}")
+        raise TypeError(f"generator must be a Generator or None, got {type(generator).__name__}")
     make = _KINDS[kind]
     make(0, 0, 0, first, second, dtype)  # refuses wrong arguments before the generator moves
     count, rest = divmod(nbytes, np.dtype(dtype).itemsize)
     if rest:
-        raise ValueError(f"{nbytes} bytes are no whole number of {dtype}")
+        raise ValueError(f"{nbytes} bytes are not a multiple of the size of {dtype}")
     seed, offset = generator.philox_engine_inputs(words_needed(dtype, count))
     return make(seed, offset, count, first, second, dtype)

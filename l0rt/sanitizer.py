@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sanitizer of races between streams: which accesses to the same memory does nothing put in order?
+"""A sanitizer that finds races between streams: two accesses to the same memory that are not ordered.
 
 Every stream has a clock that each of its commands moves on, and knows of every other clock how far it is ordered
 behind it (a vector clock). A record takes the stream's knowledge along, a wait joins it to another stream's, a
@@ -28,7 +28,7 @@ HOST = 0  # the host's place among the streams, which are addresses
 
 
 class StreamRaceWarning(UserWarning):
-    """Two accesses to the same memory that nothing puts in order."""
+    """Two accesses to the same memory that are not ordered."""
 
 
 @dataclass
@@ -64,7 +64,8 @@ class Sanitizer:
     def __init__(self, report):
         self.report = report
         self.lock = threading.RLock()
-        self.clocks = {HOST: {HOST: 0}}  # stream -> what it is ordered behind: stream -> time
+        # stream -> the times of other streams after which it is ordered: stream -> time
+        self.clocks = {HOST: {HOST: 0}}
         self.points = {}  # recorded slot -> knowledge
         self.memory = {}  # low -> Memory
         self.lows = []
@@ -193,7 +194,7 @@ def begin():
 
 
 def start():
-    """Watch from now on; what was given to streams before is not known."""
+    """Start the sanitizer. It does not know the work that streams were given before."""
     global _sanitizer
     if _sanitizer is not None:
         return
@@ -221,14 +222,18 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def host_access(buffer, writes=True):
-    """Tell the sanitizer that the host now writes, or reads, the memory of a host or shared ``buffer``.
+    """Announce to the sanitizer that the host now writes or reads the memory of ``buffer``.
 
     Parameters
     ----------
     buffer : Buffer
         Of host or shared memory.
     writes : bool, optional
-        The host writes; False: it only reads.
+        True if the host writes, False if it only reads.
+
+    Notes
+    -----
+    The sanitizer orders accesses by vector clocks (Fidge and Mattern, 1988), as ``torch.cuda._sanitizer`` does.
     """
     if not hasattr(buffer, "ptr") or not hasattr(buffer, "nbytes"):
         raise TypeError(f"host_access() takes a Buffer, not {type(buffer).__name__}")

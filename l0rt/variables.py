@@ -44,7 +44,7 @@ DEVELOPMENT = (
 
 
 def warn_of_unknown():
-    """Warn of each variable whose name looks like one of these and is none: nothing reads it."""
+    """Warn of each variable that has the prefix of l0rt and that nothing reads."""
     known = {*KNOWN, *(f"L0RT_{name}" for name in DEVELOPMENT)}
     for name in sorted(os.environ):
         if name.startswith("L0RT_") and name not in known:

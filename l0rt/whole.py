@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers: what is one, for every argument, setting and address; and how one that is a size is told."""
+"""Whole numbers: the check of every argument, setting and address, and the text for a size."""
 
 
 def whole_number(value, what):
-    """Return ``value`` as an int: it is one, or of a type that has an ``__index__``. A bool is none, given or answered.
+    """Return ``value`` as an int: an int, or an object with ``__index__``. A bool is refused, also as the result of
+    ``__index__``.
 
     TypeError says ``what`` an int is expected for.
     """
     if isinstance(value, bool) or not hasattr(type(value), "__index__") or _is_numpys_bool(type(value)):
-        raise TypeError(f"{what} is an int, not {type(value).__name__}")
+        raise TypeError(f"{what} must be an int, got {type(value).__name__}")
     number = value if isinstance(value, int) else type(value).__index__(value)
     if isinstance(number, bool) or not isinstance(number, int):
         told = type(number).__name__
-        raise TypeError(f"{what} is an int, not {type(value).__name__}, whose __index__ answers a {told}")
+        raise TypeError(f"{what} must be an int, got {type(value).__name__}, whose __index__ returns a {told}")
     return int.__int__(number)
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atomics.h: C11 atomics in the few shapes the allocator needs, and a spin lock that can be closed for good. */
+/* atomics.h: the C11 atomics that the allocator needs, and a spin lock that can be closed permanently. */
 #ifndef L0RT_ATOMICS_H
 #define L0RT_ATOMICS_H
 
@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Of any number or pointer. */
+/* For any number or pointer. */
 #define l0rt_acquire(where) __atomic_load_n((where), __ATOMIC_ACQUIRE)
 #define l0rt_publish(where, value) __atomic_store_n((where), (value), __ATOMIC_RELEASE)
 
@@ -21,7 +21,7 @@ static inline uint64_t l0rt_load64(const uint64_t *where) { return l0rt_acquire(
 static inline void l0rt_store64(uint64_t *where, uint64_t value) { l0rt_publish(where, value); }
 static inline int l0rt_add_int(int *where, int value) { return __atomic_add_fetch(where, value, __ATOMIC_ACQ_REL); }
 
-/* To a value, never back. */
+/* Raises a number to a value; never lowers it. */
 static inline void l0rt_raise64(uint64_t *where, uint64_t value) {
   uint64_t seen = __atomic_load_n(where, __ATOMIC_RELAXED);
   while (seen < value && !__atomic_compare_exchange_n(where, &seen, value, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
@@ -38,8 +38,8 @@ static inline void l0rt_pause(void) {
 
 enum { L0RT_SPIN_FREE = 0, L0RT_SPIN_HELD = 1, L0RT_SPIN_CLOSED = 2, L0RT_SPIN_PATIENCE = 100 };
 
-/* FREE, HELD, or CLOSED: a word that nobody can take any more. Taking compares against FREE, so the third state costs
- * nothing. */
+/* A lock is FREE, HELD, or CLOSED: then no thread can take it any more. Taking compares with FREE, so the third state
+ * costs nothing. */
 typedef struct {
   uint32_t word;
 } l0rt_spin;
@@ -53,7 +53,8 @@ static inline void l0rt_spin_unlock(l0rt_spin *lock) {
   __atomic_store_n(&lock->word, L0RT_SPIN_FREE, __ATOMIC_RELEASE);
 }
 
-/* 1 when taken, 0 when the lock is closed. Yields to the scheduler in the end: the holder may have been preempted. */
+/* Returns 1 when the lock is taken, 0 if it is closed. After some spins it yields, since the holder may have been
+ * preempted. */
 static inline int l0rt_spin_lock(l0rt_spin *lock) {
   for (int spins = 0; !l0rt_spin_try(lock); spins++) {
     if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == L0RT_SPIN_CLOSED) return 0;
@@ -63,8 +64,9 @@ static inline int l0rt_spin_lock(l0rt_spin *lock) {
   return 1;
 }
 
-/* Nobody takes this lock again. A live holder gets a moment to leave, for its unlock would reopen the lock; but it
- * may be a thread that a fork did not copy, so the moment is bounded. */
+/* Closes the lock: no thread takes it again. A live holder gets some time to unlock, because a later unlock would
+ * open the
+ * lock again. The time is limited, because the holder may be a thread that a fork did not copy. */
 static inline void l0rt_spin_close(l0rt_spin *lock) {
   for (int spins = 0; spins < 10 * L0RT_SPIN_PATIENCE; spins++) {
     uint32_t expected = L0RT_SPIN_FREE;

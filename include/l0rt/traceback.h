@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* traceback.h: included by the build before all that Cython generates.
+/* traceback.h: the build includes it before all code that Cython generates.
  *
- * A thread that Python does not know has a thread state only while it holds the GIL: an exception that a function
- * raised there is gone once that function returns. Its callers add their lines to the traceback all the same, and since
- * Python 3.12 PyTraceBack_Here() takes an exception for granted.
+ * A thread that Python did not start has a thread state only while it holds the GIL, so an exception is lost when the
+ * function that raised it returns. The callers of that function still add their lines to the traceback, and since
+ * Python
+ * 3.12 PyTraceBack_Here() crashes without an exception. So it is called only if there is one.
  */
 #ifndef L0RT_TRACEBACK_H
 #define L0RT_TRACEBACK_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accelerator, whatever it is: torch.accelerator's functions, and what it lacks."""
+"""The current accelerator, of any device type: the functions of torch.accelerator, and functions that torch lacks."""
 
 from l0rt.accelerator import memory, random
 from l0rt.accelerator._api import (
@@ -145,7 +145,7 @@ mem_get_info = get_memory_info
 
 
 def is_available():
-    """Return whether there is at least one device. Opens no driver, never raises.
+    """Return whether there is at least one device. It opens no driver and never raises.
 
     Returns
     -------
@@ -155,12 +155,12 @@ def is_available():
 
 
 def current_accelerator(check_available=False):
-    """Return the accelerator's `device`, without an index; None if ``check_available`` and there is no device.
+    """Return the current accelerator as a `device` without an index.
 
     Parameters
     ----------
     check_available : bool, optional
-        Return None where the accelerator has no device.
+        Return None if the accelerator has no device.
 
     Returns
     -------
@@ -172,12 +172,13 @@ def current_accelerator(check_available=False):
 
 
 def init(*, lazy=True):
-    """Open the current accelerator's driver now instead of at first use.
+    """Open the driver of the current accelerator now instead of at the first use.
 
     Parameters
     ----------
     lazy : bool, optional
-        False also makes what else is made at first use: the built-in accelerator's streams and peers.
+        False also creates everything else that is created at the first use: the streams of the built-in accelerator,
+        and access to peers.
     """
     _interface(_naming.accelerator_type()).init()
     if not lazy and _naming.other_interface() is None:
@@ -185,12 +186,12 @@ def init(*, lazy=True):
 
 
 def get_device_capability(device=None, /):
-    """Return ``{"supported_dtypes": names}`` of ``device``: the names of the element types that it computes with.
+    """Return ``{"supported_dtypes": names}``, the names of the element types that ``device`` computes with.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -199,28 +200,28 @@ def get_device_capability(device=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return {"supported_dtypes": _interface(_naming.accelerator_type()).supported_dtypes(_device_or_current(device))}
 
 
 def get_device_properties(device=None, /):
-    """Return the properties of ``device`` (the current one by default); what it has depends on the accelerator.
+    """Return the properties of ``device``. Which properties there are depends on the accelerator.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     object
-        Its attributes are the properties.
+        An object with one attribute for each property.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _interface(_naming.accelerator_type()).get_device_properties(_device_or_current(device))
 
@@ -231,7 +232,7 @@ def get_device_name(device=None, /):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -240,20 +241,20 @@ def get_device_name(device=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return get_device_properties(device).name
 
 
 def can_device_access_peer(device, peer, /):
-    """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device).
+    """Return whether ``device`` can read and write memory of ``peer`` directly.
 
     Parameters
     ----------
     device : int, str, device or None
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     peer : int, str, device or None
-        The device whose memory is meant.
+        The device that owns the memory.
 
     Returns
     -------
@@ -262,7 +263,7 @@ def can_device_access_peer(device, peer, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     interface = _interface(_naming.accelerator_type())
     return interface.can_device_access_peer(_device_or_current(device), _device_or_current(peer))

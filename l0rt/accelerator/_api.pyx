@@ -30,7 +30,7 @@ from l0rt.runtime.streams.devices import lazy
 
 
 def device_count():
-    """Return the number of devices; 0 if there is none. Opens no driver, never raises.
+    """Return the number of devices, 0 if there is none. It opens no driver and never raises.
 
     Returns
     -------
@@ -63,17 +63,17 @@ def current_device_index():
 
 
 def set_device_index(device, /):
-    """Make ``device`` the thread's current device: an index, or a name such as ``xpu:1``; negative: no change.
+    """Make ``device`` the thread's current device. A negative index changes nothing.
 
     Parameters
     ----------
     device : int, str, device or None
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     cdef int index = settable_index(device, current_type())
     if index < 0:
@@ -102,7 +102,7 @@ def current_stream(device=None, /):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def current_stream(device=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     cdef PyObject* stream
     if other != NULL:
@@ -125,12 +125,12 @@ def current_stream(device=None, /):
 
 
 def default_stream(device=None, /):
-    """Return the default stream of ``device`` (the current one by default): one that the pool never hands out.
+    """Return the default stream of ``device``, which the pool never hands out.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def default_stream(device=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if other != NULL:
         interface = <object>other
@@ -158,7 +158,7 @@ def set_stream(stream):
     Raises
     ------
     TypeError
-        It is no Stream.
+        It is not a Stream.
     """
     if isinstance(stream, Queue):
         exchange_stream((<Queue>stream).ptr)
@@ -167,7 +167,7 @@ def set_stream(stream):
 
 
 def stream(stream=None, /):
-    """Return a context manager in which ``stream`` and its device are current; None is a block that changes nothing.
+    """Return a context manager that makes ``stream`` and its device current. None changes nothing.
 
     Parameters
     ----------
@@ -184,26 +184,26 @@ def stream(stream=None, /):
 
 
 def synchronize(device=None, /, *, timeout=None):
-    """Wait for all work of ``device`` (the current one by default), on all streams.
+    """Wait until the work of all streams of ``device`` is complete.
 
-    With ``timeout`` in seconds, return whether it was done in that time. Nothing to do before initialisation.
+    Before the first use of a device it returns at once.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     timeout : float or None, optional
-        Seconds, not negative. None waits for ever, and the call returns None.
+        Seconds, not negative. None waits without a limit, and the call returns None.
 
     Returns
     -------
     bool or None
-        With ``timeout``: whether the work was done in time.
+        With ``timeout``, whether the work was complete in time.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if other == NULL:
         return built_in.synchronize(device, timeout=timeout)
@@ -213,18 +213,18 @@ def synchronize(device=None, /, *, timeout=None):
 
 
 def raise_without_device():
-    """Raise what opening the driver raises if there is no device to open; else leave it closed."""
+    """Raise the error of opening the driver if there is no device; otherwise leave the driver closed."""
     if not lazy.initialized and not devices.device_count():
         lazy.init()
 
 
 def memory_allocated(device_index=None, /):
-    """Return the bytes of the blocks that allocations on the device (the current one by default) hold.
+    """Return the size of all allocated blocks of the device in bytes.
 
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -234,7 +234,7 @@ def memory_allocated(device_index=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if other != NULL:
         interface = <object>other
@@ -245,12 +245,12 @@ def memory_allocated(device_index=None, /):
 
 
 def memory_reserved(device_index=None, /):
-    """Return the bytes that the allocator holds of the device (the current one by default), cached ones too.
+    """Return how many bytes of the device the allocator has reserved, in use and cached.
 
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -260,7 +260,7 @@ def memory_reserved(device_index=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if other != NULL:
         interface = <object>other
@@ -276,7 +276,7 @@ def default_generator(device=None, /):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -285,7 +285,7 @@ def default_generator(device=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     if other != NULL:
         type, interface = current_type(), <object>other

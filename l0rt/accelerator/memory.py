@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.accelerator.memory's names and limits, on the current accelerator; `l0rt.memory` is the built-in one's."""
+"""The names of torch.accelerator.memory and memory limits, on the current accelerator. `l0rt.memory` is for the
+built-in one."""
 
 from l0rt import memory as _built_in
 from l0rt.accelerator._api import current_device_index as _current
@@ -37,22 +38,22 @@ __all__ = [
 
 
 def _owner_of(device):
-    """Who answers for the current accelerator's memory, and the device as that wants it."""
+    """Return the module or interface of the current accelerator's memory, and the device in its form."""
     other = _chosen()
     return (other, _device_or_current(device)) if other else (_built_in, device)
 
 
 def use_mem_pool(pool, device=None):
-    """Let the calling thread allocate from ``pool`` for the length of a with block.
+    """Make the calling thread allocate from ``pool`` inside a with block.
 
-    Of the built-in device type, as `MemPool` is: NotImplementedError where another is meant.
+    Only the built-in device type has pools. For another type it raises NotImplementedError.
 
     Parameters
     ----------
     pool : MemPool
         The pool.
     device : int, str, device or None, optional
-        Where the pool serves. None is every device.
+        The device on which the pool is used. None is every device.
 
     Returns
     -------
@@ -61,41 +62,41 @@ def use_mem_pool(pool, device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     _refuse_others(device, "private memory pools")
     return _built_in.use_mem_pool(pool, device)
 
 
 def empty_cache():
-    """Give cached device memory that no allocation uses back to the driver, on every device."""
+    """Give unused cached device memory back to the driver, on every device."""
     _owner_of(None)[0].empty_cache()
 
 
 def empty_host_cache():
-    """Give cached pinned memory that no allocation uses back to the driver."""
+    """Give unused cached pinned memory back to the driver."""
     _owner_of(None)[0].empty_host_cache()
 
 
 def memory_stats(device_index=None, /):
-    """Return the statistics of the device's allocator: a sorted flat dict under torch's keys, in bytes and counts.
+    """Return the statistics of the device's allocator as a flat dict with torch's keys, sorted.
 
     Empty while nothing was allocated.
 
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict of str to int
-        Bytes and counts; empty while nothing was allocated.
+        Bytes and counts. Empty before the first allocation.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     owner, device = _owner_of(device_index)
     if owner is _built_in:
@@ -105,12 +106,12 @@ def memory_stats(device_index=None, /):
 
 
 def memory_stats_as_nested_dict(device_index=None, /):
-    """Return `memory_stats` with a dict at every dot of the keys.
+    """Return `memory_stats` as nested dicts, one level for each part of a key between dots.
 
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -120,20 +121,20 @@ def memory_stats_as_nested_dict(device_index=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _nested(memory_stats(device_index))
 
 
 def memory_summary(device=None, abbreviated=False):
-    """Return the statistics of ``device`` as a table, torch's; ``abbreviated`` leaves the pools out.
+    """Return the statistics of ``device`` as torch's table.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     abbreviated : bool, optional
-        Leave the two pools, of small and of large blocks, out.
+        Omit the rows of the small pool and of the large pool.
 
     Returns
     -------
@@ -142,7 +143,7 @@ def memory_summary(device=None, abbreviated=False):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     index = _device_or_current(device)
     index = _current() if index is None else index
@@ -150,46 +151,47 @@ def memory_summary(device=None, abbreviated=False):
 
 
 def memory_snapshot():
-    """Return all segments of the allocator with their blocks, in torch's schema.
+    """Return all segments of the allocator with their blocks, in torch's format.
 
     Returns
     -------
     list of dict
-        A segment each; sizes in bytes.
+        One dict for each segment. Sizes are in bytes.
     """
     return _owner_of(None)[0].memory_snapshot()
 
 
 def attach_oom_observer(observer):
-    """Call ``observer`` before an allocation fails; return a function that detaches it.
+    """Register a function that is called before an allocation fails, and return a function that detaches it.
 
-    If it returns True, the allocation is tried again.
+    If ``observer`` returns True, the allocation is tried again.
 
     Parameters
     ----------
     observer : callable
-        It is called as ``observer(device, nbytes, allowed, free)``: the index, and three numbers of bytes.
+        It is called as ``observer(device, nbytes, allowed, free)``: the index of the device, the size of the
+        request, the limit and the free memory, in bytes.
 
     Returns
     -------
     callable
-        Call it to detach the observer.
+        A function without parameters that detaches the observer.
 
     Raises
     ------
     TypeError
-        It is no function of four arguments.
+        It is not a function of four arguments.
     """
     return _owner_of(None)[0].attach_oom_observer(observer)
 
 
 def max_memory_allocated(device_index=None, /):
-    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`.
+    """Return the peak of `memory_allocated` since the last `reset_peak_memory_stats`.
 
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -199,18 +201,18 @@ def max_memory_allocated(device_index=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return memory_stats(device_index).get("allocated_bytes.all.peak", 0)
 
 
 def max_memory_reserved(device_index=None, /):
-    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`.
+    """Return the peak of `memory_reserved` since the last `reset_peak_memory_stats`.
 
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -220,40 +222,40 @@ def max_memory_reserved(device_index=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return memory_stats(device_index).get("reserved_bytes.all.peak", 0)
 
 
 def reset_accumulated_memory_stats(device_index=None, /):
-    """Make every total of what was allocated and freed, and every counter, 0.
+    """Set the totals of allocated and freed memory and all counters to 0.
 
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     owner, device = _owner_of(device_index)
     owner.reset_accumulated_memory_stats(device)
 
 
 def reset_peak_memory_stats(device_index=None, /):
-    """Make every peak the current value.
+    """Set every peak to the current value.
 
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     owner, device = _owner_of(device_index)
     owner.reset_peak_memory_stats(device)
@@ -265,50 +267,50 @@ def get_memory_info(device_index=None, /):
     Parameters
     ----------
     device_index : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     tuple of two int
-        Bytes that are free, and bytes in all.
+        The free bytes and the total bytes.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     owner, device = _owner_of(device_index)
     return owner.mem_get_info(device)
 
 
 def set_memory_limit(limit, device=None):
-    """Let the allocator reserve at most ``limit`` bytes of ``device``.
+    """Set the limit of the memory that the allocator reserves on ``device``.
 
     Parameters
     ----------
     limit : int or None
-        Bytes. None is what the configuration says: no limit by default.
+        Bytes. None takes the limit of the configuration, which is no limit by default.
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     ValueError
         The limit is out of range.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     owner, device = _owner_of(device)
     owner.set_memory_limit(limit, device)
 
 
 def get_memory_limit(device=None):
-    """Return the limit of ``device`` in bytes, None if there is none.
+    """Return the memory limit of ``device`` in bytes, or None if there is none.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -318,42 +320,42 @@ def get_memory_limit(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     owner, device = _owner_of(device)
     return owner.get_memory_limit(device)
 
 
 def set_per_process_memory_fraction(fraction, device=None):
-    """Let the allocator reserve at most this part, above 0 and up to 1, of ``device``'s memory.
+    """Set the limit of the memory that the allocator reserves on ``device``, as a part of its memory.
 
     Parameters
     ----------
     fraction : float
-        Above 0 and up to 1: the part of the device's memory.
+        The part of the device's memory, above 0 and up to 1.
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     ValueError
-        The part is not above 0 and up to 1.
+        ``fraction`` is not above 0 and up to 1.
     TypeError
-        It is no float.
+        It is not a float.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     owner, device = _owner_of(device)
     owner.set_per_process_memory_fraction(fraction, device)
 
 
 def get_per_process_memory_fraction(device=None):
-    """Return the limit of ``device`` as a part of its memory, 1.0 if there is none.
+    """Return the memory limit of ``device`` as a part of its memory, 1.0 if there is none.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -362,7 +364,7 @@ def get_per_process_memory_fraction(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     owner, device = _owner_of(device)
     return owner.get_per_process_memory_fraction(device)

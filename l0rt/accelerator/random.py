@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers on the current accelerator: the state of its devices' default generators.
+"""Random numbers on the current accelerator: the states of the default generators of its devices.
 
-A state is ``bytes``; setters take anything bytes-like. Seeding opens no driver where the accelerator is built in.
+A state is ``bytes``, and setters take any bytes-like object. On the built-in accelerator, seeding opens no driver.
 """
 
 from contextlib import contextmanager as _contextmanager
@@ -67,7 +67,7 @@ def manual_seed_all(seed):
 
 
 def seed():
-    """Seed the current device's default generator from the system's entropy; return the seed.
+    """Seed the default generator of the current device with a random seed of the system, and return the seed.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def seed():
 
 
 def seed_all():
-    """Seed every device's default generator with one seed from the system's entropy; return it.
+    """Seed the default generators of all devices with one random seed of the system, and return the seed.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def initial_seed(device=None, /):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def initial_seed(device=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return default_generator(device).initial_seed()
 
@@ -116,7 +116,7 @@ def get_rng_state(device=None, /):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -126,13 +126,13 @@ def get_rng_state(device=None, /):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return default_generator(device).get_state()
 
 
 def get_rng_state_all():
-    """Return the state of every device's default generator, a list.
+    """Return the states of the default generators of all devices.
 
     Returns
     -------
@@ -147,27 +147,27 @@ def set_rng_state(new_state, device=None):
     Parameters
     ----------
     new_state : bytes-like
-        16 bytes: the seed and the offset, little-endian. 8 bytes are a seed at offset 0.
+        16 bytes: the seed and the offset, each little-endian. 8 bytes are a seed, with offset 0.
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     RuntimeError
-        The size is neither 16 nor 8 bytes.
+        The size is not 16 or 8 bytes.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     default_generator(device).set_state(new_state)
 
 
 def set_rng_state_all(new_states):
-    """Set the state of every device's default generator, in the order of `get_rng_state_all`.
+    """Set the states of the default generators of all devices, in the order of `get_rng_state_all`.
 
     Parameters
     ----------
     new_states : sequence of bytes-like
-        A state for each device, in the order of the indexes.
+        One state for each device, in the order of the indexes.
     """
     if not hasattr(new_states, "__iter__"):
         raise TypeError(f"expected the list of get_rng_state_all(), got {type(new_states).__name__}")
@@ -177,14 +177,14 @@ def set_rng_state_all(new_states):
 
 @_contextmanager
 def fork_rng(devices=None, enabled=True):
-    """Give the generators of ``devices`` their present state back at the end of the with block.
+    """Restore the states of the generators of ``devices`` at the end of a with block.
 
     Parameters
     ----------
     devices : iterable of devices or None, optional
-        Whose generators. None is all devices.
+        The devices of the generators. None is all devices.
     enabled : bool, optional
-        False makes a block that changes nothing.
+        False makes a block that restores nothing.
 
     Returns
     -------

@@ -98,7 +98,7 @@ def count(rows, found):
 
 
 def plain(results):
-    """Return what came of the last of some results as plain values; those before it tell its budget."""
+    """Return the last of some results as plain values; the results before it determine its budget."""
     result = results[-1]
     row = result.row
     found = {"suite": row.suite, "what": row.what, "long": row.long}
@@ -122,7 +122,7 @@ def plain(results):
 
 
 def _limit(results, figure):
-    """Return the budget of the last result, made of the medians or the upper quartiles of what it is made of."""
+    """Return the budget of the last result, computed from the medians or the upper quartiles of its parts."""
     last, values = results[-1], {result.row.id: getattr(result, figure)("own") for result in results}
     scale = reference_rows.scales(values)[last.row.id.rpartition(".")[2]]
     return last.row.budget.limit(getattr(last, figure)("raw"), values, scale)

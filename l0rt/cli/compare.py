@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`l0rt bench compare`: read two reports, whoever wrote them, and say which figures differ by more than noise."""
+"""`l0rt bench compare`: read two reports, which may be damaged, and say which figures differ by more than noise."""
 
 import json
 import os
@@ -17,11 +17,11 @@ ALIKE, FASTER, SLOWER = "", "less", "more"
 
 
 class BadReport(Exception):
-    """A file is no report of `l0rt bench`; the text says why."""
+    """A file is not a report of `l0rt bench`; the text says why."""
 
 
 def load(path):
-    """Return the report in a file; BadReport says why it is none. Nothing in it is taken on trust."""
+    """Return the report in a file; BadReport says why it is not one. Everything in it is checked."""
     try:
         found = json.loads(_content(path))
     except OSError as e:
@@ -54,7 +54,7 @@ def _content(path):
 
 
 def _check(value, path):
-    """Refuse what a report never has: characters that steer a terminal, numbers that are none or mean nothing."""
+    """Refuse what a report never contains: control characters, NaN, and impossible numbers."""
     if isinstance(value, str):
         if not value.isprintable():
             raise BadReport(f"{path!r} is not a report: it has control characters")

@@ -232,7 +232,8 @@ def queues_text(count):
 
 
 def device_facts(device, found):
-    """Return a device as (label, text): what it is, what it has, what l0rt does where it lacks something."""
+    """Return a device as (label, text): its properties, its capabilities, and what l0rt does for those that it
+    lacks."""
     states = found["trial"].get("devices", [])
     index, capabilities = device["index"], device["capabilities"]
     caveat = report.caveat(device["is_software"])

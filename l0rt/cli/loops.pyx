@@ -169,7 +169,8 @@ cdef class Blocks:
         return spent
 
     def swap(self, const uint64_t[::1] slots, const uint64_t[::1] sizes, uint64_t n):
-        """Free a slot and allocate into it anew, going round ``slots`` and ``sizes``, both of one power of two.
+        """Free a slot and allocate into it again, going round ``slots`` and ``sizes``, both with one power of two as
+        their length.
 
         The next call goes on where this one ended.
         """

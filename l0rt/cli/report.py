@@ -64,7 +64,7 @@ def cores():
 
 
 def simulated():
-    """Whether Intel's driver was told to do without hardware."""
+    """Whether Intel's driver runs without hardware."""
     return all(os.environ.get(name, "0") != "0" for name in SIMULATION)
 
 

@@ -206,7 +206,7 @@ def figures(work, effort):
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a row: its figures by name (``own``, ``raw``, ``beside``) and notes, or why there are none."""
+    """The result of a row: its figures by name (``own``, ``raw``, ``beside``) and notes, or why there are none."""
 
     row: Row
     figures: dict = field(default_factory=dict)

@@ -11,7 +11,7 @@ NAMED = 4  # how many rows a sentence names
 
 
 def noise(found):
-    """Return by how much of a median half of the rounds stray from it: the typical row of a report."""
+    """Return the typical noise of a report: by which part of the median half of the rounds of a row differ from it."""
     strays = []
     for row in found["rows"].values():
         if len(row.get("rounds", ())) > 2 and row["ns"]:

@@ -19,7 +19,7 @@ cdef ze_result_t list_fill(
     size_t nbytes) noexcept nogil
 cdef ze_result_t list_timestamp(
     ze_command_list_handle_t list, uint64_t* ticks, ze_event_handle_t signal) noexcept nogil
-# What the driver tells of a foreign list; what it cannot tell stays as it is.
+# Properties of a foreign list that the driver reports; the others stay unchanged.
 cdef int list_facts(
     ze_command_list_handle_t list, bint* immediate, ze_device_handle_t* device, int* ordinal) except -1 nogil
 cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil

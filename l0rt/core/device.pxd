@@ -43,6 +43,6 @@ cdef class Device:
 
 # SUCCESS also where the driver cannot tell: unknown is not lost.
 cdef ze_result_t device_status(ze_device_handle_t device) noexcept nogil
-# Blocks until every queue of the device has done what it was given by now. Only where `device_sync` says so.
+# Blocks until every queue of the device has completed its present work. Only with the capability `device_sync`.
 cdef ze_result_t device_rest(ze_device_handle_t device) noexcept nogil
 cdef ze_result_t device_clocks(ze_device_handle_t device, uint64_t* host_ns, uint64_t* ticks) noexcept nogil

@@ -50,7 +50,7 @@ cdef class Device:
 
     @property
     def pci(self):
-        """The PCI address as Linux writes it, None if the driver tells none."""
+        """The PCI address as Linux writes it, None if the driver reports none."""
         return "{:04x}:{:02x}:{:02x}.{:x}".format(*self.info.pci) if self.info.has_pci else None
 
     def values(self):
@@ -99,7 +99,7 @@ cdef int _properties(Device self, ze_device_properties_t* p, ze_structure_type_t
 
 
 cdef uint64_t timer_hz(uint64_t asked_in_hz, uint64_t asked_in_ns) noexcept nogil:
-    """Ticks per second from both ways of asking; a driver older than 1.2 answers nanoseconds to either."""
+    """Ticks per second from both queries; a driver older than 1.2 returns nanoseconds for both."""
     if asked_in_hz >= 10000:
         return asked_in_hz
     return 1000000000 // asked_in_ns if asked_in_ns else 0

@@ -6,7 +6,7 @@ from l0rt.core.driver cimport Context
 from l0rt.ze.api cimport ze_event_handle_t, ze_event_pool_handle_t, ze_result_t
 
 
-# Verbs on handles, for code without the GIL. A wait answers; the caller decides what an answer means.
+# Functions on handles, for code without the GIL. A wait returns the driver's result; the caller interprets it.
 cdef ze_result_t event_wait(ze_event_handle_t event, uint64_t timeout_ns) noexcept nogil
 cdef ze_result_t event_query(ze_event_handle_t event) noexcept nogil
 cdef ze_result_t event_reset(ze_event_handle_t event) noexcept nogil

@@ -44,7 +44,7 @@ cdef class EventPool:
     cdef EventPool create(Context context, uint32_t count, bint counter_based, bint interprocess):
         """A pool for all of the context's devices, so that any of them may wait for an event of another."""
         if count == 0:
-            raise ValueError("an event pool has at least one event")  # some drivers abort on a pool of none
+            raise ValueError("an event pool must have at least one event, got 0")  # some drivers abort on 0
         cdef EventPool self = EventPool.__new__(EventPool)
         cdef ze_event_pool_counter_based_exp_desc_t points
         cdef ze_event_pool_desc_t desc
@@ -69,7 +69,7 @@ cdef class EventPool:
         cdef EventPool self = EventPool.__new__(EventPool)
         cdef ze_ipc_event_pool_handle_t ipc
         if len(handle) != sizeof(ipc.data):
-            raise ValueError(f"an event's handle has {sizeof(ipc.data)} bytes, not {len(handle)}")
+            raise ValueError(f"an event's handle must have {sizeof(ipc.data)} bytes, got {len(handle)}")
         memcpy(ipc.data, <const char*>handle, sizeof(ipc.data))
         self.context = context
         try:

@@ -45,7 +45,7 @@ cdef get_fn zes_device = NULL, zes_pci = NULL, zes_memory = NULL
 
 
 def open_cards(address, legacy):
-    """Return the cards as dicts of ``uuid``, ``pci`` and ``handle``, none where there is no system management.
+    """Return the cards as dicts of ``uuid``, ``pci`` and ``handle``; no card if there is no system management.
 
     ``address(name)`` finds functions in the loaded library; ``legacy`` is what ZES_ENABLE_SYSMAN was when the driver
     was opened: with 1 the driver gave system management to the core's handles, and zesInit must not be called too.
@@ -85,7 +85,7 @@ def open_cards(address, legacy):
 
 
 cdef dict card_of(void* device):
-    """What tells one card from another; None for what the driver does not tell."""
+    """The identity of a card; None for each part that the driver does not report."""
     cdef zes_device_properties_t p
     cdef zes_pci_properties_t pci
     cdef ze_result_t told, placed

@@ -21,7 +21,7 @@ void cpu_build_log_add(void *log, const char *line);
 /* The last line that begins with "error", or the whole text. */
 const char *cpu_build_log_error(const cpu_build_log *log);
 
-/* Hands the log over to the program, or ends it when nobody asked for it. */
+/* Gives the log to the program, or destroys it if the program did not ask for it. */
 void cpu_build_log_give(cpu_build_log *log, ze_module_build_log_handle_t *out);
 
 #endif

@@ -78,7 +78,7 @@ void cpu_command_hold(const cpu_command *c) {
   if (c->op == CPU_OP_LAUNCH) cpu_launch_hold(c->launch.launch);
 }
 
-/* A point that is about to be signalled is kept: nobody else could destroy it, and it is still to be set. */
+/* A point that is about to be signalled is kept, because it must still be set. */
 void cpu_command_release(const cpu_command *c) {
   cpu_event *event;
   for (unsigned i = 0; (event = named(c, i)) != NULL; i++)

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* The minor version of the specification that has a function first; -1 for a name that is none of ours. */
+/* The first minor version of the specification that has a function; -1 for an unknown name. */
 int cpu_ddi_since(const char *name);
 
 /* What every handle begins with, and the version of the specification that says how it looks. */

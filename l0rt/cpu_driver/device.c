@@ -48,7 +48,7 @@ CPU_EXPORT ze_result_t zeDeviceGetSubDevices(ze_device_handle_t handle, uint32_t
   return ZE_RESULT_SUCCESS;
 }
 
-/* A device that is no sub-device has no root: NULL says so. */
+/* A device that is not a sub-device has no root device: NULL. */
 CPU_EXPORT ze_result_t zeDeviceGetRootDevice(ze_device_handle_t handle, ze_device_handle_t *root) {
   CPU_ENTER();
   if (cpu_device_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;

@@ -24,7 +24,7 @@ typedef struct cpu_fifo {
   _Atomic uint32_t sleepers;
   uint64_t serial; /* no two fifos ever have the same */
   uint64_t random;
-  const cpu_context *context; /* for whom it works: its list's or queue's */
+  const cpu_context *context; /* the context of its list or queue */
   uint8_t urgency;            /* which of the engine's rings it is in: 0 is served first */
   bool in_order;
 } cpu_fifo;
@@ -96,7 +96,8 @@ bool cpu_fifo_settle(cpu_fifo *fifo);
 uint64_t cpu_fifo_last(cpu_fifo *fifo);
 bool cpu_fifo_reached(cpu_fifo *fifo, uint64_t sequence);
 
-/* Waits for all that has been pushed so far: SUCCESS, NOT_READY, or the error of a launch that nobody was told of. */
+/* Waits for all commands that were pushed so far: SUCCESS, NOT_READY, or the error of a failed launch that no wait has
+ * returned yet. */
 ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct {
   cpu_event_state *shared; /* one for each index, in a file, or NULL */
   int file;
   bool imported; /* another process has made it */
-  ze_event_counter_based_flags_t counter_flags; /* 0: its events are none */
+  ze_event_counter_based_flags_t counter_flags; /* 0: its events are not counter-based */
 } cpu_event_pool;
 
 /* A counter-based event is signalled again and again, and who waits for it waits for the last signal appended before.
@@ -34,8 +34,9 @@ typedef struct cpu_event {
   struct cpu_event *point; /* counter-based: the last signal appended, or NULL: that counts as set */
   cpu_event_state *state; /* `own`, or its place in the pool's shared memory */
   cpu_event_state own;
-  struct cpu_fifo *_Atomic waiters; /* fifos that are blocked by it: whoever sets it stirs them */
-  _Atomic uint32_t watched; /* the same of an event shared with other processes: whoever sets it rings */
+  struct cpu_fifo *_Atomic waiters; /* fifos that wait for it: the thread that sets it wakes them */
+  /* the same for an event shared with other processes: the process that sets it wakes the others */
+  _Atomic uint32_t watched;
   _Atomic uint32_t users;   /* commands submitted and not complete that name it; of a point, its event too */
   ze_event_scope_flags_t signal_scope;
   ze_event_scope_flags_t wait_scope;

@@ -21,7 +21,7 @@ static cpu_event_pool *make(cpu_context *context, ze_event_pool_flags_t flags, u
   return pool;
 }
 
-/* An engine may still be looking at an event whose end it has just announced: it must not find the memory gone. */
+/* An engine may still read an event that it has just signalled, so the memory must stay valid. */
 static void end(cpu_event_pool *pool) {
   if (pool->shared != NULL) {
     cpu_engines_hold(0, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure.c: a short list of failed launches that nobody has been told of. */
+/* failure.c: a short list of failed launches that no wait has returned yet. */
 #include "failure.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ void cpu_failure_add(uint64_t serial, const struct cpu_event *event, const char 
   pthread_mutex_unlock(&lock);
 }
 
-/* The oldest failure of a fifo, or of an event, is told and gone. */
+/* Removes and returns the oldest failure of a fifo, or of an event. */
 static ze_result_t tell(uint64_t serial, const struct cpu_event *event) {
   ze_result_t result = ZE_RESULT_SUCCESS;
   pthread_mutex_lock(&lock);

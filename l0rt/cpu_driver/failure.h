@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure.h: launches that went wrong: the first wait for one of them is told, once. */
+/* failure.h: failed launches. The first wait for a failed launch returns the failure, once. */
 #ifndef L0RT_CPU_FAILURE_H
 #define L0RT_CPU_FAILURE_H
 
@@ -11,7 +11,8 @@
 
 struct cpu_event;
 
-extern _Atomic uint32_t cpu_failures; /* not told yet: usually none, so that waits need not look further */
+/* failures that no wait has returned yet: usually none, so that a wait needs no search */
+extern _Atomic uint32_t cpu_failures;
 
 /* A launch of this fifo failed; it is about to signal this event, if any. */
 void cpu_failure_add(uint64_t serial, const struct cpu_event *event, const char *text);
@@ -30,7 +31,7 @@ static inline ze_result_t cpu_event_failure(const struct cpu_event *event) {
   return cpu_failure_of_event(event);
 }
 
-/* The event ends or is reset: what went wrong before is no longer its own. */
+/* The event ends or is reset: an earlier failure no longer belongs to it. */
 void cpu_failure_forget(const struct cpu_event *event);
 
 /* What zeDriverGetLastErrorDescription says in this thread. */

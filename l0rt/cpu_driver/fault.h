@@ -16,7 +16,7 @@ typedef enum {
 bool cpu_fault_read(const char *text);
 bool cpu_fault_any(void);
 
-/* Counts a call; answers the result to inject, or SUCCESS. */
+/* Counts a call and returns the result to inject, or SUCCESS. */
 ze_result_t cpu_fault_call(const char *function);
 
 /* The effect that this thread's current call was given; asking takes it. */

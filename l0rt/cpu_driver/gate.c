@@ -10,7 +10,7 @@
 
 _Atomic uint32_t cpu_gate = CPU_GATE_CLOSED;
 
-/* What Intel's driver of Debian 12 does not have: what came after version 1.3, and some of what was there before. */
+/* The functions that Intel's driver of Debian 12 lacks: those after version 1.3, and some earlier ones. */
 static bool missing_in_neo_22_43(const char *function) {
   static const char *const missing[] = {
       "zeDeviceGetStatus",

@@ -57,7 +57,7 @@ typedef struct {
 /* A block of at least this size and alignment, not yet live; block NULL when there is none. */
 cpu_found cpu_heap_take(cpu_heap *heap, size_t size, size_t alignment);
 
-/* Gives back a block that is no longer live. */
+/* Frees a block that is no longer live. */
 void cpu_heap_give(cpu_heap *heap, cpu_found found);
 
 /* The block that a pointer falls into, in whatever state; its base. */

@@ -17,7 +17,7 @@ typedef struct cpu_import {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cpu_import *imports;
-static _Atomic uint32_t count; /* so that who asks without any need not lock */
+static _Atomic uint32_t count; /* so that a query without imports needs no lock */
 
 /* Page tables are shared by all contexts: no page is imported twice, and none that is an allocation's. */
 static bool overlaps(uintptr_t base, size_t size) {

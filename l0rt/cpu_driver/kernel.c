@@ -135,7 +135,7 @@ CPU_EXPORT ze_result_t zeKernelSetGlobalOffsetExp(ze_kernel_handle_t handle, uin
   return ZE_RESULT_SUCCESS;
 }
 
-/* All memory can be reached whatever the flags: they are kept for whoever asks. */
+/* All memory can be accessed whatever the flags are: they are only stored for the query. */
 CPU_EXPORT ze_result_t zeKernelSetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_indirect_access_flags_t flags) {
   CPU_ENTER();
   cpu_kernel *kernel = cpu_kernel_cast(handle);

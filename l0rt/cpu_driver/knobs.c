@@ -17,7 +17,7 @@ extern char **environ;
 
 struct cpu_knobs cpu_knobs;
 
-/* A decimal number and what stands behind it; NULL if there is none or it does not fit. */
+/* Reads a decimal number and returns the text after it; NULL if there is no number or it is too large. */
 static const char *number(const char *text, uint64_t *value) {
   if (!isdigit((unsigned char)*text)) return NULL;
   *value = 0;
@@ -109,7 +109,7 @@ static bool known(const char *entry) {
   return false;
 }
 
-/* What was wrong with the environment, for whoever asks after zeInit has failed; empty if nothing was. */
+/* The error in the environment, for a query after zeInit has failed; empty if there is none. */
 static char complaint[512];
 
 CPU_EXPORT const char *l0rt_cpu_complaint(void) { return complaint; }

@@ -19,7 +19,7 @@ static inline bool cpu_latch_is_set(cpu_latch *latch) {
 
 static inline void cpu_latch_clear(cpu_latch *latch) { atomic_store_explicit(&latch->set, 0, memory_order_release); }
 
-/* Sets the flag; the answer says whether somebody sleeps and cpu_futex_wake(&latch->set) is due. */
+/* Sets the flag. Returns whether a thread sleeps, so that cpu_futex_wake(&latch->set) must be called. */
 static inline bool cpu_latch_raise(cpu_latch *latch) {
   atomic_store(&latch->set, 1);
   return atomic_load(&latch->waiters) != 0;

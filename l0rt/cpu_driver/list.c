@@ -86,7 +86,9 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
   return ZE_RESULT_SUCCESS;
 }
 
-/* Where a regular list was executed last; NULL when that is gone: then it was idle, even if another has its address. */
+/* The queue that executed a regular list last; NULL if it was destroyed: then it was idle, even if another queue
+ * has its
+ * address now. */
 static cpu_fifo *place_of(const cpu_list *list) {
   cpu_queue *queue = cpu_cast(list->place, CPU_QUEUE);
   cpu_list *other = cpu_cast(list->place, CPU_LIST);

@@ -132,7 +132,7 @@ static void list_exports(cpu_module *const *modules, uint32_t count, cpu_build_l
   }
 }
 
-/* A list for each flag, a name in a line. What a module was linked with before is no import any more. */
+/* A list for each flag, with one name in a line. Imports that were resolved by an earlier link are not listed. */
 CPU_EXPORT ze_result_t zeModuleInspectLinkageExt(ze_linkage_inspection_ext_desc_t *desc, uint32_t count,
                                                  ze_module_handle_t *handles, ze_module_build_log_handle_t *log_out) {
   CPU_ENTER();

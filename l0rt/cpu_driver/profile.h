@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a device tells about itself that programs decide by. */
+/* The properties of a device on which programs depend. */
 typedef struct cpu_device_profile {
   const char *profile;       /* as L0RT_CPU_PROFILE names it */
   const char
       *kernel_driver; /* that the real one is opened through: "xe", "i915" as Linux itself has it, or "i915-prelim" */
-  const char *name;          /* the real one's: what is told says first whose device it is */
+  const char *name;          /* the name of the real device; the reported name begins with "l0rt CPU device" */
   uint32_t device_id;
   bool integrated;
   uint64_t memory;

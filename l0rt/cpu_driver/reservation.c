@@ -61,7 +61,7 @@ static bool allows(const page *p, bool write) {
          (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY && !write);
 }
 
-/* Show a part of the file to engines, or to nobody. */
+/* Map a part of the file for the engines, or unmap it. */
 static bool show(const reservation *r, uintptr_t at, size_t size, int64_t offset, int protection) {
   return mmap((void *)(at + r->view), size, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
               offset) != MAP_FAILED;

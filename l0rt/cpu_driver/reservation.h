@@ -8,7 +8,7 @@
 enum { CPU_VIRTUAL_SMALL = 64 << 10, CPU_VIRTUAL_LARGE = 2 << 20 };
 #define CPU_VIRTUAL_MAX ((size_t)1 << 46) /* bytes: as many as a process has addresses, about */
 
-/* The granule of a size: what the page-size query answers. */
+/* The granule of a size, which the page-size query returns. */
 static inline size_t cpu_virtual_page(size_t size) {
   return size < CPU_VIRTUAL_LARGE ? CPU_VIRTUAL_SMALL : CPU_VIRTUAL_LARGE;
 }
@@ -30,7 +30,7 @@ typedef struct {
 
 extern int cpu_physical_file; /* -1 before the first reservation */
 
-/* A part of the file that nobody else has or had; false if there is none. */
+/* A part of the file that was never used before; false if there is none. */
 bool cpu_physical_take(size_t size, int64_t *offset);
 
 static inline cpu_physical *cpu_physical_cast(ze_physical_mem_handle_t handle) {
@@ -48,7 +48,7 @@ typedef struct {
 /* Is the pointer in mapped memory of this context? */
 bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping);
 
-/* May a command use these bytes? Of reserved addresses every byte must be mapped; others are none of ours. */
+/* May a command use these bytes? In reserved addresses every byte must be mapped; other addresses are not checked. */
 ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written);
 
 /* The mapped pages around an address that a launch may read or write: what mapped them stays until it is unpinned; NULL

@@ -11,7 +11,7 @@
 
 enum { MAGIC = 0x7430726c };
 
-/* The seals are for good: nobody can shorten a file under another process's mapping, whose next access would end it. */
+/* The seals are permanent: no process can shorten the file, which would crash another process that has it mapped. */
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 int cpu_share_make(size_t size) {

@@ -12,7 +12,7 @@ typedef struct {
   cpu_kind kind;
   int32_t process;
   int32_t file;
-  uint64_t inode; /* tells a stale record from a good one */
+  uint64_t inode; /* distinguishes a stale record from a valid one */
   uint64_t size;
   uint32_t flags;
   uint32_t count;

@@ -169,7 +169,7 @@ static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_
     return full;
   }
   found.block->bad = fault == CPU_FAULT_LATE_OOM;
-  /* Nothing is promised about new memory: let nobody get used to zeros. */
+  /* New memory has undefined contents: programs must not rely on zeros. */
   if (cpu_knobs.chaos) memset(cpu_usm_engine_view((void *)found.base), 0xa5, size < CPU_PAGE ? size : CPU_PAGE);
   *out = (void *)found.base;
   return ZE_RESULT_SUCCESS;

@@ -9,14 +9,14 @@
 extern cpu_heap cpu_device_heap; /* a heap of its own, so that it can be hidden from the host */
 extern cpu_heap cpu_host_heap;   /* host and shared memory */
 
-/* The live allocation that a pointer falls into; block NULL for a stranger. */
+/* The live allocation that contains a pointer; block NULL if there is none. */
 cpu_found cpu_usm_find(const void *pointer);
 
 /* May a command read or write these bytes? Plain host memory may always be used; of an allocation every byte must be
  * there. */
 ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written);
 
-/* A new live allocation that counts for nobody; block NULL without memory. */
+/* A new live allocation that counts for no device; block NULL without memory. */
 cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment);
 
 /* Ends an allocation in this state; false when another thread was first. */
@@ -28,7 +28,7 @@ cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer);
 /* Frees all that is left of a context. */
 void cpu_usm_free_all(cpu_context *context);
 
-/* Takes bytes of a device's memory, or says that there are none left; gives them back. */
+/* Takes bytes of a device's memory, or returns that there are none left; gives them back. */
 bool cpu_usm_charge(cpu_device *device, size_t size);
 void cpu_usm_refund(cpu_device *device, size_t size);
 

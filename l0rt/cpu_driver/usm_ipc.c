@@ -26,7 +26,7 @@ static bool write_all(int file, const char *bytes, size_t size) {
   return true;
 }
 
-/* With the engines held: nobody writes while the pages change their place. */
+/* With the engines held: nothing writes while the pages move. */
 static bool move_into_file(cpu_found found) {
   if (found.block->file != 0) return true;
   int file = cpu_share_make(found.block->size);

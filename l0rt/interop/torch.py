@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""l0rt in torch's own registry of device interfaces, which torch's compiler asks about devices."""
+"""Registration of l0rt in torch's registry of device interfaces, which torch's compiler uses."""
 
 from torch._dynamo import device_interface as _registry
 
@@ -7,11 +7,11 @@ from l0rt.interface import XpuInterface, register_interface_for_device
 
 
 class TorchXpuInterface(XpuInterface, _registry.DeviceInterface):
-    """l0rt's interface, with whatever more this version of torch expects of one."""
+    """l0rt's interface, with the additional functions that this version of torch expects."""
 
 
 def register():
-    """Put l0rt's interface into torch's registry, for ``xpu`` and each ``xpu:i``; return it. Counts devices."""
+    """Register l0rt's interface in torch for ``xpu`` and each ``xpu:i``, and return it. It counts the devices."""
     _registry.get_registered_device_interfaces()  # torch fills its registry now, and would do so over ours later
     names = ["xpu", *(f"xpu:{index}" for index in range(XpuInterface.device_count()))]
     for name in names:

@@ -70,7 +70,7 @@ def _after_fork():
 os.register_at_fork(after_in_child=_after_fork)
 
 
-# The order of leaving: what still runs ends first, then what uses something goes before what it uses.
+# The order at exit: running work ends first; then each object is destroyed before the objects that it uses.
 DRAIN, LISTS, EVENTS, MEMORY, CONTEXTS = range(5)
 
 
@@ -92,7 +92,7 @@ def on_exit(phase, closer):
 
 
 cdef str line_of_caller():
-    """The innermost line of Python code: what is compiled has none."""
+    """The innermost line of Python code; compiled code has no lines."""
     try:
         frame = sys._getframe()
     except ValueError:
@@ -131,7 +131,7 @@ def _at_exit():
 
 @cython.binding(False)
 cdef class LazyInit:
-    """The state of one device type: unopened until somebody needs it."""
+    """The state of one device type, which is opened at its first use."""
 
     def __cinit__(self, str device_type, opener):
         self.device_type = device_type
@@ -169,11 +169,12 @@ cdef class LazyInit:
         if self.initialized or self.opening:
             function(*args)
             return
-        import traceback            # its import is dear, and so is its work: l0rt's own modules say who asks
+        # its import and its work are expensive: l0rt's own modules give the name of the caller
+        import traceback
         self.enqueue(function, args, traceback.format_stack())      # compiled code has no frame
 
     cdef int call_for(self, str whom, function) except -1:
-        """The same for what l0rt does itself, on behalf of ``whom``."""
+        """The same for actions of l0rt itself, on behalf of ``whom``."""
         self.enqueue(function, (), [f"  {whom}\n"])
         return 0
 
@@ -198,7 +199,7 @@ cdef class LazyInit:
                 return
             if self.opening:
                 if self.origin is None:
-                    raise RuntimeError(f"{name} is just being initialised: a signal handler or a finalizer that "
+                    raise RuntimeError(f"{name} is being initialised now: a signal handler or a finalizer that "
                                        "interrupts this cannot use it yet")
                 return
             self.opening = True

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intel GPUs: torch.xpu's names and signatures, and what only Level Zero has, whichever accelerator is current."""
+"""Intel GPUs, independent of the current accelerator: the names and signatures of torch.xpu, and functions that only
+Level Zero has."""
 
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import guard as _guard
@@ -45,7 +46,7 @@ def __getattr__(name):
 
 
 def init():
-    """Open the driver now instead of at first use."""
+    """Open the driver now instead of at the first use."""
     _devices.lazy.init()
 
 
@@ -60,7 +61,7 @@ def is_initialized():
 
 
 def is_available():
-    """Return whether there is at least one device. Opens no driver, never raises.
+    """Return whether there is at least one device. It opens no driver and never raises.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def set_device(device):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     index = _guard.index_to_set(device)
     if index >= 0:
@@ -114,7 +115,7 @@ def _maybe_exchange_device(device):
 
 
 class device(_guard.xpu_device_index):
-    """Make a device current for the length of a with block; None or a negative index: no change.
+    """Make a device current inside a with block. None or a negative index changes nothing.
 
     Parameters
     ----------
@@ -148,14 +149,14 @@ class _DeviceGuard:
 
 
 class device_of(device):
-    """Make the device of ``obj`` current: a Buffer, Stream, Event, or anything with ``__dlpack_device__``.
+    """Make the device of ``obj`` current inside a with block.
 
     Other objects change nothing.
 
     Parameters
     ----------
     obj : object
-        A Buffer, Stream or Event, or what has ``__dlpack_device__``. Other objects change nothing.
+        A Buffer, a Stream, an Event, or an object with ``__dlpack_device__``. Other objects change nothing.
     """
 
     def __new__(cls, obj):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device is: its properties under torch's names and some more, and what it can do."""
+"""Properties of a device, under torch's names and some more, and its capabilities."""
 
 from types import SimpleNamespace as _Namespace
 
@@ -29,7 +29,7 @@ def get_device_name(device=None):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def get_device_name(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return get_device_properties(device).name
 
@@ -49,7 +49,7 @@ def get_device_capability(device=None):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def get_device_capability(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     properties = vars(get_device_properties(device)).copy()
     for name in ("name", "uuid", "index"):
@@ -77,24 +77,30 @@ class _XpuDeviceProperties(_Namespace):
 
 
 def get_device_properties(device=None):
-    """Return the properties of ``device`` (the current one by default) under torch's names and some more.
+    """Return the properties of ``device``: those of torch under torch's names, and some more.
 
-    Sizes are in bytes, clock rates in MHz; ``is_software`` is True for the bundled CPU driver, which is not a GPU.
+    Sizes are in bytes, and clock rates in MHz. ``is_software`` is True for a device of the CPU driver, which is not
+    a GPU.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     object
-        Its attributes are the properties.
+        An object with one attribute for each property.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    The names are those of ``torch.xpu.get_device_properties``. The values come from ``ze_device_properties_t`` and
+    ``ze_device_compute_properties_t`` of Level Zero.
     """
     index = _stream.index_or_current(device)
     p = _devices.properties(index)
@@ -151,9 +157,9 @@ def get_device_properties(device=None):
 def find_device(what):
     """Return the index of the device with this UUID, PCI address or DRM node.
 
-    An address is ``"0000:03:00.0"``, a node ``"/dev/dri/renderD128"`` or ``"/dev/dri/card0"``. These name a device
-    everywhere: in Level Zero, its system management, and Linux. Indexes do not. Of tiles that share an address it is
-    the first.
+    A PCI address is ``"0000:03:00.0"``, a node ``"/dev/dri/renderD128"`` or ``"/dev/dri/card0"``. These mean the same
+    device in Level Zero, in its system management and in Linux; indexes do not. If several tiles share an address, the
+    result is the first of them.
 
     Parameters
     ----------
@@ -167,10 +173,14 @@ def find_device(what):
     Raises
     ------
     ValueError
-        No device has that name; the message says which there are.
+        There is no such device. The message lists the devices.
+
+    Notes
+    -----
+    The UUID is that of ``ze_device_properties_t``, and the address that of ``zeDevicePciGetPropertiesExt``.
     """
     if not isinstance(what, (bytes, str)):
-        raise TypeError(f"a device is known by the bytes of its UUID or by a str, not by {type(what).__name__}")
+        raise TypeError(f"a device is found by the bytes of its UUID or by a str, got {type(what).__name__}")
     known = []
     for index in range(_devices.device_count()):
         p = _devices.properties(index)
@@ -186,14 +196,14 @@ def find_device(what):
 
 
 def can_device_access_peer(device, peer):
-    """Return whether ``device`` reads and writes memory of ``peer`` directly (None: the current device).
+    """Return whether ``device`` can read and write memory of ``peer`` directly.
 
     Parameters
     ----------
     device : int, str, device or None
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
     peer : int, str, device or None
-        The device whose memory is meant.
+        The device that owns the memory.
 
     Returns
     -------
@@ -202,7 +212,11 @@ def can_device_access_peer(device, peer):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    It calls ``zeDeviceCanAccessPeer`` of Level Zero.
     """
     return _devices.can_access_peer(_stream.index_or_current(device), _stream.index_or_current(peer))
 
@@ -213,18 +227,20 @@ def supported_dtypes(device=None):
 
 
 def is_bf16_supported(including_emulation=True):
-    """Return whether the current device computes with bfloat16; False if there is no device.
-
-    ``including_emulation``: kernels compute with bfloat16 through float32 on every device.
+    """Return whether the current device computes with bfloat16. It is False if there is no device.
 
     Parameters
     ----------
     including_emulation : bool, optional
-        Count kernels that compute through float32: every device has them.
+        Also count kernels that convert to float32. Every device has these.
 
     Returns
     -------
     bool
+
+    Notes
+    -----
+    The contract is that of ``torch.xpu.is_bf16_supported``.
     """
     if not _devices.device_count():
         return False
@@ -232,7 +248,7 @@ def is_bf16_supported(including_emulation=True):
 
 
 def is_tf32_supported():
-    """Return whether the current device multiplies matrices in TensorFloat-32; False if there is no device.
+    """Return whether the current device multiplies matrices in TensorFloat-32. It is False if there is no device.
 
     Returns
     -------
@@ -244,7 +260,7 @@ def is_tf32_supported():
 
 
 def get_arch_list():
-    """Return the architectures that l0rt has native kernels for: none, its kernels are SPIR-V for any device.
+    """Return the architectures for which l0rt has native kernels: an empty list.
 
     Returns
     -------
@@ -254,7 +270,7 @@ def get_arch_list():
 
 
 def get_gencode_flags():
-    """Return the compiler's flag for `get_arch_list`, empty as that is.
+    """Return the compiler flag for `get_arch_list`: an empty string.
 
     Returns
     -------
@@ -265,12 +281,17 @@ def get_gencode_flags():
 
 
 def affinity_mask():
-    """Return the (device, tile) pairs of ZE_AFFINITY_MASK, tile None for a whole device; None if it is not set.
+    """Return the pairs of device and tile in ZE_AFFINITY_MASK, or None if it is not set.
 
-    What a device is depends on ZE_FLAT_DEVICE_HIERARCHY: a card with ``COMPOSITE``, else a tile. Opens no driver.
+    The tile is None for a whole device. ZE_FLAT_DEVICE_HIERARCHY decides what a device is: a card with ``COMPOSITE``,
+    otherwise a tile. It opens no driver.
 
     Returns
     -------
     list of tuple, or None
+
+    Notes
+    -----
+    The grammar is that of Level Zero's specification, section "Affinity Mask".
     """
     return _affinity.parse(_affinity.environment()[0])

@@ -44,39 +44,39 @@ __all__ = [
 
 
 def empty_cache():
-    """Give cached device memory that no allocation uses back to the driver; nothing to do without a device."""
+    """Give unused cached device memory back to the driver. Without a device this does nothing."""
     if _devices.lazy.initialized:
         _memory.empty_cache()
 
 
 def memory_stats(device=None):
-    """Return the statistics of ``device``'s allocator: a sorted flat dict under torch's keys, in bytes and counts.
+    """Return the statistics of the allocator of ``device`` as a flat dict with torch's keys, sorted.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     dict of str to int
-        Bytes and counts; empty while nothing was allocated.
+        Bytes and counts. Empty before the first allocation.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _memory.memory_stats(device)
 
 
 def memory_stats_as_nested_dict(device=None):
-    """Return `memory_stats` with a dict at every dot of the keys.
+    """Return `memory_stats` as nested dicts, one level for each part of a key between dots.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -86,34 +86,34 @@ def memory_stats_as_nested_dict(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _memory.memory_stats_as_nested_dict(device)
 
 
 def memory_snapshot(mempool_id=None):
-    """Return all segments with their blocks, or those of the private pool with this ``id``, in torch's schema.
+    """Return all segments with their blocks, or those of one private pool, in torch's format.
 
     Parameters
     ----------
     mempool_id : MemPool, tuple of two int, or None, optional
-        A pool or its ``id``. None is all memory, ``(0, 0)`` what is in no pool.
+        A pool or its ``id``. None is all memory; ``(0, 0)`` is the memory outside of pools.
 
     Returns
     -------
     list of dict
-        A segment each; sizes in bytes.
+        One dict for each segment. Sizes are in bytes.
     """
     return _memory.memory_snapshot(mempool_id)
 
 
 def max_memory_allocated(device=None):
-    """Return the most bytes that allocations held at once, since the last `reset_peak_memory_stats`.
+    """Return the peak of `memory_allocated` since the last `reset_peak_memory_stats`.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -123,18 +123,18 @@ def max_memory_allocated(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _memory.max_memory_allocated(device)
 
 
 def max_memory_reserved(device=None):
-    """Return the most bytes that the allocator held at once, since the last `reset_peak_memory_stats`.
+    """Return the peak of `memory_reserved` since the last `reset_peak_memory_stats`.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -144,39 +144,39 @@ def max_memory_reserved(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _memory.max_memory_reserved(device)
 
 
 def reset_peak_memory_stats(device=None):
-    """Make every peak the current value.
+    """Set every peak to the current value.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     _memory.reset_peak_memory_stats(device)
 
 
 def reset_accumulated_memory_stats(device=None):
-    """Make every total of what was allocated and freed, and every counter, 0.
+    """Set the totals of allocated and freed memory and all counters to 0.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     _memory.reset_accumulated_memory_stats(device)
 
@@ -187,16 +187,16 @@ def mem_get_info(device=None):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
     tuple of two int
-        Bytes that are free, and bytes in all.
+        The free bytes and the total bytes.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _memory.mem_get_info(device)

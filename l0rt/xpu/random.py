@@ -24,13 +24,13 @@ def _of(device=None):
 
 
 def seed():
-    """Seed the current device's default generator from the system's entropy."""
+    """Seed the default generator of the current device with a random seed of the system."""
     if _devices.device_count():
         _of().seed()
 
 
 def seed_all():
-    """Seed every device's default generator with one seed from the system's entropy."""
+    """Seed the default generators of all devices with one random seed of the system."""
     if _devices.device_count():
         manual_seed_all(_of().seed())
 
@@ -61,13 +61,13 @@ def get_rng_state(device="xpu"):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _of(device).get_state()
 
 
 def get_rng_state_all():
-    """Return the state of every device's default generator, a list.
+    """Return the states of the default generators of all devices.
 
     Returns
     -------
@@ -82,27 +82,27 @@ def set_rng_state(new_state, device="xpu"):
     Parameters
     ----------
     new_state : bytes-like
-        16 bytes: the seed and the offset, little-endian. 8 bytes are a seed at offset 0.
+        16 bytes: the seed and the offset, each little-endian. 8 bytes are a seed, with offset 0.
     device : int, str or device, optional
         ``xpu`` is the current device.
 
     Raises
     ------
     RuntimeError
-        The size is neither 16 nor 8 bytes.
+        The size is not 16 or 8 bytes.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     _of(device).set_state(new_state)
 
 
 def set_rng_state_all(new_states):
-    """Set the state of every device's default generator, in the order of `get_rng_state_all`.
+    """Set the states of the default generators of all devices, in the order of `get_rng_state_all`.
 
     Parameters
     ----------
     new_states : sequence of bytes-like
-        A state for each device, in the order of the indexes.
+        One state for each device, in the order of the indexes.
     """
     if not hasattr(new_states, "__iter__"):
         raise TypeError(f"expected the list of get_rng_state_all(), got {type(new_states).__name__}")

@@ -23,11 +23,11 @@ class Event(_event.Event):
     Parameters
     ----------
     enable_timing : bool, optional
-        The device writes its clock when the point is reached: for `elapsed_time` and `host_time`.
+        The device writes its time when the event completes. `elapsed_time` and `host_time` need it.
     blocking : bool, optional
-        The host sleeps while it waits, and does not spin first.
+        The host sleeps at once when it waits, instead of spinning first.
     interprocess : bool, optional
-        Other processes may wait for it: see `ipc_handle`.
+        Other processes can wait for the event: see `ipc_handle`.
     """
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
@@ -35,7 +35,7 @@ class Event(_event.Event):
 
 
 class StreamContext:
-    """Make ``stream`` and its device current for the length of a with block; None: no change.
+    """Make ``stream`` and its device current inside a with block. None changes nothing.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class StreamContext:
 
 
 def stream(stream):
-    """Return a context manager in which ``stream`` and its device are current; None: no change.
+    """Return a context manager that makes ``stream`` and its device current. None changes nothing.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def current_stream(device=None):
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -87,13 +87,13 @@ def current_stream(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return _stream.current_stream(device)
 
 
 def set_stream(stream):
-    """Make ``stream`` and its device current; None changes nothing.
+    """Make ``stream`` and its device current in this thread. None changes nothing.
 
     Parameters
     ----------
@@ -103,39 +103,39 @@ def set_stream(stream):
     Raises
     ------
     TypeError
-        It is no Stream.
+        It is not a Stream.
     """
     if stream is not None:
         _stream.set_stream(stream)
 
 
 def synchronize(device=None):
-    """Wait for all work of ``device`` (the current one by default), on all streams.
+    """Wait until the work of all streams of ``device`` is complete.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     _stream.synchronize(device)
 
 
 def get_stream_from_external(data_ptr, device=None):
-    """Adopt a foreign immediate command list as a stream.
+    """Use an immediate command list of other software as a stream.
 
-    The caller keeps the list alive; `Stream.from_handle` can do that.
+    The caller must keep the list alive. `Stream.from_handle` can do that with ``owner``.
 
     Parameters
     ----------
     data_ptr : int
         The ``ze_command_list_handle_t`` of an immediate list.
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -144,9 +144,9 @@ def get_stream_from_external(data_ptr, device=None):
     Raises
     ------
     InvalidArgumentError
-        The driver knows no such list.
+        The driver knows no list with this handle.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return Stream.from_handle(data_ptr, device=device)
 

@@ -15,7 +15,7 @@ ctypedef struct l0rt_caps:
     bint vmm
     bint global_ts
     bint device_status
-    bint device_sync          # the driver can be told to wait for all of a device's queues, whosever they are
+    bint device_sync          # the driver can wait for all queues of a device, also for those of other software
     bint init_drivers
     bint cb_pool              # event pools of counter-based events (for in-order immediate lists)
     bint event_ipc            # an event can be shared with another process

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capabilities: one record a driver of what it really does, each of which `L0RT_DISABLE` can force off."""
+"""Capabilities: one record for each driver of what it really can do. `L0RT_DISABLE` switches each of them off."""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
@@ -38,7 +38,7 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     caps.build = caps.driver_version & 0xFFFF if intel else 0
 
     off = config.get("disable")
-    # A newer loader exports functions that an older driver behind it lacks: then its version tells.
+    # A newer loader exports functions that an older driver lacks: then the driver's version decides.
     caps.list_sync = (ze.zeCommandListHostSynchronize != NULL and caps.api_version >= 0x10006
                       and "list_sync" not in off)
     caps.free_ext = ze.zeMemFreeExt != NULL and "free_ext" not in off

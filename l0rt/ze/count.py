@@ -94,7 +94,7 @@ def _reap(child):
     try:
         os.waitpid(child, 0)
     except ChildProcessError:
-        return  # somebody else reaps every child of this process
+        return  # other code collects every child of this process
 
 
 def _pipe():

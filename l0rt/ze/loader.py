@@ -32,7 +32,7 @@ class Library:
         return self._dll.l0rt_cpu_complaint().decode("utf-8", "replace")
 
     def real_path(self):
-        """Return the file that the dynamic linker chose, as far as /proc tells."""
+        """Return the file that the dynamic linker chose, if /proc shows it."""
         name = os.path.basename(self.path).split(".so")[0]
         try:
             with open("/proc/self/maps") as maps:
@@ -41,7 +41,7 @@ class Library:
             return self.path
 
     def loader_version(self):
-        """Return the loader's version as text, None if this library is no loader or too old to say."""
+        """Return the loader's version as text, None if this library is not a loader or too old to report it."""
 
         class Component(ctypes.Structure):  # zel_component_version_t
             _fields_ = [

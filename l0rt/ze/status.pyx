@@ -124,7 +124,7 @@ cdef void warn_dropped(ze_result_t result, const char* call) noexcept nogil:
     with gil:
         if sys is None or sys.is_finalizing():
             return
-        # where warnings are errors this raises, and Cython makes it unraisable: a destructor has nobody to raise to
+        # if warnings are errors, this raises, and Cython reports it as unraisable: a destructor cannot raise
         callers.warn(f"{call.decode()} failed with {name_of(<long> result)}; the object is given up", ResourceWarning)
 
 

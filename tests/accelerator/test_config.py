@@ -101,7 +101,7 @@ def test_a_wrong_value_is_refused_and_changes_nothing(path, value, error):
 @pytest.mark.parametrize("path", ["xpu.matmul", "fp32precision", "xpu..fp32_precision", "a.fp32_precision", None, ""])
 @pytest.mark.parametrize("ask", [config.get, config.effective, config.single, lambda path: config.set(path, "none")])
 def test_an_unknown_path_lists_the_right_ones(path, ask):
-    with pytest.raises(ValueError, match=r"no setting .*; there are .*xpu.matmul.fp32_precision"):
+    with pytest.raises(ValueError, match=r"no setting .*; the settings are .*xpu.matmul.fp32_precision"):
         ask(path)
 
 

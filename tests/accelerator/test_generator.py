@@ -90,7 +90,7 @@ def test_increments_are_rounded_up():
     generator = l0rt.Generator().manual_seed(11)
     assert [generator.philox_engine_inputs(n) for n in (1, 4, 5, 0)] == [(11, 0), (11, 4), (11, 8), (11, 16)]
     assert generator.get_offset() == 16
-    with pytest.raises(ValueError, match="an increment is from 0"):
+    with pytest.raises(ValueError, match="an increment must be from 0"):
         generator.philox_engine_inputs(-1)
 
 

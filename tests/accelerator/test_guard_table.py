@@ -119,7 +119,7 @@ def test_a_function_that_blocks_holds_up_no_other_thread():
     [
         ({"version": 2}, "of version 2"),
         ({"size": 8}, "8 bytes"),
-        ({"type": None}, "names no type"),
+        ({"type": None}, "has no type"),
         ({"record": ctypes.cast(None, dict(GuardImpl._fields_)["record"])}, "is missing"),
     ],
 )
@@ -208,5 +208,5 @@ def test_a_table_is_found_by_its_type():
 
 @pytest.mark.parametrize("name", [b"z:1", b"", b"1"])
 def test_a_table_of_no_type_is_refused(name):
-    with pytest.raises(ValueError, match="a device type is a name"):
+    with pytest.raises(ValueError, match="a device type must be a name"):
         register_guard_impl(ctypes.addressof(table_named(name)))

@@ -49,7 +49,7 @@ def test_a_malformed_index_is_no_device(name):
 
 @pytest.mark.parametrize("name", [None, 3, 1.5])
 def test_what_is_no_name_is_a_type_error(name):
-    with pytest.raises(TypeError, match="a device is a str or has a type"):
+    with pytest.raises(TypeError, match="expected a str or an object with a type"):
         get_interface_for_device(name)
 
 
@@ -84,7 +84,7 @@ def test_what_an_interface_does_not_give_says_so():
 
 
 def test_an_interface_is_a_class():
-    with pytest.raises(TypeError, match="an interface is a class"):
+    with pytest.raises(TypeError, match="an interface must be a class"):
         register_interface_for_device("demo", DeviceInterface())
 
 
@@ -240,9 +240,9 @@ def test_what_is_no_stream_is_refused(wrong):
 @pytest.mark.parametrize("name", ["z:1", "z:", "", "1", "z z", "z-1", "é", "_z", "xpu:0"])
 def test_what_is_no_name_of_a_type_is_not_registered(name):
     before = dict(get_registered_device_interfaces())
-    with pytest.raises(ValueError, match="a device type is a name"):
+    with pytest.raises(ValueError, match="a device type must be a name"):
         register_interface_for_device(name, DeviceInterface)
-    with pytest.raises(ValueError, match="a device type is a name"):
+    with pytest.raises(ValueError, match="a device type must be a name"):
         register_stream_method(name, dict.fromkeys(METHODS, print))
     assert dict(get_registered_device_interfaces()) == before
     assert name not in stream_methods

@@ -51,7 +51,7 @@ def test_a_configured_limit_is_told_of_a_device_that_was_not_used():
 
 @pytest.mark.parametrize("limit", [0, -1, 1 << 64, 1 << 70])
 def test_limits_that_are_none(limit):
-    with pytest.raises(ValueError, match=f"from 1 to .* bytes, not {limit}"):
+    with pytest.raises(ValueError, match=f"from 1 to .* bytes, got {limit}"):
         memory.set_memory_limit(limit)
 
 

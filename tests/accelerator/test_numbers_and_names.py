@@ -301,9 +301,9 @@ def test_addresses_are_taken():
     assert not memory.is_pinned(np.array(7))  # arrays are memory, whatever is in them
     with pytest.raises(ValueError, match="an address"):
         memory.is_pinned(-1)
-    with pytest.raises(ValueError, match="handle is an address"):
+    with pytest.raises(ValueError, match="handle must be an address"):
         l0rt.Stream.from_handle(Number(0))
-    with pytest.raises(ValueError, match="handle is an address"):
+    with pytest.raises(ValueError, match="handle must be an address"):
         l0rt.Stream.from_handle(True)
     wanted = ctypes.CFUNCTYPE(ctypes.c_void_p)(lambda: None)
     assert memory.PluggableAllocator(np.uint64(ctypes.cast(wanted, ctypes.c_void_p).value), lambda *given: None)

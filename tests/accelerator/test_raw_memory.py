@@ -53,7 +53,7 @@ def test_what_a_buffer_owns_is_not_freed_by_its_address(way, kind, nbytes):
                 if is_used:
                     buffer.record_stream(acc.Stream())
                 before = acc.memory_allocated()
-                with pytest.raises(error, match="allocator's|is not the start|is not the address"):
+                with pytest.raises(error, match="allocator|is not the start|is not the address"):
                     free(buffer.ptr)
                 assert acc.memory_allocated() == before
                 with pytest.raises(error, match="is not the start|is not the address"):
@@ -68,16 +68,16 @@ def test_an_address_is_freed_where_it_is_from(nbytes):
     raw, address = memory.caching_allocator_alloc(nbytes), one.malloc(nbytes)
     streams = [acc.current_stream(), acc.Stream()]
     for _ in range(2):
-        with pytest.raises(l0rt.InvalidArgumentError, match="another allocator's memory"):
+        with pytest.raises(l0rt.InvalidArgumentError, match="memory of another allocator"):
             one.free(raw)
-        with pytest.raises(l0rt.InvalidArgumentError, match="another allocator's memory"):
+        with pytest.raises(l0rt.InvalidArgumentError, match="memory of another allocator"):
             two.free(address)
         with pytest.raises(l0rt.InvalidArgumentError, match="a Buffer's memory, or another allocator's"):
             memory.caching_allocator_delete(address)
         with pytest.raises(Failed, match="a Buffer's memory, or another allocator's"):
             door.free(address)
         for record in (one.record_stream, one.record_use):
-            with pytest.raises(l0rt.InvalidArgumentError, match="another allocator's memory"):
+            with pytest.raises(l0rt.InvalidArgumentError, match="memory of another allocator"):
                 record(raw, 5)
         for record in (door.record_stream, door.record_use):
             with pytest.raises(Failed, match="a Buffer's memory, or another allocator's"):

@@ -71,7 +71,7 @@ def test_a_library_that_is_no_driver(tmp_path):
     path = library(tmp_path, "int nothing;")
     result = l0rt("doctor", env={"L0RT_DRIVER": path})
     assert result.returncode == 1, result
-    assert "is no Level Zero library" in " ".join(result.stdout.split())
+    assert "is not a Level Zero library" in " ".join(result.stdout.split())
 
 
 def test_a_driver_that_aborts_does_not_take_the_doctor_down(tmp_path):

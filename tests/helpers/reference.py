@@ -53,7 +53,10 @@ def paragraphs(text):
     text = re.sub(r"^(?:[\w.]+\(.*\)|--)\n+", "", text + "\n")  # Cython writes the signature first
     found = []
     for part in text.strip().split("\n\n"):
-        if section := re.match(r"(\w+)\n-+\n", part):
+        section = re.match(r"(\w+)\n-+\n", part)
+        if section and section.group(1) == "Notes":  # prose, and no entries
+            found += ["Notes:", " ".join(part[section.end() :].split())]
+        elif section:
             entries = re.findall(r"^(\S.*)\n((?:^ .*\n?)*)", part[section.end() :] + "\n", re.MULTILINE)
             lines = [": ".join(filter(None, (_entry(head), " ".join(body.split())))) for head, body in entries]
             found.append("\n".join([f"{section.group(1)}:", "", *(f"- {line}" for line in lines)]))

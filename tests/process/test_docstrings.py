@@ -106,6 +106,61 @@ def test_many_names_are_walked_and_many_return_something():
     assert sum(map(returns_something, SURFACE)) > 80
 
 
+# Names whose formula, constant or contract comes from elsewhere: their Notes name the source.
+SOURCED = """
+empty Stream Stream.synchronize Stream.wait_event
+Event.record Event.wait Event.query Event.elapsed_time Event.host_time Event.ipc_handle
+Buffer.fill Buffer.record_stream Buffer.uniform_ Buffer.normal_ Buffer.randint_
+Generator Generator.manual_seed Generator.philox_engine_inputs Generator.graphsafe_get_state Generator.set_state
+accelerator.DeviceGuard accelerator.StreamGuard accelerator.MultiStreamGuard accelerator.OptionalDeviceGuard
+accelerator.OptionalStreamGuard accelerator.wait_all accelerator.set_sync_debug_mode
+memory.MemPool memory.PluggableAllocator memory.attach_oom_observer memory.caching_allocator_alloc
+memory.change_current_allocator memory.host_memory_stats memory.memory_info memory.memory_snapshot memory.memory_stats
+memory.memory_summary memory.recommended_max_memory memory.register memory.set_alloc_conf
+memory.set_per_process_memory_fraction memory.use_mem_pool
+xpu.affinity_mask xpu.can_device_access_peer xpu.find_device xpu.get_device_properties xpu.is_bf16_supported
+interface.register_interface_for_device sanitizer.host_access
+philox.philox4x32 philox.words philox.words_needed philox.uniform philox.normal philox.randint
+""".split()
+SOURCE = re.compile(
+    r"torch|CUDA|c10::|``cuda[A-Z]|``zes?[A-Z]\w+``|``ze_\w+_t``|``ZE_\w+``|Level Zero"
+    r"|SC11|\(19\d\d\)|20\d\d,|a rule of l0rt"
+)
+
+
+def notes(text):
+    """Return the Notes section of a docstring; an empty text if it has none."""
+    found = re.search(r"^Notes\n-----\n(.*)", inspect.cleandoc(text), re.DOTALL | re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def unsourced(text):
+    """Has the docstring no Notes, Notes without a source, or Notes before another section?"""
+    body = notes(text)
+    return not SOURCE.search(body) or bool(re.search(r"^\w+\n-{3,}$", body, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", SOURCED)
+def test_the_notes_name_the_source_of_a_formula_a_constant_or_a_contract(name):
+    assert not unsourced(inspect.getdoc(SURFACE[name])), f"{name}: Notes with the source are missing"
+
+
+def test_all_of_philox_has_its_source():
+    assert {name for name in SURFACE if name.startswith("philox.")} == {n for n in SOURCED if n.startswith("philox.")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Return it.",
+        "Return it.\n\nNotes\n-----\nIt is so.",
+        "Return it.\n\nNotes\n-----\nAs in torch.\n\nReturns\n-------\nint",
+    ],
+)
+def test_a_docstring_without_its_source_is_found(text):
+    assert unsourced(text)
+
+
 def whole(a, *rest, b=1):
     """Return a number.
 

@@ -103,7 +103,7 @@ LIST = ("roundup_power2_divisions", "a power of two, or a list such as", "ascend
     ("expandable_segments:True,", ["after the last comma"]),
     ("expandable_segments:True;max_split_size_mb:20", ["position 20"]),
     ("segments:fit,segments:fit", ["position 13", "segments", "given twice", "once"]),
-    ("backend:cudaMallocAsync", ["position 8", "native or async", "async is what comes closest"]),
+    ("backend:cudaMallocAsync", ["position 8", "native or async", "async is the nearest"]),
     ("fill_uninitialized:256", ["position 19", "a byte, 0 to 255 or 0x00 to 0xFF, not '256'"]),
     ("fill_uninitialized:010", ["a byte"]),
     ("fill_uninitialized:-1", ["a byte"]),
@@ -157,7 +157,7 @@ def test_keys_are_checked_too():
         allocconf.make(max_split_size_mb=3)
     with pytest.raises(ValueError, match="per_process_memory_fraction is a number above 0 and up to 1, not 0"):
         allocconf.make(per_process_memory_fraction=0)
-    with pytest.raises(ValueError, match="backend is native or async, not .*async is what comes closest"):
+    with pytest.raises(ValueError, match="backend is native or async, not .*async is the nearest"):
         allocconf.make(backend="cudaMallocAsync")
     with pytest.raises(ValueError, match=r"did you mean expandable_segments\?"):
         allocconf.make(expandable_segment=True)

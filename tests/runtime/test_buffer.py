@@ -346,7 +346,7 @@ def test_impossible_sizes_are_named(size):
 
 @pytest.mark.parametrize("size", [None, 1.5, "4096", b"1", True, []])
 def test_a_size_is_an_int(size):
-    with pytest.raises(TypeError, match="a size is an int of bytes"):
+    with pytest.raises(TypeError, match="a size must be an int"):
         l0rt.empty(size)
 
 
@@ -378,7 +378,7 @@ def test_wrong_arguments_of_empty():
         l0rt.empty(64, device="xpu:01")
     with pytest.raises(TypeError):
         l0rt.empty(64, stream=3)
-    with pytest.raises(TypeError, match="made by l0rt.empty"):
+    with pytest.raises(TypeError, match="with l0rt.empty"):
         l0rt.Buffer()
     with pytest.raises(ValueError, match="never allocated"):
         l0rt.Buffer.__new__(l0rt.Buffer).fill(0)
@@ -410,9 +410,9 @@ def test_wrong_arguments_of_copies_and_fills():
         with pytest.raises(TypeError, match="takes an int"):
             x.fill(wrong)
     for wrong in (b"", b"abc", bytes(32)):
-        with pytest.raises(ValueError, match="a pattern has 1, 2, 4, 8 or 16 bytes"):
+        with pytest.raises(ValueError, match="a pattern must have 1, 2, 4, 8 or 16 bytes"):
             x.fill(pattern=wrong)
-    with pytest.raises(ValueError, match="no multiple"):
+    with pytest.raises(ValueError, match="not a multiple"):
         l0rt.empty(6).fill(pattern=b"abcd")
     for wrong in ({}, {"value": 1, "pattern": b"a"}):
         with pytest.raises(TypeError, match="one of the two"):

@@ -69,7 +69,7 @@ try:
 except l0rt.L0Error as e:
     print(e)
 """)
-    assert "asks itself for memory" in result.stdout, result
+    assert "allocates from its own pool" in result.stdout, result
 
 
 def test_all_is_given_back_at_exit():

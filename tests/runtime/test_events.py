@@ -215,7 +215,7 @@ def test_a_timeout_may_be_huge_and_of_any_kind_of_number(timeout):
 def test_a_bool_is_no_device():
     """The first argument of other frameworks' events may be enable_timing."""
     for wrong in (True, False):
-        with pytest.raises(TypeError, match="a bool is no device: Event\\(enable_timing="):
+        with pytest.raises(TypeError, match="a timed event is Event\\(enable_timing="):
             l0rt.Event(wrong)
 
 

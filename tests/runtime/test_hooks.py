@@ -62,7 +62,7 @@ def test_a_failing_callback_disturbs_nobody(monkeypatch):
     assert e.synchronize(timeout=60)
     assert [t.exc_type for t in told] == [KeyError]
     del told[:]
-    with pytest.raises(TypeError, match="a callback is callable"):
+    with pytest.raises(TypeError, match="a callback must be callable"):
         hooks.add("copy", 3)
     with pytest.raises(ValueError, match="not in tuple"):
         hooks.add("nonsense", print)

@@ -248,8 +248,8 @@ def test_a_memory_error_is_out_of_memory(host):
 
 
 @pytest.mark.parametrize(("answer", "words"), [
-    ("x", "no address, which is an int, but str"), (1.5, "float"), (True, "bool"), (b"", "bytes"),
-    (-1, "-0x1, which is no address"), (1 << 64, "no address"),
+    ("x", "must return an address, an int, got str"), (1.5, "float"), (True, "bool"), (b"", "bytes"),
+    (-1, "must return an address from 1 to .*, got -0x1"), (1 << 64, "must return an address"),
 ])
 def test_no_address_is_an_error(host, answer, words):
     with (use_mem_pool(MemPool(PluggableAllocator(lambda *args: answer, host.free))),
@@ -316,7 +316,7 @@ def test_a_function_that_asks_itself_is_told(host):
         return host.alloc(nbytes, device, stream)
 
     pool = MemPool(PluggableAllocator(alloc, host.free))
-    with use_mem_pool(pool), pytest.raises(L0Error, match="asks itself for memory"):
+    with use_mem_pool(pool), pytest.raises(L0Error, match="allocates from its own pool"):
         l0rt.empty(MIB)
     del alloc
 
@@ -364,13 +364,13 @@ def test_threads_share_a_pool(host):
 def test_what_is_no_function_is_refused(function, place):
     functions = [len, len]
     functions[place] = function
-    with pytest.raises(TypeError, match="alloc is a function" if place == 0 else "free is a function"):
+    with pytest.raises(TypeError, match="alloc must be a function" if place == 0 else "free must be a function"):
         PluggableAllocator(*functions)
 
 
 @pytest.mark.parametrize("address", [0, -1, 1 << 64, ctypes.CFUNCTYPE(None)(0)])
 def test_addresses_of_nothing_are_refused(address):
-    with pytest.raises(ValueError, match="is the address of a function"):
+    with pytest.raises(ValueError, match="must be the address of a C function"):
         PluggableAllocator(address, address)
 
 
@@ -380,5 +380,5 @@ def test_bad_libraries(library, tmp_path):
     with pytest.raises(AttributeError, match="nobody"):
         XPUPluggableAllocator(library, "give_me", "nobody")
     for arguments in ((None, "give_me", "take_back"), (library, None, "take_back"), (library, "give_me", 3)):
-        with pytest.raises(TypeError, match="are str"):
+        with pytest.raises(TypeError, match="must be str"):
             XPUPluggableAllocator(*arguments)

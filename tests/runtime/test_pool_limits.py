@@ -76,12 +76,12 @@ def test_what_it_raises_is_told():
 
 def test_wrong_limits_are_refused():
     for limit in ("1", 1.5, [], True):
-        with pytest.raises(TypeError, match="a limit is an int or None"):
+        with pytest.raises(TypeError, match="a limit must be an int or None"):
             MemPool(limit=limit)
     for limit in (0, -5):
-        with pytest.raises(ValueError, match="a limit is positive"):
+        with pytest.raises(ValueError, match="a limit must be positive"):
             MemPool(limit=limit)
-    with pytest.raises(TypeError, match="on_oom is a function"):
+    with pytest.raises(TypeError, match="on_oom must be a function"):
         MemPool(on_oom=3)
     with pytest.raises(TypeError):
         MemPool(None, False, False, MIB)

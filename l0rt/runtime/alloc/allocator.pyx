@@ -75,7 +75,7 @@ cdef class Memory:
 @cython.no_gc
 @cython.binding(False)
 cdef class Pool:
-    """A private pool of any allocator: memory that is cached for whoever names the pool.
+    """A private pool of any allocator: its memory is cached for allocations that name the pool.
 
     With ``use_on_oom``, an allocation from the default pool that would fail is served from here. With ``no_split``,
     free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes. The
@@ -182,7 +182,7 @@ cdef class Allocator:
         Allocator_use(self, ptr, stream, block_use)
 
     def record_use(self, ptr, stream):
-        """The same by what that stream has been given until now: what it is given later does not count."""
+        """The same for the work that the stream was given until now. Later work does not count."""
         Allocator_use(self, ptr, stream, block_mark)
 
     def find(self, ptr):
@@ -209,7 +209,7 @@ cdef class Allocator:
         with nogil:
             status = heap_sleep(self.heap, pool.private_pool)
         if status != L0RT_OK:
-            raise UnsupportedError("a pool that has ordinary segments cannot sleep: their addresses are the memory's")
+            raise UnsupportedError("a pool with ordinary segments cannot sleep: their addresses belong to the memory")
 
     def wake(self, Pool pool not None):
         """Give a sleeping pool memory again, at the same addresses."""
@@ -288,7 +288,7 @@ cdef class Allocator:
 cdef size_t size_of(nbytes) except? 0:
     size = whole(nbytes, "a size")
     if size <= 0:
-        raise ValueError(f"a size is positive, not {size}")
+        raise ValueError(f"a size must be positive, got {size}")
     return SIZE_OF_HUGE if size > SIZE_OF_HUGE else size
 
 
@@ -316,10 +316,10 @@ cdef uint64_t checked_limit(limit) except? 0:
     if limit is None:
         return UINT64_MAX
     if not is_whole(limit):
-        raise TypeError(f"a limit is an int or None, not {type(limit).__name__}")
+        raise TypeError(f"a limit must be an int or None, got {type(limit).__name__}")
     most = whole(limit, "a limit")
     if most <= 0:
-        raise ValueError(f"a limit is positive, not {most}; None means no limit")
+        raise ValueError(f"a limit must be positive, got {most}; None means no limit")
     return min(most, UINT64_MAX)
 
 
@@ -355,20 +355,20 @@ cdef int Allocator_raise(Allocator self, int status, object subject) except -1:
     if status == L0RT_INVALID_POINTER:
         raise ValueError(f"{subject:#x} is not the address of an allocation")
     if status == L0RT_OWNED:
-        raise InvalidArgumentError(f"{subject:#x} is another allocator's memory: it is freed there")
+        raise InvalidArgumentError(f"{subject:#x} is memory of another allocator: free it there")
     if status == L0RT_DOUBLE_FREE:
         raise ValueError(f"{subject:#x} was freed already")
     if status == L0RT_ASLEEP:
         raise RuntimeError("the pool is asleep: wake it before allocating from it")
     if status == L0RT_INVALID_SIZE:
-        raise ValueError("a size is positive, not 0")
+        raise ValueError("a size must be positive, got 0")
     if status == L0RT_NO_HOST_MEMORY:
         raise MemoryError("no host memory for the allocator's own records")
     if status == L0RT_CLOSED:
         raise L0Error("the allocator is closed")
     if status == L0RT_INTERRUPTED:
         interrupt_raise()
-    raise L0Error(f"the memory's operations answered {status}", ("BACKEND", status))
+    raise L0Error(f"the memory operations returned the code {status}", ("BACKEND", status))
 
 
 # By a block's state: its name here, and torch's.

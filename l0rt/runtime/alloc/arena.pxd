@@ -24,7 +24,7 @@ from l0rt.runtime.alloc.types cimport (
 )
 
 cdef enum:
-    # answers of arena_take, apart from all status codes
+    # results of arena_take, different from all status codes
     TAKEN = 0
     MISS = -100                     # nothing fits
     TIGHT = -101                    # the headroom needs a recount first
@@ -43,11 +43,11 @@ cdef void arena_resize(l0rt_arena* arena, int64_t reserved) noexcept nogil
 # The other halves of the two below: behind the stacks. The lock is held if `locked`, and will be released.
 cdef l0rt_block* arena_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil
 cdef int block_try(l0rt_block* block, bint locked) noexcept nogil
-# The same for what nobody owns: handed out by its address, and freed by that.
+# The same for blocks without an owner, which are handed out and freed by their address.
 cdef l0rt_block* raw_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil
 cdef int raw_try_free(l0rt_block* block, bint locked) noexcept nogil
 
-# How the hit path goes on where it is not a hit: called last of all, so that a hit saves and restores no register.
+# The rest of the hit path for a miss. It is called last, so that a hit saves and restores no register.
 ctypedef void* (*l0rt_serve_rest)(void* who, size_t nbytes, bint locked) noexcept nogil
 ctypedef int (*l0rt_return_rest)(l0rt_block* block, bint locked) noexcept nogil
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arenas of a heap: found by stream and pool, made, and recycled when their pool is gone."""
+"""The arenas of a heap by stream and pool: lookup, creation, and recycling after their pool was dropped."""
 
 from l0rt.runtime.alloc.atomics cimport load_int
 from l0rt.runtime.alloc.deferred_free cimport pending_poll
@@ -15,7 +15,7 @@ cdef void arenas_destroy(l0rt_heap* heap) noexcept nogil
 
 
 cdef inline void heap_poll(l0rt_heap* heap) noexcept:
-    """heap_reclaim for who asks for statistics and holds the GIL, which the calls of an upstream need."""
+    """heap_reclaim for a caller that asks for statistics and holds the GIL, which the calls of an upstream need."""
     if load_int(&heap.has_gone) != 0:
         with nogil:
             pending_poll(heap)      # what other streams used may be in use no more

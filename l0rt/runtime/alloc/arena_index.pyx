@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arenas of a heap: found by stream and pool, made, and recycled when their pool is gone.
+"""The arenas of a heap by stream and pool: lookup, creation, and recycling after their pool was dropped.
 
 An arena's record stays for as long as the heap does, so who stands on one without a lock never falls. It is found by
 its stream and pool until its pool is gone and has nothing here any more; then it may become another pool's.
@@ -33,7 +33,7 @@ cdef enum:
     ARENA_BYTES = (sizeof(l0rt_arena) + 63) & ~63
     BUCKETS = 64                    # at first
 
-cdef l0rt_private_pool nobody       # owns the arenas that wait for a pool
+cdef l0rt_private_pool nobody       # the owner of arenas without a pool
 nobody.is_gone = True
 
 
@@ -102,7 +102,7 @@ cdef l0rt_arena* heap_find_arena(l0rt_heap* heap, void* stream, l0rt_private_poo
 
 
 cdef l0rt_arena* recycled(l0rt_heap* heap) noexcept nogil:
-    """An arena that waits for a pool; NULL if there is none. What was ever allocated in it stays counted."""
+    """Return an arena without a pool, NULL if there is none. Its earlier allocations stay counted."""
     cdef l0rt_arena* arena = heap.spare_arenas
     if arena == NULL:
         return NULL
@@ -155,7 +155,7 @@ cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_private_pool* pr
                 store(<void**>&share.arenas, arena)
             store(&arena.stream, stream)
             store(<void**>&arena.private_pool, private_pool)
-            if spin_lock(&arena.lock):      # whoever walks over all arenas has found it already
+            if spin_lock(&arena.lock):      # a walk over all arenas has found it already
                 arena_resize(arena, 0)
                 spin_unlock(&arena.lock)
             index_add(index, arena)
@@ -164,7 +164,7 @@ cdef l0rt_arena* heap_arena(l0rt_heap* heap, void* stream, l0rt_private_pool* pr
     return arena
 
 
-# --- Pools that are gone.
+# --- Dropped pools.
 
 
 cdef void arena_end(l0rt_heap* heap, l0rt_arena** link) noexcept nogil:
@@ -207,7 +207,7 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     while arena != NULL:
         more = arena_empty(heap, arena) or more
         arena = arena.next_of_share
-    if load_int(&share.private_pool.users) != 0:  # somebody else gives a segment back, whose upstream is being called
+    if load_int(&share.private_pool.users) != 0:  # another thread gives a segment back and calls its upstream
         return True
     mutex_lock(&heap.recount)
     link = &share.arenas
@@ -226,7 +226,7 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
 
 
 cdef void arenas_reclaim(l0rt_heap* heap) noexcept nogil:
-    """Give back what pools have that are gone, as far as no work uses it. The growth mutex is held."""
+    """Give back the memory of dropped pools that no work uses. The growth mutex is held."""
     cdef l0rt_share* share
     cdef l0rt_share* next
     if load_int(&heap.has_gone) == 0:

@@ -25,7 +25,9 @@ cdef inline unsigned bin_of(uint64_t size) noexcept nogil:
 
 
 cdef inline void bins_add(l0rt_bins* bins, l0rt_block* block) noexcept nogil:
-    """In front, where whoever just grew finds what came of it. An order of addresses costs time and saves no memory."""
+    """Insert in front, where a request that has just grown the heap finds its block. An order by address costs time
+    and saves
+    no memory."""
     cdef unsigned bin = bin_of(block.size)
     block.next = bins.heads[bin]
     block.previous = NULL

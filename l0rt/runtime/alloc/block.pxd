@@ -33,7 +33,8 @@ cdef void uses_drop(l0rt_block* block) noexcept nogil
 
 
 cdef inline uint32_t block_kind(l0rt_block* block) noexcept nogil:
-    """Its state, whoever frees it. Without the lock, what is allocated may just be getting its first use."""
+    """The state without the owner's bit. Without the lock, an allocated block may be getting its first use at this
+    moment."""
     return <uint32_t>load_int(<int*>&block.state) & ~<uint32_t>RAW
 
 
@@ -156,7 +157,7 @@ cdef inline l0rt_block* block_merge(l0rt_block* block) noexcept nogil:
 cdef void span_list(l0rt_block* span) noexcept nogil
 cdef void span_join(l0rt_block* block) noexcept nogil
 
-# The growth mutex is held: nobody else changes unmapped spans.
+# The growth mutex is held: no other thread changes unmapped spans.
 cdef l0rt_block* place_hold(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil
 cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held) noexcept nogil
 cdef bint place_move_end(l0rt_block* held, int64_t more) noexcept nogil

@@ -77,7 +77,8 @@ cdef void records_leave(l0rt_arena* arena) noexcept nogil:
 
 
 cdef l0rt_block* segment_attach(l0rt_arena* arena, l0rt_segment* segment) noexcept nogil:
-    """A new segment, one held block: nobody is given it before its caller says so. There is a spare record, and the map
+    """A new segment as one held block, which is not handed out before the caller releases it. There is a spare record,
+    and the map
     knows the segment."""
     cdef l0rt_block* block = record_take(arena)
     block.ptr = segment.base
@@ -146,7 +147,7 @@ cdef void chain_drop(l0rt_block* block) noexcept nogil:
 # Unmapped spans: addresses of ranges that have no memory, and the places among them that are about to get some.
 
 cdef enum:
-    AHEAD = 7                       # an arena that grows does so by 1/128 of what it has at least
+    AHEAD = 7                       # a growth is at least 1/128 of what the arena has
 
 
 cdef void span_list(l0rt_block* span) noexcept nogil:

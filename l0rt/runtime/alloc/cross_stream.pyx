@@ -42,7 +42,7 @@ from l0rt.runtime.alloc.types cimport (
 )
 
 cdef enum:
-    LOOKS = 1024                    # uses looked at, so that nobody searches for longer than a driver call takes
+    LOOKS = 1024                    # uses that a search visits, so that it takes no longer than a driver call
     WASTE_SHIFT = 3                 # a block that others may still use is not split, and may be so much too large
 
 
@@ -53,7 +53,7 @@ cdef int code_when_closed(l0rt_arena* arena) noexcept nogil:
 
 
 cdef inline int pool_of(l0rt_block* block, uint64_t size) noexcept nogil:
-    """Which pool a block was taken from; where there is none, which it was asked of."""
+    """The pool from which a block was taken; if there is no block, the pool that was asked."""
     if block != NULL:
         return block.segment.pool
     return SMALL if size <= SMALL_LIMIT else LARGE
@@ -256,7 +256,7 @@ cdef inline int64_t frees_of(l0rt_arena* arena) noexcept nogil:
 
 
 cdef bint has_free(l0rt_arena* arena, uint64_t size, int64_t* frees) noexcept nogil:
-    """Is there a free block of this size? ``frees`` tells the state that the answer is about."""
+    """Is there a free block of this size? ``frees`` identifies the state for which the result is valid."""
     cdef bint found
     if not spin_lock(&arena.lock):
         return False

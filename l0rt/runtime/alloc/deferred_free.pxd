@@ -17,7 +17,7 @@ cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil
 cdef int pending_wait(l0rt_heap* heap) noexcept nogil
 cdef void pending_destroy(l0rt_heap* heap) noexcept nogil
 
-# For handing over: pending blocks out of the queues and back, and blocks that nobody uses into the cache.
+# For cross-stream reuse: take pending blocks out of the queues and put them back; cache blocks without uses.
 cdef int queues_add(l0rt_heap* heap, l0rt_block* block, l0rt_pending_use* pending_list) noexcept nogil
 cdef void pending_drop(l0rt_heap* heap, l0rt_pending_use* pending) noexcept nogil
 cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil

@@ -157,7 +157,7 @@ cdef int block_move(l0rt_block* block, void* stream) noexcept nogil:
             old = use.event
             use.event = NULL
             use.is_marked = False
-            if arena.stream != NULL:        # else there is no order to come home to
+            if arena.stream != NULL:        # otherwise there is no order to which it could return
                 store(&block.order, NULL if stream == arena.stream else stream)
     spin_unlock(&arena.lock)
     if old != NULL:
@@ -177,7 +177,7 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     if block_kind(block) != USED:
         status = L0RT_DOUBLE_FREE
     else:
-        block.state = PENDING       # from here on nobody else touches it
+        block.state = PENDING       # from here on no other thread uses it
         headroom_park(block.arena, block.segment.pool, block.size, 1)
         if block.is_oversize:
             oversize_count(block)
@@ -254,7 +254,7 @@ cdef void pending_drop(l0rt_heap* heap, l0rt_pending_use* pending) noexcept nogi
 
 
 cdef void pending_end(l0rt_heap* heap, l0rt_pending_use* pending) noexcept nogil:
-    """The pending use is in no queue; whoever waits for it ends it then. The mutex is held."""
+    """The pending use is in no queue; the thread that waits for it ends it. The mutex is held."""
     pending.block = NULL
     if pending.waiters != 0:
         return
@@ -344,7 +344,7 @@ cdef void pending_finish(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
 
 
 cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
-    """Cache whatever is no longer in use, without waiting; how many blocks that were."""
+    """Cache all blocks that are no longer in use, without waiting, and return their number."""
     cdef l0rt_queue* queue
     cdef l0rt_block* block
     cdef l0rt_block* done = NULL
@@ -371,7 +371,7 @@ cdef int64_t pending_poll(l0rt_heap* heap) noexcept nogil:
 
 cdef int pending_wait(l0rt_heap* heap) noexcept nogil:
     """Wait for all that is in the queues by now. No lock is held: a use stays in its queue while threads wait for
-    it, and each of them finds out for itself what came of it."""
+    it, and each of them checks the result itself."""
     cdef l0rt_queue* queue
     cdef int64_t left
     cdef int status = L0RT_OK

@@ -8,7 +8,7 @@ from l0rt.runtime.alloc.share cimport private_pool_of
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_heap, l0rt_private_pool, l0rt_segment
 
 cdef inline bint may_release(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
-    """May cached memory of this arena be given back for whoever asks?"""
+    """May cached memory of this arena be given back for the requester?"""
     cdef l0rt_private_pool* private_pool = private_pool_of(arena)
     if heap.pool_limit_hit:
         return private_pool == heap.requester.private_pool

@@ -71,7 +71,7 @@ cdef enum:
 
 
 cdef l0rt_block* cut(l0rt_heap* heap, l0rt_block* block, uint64_t wanted) noexcept nogil:
-    """Hold the last mappings that lie in a free block as a whole, for ``wanted`` bytes; NULL if there are none."""
+    """Hold the last mappings that are completely inside a free block, for ``wanted`` bytes; NULL if there are none."""
     cdef l0rt_segment* segment = block.segment
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_granule* granules = segment.granules
@@ -142,7 +142,7 @@ cdef uint64_t collect(l0rt_heap* heap, l0rt_arena* arena, uint64_t wanted, l0rt_
     cdef l0rt_private_pool* private_pool = private_pool_of(arena)
     cdef uint64_t found = 0, unmapped = 0
     cdef int pool, row, bin
-    # what sleeps may wake, unless its pool is gone
+    # sleeping memory may wake, unless its pool was dropped
     if (is_asleep(private_pool) and not load_int(&private_pool.is_gone)) or not spin_lock(&arena.lock):
         return 0
     for pool in range(POOLS - 1, -1, -1):
@@ -171,7 +171,7 @@ cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spare
     record_drop(part.previous)      # for the cut
     if size == part.size:
         span_join(part)
-    else:                           # the rest is in use, whatever the events say: it stays what it was
+    else:                           # the rest is in use, whatever the events report: it stays unchanged
         if size != 0:
             block_cut(part, part.size - size)
             span_join(part.after)
@@ -262,8 +262,9 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
         held = place_hold(heap, arena, pool, size) if status == L0RT_OK else NULL
         if held == NULL:
             return status if status == L0RT_CLOSED else L0RT_NO_HOST_MEMORY
-    # A call costs as much for more memory, and whoever has to grow most often has to again: grown by what was missing
-    # alone, ranges need twice the calls, and work that repeats goes on moving memory for the want of a little.
+    # A call costs the same for more memory, and a heap that grows usually grows again. If ranges grew only by the
+    # missing
+    # memory, they would need twice the calls, and repeated work would keep moving memory.
     extra = place_extend(heap, held)
     if may_move(arena, size, held.size):
         collect(heap, arena, held.size, &spares)
@@ -276,7 +277,7 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     if left != 0 and left < held.size:
         if not records_ready(arena):
             recount_unlock(heap)
-            return status           # mapped for good, and nobody's: the driver does not take it back
+            return status           # it stays mapped without an owner: the driver does not take it back
         block_cut(held, left)
         span_join(held.after)
     if left == 0:
@@ -379,7 +380,7 @@ cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, u
     mapped[0] = 0
     if (<int64_t>held.size > pool_available(heap, held.arena.private_pool)
             or (spare_bytes(heap, spares[0]) < held.size and <int64_t>held.size > heap_available(heap, NULL))):
-        heap.by_limit = True        # told before anything is mapped that would have to be undone
+        heap.by_limit = True        # found out before anything is mapped that would have to be undone
         return L0RT_OUT_OF_MEMORY
     status = map_memory(segment.pool, held.ptr, held.size)
     if status != L0RT_OK:

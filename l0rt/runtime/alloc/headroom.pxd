@@ -20,7 +20,7 @@ from l0rt.runtime.alloc.atomics cimport load_i64, load_int, store_i64, unlikely
 from l0rt.runtime.alloc.types cimport LARGE, SMALL, l0rt_headroom, l0rt_arena, l0rt_sum, l0rt_sums
 
 cdef void sums_add(l0rt_sums* sums, l0rt_arena* arena, int64_t sign) noexcept nogil
-# An arena is about to change, and is counted anew. Its lock is held.
+# An arena is about to change, and is counted again. Its lock is held.
 cdef void arena_wake(l0rt_arena* arena) noexcept nogil
 cdef void headroom_balance(l0rt_arena* arena, int pool) noexcept nogil
 cdef bint headroom_borrow(l0rt_arena* arena, int pool, l0rt_sum need, int64_t inactive,
@@ -157,7 +157,7 @@ cdef inline void headroom_gain(l0rt_headroom* headroom, int64_t inactive, int64_
 
 
 cdef inline void headroom_inactive(l0rt_headroom* headroom, int64_t inactive, int64_t inactive_bytes) noexcept nogil:
-    """Inactive split changes alone. Whoever lets it grow takes a recount in the end, for the peak."""
+    """Change only inactive split memory. Code that lets it grow makes a recount at the end, for the peak."""
     if unlikely(headroom.resting != NULL):
         arena_wake(headroom.resting)
     headroom.ceiling.count -= inactive

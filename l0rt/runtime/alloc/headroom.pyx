@@ -9,7 +9,7 @@ from l0rt.runtime.alloc.types cimport LARGE, POOLS, SMALL, l0rt_headroom, l0rt_a
 cdef enum:
     COUNT = 0                       # the fields of l0rt_sum
     BYTES = 1
-    REQUESTED = 2                   # inactive split memory was requested by nobody
+    REQUESTED = 2                   # inactive split memory belongs to no request
     VERSIONS = (1 << 30) - 1
 
 
@@ -93,7 +93,7 @@ cdef inline void headroom_raise(l0rt_arena* arena, l0rt_headroom* headroom, int 
     move(&fields(&headroom.limit)[i], change)
     move(&fields(&headroom.left)[i], change)
     store_int(&arena.version, (arena.version + 1) & VERSIONS)
-    fields(&headroom.ceiling)[i] += change  # inactive split is what it was
+    fields(&headroom.ceiling)[i] += change  # inactive split does not change
 
 
 cdef inline void grow_inactive(l0rt_headroom* headroom, int i, int64_t change) noexcept nogil:

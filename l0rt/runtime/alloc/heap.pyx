@@ -154,7 +154,7 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
     status = take_cached(arena, size, nbytes, out)
     if status == MISS:
         status = grow_waiting(heap, arena, size, nbytes, out, by_limit)
-        bound_keep(heap)            # what came back meanwhile
+        bound_keep(heap)            # memory that was freed meanwhile
     return status
 
 
@@ -361,7 +361,7 @@ cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil:
 
 
 cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil:
-    """From now on malloc answers ``code`` (0: L0RT_CLOSED) and free does nothing, without ever blocking.
+    """From now on malloc returns ``code`` (0: L0RT_CLOSED) and free does nothing. Neither blocks.
 
     For a forked child, where another thread may have held any lock, and for the end of the process.
     """
@@ -447,7 +447,7 @@ cdef bint has_ranges_only(l0rt_heap* heap, l0rt_private_pool* private_pool) noex
 
 cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
     """Give back the memory of a pool, whatever is allocated there, and keep its addresses. Its streams' work is done.
-    L0RT_INVALID_POINTER: the pool cannot sleep. Of a pool in several heaps, each is told."""
+    L0RT_INVALID_POINTER: the pool cannot sleep. If a pool is in several heaps, this is called for each."""
     cdef int status = L0RT_INVALID_POINTER
     if load_int(&heap.closed) != 0:
         return load_int(&heap.closed)
@@ -462,7 +462,7 @@ cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept n
 
 
 cdef void pass_by(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
-    """Whoever has looked whether the pool sleeps, under an arena's lock, has got what it took."""
+    """Wait for each thread that has checked, with an arena's lock held, that the pool does not sleep."""
     cdef l0rt_arena* arena = heap_arenas(heap)
     while arena != NULL:
         if private_pool_of(arena) == private_pool and spin_lock(&arena.lock):

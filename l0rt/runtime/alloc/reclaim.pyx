@@ -81,7 +81,7 @@ cdef int heap_grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nby
     if load_int(&heap.closed) != 0:
         return code_when_closed(arena)
     arenas_reclaim(heap)
-    if is_asleep(arena.private_pool):  # it may have gone to sleep while this waited for the mutex
+    if is_asleep(arena.private_pool):  # another thread may have put it to sleep while this one waited for the mutex
         return L0RT_ASLEEP
     status = merged(arena, size, nbytes, out)
     if status != MISS:
@@ -126,7 +126,7 @@ cdef uint64_t segment_size(l0rt_arena* arena, uint64_t size) noexcept nogil:
         segment = tuning.large_segment if tuning.large_segment != 0 else LARGE_SEGMENT
     else:
         segment = (size + SMALL_SEGMENT - 1) & ~<uint64_t>(SMALL_SEGMENT - 1)
-    # an oversize segment would not be given to whoever asks for less
+    # an oversize segment is never used for a smaller request
     return least if size < tuning.max_split <= segment else segment
 
 
@@ -267,7 +267,7 @@ cdef int last_resort(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t want
 
 cdef int heap_wait(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
     """Wait until no work uses what is free by now, of one arena or of all, so that all of it can be given back. No lock
-    is held: whoever is called meanwhile may allocate and free. L0RT_OK, or L0RT_INTERRUPTED."""
+    is held, so code that runs meanwhile may allocate and free. L0RT_OK, or L0RT_INTERRUPTED."""
     if pending_wait(heap) == L0RT_INTERRUPTED:
         return L0RT_INTERRUPTED
     unstack_all(heap)
@@ -379,7 +379,8 @@ cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t 
 
 
 cdef void bound_keep(l0rt_heap* heap) noexcept nogil:
-    """Give back what is above the bound. Whoever grows or gives back just now looks for itself, and is not waited for:
+    """Give back memory above the bound. A thread that grows or gives back now checks the bound itself, and is not
+    waited for:
     it may be waiting for work, which may wait for us."""
     if not heap_is_over(heap, 0) or load_int(&heap.closed) != 0 or mutex_trylock(&heap.growth) != 0:
         return

@@ -184,7 +184,7 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
             arena = arena.next if only == NULL else NULL
         if best == NULL:
             break
-        # nobody else frees segments, but this one may have been used meanwhile
+        # no other thread frees segments, but this one may have been used meanwhile
         arena = best.arena
         if not spin_lock(&arena.lock):
             break

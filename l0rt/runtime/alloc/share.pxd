@@ -40,12 +40,12 @@ cdef inline l0rt_private_pool* private_pool_of(l0rt_arena* arena) noexcept nogil
 
 
 cdef inline bint is_gone(l0rt_arena* arena) noexcept nogil:
-    """Is the arena one of a pool that is gone, so that nothing stays cached there?"""
+    """Does the arena belong to a dropped pool, which caches nothing?"""
     return arena.private_pool != NULL and load_int(&arena.private_pool.is_gone) != 0
 
 
 cdef inline void share_freed(l0rt_arena* arena) noexcept nogil:
-    """Something was freed in an arena, whose lock is held: if its pool is gone, it is to be given back."""
+    """Memory was freed in an arena, whose lock is held. If its pool was dropped, mark the memory to be given back."""
     if is_gone(arena) and arena.share != NULL:
         share_gone(arena.share)
 

@@ -26,7 +26,8 @@ cdef void private_pool_hold(l0rt_private_pool* private_pool) noexcept nogil:
 
 
 cdef bint private_pool_hold_alive(l0rt_private_pool* private_pool) noexcept nogil:
-    """The same for who does not know; False: the pool is gone. A share refers to it."""
+    """The same if the caller does not know that the pool is alive; False: it was dropped. A share refers to the
+    pool."""
     cdef bint alive
     spin_lock(&private_pool.lock)
     alive = not private_pool.is_gone
@@ -46,7 +47,7 @@ cdef bint private_pool_release(l0rt_private_pool* private_pool) noexcept nogil:
 
 
 cdef void private_pool_leave(l0rt_private_pool* private_pool) noexcept nogil:
-    """The pool is gone: nobody allocates from it any more, and what it has is to be given back. May be told again."""
+    """The pool was dropped: there are no more allocations, and its memory is to be given back. May be called again."""
     cdef l0rt_share* share
     spin_lock(&private_pool.lock)
     store_int(&private_pool.is_private, False)
@@ -71,11 +72,11 @@ cdef void private_pool_drop(l0rt_private_pool* private_pool) noexcept nogil:
         free(private_pool)
 
 
-# --- Shares of pools that are gone: a list of those that may have something to give back.
+# --- Shares of dropped pools: a list of those that may have memory to give back.
 
 
 cdef void share_gone(l0rt_share* share) noexcept nogil:
-    """The share's pool is gone, and it may have something to give back that it had not before."""
+    """The share's pool was dropped, and the share may have new memory to give back."""
     cdef l0rt_heap* heap = share.heap
     spin_lock(&heap.gone_lock)
     if share.is_looked_at:
@@ -168,7 +169,7 @@ cdef void unlist(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
 
 
 cdef void share_end(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
-    """The pool is gone, and has nothing here any more. Nobody looks at the share but the caller."""
+    """The pool was dropped and has no memory here any more. Only the caller uses the share."""
     if share.next != NULL:
         share.next.previous = share.previous
     if share.previous != NULL:

@@ -41,7 +41,7 @@ cdef int64_t heap_reserved_bytes(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_cached_bytes(l0rt_heap* heap) noexcept nogil
 
 
-# What may change while somebody looks who holds neither the recount nor the growth mutex.
+# These may change while a thread reads them that holds neither the recount nor the growth mutex.
 
 
 cdef inline l0rt_arena* heap_arenas(l0rt_heap* heap) noexcept nogil:

@@ -141,13 +141,13 @@ cdef enum:
 
 
 cdef enum:
-    LOCKED = 0                      # answers of lock_more
+    LOCKED = 0                      # results of lock_more
     MORE = 1
     SHUT = 2
 
 
 cdef int lock_more(l0rt_heap* heap) noexcept nogil:
-    """Lock the arenas that woke since. LOCKED: there are none, and all others are counted as they are."""
+    """Lock the arenas that became active since. LOCKED: there are none, and all others are counted."""
     cdef l0rt_arena* head
     cdef l0rt_arena* arena
     cdef l0rt_arena* first
@@ -417,7 +417,7 @@ cdef void count_up(l0rt_heap* heap, int64_t* counter) noexcept nogil:
 
 
 cdef void count_oom(l0rt_heap* heap, bint by_limit) noexcept nogil:
-    """A request found no memory: there was none, or the limit left none and nobody was asked."""
+    """Count a failed request: there was no memory, or the limit left none and the driver was not asked."""
     mutex_lock(&heap.recount)
     heap.stats.num_ooms += 1
     heap.stats.num_oom_rejections += by_limit

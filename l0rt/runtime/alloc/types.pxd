@@ -70,7 +70,8 @@ cdef enum:
 cdef struct l0rt_use:
     void* stream
     void* event                     # of a marked use: behind it; NULL: it is complete
-    bint is_marked                  # told with its moment; else all counts that the stream is given before the free
+    # announced at its moment; otherwise all work counts that the stream is given before the free
+    bint is_marked
 
 cdef struct l0rt_uses:              # the other streams that use a block
     int count
@@ -178,7 +179,7 @@ cdef struct l0rt_tuning:
     uint64_t uncached_from          # from this size on nothing is cached: given back once it is free; 0: all is cached
 
 cdef struct l0rt_ways:              # that a heap has had: each different one once, for as long as there is the heap,
-    l0rt_tuning tuning              # because somebody may be reading it
+    l0rt_tuning tuning              # because a thread may be reading it
     l0rt_ways* older
 
 # Memory that is not the heap's own. Called without any lock, so it may allocate, from this heap too.
@@ -194,9 +195,9 @@ cdef struct l0rt_private_pool:      # of a private pool's arenas
     l0rt_spin lock                  # guards the first five
     int refs                        # its object, and its shares
     int users                       # allocations that are under way: arenas stay meanwhile; read without the lock
-    int is_gone                     # nobody allocates from it any more: what it has goes back once no work uses it
+    int is_gone                     # it was dropped: its memory is given back when no work uses it
     l0rt_share* shares              # one for each heap where it has arenas
-    int is_private                  # nobody else is given its cached memory, not even before memory is out
+    int is_private                  # its cached memory is never given to others, not even before out of memory
     bint serves                     # what fails in the default pool is served from here
     bint no_split                   # a free block is handed out as it is
     int is_asleep                   # its ranges have no memory; atomic, for the pool may be in several heaps
@@ -246,7 +247,7 @@ cdef struct l0rt_arena:
     int64_t reserved
     int64_t stack_cap
     unsigned cursor                 # the class from which an overfull stack is relieved next
-    # what is known about the end of the stream's work: everything freed up to `settled` is no longer in use
+    # the known end of the stream's work: everything that was freed up to `settled` is no longer in use
     uint64_t epoch
     uint64_t settled
     uint64_t granule_epoch          # when a free block last grew to a granule or more
@@ -311,26 +312,26 @@ cdef struct l0rt_share:             # of a private pool in one heap's memory
     l0rt_share* next                # among the heap's, or among those whose pools are over
     l0rt_share* previous
     l0rt_share* next_of_pool
-    l0rt_share* next_gone           # among those whose pools are gone, and that may have something to give back
+    l0rt_share* next_gone           # the next share of a dropped pool that may have memory to give back
     bint is_listed                  # it is there; or
-    bint is_looked_at               # somebody gives back what it has, and
+    bint is_looked_at               # a thread gives back its memory, and
     bint look_again                 # has to look once more
 
 cdef struct l0rt_index:             # of arenas, by stream and pool
     uint64_t mask                   # the number of buckets, a power of two, less 1
-    l0rt_index* older               # the one that it replaced: somebody may read it
+    l0rt_index* older               # the one that it replaced, which a thread may be reading
     l0rt_arena* buckets[1]
 
 cdef struct l0rt_heap_options:
     uint64_t limit                  # bytes that may be reserved; 0 or UINT64_MAX: no limit
-    uint64_t granule                # of virtual memory, a multiple of 2 MiB; 0: there is none
+    uint64_t granule                # of virtual memory, a multiple of 2 MiB; 0: no virtual memory
     uint64_t range                  # addresses to reserve at once
 
 cdef struct l0rt_heap:
     # Order of locks: growth, waiting, recount, an arena's. No ops are called under the last two, and no wait under any.
     pthread_mutex_t growth          # taking and giving back segments
     pthread_mutex_t waiting         # the queues; events are queried under it, but not waited for
-    pthread_mutex_t recount         # whoever locks all arenas, and the statistics
+    pthread_mutex_t recount         # for code that locks all arenas, and for the statistics
     const l0rt_memory_ops* ops
     void* self
     l0rt_arena* arenas
@@ -352,8 +353,8 @@ cdef struct l0rt_heap:
     l0rt_tuning default_tuning
     l0rt_ways* ways                 # all others that it has had
     int64_t growths                 # atomic: blocks that become free look
-    l0rt_arena* requester           # for whom memory is being given back; NULL: for the device
-    bint pool_limit_hit             # and its pool's limit is why: nobody else's would help
+    l0rt_arena* requester           # the arena for which memory is given back; NULL: the device
+    bint pool_limit_hit             # and the limit of its pool is the reason: memory of others would not help
     bint takes_all                  # and nothing else is left but what serves the default pool has cached
     l0rt_upstream* upstream         # of every arena whose pool has none; NULL: the operations are
     l0rt_spin oversize              # inside all other locks: the statistics of oversize allocations
@@ -361,12 +362,12 @@ cdef struct l0rt_heap:
     uint64_t range
     bint has_ranges                 # it grows by ranges, not by ordinary segments
     size_t padding                  # asked for on top, where reserve() does not align
-    sem_t* wakeup                   # posted when a first block waits; NULL: nobody listens
+    sem_t* wakeup                   # posted when a first block waits; NULL: no thread waits for it
     bint by_limit                   # the last refusal of more memory was the limit's, not the operations'
-    int closed                      # the code that malloc answers from then on
+    int closed                      # the code that malloc returns from then on
     l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked
     l0rt_stats base                 # allocated and freed at the last reset
     l0rt_share* shares              # of the pools that have an arena here
-    int has_gone                    # some are in the list of those whose pools are gone
+    int has_gone                    # the list of shares of dropped pools is not empty
     l0rt_share* gone                # that list, and
     l0rt_spin gone_lock             # its lock, inside all others

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host callbacks in stream order: a thread for each stream that has any, gone when they are done.
+"""Host callbacks in stream order: one thread for each stream with callbacks, which ends after the last of them.
 
 Nothing here waits for a lock: a signal handler or a finalizer may add callbacks in the midst of `add`.
 """
@@ -34,7 +34,7 @@ class _Callback:
             report_unraisable(self.function, failure)
 
 
-_streams: dict = {}  # stream -> _Callbacks, kept: to drop one while somebody adds to it would take a lock
+_streams: dict = {}  # stream -> _Callbacks; never removed, which would need a lock against a thread that adds
 
 
 def add(stream, event, function, args):
@@ -71,7 +71,7 @@ def _run(callbacks, begun):
 
 def _run_waiting(callbacks):
     while callbacks.waiting:
-        callbacks.waiting.popleft().run()  # kept by nobody while the thread looks for the next
+        callbacks.waiting.popleft().run()  # no reference to it remains while the thread looks for the next
 
 
 def _finish():
@@ -86,7 +86,7 @@ def _finish():
             if callbacks.thread is not None:
                 callbacks.thread.join(exit_time_left())
     except KeyboardInterrupt:
-        return  # whoever interrupts an exit does not want to wait
+        return  # an interrupt during exit means: do not wait
 
 
 on_exit(DRAIN, _finish)

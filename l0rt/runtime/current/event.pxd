@@ -7,7 +7,7 @@ from l0rt.runtime.streams.types cimport l0rt_slot, l0rt_stream
 
 
 cdef class Event:
-    cdef l0rt_slot* slot        # what was recorded last; NULL: nothing yet
+    cdef l0rt_slot* slot        # the last record; NULL: none yet
     cdef int index              # the device of the first record; -1: not bound yet
     cdef readonly bint enable_timing
     cdef readonly bint blocking

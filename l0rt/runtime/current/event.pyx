@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events as Python sees them: a point in a stream's work, taken anew with every record."""
+"""Events of Python: a mark in a stream's work, which each record places again."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -65,31 +65,31 @@ cdef class Event:
     """Event(device=None, *, enable_timing=False, blocking=False, interprocess=False)
 --
 
-A marker of a point in a stream's work.
+A mark in the work of a stream, for which the host and other streams can wait.
 
-The native event is made at the first `record`, on that stream's device. Who waits for a record goes on waiting for
-it when the event is recorded anew.
+The native event is created at the first `record`, on the device of that stream. A stream that waits for one record
+continues to wait for that record when the event is recorded again.
 
 Parameters
 ----------
 device : int, str, device or None, optional
-    Where it is recorded. None: on the device of the first record.
+    The device on which the event is recorded. None is the device of the first record.
 enable_timing : bool, optional
-    The device writes its clock when the point is reached: for `elapsed_time` and `host_time`.
+    The device writes its time when the event completes. `elapsed_time` and `host_time` need it.
 blocking : bool, optional
-    The host sleeps while it waits, and does not spin first.
+    The host sleeps at once when it waits, instead of spinning first.
 interprocess : bool, optional
-    Other processes may wait for it: see `ipc_handle`.
+    Other processes can wait for the event: see `ipc_handle`.
 """
 
     def __cinit__(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
         if isinstance(device, bool):
-            raise TypeError(f"a bool is no device: Event(enable_timing={device}) says whether the event is timed")
+            raise TypeError(f"expected a device, got {device}: a timed event is Event(enable_timing={device})")
         self.index = -1 if device is None else index_of(device, -1, lazy.device_type)
         if self.index < 0 and is_whole(device):
             raise IndexError(f"The device index is out of range: {device}")
         if enable_timing and interprocess:
-            raise ValueError("an event is either timed or interprocess: another process cannot read its clock")
+            raise ValueError("an event cannot be timed and interprocess: another process cannot read its clock")
         self.enable_timing = enable_timing
         self.blocking = blocking
         self.interprocess = interprocess
@@ -97,31 +97,46 @@ interprocess : bool, optional
             call_hooks(EVENT_CREATION, <uint64_t><void*>self, 0, 0, 0)
 
     def record(self, Queue stream=None):
-        """Mark the point that the work given to ``stream`` has reached.
+        """Record the event behind all work that ``stream`` was given so far.
 
         Parameters
         ----------
         stream : Stream or None, optional
-            None is the current stream of the event's device.
+            The stream. None is the current stream of the event's device.
+
+        Notes
+        -----
+        It appends ``zeCommandListAppendSignalEvent``, or ``zeCommandListAppendWriteGlobalTimestamp`` for a timed
+        event. As in CUDA (``cudaEventRecord``), a new record replaces the earlier one, and waits for the earlier
+        record stay as they are.
         """
         Event_record(self, stream_of(stream))
 
     def wait(self, Queue stream=None):
-        """Make later work of ``stream`` wait for this event; the host goes on at once.
+        """Make later work of ``stream`` wait for this event. The host continues at once.
 
         Parameters
         ----------
         stream : Stream or None, optional
             None is the current stream.
+
+        Notes
+        -----
+        It appends ``zeCommandListAppendWaitOnEvents``. As with ``cudaStreamWaitEvent``, an event that was never
+        recorded makes nothing wait.
         """
         Event_wait(self, stream_of(stream))
 
     def query(self):
-        """Return whether everything before the recorded point is done; True if nothing was recorded.
+        """Return whether all work before the record is complete. It is True if the event was never recorded.
 
         Returns
         -------
         bool
+
+        Notes
+        -----
+        As in CUDA (``cudaEventQuery``), an event that was never recorded is complete.
         """
         cdef bint complete = self.slot == NULL or slot_query(self.slot) == 1
         if hooked and complete and self.slot != NULL:
@@ -129,24 +144,25 @@ interprocess : bool, optional
         return complete
 
     def synchronize(self, timeout=None, *, policy=None):
-        """Block until the event is complete. Ctrl-C interrupts.
+        """Wait until the event is complete. Ctrl-C interrupts the wait.
 
         Parameters
         ----------
         timeout : float or None, optional
-            Seconds, not negative. None waits for ever, and the call returns None.
+            Seconds, not negative. None waits without a limit, and the call returns None.
         policy : "spin", "yield", "block" or None, optional
-            How to wait. None is ``block`` for a blocking event, else the setting ``xpu.event.wait_policy``.
+            How the host waits. None is ``block`` for a blocking event; otherwise it takes the setting
+            ``xpu.event.wait_policy``.
 
         Returns
         -------
         bool or None
-            With ``timeout``: whether the event was complete in time.
+            With ``timeout``, whether the event was complete in time.
 
         Raises
         ------
         ValueError
-            ``timeout`` is negative, or ``policy`` is none of these.
+            ``timeout`` is negative, or ``policy`` is not one of these.
         DeviceLostError
             The device hung or was reset.
         """
@@ -155,7 +171,7 @@ interprocess : bool, optional
         cdef l0rt_slot* slot = self.slot
         cdef bint fired = True
         if slot != NULL and (not l0rt_load_int(&slot.complete) or hooked):
-            slot_retain(slot)   # another thread may record anew meanwhile
+            slot_retain(slot)   # another thread may record it again meanwhile
             try:
                 with nogil:
                     fired = slot_wait_by(slot, limit, how)
@@ -166,22 +182,30 @@ interprocess : bool, optional
         return None if timeout is None else fired
 
     def elapsed_time(self, end_event):
-        """Return the milliseconds between this event and ``end_event``.
+        """Return the time from this event to ``end_event`` in milliseconds.
 
         Parameters
         ----------
         end_event : Event
-            The later event, timed too.
+            The later event, which is timed too.
 
         Returns
         -------
         float
-            Milliseconds; negative if ``end_event`` came first.
+            Milliseconds. Negative if ``end_event`` completed first.
 
         Raises
         ------
         ValueError
-            An event is not timed, was not recorded, or is not complete.
+            An event is not timed, or was not recorded.
+        RuntimeError
+            An event is not complete.
+
+        Notes
+        -----
+        The formula is ``((end - start) mod 2**bits) * 1000 / frequency`` milliseconds, with ``timestampValidBits`` and
+        ``timerResolution`` of Level Zero's ``ze_device_properties_t``. The host's clock says how often the counter
+        wrapped around in between. The errors and their texts are those of ``torch.Event.elapsed_time``.
         """
         cdef Event end
         if not isinstance(end_event, Event):
@@ -196,7 +220,7 @@ interprocess : bool, optional
         return slots_elapsed_ms(self.slot, end.slot)
 
     def host_time(self):
-        """Return when the event was reached, in nanoseconds of the host's CLOCK_MONOTONIC_RAW.
+        """Return when the event completed, in nanoseconds of the host's CLOCK_MONOTONIC_RAW.
 
         Both clocks are read anew at each call, which is slow. The answer is as exact as the driver's pair of readings
         and its clock's frequency, which is known to a few parts in a million.
@@ -209,7 +233,15 @@ interprocess : bool, optional
         Raises
         ------
         ValueError
-            The event is not timed, was not recorded, or is not complete.
+            The event is not timed.
+        RuntimeError
+            The event was not recorded, or is not complete.
+        UnsupportedError
+            The driver cannot read both clocks.
+
+        Notes
+        -----
+        The device's time is converted with a pair of clock readings of Level Zero's ``zeDeviceGetGlobalTimestamps``.
         """
         cdef uint64_t host = 0, ticks = 0
         cdef ze_result_t r
@@ -222,7 +254,7 @@ interprocess : bool, optional
         if not table.alive or device.lost:
             refuse(device)
         if not device.caps.global_ts:
-            raise UnsupportedError("this driver does not tell both clocks")
+            raise UnsupportedError("this driver cannot read both clocks (zeDeviceGetGlobalTimestamps)")
         with nogil:
             r = device_clocks(device.handle, &host, &ticks)
         if r != ZE_RESULT_SUCCESS:
@@ -232,9 +264,9 @@ interprocess : bool, optional
             device.info.timestamp_bits, device.info.timer_hz))
 
     def ipc_handle(self):
-        """Return the bytes with which another process waits for this event: `from_ipc_handle`.
+        """Return bytes with which another process can wait for this event, through `from_ipc_handle`.
 
-        The other process sees the last record, as long as this object lives.
+        The other process sees the last record. This object must live as long as the other process uses the event.
 
         Returns
         -------
@@ -244,6 +276,11 @@ interprocess : bool, optional
         ------
         UnsupportedError
             The event was not made with ``interprocess=True``, or was not recorded.
+
+        Notes
+        -----
+        It uses ``zeEventPoolGetIpcHandle`` of Level Zero (specification, section "Inter-Process Communication"): an
+        interprocess event has a pool of its own.
         """
         if self.pool == NULL:
             raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
@@ -253,14 +290,14 @@ interprocess : bool, optional
 
     @staticmethod
     def from_ipc_handle(device, handle):
-        """Return the event that another process has exported, to be waited for on streams of ``device`` or the host.
+        """Return the event that another process has exported, for waits on streams of ``device`` or on the host.
 
         Parameters
         ----------
         device : int, str, device or None
-            On whose streams it is waited for.
+            The device on whose streams the event is used.
         handle : bytes
-            What `ipc_handle` returned in the other process.
+            The bytes that `ipc_handle` returned in the other process.
 
         Returns
         -------
@@ -269,7 +306,7 @@ interprocess : bool, optional
         cdef Event made
         cdef int index
         if not isinstance(handle, bytes):
-            raise TypeError(f"an event's handle is bytes, not {type(handle).__name__}")
+            raise TypeError(f"an event's handle must be bytes, got {type(handle).__name__}")
         lazy.init()
         index = index_of(device, -1, lazy.device_type)
         made = built_in_event(True)
@@ -280,12 +317,12 @@ interprocess : bool, optional
 
     @property
     def device(self):
-        """The device that the event is bound to; without an index before the first record."""
+        """The device of the event. It has no index before the first record."""
         return device_named(lazy.device_type) if self.index < 0 else device_named(lazy.device_type, self.index)
 
     @property
     def event_id(self):
-        """The native ``ze_event_handle_t`` of the last record as an integer, 0 if there is none."""
+        """The native ``ze_event_handle_t`` of the last record as an integer, or 0."""
         return <size_t>self.slot.event if self.slot != NULL else 0
 
     def __copy__(self):
@@ -370,7 +407,7 @@ cdef uint64_t timeout_ns(timeout) except? 0:
     if timeout is None:
         return UINT64_MAX
     if isinstance(timeout, bool):
-        raise TypeError("timeout is None or seconds, not a bool")
+        raise TypeError("timeout must be None or a number of seconds, got a bool")
     try:
         seconds = PyFloat_AsDouble(timeout)     # unlike float(), it reads no text
     except OverflowError:
@@ -429,7 +466,8 @@ cdef set _recording = set()     # addresses of the interprocess events that some
 
 
 cdef int begin_recording(Event self) except -1:
-    """Wait until nobody else records the event and its last record has come to its end; then it is this thread's."""
+    """Wait until no other thread records the event and its last record is complete. Then only this thread may record
+    it."""
     cdef l0rt_slot* slot
     while True:
         slot = self.slot
@@ -446,9 +484,11 @@ cdef int begin_recording(Event self) except -1:
 
 
 cdef int record_shared(Event self, l0rt_stream* stream) except -1:
-    """There is one native event, whose handle others have: it is recorded anew only after the last record's end."""
+    """There is one native event, whose handle other processes have. So it is recorded again only after the last record
+    is
+    complete."""
     if self.pool != NULL and (<EventPool><object>self.pool).imported:
-        raise RuntimeError("an event of another process is recorded there")
+        raise RuntimeError("an event of another process can only be recorded in that process")
     with nogil:
         queue_open(stream)           # first: nothing that could record the event, too, runs between begin and end
     begin_recording(self)
@@ -471,7 +511,7 @@ cdef int record_shared(Event self, l0rt_stream* stream) except -1:
 
 
 cdef void give_up(Event self) noexcept:
-    """The pool goes once nothing is in flight on its event; until then it is among the leaving."""
+    """Destroy the pool when nothing is in flight on its event; until then it is in the list of leaving pools."""
     _leaving_pools[<size_t>self.slot] = <object>self.pool
     Py_DECREF(<object>self.pool)
     close_left_pool(self.slot)
@@ -529,6 +569,6 @@ known_as(Event, b"l0rt.Event")
 
 cdef int check_shares_events(l0rt_device* device) except -1:
     if not device.caps.event_ipc:
-        raise UnsupportedError(f"xpu:{device.index} shares no event with another process: this driver's handles of "
+        raise UnsupportedError(f"xpu:{device.index} cannot share an event with a process: this driver's handles of "
                                "events mean something else there (`l0rt doctor` names the quirk)")
     return 0

@@ -31,7 +31,7 @@ from l0rt.runtime.streams.devices import lazy
 cdef enum:
     NONE = -0x80000000
 
-DEFAULT_SEED = 67280421310721   # torch's, for generators that nobody seeded
+DEFAULT_SEED = 67280421310721   # torch's, for generators without a seed
 
 
 cdef uint64_t seed_bits(seed) except? 0:
@@ -40,14 +40,14 @@ cdef uint64_t seed_bits(seed) except? 0:
         raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
     number = whole(seed, "a seed")
     if not -(1 << 63) <= number < 1 << 64:
-        raise ValueError(f"Overflow when unpacking long long: a seed is from -2**63 to 2**64 - 1, got {number}")
+        raise ValueError(f"Overflow when unpacking long long: a seed must be from -2**63 to 2**64 - 1, got {number}")
     return <uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
 
 
 cdef uint64_t offset_bits(offset) except? 1:
     offset = whole(offset, "an offset")
     if not 0 <= offset < 1 << 64:
-        raise RuntimeError(f"an offset is from 0 to 2**64 - 4, got {offset}")
+        raise RuntimeError(f"an offset must be from 0 to 2**64 - 4, got {offset}")
     if offset % 4:
         raise RuntimeError(f"offset must be a multiple of 4, got {offset}")
     return offset
@@ -65,15 +65,20 @@ cdef class Generator:
     """Generator(device=None)
 --
 
-A source of random numbers: a seed, and how much of its Philox4x32-10 stream was used.
+A source of random numbers. It has a seed, and an offset into the Philox4x32-10 stream of that seed.
 
-Not seeded from the clock: a new one starts at a constant seed. Its state is 16 bytes, the seed and the offset, each
-little-endian. The offset counts 32-bit words and is a multiple of 4. Generators can be pickled.
+A new generator has a constant seed; the clock does not seed it. The state is 16 bytes: the seed and the offset, each
+little-endian. The offset is the number of 32-bit words that were used, a multiple of 4. Generators can be pickled.
 
 Parameters
 ----------
 device : int, str, device or None, optional
-    Whose random numbers it makes. None is the current accelerator's current device.
+    The device for which it makes random numbers. None is the current device of the current accelerator.
+
+Notes
+-----
+Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA and XPU. The constant seed
+67280421310721 and the 16 bytes of the state are torch's (``torch.cuda.get_rng_state``).
 """
 
     def __cinit__(self, device=None):
@@ -93,7 +98,7 @@ device : int, str, device or None, optional
         return device_named(self.type) if self.index < 0 else device_named(self.type, self.index)
 
     def manual_seed(self, seed):
-        """Start the stream of ``seed``; return the generator.
+        """Set the seed, set the offset to 0, and return the generator.
 
         Parameters
         ----------
@@ -109,6 +114,10 @@ device : int, str, device or None, optional
         ------
         ValueError
             The seed is out of range.
+
+        Notes
+        -----
+        A negative seed ``s`` means ``2**64 + s``, as in ``torch.Generator.manual_seed``.
         """
         cdef uint64_t bits = seed_bits(seed)
         self.state.seed = bits
@@ -116,7 +125,7 @@ device : int, str, device or None, optional
         return self
 
     def seed(self):
-        """Start the stream of a seed from the system's entropy; return that seed.
+        """Set a random seed of the system, and return that seed.
 
         Returns
         -------
@@ -135,7 +144,7 @@ device : int, str, device or None, optional
         return self.state.seed
 
     def get_offset(self):
-        """Return how many words of the stream were used.
+        """Return the offset: how many words of the stream were used.
 
         Returns
         -------
@@ -145,22 +154,22 @@ device : int, str, device or None, optional
         return self.state.offset
 
     def set_offset(self, offset):
-        """Go on at ``offset``.
+        """Set the offset.
 
         Parameters
         ----------
         offset : int
-            A multiple of 4: the number of 32-bit words that were used before.
+            The number of 32-bit words that were used before, a multiple of 4.
 
         Raises
         ------
         RuntimeError
-            ``offset`` is no multiple of 4.
+            ``offset`` is not a multiple of 4.
         """
         self.state.offset = offset_bits(offset)
 
     def get_state(self):
-        """Return the state: 16 bytes, seed and offset.
+        """Return the state: 16 bytes, the seed and the offset.
 
         Returns
         -------
@@ -169,12 +178,12 @@ device : int, str, device or None, optional
         return struct.pack("<QQ", self.state.seed, self.state.offset)
 
     def set_state(self, new_state):
-        """Take over a state; return the generator.
+        """Set the state, and return the generator.
 
         Parameters
         ----------
         new_state : bytes-like
-            16 bytes: the seed and the offset, little-endian. 8 bytes are a seed at offset 0.
+            16 bytes: the seed and the offset, each little-endian. 8 bytes are a seed, with offset 0.
 
         Returns
         -------
@@ -184,7 +193,11 @@ device : int, str, device or None, optional
         Raises
         ------
         RuntimeError
-            The size is neither 16 nor 8 bytes.
+            The size is not 16 or 8 bytes.
+
+        Notes
+        -----
+        The format is that of torch's CUDA generator. As there, 8 bytes are a seed alone.
         """
         raw = bytes_of(new_state, "set_state")
         if len(raw) not in (8, 16):
@@ -195,7 +208,7 @@ device : int, str, device or None, optional
         return self
 
     def clone_state(self):
-        """Return a new generator at the same point of the same stream.
+        """Return a new generator with the same seed and offset.
 
         Returns
         -------
@@ -207,23 +220,28 @@ device : int, str, device or None, optional
         return clone
 
     def graphsafe_get_state(self):
-        """Return a generator that shares this one's state: what one uses, the other has used.
+        """Return a generator that shares the state of this one. Numbers that one generator uses, the other does not
+        use again.
 
         Returns
         -------
         Generator
+
+        Notes
+        -----
+        The name and the contract are those of ``torch.Generator.graphsafe_get_state``.
         """
         cdef Generator same = Generator.__new__(Generator, self.device)
         same.state = self.state
         return same
 
     def graphsafe_set_state(self, Generator state not None):
-        """Share the state of the generator ``state`` from now on; return this generator.
+        """Share the state of the generator ``state`` from now on, and return this generator.
 
         Parameters
         ----------
         state : Generator
-            Whose state is shared from now on.
+            The generator whose state is shared.
 
         Returns
         -------
@@ -234,21 +252,26 @@ device : int, str, device or None, optional
         return self
 
     def philox_engine_inputs(self, increment):
-        """Take the next ``increment`` words, rounded up to a multiple of 4; return (seed, offset of the first).
+        """Advance the offset by ``increment`` words, and return the seed and the offset of the first of these words.
 
         Parameters
         ----------
         increment : int
-            How many 32-bit words the caller uses.
+            How many 32-bit words the caller uses. It is rounded up to a multiple of 4.
 
         Returns
         -------
         tuple of two int
             The seed, and the offset of the first word.
+
+        Notes
+        -----
+        The name and the rounding to 4 words are those of torch's ``CUDAGeneratorImpl::philox_engine_inputs``:
+        Philox4x32 makes 4 words at a time.
         """
         increment = whole(increment, "an increment")
         if not 0 <= increment < 1 << 63:
-            raise ValueError(f"an increment is from 0 to 2**63 - 1, got {increment}")
+            raise ValueError(f"an increment must be from 0 to 2**63 - 1, got {increment}")
         cdef uint64_t words = (<uint64_t>increment + 3) & ~<uint64_t>3
         cdef uint64_t offset = self.state.offset
         self.state.offset = offset + words
@@ -259,7 +282,7 @@ device : int, str, device or None, optional
 
     def __setstate__(self, saved):
         if not isinstance(saved, tuple) or len(saved) != 3:
-            raise TypeError("this is no pickled Generator")
+            raise TypeError("expected the state of a pickled Generator, a tuple of three")
         self.set_state(saved[2])
 
     def __repr__(self):
@@ -294,11 +317,11 @@ cdef int current_index(str type) except? -2:
 
 
 _defaults = {}          # device index -> its default generator
-cdef object _all_seed = None    # what manual_seed_all gave: also for devices that nobody has asked for yet
+cdef object _all_seed = None    # the seed of manual_seed_all, also for devices that were not used yet
 
 
 def default_generator(int index):
-    """Return the default generator of device ``index``, seeded from the system's entropy unless somebody seeded it."""
+    """Return the default generator of device ``index``. If no seed was set, it has a random seed of the system."""
     cdef Generator made
     found = _defaults.get(index)
     if found is None:
@@ -315,7 +338,7 @@ _other_defaults = {}    # (device type, index) -> its default generator
 
 
 def default_generator_of(str type, index):
-    """Return the default generator of a device of another type than the built-in one, if that has none of its own."""
+    """Return the default generator of a device of another type, for a type without generators of its own."""
     found = _other_defaults.get((type, index))
     if found is None:
         made = Generator.__new__(Generator, type if index is None else f"{type}:{index}")
@@ -325,7 +348,7 @@ def default_generator_of(str type, index):
 
 
 def manual_seed_all(seed):
-    """Give every device's default generator the seed ``seed``, those of devices not opened yet too.
+    """Seed the default generators of all devices, also of devices that are not opened yet.
 
     Parameters
     ----------
@@ -345,7 +368,7 @@ def manual_seed_all(seed):
 
 
 def manual_seed(seed):
-    """Give the default generator of the thread's current device the seed ``seed``; opens no driver.
+    """Seed the default generator of the thread's current device. It opens no driver.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards: change what is current for a while, and restore the original on any exit; the tables of functions by which
-a device type lets anybody do so: the built-in type's and the host's."""
+"""Guards, which change the current device or stream and restore the original on any exit; the guard tables of the
+built-in device type and of the host."""
 
 import functools
 from _thread import get_ident
@@ -156,7 +156,7 @@ cdef struct Known:
     const l0rt_guard_impl* impl
     Known* next
 
-cdef Known* _known = NULL       # newest first; none ever goes, for somebody may be in a call of it
+cdef Known* _known = NULL       # newest first; no table is ever removed, since a thread may be inside a call of it
 
 
 cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1:
@@ -178,8 +178,8 @@ cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil:
     return NULL
 
 
-# What a function may leave as a Python exception is, for a C caller, its return value: a table's entries have no
-# `except` clause, and these are their types without it.
+# A C caller of a guard table sees a failure as the return value, so the entries have no `except` clause. These are the
+# types without that clause.
 ctypedef int (*int_int)(int) noexcept nogil
 ctypedef int (*int_ptr)(void*) noexcept nogil
 ctypedef int (*int_ptrs)(void*, void*) noexcept nogil
@@ -193,7 +193,7 @@ ctypedef void* (*ptr_ptr)(void*) noexcept nogil
 
 
 cdef int publish(l0rt_guard_impl* impl, const char* type) except -1:
-    """Give a table of l0rt's own its head, and let it be found by its type."""
+    """Fill the head of a table of l0rt's own, and register it under its type."""
     impl.version = L0RT_GUARD_IMPL_VERSION
     impl.size = sizeof(l0rt_guard_impl)
     impl.type = type
@@ -276,7 +276,7 @@ cdef int cpu_of_stream(void* stream) noexcept nogil:
 
 cdef void* cpu_native_handle(void* stream) except NULL nogil:
     with gil:
-        raise NotImplementedError("the host's stream is no native one")
+        raise NotImplementedError("the host's stream has no native handle")
 
 
 cdef int cpu_is_complete(void* what) noexcept nogil:
@@ -359,15 +359,15 @@ cdef class device_index:
     """device_index(device, /)
 --
 
-Make a device current for the length of a with block, or of the calls of a decorated function.
+Make a device current inside a with block, or inside a decorated function.
 
-The original device comes back on any exit, on the accelerator that it was taken from. Blocks nest, and one object
-serves any number of them, on any thread.
+The original device is restored on any exit, on the accelerator to which it belongs. Blocks nest, and one object can be
+used for any number of blocks, on any thread.
 
 Parameters
 ----------
 device : int, str, device or None
-    An index, a name such as ``xpu:1``, or what has a device. None or a negative index changes nothing.
+    An index, a name such as ``xpu:1``, or an object that has a device. None or a negative index changes nothing.
 """
 
     def __cinit__(self, device, /):
@@ -433,7 +433,7 @@ cdef int enter_other(device_index self, interface) except -1:
 
 
 cdef object other_index(interface, int index):
-    """``index`` if it exists on the other accelerator, as far as that tells how many devices it has."""
+    """``index`` if it exists on the other accelerator, or if that does not report how many devices it has."""
     try:
         count = interface.device_count()
     except NotImplementedError:
@@ -444,7 +444,7 @@ cdef object other_index(interface, int index):
 
 
 cdef bint leave_other(device_index self) except -1:
-    """Undo this thread's newest block on another accelerator; False if there is none."""
+    """Leave this thread's newest block on another accelerator; False if there is none."""
     me = get_ident()
     for i in range(len(self.others) - 1, -1, -1):
         if self.others[i][0] == me:
@@ -466,7 +466,7 @@ cdef class xpu_device_index(device_index):
 
 
 cdef int settable_index(device, str type) except? -1:
-    """The index that ``device`` names where a device must be named; negative: change nothing."""
+    """The index of ``device`` where a device is required. A negative index changes nothing."""
     cdef int index = NO_INDEX
     cdef bint numbered = is_whole(device)
     if numbered or isinstance(device, str) or device_like(device) is not None:
@@ -477,7 +477,7 @@ cdef int settable_index(device, str type) except? -1:
 
 
 def index_to_set(device):
-    """Return the index that ``device`` names; ValueError if it names none, and a negative one is no change."""
+    """Return the index of ``device``; ValueError if it has none. A negative index changes nothing."""
     return settable_index(device, lazy.device_type)
 
 
@@ -497,7 +497,7 @@ def restore_stream(Queue stream not None):
 
 
 def existing_index(interface, int index):
-    """Return ``index`` if it exists on another accelerator, as far as that tells how many devices it has."""
+    """Return ``index`` if it exists on another accelerator, or if that does not report how many devices it has."""
     return other_index(interface, index)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device types that bring a guard table: streams, events and the current device of any of them, through its functions.
 
-Every function of a table is called without the GIL, so that one that blocks holds up nobody.
+Every function of a table is called without the GIL, so a function that blocks does not stop other threads.
 """
 
 from _thread import get_ident
@@ -57,7 +57,7 @@ cdef class Table:
         else:
             self.impl = <const l0rt_guard_impl*><uintptr_t>source
         if self.impl == NULL:
-            raise ValueError("a guard table is at address 0")
+            raise ValueError("a guard table cannot be at address 0")
         if self.impl.version != L0RT_GUARD_IMPL_VERSION or self.impl.size < required_size(self.impl):
             raise ValueError(
                 f"a guard table of version {self.impl.version} and {self.impl.size} bytes: expected version "
@@ -67,7 +67,7 @@ cdef class Table:
             if (<void**>self.impl)[i] == NULL:
                 raise ValueError(f"entry {i - 2} of the guard table is missing")
         if self.impl.type == NULL:
-            raise ValueError("the guard table names no type")
+            raise ValueError("the guard table has no type: expected a name, got NULL")
         self.type = (<bytes>self.impl.type).decode()
 
     def device_count(self):
@@ -246,7 +246,7 @@ cdef class TableStream:
 
     @property
     def stream_id(self):
-        """The number of the stream: the address of what it is to its type."""
+        """The number of the stream: the address that its device type uses for it."""
         return <uintptr_t>self.pointer
 
     @property
@@ -373,7 +373,7 @@ cdef class TableEvent:
 
     @property
     def device(self):
-        """The device that the event is bound to; without an index before the first record."""
+        """The device of the event. It has no index before the first record."""
         return device_named(self.table.type) if self.index < 0 else device_named(self.table.type, self.index)
 
     @property
@@ -408,7 +408,7 @@ cdef class TableEvent:
             failed(self.table, "block")
 
     def query(self):
-        """Return whether everything before the recorded point is done; True if nothing was recorded."""
+        """Return whether all work before the record is complete. It is True if the event was never recorded."""
         cdef int done = 1
         if self.pointer != NULL:
             with nogil:

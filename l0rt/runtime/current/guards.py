@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards as objects, with CUDA's members: they tell what was current before, change again, and restore the original.
+"""Guards as objects, with the members of c10's guards: they know what was current before, and restore the original.
 
 `device_index` and ``with stream:`` do the same in less time; these are for code that is written against such members.
 One object serves any number of with blocks, nested and on several threads: each block restores what it found itself.
@@ -23,7 +23,7 @@ class _BuiltIn:
 
 
 def _owner_of(stream):
-    """The functions of a stream's device type; TypeError if it is no stream."""
+    """The functions of a stream's device type; TypeError if it is not a stream."""
     return _BuiltIn if isinstance(stream, Stream) else naming.other_interface_of_stream(stream)
 
 
@@ -75,12 +75,16 @@ class _Guard:
 
 
 class DeviceGuard(_Guard):
-    """Make ``device`` current for the length of a with block; a negative index changes nothing.
+    """Make ``device`` current inside a with block. A negative index changes nothing.
 
     Parameters
     ----------
     device : int, str, device or None
-        An index, a name such as ``xpu:1``, or what has a device. A negative index changes nothing.
+        An index, a name such as ``xpu:1``, or an object that has a device. A negative index changes nothing.
+
+    Notes
+    -----
+    The members and their meaning are those of ``c10::DeviceGuard`` in torch.
     """
 
     def __init__(self, device):
@@ -113,7 +117,7 @@ class DeviceGuard(_Guard):
         Parameters
         ----------
         device : int, str, device or None
-            An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+            An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
         """
         frame = self._entered()
         index = _named(frame["owner"], frame["type"], device)
@@ -127,18 +131,22 @@ class DeviceGuard(_Guard):
         Parameters
         ----------
         device : int, str, device or None, optional
-            An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+            An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
         """
         self.set_index(self.original_device if device is None else device)
 
 
 class OptionalDeviceGuard(DeviceGuard):
-    """A `DeviceGuard` that may be empty: then it changes nothing, and tells None.
+    """A `DeviceGuard` that may be empty. An empty guard changes nothing, and its properties are None.
 
     Parameters
     ----------
     device : int, str, device or None, optional
         None makes an empty guard.
+
+    Notes
+    -----
+    The members and their meaning are those of ``c10::OptionalDeviceGuard`` in torch.
     """
 
     def __init__(self, device=None):
@@ -157,7 +165,7 @@ class OptionalDeviceGuard(DeviceGuard):
         Parameters
         ----------
         device : int, str, device or None
-            An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+            An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
         """
         frame = self._entered()
         if frame["owner"] is None:
@@ -175,12 +183,16 @@ class OptionalDeviceGuard(DeviceGuard):
 
 
 class StreamGuard(_Guard):
-    """Make ``stream`` and its device current for the length of a with block.
+    """Make ``stream`` and its device current inside a with block.
 
     Parameters
     ----------
     stream : Stream
         The stream.
+
+    Notes
+    -----
+    The members and their meaning are those of ``c10::StreamGuard`` in torch.
     """
 
     def __init__(self, stream):
@@ -232,12 +244,16 @@ class StreamGuard(_Guard):
 
 
 class OptionalStreamGuard(StreamGuard):
-    """A `StreamGuard` that may be empty: then it changes nothing, and tells None.
+    """A `StreamGuard` that may be empty. An empty guard changes nothing, and its properties are None.
 
     Parameters
     ----------
     stream : Stream or None, optional
         None makes an empty guard.
+
+    Notes
+    -----
+    The members and their meaning are those of ``c10::OptionalStreamGuard`` in torch.
     """
 
     def __init__(self, stream=None):
@@ -284,12 +300,16 @@ class OptionalStreamGuard(StreamGuard):
 
 
 class MultiStreamGuard(_Guard):
-    """Make each of ``streams`` current on its device for the length of a with block; the current device stays.
+    """Make each of ``streams`` current on its device inside a with block. The current device stays the same.
 
     Parameters
     ----------
     streams : iterable of Stream
-        At most one stream of each device has an effect: the last.
+        If two streams are of one device, the last one becomes current.
+
+    Notes
+    -----
+    The members and their meaning are those of ``c10::MultiStreamGuard`` in torch.
     """
 
     def __init__(self, streams):

@@ -64,19 +64,19 @@ cdef class Stream(Queue):
     """Stream(device=None, priority=0, *, stream_id=None, device_index=None, device_type=None)
 --
 
-A queue of device work that runs in order, next to that of other streams.
+A queue of device work. The work of one stream runs in order; two streams run independently.
 
-Without ``stream_id`` it is the next one of the device's pool. Streams are equal if they are the same queue. In a
-with block the stream and its device are current.
+Without ``stream_id`` the object is the next stream of the device's pool. Two objects are equal if they are the same
+queue. In a with block the stream and its device are current.
 
 Parameters
 ----------
 device : int, str, device or None, optional
-    An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+    An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 priority : int, optional
     -1 is high, 0 normal and 1 low. Other values are clamped.
 stream_id : int, optional
-    With the next two: find the stream that has this `stream_id` again.
+    Find the existing stream with this `stream_id`, together with the next two parameters.
 device_index : int, optional
     The index of that stream's device.
 device_type : str, optional
@@ -85,9 +85,15 @@ device_type : str, optional
 Raises
 ------
 ValueError
-    There is no such stream.
+    There is no stream with this id.
 IndexError
-    There is no device of this index.
+    There is no device with this index.
+
+Notes
+-----
+A stream is an immediate command list of Level Zero (specification, section "Low-Latency Immediate Command Lists"). As
+in torch, the pool has 32 streams for each device and priority and hands them out in turn, and priorities are clamped
+instead of refused.
 """
 
     def __cinit__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
@@ -96,7 +102,7 @@ IndexError
         cdef int index
         if stream_id is None:
             if device_index is not None or device_type is not None:
-                raise TypeError("device_index and device_type go with stream_id")
+                raise TypeError("device_index and device_type need stream_id")
             level = clamped_priority(priority)
             lazy.init()
             index = index_of(device, current_device(), lazy.device_type)
@@ -117,7 +123,7 @@ IndexError
 
     @staticmethod
     def priority_range():
-        """Return the (lowest, highest) priority that makes a difference.
+        """Return the lowest and the highest priority, ``(1, -1)``.
 
         Returns
         -------
@@ -126,7 +132,7 @@ IndexError
         return 1, -1
 
     def query(self):
-        """Return whether all work given to the stream so far is done.
+        """Return whether all work that the stream was given is complete.
 
         Returns
         -------
@@ -138,26 +144,31 @@ IndexError
         return idle
 
     def synchronize(self, timeout=None, *, policy=None):
-        """Block until all work given to the stream so far is done. Ctrl-C interrupts.
+        """Wait until all work that the stream was given is complete. Ctrl-C interrupts the wait.
 
         Parameters
         ----------
         timeout : float or None, optional
-            Seconds, not negative. None waits for ever, and the call returns None.
+            Seconds, not negative. None waits without a limit, and the call returns None.
         policy : "spin", "yield", "block" or None, optional
-            How to wait. None is what the setting ``xpu.stream.wait_policy`` says.
+            How the host waits. None takes the setting ``xpu.stream.wait_policy``.
 
         Returns
         -------
         bool or None
-            With ``timeout``: whether the work was done in time.
+            With ``timeout``, whether the work was complete in time.
 
         Raises
         ------
         ValueError
-            ``timeout`` is negative, or ``policy`` is none of these.
+            ``timeout`` is negative, or ``policy`` is not one of these.
         DeviceLostError
             The device hung or was reset.
+
+        Notes
+        -----
+        It calls ``zeCommandListHostSynchronize`` in slices of at most a tenth of a second, so that signals and a lost
+        device are noticed.
         """
         cdef uint64_t limit = timeout_ns(timeout)
         cdef int how = stream_policy(policy)
@@ -169,17 +180,17 @@ IndexError
         return None if timeout is None else idle
 
     def add_callback(self, function, /, *args):
-        """Call ``function(*args)`` on the host once all work given to the stream so far is done.
+        """Call ``function(*args)`` on the host when all work that the stream was given so far is complete.
 
-        Callbacks of one stream run one after another, on a thread of their own. Later work of the stream does not wait
-        for them. What they raise goes to `sys.unraisablehook`.
+        The callbacks of one stream run one after another, on a thread of their own. Later work of the stream does not
+        wait for them. An exception in a callback goes to `sys.unraisablehook`.
 
         Parameters
         ----------
         function : callable
-            What to call.
+            The function to call.
         *args : object
-            What to call it with.
+            Its arguments.
 
         Raises
         ------
@@ -187,24 +198,24 @@ IndexError
             ``function`` is not callable.
         """
         if not callable(function):
-            raise TypeError(f"a callback is callable, {type(function).__name__} is not")
+            raise TypeError(f"a callback must be callable, got {type(function).__name__}")
         callbacks.add(<size_t>self.ptr, self.record_event(), function, args)
 
     @staticmethod
     def from_handle(handle, *, device=None, owner=None):
-        """Adopt a foreign immediate ``ze_command_list_handle_t`` as a stream of ``device``.
+        """Use an immediate command list of other software as a stream of ``device``.
 
-        The list is used as long as an object from this handle lives, and is never destroyed. The caller sees to it that
-        no two threads append to it at once.
+        l0rt uses the list while a stream object with this handle exists, and never destroys it. The caller must make
+        sure that no two threads append to the list at the same time, as Level Zero's specification requires.
 
         Parameters
         ----------
         handle : int
             The ``ze_command_list_handle_t`` of an immediate list in l0rt's context.
         device : int, str, device or None, optional
-            An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+            An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
         owner : object, optional
-            Kept alive for as long as the list is used.
+            An object that is kept alive while the list is used.
 
         Returns
         -------
@@ -213,36 +224,41 @@ IndexError
         Raises
         ------
         InvalidArgumentError
-            The driver knows no such list.
+            The driver knows no list with this handle.
         IndexError
-            There is no device of this index.
+            There is no device with this index.
         """
         cdef l0rt_device* on
         cdef l0rt_stream* stream
         cdef size_t address
         number = whole(handle, "a command list's handle") if is_whole(handle) else 0
         if not 0 < number < 1 << 64:
-            raise ValueError(f"a command list's handle is an address, got {handle!r}")
+            raise ValueError(f"a command list's handle must be an address, got {handle!r}")
         address = number
         lazy.init()
         on = device_at(index_of(device, current_device(), lazy.device_type))
         stream = adopt_list(on, <ze_command_list_handle_t>address, owner)
         made = XpuStream.__new__(XpuStream, stream_id=stream.id, device_index=on.index)
-        release_adopted(stream)     # the object has a hold of its own
+        release_adopted(stream)     # the object has its own reference
         return made
 
     def wait_event(self, Event event not None):
-        """Make later work of this stream wait for ``event``; the host goes on at once.
+        """Make later work of this stream wait for ``event``. The host continues at once.
 
         Parameters
         ----------
         event : Event
-            One that was never recorded makes nothing wait.
+            The event to wait for. An event that was never recorded makes nothing wait.
+
+        Notes
+        -----
+        As with ``cudaStreamWaitEvent``, the stream waits for the last record before this call. A later record of the
+        event changes nothing.
         """
         Event_wait(event, self.ptr)
 
     def wait_stream(self, Queue stream not None):
-        """Make later work of this stream wait for everything given to ``stream`` so far.
+        """Make later work of this stream wait for all work that ``stream`` was given so far.
 
         Parameters
         ----------
@@ -253,7 +269,7 @@ IndexError
             queue_wait_queue(self.ptr, stream.ptr)
 
     def record_event(self, Event event=None):
-        """Record ``event``, a new one by default, on this stream; return it.
+        """Record ``event`` on this stream and return it.
 
         Parameters
         ----------
@@ -263,7 +279,7 @@ IndexError
         Returns
         -------
         Event
-            ``event``, or the new one.
+            ``event``, or the new event.
         """
         if event is None:
             event = built_in_event(False)
@@ -281,7 +297,7 @@ IndexError
 
     @property
     def stream_id(self):
-        """The number that, with the device, finds the stream again."""
+        """The number of the stream on its device. ``Stream(stream_id=...)`` finds the stream again."""
         return self.ptr.id
 
     @property
@@ -301,12 +317,12 @@ IndexError
 
     @property
     def priority(self):
-        """-1 high, 0 normal, 1 low."""
+        """The priority: -1 is high, 0 normal, 1 low."""
         return self.ptr.priority
 
     @property
     def native_handle(self):
-        """The ``ze_command_list_handle_t`` as an integer; makes the list if need be."""
+        """The ``ze_command_list_handle_t`` of the stream as an integer. The list is created if needed."""
         cdef ze_command_list_handle_t handle
         with nogil:
             handle = queue_share(self.ptr)
@@ -318,7 +334,7 @@ IndexError
 
     @property
     def hw_queue(self):
-        """The ``(ordinal, index)`` of the hardware queue behind the stream; streams that share one take turns."""
+        """The ``(ordinal, index)`` of the stream's hardware queue. Streams that share one run one after another."""
         return self.ptr.ordinal, self.ptr.queue
 
     def __l0_stream__(self):
@@ -362,12 +378,12 @@ cdef class XpuStream(Stream):
     """Stream(device=None, priority=0, **kwargs)
 --
 
-A stream of the built-in device type, whichever accelerator is current; see `l0rt.Stream`.
+A stream of the built-in device type, independent of the current accelerator. See `l0rt.Stream`.
 
 Parameters
 ----------
 device : int, str, device or None, optional
-    An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+    An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 priority : int, optional
     -1 is high, 0 normal and 1 low. Other values are clamped.
 **kwargs : object
@@ -376,9 +392,9 @@ priority : int, optional
 Raises
 ------
 ValueError
-    There is no such stream.
+    There is no stream with this id.
 IndexError
-    There is no device of this index.
+    There is no device with this index.
 """
 
 
@@ -431,7 +447,7 @@ def current_stream(device=None, /):
 
 
 def default_stream(device=None, /):
-    """Return the default stream of ``device`` (the current one by default): one that the pool never hands out."""
+    """Return the default stream of ``device``, which the pool never hands out."""
     lazy.init()
     return stream_object(&device_at(checked_index(device)).default_stream)
 
@@ -442,12 +458,12 @@ def set_stream(Queue stream not None):
 
 
 def current_raw_stream(device=None):
-    """Return the native handle of the current stream on ``device`` as an integer; no Stream object is made.
+    """Return the native handle of the current stream on ``device`` as an integer, without creating a Stream object.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -457,7 +473,7 @@ def current_raw_stream(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     cdef l0rt_stream* stream
     cdef ze_command_list_handle_t handle
@@ -469,9 +485,9 @@ def current_raw_stream(device=None):
 
 
 def synchronize(device=None, /, *, timeout=None):
-    """Wait for all work of ``device`` (the current one by default), on all streams.
+    """Wait until the work of all streams of ``device`` is complete.
 
-    With ``timeout`` in seconds, return whether it was done in that time. Nothing to do before initialisation.
+    Before the first use of a device it returns at once.
     """
     cdef uint64_t limit = timeout_ns(timeout)
     cdef l0rt_device* record
@@ -512,21 +528,21 @@ cdef dict _copy_streams = {}
 
 @cython.binding(False)
 cdef class Lease:
-    """A stream that nobody else is given. In a with block it is there; at its end it goes back, with its work."""
+    """A stream with one holder. A with block has the stream; its end returns the stream, with its pending work."""
     cdef l0rt_stream* ptr
     cdef int index, priority
     cdef bint copies
 
     def __enter__(self):
         if self.ptr != NULL:
-            raise RuntimeError("the lease has begun already")
+            raise RuntimeError("the lease was entered before")
         self.ptr = lease_stream(device_at(self.index), self.priority, self.copies)
         return stream_object(self.ptr)
 
     def __exit__(self, kind, value, trace):
         cdef l0rt_stream* stream = self.ptr
         if stream == NULL:
-            raise RuntimeError("the lease has not begun")
+            raise RuntimeError("the lease was not entered")
         self.ptr = NULL
         return_stream(stream)
 
@@ -544,7 +560,7 @@ def lease(device=None, priority=0, *, engine="compute"):
     only_built_in(device, POOL)
     cdef Lease made = Lease.__new__(Lease)
     if engine not in ENGINES:
-        raise ValueError(f"engine is one of {', '.join(ENGINES)}, got {engine!r}")
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     made.priority = clamped_priority(priority)
     lazy.init()
     made.index = index_of(device, current_device(), lazy.device_type)
@@ -565,9 +581,9 @@ def copy_stream(device=None):
 
 
 class StreamPool:
-    """The pools of all devices: what they lend, and what they have.
+    """The stream pools of all devices.
 
-    Of the built-in device type: NotImplementedError where another is meant.
+    Only the built-in device type has stream pools. For another type it raises NotImplementedError.
     """
 
     lease = staticmethod(lease)

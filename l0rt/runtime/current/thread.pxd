@@ -14,7 +14,7 @@ cdef void on_thread_end(void (*function)(l0rt_thread* thread) noexcept nogil) no
 
 
 cdef inline PyObject* current_stream_object() noexcept:
-    """The object of the calling thread's current stream; NULL where there is none yet."""
+    """The object of the calling thread's current stream; NULL if it has none yet."""
     cdef l0rt_thread* thread = thread_peek()
     return NULL if thread == NULL else thread.streams[thread.device].object
 

@@ -141,31 +141,35 @@ cdef bint all_of(list events, uint64_t limit, int how) except -1:
 def wait_all(*events, stream=None, timeout=None, policy=None):
     """Wait for all ``events``.
 
-    With ``stream`` its later work waits, by one command for all of them, and the host goes on at once. They are of the
-    stream's device type. Without ``stream`` the host waits.
+    With ``stream``, later work of this stream waits, by one command for all events, and the host continues at once. The
+    events must be of the stream's device type. Without ``stream`` the host waits.
 
     Parameters
     ----------
     *events : Event or Stream
-        What to wait for, of any device type.
+        The events and streams to wait for, of any device type.
     stream : Stream or None, optional
-        The stream whose later work waits. None: the host waits.
+        The stream whose later work waits. None makes the host wait.
     timeout : float or None, optional
-        Seconds, not negative. None waits for ever, and the call returns None.
+        Seconds, not negative. None waits without a limit, and the call returns None.
     policy : "spin", "yield", "block" or None, optional
-        How to wait. None is what the setting says.
+        How the host waits. None takes the setting ``xpu.event.wait_policy``.
 
     Returns
     -------
     bool or None
-        With ``timeout``: whether all were complete in time.
+        With ``timeout``, whether all were complete in time.
 
     Raises
     ------
     ValueError
-        ``timeout`` is negative, or ``policy`` is none of these.
+        ``timeout`` is negative, or ``policy`` is not one of these.
     TypeError
-        Something is neither an Event nor a Stream.
+        An argument is neither an Event nor a Stream.
+
+    Notes
+    -----
+    With ``stream`` it is one ``zeCommandListAppendWaitOnEvents`` of Level Zero for all events.
     """
     cdef uint64_t limit = timeout_ns(timeout), start = host_clock_ns(), spent
     cdef int i, n = 0, how = event_policy(policy)
@@ -173,7 +177,7 @@ def wait_all(*events, stream=None, timeout=None, policy=None):
     cdef Many many
     cdef l0rt_stream* waiting
     if stream is not None and timeout is not None:
-        raise TypeError("timeout is for the host's wait: a stream waits without one")
+        raise TypeError("timeout is only for a wait of the host, and stream= makes a stream wait")
     if stream is not None and (others or not isinstance(stream, Queue)):
         stream_waits(stream, events)
         return None
@@ -202,28 +206,28 @@ def wait_all(*events, stream=None, timeout=None, policy=None):
 
 
 def wait_any(*events, timeout=None, policy=None):
-    """Block until one of ``events`` is complete; return its place among them.
+    """Wait until one of ``events`` is complete, and return its position.
 
     Parameters
     ----------
     *events : Event or Stream
-        What to wait for, of any device type. At least one.
+        The events and streams to wait for, of any device type. At least one.
     timeout : float or None, optional
-        Seconds, not negative. None waits for ever.
+        Seconds, not negative. None waits without a limit.
     policy : "spin", "yield", "block" or None, optional
-        How to wait. None is what the setting says.
+        How the host waits. None takes the setting ``xpu.event.wait_policy``.
 
     Returns
     -------
     int or None
-        The place among ``events`` of one that is complete. None: the time is up.
+        The position in ``events`` of one that is complete. None if the time was over.
 
     Raises
     ------
     ValueError
-        There is nothing to wait for, ``timeout`` is negative, or ``policy`` is none of these.
+        ``events`` is empty, ``timeout`` is negative, or ``policy`` is not one of these.
     TypeError
-        Something is neither an Event nor a Stream.
+        An argument is neither an Event nor a Stream.
     """
     if not events:
         raise ValueError("wait_any() needs something to wait for")
@@ -256,7 +260,7 @@ def wait_any(*events, timeout=None, policy=None):
 # The report of streams that are not idle, on demand and when a wait times out.
 
 def name_at(size_t address):
-    """Return the repr of the stream that `l0rt.xpu.gpu_trace` tells by this number."""
+    """Return the repr of the stream to which `l0rt.xpu.gpu_trace` gives this number."""
     cdef l0rt_stream* stream
     cdef int i
     for i in range(device_total()):
@@ -291,9 +295,9 @@ cdef list waits_of(l0rt_stream* stream, uint64_t done):
 
 
 def stuck_report(device=None):
-    """Return what each stream that is not idle has done and waits for.
+    """Return for each stream that is not idle what it has completed and what it waits for.
 
-    It waits for nothing. Streams of another device type than the built-in one raise NotImplementedError.
+    The call itself does not wait. For another device type than the built-in one it raises NotImplementedError.
 
     Parameters
     ----------
@@ -303,12 +307,12 @@ def stuck_report(device=None):
     Returns
     -------
     str
-        A line for each stream; empty if all are idle.
+        One line for each stream. Empty if all are idle.
 
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     cdef int only = -1
     only_built_in(device, "report of streams that are stuck")
@@ -343,7 +347,8 @@ cdef str report_of(int only):
 
 
 cdef int log_stuck(l0rt_stream* stream) except -1:
-    logging = sys.modules.get("logging")  # its import is a tenth of l0rt's; nobody listens where nobody has it
+    # its import takes a tenth of l0rt's; if no module has imported it, there is no logger
+    logging = sys.modules.get("logging")
     if logging is None:
         return 0
     log = logging.getLogger("l0rt.stream")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beside the cache: which pool a thread allocates from, and what memory is filled with before somebody has it."""
+"""The pool from which a thread allocates, and the byte with which memory is filled before it is handed out."""
 
 from libc.stdint cimport uint32_t, uintptr_t
 
@@ -17,7 +17,7 @@ from l0rt.runtime.streams.types cimport l0rt_stream, l0rt_thread
 
 # The byte that device memory is filled with; negative: none. Atomic.
 cdef int filling
-# Some thread is in a pool, and memory is not filled: a thread may use what it found before.
+# Some thread is in a pool, and memory is not filled: a thread may use the arena that it found before.
 cdef int asking
 
 cdef l0rt_private_pool* active_private_pool(l0rt_thread* thread, int device) noexcept nogil
@@ -36,7 +36,7 @@ cdef inline l0rt_active_entry* entry_of(l0rt_active_pool* active, l0rt_stream* s
 
 
 cdef inline l0rt_arena* arena_asked(l0rt_thread* thread, l0rt_stream* stream) noexcept nogil:
-    """The arena that the thread allocates from for a stream that has none at hand; NULL: the slow path finds it."""
+    """The arena from which the thread allocates for a stream that names no arena; NULL: the slow path finds it."""
     cdef l0rt_active_entry* entry
     cdef l0rt_active_pool* active
     if unlikely(load_int(&asking) == 0 or thread == NULL):

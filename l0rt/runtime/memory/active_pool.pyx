@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beside the cache: which pool a thread allocates from, and what memory is filled with before somebody has it.
+"""The pool from which a thread allocates, and the byte with which memory is filled before it is handed out.
 
 While any thread is in a pool, or memory is filled, no stream has an arena at hand: every allocation asks. So the hit
 path needs not ask, and costs nothing more while there is neither. Who asks finds the arena in its own thread's
@@ -41,7 +41,8 @@ cdef l0rt_private_pool* active_private_pool(l0rt_thread* thread, int device) noe
 
 
 cdef void active_pool_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil:
-    """Let the thread's next allocation for the stream find the arena; and everybody's, while nobody has to ask."""
+    """Let the next allocation of the thread for the stream find the arena, and that of all threads while no thread is
+    in a pool."""
     global streams_at_hand
     cdef l0rt_active_entry* entry
     if arena.private_pool == NULL:
@@ -144,7 +145,7 @@ cdef int fill_host(void* pointer, size_t nbytes) except -1:
 
 
 cdef int fill_block(l0rt_stream* stream, l0rt_block* block, unsigned char byte) except -1 nogil:
-    """Fill all of a block that nobody has yet, in the order of the stream that it is for."""
+    """Fill a whole block before it is handed out, in the order of its stream."""
     if (<int (*)(l0rt_stream*, void*, const void*, size_t, size_t) noexcept nogil>queue_fill)(
             stream, block.ptr, &byte, 1, block.size) < 0:
         block_free(block)

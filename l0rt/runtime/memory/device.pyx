@@ -81,7 +81,8 @@ cdef l0rt_heap* device_heap(l0rt_device* device) except NULL nogil:
 
 
 cdef int make_heap(l0rt_device* device) except -1:
-    """Nobody sees it before it behaves as it should. To find out how runs Python: other threads may be making one."""
+    """Make it complete before it becomes visible. Reading the configuration runs Python, so other threads may be
+    making one."""
     cdef l0rt_heap_options options
     cdef l0rt_heap* heap
     device_options(device, &options)
@@ -120,18 +121,18 @@ def retune():
     """Let every heap that there is follow a configuration that has changed."""
     cdef int i
     if lazy.opened:
-        lazy.init()                 # tells a forked child why it cannot
+        lazy.init()                 # raises in a forked child, with the reason
     set_filling(config.alloc_conf().fill_uninitialized)
     for i in range(device_total()):
         if device_record(i).heap != NULL:
             tune(<l0rt_heap*>device_record(i).heap, device_record(i))
 
 
-_limits = {}    # by the device's index, in bytes: what `set_limit` was told
+_limits = {}    # device index -> bytes, as `set_limit` was called
 
 
 cdef uint64_t limit_of(l0rt_device* device) except 0:
-    """What `set_limit` was told, or else the configuration's, which has one where it is not all of the memory."""
+    """The limit of `set_limit`, or else the configuration's limit, if that is less than all of the memory."""
     if device.index in _limits:
         return _limits[device.index]
     fraction = config.alloc_conf().per_process_memory_fraction
@@ -198,7 +199,7 @@ cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbyt
 
 
 cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL:
-    """Shared memory, which is not cached. What is cached goes back to the driver before there is none."""
+    """Allocate shared memory, which is not cached. Cached memory is given back to the driver before this fails."""
     while True:
         for attempt in range(2):
             try:
@@ -222,7 +223,7 @@ _pools = {}     # by the address of their record: functions that return those po
 
 
 cdef bint ask_observers(l0rt_device* device, l0rt_private_pool* private_pool, size_t nbytes) except -1 with gil:
-    """Tell everybody who wants to know, the pool itself first; True if somebody has freed some, so that trying again is
+    """Call the observers, the pool's first; True if one has freed memory, so that trying again is
     worth it."""
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
     pool = _pools[<size_t>private_pool]() if <size_t>private_pool in _pools else None
@@ -254,12 +255,12 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
         if status == L0RT_DOUBLE_FREE:
             raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
         if status == L0RT_OUT_OF_MEMORY:
-            raise OutOfMemoryError("XPU out of memory: there is too little for what the pool had; it sleeps on",
+            raise OutOfMemoryError("XPU out of memory: not enough memory to wake the pool; it stays asleep",
                                    ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
         if status == L0RT_ASLEEP:
             raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
         if status == L0RT_INVALID_SIZE:
-            raise InvalidArgumentError("an allocation has at least one byte")
+            raise InvalidArgumentError("an allocation must have at least one byte, got 0")
         if status == L0RT_UPSTREAM_FAILED:
             raise_failure()
         if status == L0RT_INTERRUPTED:
@@ -299,7 +300,7 @@ cdef int raise_oom(l0rt_device* device, l0rt_private_pool* private_pool, size_t 
 
 
 def free_memory(int index):
-    """Return ``(free, total, source)`` in bytes for device ``index``: who says what is free."""
+    """Return ``(free, total, source)`` for device ``index``: bytes, and the source of the first number."""
     cdef l0rt_device* device = device_at(index)
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
     total = device.info.total_memory
@@ -351,12 +352,12 @@ cdef int64_t reserved_bytes(device) except -1:
 
 
 def memory_allocated(device=None):
-    """Return the bytes of the blocks that allocations on ``device`` (the current one by default) hold.
+    """Return the size of all allocated blocks of ``device`` in bytes.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -366,18 +367,18 @@ def memory_allocated(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return allocated_bytes(device)
 
 
 def memory_reserved(device=None):
-    """Return the bytes that the allocator holds of ``device`` (the current one by default), cached ones too.
+    """Return how many bytes of ``device`` the allocator has reserved, in use and cached.
 
     Parameters
     ----------
     device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or what has a device; None is the current device.
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
 
     Returns
     -------
@@ -387,19 +388,19 @@ def memory_reserved(device=None):
     Raises
     ------
     IndexError
-        There is no device of this index.
+        There is no device with this index.
     """
     return reserved_bytes(device)
 
 
 def memory_info(device=None):
-    """Return ``(free, total, source)`` in bytes of ``device``: the last says who tells what is free."""
+    """Return ``(free, total, source)`` of ``device``: bytes, and the source of the first number."""
     lazy.init()
     return free_memory(index_of(device, current_device(), lazy.device_type))
 
 
 def reset_peak_stats(device=None):
-    """Make every peak the current value."""
+    """Set every peak to the current value."""
     cdef l0rt_heap* heap = heap_of(device)
     if heap != NULL:
         heap_poll(heap)
@@ -421,10 +422,10 @@ def set_limit(limit, device=None):
     cdef uint64_t bytes
     if limit is not None:
         if not is_whole(limit):
-            raise TypeError(f"a memory limit is an int of bytes or None, not {type(limit).__name__}")
+            raise TypeError(f"a memory limit must be an int (bytes) or None, got {type(limit).__name__}")
         limit = whole(limit, "a memory limit")
         if not 0 < limit < UINT64_MAX:
-            raise ValueError(f"a memory limit is from 1 to 2**64 - 2 bytes, not {limit}")
+            raise ValueError(f"a memory limit must be from 1 to 2**64 - 2 bytes, got {limit}")
     cdef l0rt_device* record = device_at(index_of(device, current_device(), lazy.device_type))
     cdef l0rt_heap* heap = device_heap(record)
     if limit is not None:
@@ -437,7 +438,7 @@ def set_limit(limit, device=None):
 
 
 def get_limit(device=None):
-    """Return the limit of ``device`` in bytes, None if there is none."""
+    """Return the memory limit of ``device`` in bytes, or None if there is none."""
     lazy.init()
     cdef uint64_t limit = limit_of(device_at(index_of(device, current_device(), lazy.device_type)))
     return None if limit == UINT64_MAX else limit

@@ -10,7 +10,7 @@ _asking: set[int] = set()  # threads whose observers are being asked
 def attach_observer(observer):
     """Call ``observer(device, nbytes, allowed, free)`` before an allocation fails; return what detaches it."""
     if not callable(observer):
-        raise TypeError(f"an observer is a function of four arguments, not {type(observer).__name__}")
+        raise TypeError(f"an observer must be a function of four arguments, got {type(observer).__name__}")
     _observers.append(observer)
     return lambda: _observers.remove(observer) if observer in _observers else None
 
@@ -21,7 +21,8 @@ def asked(*what):
 
 
 def ask(observers, *what):
-    """Tell these observers; return whether one has freed memory. What fails meanwhile is not told them, too."""
+    """Call these observers, and return whether one has freed memory. A failure during these calls does not call them
+    again."""
     thread = get_ident()
     if thread in _asking or not observers:
         return False

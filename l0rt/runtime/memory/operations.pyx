@@ -101,7 +101,7 @@ cdef int op_record(void* self, void* stream, void** event) noexcept nogil:
         return 0
     event[0] = end_event_of(on)
     if event[0] == NULL and table.alive and not on.device.lost:
-        event[0] = end_event_of(on)  # whoever frees has nothing to lose by asking once more
+        event[0] = end_event_of(on)  # asking once more costs a free nothing
     return 0 if event[0] != NULL or not table.alive or on.device.lost else ZE_RESULT_ERROR_UNKNOWN
 
 
@@ -156,7 +156,7 @@ cdef int op_is_oom(int code) noexcept nogil:
 
 
 cdef int forget_error() noexcept nogil:
-    """The core deals in codes: what was raised below is one of them here."""
+    """Turn an exception of the layers below into a status code, which the allocator's core uses."""
     with gil:
         PyErr_Clear()
     return ZE_RESULT_ERROR_UNKNOWN
@@ -314,7 +314,7 @@ cdef int extent_add(void* ptr, size_t nbytes, int device) except -1:
     if extent_count == extent_capacity:
         grown = <l0rt_extent*>realloc(extents, (2 * extent_capacity + 16) * sizeof(l0rt_extent))
         if grown == NULL:
-            raise MemoryError("no host memory to remember shared memory by")
+            raise MemoryError("no host memory for the record of shared memory")
         extents, extent_capacity = grown, 2 * extent_capacity + 16
     place = above(<size_t>ptr)
     memmove(&extents[place + 1], &extents[place], (extent_count - place) * sizeof(l0rt_extent))

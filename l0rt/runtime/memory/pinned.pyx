@@ -40,7 +40,7 @@ from l0rt.runtime.memory.observers import asked
 from l0rt.runtime.streams.devices import lazy
 
 cdef enum:
-    HOST = -1                       # the device number that observers are told for pinned memory
+    HOST = -1                       # the device number for pinned memory in calls of observers
 
 
 cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:

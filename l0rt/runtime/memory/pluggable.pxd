@@ -9,7 +9,7 @@ from l0rt.runtime.alloc.types cimport l0rt_upstream
 # kept for as long as any segment lives.
 cdef struct l0rt_plugged:
     l0rt_upstream upstream          # first: they are cast to each other
-    PyObject* functions             # NULL: the pool is gone, and so are its segments
+    PyObject* functions             # NULL: the pool was dropped, and it has no segments any more
     Py_ssize_t segments             # those that a function is being asked for, too
     bint is_gone
 

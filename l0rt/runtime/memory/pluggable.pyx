@@ -36,7 +36,7 @@ cdef class PluggableAllocator:
     """PluggableAllocator(alloc, free)
 --
 
-Where a `MemPool`'s memory comes from.
+The source of the memory of a `MemPool`.
 
 Addresses are ints, the device is an index, and the stream is a native handle, or 0 where it is closed. An ``alloc``
 that returns None or 0 is out of memory. ``free`` is called once no work uses the memory.
@@ -51,7 +51,11 @@ free : callable or int
 Raises
 ------
 TypeError
-    One is neither a function nor an address.
+    An argument is neither a function nor an address.
+
+Notes
+-----
+The functions are called as those of ``torch.cuda.memory.CUDAPluggableAllocator``.
 """
 
     def __cinit__(self, alloc, free):
@@ -75,10 +79,10 @@ cdef void* address_of(function, str role) except? NULL:
     elif callable(function):
         return NULL
     if not is_whole(function):
-        raise TypeError(f"{role} is a function, or the address of one in C, not {type(function).__name__}")
+        raise TypeError(f"{role} must be a function or the address of a C function, got {type(function).__name__}")
     address = whole(function, role)
     if not 0 < address <= UINT64_MAX:
-        raise ValueError(f"{role} is the address of a function, {address:#x} is none")
+        raise ValueError(f"{role} must be the address of a C function, got {address:#x}")
     return <void*><uintptr_t>address
 
 
@@ -94,7 +98,7 @@ cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL:
 
 
 cdef void plugged_leave(l0rt_plugged* plugged) noexcept:
-    """The pool is gone: nobody allocates any more."""
+    """The pool was dropped: there are no more allocations."""
     if plugged.is_gone:
         return
     plugged.is_gone = True
@@ -143,7 +147,7 @@ cdef int reserve_held(l0rt_plugged* plugged, l0rt_device* device, l0rt_stream* s
             segment_over(plugged)
             return L0RT_OUT_OF_MEMORY
         if is_ours(<uintptr_t>out[0], nbytes):
-            # not given back: that would free what somebody else was given
+            # not given back: that would free memory that another caller has
             raise ValueError(f"{functions.alloc!r} returned {<uintptr_t>out[0]:#x} for {nbytes} bytes, which are no "
                              "memory, or l0rt's already")
     except MemoryError:
@@ -175,14 +179,15 @@ cdef bint is_ours(uintptr_t address, size_t nbytes) noexcept:
     return False
 
 
-# --- Calling a function. What it allocates itself comes from the default pool, so that it is not asked for that.
+# --- Calling a function. Memory that it allocates itself comes from the default pool, so that it is not called for
+# that.
 
 
 cdef int refuse_itself(l0rt_plugged* plugged) except -1:
     cdef l0rt_call* outer = <l0rt_call*>thread_record().inside
     while outer != NULL:
         if outer.plugged == plugged:
-            raise RuntimeError("a function that memory comes from asks itself for memory")
+            raise RuntimeError("an allocator's function allocates from its own pool, which would never end")
         outer = <l0rt_call*>outer.outer
     return 0
 
@@ -228,10 +233,10 @@ cdef void* pointer_of(answer, function) except? NULL:
     if answer is None:
         return NULL
     if not is_whole(answer):
-        raise TypeError(f"{function!r} returned no address, which is an int, but {type(answer).__name__}")
+        raise TypeError(f"{function!r} must return an address, an int, got {type(answer).__name__}")
     address = whole(answer, "an address")
     if not 0 <= address <= UINT64_MAX:
-        raise ValueError(f"{function!r} returned {address:#x}, which is no address")
+        raise ValueError(f"{function!r} must return an address from 1 to 2**64 - 1, got {address:#x}")
     return <void*><uintptr_t>address
 
 
@@ -262,7 +267,7 @@ cdef int raise_failure() except -1:
     failure = _failures.pop(get_ident(), None)
     if failure is not None and not isinstance(failure, Exception):
         raise failure
-    raise L0Error(f"the function that memory comes from failed: {type(failure).__name__}: {failure}") from failure
+    raise L0Error(f"an allocator's function failed: {type(failure).__name__}: {failure}") from failure
 
 
 # --- The default pool's.

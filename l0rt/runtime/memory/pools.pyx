@@ -38,7 +38,7 @@ from l0rt.runtime.memory.pluggable import set_current
 from l0rt.runtime.streams.devices import lazy
 
 cdef void reclaim() noexcept:
-    """Give back what pools have that are gone, as far as no work uses it."""
+    """Give back the memory of dropped pools that no work uses."""
     cdef l0rt_heap* heap
     cdef int i
     with nogil:
@@ -56,7 +56,7 @@ cdef class MemPool:
     """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None)
 --
 
-A private pool: what threads allocate inside of ``use_mem_pool(pool)`` comes from it and returns to it.
+A private pool. Memory that a thread allocates inside ``use_mem_pool(pool)`` comes from it and returns to it.
 
 Memory of an ``allocator`` is cached like the driver's. With ``use_on_oom`` an allocation outside of pools that
 would fail is served from a free block, whatever its stream, or else by letting the pool grow. If ``on_oom`` returns
@@ -65,20 +65,24 @@ True, the allocation is tried again. What is allocated outlives the pool.
 Parameters
 ----------
 allocator : PluggableAllocator or None, optional
-    Where its memory comes from. None is the driver.
+    The source of the pool's memory. None is the driver.
 use_on_oom : bool, optional
-    Serve allocations outside of pools that would fail.
+    Serve allocations outside of pools from this pool before they fail.
 no_split : bool, optional
-    Hand out a free block as it is.
+    Hand out free blocks whole, without splitting them.
 limit : int or None, optional
-    The most bytes that it reserves on each device. None sets no limit.
+    How many bytes the pool reserves on each device at most. None sets no limit.
 on_oom : callable or None, optional
-    It is called with the number of bytes before an allocation from the pool fails.
+    A function that is called with the number of bytes before an allocation from the pool fails.
 
 Raises
 ------
 ValueError
     ``limit`` is not positive.
+
+Notes
+-----
+The contract is that of ``torch.cuda.MemPool``; ``limit`` and ``on_oom`` are l0rt's.
 """
 
     cdef Pool pool
@@ -95,7 +99,7 @@ ValueError
     def __cinit__(self, PluggableAllocator allocator=None, bint use_on_oom=False, bint no_split=False, *,
                   limit=None, on_oom=None):
         if on_oom is not None and not callable(on_oom):
-            raise TypeError(f"on_oom is a function of the size, not {type(on_oom).__name__}")
+            raise TypeError(f"on_oom must be a function of the size, got {type(on_oom).__name__}")
         self.pool = Pool(use_on_oom, no_split, limit)
         self.private_pool = self.pool.private_pool
         self.id = id = self.pool.id
@@ -137,7 +141,7 @@ ValueError
                 trim(i, NULL, self.private_pool)
 
     def sleep(self):
-        """Give all memory of the pool back and keep the addresses; what was written there is lost.
+        """Give back all memory of the pool and keep the addresses. The contents are lost.
 
         Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments. RuntimeError
         while another call puts it to sleep or wakes it.
@@ -175,7 +179,7 @@ ValueError
                 if can and heap != NULL:
                     can = heap_sleep(heap, private_pool) == L0RT_OK
         if not can:
-            raise UnsupportedError("this pool cannot sleep: it has segments whose addresses go with their memory")
+            raise UnsupportedError("this pool cannot sleep: it has segments, whose addresses end with their memory")
         return 0
 
     cdef int wake_on_all(self) except -1:
@@ -202,11 +206,11 @@ ValueError
         """Sleeping and waking pass from device to device, and wait: both at once would end with a pool that is awake
         and has no memory."""
         if lazy.opened:
-            lazy.init()                         # tells a forked child why it cannot
+            lazy.init()                         # raises in a forked child, with the reason
         if self.allocator is not None:
-            raise UnsupportedError("this pool cannot sleep: its memory is an allocator's, with addresses of its own")
+            raise UnsupportedError("this pool cannot sleep: its memory comes from an allocator, with its own addresses")
         if self.is_moving:
-            raise RuntimeError("the memory pool is being put to sleep or woken by another call, which has to end first")
+            raise RuntimeError("another call is putting the memory pool to sleep or waking it, and must end first")
         self.is_moving = True
         return 0
 
@@ -218,12 +222,12 @@ ValueError
         Parameters
         ----------
         include_traces : bool, optional
-            No effect: there is no history of allocations.
+            It has no effect, since there is no history of allocations.
 
         Returns
         -------
         list of dict
-            A segment each; sizes in bytes.
+            One dict for each segment. Sizes are in bytes.
         """
         return segments(self)
 
@@ -254,16 +258,20 @@ cdef class use_mem_pool:
     """use_mem_pool(pool, device=None)
 --
 
-Let the calling thread allocate from ``pool`` for the length of a with block.
+Make the calling thread allocate from ``pool`` inside a with block.
 
-They nest; the innermost that is for the device holds. Other threads are not affected.
+Blocks nest, and the innermost block for the device applies. Other threads are not affected.
 
 Parameters
 ----------
 pool : MemPool
     The pool.
 device : int, str, device or None, optional
-    Where the pool serves. None is every device.
+    The device on which the pool is used. None is every device.
+
+Notes
+-----
+The contract is that of ``torch.cuda.use_mem_pool``; docs/parity.md has the differences.
 """
 
     cdef MemPool pool
@@ -283,7 +291,7 @@ device : int, str, device or None, optional
         lazy.init()
         # Its finalizer has run, for a cycle of garbage that something refers to again.
         if self.pool.private_pool.is_gone:
-            raise RuntimeError("the memory pool is gone: nothing can be allocated from it any more")
+            raise RuntimeError("the memory pool was dropped: nothing can be allocated from it any more")
         cdef l0rt_thread* thread = thread_record()
         cdef l0rt_active_pool* active = <l0rt_active_pool*>calloc(1, sizeof(l0rt_active_pool))
         if active == NULL:
@@ -317,7 +325,7 @@ device : int, str, device or None, optional
     def __call__(self, function):
         """Return ``function`` as one that allocates from the pool."""
         if not callable(function):
-            raise TypeError(f"use_mem_pool wraps functions, not {type(function).__name__}")
+            raise TypeError(f"use_mem_pool decorates functions, got {type(function).__name__}")
 
         return within(self.pool, None if self.device < 0 else self.device, function)
 
@@ -351,7 +359,7 @@ def trim_pools(device=None, Queue stream=None, MemPool pool=None):
 
 
 def change_current_allocator(PluggableAllocator allocator not None):
-    """Let all device memory come from ``allocator``, uncached.
+    """Make all device memory come from ``allocator``, without a cache.
 
     Parameters
     ----------
@@ -361,7 +369,11 @@ def change_current_allocator(PluggableAllocator allocator not None):
     Raises
     ------
     RuntimeError
-        There is device memory already.
+        Device memory was allocated before.
+
+    Notes
+    -----
+    The contract is that of ``torch.cuda.memory.change_current_allocator``.
     """
     cdef int i
     for i in range(device_total()):

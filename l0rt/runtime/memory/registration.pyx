@@ -82,7 +82,7 @@ cdef int held_use(l0rt_registered* held, l0rt_stream* stream) except -1:
             return 0
     grown = <l0rt_stream**>realloc(held.streams, (held.stream_count + 1) * sizeof(l0rt_stream*))
     if grown == NULL:
-        raise MemoryError("no host memory to remember a stream in")
+        raise MemoryError("no host memory for the record of a stream")
     held.streams = grown
     grown[held.stream_count] = stream
     held.stream_count += 1
@@ -115,7 +115,7 @@ cdef class Registration:
     cdef l0rt_registered* held
 
     def __init__(self):
-        raise TypeError("a Registration is made by l0rt.memory.register(memory)")
+        raise TypeError("make a Registration with l0rt.memory.register(memory)")
 
     @property
     def ptr(self):
@@ -136,7 +136,7 @@ cdef class Registration:
             return
         if held.copies:
             raise BufferError("another thread is giving a copy with this memory to a stream")
-        if not table.alive:         # a forked child, or the end: the registration is another process's, or gone
+        if not table.alive:         # a forked child, or exit: the registration belongs to the parent, or has ended
             self.held = NULL
             held_drop(held)
             return
@@ -158,7 +158,7 @@ cdef class Registration:
 
     def __enter__(self):
         if self.held == NULL:
-            raise ValueError("the memory is registered no more")
+            raise ValueError("the memory is not registered any more")
         return self
 
     def __exit__(self, kind, value, trace):
@@ -180,7 +180,7 @@ cdef void warn_of(l0rt_registered* held) noexcept:
 
 
 def register(memory, nbytes=None, *, device=None):
-    """Pin host memory that is there already, and return the `Registration` that ends it.
+    """Pin host memory of other software, and return a `Registration` that ends this.
 
     Until then copies between it and the devices of ``device``'s context need no staging, and may be non-blocking. The
     registration keeps an object's memory alive; memory at an address is the caller's to keep.
@@ -192,21 +192,26 @@ def register(memory, nbytes=None, *, device=None):
     nbytes : int, optional
         The size in bytes, of an address.
     device : int, str, device or None, optional
-        In whose context it is pinned. None is the current device.
+        The device in whose context the memory is pinned. None is the current device.
 
     Returns
     -------
     Registration
-        It ends with `unregister`, or at the end of a with block.
+        The registration, which ends with `unregister` or at the end of a with block.
 
     Raises
     ------
     UnsupportedError
-        The driver cannot pin memory; the message says why.
+        The driver cannot pin memory. The message says why.
     TypeError
-        An address without ``nbytes``, or no memory at all.
+        ``memory`` is an address without ``nbytes``, or it is no memory at all.
     IndexError
-        There is no device of this index.
+        There is no device with this index.
+
+    Notes
+    -----
+    It uses ``ZE_extension_external_memmap_sysmem`` of Level Zero, which imports whole pages. CUDA's counterpart is
+    ``cudaHostRegister``.
     """
     global _registered
     cdef l0rt_device* record
@@ -236,7 +241,7 @@ def register(memory, nbytes=None, *, device=None):
     except BaseException:
         held_free(held)
         raise
-    held.is_changing = True         # nobody copies with it yet, and nobody else registers its pages
+    held.is_changing = True         # no copy uses it yet, and no other call registers its pages
     held.next = _registered
     _registered = held
     with nogil:
@@ -250,7 +255,7 @@ def register(memory, nbytes=None, *, device=None):
 
 
 cdef int held_fill(l0rt_registered* held, memory, nbytes) except -1:
-    """What is to be registered, from the arguments."""
+    """Return the memory to register, from the arguments."""
     cdef uintptr_t address
     if is_address(memory):
         if nbytes is None:
@@ -258,7 +263,7 @@ cdef int held_fill(l0rt_registered* held, memory, nbytes) except -1:
         address = address_in(memory, 1)
         held.start, held.nbytes = <char*>address, checked_size(nbytes)
         if address > UINT64_MAX - HOST_PAGE or held.nbytes > UINT64_MAX - HOST_PAGE - address:
-            raise ValueError(f"no memory has {nbytes} bytes at {<size_t>address:#x}")
+            raise ValueError(f"{nbytes} bytes at {<size_t>address:#x} exceed the address space")
     else:
         if nbytes is not None:
             raise TypeError("register() takes nbytes with an address only: an object knows its size")
@@ -266,16 +271,16 @@ cdef int held_fill(l0rt_registered* held, memory, nbytes) except -1:
         held.has_view = True
         held.start, held.nbytes = <char*>held.view.buf, held.view.len
     if held.nbytes == 0:
-        raise ValueError("there are no bytes to register")
+        raise ValueError("the memory to register has 0 bytes")
     return 0
 
 
 cdef int check_free(l0rt_registered* held) except -1:
     cdef l0rt_block* block = NULL
     if is_allocated(held.start, &block) or is_allocated(held.start + held.nbytes - 1, &block):
-        raise ValueError("this is pinned memory of l0rt already")
+        raise ValueError("this is already pinned memory of l0rt")
     if overlaps(held.base, held.span):
-        raise ValueError("this memory is registered already, or shares a page with memory that is: "
+        raise ValueError("this memory is already registered, or shares a page with registered memory: "
                          "register what is next to each other at once")
     return 0
 
@@ -312,7 +317,7 @@ cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbyte
     cdef l0rt_block* block = NULL
     cdef l0rt_registered* held = NULL
     cdef int status
-    if is_allocated(host, &block):  # somebody else's object holds it: it is not reused before the copy is done
+    if is_allocated(host, &block):  # another object owns it: it is not reused before the copy is complete
         status = block_use(block, on)
         if status != 0:
             raise_status(status, block.ptr)
@@ -339,7 +344,7 @@ cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbyte
 
 
 def _close():
-    """At exit: what is still registered is given back to the driver; its memory is the system's to take."""
+    """At exit, end the registrations that remain. The operating system frees the memory."""
     cdef l0rt_registered* held = _registered
     while held != NULL:
         if not held.device.lost:

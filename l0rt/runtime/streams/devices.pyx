@@ -29,7 +29,7 @@ _devices = []    # core.Device, in l0rt's order
 _contexts = []   # core.Context, one a driver
 _context_of = []  # by device
 _quirks = []     # by device: those that are mended
-_cards = []      # one list of system management's cards, once somebody has asked
+_cards = []      # one list: the cards of system management, filled at the first request
 library = None   # the opened ze.loader.Library
 cdef LazyInit xpu
 
@@ -74,7 +74,7 @@ cdef void _forget() noexcept nogil:
 
 
 def _close():
-    """Destroy the contexts; what was made in them is gone by now."""
+    """Destroy the contexts. Everything that was created in them was destroyed before."""
     global _ready
     _ready = 0
     for context in _contexts:
@@ -82,7 +82,7 @@ def _close():
 
 
 def not_found(why, code=None):
-    """Return the error for "there is no device", which says what to do; ``code`` is what the driver answered."""
+    """Return the error for "there is no device", which says what to do. ``code`` is the driver's result."""
     return DriverNotFoundError(
         f"Cannot access accelerator device when none is available. No Level Zero device was found: {why}. "
         "L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU; "
@@ -99,7 +99,7 @@ def _open_library(driver):
         raise not_found(why) from None
     missing = ze_table.fill(opened.address)
     if missing:
-        raise not_found(f"{opened.path} is no Level Zero library: it lacks {', '.join(missing)}")
+        raise not_found(f"{opened.path} is not a Level Zero library: it lacks {', '.join(missing)}")
     try:
         found = [d for each in open_drivers() for d in open_devices(each)]
     except DriverNotFoundError as e:    # anything else may pass: the next first use tries again
@@ -114,7 +114,7 @@ def _open_library(driver):
 
 
 def _place(indexed):
-    """Sort key: discrete GPUs first, then by PCI address; the driver's order where it tells none."""
+    """Sort key: discrete GPUs first, then by PCI address; the driver's order if it reports no address."""
     position, device = indexed
     info = device.values()
     return info["integrated"], not info["has_pci"], info["pci"] or "", position
@@ -139,7 +139,7 @@ def _open():
     cdef Device device
     cdef Context context
     for setting in READ_AT_OPENING:
-        config.get(setting)         # a wrong one is told before anything is opened: each time that this is tried
+        config.get(setting)         # a wrong value is reported before anything is opened, at each attempt
     found = _choose()
     config.freeze(*READ_AT_OPENING)
     if len(found) > L0RT_MAX_DEVICES:
@@ -235,7 +235,7 @@ cdef int _notify_changes(list now) except -1:
 
 
 def device_count():
-    """Return the number of devices; 0 if there is none. Opens no driver in this process, never raises.
+    """Return the number of devices, 0 if there is none. It opens no driver in this process and never raises.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def properties(int index):
 
 
 def card(int index):
-    """Return system management's card of device ``index``, a dict; None if there is none or it is not known which.
+    """Return the card of system management for device ``index``, a dict; None if there is none or it is unknown which.
 
     UnsupportedError where ZES_ENABLE_SYSMAN=1 gave system management to the driver's own handles.
     """
@@ -282,7 +282,7 @@ def card(int index):
 
 
 def memory_on_card(int index):
-    """Return ``(free, size)`` bytes as system management tells, None if it does not or cannot be believed."""
+    """Return ``(free, size)`` in bytes from system management, None if it reports none or an implausible number."""
     try:
         found = card(index)
     except UnsupportedError:

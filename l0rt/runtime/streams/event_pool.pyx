@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native events, recycled: pools of 256 slots a device, each slot reset only when nobody can still need it.
+"""Native events and their reuse: pools of 256 slots for each device. A slot is reset only when nothing can need it any
+more.
 
 Where the driver has counter-based events, the slots of those are used for everything but timing: they are never reset
 and can be signalled anew while an earlier signal is in flight. ``L0RT_EVENTS`` chooses.
@@ -117,7 +118,7 @@ cdef void slot_retain(l0rt_slot* slot) noexcept nogil:
 
 
 cdef void slot_release(l0rt_slot* slot) noexcept nogil:
-    """Give a reference back; without references the slot is retired, and reused once nobody can still need it."""
+    """Release a reference. A slot without references is retired, and reused when nothing can need it any more."""
     cdef l0rt_event_pool* cache
     cdef bint over
     if slot == NULL or l0rt_add_int(&slot.refs, -1) != 0 or not table.alive:
@@ -252,7 +253,7 @@ def cache_state(int index):
 
 
 def _close():
-    """Destroy the pools; every list is gone by now."""
+    """Destroy the pools. All command lists were destroyed before."""
     for pool, clock in _owners:
         pool.close()
         if clock is not None:

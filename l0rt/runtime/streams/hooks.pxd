@@ -23,17 +23,17 @@ cdef enum:
     KINDS
 
 
-cdef int hooked            # a bit for each kind that somebody has a hook for
+cdef int hooked            # one bit for each kind that has a hook
 # Call the hooks of `kind`. Never with a C lock held. What a callback raises is reported and goes no further.
 cdef void call_hooks(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil
 
 cdef int sync_mode          # 0: an implicit synchronisation is nothing special, 1: warn, 2: raise
-# `what` is about to make the host wait for the stream `whom` although nobody asked for that by name.
+# `what` is about to make the host wait for the stream `whom`, although its name does not say so.
 cdef int implicit_sync(str what, str whom) except -1
 
 
 cdef inline bint has_hooks() noexcept nogil:
-    """Would anybody be told anything?"""
+    """Is there any hook, or a debug mode?"""
     return hooked
 
 

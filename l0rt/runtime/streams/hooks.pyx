@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks: who is told what streams, events and buffers do: callbacks by kind; the mode for implicit synchronisation."""
+"""Hooks: functions that are called for streams, events and buffers, by kind; the mode for implicit synchronisation."""
 
 from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from libc.stdint cimport uint64_t
@@ -37,19 +37,20 @@ cdef void call_all(int kind, tuple values) noexcept:
 
 
 def report_unraisable(function, failure):
-    """Report what a callback raised: nobody is there to catch it. An interrupt that came while it ran is not its own,
+    """Report the exception of a callback, which nothing could catch. An interrupt that came while it ran is not its
+    own,
     and is raised once it is over."""
     if belongs_to_main_thread(failure) and raise_later(failure):
         return
     PyErr_SetObject(type(failure), failure)
-    PyErr_WriteUnraisable(function)     # calls sys.unraisablehook, whose own argument nobody else can make
+    PyErr_WriteUnraisable(function)     # calls sys.unraisablehook, whose argument only the interpreter can make
 
 
 def add(str name, callback):
     """Call ``callback`` at every ``name`` from now on."""
     global hooked
     if not callable(callback):
-        raise TypeError(f"a callback is callable, {type(callback).__name__} is not")
+        raise TypeError(f"a callback must be callable, got {type(callback).__name__}")
     kind = NAMES.index(name)
     _callbacks[kind] += (callback,)
     hooked |= 1 << kind
@@ -74,7 +75,7 @@ cdef int implicit_sync(str what, str whom) except -1:
 
 
 def set_sync_debug_mode(mode):
-    """Say what happens when a call makes the host wait implicitly.
+    """Set what happens when a call makes the host wait implicitly.
 
     Parameters
     ----------
@@ -85,6 +86,10 @@ def set_sync_debug_mode(mode):
     ------
     RuntimeError
         There is no such mode.
+
+    Notes
+    -----
+    The modes and the texts of the errors are those of ``torch.cuda.set_sync_debug_mode``.
     """
     global sync_mode
     words = ("default", "warn", "error")
@@ -96,7 +101,7 @@ def set_sync_debug_mode(mode):
 
 
 def get_sync_debug_mode():
-    """Return what `set_sync_debug_mode` chose: 0, 1 or 2.
+    """Return the mode that `set_sync_debug_mode` has set: 0, 1 or 2.
 
     Returns
     -------

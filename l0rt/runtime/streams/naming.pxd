@@ -10,7 +10,7 @@ cdef class device:
 
 
 cdef int index_of(object what, int otherwise, str type) except? -1
-# The type and index that an object says that a device is; None if it is no device.
+# The type and index of an object that describes a device; None if it does not.
 cdef tuple device_like(what)
 # The same of whatever names a device, or has one.
 cdef tuple named_by(what)

@@ -20,7 +20,7 @@ cdef set _types = {"cpu", BUILT_IN}
 cdef int ONEAPI = 14  # DLPack's device type
 cdef dict registered = {}
 cdef dict _makers = {}      # device type -> what has its Stream, Event and Generator, for types without an interface
-_kept = []      # what was replaced: another thread may be inside a call of it
+_kept = []      # replaced interfaces: another thread may be inside a call of one
 cdef str _current = BUILT_IN
 cdef PyObject* other = NULL
 
@@ -36,7 +36,7 @@ def register_type(str name):
 def check_type(str name):
     """ValueError unless this can be a device type's name."""
     if not is_type(name):
-        raise ValueError(f"a device type is a name of letters, digits and _, without an index; got {name!r}")
+        raise ValueError(f"a device type must be a name of letters, digits and _, without an index; got {name!r}")
 
 
 cdef bint is_type(str name) except -1:
@@ -62,7 +62,7 @@ cdef object interface_of(str type):
 
 
 cdef object interface_of_stream(object stream):
-    """The interface that a foreign stream belongs to: of the type that it tells, else the current accelerator's."""
+    """The interface of a foreign stream: of the type that the stream reports, else the current accelerator's."""
     type = getattr(stream, "device_type", None)
     if type is None:
         type = getattr(getattr(stream, "device", None), "type", None)
@@ -87,7 +87,7 @@ def add_maker(str type, maker):
 
 
 def add_interface(str type, interface):
-    """Register ``interface`` for a device type, in place of what was registered before."""
+    """Register ``interface`` for a device type; it replaces an earlier one."""
     global other
     if type in registered and registered[type] is not interface:
         _kept.append(registered[type])
@@ -120,7 +120,7 @@ def other_interface_of(str type):
 
 
 def other_interface_of_stream(stream):
-    """Return the interface that a stream of another device type belongs to; TypeError if it is none."""
+    """Return the interface of a stream of another device type; TypeError if it is not a stream."""
     found = interface_of_stream(stream) if hasattr(stream, "device_index") else None
     if found is None or registered.get(BUILT_IN) is found:
         raise TypeError(f"expected a Stream, got {stream.__class__.__name__}")
@@ -136,9 +136,9 @@ def other_interface():
 @cython.freelist(32)
 @cython.binding(False)
 cdef class device:
-    """A device's name: ``device("xpu", 1)``, ``device("xpu:1")``, or ``device(1)`` for the current accelerator.
+    """The name of a device: ``device("xpu", 1)``, ``device("xpu:1")``, or ``device(1)`` for the current accelerator.
 
-    ``index`` is None where the name has none.
+    ``index`` is None if the name has no index.
 
     Raises
     ------
@@ -300,7 +300,7 @@ def index_in(what, str type=BUILT_IN):
 
 
 def index_of_object(obj):
-    """Return the index of the device that ``obj`` lives on, -1 if it does not say or lives elsewhere."""
+    """Return the index of the device of ``obj``, -1 if it has none or is not on a device of this type."""
     named = device_like(getattr(obj, "device", None))
     if named is not None:
         return named[1] if named[0] == lazy.device_type and named[1] is not None else -1

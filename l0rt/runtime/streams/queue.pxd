@@ -42,7 +42,7 @@ cdef int queue_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) 
 # A slot with a reference, recorded behind everything that the stream has been given so far.
 cdef l0rt_slot* queue_end_event(l0rt_stream* stream) except NULL nogil
 cdef l0rt_slot* queue_try_end_event(l0rt_stream* stream) noexcept nogil
-# Find out how far the stream is, without waiting; what is found shows in `done`.
+# Update `done`, the number that the stream has completed, without waiting.
 cdef void progress(l0rt_stream* stream) noexcept nogil
 cdef bint queue_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil
 # An adopted stream's owner takes its list back: behind a last mark, l0rt touches it no more.

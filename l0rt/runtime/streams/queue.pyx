@@ -81,7 +81,7 @@ cdef class Queue:
 
     def __cinit__(self, *args, **kwargs):
         if _face == NULL or not PyObject_TypeCheck(self, _face):
-            raise TypeError("a stream is made by l0rt.Stream()")
+            raise TypeError("make a stream with l0rt.Stream()")
 
 
 cdef int queue_face(face) except -1:
@@ -199,7 +199,7 @@ cdef int queue_fill(
 
 cdef ze_result_t fill_locked(
         l0rt_stream* stream, char* dst, const char* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
-    """An engine that fills with short patterns only writes the first one in pieces, then copies what is there."""
+    """If the engine fills only with short patterns, write the first pattern in parts and then copy it."""
     cdef ze_result_t r
     cdef size_t piece = max(stream.fill_limit, <size_t>1), filled = 0
     if pattern_size <= stream.fill_limit:
@@ -245,7 +245,7 @@ cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
 
 
 cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
-    """Untold: an end event is nobody's Event, and may be taken with an allocator's locks held."""
+    """Record without hooks: an end event belongs to no Event, and may be recorded with the allocator's locks held."""
     cdef ze_result_t r
     lock(stream)
     r = record_locked(stream, slot)

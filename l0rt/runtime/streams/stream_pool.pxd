@@ -16,11 +16,11 @@ cdef l0rt_stream* next_stream(l0rt_device* device, l0rt_stream* last) noexcept n
 # A stream for one holder, and its return. `copies`: on an engine that only copies, if the device has one.
 cdef l0rt_stream* lease_stream(l0rt_device* device, int priority, bint copies) except NULL
 cdef void return_stream(l0rt_stream* stream) noexcept
-# A stream over somebody else's list; as often as it was adopted it has to be released.
+# A stream over a list of other software. Each adoption needs one release.
 cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list, owner) except NULL
 cdef void hold_adopted(l0rt_stream* stream) noexcept
 cdef void release_adopted(l0rt_stream* stream) noexcept
 
-# Wait for all work of the device: of l0rt's streams, of adopted ones and, where the driver can be told to, of queues
+# Wait for all work of the device: of l0rt's streams, of adopted ones and, where the driver has the call, of queues
 # that l0rt knows nothing of. 1: it is done, 0: the time is up. Interruptible by signals; a lost device raises.
 cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil

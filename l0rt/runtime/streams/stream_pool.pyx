@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stream pool: 32 streams a device and priority, handed out in turn; the device's default stream beside them.
+"""The stream pool: 32 streams for each device and priority, handed out in turn, and the device's default stream.
 
 Beside the pool are streams with one holder: leased ones, and those over adopted lists. Their records are made when
 they are needed, chained at the device, and used again once their holder has gone.
@@ -48,7 +48,7 @@ cdef enum:
 
 cdef int _size = 0  # read with the first hand-out
 cdef dict _owners = {}  # of adopted lists: kept alive as long as the stream is
-cdef dict _returned = {}    # (device, priority, ordinal) -> addresses of the leased streams that nobody holds
+cdef dict _returned = {}    # (device, priority, ordinal) -> addresses of the leased streams without a holder
 
 
 cdef int read_size() except -1:
@@ -201,9 +201,9 @@ cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list,
     with nogil:
         list_facts(list, &immediate, &on, &ordinal)
     if not immediate:
-        raise ValueError("only immediate command lists can be adopted: a regular one runs nothing by itself")
+        raise ValueError("only immediate command lists can be adopted: a regular list runs nothing by itself")
     if on != device.handle:
-        raise ValueError(f"the command list is not of device {device.index}")
+        raise ValueError(f"the command list belongs to another device than {device.index}")
     stream = device.others
     while stream != NULL:       # a record whose last mark was passed: nothing of its former list is in flight
         if stream.kind == STREAM_ADOPTED and not stream.live:
@@ -219,7 +219,7 @@ cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list,
     stream.live = 1
     stream.ordinal = ordinal
     stream.fill_limit = device.info.copy_fill_pattern if ordinal == device.info.copy_ordinal else <size_t>-1
-    stream.in_order = False     # nobody can be asked: barriers are right for either kind
+    stream.in_order = False     # no call reports it: barriers are correct for both kinds
     stream.shared = 1
     stream.dirty = True
     _owners[<size_t>stream] = owner
@@ -258,7 +258,7 @@ def pool_state(int index):
 
 
 def open_all():
-    """Make what is otherwise made at its first use: every stream's list, and what is known of peers."""
+    """Create what is otherwise created at its first use: the list of every stream, and the table of peers."""
     cdef l0rt_stream* stream
     cdef int i, peer
     for i in range(device_total()):
@@ -286,7 +286,7 @@ def drain():
         left_ns = <uint64_t>(1e9 * exit_time_left())
         try:
             with nogil:
-                if not streams_synchronize(device_at(i), left_ns, False):  # adopted lists may be gone by now
+                if not streams_synchronize(device_at(i), left_ns, False):  # adopted lists may be destroyed already
                     device_at(i).lost = 1
         except (L0Error, RuntimeError, KeyboardInterrupt):
             device_at(i).lost = 1

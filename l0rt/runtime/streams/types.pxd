@@ -30,13 +30,13 @@ cdef extern from *:
     const int L0RT_POOL_STREAMS
 
 
-# A stream that was told to wait for a slot, and how far it must have come before the slot may be used anew.
+# A stream that waits for a slot, and the number that it must have completed before the slot may be reused.
 cdef struct l0rt_waiter:
     l0rt_stream* stream
     uint64_t seq
 
 
-# What a slot's native event can do: nothing but be signalled; carry a timestamp; be signalled anew at any time.
+# What a slot's native event can do: be signalled; carry a timestamp; be signalled again at any time.
 cdef enum:
     SLOT_PLAIN = 0
     SLOT_TIMED = 1
@@ -80,7 +80,7 @@ cdef struct l0rt_waited:
     uint64_t stream_seq
 
 
-# Where a stream comes from: the pool hands it out to many, one holder has it, or its list is somebody else's.
+# The kinds of streams: of the pool, with many holders; leased, with one holder; adopted, with a list of other software.
 cdef enum:
     STREAM_POOLED = 0
     STREAM_LEASED = 1
@@ -90,10 +90,10 @@ cdef enum:
 cdef struct l0rt_stream:
     ze_command_list_handle_t list   # NULL until first use
     l0rt_device* device
-    void* arena                     # at hand for every thread: its memory. NULL: whoever allocates has to ask
+    void* arena                     # the arena for every thread; NULL: an allocation must look it up
     void* default_arena             # its memory in the default pool, NULL until the first allocation
     l0rt_stream* next_at_hand       # among the streams that have an arena at hand
-    PyObject* object                # its canonical l0rt.Stream, immortal; NULL until somebody asks
+    PyObject* object                # its canonical l0rt.Stream, immortal; NULL until it is needed
     int64_t id
     int priority                    # -1 high, 0 normal, 1 low
     int ordinal                     # its queue group,
@@ -107,9 +107,9 @@ cdef struct l0rt_stream:
     uint64_t issued                 # commands appended so far: counted under the lock, read without
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL
-    int shared                      # its list is in other hands too: what was appended is not only what l0rt counts
+    int shared                      # other software has the list too, and may append commands that l0rt does not count
     int kind
-    int live                        # not a pool stream: somebody holds it
+    int live                        # not a pool stream, and it has a holder
     l0rt_stream* next               # not a pool stream: the device's next such
     l0rt_waited waited[4]           # its last waits, a ring
     uint32_t waits
@@ -127,7 +127,7 @@ cdef struct l0rt_device:
     uint64_t next_stream[3]         # round robin, by priority
     l0rt_stream default_stream
     l0rt_stream pool[3][32]         # by priority: high, normal, low
-    l0rt_stream* others             # beside the pool: leased, for a copy engine, adopted
+    l0rt_stream* others             # not of the pool: leased, for a copy engine, adopted
     l0rt_event_pool slots[3]        # by kind
     signed char peers[64]           # for a counter-based event of that device: 0 not asked yet, 1 waits, -1 cannot
     void* heap                      # its cached memory, NULL until the first allocation

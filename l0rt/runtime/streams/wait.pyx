@@ -54,7 +54,7 @@ cdef int stream_policy(word) except -1:
 cdef int policy_named(word) except -1:
     if word in POLICIES:
         return POLICIES[word]
-    raise ValueError(f"a wait policy is one of {', '.join(POLICIES)}, or None for the setting's; got {word!r}")
+    raise ValueError(f"a wait policy must be one of {', '.join(POLICIES)}, or None for the setting's; got {word!r}")
 
 
 def read_policies():
@@ -90,7 +90,7 @@ cdef void stay_if_left() noexcept nogil:
 
 
 cdef int device_fails(l0rt_device* device, int result) except -1 nogil:
-    """Raise the driver's ``result``; a lost device stays lost. A driver that was shut down answers errors, too."""
+    """Raise the driver's ``result``; a lost device stays lost. A driver that was shut down returns errors, too."""
     stay_if_left()
     if is_device_lost(<ze_result_t>result):
         l0rt_store_int(&device.lost, 1)
@@ -113,7 +113,7 @@ cdef int check_device(l0rt_device* device) except -1 nogil:
 
 cdef void slot_completed(l0rt_slot* slot) noexcept nogil:
     """The slot was seen signalled: so is everything before it on its stream."""
-    if slot.cache == NULL:      # another thread or process may have recorded it anew meanwhile
+    if slot.cache == NULL:      # another thread or process may have recorded it again meanwhile
         return
     if slot.stream != NULL:
         l0rt_raise64(&slot.stream.done, slot.seq)
@@ -121,7 +121,7 @@ cdef void slot_completed(l0rt_slot* slot) noexcept nogil:
 
 
 cdef bint slot_known_complete(l0rt_slot* slot) noexcept nogil:
-    """Is it known without asking the driver? What came after the slot on its stream may have been waited for."""
+    """Is the slot known to be complete without asking the driver? Later work of its stream may have been waited for."""
     if l0rt_load_int(&slot.complete):
         return True
     if slot.stream == NULL or l0rt_load64(&slot.stream.done) < slot.seq:
