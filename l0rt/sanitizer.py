@@ -233,7 +233,7 @@ def host_access(buffer, writes=True):
 
     Notes
     -----
-    The sanitizer orders accesses by vector clocks (Fidge and Mattern, 1988), as ``torch.cuda._sanitizer`` does.
+    The sanitizer orders accesses by vector clocks, as ``torch.cuda._sanitizer`` does.
     """
     if not hasattr(buffer, "ptr") or not hasattr(buffer, "nbytes"):
         raise TypeError(f"host_access() takes a Buffer, not {type(buffer).__name__}")
