@@ -252,6 +252,25 @@ static void cast(lowering *l, uint32_t op, const uint32_t *w) {
   lower_define(l, w[2], result);
 }
 
+/* Which memory a generic pointer is one to, as bits of memory semantics; a work-item's own has none. */
+static void memory_of_pointer(lowering *l, const uint32_t *w) {
+  enum { WORKGROUP_MEMORY = 0x100, CROSS_WORKGROUP_MEMORY = 0x200 };
+  const spirv_type *from, *type = spirv_type_of(l->m, l->at, w[1]);
+  uint32_t address = lower_scalar(l, w[3], &from), *result = lower_list(l, type);
+  if (from->kind != TYPE_POINTER || from->storage == StorageInput || type->kind != TYPE_INT)
+    WRONG(l, "the operand is no pointer, or the result no integer");
+  static const uint32_t storages[] = {StorageWorkgroup, StorageCrossWorkgroup};
+  static const uint64_t bits[] = {WORKGROUP_MEMORY, CROSS_WORKGROUP_MEMORY};
+  spirv_lane lane = spirv_type_lane(type);
+  result[0] = lower_number(l, lane, 0);
+  for (int i = 0; i < 2; i++) {
+    ir_insn insn = {.op = IR_GENERIC_CAST, .lane = LANE_I64, .a = address, .extra = storages[i]};
+    uint32_t there = lower_compare(l, IR_NE, LANE_I64, lower_emit(l, insn, LANE_I64), lower_number(l, LANE_I64, 0));
+    result[0] = lower_select(l, lane, there, lower_number(l, lane, bits[i]), result[0]);
+  }
+  lower_define(l, w[2], result);
+}
+
 bool lower_memory_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length) {
   const spirv_type *type, *a_type, *b_type;
   uint32_t address;
@@ -287,7 +306,7 @@ bool lower_memory_instruction(lowering *l, uint32_t op, const uint32_t *w, uint3
       lower_define(l, w[2], value);
       return true;
     }
-    case OpGenericPtrMemSemantics: WRONG(l, "OpGenericPtrMemSemantics is not supported");
+    case OpGenericPtrMemSemantics: memory_of_pointer(l, w); return true;
     default: return false;
   }
 }

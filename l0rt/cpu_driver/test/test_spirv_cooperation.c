@@ -67,6 +67,17 @@ REFERENCE(uniform_barriers) {
     if (!(g->x & 1) && !(g->a[l] & 1)) g->o[l][1] = g->x % 5;
   }
 }
+REFERENCE(fences) {
+  EACH(l) {
+    u32 a = g->a[l], which = a % 3,
+        all[] = {which == 0 ? 2 : which == 1, 5,
+                 which == 0   ? 5
+                 : which == 1 ? 3
+                 : a & 1      ? 7
+                              : a};
+    memcpy(g->o[l], all, sizeof(all));
+  }
+}
 REFERENCE(local_atomics) {
   u32 cells[8] = {0, 0, UINT32_MAX};
   s32 least = 0, most = 0;
@@ -330,6 +341,7 @@ static const struct {
     ROW(two_local_arguments),
     ROW(local_structures),
     ROW(uniform_barriers),
+    ROW(fences),
     ROW(local_atomics),
     ROW(turns),
     ROW(float_atomics),

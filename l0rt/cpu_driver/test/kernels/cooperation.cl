@@ -102,6 +102,17 @@ KERNEL(uniform_barriers) {
     o[0] = turn[l];
   }
 }
+KERNEL(fences) {
+  local uint cell;
+  BEGIN;
+  uint own[2] = {a, 7};
+  if (l == 0) cell = 3;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  uint *p = a % 3 == 0 ? (uint *)(o + 1) : a % 3 == 1 ? (uint *)&cell : own + (a & 1);
+  o[1] = 5;
+  o[0] = get_fence(p) == CLK_GLOBAL_MEM_FENCE ? 2 : get_fence(p) == CLK_LOCAL_MEM_FENCE ? 1 : 0;
+  o[2] = *p;
+}
 
 /* ---- Atomics ----------------------------------------------------------------------------------------------------- */
 
