@@ -28,6 +28,8 @@ KNOWN = (
     "L0RT_CPU_THREADS",
     "L0RT_CPU_FUEL",
     "L0RT_CPU_FAULT",
+    "L0RT_CPU_TRACE",
+    "L0RT_CPU_RACES",
 )
 
 # Of the build and the tests: the installed package reads none of them.

@@ -78,6 +78,26 @@ static bool read_fault(const char *text) {
   return cpu_knobs.lost || strcmp(text, "error") == 0;
 }
 
+/* kernel, kernel:x, kernel:x,y or kernel:x,y,z */
+static bool read_trace(const char *text) {
+  cpu_knobs.trace = text;
+  cpu_knobs.trace_size = strcspn(text, ":");
+  text += cpu_knobs.trace_size;
+  cpu_knobs.trace_first = *text == '\0';
+  if (cpu_knobs.trace_size == 0) return false;
+  for (int d = 0; d < 3 && *text != '\0'; d++) {
+    if (*text != (d == 0 ? ':' : ',')) return false;
+    text = number(text + 1, &cpu_knobs.trace_item[d]);
+    if (text == NULL) return false;
+  }
+  return *text == '\0';
+}
+
+static bool read_races(const char *text) {
+  cpu_knobs.races = strcmp(text, "1") == 0;
+  return cpu_knobs.races || strcmp(text, "0") == 0;
+}
+
 static const struct {
   const char *name;
   bool (*read)(const char *text);
@@ -98,6 +118,8 @@ static const struct {
     {"L0RT_CPU_THREADS", read_threads, "a number from 1 to 1024"},
     {"L0RT_CPU_FUEL", read_fuel, "a number: blocks of instructions"},
     {"L0RT_CPU_FAULT", read_fault, "error or lost"},
+    {"L0RT_CPU_TRACE", read_trace, "kernel, or kernel:x, kernel:x,y or kernel:x,y,z with the numbers of a work-item"},
+    {"L0RT_CPU_RACES", read_races, "0 or 1"},
 };
 
 enum { KNOBS = sizeof(table) / sizeof(table[0]) };

@@ -4,6 +4,7 @@
 #define L0RT_CPU_KNOBS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 extern struct cpu_knobs {
@@ -20,6 +21,11 @@ extern struct cpu_knobs {
   uint64_t threads; /* that a launch may use, the engine's among them */
   uint64_t fuel;    /* 0: no limit */
   bool lost;        /* a failed launch is a lost device */
+  bool races;       /* are looked for in launches */
+  const char *trace; /* the name of the kernel, of so many bytes; NULL: none */
+  size_t trace_size;
+  uint64_t trace_item[3];
+  bool trace_first; /* the launch's first work-item */
 } cpu_knobs;
 
 /* Returns false after one line on stderr when a variable has a value that it can't have. */

@@ -167,6 +167,12 @@ bool cpu_launch_run(cpu_launch *launch, atomic_int *cancel) {
   if (launch->index >= number) return true;
   if (launch->counts != NULL && !read_memory(launch->counts, run.group_count, sizeof(run.group_count))) return false;
   if (run.group_count[0] == 0 || run.group_count[1] == 0 || run.group_count[2] == 0) return true;
+  const char *name = spirv_kernel_look(launch->kernel)->name;
+  run.chaos = cpu_knobs.chaos ? cpu_knobs.seed * 2 + 1 : 0;
+  run.races = cpu_knobs.races;
+  run.trace = cpu_knobs.trace != NULL && strlen(name) == cpu_knobs.trace_size &&
+              memcmp(name, cpu_knobs.trace, cpu_knobs.trace_size) == 0;
+  memcpy(run.trace_item, cpu_knobs.trace_first ? run.global_offset : cpu_knobs.trace_item, sizeof(run.trace_item));
   reach r = {.lock = PTHREAD_MUTEX_INITIALIZER};
   run.memory = (spirv_memory){.context = &r, .find = find};
   spirv_result result;

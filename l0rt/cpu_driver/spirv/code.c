@@ -18,7 +18,7 @@ typedef struct {
   ir_kernel *k;
   const spirv_handlers *handlers;
   spirv_code *code;
-  uint32_t step_capacity, step_count;
+  uint32_t step_capacity, info_capacity, step_count;
   uint32_t lane_bytes, uniform_bytes; /* handed out so far */
   uint32_t *last_use;                 /* in its block, of values that live there only */
   uint32_t *free_slots[SLOT_SIZES];
@@ -80,7 +80,11 @@ static void copies(ir_kernel *k, uint32_t to, uint32_t p, uint32_t *readers, uin
         continue;
       }
       ir_append(k, from,
-                (ir_insn){.op = IR_COPY, .lane = k->values[targets[i]].lane, .result = targets[i], .a = sources[i]});
+                (ir_insn){.op = IR_COPY,
+                          .lane = k->values[targets[i]].lane,
+                          .result = targets[i],
+                          .a = sources[i],
+                          .at = block->phis[0].at});
       if (sources[i] < known && readers[sources[i]] != 0) readers[sources[i]]--;
       count--;
       targets[i] = targets[count];
@@ -283,16 +287,89 @@ static uint32_t wide_place(const coder *c, uint32_t value) {
   return c->uniform_bytes + (c->splat_lane[value] - 1) * c->code->width;
 }
 
+/* What every lane has for longer than a block. */
+static void list_lasting(coder *c) {
+  ir_kernel *k = c->k;
+  spirv_code *code = c->code;
+  code->lasting = SPIRV_ARRAY(c->arena, spirv_lasting, 2 * (uint64_t)k->value_count);
+  for (uint32_t i = 1; i < k->value_count; i++) {
+    const ir_value *v = &k->values[i];
+    uint32_t size = spirv_lane_size[v->lane];
+    bool made = v->varying && v->across && v->block != 0, wide = !v->varying && !v->constant && c->splat_lane[i] != 0;
+    if (made || wide)
+      code->lasting[code->lasting_count++] = (spirv_lasting){.place = made ? final_place(c, i) : wide_place(c, i),
+                                                             .size = size};
+    if (made || wide) code->lasting_bytes += size;
+  }
+}
+
+/* ---- Loops whose lanes may be compacted ------------------------------------------------------------------------------- */
+
+/* Does it need to know where its lane stands? */
+static bool is_placed(const coder *c, const ir_insn *insn) {
+  switch (insn->op) {
+    case IR_BUILTIN:
+    case IR_ARGUMENT_ADDRESS:
+    case IR_LOCAL_ADDRESS:
+    case IR_LOCAL_ARGUMENT:
+    case IR_PRIVATE_ADDRESS: return varying(c, insn->result);
+    case IR_ASYNC_COPY:
+    case IR_GROUP_PUT:
+    case IR_GROUP_GET:
+    case IR_SUBGROUP:
+    case IR_PRINTF: return true;
+    default: return false;
+  }
+}
+
+/* From a loop's header to its last block, which stand together. */
+static void find_compactable(coder *c) {
+  ir_kernel *k = c->k;
+  spirv_code *code = c->code;
+  for (uint32_t i = 0; i < k->order_count && !k->irreducible; i++) {
+    uint32_t header = k->order[i], last = i, steps = 0;
+    if (k->blocks[header].loop != header) continue;
+    for (uint32_t p = 0; p < k->blocks[header].predecessor_count; p++) {
+      uint32_t order = k->blocks[k->blocks[header].predecessors[p]].order - 1;
+      if (order > last) last = order;
+    }
+    bool good = i != 0 && k->blocks[header].unsettled;
+    for (uint32_t b = i; b <= last && good; b++) {
+      const ir_block *block = &k->blocks[k->order[b]];
+      good = block->end != END_BARRIER;
+      for (uint32_t n = 0; n < block->count; n++) good = good && !is_placed(c, &block->insns[n]);
+      steps += code->blocks[b].count + 1;
+    }
+    if (!good) continue;
+    code->blocks[i].loop_end = last;
+    code->blocks[i].loop_steps = steps;
+    code->compacts = true;
+  }
+}
+
 /* ---- Steps ------------------------------------------------------------------------------------------------------------- */
 
-static spirv_step *step_new(coder *c) {
+static spirv_step *step_new(coder *c, uint32_t op) {
   c->code->steps = spirv_grow(c->arena, c->code->steps, c->step_count, &c->step_capacity, sizeof(spirv_step));
+  c->code->infos = spirv_grow(c->arena, c->code->infos, c->step_count, &c->info_capacity, sizeof(spirv_step_info));
+  c->code->infos[c->step_count] = (spirv_step_info){.op = (uint16_t)op};
   return &c->code->steps[c->step_count++];
+}
+
+static void describe(coder *c, ir_insn *insn, unsigned wide) {
+  spirv_step_info *info = &c->code->infos[c->step_count - 1];
+  for (int o = -1; o < 3; o++) {
+    uint32_t value = o < 0 ? insn->result : *ir_operand(insn, o);
+    if (value == 0) continue;
+    info->lanes[o + 1] = c->k->values[value].lane;
+    info->registers |= (uint8_t)(1u << (o + 1));
+    if (varying(c, value) || (o >= 0 && (wide >> o & 1) != 0)) info->varying |= (uint8_t)(1u << (o + 1));
+  }
 }
 
 static void splat(coder *c, uint32_t value, uint32_t at) {
   uint32_t lane = c->k->values[value].lane;
-  spirv_step *s = step_new(c);
+  spirv_step *s = step_new(c, IR_SPLAT);
   s->run = c->handlers->find(IR_SPLAT, (spirv_lane)lane, (spirv_lane)lane, FORM_VS, 0);
   s->d = wide_place(c, value);
   s->a = final_place(c, value);
@@ -310,7 +387,8 @@ static void step_of(coder *c, ir_insn *insn) {
   int form = form_of(c, insn, &wide);
   spirv_lane lane = (spirv_lane)insn->lane,
              result = insn->result == 0 ? lane : (spirv_lane)c->k->values[insn->result].lane;
-  spirv_step *s = step_new(c);
+  spirv_step *s = step_new(c, insn->op);
+  describe(c, insn, wide);
   *s = (spirv_step){.d = final_place(c, insn->result),
                     .imm = insn->imm,
                     .extra = insn->extra,
@@ -440,6 +518,7 @@ const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_h
   ir_simplify(k);
   ir_find_order(k);
   ir_find_varying(k);
+  ir_cheapen(k);
   ir_fuse(k);
   ir_remove_unused(k);
   replace_phis(k);
@@ -456,6 +535,7 @@ const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_h
   while (width == 0 && chosen > 32 && (uint64_t)c.lane_bytes * chosen > REGISTER_BUDGET) chosen /= 2;
   if (chosen < subgroup) chosen = subgroup;
   spirv_code *code = c.code;
+  code->handlers = handlers;
   code->width = chosen;
   code->subgroup = subgroup;
   code->register_bytes = c.uniform_bytes + (uint64_t)c.lane_bytes * chosen;
@@ -464,7 +544,9 @@ const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_h
   code->private_bytes = (k->private_bytes + 15) & ~(uint64_t)15;
   code->barriers = k->barriers;
   c.ranges = 1; /* 0: remembers nothing */
+  list_lasting(&c);
   make_steps(&c);
+  find_compactable(&c);
   constants(&c);
   printfs(&c);
   code->range_count = c.ranges + 1;

@@ -4,6 +4,8 @@
  * Each lane waits for a block; the block with the lowest number runs for the lanes that wait for it. Since loops stand
  * together in the order, lanes that took different ways meet again where the ways do. A lane at a barrier or at its end
  * has the highest numbers, so it comes last. */
+#include <string.h>
+
 #include "run.h"
 
 void spirv_fail(spirv_wave *w, spirv_status status, uint32_t at, uint32_t lane) {
@@ -11,7 +13,7 @@ void spirv_fail(spirv_wave *w, spirv_status status, uint32_t at, uint32_t lane) 
   if (group->status == SPIRV_OK) {
     group->status = status;
     group->failed_at = at;
-    group->failed_item = w->first + lane;
+    group->failed_item = spirv_item(w, lane);
   }
   w->failed = true;
 }
@@ -39,7 +41,7 @@ bool spirv_reach_slowly(spirv_wave *w, const spirv_step *s, uint64_t address, ui
   const spirv_launch *launch = group->launch;
   const spirv_code *code = group->code;
   if (within(s, w, (uint64_t)(uintptr_t)group->local, group->local_bytes, address, size, 0)) return true;
-  if (within(s, w, (uint64_t)(uintptr_t)w->private_memory, code->private_bytes * w->lanes, address, size, 0))
+  if (within(s, w, (uint64_t)(uintptr_t)w->private_memory, code->private_bytes * code->width, address, size, 0))
     return true;
   if (!write && within(s, w, (uint64_t)(uintptr_t)group->arguments, code->argument_bytes, address, size, 0))
     return true;
@@ -64,32 +66,77 @@ bool spirv_reach_slowly(spirv_wave *w, const spirv_step *s, uint64_t address, ui
 
 /* Chooses the next block. False: no lane can run on by itself. */
 static bool next_block(spirv_wave *w, const spirv_handlers *set) {
-  uint32_t lowest;
-  w->full = set->pick(w, &lowest);
-  if (lowest < AT_BARRIER) {
-    w->block = lowest;
-    return true;
+  uint32_t lowest = set->pick(w);
+  if (w->group->compaction.active && lowest > w->group->compaction.end) {
+    spirv_expand(w);
+    lowest = set->pick(w);
   }
-  if (!w->full) spirv_fail(w, SPIRV_BAD_BARRIER, w->group->code->blocks[w->block].at, 0);
+  if (lowest >= AT_BARRIER && !w->full) spirv_fail(w, SPIRV_BAD_BARRIER, w->group->code->blocks[w->block].at, 0);
   w->block = lowest;
-  return false;
+  return lowest < AT_BARRIER;
 }
 
+/* All running lanes go to one block. If that comes before all that others wait for, nothing has to be noted. */
 static bool go_to(spirv_wave *w, const spirv_handlers *set, uint32_t target) {
-  if (w->full) {
+  bool leaves = w->group->compaction.active && target > w->group->compaction.end;
+  if (!leaves && (w->full || (target < w->waiting && target < AT_BARRIER))) {
     w->block = target;
     return target < AT_BARRIER;
   }
+  if (!leaves && target == w->waiting && w->together) { /* here all meet */
+    w->full = true;
+    w->block = target;
+    return target < AT_BARRIER;
+  }
+  if (w->full) memset(w->mask, 0xff, sizeof(w->mask));
   for (uint32_t k = 0; k < w->count; k++) w->next[k] = w->mask[k] != 0 ? target : w->next[k];
+  w->full = false;
   return next_block(w, set);
 }
 
-/* Runs until all lanes have ended or wait at a barrier: then w->block tells which. */
-static void run_wave(spirv_wave *w, const spirv_handlers *set) {
+static bool branch_to(spirv_wave *w, const spirv_handlers *set, const spirv_code_block *block) {
+  const uint32_t *condition = REGISTER(uint32_t, block->condition);
+  if (!block->varying) return go_to(w, set, block->successor[*condition != 0 ? 0 : 1]);
+  if (!set->branch(w, condition, block->successor[0], block->successor[1])) return next_block(w, set);
+  return !w->group->compaction.active || w->block <= w->group->compaction.end || go_to(w, set, w->block);
+}
+
+/* The wave has come to a loop's header. Lanes that have left the loop cost as much as the others; what has been wasted on
+ * them is counted, and once that would have paid for moving the others together, they are. */
+static void watch_loop(spirv_wave *w, const spirv_code_block *header) {
+  spirv_compaction *c = &w->group->compaction;
+  if (w->full || w->group->random != 0) return; /* waves in turns have no place for each to keep lanes in */
+  if (c->header != w->block) {
+    c->header = w->block;
+    c->waste = 0;
+  }
+  uint32_t needed = (w->running + PADDING - 1) / PADDING * PADDING;
+  if (needed == w->lanes || w->waiting <= header->loop_end) return;
+  c->waste += (uint64_t)(w->lanes - needed) * header->loop_steps;
+  if (c->waste < (uint64_t)w->group->code->lasting_bytes * w->lanes * 4) return;
+  c->waste = 0;
+  spirv_compact(w, header->loop_end);
+}
+
+/* A block's steps, with somebody watching. */
+static void run_watched(spirv_wave *w, const spirv_code_block *block) {
+  const spirv_group *group = w->group;
+  const spirv_step *s = group->code->steps + block->first;
+  for (const spirv_step *end = s + block->count; s < end && !w->failed; s++) {
+    if (group->races != NULL) spirv_races_step(w, s);
+    s->run(w, s, w->lanes);
+    if (group->launch->trace && !w->failed) spirv_trace_step(w, s);
+  }
+  if (group->launch->trace && !w->failed) spirv_trace_end(w, block);
+}
+
+/* Runs until all lanes have ended or wait at a barrier, or for so many blocks: then w->block tells which is next. */
+static void run_wave(spirv_wave *w, uint64_t blocks) {
   const spirv_code *code = w->group->code;
+  const spirv_handlers *set = code->handlers;
   atomic_int *cancel = w->group->launch->cancel;
   bool going = true;
-  while (going) {
+  while (going && blocks-- != 0) {
     const spirv_code_block *block = &code->blocks[w->block];
     if (w->group->fuel-- == 0) {
       spirv_fail(w, SPIRV_OUT_OF_FUEL, block->at, 0);
@@ -100,43 +147,66 @@ static void run_wave(spirv_wave *w, const spirv_handlers *set) {
       spirv_fail(w, SPIRV_CANCELLED, block->at, 0);
       return;
     }
+    if (block->loop_end != 0) watch_loop(w, block);
     const spirv_step *s = code->steps + block->first;
-    for (const spirv_step *end = s + block->count; s < end; s++) s->run(w, s, w->lanes);
+    const spirv_step *end = w->group->watched ? s : s + block->count;
+    for (; s < end; s++) s->run(w, s, w->lanes);
+    if (w->group->watched) run_watched(w, block);
     if (w->failed) return;
     switch (block->end) {
       case END_JUMP: going = go_to(w, set, block->successor[0]); break;
       case END_BARRIER: going = go_to(w, set, block->successor[0] | AT_BARRIER); break;
       case END_RETURN: going = go_to(w, set, ENDED); break;
-      case END_BRANCH: {
-        const uint32_t *condition = REGISTER(uint32_t, block->condition);
-        if (!block->varying) {
-          going = go_to(w, set, block->successor[*condition != 0 ? 0 : 1]);
-          break;
-        }
-        int taken = set->branch(w, condition, block->successor[0], block->successor[1]);
-        if (taken < 2) w->block = block->successor[taken];
-        else going = next_block(w, set);
-        break;
-      }
+      case END_BRANCH: going = branch_to(w, set, block); break;
       case END_TRAP: spirv_fail(w, SPIRV_TRAP, block->at, 0); return;
     }
   }
 }
 
+uint64_t spirv_random(spirv_group *group) {
+  group->random ^= group->random << 13;
+  group->random ^= group->random >> 7;
+  group->random ^= group->random << 17;
+  return group->random;
+}
+
+/* All waves up to their next barrier or end; with chaos some blocks of one, then of another. */
+static bool run_waves(spirv_group *group) {
+  uint32_t left = group->wave_count;
+  if (group->random == 0) {
+    for (uint32_t i = 0; i < left; i++) {
+      run_wave(&group->waves[i], UINT64_MAX);
+      if (group->waves[i].failed) return false;
+    }
+    return true;
+  }
+  while (left != 0) {
+    uint32_t skip = (uint32_t)(spirv_random(group) % left), i = 0;
+    for (;; i++) {
+      if (group->waves[i].block >= AT_BARRIER) continue;
+      if (skip-- == 0) break;
+    }
+    run_wave(&group->waves[i], 1 + spirv_random(group) % 4);
+    if (group->waves[i].failed) return false;
+    left -= group->waves[i].block >= AT_BARRIER;
+  }
+  return true;
+}
+
 bool spirv_group_run(spirv_group *group) {
-  const spirv_handlers *set = spirv_instruction_set();
+  group->compaction.active = false;
+  group->compaction.header = ENDED;
   group->fuel = group->launch->fuel == 0 ? UINT64_MAX : group->launch->fuel;
   for (uint32_t i = 0; i < group->wave_count; i++) {
     spirv_wave *w = &group->waves[i];
     w->block = 0;
     w->full = true;
     w->failed = false;
+    w->count = group->size - w->first < group->code->width ? group->size - w->first : group->code->width;
+    w->lanes = (w->count + PADDING - 1) / PADDING * PADDING;
   }
   for (;;) {
-    for (uint32_t i = 0; i < group->wave_count; i++) {
-      run_wave(&group->waves[i], set);
-      if (group->waves[i].failed) return false;
-    }
+    if (!run_waves(group)) return false;
     uint32_t where = group->waves[0].block;
     for (uint32_t i = 1; i < group->wave_count; i++) {
       if (group->waves[i].block == where) continue;

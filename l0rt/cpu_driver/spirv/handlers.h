@@ -439,41 +439,8 @@ INDEX(I16, int16_t)
 INDEX(I32, int32_t)
 INDEX(I64, int64_t)
 
+#include "handlers_flow.h"
 #include "handlers_memory.h"
-
-/* ---- Flow ------------------------------------------------------------------------------------------------------------ */
-
-static bool pick(spirv_wave *w, uint32_t *lowest) {
-  const size_t count = w->count;
-  uint32_t low = ENDED, others = 0;
-  for (size_t k = 0; k < count; k++) low = w->next[k] < low ? w->next[k] : low;
-  for (size_t k = 0; k < count; k++) {
-    w->mask[k] = w->next[k] == low ? ~0u : 0u;
-    others |= ~w->mask[k];
-  }
-  *lowest = low;
-  return others == 0;
-}
-
-static int branch(spirv_wave *w, const uint32_t *condition, uint32_t yes, uint32_t no) {
-  const size_t count = w->count;
-  uint32_t any = 0, all = ~0u;
-  if (w->full) {
-    for (size_t k = 0; k < count; k++) {
-      any |= condition[k];
-      all &= condition[k];
-    }
-    if (all != 0) return 0;
-    if (any == 0) return 1;
-    for (size_t k = 0; k < count; k++) w->next[k] = condition[k] != 0 ? yes : no;
-    return 2;
-  }
-  for (size_t k = 0; k < count; k++) {
-    uint32_t to = condition[k] != 0 ? yes : no;
-    w->next[k] = w->mask[k] != 0 ? to : w->next[k];
-  }
-  return 2;
-}
 
 /* ---- Which handler ---------------------------------------------------------------------------------------------------- */
 

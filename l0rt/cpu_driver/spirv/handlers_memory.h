@@ -21,69 +21,89 @@
     v_;                                                                                                                \
   })
 
-/* How far apart the lanes' addresses are. WITHIN: all lie in one range from the lowest to the highest. */
+/* How far apart the addresses of the lanes that run are, which lie from `begin` to before `end`. */
 typedef struct {
   uint64_t low, high;
-  bool contiguous;
+  size_t begin, end;
+  bool solid;      /* all lanes there run */
+  bool contiguous; /* and their elements follow each other */
 } extent;
+
+static inline extent running_lanes(const spirv_wave *w) {
+  extent e = {.end = w->count, .solid = w->full};
+  if (w->full) return e;
+  while (e.begin + 1 < e.end && w->mask[e.begin] == 0) e.begin++;
+  while (e.begin + 1 < e.end && w->mask[e.end - 1] == 0) e.end--;
+  e.solid = w->running == e.end - e.begin;
+  return e;
+}
+
+#define LOWEST_AND_HIGHEST(I)                                                                                          \
+  do {                                                                                                                 \
+    const uint32_t *m = w->mask;                                                                                       \
+    const I first_ = low = high = index[e.begin];                                                                      \
+    if (e.solid) {                                                                                                     \
+      for (size_t k = e.begin; k < e.end; k++) low = index[k] < low ? index[k] : low;                                  \
+      for (size_t k = e.begin; k < e.end; k++) high = index[k] > high ? index[k] : high;                               \
+    } else {                                                                                                           \
+      for (size_t k = e.begin; k < e.end; k++) {                                                                       \
+        const I v_ = m[k] != 0 ? index[k] : first_;                                                                    \
+        low = v_ < low ? v_ : low;                                                                                     \
+        high = v_ > high ? v_ : high;                                                                                  \
+      }                                                                                                                \
+    }                                                                                                                  \
+  } while (0)
 
 #define EXTENT(tag, I, N, W)                                                                                           \
   static inline extent extent_##tag(const spirv_wave *w, const I *index, uint64_t base, uint64_t scale, size_t size) { \
-    size_t count = w->count;                                                                                           \
-    const uint32_t *m = w->mask;                                                                                       \
+    extent e = running_lanes(w);                                                                                       \
     I low, high;                                                                                                       \
     N apart = 0;                                                                                                       \
-    if (w->full) {                                                                                                     \
-      const I first = index[0];                                                                                        \
-      for (size_t k = 0; k < count; k++) apart |= (N)((N)index[k] - (N)first - (N)k);                                  \
-      if (apart == 0 && (I)((N)first + (N)(count - 1)) >= first) { /* and none goes over */                            \
-        extent e = {.low = base + (uint64_t)(W)first * scale, .contiguous = scale == size};                            \
-        e.high = e.low + (count - 1) * scale;                                                                          \
+    if (e.solid) {                                                                                                     \
+      const size_t more = e.end - e.begin - 1;                                                                         \
+      const I first = index[e.begin];                                                                                  \
+      const N zeroth = (N)((N)first - (N)e.begin);                                                                     \
+      for (size_t k = e.begin; k < e.end; k++) apart |= (N)((N)index[k] - (N)(zeroth + (N)k));                         \
+      if (apart == 0 && (I)((N)first + (N)more) >= first) { /* and none goes over */                                   \
+        e.low = base + (uint64_t)(W)first * scale;                                                                     \
+        e.high = e.low + more * scale;                                                                                 \
+        e.contiguous = scale == size;                                                                                  \
         return e;                                                                                                      \
       }                                                                                                                \
-      low = high = first;                                                                                              \
-      for (size_t k = 0; k < count; k++) low = index[k] < low ? index[k] : low;                                        \
-      for (size_t k = 0; k < count; k++) high = index[k] > high ? index[k] : high;                                     \
-    } else {                                                                                                           \
-      size_t some = 0;                                                                                                 \
-      while (some + 1 < count && m[some] == 0) some++;                                                                 \
-      const I first = low = high = index[some];                                                                        \
-      for (size_t k = 0; k < count; k++) {                                                                             \
-        const I v = m[k] != 0 ? index[k] : first;                                                                      \
-        low = v < low ? v : low;                                                                                       \
-        high = v > high ? v : high;                                                                                    \
-      }                                                                                                                \
     }                                                                                                                  \
-    return (extent){.low = base + (uint64_t)(W)low * scale, .high = base + (uint64_t)(W)high * scale};                 \
+    LOWEST_AND_HIGHEST(I);                                                                                             \
+    e.low = base + (uint64_t)(W)low * scale;                                                                           \
+    e.high = base + (uint64_t)(W)high * scale;                                                                         \
+    return e;                                                                                                          \
   }
 EXTENT(s32, int32_t, uint32_t, int64_t)
 EXTENT(u32, uint32_t, uint32_t, uint64_t)
 EXTENT(s64, int64_t, uint64_t, int64_t)
 
 /* Plain addresses: unsigned, and a step of the element's size where they are contiguous. */
-static inline extent extent_address(const spirv_wave *w, const uint64_t *address, size_t size) {
-  size_t count = w->count;
-  const uint32_t *m = w->mask;
+static inline extent extent_address(const spirv_wave *w, const uint64_t *index, size_t size) {
+  extent e = running_lanes(w);
   uint64_t low, high, apart = 0;
-  if (w->full) {
-    const uint64_t first = address[0];
-    for (size_t k = 0; k < count; k++) apart |= address[k] - (first + k * size);
-    if (apart == 0 && first + (count - 1) * size >= first)
-      return (extent){.low = first, .high = first + (count - 1) * size, .contiguous = true};
-    low = high = first;
-    for (size_t k = 0; k < count; k++) low = address[k] < low ? address[k] : low;
-    for (size_t k = 0; k < count; k++) high = address[k] > high ? address[k] : high;
-  } else {
-    size_t some = 0;
-    while (some + 1 < count && m[some] == 0) some++;
-    const uint64_t first = low = high = address[some];
-    for (size_t k = 0; k < count; k++) {
-      const uint64_t v = m[k] != 0 ? address[k] : first;
-      low = v < low ? v : low;
-      high = v > high ? v : high;
+  if (e.solid) {
+    const uint64_t first = index[e.begin], zeroth = first - e.begin * size, more = (e.end - e.begin - 1) * size;
+    for (size_t k = e.begin; k < e.end; k++) apart |= index[k] - (zeroth + k * size);
+    if (apart == 0 && first + more >= first) {
+      e.low = first;
+      e.high = first + more;
+      e.contiguous = true;
+      return e;
     }
   }
-  return (extent){.low = low, .high = high};
+  LOWEST_AND_HIGHEST(uint64_t);
+  e.low = low;
+  e.high = high;
+  return e;
+}
+
+/* A uniform address, of all lanes that run. */
+static inline bool reaches_one(spirv_wave *w, const spirv_step *s, uint64_t address, size_t size, bool write) {
+  if (spirv_reach(w, s, address, size, write, false, 0)) return true;
+  return spirv_reach(w, s, address, size, write, true, (uint32_t)running_lanes(w).begin);
 }
 
 static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t size, bool write) {
@@ -97,35 +117,62 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
   static void load_s_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                         \
     (void)lanes;                                                                                                       \
     uint64_t address = *IN(uint64_t, s->a) + s->imm;                                                                   \
-    uint32_t lane = 0;                                                                                                 \
-    while (!w->full && lane + 1 < w->count && w->mask[lane] == 0) lane++;                                              \
-    if (spirv_reach(w, s, address, sizeof(M), false, true, lane))                                                      \
+    if (reaches_one(w, s, address, sizeof(M), false))                                                                  \
       *OUT(T, s->d) = loaded_##tag(READ(M, address + w->ranges[s->range].shift));                                      \
   }                                                                                                                    \
   static void store_s_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                        \
     (void)lanes;                                                                                                       \
     uint64_t address = *IN(uint64_t, s->a) + s->imm;                                                                   \
-    uint32_t lane = 0;                                                                                                 \
-    while (!w->full && lane + 1 < w->count && w->mask[lane] == 0) lane++;                                              \
     M v = stored_##tag(*IN(T, s->b));                                                                                  \
-    if (spirv_reach(w, s, address, sizeof(M), true, true, lane))                                                       \
+    if (reaches_one(w, s, address, sizeof(M), true))                                                                   \
       memcpy((void *)(uintptr_t)(address + w->ranges[s->range].shift), &v, sizeof(M));                                 \
   }                                                                                                                    \
-  LOAD_FORM(tag, M, T, v, uint64_t, extent_address(w, index, sizeof(M)), s->a, s->b, index[k])                         \
+  LOAD_FORM(tag, M, T, v, uint64_t, extent_address(w, index, sizeof(M)), s->a, s->b, index[k], sizeof(M), true)        \
   LOAD_FORM(tag, M, T, s64, int64_t, extent_s64(w, index, base, scale, sizeof(M)), s->b, s->c,                         \
-            base + (uint64_t)index[k] * scale)                                                                         \
+            base + (uint64_t)index[k] * scale, 1, true)                                                                \
   LOAD_FORM(tag, M, T, s32, int32_t, extent_s32(w, index, base, scale, sizeof(M)), s->b, s->c,                         \
-            base + (uint64_t)(int64_t)index[k] * scale)                                                                \
+            base + (uint64_t)(int64_t)index[k] * scale, 1, index[k] <= INT32_MAX - PADDING)                            \
   LOAD_FORM(tag, M, T, u32, uint32_t, extent_u32(w, index, base, scale, sizeof(M)), s->b, s->c,                        \
-            base + (uint64_t)index[k] * scale)
+            base + (uint64_t)index[k] * scale, 1, index[k] <= UINT32_MAX - PADDING)
 
-#define LOAD_FORM(tag, M, T, form, I, find_extent, place, value_place, one)                                            \
+#define UNSIGNED(I) __typeof__(__builtin_choose_expr(sizeof(I) == 4, (uint32_t)0, (uint64_t)0))
+
+/* Lanes that all run, but whose elements do not follow each other: those of a row of a group often do, or are one. */
+#define LOAD_PIECES(tag, M, T, I, one, stride, in_order)                                                               \
+  for (size_t k = e.begin; k < e.end;) {                                                                               \
+    const UNSIGNED(I) first_ = (UNSIGNED(I))index[k];                                                                  \
+    const char *from = (const char *)(uintptr_t)((one) + more);                                                        \
+    UNSIGNED(I) step = 0, same = 0;                                                                                    \
+    if (k + PADDING > e.end) {                                                                                         \
+      d[k] = loaded_##tag(READ(M, from));                                                                              \
+      k++;                                                                                                             \
+      continue;                                                                                                        \
+    }                                                                                                                  \
+    for (size_t j = 0; j < PADDING; j++) {                                                                             \
+      step |= (UNSIGNED(I))index[k + j] - (UNSIGNED(I))(first_ + j * (stride));                                        \
+      same |= (UNSIGNED(I))index[k + j] ^ first_;                                                                      \
+    }                                                                                                                  \
+    if (step == 0 && unit && (in_order)) {                                                                             \
+      if (sizeof(M) == sizeof(T)) memcpy(d + k, from, PADDING * sizeof(T));                                            \
+      else                                                                                                             \
+        for (size_t j = 0; j < PADDING; j++) d[k + j] = loaded_##tag(READ(M, from + j * sizeof(M)));                   \
+      k += PADDING;                                                                                                    \
+    } else if (same == 0) {                                                                                            \
+      const T v_ = loaded_##tag(READ(M, from));                                                                        \
+      for (size_t j = 0; j < PADDING; j++) d[k + j] = v_;                                                              \
+      k += PADDING;                                                                                                    \
+    } else {                                                                                                           \
+      for (size_t end = k + PADDING; k < end; k++) d[k] = loaded_##tag(READ(M, (one) + more));                         \
+    }                                                                                                                  \
+  }
+
+#define LOAD_FORM(tag, M, T, form, I, find_extent, place, value_place, one, stride, in_order)                          \
   static void load_##form##_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                  \
     T *restrict d = OUT(T, s->d);                                                                                      \
     const I *index = IN(I, place);                                                                                     \
     const uint64_t base = #form[0] == 'v' ? 0 : *IN(uint64_t, s->a), scale = s->scale, imm = s->imm;                   \
-    const size_t count = w->count;                                                                                     \
-    (void)base, (void)scale, (void)lanes;                                                                              \
+    const bool unit = #form[0] == 'v' || scale == sizeof(M);                                                           \
+    (void)base, (void)lanes;                                                                                           \
     extent e = find_extent;                                                                                            \
     e.low += imm;                                                                                                      \
     e.high += imm;                                                                                                     \
@@ -134,19 +181,20 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
       e.low += shift;                                                                                                  \
       if (e.contiguous) {                                                                                              \
         const char *from = (const char *)(uintptr_t)e.low;                                                             \
-        if (sizeof(M) == sizeof(T)) memcpy(d, from, count * sizeof(T));                                                \
+        const size_t many = e.end - e.begin;                                                                           \
+        if (sizeof(M) == sizeof(T)) memcpy(d + e.begin, from, many * sizeof(T));                                       \
         else                                                                                                           \
-          for (size_t k = 0; k < count; k++) d[k] = loaded_##tag(READ(M, from + k * sizeof(M)));                       \
-      } else if (w->full) {                                                                                            \
-        for (size_t k = 0; k < count; k++) d[k] = loaded_##tag(READ(M, (one) + more));                                 \
+          for (size_t k = 0; k < many; k++) d[e.begin + k] = loaded_##tag(READ(M, from + k * sizeof(M)));              \
+      } else if (e.solid) {                                                                                            \
+        LOAD_PIECES(tag, M, T, I, one, stride, in_order)                                                               \
       } else {                                                                                                         \
-        for (size_t k = 0; k < count; k++)                                                                             \
+        for (size_t k = e.begin; k < e.end; k++)                                                                       \
           if (w->mask[k] != 0) d[k] = loaded_##tag(READ(M, (one) + more));                                             \
       }                                                                                                                \
       return;                                                                                                          \
     }                                                                                                                  \
-    for (size_t k = 0; k < count; k++) {                                                                               \
-      if (!w->full && w->mask[k] == 0) continue;                                                                       \
+    for (size_t k = e.begin; k < e.end; k++) {                                                                         \
+      if (!e.solid && w->mask[k] == 0) continue;                                                                       \
       if (!spirv_reach(w, s, (one) + imm, sizeof(M), false, true, (uint32_t)k)) return;                                \
       d[k] = loaded_##tag(READ(M, (one) + imm + w->ranges[s->range].shift));                                           \
     }                                                                                                                  \
@@ -155,18 +203,17 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
     const T *value = IN(T, value_place);                                                                               \
     const I *index = IN(I, place);                                                                                     \
     const uint64_t base = #form[0] == 'v' ? 0 : *IN(uint64_t, s->a), scale = s->scale, imm = s->imm;                   \
-    const size_t count = w->count;                                                                                     \
     (void)base, (void)scale, (void)lanes;                                                                              \
     extent e = find_extent;                                                                                            \
     e.low += imm;                                                                                                      \
     e.high += imm;                                                                                                     \
     bool good = reaches(w, s, e, sizeof(M), true);                                                                     \
     if (good && e.contiguous && sizeof(M) == sizeof(T)) {                                                              \
-      memcpy((void *)(uintptr_t)(e.low + w->ranges[s->range].shift), value, count * sizeof(T));                        \
+      memcpy((void *)(uintptr_t)(e.low + w->ranges[s->range].shift), value + e.begin, (e.end - e.begin) * sizeof(T));  \
       return;                                                                                                          \
     }                                                                                                                  \
-    for (size_t k = 0; k < count; k++) {                                                                               \
-      if (!w->full && w->mask[k] == 0) continue;                                                                       \
+    for (size_t k = e.begin; k < e.end; k++) {                                                                         \
+      if (!e.solid && w->mask[k] == 0) continue;                                                                       \
       uint64_t address = (one) + imm;                                                                                  \
       if (!good && !spirv_reach(w, s, address, sizeof(M), true, true, (uint32_t)k)) return;                            \
       M v = stored_##tag(value[k]);                                                                                    \

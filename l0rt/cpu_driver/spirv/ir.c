@@ -41,6 +41,7 @@ bool ir_has_effect(const ir_insn *insn) {
     case IR_COPY_MEMORY:
     case IR_ASYNC_COPY:
     case IR_GROUP_PUT:
+    case IR_FENCE:
     case IR_PRINTF:
     case IR_LOAD: /* it may be refused */
     case IR_LOAD_AT:

@@ -139,6 +139,7 @@ typedef enum {
   IR_GROUP_PUT, /* work-group collective: a is left where the others find it */
   IR_GROUP_GET, /* extra: operation; imm: scan kind; a: index of a broadcast */
   IR_SUBGROUP,  /* extra: operation; imm: scan kind */
+  IR_FENCE,     /* of a sub-group: does nothing, as its lanes run together, but orders its accesses for races.c */
   IR_PRINTF,    /* imm: index of its description; a: address of the format */
   IR_OPERATIONS,
 } ir_op;
@@ -216,7 +217,7 @@ typedef struct {
 } ir_value;
 
 typedef struct {
-  uint32_t result;
+  uint32_t result, at;
   uint32_t *sources; /* one for each predecessor of the block, in their order */
 } ir_phi;
 
@@ -282,10 +283,11 @@ int ir_successors(const ir_block *block); /* how many */
 struct spirv_program;
 ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const spirv_module *m, const spirv_entry *e);
 
-/* flow.c, uniform.c, simplify.c, fuse.c */
+/* flow.c, uniform.c, simplify.c, cheapen.c, fuse.c */
 void ir_find_order(ir_kernel *k);
 void ir_find_varying(ir_kernel *k);
 void ir_simplify(ir_kernel *k); /* joins blocks, turns short branches into selections */
+void ir_cheapen(ir_kernel *k); /* operations with constants; values' uniformity stays as it was */
 void ir_fuse(ir_kernel *k); /* addresses into loads and stores */
 void ir_remove_unused(ir_kernel *k);
 

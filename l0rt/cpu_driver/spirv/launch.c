@@ -47,6 +47,8 @@ bool spirv_use_instruction_set(const char *name) {
   return set != NULL;
 }
 
+void spirv_use_handlers(const spirv_handlers *set) { atomic_store(&chosen_set, set); }
+
 void spirv_use_width(uint32_t lanes) { atomic_store(&chosen_width, lanes); }
 
 /* ---- Preparing ------------------------------------------------------------------------------------------------------- */
@@ -124,9 +126,10 @@ static spirv_group *group_new(const spirv_launch *launch, const spirv_code *code
   uint32_t size = sizes[0] * sizes[1] * sizes[2], waves = (size + code->width - 1) / code->width;
   uint64_t registers = up(code->register_bytes), own = up(code->private_bytes * code->width);
   uint64_t ranges = up(code->range_count * sizeof(spirv_range)), ids = up((uint64_t)code->width * 8);
+  uint64_t aside = code->compacts ? up((uint64_t)code->lasting_bytes * code->width) : 0;
   uint64_t head = up(sizeof(spirv_group)) + up(waves * sizeof(spirv_wave)), scratch = up((uint64_t)size * 8);
   uint64_t total = head + up(code->argument_bytes) + up(local_bytes) + 2 * scratch + up(code->argument_count * 8) +
-                   waves * (registers + own + ranges + 3 * ids) + 128;
+                   aside + waves * (registers + own + ranges + 3 * ids) + 128;
   if (total > UINT64_C(1) << 33) return NULL;
   spirv_group *g = aligned_alloc(128, up(total));
   if (g == NULL) return NULL;
@@ -140,6 +143,7 @@ static spirv_group *group_new(const spirv_launch *launch, const spirv_code *code
   g->scratch[0] = TAKE(uint64_t, scratch);
   g->scratch[1] = TAKE(uint64_t, scratch);
   g->local_offsets = TAKE(uint64_t, up(code->argument_count * 8));
+  g->compaction.registers = TAKE(char, aside);
   g->code = code;
   g->wave_count = waves;
   g->size = size;
@@ -149,8 +153,6 @@ static spirv_group *group_new(const spirv_launch *launch, const spirv_code *code
     spirv_wave *w = &g->waves[i];
     w->group = g;
     w->first = i * code->width;
-    w->count = size - w->first < code->width ? size - w->first : code->width;
-    w->lanes = (w->count + PADDING - 1) / PADDING * PADDING;
     w->registers = TAKE(char, registers);
     w->private_memory = TAKE(char, own);
     w->ranges = TAKE(spirv_range, ranges);
@@ -159,7 +161,7 @@ static spirv_group *group_new(const spirv_launch *launch, const spirv_code *code
     fill_constants(code, w);
     for (int d = 0; d < 3; d++) w->local_id[d] = TAKE(uint64_t, ids);
     for (uint32_t k = 0; k < code->width; k++) {
-      uint32_t item = k < w->count ? w->first + k : w->first;
+      uint32_t item = w->first + k < size ? w->first + k : w->first;
       w->local_id[0][k] = item % sizes[0];
       w->local_id[1][k] = item / sizes[0] % sizes[1];
       w->local_id[2][k] = item / sizes[0] / sizes[1];
@@ -236,6 +238,8 @@ typedef struct {
   spirv_result *result;
   spirv_text *texts;
   size_t text_count;
+  struct spirv_races *races;
+  uint64_t stride; /* of chaos: the groups' order; has no divisor in common with their number */
 } running;
 
 static const char *reason(const spirv_group *g) {
@@ -278,8 +282,12 @@ static void keep_texts(running *r, spirv_group *g) {
 
 static void run_one(running *r, spirv_group *g, uint64_t number) {
   const uint32_t *counts = r->launch->group_count;
+  if (r->launch->chaos != 0) number = number % r->groups * r->stride % r->groups;
   g->stop = &r->stop;
   g->linear = number;
+  g->random = r->launch->chaos == 0 ? 0 : (r->launch->chaos ^ number * 0x9e3779b97f4a7c15u) | 1;
+  g->races = r->races;
+  g->watched = r->races != NULL || r->launch->trace;
   g->id[0] = number % counts[0];
   g->id[1] = number / counts[0] % counts[1];
   g->id[2] = number / counts[0] / counts[1];
@@ -383,6 +391,32 @@ static void print_all(running *r) {
   free(r->texts);
 }
 
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Of a launch that is watched, or runs in another order. */
+static void prepare_watching(running *r) {
+  const spirv_launch *launch = r->launch;
+  if (launch->races) r->races = spirv_races_new(launch);
+  r->stride = 1;
+  if (launch->chaos != 0 && r->groups < UINT32_MAX) {
+    r->stride = (launch->chaos >> 7) % r->groups;
+    while (common_divisor(r->stride, r->groups) != 1) r->stride++;
+  }
+  if (!launch->trace) return;
+  char text[200];
+  snprintf(text, sizeof(text), "kernel %.80s, work-item (%llu, %llu, %llu)", launch->kernel->info.name,
+           (unsigned long long)launch->trace_item[0], (unsigned long long)launch->trace_item[1],
+           (unsigned long long)launch->trace_item[2]);
+  spirv_tell(launch, text);
+}
+
 bool spirv_run(const spirv_launch *launch, spirv_result *result) {
   spirv_result unused;
   if (result == NULL) result = &unused;
@@ -412,12 +446,14 @@ bool spirv_run(const spirv_launch *launch, spirv_result *result) {
   spirv_group *g = group_take(launch, code, r.local_bytes);
   if (g == NULL) return refuse(result, launch, SPIRV_OUT_OF_MEMORY, "there is no memory to run it in");
   pthread_mutex_init(&r.lock, NULL);
-  bool helped = launch->workers != NULL && !launch->cooperative && r.groups > 1 &&
+  if (launch->races || launch->trace || launch->chaos != 0) prepare_watching(&r);
+  bool helped = launch->workers != NULL && !launch->cooperative && r.groups > 1 && r.races == NULL &&
                 spirv_workers_begin(launch->workers, help, &r, r.groups - 1);
   if (launch->cooperative) run_together(&r, g);
   else run_groups(&r, g);
   if (helped) spirv_workers_end(launch->workers);
   pthread_mutex_destroy(&r.lock);
+  spirv_races_free(r.races);
   print_all(&r);
   return result->status == SPIRV_OK;
 }

@@ -244,6 +244,7 @@ static void call(lowering *l, const uint32_t *w, uint32_t length) {
     block->phis = spirv_grow(l->arena, block->phis, block->phi_count, &block->phi_capacity, sizeof(ir_phi));
     ir_phi *phi = &block->phis[block->phi_count++];
     phi->result = results[c];
+    phi->at = l->at;
     phi->sources = SPIRV_ARRAY(l->arena, uint32_t, back.count + 1);
     for (uint32_t i = 0; i < back.count; i++) phi->sources[i] = back.values[i][c];
   }
@@ -320,7 +321,7 @@ static void begin_phi(lowering *l, const uint32_t *w, uint32_t length) {
     ir_block *block = &l->k->blocks[l->block];
     block->phis = spirv_grow(l->arena, block->phis, block->phi_count, &block->phi_capacity, sizeof(ir_phi));
     values[c] = ir_value_new(l->k, spirv_type_lane(spirv_leaf(type, c, &offset)));
-    block->phis[block->phi_count++] = (ir_phi){.result = values[c]};
+    block->phis[block->phi_count++] = (ir_phi){.result = values[c], .at = l->at};
   }
   lower_define(l, w[2], values);
 }

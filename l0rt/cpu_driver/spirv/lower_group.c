@@ -396,7 +396,9 @@ bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
   switch (op) {
     case OpControlBarrier:
       if (constant_scope(l, w[1]) == ScopeWorkgroup) lower_barrier(l);
-      else if (constant_scope(l, w[1]) != ScopeSubgroup) WRONG(l, "a barrier of scope %u", constant_scope(l, w[1]));
+      else if (constant_scope(l, w[1]) == ScopeSubgroup)
+        ir_append(l->k, l->block, (ir_insn){.op = IR_FENCE, .lane = LANE_I32, .at = l->at});
+      else WRONG(l, "a barrier of scope %u", constant_scope(l, w[1]));
       return true; /* a sub-group's lanes run together */
     case OpMemoryBarrier: return true; /* one thread runs a group; atomics order the rest */
     case OpGroupWaitEvents: lower_barrier(l); return true;

@@ -5,10 +5,9 @@
 
 #include "run.h"
 
-static bool runs(const spirv_wave *w, size_t k) { return w->full || w->mask[k] != 0; }
 #define EACH_RUNNING(k)                                                                                                \
   for (uint32_t k = 0; k < w->count && !w->failed; k++)                                                                \
-    if (runs(w, k))
+    if (spirv_runs(w, k))
 
 /* ---- What a work-item knows about itself ------------------------------------------------------------------------------ */
 
@@ -53,6 +52,10 @@ static void run_builtin(spirv_wave *w, const spirv_step *s, size_t lanes) {
   uint64_t *d = REGISTER(uint64_t, s->d);
   if (s->scale == 0) {
     *d = builtin(w, s->extra, s->imm, 0);
+  } else if (s->extra == BuiltInLocalInvocationId) {
+    memcpy(d, w->local_id[s->imm], lanes * sizeof(*d));
+  } else if (s->extra == BuiltInLocalInvocationIndex) {
+    for (size_t k = 0; k < lanes; k++) d[k] = w->first + k;
   } else if (s->extra == BuiltInGlobalInvocationId) {
     const spirv_group *g = w->group;
     const uint64_t *local = w->local_id[s->imm];
@@ -91,7 +94,7 @@ static void run_cast(spirv_wave *w, const spirv_step *s, size_t lanes) {
   uint64_t local = (uint64_t)(uintptr_t)w->group->local, own = (uint64_t)(uintptr_t)w->private_memory;
   for (size_t k = 0; k < (s->scale != 0 ? lanes : 1); k++) {
     bool is_local = a[k] - local < w->group->local_bytes,
-         is_own = a[k] - own < w->group->code->private_bytes * w->lanes;
+         is_own = a[k] - own < w->group->code->private_bytes * w->group->code->width;
     bool good = s->extra == StorageWorkgroup ? is_local : s->extra == StorageFunction ? is_own : !is_local && !is_own;
     d[k] = good ? a[k] : 0;
   }
@@ -143,7 +146,10 @@ static void run_cast(spirv_wave *w, const spirv_step *s, size_t lanes) {
     uint##bits##_t *d = REGISTER(uint##bits##_t, s->d);                                                                \
     const uint64_t *a = REGISTER(uint64_t, s->a);                                                                      \
     const uint##bits##_t *b = REGISTER(uint##bits##_t, s->b), *c = REGISTER(uint##bits##_t, s->c);                     \
-    EACH_RUNNING(k) {                                                                                                  \
+    const uint32_t from = w->group->random != 0 ? (uint32_t)(spirv_random(w->group) % w->count) : 0;                   \
+    for (uint32_t i = 0; i < w->count; i++) {                                                                          \
+      const uint32_t k = from + i < w->count ? from + i : from + i - w->count;                                         \
+      if (!spirv_runs(w, k)) continue;                                                                                 \
       bool writes = s->extra != ATOMIC_LOAD;                                                                           \
       if (!spirv_reach(w, s, a[k], sizeof(*d), writes, true, k)) return;                                               \
       if (a[k] % sizeof(*d) != 0) {                                                                                    \
@@ -310,7 +316,7 @@ static void collect(spirv_wave *w, const spirv_step *s, uint32_t first, uint32_t
   bool equal = true;
   for (uint32_t k = first; k < end; k++) values[k] = get(w, s->a, s->lane, k);
   for (uint32_t k = first; k < end; k++) {
-    if (!runs(w, k)) continue;
+    if (!spirv_runs(w, k)) continue;
     if (!some) leader = k;
     equal &= s->lane == LANE_F64 || s->lane == LANE_F32 || s->lane == LANE_F16 ? values[k].f == values[leader].f
                                                                                : values[k].u == values[leader].u;
@@ -323,7 +329,7 @@ static void collect(spirv_wave *w, const spirv_step *s, uint32_t first, uint32_t
     if (s->imm == GroupExclusiveScan) put(w, s->d, s->lane, k, before);
   }
   for (uint32_t k = first; k < end; k++) {
-    if (!runs(w, k)) continue;
+    if (!spirv_runs(w, k)) continue;
     switch (s->extra) {
       case COLLECT_ELECT: put(w, s->d, LANE_BOOL, k, (wide){.u = k == leader}); break;
       case COLLECT_ALL_EQUAL: put(w, s->d, LANE_BOOL, k, (wide){.u = equal}); break;
@@ -347,6 +353,8 @@ static void run_subgroup(spirv_wave *w, const spirv_step *s, size_t lanes) {
     collect(w, s, first, first + size < w->count ? first + size : w->count);
 }
 
+static void run_fence(spirv_wave *w, const spirv_step *s, size_t lanes) { (void)w, (void)s, (void)lanes; }
+
 spirv_handler *spirv_special(ir_op op, spirv_lane lane) {
   switch (op) {
     case IR_BUILTIN: return run_builtin;
@@ -361,6 +369,7 @@ spirv_handler *spirv_special(ir_op op, spirv_lane lane) {
     case IR_GROUP_PUT: return run_group_put;
     case IR_GROUP_GET: return run_group_get;
     case IR_SUBGROUP: return run_subgroup;
+    case IR_FENCE: return run_fence;
     case IR_PRINTF: return spirv_print;
     default: return NULL;
   }

@@ -134,6 +134,12 @@ typedef struct {
   void *print_context; /* printf's text, in the order of work-items, at the end of the launch; NULL: stdout */
   void (*print)(void *context, const char *text, size_t size);
   spirv_workers *workers; /* more threads; NULL: only the caller's */
+  uint64_t chaos; /* a seed: groups, waves and atomics take another order, as the memory model allows; 0: off */
+  bool races; /* accesses that conflict and that nothing orders are told of; one thread runs all groups */
+  bool trace; /* what one work-item does is told of, step by step */
+  uint64_t trace_item[3]; /* its global id */
+  void *tell_context; /* a line of a trace, or of a race, without a line feed; NULL: stderr */
+  void (*tell)(void *context, const char *line);
 } spirv_launch;
 
 typedef enum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_knobs.c: what the environment asks for is done, or refused in one line that says what there is. */
 #include "children.h"
+#include "modules.h"
 
 static void is_refused(void) { CHECK(zeInit(0) == ZE_RESULT_ERROR_INVALID_ARGUMENT); }
 
@@ -185,7 +186,44 @@ static void does(const char *name, const char *value, void (*body)(void)) {
   CHECK(in_child(name, value, body, NULL, 0) == 0);
 }
 
+static void launches(void) {
+  begin();
+  ze_command_list_handle_t list = in_order_list();
+  ze_module_handle_t module = module_of("races");
+  int *out = shared_memory(4096), *in = shared_memory(4096);
+  memset(in, 0, 4096);
+  ze_group_count_t groups = {3, 1, 1};
+  static const char *const names[] = {"flag_mended", "flag_racy"};
+  for (int i = 0; i < 2; i++) {
+    ze_kernel_handle_t kernel = kernel_of(module, names[i]);
+    OK(zeKernelSetGroupSize(kernel, 32, 1, 1));
+    SET(kernel, 0, out);
+    SET(kernel, 1, in);
+    OK(zeCommandListAppendLaunchKernel(list, kernel, &groups, NULL, 0, NULL));
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+    OK(zeKernelDestroy(kernel));
+  }
+  OK(zeModuleDestroy(module));
+}
+
+static void kernels_are_watched(void) {
+  static char text[1 << 16];
+  CHECK(in_child("L0RT_CPU_RACES", "1", launches, text, sizeof(text)) == 0);
+  CHECK(strstr(text, "race in kernel flag_racy, global memory") == text);
+  CHECK(strchr(text, '\n') == text + strlen(text) - 1);
+  CHECK(in_child("L0RT_CPU_RACES", "0", launches, text, sizeof(text)) == 0 && text[0] == '\0');
+  CHECK(in_child("L0RT_CPU_TRACE", "flag_racy:40", launches, text, sizeof(text)) == 0);
+  CHECK(strstr(text, "kernel flag_racy, work-item (40, 0, 0)\n") == text);
+  CHECK(strstr(text, "OpStore") != NULL && strstr(text, "i32 40") != NULL && strstr(text, "flag_mended") == NULL);
+  CHECK(in_child("L0RT_CPU_TRACE", "flag", launches, text, sizeof(text)) == 0 && text[0] == '\0');
+  static const char *const wrong[] = {":", ":3", "a:", "a:x", "a:1,", "a:1,2,3,4", "a:1;2"};
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) refuses("L0RT_CPU_TRACE", wrong[i]);
+  takes("L0RT_CPU_TRACE", "a:1,2,3");
+  refuses("L0RT_CPU_RACES", "2");
+}
+
 int main(void) {
+  kernels_are_watched();
   /* clang-format off */
   static const char *const wrong[][2] = {
       {"L0RT_CPU_DEVICES", "0"},         {"L0RT_CPU_DEVICES", "two"},        {"L0RT_CPU_DEVICES", "65"},

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cheapen.c: replaces operations by cheaper ones with the same result. Producers that leave optimisation to the driver
+ * divide by powers of two, and multiply 64 bits where 32 are meant. */
+#include "ir.h"
+
+typedef struct {
+  ir_kernel *k;
+  ir_insn **makers;
+} cheapener;
+
+static bool constant(const cheapener *c, uint32_t value, uint64_t *bits) {
+  if (!c->k->values[value].constant) return false;
+  *bits = c->k->values[value].bits;
+  return true;
+}
+
+static bool is_power(uint64_t bits) { return bits != 0 && (bits & (bits - 1)) == 0; }
+
+/* By a power of two: shifts and masks. */
+static void divide(const cheapener *c, ir_insn *insn) {
+  uint64_t bits;
+  if (insn->op == IR_MUL && constant(c, insn->a, &bits)) {
+    uint32_t swap = insn->a;
+    insn->a = insn->b;
+    insn->b = swap;
+  }
+  if (!constant(c, insn->b, &bits) || !is_power(bits)) return;
+  spirv_lane lane = (spirv_lane)insn->lane;
+  uint32_t shift = ir_constant(c->k, lane, (uint64_t)__builtin_ctzll(bits));
+  if (insn->op == IR_UREM) insn->b = ir_constant(c->k, lane, bits - 1);
+  else insn->b = shift;
+  insn->op = insn->op == IR_UREM ? IR_AND : insn->op == IR_UDIV ? IR_LSHR : IR_SHL;
+}
+
+/* The value of 32 bits whose low bits a value of 64 has: what it was widened from, or a constant; 0: there is none. With
+ * `zeros` its high bits must be zeros. */
+static uint32_t narrow(const cheapener *c, uint32_t value, bool zeros) {
+  uint64_t bits;
+  if (constant(c, value, &bits)) return zeros && bits >> 32 != 0 ? 0 : ir_constant(c->k, LANE_I32, bits);
+  const ir_insn *maker = c->makers[value];
+  if (maker == NULL || maker->lane != LANE_I32) return 0;
+  return maker->op == IR_CONVERT_U || (maker->op == IR_CONVERT_S && !zeros) ? maker->a : 0;
+}
+
+/* The low or the high half of a product of two widened numbers is a product of 32 bits. */
+static void truncate(const cheapener *c, ir_insn *insn) {
+  if (insn->lane != LANE_I64 || c->k->values[insn->result].lane != LANE_I32) return;
+  const ir_insn *from = c->makers[insn->a];
+  uint64_t shift = 0;
+  if (from != NULL && from->op == IR_LSHR && constant(c, from->b, &shift)) from = c->makers[from->a];
+  if (from == NULL || from->op != IR_MUL || (shift != 0 && shift != 32)) return;
+  uint32_t a = narrow(c, from->a, shift != 0), b = narrow(c, from->b, shift != 0);
+  if (a == 0 || b == 0) return;
+  insn->op = shift != 0 ? IR_UMULHI : IR_MUL;
+  insn->lane = LANE_I32;
+  insn->a = a;
+  insn->b = b;
+}
+
+void ir_cheapen(ir_kernel *k) {
+  uint32_t known = k->value_count; /* constants made here have no maker, and nobody asks for one */
+  cheapener c = {.k = k, .makers = SPIRV_ARRAY(k->arena, ir_insn *, known)};
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++) c.makers[block->insns[n].result] = &block->insns[n];
+  }
+  c.makers[0] = NULL;
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++) {
+      ir_insn *insn = &block->insns[n];
+      if (insn->op == IR_CONVERT_U || insn->op == IR_CONVERT_S) truncate(&c, insn);
+    }
+  }
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++) {
+      ir_insn *insn = &block->insns[n];
+      if (insn->op == IR_MUL || insn->op == IR_UDIV || insn->op == IR_UREM) divide(&c, insn);
+    }
+  }
+}
