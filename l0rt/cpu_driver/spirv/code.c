@@ -478,6 +478,8 @@ static void check_lanes(coder *c, const ir_insn *insn) {
 }
 
 static void make_steps(coder *c) {
+  /* A kernel without any has a place for them too: blocks are found by adding to it. */
+  c->code->steps = spirv_grow(c->arena, NULL, 0, &c->step_capacity, sizeof(spirv_step));
   ir_kernel *k = c->k;
   spirv_code *code = c->code;
   code->block_count = k->order_count;
