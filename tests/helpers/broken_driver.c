@@ -48,6 +48,12 @@ BREAK(lost, zeEventHostSynchronize, (ze_event_handle_t event, uint64_t timeout),
 BREAK(lost, zeCommandListHostSynchronize, (ze_command_list_handle_t list, uint64_t timeout),
       { return found(original_zeCommandListHostSynchronize(list, timeout)); })
 
+/* Waits of the host end when the work does, whatever time they were given. */
+BREAK(deaf, zeEventHostSynchronize, (ze_event_handle_t event, uint64_t timeout),
+      { return original_zeEventHostSynchronize(event, UINT64_MAX); })
+BREAK(deaf, zeCommandListHostSynchronize, (ze_command_list_handle_t list, uint64_t timeout),
+      { return original_zeCommandListHostSynchronize(list, UINT64_MAX); })
+
 /* A pool of no events is asked for. */
 BREAK(no_events, zeEventPoolCreate,
       (ze_context_handle_t context, const ze_event_pool_desc_t *desc, uint32_t count, ze_device_handle_t *devices,

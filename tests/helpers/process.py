@@ -19,6 +19,13 @@ def kill_all():
             os.killpg(child.pid, signal.SIGKILL)
 
 
+def python_path(folders=None):
+    """Return PYTHONPATH for a process of a test: what breaks l0rt or its driver on purpose (test_traps_bite.py) stays
+    in front."""
+    found = [os.fspath(path) for path in (os.environ.get("BREAK_PATH"), folders) if path]
+    return os.pathsep.join(found) or None
+
+
 @dataclass(frozen=True)
 class Result:
     returncode: int
@@ -39,8 +46,8 @@ def run(args, env=None, cwd=None, timeout=60.0):
     and its children are killed.
     """
     forks = "ignore:This process (pid=:DeprecationWarning"  # since Python 3.12, of a fork beside threads
-    path = os.environ.get("BREAK_DRIVER_PATH")  # helpers/broken.py
-    changed = {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": forks, **(env or {})}
+    changed = {**os.environ, "PYTHONPATH": None, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": forks, **(env or {})}
+    changed["PYTHONPATH"] = python_path(changed["PYTHONPATH"])
     with tempfile.TemporaryDirectory(prefix="l0rt-") as empty:
         child = subprocess.Popen(
             [os.fspath(arg) for arg in args],
@@ -58,11 +65,20 @@ def run(args, env=None, cwd=None, timeout=60.0):
             try:
                 out, err = child.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL)
-                return Result(-signal.SIGKILL, *child.communicate(), timed_out=True)
+                return Result(-signal.SIGKILL, *end(child), timed_out=True)
             finally:
                 _running.discard(child)
         return Result(child.returncode, out, err)
+
+
+def end(child):
+    """Kill a process with its group, and return what it wrote; a pytest first ends those of other groups."""
+    child.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=3)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    return child.communicate()
 
 
 def run_python(code, env=None, cwd=None, timeout=60.0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's memory calls, noted: import this before l0rt opens its driver."""
+"""The driver's calls about memory, noted: import this before l0rt opens its driver."""
 
 import ctypes
 
@@ -9,6 +9,7 @@ ARGUMENTS = {
     "zeMemAllocDevice": 6, "zeMemAllocHost": 5, "zeMemAllocShared": 7, "zeMemFree": 2, "zeMemFreeExt": 3,
     "zeContextMakeMemoryResident": 4, "zePhysicalMemCreate": 4, "zePhysicalMemDestroy": 2, "zeVirtualMemReserve": 4,
     "zeVirtualMemFree": 3, "zeVirtualMemMap": 6, "zeVirtualMemUnmap": 3, "zeDeviceGetProperties": 2,
+    "zeCommandListAppendMemoryCopy": 7,
 }  # fmt: skip
 MAX_ALLOC_AT = 40  # of ze_device_properties_t
 max_alloc = None  # what every device is to say instead of its own

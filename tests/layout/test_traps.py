@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from helpers.source import ROOT
+from helpers.patches import PATCHES
+from helpers.source import ROOT, none_of
 
 TRAPS = {
     2: ("a driver takes the in-order flag and ignores it", {
@@ -81,3 +82,7 @@ def test_the_trap_has_its_tests(number):
 
 def test_none_is_forgotten():
     assert list(TRAPS) == [2, *range(4, 11), *range(22, 27), 36, 40]
+
+
+def test_each_line_that_is_changed_to_prove_a_test_is_where_it_was():
+    none_of([complaint for patch in PATCHES if (complaint := patch.complaint())])

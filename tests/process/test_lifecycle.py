@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from helpers.process import run_python
+from helpers.process import python_path, run, run_python
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
 QUIET = (0, "", "")
@@ -174,12 +174,7 @@ if __name__ == "__main__":
     with mp.get_context("spawn").Pool(2) as pool:
         assert pool.map(work, range(8)) == list(range(8))
 """)
-    environment = {**os.environ, **CPU}
-    environment.pop("PYTHONPATH", None)
-    done = subprocess.run(
-        [sys.executable, script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert outcome(done) == QUIET
+    assert outcome(run([sys.executable, script], CPU, tmp_path, timeout=120)) == QUIET
 
 
 @pytest.mark.parametrize(
@@ -230,8 +225,7 @@ x = l0rt.empty(64)
 
 
 def start(code, extra):
-    environment = {**os.environ, **CPU, **extra}
-    environment.pop("PYTHONPATH", None)
+    environment = {**os.environ, "PYTHONPATH": python_path() or "", **CPU, **extra}
     return subprocess.Popen(
         [sys.executable, "-u", "-c", code],
         env=environment,
@@ -289,7 +283,10 @@ import os; os._exit(0)
             assert child.stdout.readline() == "waiting\n"
             begun = time.monotonic()
             child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=60)
+            try:
+                out, err = child.communicate(timeout=30)
+            finally:
+                child.kill()  # one that is deaf would hold up the end of the test
             took = time.monotonic() - begun
         assert (child.returncode, out, err) == (0, "interrupted\n", "")
         return took

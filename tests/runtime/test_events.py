@@ -39,18 +39,23 @@ def test_a_recorded_event_completes():
     assert e.device == s.device == l0rt.device("xpu", 0)
 
 
+@pytest.mark.checks_data
 def test_recording_anew_leaves_those_who_wait_alone():
     """The waits were given to the streams before; hundreds of new records must not disturb one of them."""
+    rounds, nbytes = 250, 1 << 16
     a, b, e = acc.Stream(), acc.Stream(), l0rt.Event()
-    x = l0rt.empty(1 << 16, stream=a)
-    for i in range(500):
-        x.fill(i % 256, stream=a)
+    x, seen = l0rt.empty(nbytes, stream=a), l0rt.empty(rounds * nbytes, kind="host")
+    rows = np.asarray(seen).reshape(rounds, nbytes)
+    for i in range(rounds):
+        x.fill(i, stream=a)
         e.record(a)
         b.wait_event(e)
+        x.copy_to(rows[i], non_blocking=True, stream=b)
         e.record(b)
         a.wait_event(e)
     assert b.synchronize(timeout=60)
     assert a.synchronize(timeout=60)
+    assert (rows == np.arange(rounds, dtype="u1")[:, None]).all()
 
 
 @pytest.mark.checks_data

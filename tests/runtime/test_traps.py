@@ -14,6 +14,7 @@
 18 record_stream, and freed by another thread: `test_stream_order.py`
 19 freed by a finaliser that runs inside of an append: `test_trap_19`, and `test_buffer.py`
 20 peaks and limits are exact under threads: `test_trap_20`, and `test_allocator_threads.py`
+28 copies whose ranges overlap are not the driver's: `test_trap_28`
 31 free memory that equals the total is not trusted: `test_trap_31`
 33 after a trim nothing is left: `test_trap_33`
 38 memory is made resident on its owner, and on nobody else: `test_trap_38`
@@ -54,10 +55,16 @@ s = acc.Stream()
 l0rt.empty(8 * MIB, stream=s).free()            # there is something to give back
 x = l0rt.empty(5 * MIB)
 acc.synchronize()
+if shim.named("zeMemAllocDevice"):              # what is handed out has its memory
+    resident = [args[2:4] for name, args, *_ in shim.named("zeContextMakeMemoryResident")]
+    assert any(start <= x.ptr and x.ptr + x.nbytes <= start + n for start, n in resident), (x.ptr, resident)
 try:
     x.fill(1)
 except l0rt.OutOfMemoryError:
-    x.fill(1)                                   # at execution it is the caller's to try again
+    assert at_execution                         # there it is the caller's to try again
+    x.fill(1)
+else:
+    assert not at_execution
 assert acc.memory_allocated() == 5 * MIB
 x.free()
 acc.synchronize()
@@ -80,7 +87,8 @@ for take, give in (("zeMemAllocDevice", "zeMemFree"), ("zePhysicalMemCreate", "z
     ("zeCommandListAppendMemoryFill:1:ERROR_OUT_OF_DEVICE_MEMORY", ""),
 ])  # fmt: skip
 def test_trap_11_out_of_memory_in_any_call(fault, disable):
-    check(OUT_OF_MEMORY, L0RT_CPU_FAIL=fault, L0RT_DISABLE=disable)
+    at_execution = f"at_execution = {fault.startswith('zeCommandList')}\n"
+    check(at_execution + OUT_OF_MEMORY, L0RT_CPU_FAIL=fault, L0RT_DISABLE=disable)
 
 
 def test_trap_12_sizes_that_are_none():
@@ -194,6 +202,37 @@ def test_trap_19_finalisers_free_inside_of_whatever_runs():
     assert acc.memory_allocated() == before
 
 
+GROWING = """
+class Cycle:
+    def __init__(self, buffer):
+        self.me, self.buffer = self, buffer
+
+    def __del__(self):
+        self.buffer.free()
+
+def used():
+    x = l0rt.empty(64, stream=a)
+    x.fill(1, stream=b)
+    return x
+
+a, b, kept = acc.Stream(), acc.Stream(), []
+gc.disable()
+gc.set_threshold(1)
+for i in range(400):
+    Cycle(used())
+    x = used()
+    kept += [b.record_event() for _ in range(i % 3)]
+    gc.enable()
+    x.free()
+    gc.disable()
+assert len(kept) > 256                          # pools of events were made, in whichever call needed them
+"""
+
+
+def test_trap_19_finalisers_free_while_a_free_makes_events():
+    check(GROWING, L0RT_EVENTS="pool")
+
+
 def test_trap_20_peaks_and_limits_hold_under_threads():
     acc.synchronize()
     acc.empty_cache()
@@ -224,6 +263,48 @@ def test_trap_20_peaks_and_limits_hold_under_threads():
     assert acc.max_memory_allocated() == max(most)
     assert acc.max_memory_reserved() <= limit
     assert acc.memory_allocated() == base
+
+
+def test_trap_20_what_two_streams_have_at_once_is_the_peak():
+    """Each of them alone has had as much before."""
+    acc.synchronize()
+    acc.empty_cache()
+    base, streams = acc.memory_allocated(), [acc.Stream(), acc.Stream()]
+    acc.reset_peak_memory_stats()
+    for s in streams:
+        l0rt.empty(30 * MIB, stream=s).free()
+    assert acc.max_memory_allocated() == base + 30 * MIB
+    for s in streams:
+        l0rt.empty(512, stream=s).free()
+    assert acc.max_memory_allocated() == base + 30 * MIB
+    kept = [l0rt.empty(20 * MIB, stream=s) for s in streams]
+    for x in kept:
+        x.free()
+    assert acc.max_memory_allocated() == base + 40 * MIB
+
+
+OVERLAPPING = """
+s = acc.Stream()
+for kind in ("device", "host", "shared"):
+    x, data = l0rt.empty(3 * MIB, kind=kind), bytes(range(256)) * (3 * MIB // 256)
+    x.copy_from(data)
+    x.copy_from(x)
+    x.copy_to(x, stream=s)
+    if kind != "device":
+        x.copy_from(memoryview(x))
+        x.copy_to(memoryview(x), stream=s)
+    acc.synchronize()
+    assert bytes(x.copy_to(bytearray(3 * MIB))) == data
+copies = [args[1:4] for name, args, *_ in shim.named("zeCommandListAppendMemoryCopy")]
+assert copies
+for target, source, nbytes in copies:
+    assert target + nbytes <= source or source + nbytes <= target, (target, source, nbytes)
+"""
+
+
+def test_trap_28_copies_do_not_overlap():
+    """The specification leaves open what such a copy does."""
+    check(OVERLAPPING)
 
 
 def test_trap_31_free_memory_is_never_all_there_is_while_some_is_reserved():

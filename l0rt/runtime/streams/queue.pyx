@@ -172,7 +172,7 @@ cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbyt
         return 0
     lock(stream)
     r = before(stream)
-    if r == ZE_RESULT_SUCCESS:
+    if r == ZE_RESULT_SUCCESS and dst != src:   # a driver's ranges must not overlap; equal ones are all that do
         r = list_copy(stream.list, dst, src, nbytes)
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)

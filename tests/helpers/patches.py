@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of l0rt itself that keep it out of a known trap, changed; each with the test that must find it out.
+
+A copy of the source tree is built with one change at a time, and the copy's tests run on that build.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from helpers.process import run
+from helpers.rings import LOADER, installed
+from helpers.source import ROOT
+
+COPIED = ("l0rt", "include", "tests", "bench/traces", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+DRIVER_TESTS = "l0rt/cpu_driver/test"
+
+
+@dataclass(frozen=True)
+class Patch:
+    trap: int
+    file: str
+    old: str  # stands in the file once
+    new: str
+    test: str  # a file below tests/, or a program of the CPU driver's tests
+    which: str = ""  # of its tests, as pytest's -k
+    hangs: bool = False  # without the line something waits for ever
+    needs: str = ""  # a library without which the test is skipped
+    builds: bool = False  # the test builds l0rt itself, in a soak alone
+
+    def __str__(self):
+        return f"{self.trap}-{self.file.rpartition('/')[2]}"
+
+    def complaint(self):
+        """Return what is wrong with this row; None if the line is where it should be."""
+        count = (ROOT / self.file).read_text().count(self.old)
+        return None if count == 1 and self.old != self.new else f"{self}: {count} times in {self.file}: {self.old}"
+
+    def skip_unless_possible(self):
+        if self.needs and not installed(self.needs):
+            pytest.skip(f"{self.needs} is not installed")
+
+
+class Tree:
+    """A copy of the source tree, in which what is built is built again only where it was changed."""
+
+    def __init__(self, folder):
+        self.root = folder
+        ignore = shutil.ignore_patterns("__pycache__")
+        made = subprocess.check_output([sys.executable, "-c", "import setup; print(setup.BUILD)"], cwd=ROOT, text=True)
+        for name in (*COPIED, made.strip()):
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+            elif (ROOT / name).exists():
+                shutil.copy2(ROOT / name, folder / name)
+        self.made = folder / made.strip()
+
+    def build(self):
+        """Build what has changed; return the folder that has the package."""
+        done = run([sys.executable, "setup.py", "-q", "build"], cwd=self.root, timeout=1800)
+        assert done.returncode == 0, done
+        return next(self.made.glob("lib*"))
+
+    def outcome(self, patch):
+        """Return whether the test fails where the lines are changed as ``patch`` says, and what it says."""
+        file = self.root / patch.file
+        text = file.read_text()
+        assert text.count(patch.old) == 1, patch
+        file.write_text(text.replace(patch.old, patch.new))
+        try:
+            return self.of_driver(patch) if patch.test.startswith(DRIVER_TESTS) else self.of_package(patch)
+        finally:
+            file.write_text(text)
+
+    def of_driver(self, patch):
+        """Run a program that is linked with the CPU driver."""
+        folder, name = (self.root / patch.test).parent, patch.test.rpartition("/")[2].removesuffix(".c")
+        made = run(["make", "-C", folder, "FLAVOUR=plain", f"build/plain/{name}"], {"MAKEFLAGS": None}, timeout=1800)
+        assert made.returncode == 0, made
+        result = run([folder / "build/plain" / name], timeout=60)
+        return result.returncode != 0 and result.timed_out == patch.hangs, result
+
+    def of_package(self, patch):
+        """Run tests of the package."""
+        if patch.builds:
+            return failure(self.root, patch.test, patch.which, {"L0RT_TEST_SOAK": "1"}, timeout=3600)
+        return failure(self.root, patch.test, patch.which, {"BREAK_PATH": self.build()}, patch.hangs)
+
+
+def failure(root, file, which, env, hangs=False, timeout=120):
+    """Return whether one of the tests fails, and what pytest says.
+
+    One that crashes has failed; one that hangs, if that is expected.
+    """
+    tests = root / "tests"
+    program = os.path.join(os.path.dirname(sys.executable), "pytest")
+    config = ["-c", root / "pyproject.toml", "--rootdir", root]
+    short = {"L0RT_TEST_ALL": None, "L0RT_TEST_SOAK": None, "L0RT_TEST_PART": None}  # one failure is enough
+    command = [program, "-q", "-x", "-p", "no:cacheprovider", *config, "-k", which, tests / file]
+    result = run(command, {**short, "PYTHONPATH": env.get("BREAK_PATH"), **env}, timeout=timeout)
+    failed = "1 failed" in result.stdout or (result.returncode < 0 and not result.timed_out)
+    return (result.timed_out if hangs else failed), result
+
+
+PATCHES = (
+    Patch(1, "l0rt/core/driver.pyx", "if ze.zelLoaderTranslateHandle == NULL:", "if False:",
+          "process/test_drivers.py", "optional_function and zelLoaderTranslateHandle"),
+    Patch(3, "l0rt/core/driver.pyx", "CHECK(ze.zelLoaderTranslateHandle(ZEL_HANDLE_DRIVER, self._h, &own))",
+          "own = self._h", "process/test_drivers.py", "two_drivers", needs=LOADER),
+    Patch(6, "l0rt/runtime/current/event.pyx", "if not (self.query() and end.query()):", "if False:",
+          "process/test_held_up.py", "time_of_an_event"),
+    Patch(8, "l0rt/runtime/streams/event_pool.pyx",
+          "        if slot_is_over(slot, True):\n            if slot_clear",
+          "        if True:\n            if slot_clear",
+          "process/test_held_up.py", "event_that_was_dropped and pool"),
+    Patch(10, "l0rt/runtime/current/event.pyx",
+          "    if slot == NULL:\n        return 0\n    slot_retain(slot)",
+          '    if slot == NULL:\n        raise RuntimeError("not recorded")\n    slot_retain(slot)',
+          "runtime/test_events.py", "never_recorded"),
+    Patch(11, "l0rt/core/memory.pyx",
+          "if r == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY or r == ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY or", "if",
+          "runtime/test_traps.py", "trap_11 and Resident"),
+    Patch(11, "l0rt/runtime/memory/operations.pyx",
+          "code == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY or code == ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY",
+          "code == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", "runtime/test_traps.py", "trap_11 and HOST_MEMORY"),
+    Patch(12, "l0rt/runtime/alloc/heap.pyx", "if nbytes > <size_t>1 << 62:", "if False:",
+          "runtime/test_traps.py", "trap_12"),
+    Patch(15, "l0rt/runtime/alloc/expandable_segment.pyx",
+          "heap.ops.physical_mem_destroy(heap.self, physical.physical, physical.count * heap.granule)", "pass",
+          "runtime/test_traps.py", "trap_15 and zeVirtualMemMap"),
+    Patch(16, "l0rt/runtime/alloc/heap.pyx", "if block.ptr != ptr: ", "if False: ",
+          "runtime/test_traps.py", "trap_16"),
+    Patch(19, "l0rt/runtime/streams/event_pool.pyx", "cdef bint collecting = PyGC_Disable()",
+          "cdef bint collecting = False", "runtime/test_traps.py", "trap_19"),
+    Patch(20, "l0rt/runtime/alloc/stats.pyx", "return slack // busy + (slack % busy if is_eager else 0)",
+          "return slack", "runtime/test_traps.py", "trap_20"),
+    Patch(21, "l0rt/runtime/lazy.pyx", "    _forked = True\n", "    _forked = False\n",
+          "process/test_lifecycle.py", "fork_after_use"),
+    Patch(22, "l0rt/runtime/lazy.pyx", "key=lambda entry: entry[0]", "key=lambda entry: -entry[0]",
+          "process/test_lifecycle.py", "exit_is_silent"),
+    Patch(24, "l0rt/runtime/streams/wait.pyx", "        PyErr_CheckSignals()\n", "        pass\n",
+          "process/test_lifecycle.py", "control_c"),
+    Patch(25, "l0rt/buffer.pyx", "with nogil:\n                queue_fill(", "if True:\n                queue_fill(",
+          "process/test_traps.py", "append_that_blocks and Fill"),
+    Patch(27, "l0rt/runtime/streams/queue.pyx", "if pattern_size <= stream.fill_limit:", "if True:",
+          "process/test_traps.py", "short_patterns"),
+    Patch(28, "l0rt/runtime/streams/queue.pyx", "if r == ZE_RESULT_SUCCESS and dst != src:",
+          "if r == ZE_RESULT_SUCCESS:", "runtime/test_traps.py", "trap_28"),
+    Patch(29, "l0rt/core/event.pyx", "if len(handle) != sizeof(ipc.data):", "if False:",
+          "runtime/test_held_streams.py", "shared_events_are_recorded"),
+    Patch(29, "l0rt/cpu_driver/share.c", "record->kind != kind ||", "(record->kind != kind && false) ||",
+          f"{DRIVER_TESTS}/test_shared.c"),
+    Patch(30, "l0rt/ze/affinity.py", 'if hierarchy != "COMPOSITE":', 'if hierarchy == "FLAT":',
+          "core/test_facts.py", "mask_and_hierarchy"),
+    Patch(31, "l0rt/core/sysman.pyx", "free < size else None", "free <= size else None",
+          "core/test_facts.py", "all_memory_free"),
+    Patch(32, "l0rt/core/sysman.pyx", 'if legacy == "1":', "if False:", "core/test_facts.py", "zesinit"),
+    Patch(33, "l0rt/runtime/alloc/heap.pyx", "    give_back(heap, UINT64_MAX)\n    ranges_trim(heap, NULL)\n",
+          "    give_back(heap, UINT64_MAX)\n", "runtime/test_traps.py", "trap_33"),
+    Patch(34, "l0rt/runtime/streams/wait.pyx", "    l0rt_store_int(&slot.complete, 1)\n    return True",
+          "    slot.complete = 1\n    return True", "process/test_races.py", "silent and events-as", builds=True),
+    Patch(35, "l0rt/cpu_driver/launch.c", "launch->arguments[i] = values + kernel->places[i];",
+          "launch->arguments[i] = (char *)kernel->values + kernel->places[i];", f"{DRIVER_TESTS}/test_launches.c"),
+    Patch(37, "l0rt/runtime/streams/devices.pyx", "        if old != new:\n", "        if False:\n",
+          "process/test_workers.py", "variable_that_changes"),
+    Patch(38, "l0rt/core/memory.pyx", "r = ze.zeContextMakeMemoryResident(context, device, out[0], nbytes)",
+          "r = ZE_RESULT_SUCCESS", "runtime/test_traps.py", "trap_38"),
+)  # fmt: skip
