@@ -67,11 +67,11 @@ def is_of_driver(patch):
 
 # The driver's last: the package's tests need it, and it is compiled as a whole.
 @pytest.mark.parametrize("patch", sorted(patches.PATCHES, key=is_of_driver), ids=str)
-def test_a_traps_test_fails_where_the_line_against_it_is_changed(tree, patch, soak):
+def test_a_traps_test_fails_where_the_line_against_it_is_changed(patch, soak, request):
     if not soak:
         pytest.skip("builds l0rt for each line: make soak")
     patch.skip_unless_possible()
-    found, result = tree.outcome(patch)
+    found, result = request.getfixturevalue("tree").outcome(patch)
     assert found, result
 
 
