@@ -57,7 +57,8 @@ static int block_count;
 
 static inline void *block(size_t size) {
 #ifdef __SANITIZE_THREAD__
-  char *memory = calloc(1, size + 64); /* its allocator puts blocks side by side: one must not begin where another ends */
+  char *memory = calloc(1,
+                        size + 64); /* its allocator puts blocks side by side: one must not begin where another ends */
 #else
   char *memory = calloc(1, size);
 #endif
