@@ -121,9 +121,11 @@ _SETTINGS = {
     "logs": _Setting("L0RT_LOGS", _words("alloc", "event", "init", "stream"), ""),
     "sanitize": _Setting("L0RT_SANITIZE", _words("stream"), ""),
     "lazy_init": _Setting("L0RT_LAZY_INIT", _one_of("0", "1"), "1"),
+    "tuning": _Setting("L0RT_TUNING", str, ""),
     "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
 }
 _listeners = []
+_tuned: dict = {}  # what was measured on this machine: in place of defaults, behind all that is set
 
 # The names that inherit: what their values are, where they stand for every device type, and where for each (*).
 _INHERITED = {
@@ -206,7 +208,9 @@ def get(path):
     if setting.text is not None:
         return _parsed(setting, setting.text, path)
     from_env = os.environ.get(setting.env) if setting.env else None
-    return _parsed(setting, from_env or setting.default, setting.env if from_env else path)
+    if from_env:
+        return _parsed(setting, from_env, setting.env)
+    return _parsed(setting, _tuned.get(path, setting.default), path)
 
 
 def _chain(path):
@@ -242,7 +246,20 @@ def effective(path):
 def alloc_conf(device_type=_DEVICE_TYPE):
     """Return how a device type's allocators are to behave: ``alloc_conf``, but what a node of its own says."""
     nodes = {key: effective(f"{device_type}.allocator.{key}") for key in allocconf.KEYS}
-    return get("alloc_conf")._replace(**{key: value for key, value in nodes.items() if value != "none"})
+    conf = get("alloc_conf")
+    setting = _SETTINGS["alloc_conf"]
+    if device_type == _DEVICE_TYPE and "alloc_conf" in _tuned and setting.text is None:
+        given = os.environ.get(setting.env) or ""
+        measured = allocconf.parse(_tuned["alloc_conf"])
+        keys = {pair.partition(":")[0].strip() for pair in _tuned["alloc_conf"].split(",")}
+        conf = conf._replace(**{key: getattr(measured, key) for key in keys if f"{key}:" not in given.replace(" ", "")})
+    return conf._replace(**{key: value for key, value in nodes.items() if value != "none"})
+
+
+def tune(values):
+    """Take what was measured on this machine in place of defaults: path -> text, all of it or, with {}, nothing."""
+    _tuned.clear()
+    _tuned.update(values)
 
 
 def on_change(listener, names=None):
@@ -372,7 +389,7 @@ def explain():
         setting = _NODES[node]
         source = "set" if setting.text is not None else setting.env
         if setting.text is None and not (setting.env and os.environ.get(setting.env)):
-            source = "default"
+            source = "tuning" if node in _tuned else "default"
         value = get(node)
         shown = ",".join(sorted(value)) if isinstance(value, frozenset) else value
         lines.append(f"{path} = {shown} ({source if node == path else f'from {node}'})")

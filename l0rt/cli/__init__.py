@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``l0rt doctor``, ``l0rt bench``, ``l0rt bench compare``."""
+"""The command line: ``l0rt doctor``, ``l0rt selftest``, ``l0rt bench``, ``l0rt bench compare``."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ import sys
 import l0rt
 from l0rt import config
 from l0rt.cli import bench, compare, doctor, plot, report, rows
+from l0rt.cli.selftest import examination, page
 from l0rt.errors import L0Error
 
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended
@@ -56,11 +57,11 @@ def make_parser():
     parser = Parser(
         prog="l0rt",
         description="The runtime layer of a deep-learning framework for Intel GPUs, directly on Level Zero.",
-        epilog="Both commands use a GPU if there is one, else the bundled CPU driver, unless L0RT_DRIVER is set.",
+        epilog="All commands use a GPU if there is one, else the bundled CPU driver, unless L0RT_DRIVER is set.",
     )
     parser.add_argument("--version", action="version", version=f"l0rt {l0rt.__version__}")
     parser.set_defaults(run=lambda options: show_help(parser))
-    commands = parser.add_subparsers(title="commands", metavar="{doctor,bench}")
+    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench}")
 
     command = commands.add_parser(
         "doctor",
@@ -70,6 +71,33 @@ def make_parser():
     )
     command.add_argument("--json", action="store_true", help="print the findings as JSON")
     command.set_defaults(run=run_doctor)
+
+    command = commands.add_parser(
+        "selftest",
+        help="try everything on the device that l0rt builds on: two minutes",
+        description="Use the device for real: capabilities, known defects of drivers, measurements, random programs. "
+        "It is safe on a desktop: memory and time are bounded, and each part runs in a process of its own.",
+        usage="l0rt selftest [QUESTIONS ...] [--seconds N] [--device N] [--provoke] [--json FILE]",
+        epilog="Ctrl-C ends it with what is known. Exit status 0, 1 if something is wrong that l0rt does not cope "
+        "with or the device cannot be opened, 2 if the words make no sense.",
+    )
+    command.add_argument(
+        "words",
+        nargs="*",
+        metavar="QUESTIONS",
+        help="what to ask: capabilities, quirks, traps, measurements, programs, or IDs such as Q1; without any: all",
+    )
+    command.add_argument("--seconds", type=seconds, default=120.0, metavar="N", help="how long it may take (120)")
+    command.add_argument("--device", type=index, default=0, metavar="N", help="which device (0)")
+    command.add_argument(
+        "--provoke",
+        action="store_true",
+        help="on a GPU too, try what may crash the process, hang the device or use its memory up",
+    )
+    command.add_argument(
+        "--json", metavar="FILE", help="also write the report to FILE, for L0RT_TUNING; with - print it"
+    )
+    command.set_defaults(run=run_selftest)
 
     command = commands.add_parser(
         "bench",
@@ -107,6 +135,49 @@ def run_doctor(options):
     else:
         doctor.show(findings, report.console())
     return 0 if findings["usable"] else 1
+
+
+def seconds(text):
+    """Parse a time that is long enough to open a driver in."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 1 to 86400")
+    return value
+
+
+def index(text):
+    """Parse a device's index."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no device's index: 0, 1, ...")
+    return int(text)
+
+
+def run_selftest(options):
+    """`l0rt selftest`."""
+    try:
+        wanted = examination.chosen(options.words)
+        config.explain()  # a setting in the environment that is not valid names itself
+    except ValueError as e:
+        raise BadUse(e) from None
+    if options.json not in (None, "-"):
+        check_writable(options.json)
+    with report.lines_of_progress(len(wanted)) as told:
+        asked = examination.Examination(wanted, options.seconds, options.provoke, options.device, told).run()
+    found = asked.report()
+    if options.json == "-":
+        print(json.dumps(page.document(found), indent=1))
+    else:
+        page.show(found, report.console())
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump(page.document(found), file, indent=1)
+                file.write("\n")
+    if found["interrupted"]:
+        return INTERRUPTED
+    return 1 if found["error"] or examination.problems(found) else 0
 
 
 def run_bench(options):

@@ -4,6 +4,7 @@
 import os
 import platform
 import sys
+from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from rich.console import Console
@@ -46,6 +47,17 @@ def progress(out):
         auto_refresh=False,
         disable=not shown.is_terminal,
     )
+
+
+@contextmanager
+def lines_of_progress(count):
+    """Give a function that tells progress: a line that changes on a terminal's stderr, lines of their own elsewhere."""
+    shown = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    if shown.is_terminal:
+        with shown.status(f"{count} questions") as status:
+            yield status.update
+    else:
+        yield lambda text: print(text, file=sys.stderr, flush=True)
 
 
 def cpu_model():

@@ -15,7 +15,7 @@ def test_version():
     assert (result.returncode, result.stdout) == (0, f"l0rt {package.__version__}\n")
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["doctor", "--help"], ["bench", "--help"]])
+@pytest.mark.parametrize("words", [[], ["--help"], ["doctor", "--help"], ["selftest", "--help"], ["bench", "--help"]])
 def test_help(words):
     result = l0rt(*words)
     assert result.returncode == 0, result
@@ -29,6 +29,11 @@ def test_help(words):
         (["dance"], "dance"),
         (["--loud"], "--loud"),
         (["doctor", "dance"], "dance"),
+        (["selftest", "dance"], "'dance'"),
+        (["selftest", "--seconds", "0"], "seconds"),
+        (["selftest", "--seconds", "soon"], "'soon'"),
+        (["selftest", "--device", "-1"], "--device"),
+        (["selftest", "--json", "/no/such/folder/report.json"], "No such file or directory"),
         (["bench", "dance"], "'dance'"),
         (["bench", "allocator", "dance"], "'dance'"),
         (["bench", "--loud"], "--loud"),

@@ -18,7 +18,7 @@ from l0rt.core.driver import make_context, open_drivers
 from l0rt.core.device import open_devices
 from l0rt.errors import DriverNotFoundError, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
-from l0rt.ze import loader, pci, quirks, table as ze_table
+from l0rt.ze import loader, pci, quirks, table as ze_table, tuning
 from l0rt.ze.count import count_without_opening
 
 cdef l0rt_device* _records = NULL
@@ -28,6 +28,7 @@ cdef int _ready = 0
 _devices = []    # core.Device, in l0rt's order
 _contexts = []   # core.Context, one a driver
 _context_of = []  # by device
+_identities = []  # by device: what its quirks and its tuning go by
 _quirks = []     # by device: those that are mended
 _cards = []      # one list: the cards of system management, filled at the first request
 library = None   # the opened ze.loader.Library
@@ -131,7 +132,7 @@ def _choose():
     return _open_library("cpu")
 
 
-READ_AT_OPENING = ("driver", "disable", "quirks", "stream_pool_size", "events", "lazy_init")
+READ_AT_OPENING = ("driver", "disable", "quirks", "stream_pool_size", "events", "lazy_init", "tuning")
 
 
 def _open():
@@ -140,11 +141,16 @@ def _open():
     cdef Context context
     for setting in READ_AT_OPENING:
         config.get(setting)         # a wrong value is reported before anything is opened, at each attempt
+    measured = tuning.load(config.get("tuning")) if config.get("tuning") else None
     found = _choose()
-    config.freeze(*READ_AT_OPENING)
     if len(found) > L0RT_MAX_DEVICES:
         callers.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used", RuntimeWarning)
     _devices[:] = [device for _, device in sorted(enumerate(found), key=_place)][:L0RT_MAX_DEVICES]
+    _identities[:] = [_identity(device) for device in _devices]
+    for identity in _identities if measured else ():
+        tuning.check(measured, identity)    # before anything is made
+    config.tune(measured.settings if measured else {})
+    config.freeze(*READ_AT_OPENING)
     by_driver = {}
     for device in _devices:
         if device.driver.index not in by_driver:
@@ -158,19 +164,31 @@ def _open():
     for i in range(len(_devices)):
         device = _devices[i]
         context = _context_of[i]
-        _fill(&_records[i], i, device, context)
+        _fill(&_records[i], i, device, context, measured.quirks if measured else {})
     _read[:] = _environment()
     _count = <int>len(_devices)
     _ready = 1
 
 
-cdef int _fill(l0rt_device* record, int index, Device device, Context context) except -1:
+cdef dict _identity(Device device):
+    """What a device is to those who know builds and cards: whom it passes for, where it is simulated."""
+    simulated = device.driver.simulated_kernel_driver
+    return {
+        "vendor_id": device.info.vendor_id,
+        "device_id": device.info.device_id,
+        "build": device.driver.caps.build,
+        "kernel_driver": simulated or pci.kernel_driver(device.pci),
+        "simulated": simulated is not None,
+    }
+
+
+cdef int _fill(l0rt_device* record, int index, Device device, Context context, dict measured) except -1:
     record.index = index
     record.handle = device._h
     record.context = context._h
     record.caps = device.driver.caps
-    simulated = device.driver.simulated_kernel_driver
-    _quirks.append(_mend(record, device, simulated))
+    simulated = _identities[index]["simulated"]
+    _quirks.append(_mend(record, _identities[index], measured))
     record.info = &device.info
     record.is_software = device.info.name.startswith(b"l0rt CPU device")
     # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker. A real device
@@ -178,7 +196,7 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
     events = config.get("events")
     record.counter_based = record.caps.cb_events and (
         events == "cb"
-        or (events == "auto" and (not record.is_software or simulated is not None)))
+        or (events == "auto" and (not record.is_software or simulated)))
     fill_stream(&record.default_stream, record, 0, 0, False)
     for p in range(3):
         for i in range(L0RT_POOL_STREAMS):
@@ -189,11 +207,10 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context) e
     return 0
 
 
-cdef tuple _mend(l0rt_device* record, Device device, simulated):
-    """Do without what the device's quirks concern; return them. ``simulated``: the kernel driver that it passes for."""
-    kernel_driver = simulated or pci.kernel_driver(device.pci)
-    found = quirks.mended(device.info.vendor_id, device.info.device_id, record.caps.build, kernel_driver,
-                          config.get("quirks"))
+cdef tuple _mend(l0rt_device* record, dict identity, dict measured):
+    """Do without what the device's quirks concern; return them. A switch comes before what was ``measured``."""
+    found = quirks.mended(identity["vendor_id"], identity["device_id"], identity["build"], identity["kernel_driver"],
+                          {**measured, **config.get("quirks")})
     without = frozenset().union(*[quirk.without for quirk in found])
     record.caps.vmm = record.caps.vmm and "vmm" not in without
     record.caps.cb_pool = record.caps.cb_pool and "cb_pool" not in without
@@ -216,8 +233,8 @@ cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int 
 
 # Who sets one of these too late would wonder why nothing happens.
 _READ_AT_OPENING = ("ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY", "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
-                    "ZES_ENABLE_SYSMAN", "L0RT_DRIVER", "L0RT_DISABLE", "L0RT_QUIRKS", "L0RT_CPU_DEVICES",
-                    "L0RT_CPU_MEMORY")
+                    "ZES_ENABLE_SYSMAN", "L0RT_DRIVER", "L0RT_DISABLE", "L0RT_QUIRKS", "L0RT_TUNING",
+                    "L0RT_CPU_DEVICES", "L0RT_CPU_MEMORY")
 _read = []
 
 
@@ -296,6 +313,12 @@ def capabilities(int index):
     """Return what device ``index`` can do, name to bool, after ``L0RT_DISABLE`` and its quirks."""
     record = dict(device_at(index).caps)
     return {name: bool(record[name]) for name in config.CAPABILITIES if name in record}
+
+
+def identity(int index):
+    """Return what the quirks and the tuning of device ``index`` go by: numbers, build, kernel driver, simulated."""
+    device_at(index)
+    return dict(_identities[index])
 
 
 def mended_quirks(int index):

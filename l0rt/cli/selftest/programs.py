@@ -7,10 +7,12 @@ each has its own model, while the streams' order, the events' recycling and the 
 
 import random
 import threading
+from typing import Any
+
+import numpy as np
 
 import l0rt
 import l0rt.accelerator as acc
-import numpy as np
 from l0rt import philox
 
 STREAMS, BUFFERS, NBYTES = 8, 6, 4096
@@ -20,18 +22,19 @@ class Program:
     """A program of ``steps`` steps, given by its seed. Every dependency between streams is an event and a wait.
 
     ``forgetful``: leave every such wait out. Where the driver uses its freedom, the bytes come out wrong.
+    ``devices``: on how many, from the ``first`` on.
     """
 
-    def __init__(self, seed, steps=60, forgetful=False, devices=1):
+    def __init__(self, seed, steps=60, forgetful=False, devices=1, first=0):
         self.choice = random.Random(seed)
         self.forgetful = forgetful
         self.steps = steps
-        self.streams = [acc.Stream(i % devices, priority=i % 3 - 1) for i in range(STREAMS)]
+        self.streams = [acc.Stream(first + i % devices, priority=i % 3 - 1) for i in range(STREAMS)]
         self.events = [l0rt.Event(enable_timing=i % 2 == 0) for i in range(STREAMS)]  # recorded anew with every step
         self.buffers = [l0rt.empty(NBYTES, stream=self.streams[i]) for i in range(BUFFERS)]
         self.model = [np.zeros(NBYTES, "u1") for _ in range(BUFFERS)]
         self.writer = [None] * BUFFERS  # event behind the last write
-        self.readers = [[] for _ in range(BUFFERS)]  # events behind the reads since then
+        self.readers: list = [[] for _ in range(BUFFERS)]  # events behind the reads since then
         self.home = list(range(BUFFERS))
 
     def run(self):
@@ -128,7 +131,8 @@ class PlainProgram:
         self.nbytes = self.choice.choice([512, NBYTES, NBYTES, NBYTES, 160 << 10])
         self.generator = l0rt.Generator("xpu:0")
         self.generator.manual_seed(seed)
-        self.buffers, self.model = [None] * BUFFERS, [None] * BUFFERS
+        self.buffers: list = [None] * BUFFERS
+        self.model: list = [None] * BUFFERS
         self.failed = []
 
     def run(self):
@@ -151,7 +155,7 @@ class PlainProgram:
     def replace(self, i):
         """Drop the buffer while its work is in flight, and allocate another, perhaps the same memory."""
         self.buffers[i] = None
-        kind = self.choice.choice(["device"] * 4 + ["host", "shared"])
+        kind: Any = self.choice.choice(["device"] * 4 + ["host", "shared"])
         self.buffers[i] = l0rt.empty(self.nbytes, device=self.choice.randrange(self.devices), kind=kind)
         self.choice.choice([self.fill, self.copy if all(self.buffers) else self.fill, self.upload, self.draw])(i)
 
@@ -174,7 +178,7 @@ class PlainProgram:
         self.buffers[i].copy_from(self.model[i])
 
     def draw(self, i):
-        self.model[i] = philox.draw("randint", self.generator.clone_state(), self.nbytes, 0, 256, "uint8")
+        self.model[i] = philox.draw("randint", self.generator.clone_state(), self.nbytes, 0, 256, "uint8")  # type: ignore[attr-defined]
         self.buffers[i].randint_(0, 256, dtype="uint8", generator=self.generator)
 
     def read(self, i):

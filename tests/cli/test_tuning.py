@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`L0RT_TUNING`: a file of the self-test's is this machine's parameters; another's and a damaged one are refused."""
+
+import json
+
+import pytest
+from l0rt.ze import tuning
+
+from helpers.cli import l0rt
+from helpers.process import run_python
+
+B580 = {"vendor_id": 0x8086, "device_id": 0xE20B, "build": 39395, "kernel_driver": "xe"}
+SIMULATED = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": "arc-b580", "L0RT_CPU_DEVICES": None}
+SHOW = """
+import l0rt, l0rt.accelerator as acc
+from l0rt import config
+from l0rt.runtime.streams import devices
+l0rt.empty(64)
+print([quirk.name for quirk in devices.mended_quirks(0)], config.get("events"),
+      config.alloc_conf().expandable_segments, config.alloc_conf().max_split_size_mb)
+"""
+
+
+def written(folder, parameters=None, **changes):
+    found = {"report": "l0rt selftest", "format": tuning.FORMAT, "identity": B580, "parameters": parameters or {}}
+    path = folder / "tuning.json"
+    path.write_text(json.dumps({**found, **changes}))
+    return path
+
+
+def shown(path, **env):
+    result = run_python(SHOW, {**SIMULATED, "L0RT_TUNING": path, **env})
+    assert result.returncode == 0, result
+    assert result.stderr == "", result
+    return result.stdout.strip()
+
+
+def refused(path, **env):
+    result = run_python(SHOW, {**SIMULATED, "L0RT_TUNING": path, **env})
+    assert result.returncode == 1, result
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("ValueError: L0RT_TUNING="), result
+    return last
+
+
+ALL = {"events": "pool", "expandable_segments": False, "quirks": {"raw_event_handles": True}}
+
+
+def test_parameters_take_the_place_of_defaults(tmp_path):
+    assert shown(None) == "[] auto True None"
+    assert shown(written(tmp_path)) == "[] auto True None"
+    assert shown(written(tmp_path, ALL)) == "['raw_event_handles'] pool False None"
+
+
+def test_a_measured_quirk_comes_before_the_table(tmp_path):
+    path = written(tmp_path, {"quirks": {"untyped_mappings": False}}, identity={**B580, "build": 33578})
+    old = {"L0RT_CPU_PROFILE": "arc-b580,neo-25.18"}
+    assert shown(None, **old).startswith("['untyped_mappings', 'raw_event_handles']")
+    assert shown(path, **old).startswith("['raw_event_handles']")
+
+
+def test_what_is_set_comes_before_what_was_measured(tmp_path):
+    path = written(tmp_path, ALL)
+    assert shown(path, L0RT_QUIRKS="raw_event_handles=0").startswith("[] pool")
+    assert shown(path, L0RT_EVENTS="cb") == "['raw_event_handles'] cb False None"
+    assert shown(path, L0RT_ALLOC_CONF="expandable_segments:True").endswith("pool True None")
+    assert shown(path, L0RT_ALLOC_CONF="max_split_size_mb:64").endswith("pool False 64")
+
+
+@pytest.mark.parametrize("way", ["set_alloc_conf(expandable_segments=True)", "node"])
+def test_settings_of_the_program_come_first(tmp_path, way):
+    code = "import l0rt.memory, l0rt; from l0rt import config\n"
+    code += "config.set('xpu.allocator.expandable_segments', 'True')" if way == "node" else f"l0rt.memory.{way}"
+    result = run_python(f"{code}\n{SHOW}", {**SIMULATED, "L0RT_TUNING": written(tmp_path, ALL)})
+    assert result.stdout.strip().endswith("pool True None"), result
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("device_id", 0x56A0, "device 0x56a0, and this is 0xe20b"),
+        ("build", 33578, "build of the driver 33578, and this is 39395"),
+        ("kernel_driver", "i915", "kernel driver i915, and this is xe"),
+        ("vendor_id", 0, "vendor 0x0000, and this is 0x8086"),
+    ],
+)
+def test_another_machines_file_is_refused(tmp_path, name, value, says):
+    assert says in refused(written(tmp_path, ALL, identity={**B580, name: value}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"report": "l0rt bench"}, "no report of l0rt selftest"),
+        ({"format": 0}, "its format is 0"),
+        ({"identity": {"build": 1}}, "which device it is of"),
+        ({"parameters": "none"}, "no parameters"),
+        ({"parameters": {"speed": 9}}, "a parameter 'speed'"),
+        ({"parameters": {"events": "many"}}, "expected pool or cb"),
+        ({"parameters": {"expandable_segments": 1}}, "expected true or false"),
+        ({"parameters": {"quirks": {"gravity": True}}}, "'gravity'"),
+        ({"parameters": {"quirks": {"no_vm_bind": "yes"}}}, "'yes'"),
+        ({"parameters": {"quirks": []}}, "quirks is []"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, changes, says):
+    path = written(tmp_path, **changes)
+    with pytest.raises(ValueError, match="L0RT_TUNING=") as wrong:
+        tuning.load(str(path))
+    assert says in str(wrong.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "[]", "\x00", '"l0rt selftest"'])
+def test_a_file_that_is_no_report_is_refused(tmp_path, text):
+    path = tmp_path / "tuning.json"
+    path.write_text(text)
+    assert "it is no" in refused(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    assert "cannot be read: No such file" in refused(tmp_path / "nothing.json")
+    assert "cannot be read" in refused(tmp_path)
+
+
+def test_what_the_self_test_writes_can_be_read(tmp_path):
+    path = tmp_path / "tuning.json"
+    result = l0rt("selftest", "M2", "M6", "Q3", "--seconds", "15", "--json", path, env=SIMULATED)
+    assert result.returncode == 0, result
+    found = tuning.load(str(path))
+    assert found.identity == B580
+    assert json.loads(path.read_text())["parameters"]["expandable_segments"] is True
+    assert "True" in shown(path)
