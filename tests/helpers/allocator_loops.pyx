@@ -8,25 +8,27 @@ built as a foreign package would build: against the .pxd files and headers only.
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.math cimport exp, log
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
 from l0rt.runtime.alloc.arena_index cimport heap_arena
 from l0rt.runtime.alloc.atomics cimport spin_lock, spin_unlock, l0rt_spin
 from l0rt.runtime.alloc.heap cimport (
+    FINE_GRANULE,
     arena_malloc,
     block_free,
     heap_close,
     heap_create,
     heap_destroy,
     heap_empty_cache,
+    options_map,
     pointer_free,
 )
 from l0rt.runtime.alloc.page_map cimport l0rt_leaf, l0rt_starts, map_find
 from l0rt.runtime.alloc.stats cimport heap_reserved_bytes, heap_stats
 from l0rt.runtime.alloc.types cimport (
     PAGE,
-    SMALL_SEGMENT,
     l0rt_arena,
     l0rt_block,
     l0rt_granule,
@@ -138,8 +140,8 @@ def bookkeeping():
     """Bytes: of a block's record; and, for a byte of small segments, of large ones and of ranges, of the map."""
     cdef l0rt_leaf* leaf = NULL
     page = sizeof(leaf.pages[0]) / <double>PAGE
-    return (sizeof(l0rt_block), page + sizeof(l0rt_starts) / <double>SMALL_SEGMENT, page,
-            page + sizeof(l0rt_granule) / <double>(1 << 21))
+    return (sizeof(l0rt_block), page + sizeof(l0rt_starts) / <double>PAGE, page,
+            page + sizeof(l0rt_granule) / <double>FINE_GRANULE)
 
 
 cdef class Loops:
@@ -150,11 +152,13 @@ cdef class Loops:
     cdef dict held
     cdef readonly int64_t most      # bytes that were reserved in the middle of the last replay
 
-    def __cinit__(self, uint64_t limit=0, bint virtual=False):
+    def __cinit__(self, uint64_t limit=0, bint virtual=False, bint fine=True):
         global origin
         cdef l0rt_heap_options options
+        memset(&options, 0, sizeof(options))
         options.limit = limit
-        options.granule = <uint64_t>1 << 21 if virtual else 0
+        if virtual:
+            options_map(&options, fine)
         options.range = <uint64_t>1 << 36
         self.memory.next = origin
         self.held = {}

@@ -12,7 +12,8 @@ from libc.stdlib cimport calloc, free, realloc
 
 from l0rt.runtime.alloc.allocator cimport Memory
 from l0rt.runtime.alloc.atomics cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock, pthread_mutex_t
-from l0rt.runtime.alloc.types cimport L0RT_NO_HOST_MEMORY, PAGE, l0rt_memory_ops
+from l0rt.runtime.alloc.heap cimport options_map
+from l0rt.runtime.alloc.types cimport L0RT_NO_HOST_MEMORY, PAGE, l0rt_heap_options, l0rt_memory_ops
 
 cdef extern from "stdlib.h" nogil:
     void* aligned_alloc(size_t alignment, size_t size) noexcept
@@ -310,7 +311,10 @@ cdef int plain_physical_mem_map(void* self, void* ptr, size_t nbytes, void* phys
     cdef l0rt_plain* plain = <l0rt_plain*>self
     cdef int code = 0
     mutex_lock(&plain.mutex)
-    if plain.map_refusals > 0:
+    if nbytes % PAGE != 0 or <uintptr_t>ptr % PAGE != 0 or (
+            nbytes >= GRANULE and (nbytes % GRANULE != 0 or <uintptr_t>ptr % GRANULE != 0)):
+        code = STUCK                # as drivers do with large pages
+    elif plain.map_refusals > 0:
         plain.map_refusals -= 1
         if plain.map_refusals == 0:
             code = FULL
@@ -367,19 +371,23 @@ plain_ops.order = plain_order
 cdef class PlainMemory(Memory):
     """Host memory, at most ``capacity`` bytes at once, at addresses ``skew`` behind a multiple of 64 KiB.
 
-    With ``virtual``, addresses and memory come separately: so many bytes of addresses at once.
+    With ``virtual``, addresses and memory come separately: so many bytes of addresses at once; with ``fine`` memory
+    comes in small granules.
     """
 
     cdef l0rt_plain plain
 
-    def __cinit__(self, capacity=None, skew=0, virtual=0):
+    def __cinit__(self, capacity=None, skew=0, virtual=0, fine=False, granule=None):
+        cdef l0rt_heap_options options
         if not 0 <= skew < PAGE:
             raise ValueError(f"skew is less than {PAGE}, not {skew}")
         mutex_init(&self.plain.mutex, NULL)
         self.plain.capacity = UINT64_MAX if capacity is None else capacity
         self.plain.skew = skew
         self.ops = &plain_ops
-        self.granule = GRANULE if virtual else 0
+        options_map(&options, fine)
+        self.granule = (options.granule if granule is None else granule) if virtual else 0
+        self.large_page, self.parts, self.moves = options.large_page, options.parts, options.moves
         self.range = virtual
         self.self = &self.plain
 

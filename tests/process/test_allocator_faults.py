@@ -33,7 +33,7 @@ for _ in range(3):
 for each in kept:
     each.fill(7)
 acc.synchronize()
-assert acc.memory_reserved() == acc.memory_stats()["reserved_bytes.all.current"] == 8 << 20
+assert acc.memory_reserved() == acc.memory_stats()["reserved_bytes.all.current"] == (5 << 20) + (256 << 10)
 print("done")
 """
 
@@ -50,7 +50,7 @@ for _ in range(2):
     for each in kept:
         each.fill(1)
     acc.synchronize()
-    assert acc.memory_stats()["reserved_bytes.all.current"] == acc.memory_reserved() >= 22 << 20
+    assert acc.memory_stats()["reserved_bytes.all.current"] == acc.memory_reserved() > 20 << 20
     del kept, each
     acc.empty_cache()
 assert acc.memory_reserved() == 0, acc.memory_reserved()

@@ -81,11 +81,11 @@ class Order:
 
 
 class Machine(RuleBasedStateMachine):
-    virtual = 0
+    virtual, fine = 0, False
 
     def __init__(self):
         super().__init__()
-        self.memory = PlainMemory(capacity=CAPACITY, virtual=self.virtual)
+        self.memory = PlainMemory(capacity=CAPACITY, virtual=self.virtual, fine=self.fine)
         self.allocator = Allocator(self.memory)
         self.pools = {None: None, "private": Pool(), "generous": Pool(use_on_oom=True), "whole": Pool(no_split=True)}
         self.order = Order(self.memory)
@@ -231,9 +231,11 @@ class Machine(RuleBasedStateMachine):
         self.order.follow()
 
 
-@pytest.mark.parametrize("virtual", [0, 1 << 30], ids=["segments", "ranges"])
-def test_the_allocator_agrees_with_the_model(virtual, extent):
-    machine = type("Machine", (Machine,), {"virtual": virtual})
+@pytest.mark.parametrize(
+    ("virtual", "fine"), [(0, False), (1 << 30, False), (1 << 30, True)], ids=["segments", "ranges", "fine ranges"]
+)
+def test_the_allocator_agrees_with_the_model(virtual, fine, extent):
+    machine = type("Machine", (Machine,), {"virtual": virtual, "fine": fine})
     run_state_machine_as_test(machine, settings=settings(
         max_examples=extent(20, 60, 1000), stateful_step_count=extent(40, 40, 60), deadline=None,
         derandomize=not SOAK, suppress_health_check=list(HealthCheck)))  # fmt: skip

@@ -13,13 +13,13 @@ NAMES = sorted(traces.NAMES)
 # Recorded by bench/record_traces.py, for judging alone: nothing is tuned to them. The most that either pass reserves
 # for each byte of the requested peak; each bound is a little above what was measured.
 HELD_OUT = {
-    "classify_serve": 1.06,
-    "decode": 1.17,
-    "diffuse_sample": 1.19,
-    "embed_serve": 1.08,
-    "gan_train": 1.18,
-    "lstm_train": 1.17,
-    "vae_train": 1.22,
+    "classify_serve": 1.04,
+    "decode": 1.09,
+    "diffuse_sample": 1.11,
+    "embed_serve": 1.04,
+    "gan_train": 1.08,
+    "lstm_train": 1.1,
+    "vae_train": 1.08,
 }
 
 
@@ -116,7 +116,7 @@ def test_expandable_segments_take_a_bounded_share_more_than_such_a_trace_asks_fo
     assert max(share for scale in (1, 8) for share in held_out[name, scale][1]) <= HELD_OUT[name]
 
 
-@pytest.mark.parametrize(("is_large", "most"), [(False, 1.15), (True, 1.085)], ids=["to 256 MiB", "above"])
-def test_in_the_mean_too(held_out, is_large, most):
-    shares = [share for peak, found in held_out.values() if (peak > 256 << 20) == is_large for share in found]
-    assert np.exp(np.mean(np.log(shares))) <= most
+@pytest.mark.parametrize(("is_large", "most"), [(False, 1.07), (True, 1.06)], ids=["to 256 MiB", "above"])
+def test_in_the_mean_too_in_each_pass(held_out, is_large, most):
+    shares = [found for peak, found in held_out.values() if (peak > 256 << 20) == is_large]
+    assert np.exp(np.mean(np.log(shares), axis=0)).max() <= most

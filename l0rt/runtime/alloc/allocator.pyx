@@ -50,6 +50,7 @@ from l0rt.runtime.alloc.types cimport (
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
     L0RT_OWNED,
+    PAGE,
     SMALL,
     l0rt_arena,
     l0rt_block,
@@ -105,6 +106,18 @@ cdef class Pool:
             private_pool_drop(self.private_pool)
 
 
+cdef int check_granules(const l0rt_heap_options* options) except -1:
+    if options.granule % PAGE != 0:
+        raise ValueError(f"a granule of virtual memory is a multiple of 64 KiB, not {options.granule} bytes")
+    cdef uint64_t page = options.granule
+    while 0 < page < options.large_page:
+        page <<= 1
+    if page > options.granule and page != options.large_page:
+        raise ValueError(f"large pages are the granule of {options.granule} bytes times a power of two, "
+                         f"not {options.large_page} bytes")
+    return 0
+
+
 @cython.final
 @cython.no_gc                       # the memory must outlive the heap, in __dealloc__ too
 @cython.binding(False)
@@ -121,6 +134,8 @@ cdef class Allocator:
             raise TypeError(f"{type(memory).__name__} has no operations: make a subclass of Memory that sets them")
         options.limit = checked_limit(limit)
         options.granule = memory.granule if expandable else 0
+        options.large_page, options.parts, options.moves = memory.large_page, memory.parts, memory.moves
+        check_granules(&options)
         options.range = memory.range
         self.memory = memory
         self.heap = heap_create(memory.ops, memory.self, &options)

@@ -12,7 +12,6 @@ from l0rt.runtime.alloc.types cimport (
     RAW,
     SMALL,
     SMALL_LIMIT,
-    SMALL_SEGMENT,
     SPARE,
     UNCACHED,
     USED,
@@ -82,7 +81,7 @@ cdef inline void block_bin(l0rt_block* block) noexcept nogil:
     block.state = BINNED
     block.epoch = arena.epoch
     bins_add(&arena.bins[segment.pool], block)
-    if block.size >= SMALL_SEGMENT:
+    if block.size >= arena.heap.granule:
         arena.granule_epoch = arena.epoch
     if block_is_segment(block):
         segment.block = block
@@ -159,7 +158,7 @@ cdef void span_join(l0rt_block* block) noexcept nogil
 
 # The growth mutex is held: no other thread changes unmapped spans.
 cdef l0rt_block* place_hold(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) noexcept nogil
-cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held) noexcept nogil
+cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held, uint64_t step) noexcept nogil
 cdef bint place_move_end(l0rt_block* held, int64_t more) noexcept nogil
 
 

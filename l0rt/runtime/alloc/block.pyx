@@ -237,12 +237,15 @@ cdef l0rt_block* place_hold(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64
     return span
 
 
-cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held) noexcept nogil:
-    """Let a held block take a little more of the unmapped span behind it, within the limit; how much."""
-    cdef uint64_t more = (<uint64_t>held.arena.reserved >> AHEAD) // heap.granule * heap.granule
-    if more <= held.size or <int64_t>more > heap_available(heap, held.arena.private_pool):
+cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held, uint64_t step) noexcept nogil:
+    """Let a held block take a little more of the unmapped span behind it, up to a multiple of ``step`` in its range and
+    within the limit; how much."""
+    cdef uint64_t offset = <uintptr_t>held.ptr - <uintptr_t>held.segment.base
+    cdef uint64_t end = max((offset + held.size + step - 1) // step * step,
+                            (offset + (<uint64_t>held.arena.reserved >> AHEAD)) // step * step)
+    cdef uint64_t more = end - offset - held.size
+    if more == 0 or <int64_t>(end - offset) > heap_available(heap, held.arena.private_pool):
         return 0
-    more -= held.size
     return more if place_move_end(held, more) else 0
 
 

@@ -27,8 +27,9 @@ cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil
 
 # Physicals of memory: taken, mapped over a held block's addresses, unmapped.
 #
-# Physical memory is made one granule at a time or, as the heap grows, more: at most one part in 32 of it, so that the
-# number of calls does not follow the sizes. It is mapped and given back as a whole.
+# Physical memory is made one granule at a time or, as the heap grows, more: between 1/64 and 1/16 of it, so that the
+# number of calls does not follow the sizes, and a part of what one growth needs (heap.parts), so that what is used of
+# it does not hold much else in its place. It is mapped and given back as a whole.
 cdef struct l0rt_spare:             # physical memory that is mapped nowhere
     void* physical
     uint32_t count

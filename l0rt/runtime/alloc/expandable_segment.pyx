@@ -62,9 +62,9 @@ from l0rt.runtime.alloc.types cimport (
 cdef enum:
     POOL_STEP = 6                   # a pool's first range is 1/64 of what the default pool's streams reserve
     SPARE_SHIFT = 4                 # memory moves once so much more is reserved than was ever needed at once: 1/16
-    MOVES_AT_FIRST = 512            # mappings that may move while an arena gets its memory,
-    WASTE_SHIFT = 3                 # as many again for each 1/8 of it that is free, and
+    WASTE_SHIFT = 3                 # as many mappings again may move for each 1/8 of an arena that is free, and
     MOVES_SHIFT = 12                # then one for so many frees, as a power of two
+    STEP_SHARE = 7                  # new memory ends at a multiple of at most 1/128 of what there is
 
 
 # --- Giving memory back.
@@ -218,11 +218,11 @@ cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) 
     if segment == NULL:
         return status
     segment.pool = pool
-    segment.size = (max(size, addresses_for(heap, arena)) + heap.granule - 1) // heap.granule * heap.granule
+    segment.size = (max(size, addresses_for(heap, arena)) + heap.large_page - 1) // heap.large_page * heap.large_page
     segment.granules = <l0rt_granule*>calloc(segment.size // heap.granule, sizeof(l0rt_granule))
     if segment.granules != NULL:
         status = heap.ops.range_reserve(heap.self, segment.size, &segment.base)
-        if status == L0RT_OK and <uintptr_t>segment.base % heap.granule != 0:
+        if status == L0RT_OK and <uintptr_t>segment.base % heap.large_page != 0:
             heap.ops.range_release(heap.self, segment.base, segment.size)
             status = L0RT_NO_HOST_MEMORY
     if status == L0RT_OK:
@@ -249,6 +249,15 @@ cdef int range_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size) 
     return L0RT_OK
 
 
+cdef uint64_t step_of(l0rt_heap* heap, l0rt_arena* arena, uint64_t size) noexcept nogil:
+    """What new memory should end at a multiple of: more as an arena grows, so that it does not come in ever more
+    parts."""
+    cdef uint64_t step = heap.granule
+    while step < heap.large_page and step <= (<uint64_t>arena.reserved + size) >> (STEP_SHARE + 1):
+        step <<= 1
+    return step
+
+
 cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size, size_t requested,
                     l0rt_block** out) noexcept nogil:
     """A block of ``size`` bytes, part of which gets memory for it. Without host memory for that, a range is no help:
@@ -263,9 +272,8 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
         if held == NULL:
             return status if status == L0RT_CLOSED else L0RT_NO_HOST_MEMORY
     # A call costs the same for more memory, and a heap that grows usually grows again. If ranges grew only by the
-    # missing
-    # memory, they would need twice the calls, and repeated work would keep moving memory.
-    extra = place_extend(heap, held)
+    # missing memory, they would need twice the calls, and repeated work would keep moving memory.
+    extra = place_extend(heap, held, step_of(heap, arena, size))
     if may_move(arena, size, held.size):
         collect(heap, arena, held.size, &spares)
     status = physicals_map(heap, held, &spares, &left)
@@ -294,12 +302,13 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
 
 
 cdef bint may_move(l0rt_arena* arena, uint64_t size, uint64_t more) noexcept nogil:
-    """Moving memory pays where it keeps a peak low: not while ``more`` keeps what is reserved near the most that was
-    needed at once, ``size`` included. Work whose sizes never repeat would move it for ever: that costs calls, and is
-    worth some of them at first, more where much lies idle, and few in the long run."""
+    """Moving memory pays where it keeps a peak low: not while more is needed than ever before, ``size`` included, and
+    ``more`` keeps what is reserved near that. Work whose sizes never repeat would move it for ever: that costs calls,
+    and is worth some of them at first, more where much lies idle, and few in the long run."""
     cdef int64_t frees = 0, needed = size, idle
     cdef l0rt_headroom* headroom
     cdef int pool
+    cdef bint is_peak
     if not spin_lock(&arena.lock):
         return False
     for pool in range(POOLS):
@@ -311,12 +320,13 @@ cdef bint may_move(l0rt_arena* arena, uint64_t size, uint64_t more) noexcept nog
         arena.moves = frees >> MOVES_SHIFT
         arena.needed = needed
         return False
+    is_peak = needed > arena.needed
     arena.needed = max(arena.needed, needed)
-    if (arena.reserved + <int64_t>more <= arena.needed + (arena.needed >> SPARE_SHIFT)
+    if (is_peak and arena.reserved + <int64_t>more <= arena.needed + (arena.needed >> SPARE_SHIFT)
             and <int64_t>more <= heap_available(arena.heap, arena.private_pool)):
         return False
     idle = arena.reserved + <int64_t>size - needed
-    return arena.moves < MOVES_AT_FIRST * (1 + (idle << WASTE_SHIFT) // arena.reserved) + (frees >> MOVES_SHIFT)
+    return arena.moves < arena.heap.moves * (1 + (idle << WASTE_SHIFT) // arena.reserved) + (frees >> MOVES_SHIFT)
 
 
 # --- Ends.
@@ -345,8 +355,8 @@ cdef void ranges_trim(l0rt_heap* heap, l0rt_arena* only) noexcept nogil:
 
 cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """Give back a range's memory and its addresses, whatever uses them; its records stay. For a closed heap."""
-    cdef uint64_t count = segment.size // heap.granule, i
-    for i in range(count):
+    cdef uint64_t i
+    for i in range(segment.top):
         if segment.granules[i].count != 0 and segment.granules[i].first == i and segment.granules[i].physical != NULL:
             physical_back(heap, segment, i)
     heap.ops.range_release(heap.self, segment.base, segment.size)
@@ -354,8 +364,8 @@ cdef void range_close(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
 
 cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """The same, and its addresses are no longer ours. Its blocks' records are the caller's."""
-    cdef uint64_t count = segment.size // heap.granule, i
-    for i in range(count):
+    cdef uint64_t i
+    for i in range(segment.top):
         if segment.granules[i].count != 0 and segment.granules[i].first == i:
             map_forget(<char*>segment.base + i * heap.granule, segment.granules[i].count * heap.granule)
     range_close(heap, segment)
@@ -366,7 +376,8 @@ cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
 
 
 cdef enum:
-    PHYSICAL_SHARE = 4              # one physical allocation is at most 1/16 of what is reserved, or one granule
+    PHYSICAL_SHARE = 4              # one physical allocation is at most 1/16 of what is reserved, and no less than
+    LEAST_SHARE = 6                 # 1/64 of it, or one granule
 
 
 cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, uint64_t* mapped) noexcept nogil:
@@ -385,8 +396,9 @@ cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, u
     status = map_memory(segment.pool, held.ptr, held.size)
     if status != L0RT_OK:
         return status
+    segment.top = max(segment.top, first + total)
     while status == L0RT_OK and at < total:
-        status = physical_get(heap, at, total - at, spares, &physical)
+        status = physical_get(heap, held, at, spares, &physical)
         if status == L0RT_OK:
             status = heap.ops.physical_mem_map(heap.self, <char*>held.ptr + at * heap.granule,
                                                physical.count * heap.granule, physical.physical)
@@ -407,6 +419,11 @@ cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, u
     if at != total:
         map_forget(<char*>held.ptr + mapped[0], held.size - mapped[0])
     return status
+
+
+cdef inline bint fits(l0rt_heap* heap, l0rt_spare* spare, uint64_t offset, uint64_t left) noexcept nogil:
+    cdef uint64_t nbytes = spare.count * heap.granule
+    return nbytes <= left and (nbytes < heap.large_page or offset % heap.large_page == 0)
 
 
 cdef uint64_t spare_bytes(l0rt_heap* heap, l0rt_spare* spare) noexcept nogil:
@@ -438,14 +455,26 @@ cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare
         granules[i].count = physical.count
 
 
-cdef int physical_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spare** spares,
-                   l0rt_spare* out) noexcept nogil:
-    """Spare physical memory of at most that many granules, or else a new one."""
+cdef uint64_t part_size(l0rt_heap* heap, l0rt_block* held, uint64_t offset, uint64_t left) noexcept nogil:
+    """How large the next new part of a held block's memory is, which goes there in its segment."""
+    cdef uint64_t total = <uint64_t>heap.reserved + held.size
+    cdef uint64_t most = (total if heap.parts > 1 else <uint64_t>heap.reserved) >> PHYSICAL_SHARE
+    most = max(min(most, held.size // heap.parts), total >> LEAST_SHARE, step_of(heap, held.arena, held.size))
+    most = min(most // heap.granule * heap.granule, left)
+    if offset % heap.large_page != 0:
+        return min(most, heap.large_page - offset % heap.large_page)
+    return most if most < heap.large_page else most // heap.large_page * heap.large_page
+
+
+cdef int physical_get(l0rt_heap* heap, l0rt_block* held, uint64_t mapped, l0rt_spare** spares,
+                      l0rt_spare* out) noexcept nogil:
+    """Spare physical memory for what a held block still lacks, or else a new one."""
+    cdef uint64_t offset = <uintptr_t>held.ptr - <uintptr_t>held.segment.base + mapped * heap.granule
+    cdef uint64_t left = held.size - mapped * heap.granule, nbytes
     cdef l0rt_spare** link = spares
     cdef l0rt_spare* spare
-    cdef uint64_t nbytes
     cdef int status
-    while link[0] != NULL and link[0].count > most:
+    while link[0] != NULL and not fits(heap, link[0], offset, left):
         link = &link[0].next
     if link[0] != NULL:
         spare = link[0]
@@ -453,14 +482,18 @@ cdef int physical_get(l0rt_heap* heap, uint64_t mapped, uint64_t most, l0rt_spar
         out[0] = spare[0]
         free(spare)
         return L0RT_OK
-    spares_destroy(heap, spares)
-    out.count = max(<uint64_t>1, min(most, (<uint64_t>heap.reserved >> PHYSICAL_SHARE) // heap.granule))
-    nbytes = out.count * heap.granule
+    nbytes = part_size(heap, held, offset, left)
+    out.count = nbytes // heap.granule
+    if <int64_t>(mapped * heap.granule + spare_bytes(heap, spares[0]) + nbytes) > heap_available(heap, NULL):
+        spares_destroy(heap, spares)    # else they may fit behind
     if <int64_t>(mapped * heap.granule + nbytes) > heap_available(heap, NULL):
         heap.by_limit = True
         return L0RT_OUT_OF_MEMORY
     heap.by_limit = False
     status = heap.ops.physical_mem_create(heap.self, nbytes, &out.physical)
+    if status != L0RT_OK and spares[0] != NULL:
+        spares_destroy(heap, spares)
+        status = heap.ops.physical_mem_create(heap.self, nbytes, &out.physical)
     if status != L0RT_OK and heap.ops.is_oom(status):
         return L0RT_OUT_OF_MEMORY
     return status

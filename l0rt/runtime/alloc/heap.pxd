@@ -19,6 +19,23 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_tuning,
 )
 
+cdef enum:
+    GRANULE = 1 << 21               # what large pages are, and what every driver with virtual memory takes
+    FINE_GRANULE = 1 << 18
+    FINE_PARTS = 6
+    FINE_MOVES = 2048
+    MOVES = 512                     # where moving costs a driver's call and more
+
+
+cdef inline void options_map(l0rt_heap_options* options, bint is_fine) noexcept nogil:
+    """Grow by mapping memory. ``is_fine``: a mapping costs microseconds, so that many small ones are worth the memory
+    that they save."""
+    options.large_page = GRANULE
+    options.granule = FINE_GRANULE if is_fine else GRANULE
+    options.parts = FINE_PARTS if is_fine else 1
+    options.moves = FINE_MOVES if is_fine else MOVES
+
+
 cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
                             const l0rt_heap_options* options) noexcept nogil
 cdef void heap_destroy(l0rt_heap* heap) noexcept nogil

@@ -97,6 +97,9 @@ cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
     heap_set_limit(heap, 0 if options == NULL else options.limit)
     if options != NULL:
         heap.granule = options.granule
+        heap.large_page = max(options.large_page, options.granule)
+        heap.parts = max(options.parts, 1)
+        heap.moves = options.moves if options.moves != 0 else MOVES
         heap.range = options.range
         heap.has_ranges = options.granule != 0
     return heap
@@ -379,11 +382,11 @@ cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil:
 
 cdef void range_sleep(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """Take all memory out of a range and remember where it was."""
-    cdef uint64_t count = segment.size // heap.granule, i
+    cdef uint64_t i
     cdef l0rt_granule* granule
     cdef int calls = 0
     cdef int64_t bytes = 0
-    for i in range(count):
+    for i in range(segment.top):
         granule = &segment.granules[i]
         if granule.count != 0 and granule.first == i and granule.physical != NULL:
             if heap.ops.physical_mem_unmap(heap.self, <char*>segment.base + i * heap.granule,
@@ -398,10 +401,10 @@ cdef void range_sleep(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
 
 cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
     """Memory, where there was some before the sleep. What was mapped until a failure stays."""
-    cdef uint64_t count = segment.size // heap.granule, i, nbytes
+    cdef uint64_t i, nbytes
     cdef l0rt_granule* granule
     cdef int status = L0RT_OK
-    for i in range(count):
+    for i in range(segment.top):
         granule = &segment.granules[i]
         if granule.count == 0 or granule.first != i or granule.physical != NULL:
             continue

@@ -13,7 +13,7 @@ never unmapped, so a stale word still leads to memory, and an allocated block's 
 from libc.stdint cimport uint64_t, uintptr_t
 
 from l0rt.runtime.alloc.atomics cimport load, store, unlikely
-from l0rt.runtime.alloc.types cimport GRAIN_SHIFT, PAGE, PAGE_SHIFT, SMALL_SEGMENT, l0rt_block
+from l0rt.runtime.alloc.types cimport GRAIN_SHIFT, PAGE, PAGE_SHIFT, l0rt_block
 
 cdef extern from *:
     """
@@ -26,7 +26,6 @@ cdef enum:
     LEAF_SHIFT = 31
     LEAF_PAGES = 1 << 15
     PAGE_GRAINS = 128
-    SEGMENT_GRAINS = SMALL_SEGMENT >> GRAIN_SHIFT
     TABLE = 1
     INSIDE = 2
 
@@ -35,9 +34,9 @@ cdef struct l0rt_leaf:
     l0rt_leaf* next                 # another region with the same root
     void* pages[LEAF_PAGES]
 
-cdef struct l0rt_starts:            # of a small segment
+cdef struct l0rt_starts:            # of one page of a small segment
     l0rt_starts* next
-    l0rt_block* blocks[SEGMENT_GRAINS]
+    l0rt_block* blocks[PAGE_GRAINS]
 
 cdef struct l0rt_map:
     l0rt_leaf* roots[ROOTS]

@@ -13,7 +13,6 @@ from l0rt.runtime.alloc.types cimport (
     PAGE,
     PAGE_SHIFT,
     SMALL,
-    SMALL_SEGMENT,
     l0rt_block,
 )
 
@@ -24,6 +23,9 @@ cdef extern from *:
     pthread_mutex_t growth "l0rt_map_growth"     # new leaves, and the tables below
 
 cdef l0rt_starts* spare_starts                   # kept for ever: a reader may still be looking
+
+cdef enum:
+    SLAB = 32                       # tables taken from the C library at once: for 2 MiB
 
 
 cdef l0rt_leaf* leaf_made(uint64_t region) noexcept nogil:
@@ -40,14 +42,18 @@ cdef l0rt_leaf* leaf_made(uint64_t region) noexcept nogil:
 
 
 cdef l0rt_block** starts_new() noexcept nogil:
-    cdef l0rt_starts* starts = spare_starts
+    cdef l0rt_starts* starts
+    cdef int i
     global spare_starts
-    if starts != NULL:
-        spare_starts = starts.next
-    else:
-        starts = <l0rt_starts*>calloc(1, sizeof(l0rt_starts))
+    if spare_starts == NULL:
+        starts = <l0rt_starts*>calloc(SLAB, sizeof(l0rt_starts))
         if starts == NULL:
             return NULL
+        for i in range(SLAB - 1):
+            starts[i].next = &starts[i + 1]
+        spare_starts = starts
+    starts = spare_starts
+    spare_starts = starts.next
     return starts.blocks
 
 
@@ -69,34 +75,28 @@ cdef int map_memory(int pool, void* ptr, uint64_t size) noexcept nogil:
         if leaf_made(region) == NULL:
             status = L0RT_NO_HOST_MEMORY
     while status == L0RT_OK and offset < size:
-        status = map_chunk(pool, base + offset, size - offset)
+        status = page_open(pool, base + offset)
         if status == L0RT_OK:
-            offset += SMALL_SEGMENT
+            offset += PAGE
     if status != L0RT_OK:
         pages_clear(base, offset)
     mutex_unlock(&growth)
     return status
 
 
-cdef int map_chunk(int pool, uintptr_t base, uint64_t left) noexcept nogil:
-    """The first 2 MiB of them, which share one table in the small pool."""
-    cdef uintptr_t offset = 0
-    cdef l0rt_block** starts = NULL
+cdef inline int page_open(int pool, uintptr_t address) noexcept nogil:
     cdef void* word = <void*>INSIDE
     if pool == SMALL:
-        starts = starts_new()
-        if starts == NULL:
+        word = starts_new()
+        if word == NULL:
             return L0RT_NO_HOST_MEMORY
-    while offset < SMALL_SEGMENT and offset < left:
-        if starts != NULL:
-            word = <void*>(<uintptr_t>&starts[offset >> GRAIN_SHIFT] | TABLE)
-        page_set(base + offset, word)
-        offset += PAGE
+        word = <void*>(<uintptr_t>word | TABLE)
+    page_set(address, word)
     return L0RT_OK
 
 
 cdef void map_forget(void* ptr, uint64_t size) noexcept nogil:
-    """These addresses, or whole multiples of 2 MiB of what map_memory was given, are no longer ours."""
+    """These addresses, whole pages, are no longer ours."""
     mutex_lock(&growth)
     pages_clear(<uintptr_t>ptr, size)
     mutex_unlock(&growth)
@@ -107,7 +107,7 @@ cdef void pages_clear(uintptr_t base, uint64_t size) noexcept nogil:
     cdef uintptr_t word
     while offset < size:
         word = <uintptr_t>load(map_page(base + offset))
-        if word & TABLE and offset % SMALL_SEGMENT == 0:
+        if word & TABLE:
             starts_drop(<l0rt_block**>(word - TABLE))
         page_set(base + offset, NULL)
         offset += PAGE

@@ -116,6 +116,7 @@ cdef struct l0rt_segment:
     l0rt_granule* granules          # of a range, by number; NULL: an ordinary segment
     l0rt_block* unmapped            # of a range
     uint64_t mapped                 # of a range: bytes that have memory
+    uint64_t top                    # of a range: nothing was ever mapped from this granule on
     l0rt_block* block               # while wholly free: its only block
     int64_t idle_since              # while wholly free: the heap's growths by then
     bint is_oversize                # counted as such
@@ -324,7 +325,11 @@ cdef struct l0rt_index:             # of arenas, by stream and pool
 
 cdef struct l0rt_heap_options:
     uint64_t limit                  # bytes that may be reserved; 0 or UINT64_MAX: no limit
-    uint64_t granule                # of virtual memory, a multiple of 2 MiB; 0: no virtual memory
+    uint64_t granule                # of virtual memory, a multiple of 64 KiB; 0: no virtual memory
+    # Mappings of this size and more are multiples of it, at its multiples: a power of two times the granule; 0: that.
+    uint64_t large_page
+    uint64_t parts                  # what a range grows by comes in so many parts, unless they were small; 0: in one
+    int64_t moves                   # mappings that may move while an arena gets its memory; 0: 512
     uint64_t range                  # addresses to reserve at once
 
 cdef struct l0rt_heap:
@@ -359,6 +364,9 @@ cdef struct l0rt_heap:
     l0rt_upstream* upstream         # of every arena whose pool has none; NULL: the operations are
     l0rt_spin oversize              # inside all other locks: the statistics of oversize allocations
     uint64_t granule                # of virtual memory; 0: the memory has none
+    uint64_t large_page             # no less than a granule
+    uint64_t parts                  # no less than one
+    int64_t moves
     uint64_t range
     bint has_ranges                 # it grows by ranges, not by ordinary segments
     size_t padding                  # asked for on top, where reserve() does not align

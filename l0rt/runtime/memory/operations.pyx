@@ -25,7 +25,7 @@ from l0rt.core.memory cimport (
 )
 from l0rt.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.expandable_segment cimport range_close
-from l0rt.runtime.alloc.heap cimport block_free, heap_close
+from l0rt.runtime.alloc.heap cimport GRANULE, block_free, heap_close, options_map
 from l0rt.runtime.alloc.stats cimport heap_arenas
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.streams.event_pool cimport slot_release
@@ -39,8 +39,6 @@ from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
 
 from l0rt import callers
 
-cdef enum:
-    GRANULE = 1 << 21               # what large pages are, and what every driver with virtual memory takes
 
 cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
@@ -213,7 +211,7 @@ cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexce
     """What the heap of this device's memory has to know."""
     memset(options, 0, sizeof(l0rt_heap_options))
     if device.caps.vmm:
-        options.granule = GRANULE
+        options_map(options, device.is_plain_software)
         # an eighth more than there is, as unmapped spans move up; should it not be enough, the core takes more
         options.range = device.info.total_memory // 8 * 9 // GRANULE * GRANULE
 

@@ -191,12 +191,13 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context, d
     _quirks.append(_mend(record, _identities[index], measured))
     record.info = &device.info
     record.is_software = device.info.name.startswith(b"l0rt CPU device")
+    record.is_plain_software = record.is_software and not simulated
     # The CPU driver makes an object for every signal of a counter-based event: its pools are quicker. A real device
     # that it passes for is treated as one.
     events = config.get("events")
     record.counter_based = record.caps.cb_events and (
         events == "cb"
-        or (events == "auto" and (not record.is_software or simulated)))
+        or (events == "auto" and not record.is_plain_software))
     fill_stream(&record.default_stream, record, 0, 0, False)
     for p in range(3):
         for i in range(L0RT_POOL_STREAMS):

@@ -123,6 +123,7 @@ cdef struct l0rt_device:
     l0rt_device_info* info
     int lost                        # sticky: every later call raises DeviceLostError
     bint is_software
+    bint is_plain_software      # and passes for no real device
     bint counter_based          # events are counter-based, but for those with timing
     uint64_t next_stream[3]         # round robin, by priority
     l0rt_stream default_stream
