@@ -30,6 +30,7 @@ from l0rt.runtime.streams.devices cimport device_total, ensure
 from l0rt.runtime.streams.queue cimport queue_copy, queue_fill, queue_share, queue_synchronize
 from l0rt.runtime.streams.types cimport l0rt_stream as stream_t
 
+import l0rt.runtime.current.guard_table  # no-cython-lint: it publishes the host's guard table
 from l0rt.interrupts import belongs_to_main_thread, raise_later
 
 cdef extern from *:
@@ -100,19 +101,39 @@ cdef void note(object error) noexcept:
     strncpy(l0rt_failure_text(), <const char*>text, 1024)
 
 
-# Below, functions that raise are called through types that do not: the -1 or NULL is tested here, and the exception
-# stays set.
+# What raises, called through a type that does not: Cython would take the GIL after each call to look for an exception.
+# Its -1 or NULL is looked at below; the exception stays set for whoever called from Python.
 ctypedef int (*quiet_void)() noexcept nogil
 ctypedef int (*quiet_int)(int) noexcept nogil
 ctypedef stream_t* (*quiet_stream)(int) noexcept nogil
 
 
+cdef inline int try_ensure() noexcept nogil:
+    return (<quiet_void>ensure)()
+
+
+cdef inline int try_exchange_device(int device) noexcept nogil:
+    return (<quiet_int>exchange_device)(device)
+
+
+cdef inline stream_t* try_current_stream(int device) noexcept nogil:
+    return (<quiet_stream>current_stream)(device)
+
+
+cdef inline l0rt_block* try_malloc_slow(stream_t* stream, size_t nbytes) noexcept nogil:
+    return (<l0rt_block* (*)(stream_t*, size_t) noexcept nogil>malloc_slow)(stream, nbytes)
+
+
+cdef inline int note_failed() noexcept nogil:
+    return (<quiet_void>failed)()
+
+
 cdef int l0rt_init() except -1 nogil:
-    return failed() if (<quiet_void>ensure)() < 0 else 0
+    return failed() if try_ensure() < 0 else 0
 
 
 cdef int l0rt_device_count() except -1 nogil:
-    return failed() if (<quiet_void>ensure)() < 0 else device_total()
+    return failed() if try_ensure() < 0 else device_total()
 
 
 cdef int l0rt_current_device() noexcept nogil:
@@ -120,12 +141,12 @@ cdef int l0rt_current_device() noexcept nogil:
 
 
 cdef int l0rt_exchange_device(int device) except -1 nogil:
-    cdef int previous = (<quiet_int>exchange_device)(device)
+    cdef int previous = try_exchange_device(device)
     return failed() if previous < 0 else previous
 
 
 cdef l0rt_stream* l0rt_current_stream(int device) except NULL nogil:
-    cdef stream_t* stream = (<quiet_stream>current_stream)(device)
+    cdef stream_t* stream = try_current_stream(device)
     if stream != NULL:
         return <l0rt_stream*>stream
     failed()
@@ -143,7 +164,7 @@ cdef l0rt_stream* l0rt_exchange_stream(l0rt_stream* stream) except NULL nogil:
 
 
 cdef l0rt_stream* l0rt_pool_stream(int device, int priority) except NULL nogil:
-    cdef stream_t* stream = (<quiet_stream>current_stream)(device)  # checks the index, and means the current by -1
+    cdef stream_t* stream = try_current_stream(device)  # checks the index, and means the current by -1
     if stream != NULL:
         stream = (<stream_t* (*)(void*, int) noexcept nogil>pool_stream)(stream.device, priority)
     if stream == NULL:
@@ -176,7 +197,7 @@ cdef int l0rt_stream_synchronize(l0rt_stream* stream) except -1 nogil:
 
 
 cdef int l0rt_device_synchronize(int device) except -1 nogil:
-    cdef stream_t* stream = (<quiet_stream>current_stream)(device)
+    cdef stream_t* stream = try_current_stream(device)
     if stream == NULL or (<int (*)(void*, unsigned long) noexcept nogil>device_synchronize)(
             stream.device, UINT64_MAX) < 0:
         return failed()
@@ -217,7 +238,7 @@ cdef void* malloc_anywhere(size_t nbytes, int device, stream_t* on) except? NULL
     if nbytes == 0:
         return NULL
     if on == NULL:
-        on = (<quiet_stream>current_stream)(device)
+        on = try_current_stream(device)
         if on == NULL:
             failed()
     elif device != -1 and device != on.device.index:
@@ -237,9 +258,9 @@ cdef void* malloc_rest(void* who, size_t nbytes, bint locked) noexcept nogil:
 
 
 cdef void* malloc_slowly(stream_t* on, size_t nbytes) noexcept nogil:
-    cdef l0rt_block* block = (<l0rt_block* (*)(stream_t*, size_t) noexcept nogil>malloc_slow)(on, nbytes)
+    cdef l0rt_block* block = try_malloc_slow(on, nbytes)
     if block == NULL:
-        (<quiet_void>failed)()
+        note_failed()
         return NULL
     return block_raw(block)
 

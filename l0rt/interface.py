@@ -4,8 +4,6 @@
 Registering and asking touch no driver.
 """
 
-from _thread import _local
-
 from l0rt import memory as _memory
 from l0rt import xpu as _xpu
 from l0rt.otherbuffer import add_allocator as _add_allocator
@@ -13,7 +11,9 @@ from l0rt.otherbuffer import allocator_of as _allocator_of
 from l0rt.runtime.current import cpu as _cpu
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import stream as _stream
+from l0rt.runtime.current.guard import DeviceBlock as _DeviceBlock
 from l0rt.runtime.current.guard_table import Table as _Table
+from l0rt.runtime.current.guards import Guard as _Guard
 from l0rt.runtime.streams import naming as _naming
 from l0rt.whole import whole_number as _whole
 
@@ -339,7 +339,7 @@ class _XpuAllocator:
         _memory.empty_cache(_stream.index_or_current(self.index))
 
 
-class DeviceGuard:
+class DeviceGuard(_Guard):
     """Make a device of ``device_interface`` current inside a with block.
 
     Blocks nest, and one object can be used for any number of blocks, on any thread.
@@ -357,19 +357,16 @@ class DeviceGuard:
             raise TypeError(f"expected a DeviceInterface, got {device_interface!r}")
         self.device_interface = device_interface
         self.idx = None if index is None else _whole(index, "an index")
-        self._before = _local()
+        super().__init__()
 
     def __enter__(self):
-        before = None if self.idx is None else self.device_interface.exchange_device(self.idx)
-        self._before.__dict__.setdefault("stack", []).append(before)
+        super().__enter__()
 
-    def __exit__(self, kind, value, trace):
-        if not self._before.__dict__.get("stack"):
-            raise RuntimeError("this thread is not inside the guard: a with block begins and ends on one thread")
-        before = self._before.stack.pop()
-        if before is not None:
-            self.device_interface.maybe_exchange_device(before)
-        return False
+    def _begin(self):
+        block = _DeviceBlock()
+        if self.idx is not None and self.idx >= 0:
+            block.set_index(None, self.device_interface, self.idx)
+        return block
 
 
 class StreamMethodContainer:

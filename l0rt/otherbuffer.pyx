@@ -19,18 +19,19 @@ from l0rt.buffer cimport DEVICE, ELSEWHERE, HOST, KINDS, SHARED, Buffer, checked
 from l0rt.runtime.alloc.arena cimport arena_hit
 from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
-from l0rt.runtime.current.guard cimport other_index
 from l0rt.runtime.current.thread cimport stream_or_current, thread_peek
 from l0rt.runtime.memory.active_pool cimport arena_asked, fill_host
 from l0rt.runtime.memory.device cimport malloc_slow, shared_take
 from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.streams.hooks cimport MEMORY_ALLOCATION, note
 from l0rt.runtime.streams.naming cimport (
+    NO_INDEX,
     current_type,
     device as device_name,
     index_of,
     interface_of,
     other,
+    other_index,
     registered,
     type_named,
 )
@@ -49,7 +50,6 @@ cdef extern from "stdlib.h" nogil:
 
 cdef enum:
     ALIGNMENT = 64
-    NO_INDEX = -0x80000000
 
 cdef str DEVICE_NAME = "device"
 cdef size_t MOST = (<size_t>1 << 62) - 1

@@ -157,14 +157,16 @@ typedef struct {
   void *left_stream; /* the stream that was current on the new stream's device */
 } l0rt_stream_guard;
 
-/* Makes `stream` and its device current, and remembers what was current. Returns 0 or -1. */
+/* Makes `stream` and its device current, and remembers what was current. Returns 0; or -1, and nothing is changed. */
 static inline int l0rt_stream_guard_enter(l0rt_stream_guard *guard, const l0rt_guard_impl *impl, void *stream) {
   guard->impl = impl;
   guard->original_device = impl->get_device();
+  if (guard->original_device < 0) return -1;
   guard->original_stream = impl->get_stream(guard->original_device);
+  if (guard->original_stream == NULL) return -1;
   guard->left_stream = impl->exchange_stream(stream);
   guard->current_stream = stream;
-  return guard->original_stream == NULL || guard->left_stream == NULL ? -1 : 0;
+  return guard->left_stream == NULL ? -1 : 0;
 }
 
 /* Makes the remembered stream current on its device again, then the original device. It cannot fail. */
@@ -237,6 +239,7 @@ static inline int l0rt_multi_stream_guard_enter(l0rt_multi_stream_guard *guard, 
                                                 void *const *streams, size_t count, void **originals) {
   guard->impl = impl;
   guard->original_device = impl->get_device();
+  if (guard->original_device < 0) return -1;
   guard->originals = originals;
   for (guard->count = 0; guard->count < count; guard->count++) {
     void *original = impl->exchange_stream(streams[guard->count]);

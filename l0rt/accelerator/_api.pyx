@@ -9,7 +9,6 @@ from contextlib import nullcontext
 
 from cpython.object cimport PyObject
 
-from l0rt.runtime.current.guard cimport NO_INDEX, other_index, settable_index
 from l0rt.runtime.current.thread cimport (
     current_device,
     current_stream_object,
@@ -19,7 +18,15 @@ from l0rt.runtime.current.thread cimport (
 )
 from l0rt.runtime.memory.device cimport allocated_bytes, reserved_bytes
 from l0rt.runtime.streams.devices cimport device_total
-from l0rt.runtime.streams.naming cimport current_type, index_of, interface_of_stream, other
+from l0rt.runtime.streams.naming cimport (
+    NO_INDEX,
+    current_type,
+    index_of,
+    interface_of_stream,
+    other,
+    other_index,
+    settable_index,
+)
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 

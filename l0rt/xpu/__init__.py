@@ -93,7 +93,7 @@ def set_device(device):
     IndexError
         There is no device with this index.
     """
-    index = _guard.index_to_set(device)
+    index = _naming.index_to_set(device)
     if index >= 0:
         _guard.exchange_device_index(index)
 

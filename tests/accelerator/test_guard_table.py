@@ -52,6 +52,25 @@ def test_the_facade_goes_through_the_table(twin):
     acc.synchronize()
 
 
+def test_a_block_that_cannot_be_entered_changes_nothing():
+    """The header's guard stops at the first function that fails."""
+    xpu.init()
+    kinds = dict(GuardImpl._fields_)
+    switched = []
+    for name, changes in (
+        (b"deviceless", {"get_device": kinds["get_device"](lambda: -1)}),
+        (b"streamless", {"get_stream": kinds["get_stream"](lambda device: None)}),
+    ):
+        changes["exchange_stream"] = kinds["exchange_stream"](lambda stream: switched.append(stream) or stream)
+        table = Table(ctypes.addressof(table_named(name, **changes)))
+        stream = table.new_stream(0)
+        with pytest.raises(RuntimeError, match="failed"), stream:
+            pass
+        with pytest.raises(RuntimeError, match="has not entered"):
+            stream.__exit__(None, None, None)
+    assert switched == []
+
+
 def test_events_go_through_the_table(twin):
     stream, event = l0rt.Stream(), l0rt.Event()
     assert event.query()

@@ -74,19 +74,25 @@ cdef const l0rt_guard_impl* xpu_guard_impl() noexcept nogil
 # The table of a device type, NULL if it has none.
 cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil
 cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1
+# Give a table of l0rt's own its head, and let it be found by its type.
+cdef int publish(l0rt_guard_impl* impl, const char* type) except -1
 
-
-# No index: a name without one, or nothing.
-cdef enum:
-    NO_INDEX = -0x80000000
+# What a function may leave as a Python exception is, for a C caller, its return value: a table's entries have no
+# `except` clause, and these are their types without it.
+ctypedef int (*int_int)(int) noexcept nogil
+ctypedef int (*int_ptr)(void*) noexcept nogil
+ctypedef int (*int_ptrs)(void*, void*) noexcept nogil
+ctypedef int (*int_place_ptr)(void**, void*) noexcept nogil
+ctypedef int (*int_place_ptr_flags)(void**, void*, uint32_t) noexcept nogil
+ctypedef int (*int_ptrs_double)(void*, void*, double*) noexcept nogil
+ctypedef int (*int_int_bits)(int, uint64_t*) noexcept nogil
+ctypedef void* (*ptr_int)(int) noexcept nogil
+ctypedef void* (*ptr_int_int)(int, int) noexcept nogil
+ctypedef void* (*ptr_ptr)(void*) noexcept nogil
 
 
 cdef class device_index:
     cdef object device
-    cdef list others            # (thread, interface, previous index) of blocks entered on another accelerator
+    cdef list others            # (thread, DeviceBlock) of blocks entered on another accelerator
     cdef int enter(self) except -1
     cdef int leave(self) except -1
-
-
-cdef int settable_index(device, str type) except? -1
-cdef object other_index(interface, int index)

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards, which change the current device or stream and restore the original on any exit; the guard tables of the
-built-in device type and of the host."""
+"""Guards: change what is current for a while, and restore the original on any exit. The table of functions by which
+the built-in device type lets anybody do so, and the list of all types' tables."""
 
 import functools
 from _thread import get_ident
 
 cimport cython
+from cpython.exc cimport PyErr_Occurred
+from cpython.object cimport PyObject
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport strcmp
 
-from l0rt.arguments cimport is_whole, known_as
+from l0rt.arguments cimport known_as
 from l0rt.runtime.current.event cimport slots_elapsed_ms
 from l0rt.runtime.current.thread cimport (
     current_device,
@@ -20,14 +22,16 @@ from l0rt.runtime.current.thread cimport (
     restore,
     restore_saved,
     save,
+    thread_peek,
 )
+from l0rt.runtime.current.stream cimport stream_object
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
-from l0rt.runtime.streams.naming cimport current_type, device_like, index_of, other
+from l0rt.runtime.streams.naming cimport current_type, index_of, other, other_index
 from l0rt.runtime.streams.queue cimport Queue, queue_query, queue_record, queue_share, queue_synchronize, queue_wait
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport host_clock_ns, slot_query, slot_wait
+from l0rt.runtime.streams.wait cimport slot_query, slot_wait
 
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.naming import supported_dtypes
@@ -178,22 +182,7 @@ cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil:
     return NULL
 
 
-# A C caller of a guard table sees a failure as the return value, so the entries have no `except` clause. These are the
-# types without that clause.
-ctypedef int (*int_int)(int) noexcept nogil
-ctypedef int (*int_ptr)(void*) noexcept nogil
-ctypedef int (*int_ptrs)(void*, void*) noexcept nogil
-ctypedef int (*int_place_ptr)(void**, void*) noexcept nogil
-ctypedef int (*int_place_ptr_flags)(void**, void*, uint32_t) noexcept nogil
-ctypedef int (*int_ptrs_double)(void*, void*, double*) noexcept nogil
-ctypedef int (*int_int_bits)(int, uint64_t*) noexcept nogil
-ctypedef void* (*ptr_int)(int) noexcept nogil
-ctypedef void* (*ptr_int_int)(int, int) noexcept nogil
-ctypedef void* (*ptr_ptr)(void*) noexcept nogil
-
-
 cdef int publish(l0rt_guard_impl* impl, const char* type) except -1:
-    """Fill the head of a table of l0rt's own, and register it under its type."""
     impl.version = L0RT_GUARD_IMPL_VERSION
     impl.size = sizeof(l0rt_guard_impl)
     impl.type = type
@@ -228,129 +217,265 @@ xpu_impl.device_capability = <int_int_bits>impl_device_capability
 publish(&xpu_impl, b"xpu")
 
 
-# The host, "cpu": one device, one stream, and events that are a moment of its clock. A call returns when its work is
-# done, so nothing here waits.
+# --- Blocks: what a with block has found, and brings back. What is changed and restored when is written once, in
+# guard_impl.h's guards: a block holds one of them. That of the built-in type stands on its table. An interface in
+# Python has no table, and a table's functions take no context: so one table calls the interface of whichever block is
+# at work on the thread. Its streams are Python's objects, which the block keeps alive.
 
-cdef l0rt_guard_impl cpu_impl
-cdef char _cpu_stream           # its address is what the host's stream is
-cdef uint64_t _cpu_dtypes = (1 << len(DTYPES)) - 1
+cdef extern from *:
+    """
+    static __thread PyObject *l0rt_at_work; /* borrowed */
+    """
+    PyObject* at_work "l0rt_at_work"
+
+cdef l0rt_guard_impl interface_impl
 
 
-cdef int cpu_existing(int device) except -1 nogil:
-    """The host's one device; -1 names it too."""
-    if device > 0:
-        with gil:
-            raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {device}.")
+@cython.binding(False)
+cdef class Block:
+    """What one guard has changed on a device type: the built-in one, or that of an ``interface`` in Python."""
+    cdef readonly object interface      # None: the built-in type
+    cdef list streams           # kept alive: what the guard's pointers are
+    cdef object failure         # the first that a function of the interface raised in the call
+    cdef bint leaving
+
+    def __cinit__(self):
+        self.streams = []
+
+    cdef const l0rt_guard_impl* begin(self) noexcept:
+        """The table for one call of the header's, which `end` follows."""
+        global at_work
+        if self.interface is None:
+            return &xpu_impl
+        at_work = <PyObject*>self
+        return &interface_impl
+
+    cdef int end(self, int status) except -1:
+        """Raise what came of that call."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+        if PyErr_Occurred() != NULL:
+            return -1
+        if status < 0:
+            raise RuntimeError(f"{self.interface!r} told no index of a device")
+        return 0
+
+    cdef bint is_gone(self) noexcept:
+        """In a child that was forked inside the block nothing of the built-in type is left to restore."""
+        return self.interface is None and thread_peek() == NULL
+
+    cdef int keep_first(self, failure) except -1:
+        """Keep what a function of the interface raised until the guard is done: it restores what else there is."""
+        if self.failure is None:
+            self.failure = failure
+        return 0
+
+    cdef void* pointer_of(self, stream) except NULL:
+        return <void*>(<Queue?>stream).ptr if self.interface is None else <void*>stream
+
+    cdef object stream_at(self, void* pointer):
+        return stream_object(<l0rt_stream*>pointer) if self.interface is None else <object>pointer
+
+
+cdef int interface_exchange_device(int device) noexcept with gil:
+    global at_work
+    cdef Block block = <Block>at_work
+    cdef int before = -1
+    try:
+        before = block.interface.exchange_device(device)
+        if before < 0:          # what torch's answer where nothing changes
+            before = block.interface.current_device()
+    except BaseException as failure:
+        block.keep_first(failure)
+    at_work = <PyObject*>block  # other blocks may have been at work in it
+    return before
+
+
+cdef int interface_get_device() noexcept with gil:
+    return interface_exchange_device(-1)
+
+
+cdef int interface_unchecked_set_device(int device) noexcept with gil:
+    global at_work
+    cdef Block block = <Block>at_work
+    try:
+        block.interface.maybe_exchange_device(device)
+    except BaseException as failure:
+        block.keep_first(failure)
+    at_work = <PyObject*>block
     return 0
 
 
-cdef int cpu_device_count() noexcept nogil:
-    return 1
+cdef void* interface_get_stream(int device) noexcept with gil:
+    global at_work
+    cdef Block block = <Block>at_work
+    cdef void* found = NULL
+    try:
+        stream = block.interface.current_stream(device)
+        block.streams.append(stream)
+        found = <void*>stream
+    except BaseException as failure:
+        block.keep_first(failure)
+    at_work = <PyObject*>block
+    return found
 
 
-cdef int cpu_get_device() noexcept nogil:
-    return 0
+cdef void* interface_exchange_stream(void* pointer) noexcept with gil:
+    global at_work
+    cdef Block block = <Block>at_work
+    cdef void* before = pointer
+    try:
+        stream = <object>pointer
+        if not block.leaving:   # nobody asks what was current inside the block
+            found = block.interface.current_stream(stream.device_index)
+            block.streams.append(found)
+            before = <void*>found
+        block.interface.set_stream(stream)
+    except BaseException as failure:
+        block.keep_first(failure)
+        before = NULL
+    at_work = <PyObject*>block
+    return before
 
 
-cdef int cpu_no_change(int device) noexcept nogil:
-    return 0
+interface_impl.get_device = interface_get_device
+interface_impl.exchange_device = interface_exchange_device
+interface_impl.unchecked_set_device = interface_unchecked_set_device
+interface_impl.get_stream = interface_get_stream
+interface_impl.exchange_stream = interface_exchange_stream
 
 
-cdef void* cpu_get_stream(int device) except NULL nogil:
-    cpu_existing(device)
-    return &_cpu_stream
+@cython.final
+@cython.binding(False)
+cdef class DeviceBlock(Block):
+    """`l0rt_optional_device_guard`: empty until it is given an index."""
+    cdef l0rt_optional_device_guard guard
+    cdef readonly object type
+
+    def set_index(self, type, interface, int index):
+        """Make a device that exists current; a negative index changes nothing. Only an empty block takes the type."""
+        if not self.guard.engaged:
+            self.type, self.interface = type, interface
+        self.end(l0rt_optional_device_guard_set_index(&self.guard, self.begin(), index))
+
+    def go_back(self):
+        """Make the original device current, and remember it on."""
+        if self.guard.engaged:
+            self.begin()
+            l0rt_device_guard_reset_device(&self.guard.guard)
+            self.end(0)
+
+    def reset(self):
+        """Make the original device current, and be empty."""
+        if self.is_gone():
+            self.guard.engaged = False
+        self.begin()
+        l0rt_optional_device_guard_reset(&self.guard)
+        self.end(0)
+
+    @property
+    def original(self):
+        """The index that was current; None while the block is empty."""
+        return self.guard.guard.original_device if self.guard.engaged else None
+
+    @property
+    def current(self):
+        """The index that the block has made current; None while it is empty."""
+        return self.guard.guard.current_device if self.guard.engaged else None
 
 
-cdef void* cpu_new_stream(int device, int priority) except NULL nogil:
-    return cpu_get_stream(device)
+@cython.final
+@cython.binding(False)
+cdef class StreamBlock(Block):
+    """`l0rt_optional_stream_guard`: empty until it is given a stream."""
+    cdef l0rt_optional_stream_guard guard
+
+    def reset_stream(self, interface, stream):
+        """Restore the originals, and make a stream of the device type and its device current."""
+        cdef void* pointer
+        if interface is not self.interface:
+            self.reset()
+            self.interface = interface
+        pointer = self.pointer_of(stream)
+        self.streams = self.streams + [stream]
+        self.leaving = False
+        self.end(l0rt_optional_stream_guard_reset_stream(&self.guard, self.begin(), pointer))
+        try:
+            self.streams = [self.stream_at(self.guard.guard.original_stream),
+                            self.stream_at(self.guard.guard.left_stream), stream]
+        except BaseException:   # an adopted list that was given back, and is current
+            self.reset()
+            raise
+
+    def reset(self):
+        """Restore the originals, and be empty."""
+        if self.is_gone():
+            self.guard.engaged = False
+        self.begin()
+        self.leaving = True
+        l0rt_optional_stream_guard_reset(&self.guard)
+        self.end(0)
+
+    @property
+    def original_device(self):
+        """The index of the device that was current; None while the block is empty."""
+        return self.guard.guard.original_device if self.guard.engaged else None
+
+    @property
+    def original_stream(self):
+        """The stream that was current on that device; None while the block is empty."""
+        return self.streams[0] if self.guard.engaged else None
+
+    @property
+    def current_stream(self):
+        """The stream that the block has made current; None while it is empty."""
+        return self.streams[2] if self.guard.engaged else None
 
 
-cdef void* cpu_exchange_stream(void* stream) noexcept nogil:
-    return &_cpu_stream
+@cython.final
+@cython.binding(False)
+cdef class MultiStreamBlock(Block):
+    """`l0rt_multi_stream_guard`: several streams of one device type, each current on its device."""
+    cdef l0rt_multi_stream_guard guard
+    cdef void** pointers        # the streams', and behind them the originals
 
+    def __cinit__(self, interface, list streams):
+        cdef size_t count = len(streams), i
+        self.interface = interface
+        self.pointers = <void**>malloc(2 * max(count, <size_t>1) * sizeof(void*))
+        if self.pointers == NULL:
+            raise MemoryError()
+        self.streams = list(streams)
+        for i in range(count):
+            self.pointers[i] = self.pointer_of(self.streams[i])
+        self.end(l0rt_multi_stream_guard_enter(
+            &self.guard, self.begin(), <void* const*>self.pointers, count, self.pointers + count))
+        try:
+            self.streams = self.originals()
+        except BaseException:   # an adopted list that was given back, and is current
+            self.reset()
+            raise
 
-cdef int cpu_of_stream(void* stream) noexcept nogil:
-    """Its device, whether it is captured, and whether waiting for it has failed."""
-    return 0
+    cdef list originals(self):
+        return [self.stream_at(self.guard.originals[i]) for i in range(self.guard.count)]
 
+    def reset(self):
+        """Restore the originals."""
+        if self.is_gone():
+            return
+        self.begin()
+        self.leaving = True
+        l0rt_multi_stream_guard_reset(&self.guard)
+        self.end(0)
 
-cdef void* cpu_native_handle(void* stream) except NULL nogil:
-    with gil:
-        raise NotImplementedError("the host's stream has no native handle")
+    @property
+    def original_streams(self):
+        """The streams that were current: of each device the first."""
+        return list({stream.device_index: stream for stream in reversed(self.streams)}.values())[::-1]
 
-
-cdef int cpu_is_complete(void* what) noexcept nogil:
-    return 1
-
-
-cdef int cpu_priority_of(void* stream, int* priority) noexcept nogil:
-    priority[0] = 0
-    return 0
-
-
-cdef int cpu_record(void** event, void* stream) except -1 nogil:
-    if event[0] == NULL:
-        event[0] = malloc(sizeof(uint64_t))
-        if event[0] == NULL:
-            with gil:
-                raise MemoryError()
-    (<uint64_t*>event[0])[0] = host_clock_ns()
-    return 0
-
-
-cdef int cpu_record_event(void** event, void* stream, uint32_t flags) except -1 nogil:
-    return cpu_record(event, stream)
-
-
-cdef int cpu_two_are_fine(void* first, void* second) noexcept nogil:
-    return 0
-
-
-cdef void cpu_destroy_event(void* event) noexcept nogil:
-    free(event)
-
-
-cdef int cpu_elapsed_time(void* start, void* end, double* milliseconds) except -1 nogil:
-    if start == NULL or end == NULL:
-        with gil:
-            raise ValueError("Both events must be recorded before calculating elapsed time.")
-    milliseconds[0] = (<double>(<uint64_t*>end)[0] - <double>(<uint64_t*>start)[0]) * 1e-6
-    return 0
-
-
-cdef int cpu_capability(int device, uint64_t* dtypes) except -1 nogil:
-    cpu_existing(device)
-    dtypes[0] = _cpu_dtypes
-    return 0
-
-
-cpu_impl.device_count = cpu_device_count
-cpu_impl.get_device = cpu_get_device
-cpu_impl.exchange_device = <int_int>cpu_existing
-cpu_impl.set_device = <int_int>cpu_existing
-cpu_impl.unchecked_set_device = cpu_no_change
-cpu_impl.get_stream = <ptr_int>cpu_get_stream
-cpu_impl.get_default_stream = <ptr_int>cpu_get_stream
-cpu_impl.get_stream_from_pool = <ptr_int_int>cpu_new_stream
-cpu_impl.exchange_stream = cpu_exchange_stream
-cpu_impl.stream_device = cpu_of_stream
-cpu_impl.stream_native_handle = <ptr_ptr>cpu_native_handle
-cpu_impl.query_stream = cpu_is_complete
-cpu_impl.synchronize_stream = cpu_of_stream
-cpu_impl.synchronize_device = <int_int>cpu_existing
-cpu_impl.record = <int_place_ptr>cpu_record
-cpu_impl.block = cpu_two_are_fine
-cpu_impl.query_event = cpu_is_complete
-cpu_impl.synchronize_event = cpu_of_stream
-cpu_impl.destroy_event = cpu_destroy_event
-cpu_impl.get_new_stream = <ptr_int_int>cpu_new_stream
-cpu_impl.stream_priority = cpu_priority_of
-cpu_impl.is_stream_capturing = cpu_of_stream
-cpu_impl.record_event = <int_place_ptr_flags>cpu_record_event
-cpu_impl.elapsed_time = <int_ptrs_double>cpu_elapsed_time
-cpu_impl.record_data_ptr_on_stream = cpu_two_are_fine
-cpu_impl.device_capability = <int_int_bits>cpu_capability
-publish(&cpu_impl, b"cpu")
+    def __dealloc__(self):
+        free(self.pointers)
 
 
 @cython.freelist(16)
@@ -425,22 +550,12 @@ def current_device_index():
 
 cdef int enter_other(device_index self, interface) except -1:
     cdef int index = index_of(self.device, -1, current_type())
-    before = interface.exchange_device(index if index < 0 else other_index(interface, index))
+    cdef DeviceBlock block = DeviceBlock()
+    block.set_index(current_type(), interface, index if index < 0 else other_index(interface, index))
     if self.others is None:
         self.others = []
-    self.others.append((get_ident(), interface, before))
+    self.others.append((get_ident(), block))
     return 0
-
-
-cdef object other_index(interface, int index):
-    """``index`` if it exists on the other accelerator, or if that does not report how many devices it has."""
-    try:
-        count = interface.device_count()
-    except NotImplementedError:
-        return index
-    if not 0 <= index < count:
-        raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
-    return index
 
 
 cdef bint leave_other(device_index self) except -1:
@@ -448,8 +563,7 @@ cdef bint leave_other(device_index self) except -1:
     me = get_ident()
     for i in range(len(self.others) - 1, -1, -1):
         if self.others[i][0] == me:
-            _, interface, before = self.others.pop(i)
-            interface.maybe_exchange_device(before)
+            self.others.pop(i)[1].reset()
             return True
     return False
 
@@ -465,40 +579,9 @@ cdef class xpu_device_index(device_index):
         self.leave()
 
 
-cdef int settable_index(device, str type) except? -1:
-    """The index of ``device`` where a device is required. A negative index changes nothing."""
-    cdef int index = NO_INDEX
-    cdef bint numbered = is_whole(device)
-    if numbered or isinstance(device, str) or device_like(device) is not None:
-        index = index_of(device, NO_INDEX, type)
-    if index == NO_INDEX and not numbered:
-        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
-    return index
-
-
-def index_to_set(device):
-    """Return the index of ``device``; ValueError if it has none. A negative index changes nothing."""
-    return settable_index(device, lazy.device_type)
-
-
 def exchange_device_index(int device):
     """Make ``device`` current unless it is negative; return the previous index."""
     return exchange_device(device)
-
-
-def restore_device(int device):
-    """Make ``device`` current again; nothing to do in a child that was forked meanwhile."""
-    restore(device, NULL)
-
-
-def restore_stream(Queue stream not None):
-    """Make ``stream`` current on its device again, which need not be the current one."""
-    restore(-1, stream.ptr)
-
-
-def existing_index(interface, int index):
-    """Return ``index`` if it exists on another accelerator, or if that does not report how many devices it has."""
-    return other_index(interface, index)
 
 
 known_as(device_index, b"l0rt.accelerator.device_index")

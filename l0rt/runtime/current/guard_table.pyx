@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device types that bring a guard table: streams, events and the current device of any of them, through its functions.
+"""Device types that bring a guard table: streams, events and the current device of any of them, through its functions;
+and the host, which brings one.
 
 Every function of a table is called without the GIL, so a function that blocks does not stop other threads.
 """
@@ -9,7 +10,8 @@ from _thread import get_ident
 cimport cython
 from cpython.exc cimport PyErr_Occurred
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
-from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 
 from l0rt.arguments cimport address_in, clamped_priority
 from l0rt.factory cimport made_by
@@ -17,10 +19,23 @@ from l0rt.runtime.current.guard cimport (
     L0RT_EVENT_TIMING,
     L0RT_GUARD_IMPL_VERSION,
     add_guard_impl,
+    int_int,
+    int_int_bits,
+    int_place_ptr,
+    int_place_ptr_flags,
+    int_ptrs_double,
     l0rt_guard_impl,
+    l0rt_stream_guard,
+    l0rt_stream_guard_enter,
+    l0rt_stream_guard_reset,
+    ptr_int,
+    ptr_int_int,
+    ptr_ptr,
+    publish,
     xpu_guard_impl,
 )
 from l0rt.runtime.streams.naming cimport device as device_named, index_of
+from l0rt.runtime.streams.wait cimport host_clock_ns
 
 from l0rt.runtime.current.guard import DTYPES
 
@@ -186,7 +201,11 @@ cdef class Table:
 
     def set_stream(self, TableStream stream not None):
         """Make ``stream`` and its device current."""
-        table_exchange_stream(self, stream.pointer)
+        cdef void* before
+        with nogil:
+            before = self.impl.exchange_stream(stream.pointer)
+        if before == NULL:
+            failed(self, "exchange_stream")
 
 
 cdef object stream_at(Table table, void* pointer, str what):
@@ -199,13 +218,14 @@ cdef object stream_at(Table table, void* pointer, str what):
     return stream
 
 
-cdef void* table_exchange_stream(Table table, void* stream) except NULL:
-    cdef void* before
-    with nogil:
-        before = table.impl.exchange_stream(stream)
-    if before == NULL:
-        failed(table, "exchange_stream")
-    return before
+@cython.final
+@cython.binding(False)
+cdef class TableBlock:
+    """What a with block of a stream has found."""
+    cdef l0rt_stream_guard guard
+
+
+made_by(TableBlock, "blocks of a stream of a guard table are made when they are entered")
 
 
 @cython.final
@@ -214,7 +234,7 @@ cdef class TableStream:
     """A stream of a device type that brought a guard table; in a with block it and its device are current."""
     cdef Table table
     cdef void* pointer
-    cdef list entered           # (thread, device, that device's stream) of the blocks that it is in
+    cdef list entered           # (thread, TableBlock) of the blocks that it is in
 
     def __init__(self):
         raise TypeError("streams of a guard table come from its functions")
@@ -310,20 +330,27 @@ cdef class TableStream:
         self.wait_event(stream.record_event())
 
     def __enter__(self):
-        cdef int device = self.table.current_device()
-        cdef void* before = table_exchange_stream(self.table, self.pointer)
+        cdef TableBlock block = TableBlock.__new__(TableBlock)
+        cdef int status
+        with nogil:
+            status = l0rt_stream_guard_enter(&block.guard, self.table.impl, self.pointer)
+        if status < 0:
+            failed(self.table, "get_device, get_stream or exchange_stream")
         if self.entered is None:
             self.entered = []
-        self.entered.append((get_ident(), device, <uintptr_t>before))
+        self.entered.append((get_ident(), block))
         return self
 
     def __exit__(self, kind, value, trace):
+        cdef TableBlock block
         me = get_ident()
         for i in range(len(self.entered or ()) - 1, -1, -1):
             if self.entered[i][0] == me:
-                _, device, before = self.entered.pop(i)
-                table_exchange_stream(self.table, <void*><uintptr_t>before)
-                self.table.maybe_exchange_device(device)
+                block = self.entered.pop(i)[1]
+                with nogil:
+                    l0rt_stream_guard_reset(&block.guard)
+                if PyErr_Occurred() != NULL:
+                    failed(self.table, "exchange_stream")
                 return
         raise RuntimeError("this thread has not entered the stream: a with block begins and ends on one thread")
 
@@ -439,3 +466,128 @@ made_by(TableEvent, "events of a guard table come from its functions")
 def built_in_table():
     """Return the address of the built-in device type's table: the first client of the functions above."""
     return <uintptr_t>xpu_guard_impl()
+
+
+# --- The host's own table, "cpu": one device, one stream, and events that are a moment of its clock. A call returns
+# when its work is done, so nothing here waits.
+
+cdef l0rt_guard_impl cpu_impl
+cdef char _cpu_stream           # its address is what the host's stream is
+cdef uint64_t _cpu_dtypes = (1 << len(DTYPES)) - 1
+
+
+cdef int cpu_existing(int device) except -1 nogil:
+    """The host's one device; -1 names it too."""
+    if device > 0:
+        with gil:
+            raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {device}.")
+    return 0
+
+
+cdef int cpu_device_count() noexcept nogil:
+    return 1
+
+
+cdef int cpu_get_device() noexcept nogil:
+    return 0
+
+
+cdef int cpu_no_change(int device) noexcept nogil:
+    return 0
+
+
+cdef void* cpu_get_stream(int device) except NULL nogil:
+    cpu_existing(device)
+    return &_cpu_stream
+
+
+cdef void* cpu_new_stream(int device, int priority) except NULL nogil:
+    return cpu_get_stream(device)
+
+
+cdef void* cpu_exchange_stream(void* stream) noexcept nogil:
+    return &_cpu_stream
+
+
+cdef int cpu_of_stream(void* stream) noexcept nogil:
+    """Its device, whether it is captured, and whether waiting for it has failed."""
+    return 0
+
+
+cdef void* cpu_native_handle(void* stream) except NULL nogil:
+    with gil:
+        raise NotImplementedError("the host's stream has no native handle")
+
+
+cdef int cpu_is_complete(void* what) noexcept nogil:
+    return 1
+
+
+cdef int cpu_priority_of(void* stream, int* priority) noexcept nogil:
+    priority[0] = 0
+    return 0
+
+
+cdef int cpu_record(void** event, void* stream) except -1 nogil:
+    if event[0] == NULL:
+        event[0] = malloc(sizeof(uint64_t))
+        if event[0] == NULL:
+            with gil:
+                raise MemoryError()
+    (<uint64_t*>event[0])[0] = host_clock_ns()
+    return 0
+
+
+cdef int cpu_record_event(void** event, void* stream, uint32_t flags) except -1 nogil:
+    return cpu_record(event, stream)
+
+
+cdef int cpu_two_are_fine(void* first, void* second) noexcept nogil:
+    return 0
+
+
+cdef void cpu_destroy_event(void* event) noexcept nogil:
+    free(event)
+
+
+cdef int cpu_elapsed_time(void* start, void* end, double* milliseconds) except -1 nogil:
+    if start == NULL or end == NULL:
+        with gil:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+    milliseconds[0] = (<double>(<uint64_t*>end)[0] - <double>(<uint64_t*>start)[0]) * 1e-6
+    return 0
+
+
+cdef int cpu_capability(int device, uint64_t* dtypes) except -1 nogil:
+    cpu_existing(device)
+    dtypes[0] = _cpu_dtypes
+    return 0
+
+
+cpu_impl.device_count = cpu_device_count
+cpu_impl.get_device = cpu_get_device
+cpu_impl.exchange_device = <int_int>cpu_existing
+cpu_impl.set_device = <int_int>cpu_existing
+cpu_impl.unchecked_set_device = cpu_no_change
+cpu_impl.get_stream = <ptr_int>cpu_get_stream
+cpu_impl.get_default_stream = <ptr_int>cpu_get_stream
+cpu_impl.get_stream_from_pool = <ptr_int_int>cpu_new_stream
+cpu_impl.exchange_stream = cpu_exchange_stream
+cpu_impl.stream_device = cpu_of_stream
+cpu_impl.stream_native_handle = <ptr_ptr>cpu_native_handle
+cpu_impl.query_stream = cpu_is_complete
+cpu_impl.synchronize_stream = cpu_of_stream
+cpu_impl.synchronize_device = <int_int>cpu_existing
+cpu_impl.record = <int_place_ptr>cpu_record
+cpu_impl.block = cpu_two_are_fine
+cpu_impl.query_event = cpu_is_complete
+cpu_impl.synchronize_event = cpu_of_stream
+cpu_impl.destroy_event = cpu_destroy_event
+cpu_impl.get_new_stream = <ptr_int_int>cpu_new_stream
+cpu_impl.stream_priority = cpu_priority_of
+cpu_impl.is_stream_capturing = cpu_of_stream
+cpu_impl.record_event = <int_place_ptr_flags>cpu_record_event
+cpu_impl.elapsed_time = <int_ptrs_double>cpu_elapsed_time
+cpu_impl.record_data_ptr_on_stream = cpu_two_are_fine
+cpu_impl.device_capability = <int_int_bits>cpu_capability
+publish(&cpu_impl, b"cpu")

@@ -6,63 +6,49 @@ One object serves any number of with blocks, nested and on several threads: each
 """
 
 from _thread import get_ident
+from contextlib import ExitStack
 
-from l0rt.runtime.current.guard import exchange_device_index, existing_index, restore_device, restore_stream
-from l0rt.runtime.current.stream import Stream, current_stream, set_stream
+from l0rt.runtime.current.guard import DeviceBlock, MultiStreamBlock, StreamBlock
+from l0rt.runtime.current.stream import Stream
 from l0rt.runtime.streams import naming
-from l0rt.runtime.streams.naming import index_in
+from l0rt.runtime.streams.naming import existing_index, index_in
 
 
-class _BuiltIn:
-    """What a guard needs of the built-in device type. Restoring cannot fail, not even in a forked child."""
-
-    exchange_device = staticmethod(exchange_device_index)
-    maybe_exchange_device = staticmethod(restore_device)
-    current_stream = staticmethod(current_stream)
-    set_stream = staticmethod(set_stream)
+def _interface_of(stream):
+    """The interface of a stream's device type, None for the built-in one; TypeError if it is no stream."""
+    return None if isinstance(stream, Stream) else naming.other_interface_of_stream(stream)
 
 
-def _owner_of(stream):
-    """The functions of a stream's device type; TypeError if it is not a stream."""
-    return _BuiltIn if isinstance(stream, Stream) else naming.other_interface_of_stream(stream)
-
-
-def _restore_stream(owner, stream):
-    (restore_stream if owner is _BuiltIn else owner.set_stream)(stream)
-
-
-def _named(owner, type, what):
-    """The index of an existing device of a device type that ``what`` names, -1 where it changes nothing."""
-    index = index_in(what, type)
-    return index if index < 0 or owner is _BuiltIn else existing_index(owner, index)
-
-
-class _Guard:
-    """Frames of the blocks entered and not left, of every thread; a frame is what that block found."""
+class Guard:
+    """Blocks entered and not left, of every thread; each has what it found, and restores it."""
 
     def __init__(self):
-        self._frames = []
+        self._blocks = {}  # by thread, the innermost last
 
-    def _frame(self, take=False):
-        me = get_ident()
-        for i in range(len(self._frames) - 1, -1, -1):
-            if self._frames[i][0] == me:
-                return (self._frames.pop(i) if take else self._frames[i])[1]
-        return None
-
-    def _entered(self):
-        frame = self._frame()
-        if frame is None:
+    def _mine(self):
+        blocks = self._blocks.get(get_ident())
+        if not blocks:
             raise RuntimeError("this thread is not inside the guard: a with block begins and ends on one thread")
-        return frame
+        return blocks
+
+    @property
+    def _block(self):
+        return self._mine()[-1]
 
     def __enter__(self):
-        self._frames.append((get_ident(), self._begin()))
+        block = self._begin()
+        self._blocks.setdefault(get_ident(), []).append(block)
         return self
 
     def __exit__(self, kind, value, trace):
-        self._entered()
-        self._end(self._frame(take=True))
+        blocks = self._mine()
+        block = blocks.pop()
+        if not blocks:
+            del self._blocks[get_ident()]
+        self._end(block)
+
+    def _end(self, block):
+        block.reset()
 
     def __copy__(self):
         raise TypeError(f"a {type(self).__name__} cannot be copied: two would restore the same original")
@@ -74,7 +60,16 @@ class _Guard:
         raise TypeError(f"a {type(self).__name__} cannot be pickled")
 
 
-class DeviceGuard(_Guard):
+def _make_current(block, device):
+    """Make ``device`` current: of the device type that the block is on, or while it is empty of the accelerator's."""
+    empty = block.original is None
+    type = naming.accelerator_type() if empty else block.type
+    interface = naming.other_interface_of(type) if empty else block.interface
+    index = index_in(device, type)
+    block.set_index(type, interface, index if index < 0 or interface is None else existing_index(interface, index))
+
+
+class DeviceGuard(Guard):
     """Make ``device`` current inside a with block. A negative index changes nothing.
 
     Parameters
@@ -92,24 +87,19 @@ class DeviceGuard(_Guard):
         self._device = device
 
     def _begin(self):
-        type = naming.accelerator_type()
-        owner = naming.other_interface_of(type) or _BuiltIn
-        index = _named(owner, type, self._device)
-        before = owner.exchange_device(index)
-        return {"owner": owner, "type": type, "original": before, "current": before if index < 0 else index}
-
-    def _end(self, frame):
-        frame["owner"].maybe_exchange_device(frame["original"])
+        block = DeviceBlock()
+        _make_current(block, self._device)
+        return block
 
     @property
     def original_device(self):
         """The index that was current when this thread's innermost block began."""
-        return self._entered()["original"]
+        return self._block.original
 
     @property
     def current_device(self):
         """The index that the block has made current."""
-        return self._entered()["current"]
+        return self._block.current
 
     def set_index(self, device):
         """Make another device current; the block's end still restores the original.
@@ -119,11 +109,7 @@ class DeviceGuard(_Guard):
         device : int, str, device or None
             An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
         """
-        frame = self._entered()
-        index = _named(frame["owner"], frame["type"], device)
-        frame["owner"].exchange_device(index)
-        if index >= 0:
-            frame["current"] = index
+        _make_current(self._block, device)
 
     def reset_device(self, device=None):
         """Go back to the original device, or on to ``device``.
@@ -131,9 +117,12 @@ class DeviceGuard(_Guard):
         Parameters
         ----------
         device : int, str, device or None, optional
-            An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+            An index, a name such as ``xpu:1``, or an object that has a device. None is the original device.
         """
-        self.set_index(self.original_device if device is None else device)
+        if device is None:
+            self._block.go_back()
+        else:
+            self.set_index(device)
 
 
 class OptionalDeviceGuard(DeviceGuard):
@@ -153,11 +142,7 @@ class OptionalDeviceGuard(DeviceGuard):
         super().__init__(device)
 
     def _begin(self):
-        return {"owner": None, "original": None, "current": None} if self._device is None else super()._begin()
-
-    def _end(self, frame):
-        if frame["original"] is not None:
-            super()._end(frame)
+        return DeviceBlock() if self._device is None else super()._begin()
 
     def set_index(self, device):
         """Make a device current; an empty guard takes the one before it as the original.
@@ -167,22 +152,14 @@ class OptionalDeviceGuard(DeviceGuard):
         device : int, str, device or None
             An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
         """
-        frame = self._entered()
-        if frame["owner"] is None:
-            type = naming.accelerator_type()
-            owner = naming.other_interface_of(type) or _BuiltIn
-            _named(owner, type, device)  # a wrong one leaves the guard empty
-            frame.update(owner=owner, type=type, original=owner.exchange_device(-1))
         super().set_index(device)
 
     def reset(self):
         """Restore the original device and be empty."""
-        frame = self._entered()
-        self._end(frame)
-        frame.update(owner=None, original=None, current=None)
+        self._block.reset()
 
 
-class StreamGuard(_Guard):
+class StreamGuard(Guard):
     """Make ``stream`` and its device current inside a with block.
 
     Parameters
@@ -200,28 +177,24 @@ class StreamGuard(_Guard):
         self._stream = _checked(stream)
 
     def _begin(self):
-        frame = _found(_owner_of(self._stream))
-        _switch(frame, self._stream)
-        return frame
-
-    def _end(self, frame):
-        _restore_stream(frame["owner"], frame["left"])
-        frame["owner"].maybe_exchange_device(frame["device"])
+        block = StreamBlock()
+        block.reset_stream(_interface_of(self._stream), self._stream)
+        return block
 
     @property
     def original_device(self):
         """The index of the device that was current when the block began."""
-        return self._entered()["device"]
+        return self._block.original_device
 
     @property
     def original_stream(self):
         """The stream that was current when the block began: on the original device."""
-        return self._entered()["stream"]
+        return self._block.original_stream
 
     @property
     def current_stream(self):
         """The stream that the block has made current."""
-        return self._entered()["current"]
+        return self._block.current_stream
 
     @property
     def current_device(self):
@@ -236,11 +209,7 @@ class StreamGuard(_Guard):
         stream : Stream or None
             None is the current stream of the device.
         """
-        owner, frame = _owner_of(stream), self._entered()
-        self._end(frame)
-        if owner is not frame["owner"]:
-            frame.update(_found(owner))
-        _switch(frame, stream)
+        self._block.reset_stream(_interface_of(stream), stream)
 
 
 class OptionalStreamGuard(StreamGuard):
@@ -257,20 +226,16 @@ class OptionalStreamGuard(StreamGuard):
     """
 
     def __init__(self, stream=None):
-        _Guard.__init__(self)
+        Guard.__init__(self)
         self._stream = None if stream is None else _checked(stream)
 
     def _begin(self):
-        return _empty() if self._stream is None else super()._begin()
-
-    def _end(self, frame):
-        if frame["current"] is not None:
-            super()._end(frame)
+        return StreamBlock() if self._stream is None else super()._begin()
 
     @property
     def original_stream(self):
         """The stream that was current when the block began, on the original device; None if the guard is empty."""
-        return None if self.current_stream is None else super().original_stream
+        return super().original_stream
 
     @property
     def current_device(self):
@@ -285,21 +250,14 @@ class OptionalStreamGuard(StreamGuard):
         stream : Stream or None
             None is the current stream of the device.
         """
-        frame = self._entered()
-        if frame["current"] is None:
-            frame.update(_found(_owner_of(stream)))
-            _switch(frame, stream)
-        else:
-            super().reset_stream(stream)
+        super().reset_stream(stream)
 
     def reset(self):
         """Restore the originals and be empty."""
-        frame = self._entered()
-        self._end(frame)
-        frame.update(_empty())
+        self._block.reset()
 
 
-class MultiStreamGuard(_Guard):
+class MultiStreamGuard(Guard):
     """Make each of ``streams`` current on its device inside a with block. The current device stays the same.
 
     Parameters
@@ -319,49 +277,24 @@ class MultiStreamGuard(_Guard):
         self._streams = [_checked(stream) for stream in streams]
 
     def _begin(self):
-        frame = {"devices": {}, "streams": {}}
+        by_interface, blocks = {}, []
         for stream in self._streams:
-            owner, index = _owner_of(stream), stream.device_index
-            if owner not in frame["devices"]:
-                frame["devices"][owner] = owner.exchange_device(-1)
-            if (owner, index) not in frame["streams"]:
-                frame["streams"][owner, index] = owner.current_stream(index)
-            owner.set_stream(stream)
-        self._end_devices(frame)
-        return frame
+            by_interface.setdefault(_interface_of(stream), []).append(stream)
+        with ExitStack() as undo:
+            for interface, streams in by_interface.items():
+                blocks.append(MultiStreamBlock(interface, streams))
+                undo.callback(blocks[-1].reset)
+            return blocks, undo.pop_all()
 
-    @staticmethod
-    def _end_devices(frame):
-        for owner, index in frame["devices"].items():
-            owner.maybe_exchange_device(index)
-
-    def _end(self, frame):
-        for (owner, _), stream in frame["streams"].items():
-            _restore_stream(owner, stream)
-        self._end_devices(frame)
+    def _end(self, block):
+        block[1].close()
 
     @property
     def original_streams(self):
         """The streams that were current, one for each device."""
-        return list(self._entered()["streams"].values())
+        return [stream for block in self._block[0] for stream in block.original_streams]
 
 
 def _checked(stream):
-    _owner_of(stream)
+    _interface_of(stream)
     return stream
-
-
-def _empty():
-    return {"device": None, "stream": None, "left": None, "current": None}
-
-
-def _found(owner):
-    """What is current on a device type before a stream becomes so."""
-    device = owner.exchange_device(-1)
-    return {"owner": owner, "device": device, "stream": owner.current_stream(device)}
-
-
-def _switch(frame, stream):
-    frame["left"] = frame["owner"].current_stream(stream.device_index)
-    frame["current"] = stream
-    frame["owner"].set_stream(stream)

@@ -10,6 +10,11 @@ cdef class device:
 
 
 cdef int index_of(object what, int otherwise, str type) except? -1
+# No index: a name without one, or nothing.
+cdef enum:
+    NO_INDEX = -0x80000000
+cdef int settable_index(what, str type) except? -1
+cdef object other_index(interface, int index)
 # The type and index of an object that describes a device; None if it does not.
 cdef tuple device_like(what)
 # The same of whatever names a device, or has one.

@@ -290,6 +290,38 @@ cdef int index_of(object what, int otherwise, str type) except? -1:
     return <int>number
 
 
+cdef int settable_index(what, str type) except? -1:
+    """The index that ``what`` names where a device must be named; negative: change nothing."""
+    cdef int index = NO_INDEX
+    cdef bint numbered = is_whole(what)
+    if numbered or isinstance(what, str) or device_like(what) is not None:
+        index = index_of(what, NO_INDEX, type)
+    if index == NO_INDEX and not numbered:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{what}")
+    return index
+
+
+def index_to_set(what):
+    """Return the index that ``what`` names; ValueError if it names none, and a negative one is no change."""
+    return settable_index(what, lazy.device_type)
+
+
+cdef object other_index(interface, int index):
+    """``index`` if it exists on the other accelerator, as far as that tells how many devices it has."""
+    try:
+        count = interface.device_count()
+    except NotImplementedError:
+        return index
+    if not 0 <= index < count:
+        raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
+    return index
+
+
+def existing_index(interface, int index):
+    """Return ``index`` if it exists on another accelerator, as far as that tells how many devices it has."""
+    return other_index(interface, index)
+
+
 def index_in(what, str type=BUILT_IN):
     """Return the index of a device of ``type``, the built-in one by default, that ``what`` names, -1: none."""
     if what is not None and not is_whole(what):
