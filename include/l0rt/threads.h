@@ -3,6 +3,10 @@
 #ifndef L0RT_THREADS_H
 #define L0RT_THREADS_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pthread_timedjoin_np */
+#endif
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>

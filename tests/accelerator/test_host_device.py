@@ -58,7 +58,7 @@ def test_the_hosts_guard_table_refuses_what_is_not_there():
     for function in (table.exchange_device, table.set_device, table.get_stream, table.synchronize_device):
         with pytest.raises(IndexError, match=r"must be in \[0, 1\), but got 1"):
             function(1)
-    with pytest.raises(NotImplementedError, match="no native one"):
+    with pytest.raises(NotImplementedError, match="has no native handle"):
         table.stream_native_handle(table.get_stream(0))
     with pytest.raises(ValueError, match="must be recorded"):
         table.elapsed_time(None, None, ctypes.c_double())

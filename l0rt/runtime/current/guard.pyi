@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, final
 
 from l0rt.runtime.streams.naming import _Device
 
@@ -20,6 +20,7 @@ class device_index:
 
 class xpu_device_index(device_index): ...
 
+@final
 class DeviceBlock:
     interface: Any
     type: str | None
@@ -29,6 +30,7 @@ class DeviceBlock:
     def go_back(self) -> None: ...
     def reset(self) -> None: ...
 
+@final
 class StreamBlock:
     interface: Any
     original_device: int | None
@@ -37,6 +39,7 @@ class StreamBlock:
     def reset_stream(self, interface: Any, stream: Any) -> None: ...
     def reset(self) -> None: ...
 
+@final
 class MultiStreamBlock:
     interface: Any
     original_streams: list[Any]
