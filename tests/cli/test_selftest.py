@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-from l0rt import config
 from l0rt.cli.selftest import examination, page
 from l0rt.cli.selftest.child import ASK
 from l0rt.cli.selftest.questions import BY_ID, GROUPS, QUESTIONS, Answer
@@ -188,8 +187,8 @@ def test_what_ends_a_child_ends_one_question_only(monkeypatch):
         lambda args, **options: popen([args[0], "-c", args[2].rpartition("; from l0rt")[0] + "; " + code, args[3]],
                                       **options),
     )  # fmt: skip
-    with config.patch({"driver": "cpu"}):
-        found = examination.Examination(["Q1", "Q3", "Q7"], 25, False, 0).run().report()
+    monkeypatch.setenv("L0RT_DRIVER", "cpu")
+    found = examination.Examination(["Q1", "Q3", "Q7"], 25, False, 0).run().report()
     assert found["answers"]["Q3"]["state"] == "present"
     assert "SIGABRT" in found["answers"]["Q3"]["detail"]
     assert [found["answers"][id]["state"] for id in ("Q1", "Q7")] == ["absent", "absent"]

@@ -57,7 +57,7 @@ acc.set_device_index(-1)
         ("gpu", ""),
         ("/nowhere/libze_missing.so", "/nowhere/libze_missing.so cannot be opened"),
         (shutil.which("sh"), "cannot be opened"),
-        ("/lib/x86_64-linux-gnu/libm.so.6", "is no Level Zero library: it lacks zeInit"),
+        ("/lib/x86_64-linux-gnu/libm.so.6", "is not a Level Zero library: it lacks zeInit"),
     ],
 )
 def test_without_a_gpu_nothing_crashes_and_every_call_says_why(driver, why):
@@ -152,7 +152,7 @@ loader.Library.address = lambda self, name: 0 if name == "zeEventCreate" else fo
 try:
     l0rt.empty(64)
 except l0rt.DriverNotFoundError as error:
-    assert "is no Level Zero library: it lacks zeEventCreate" in str(error), error
+    assert "is not a Level Zero library: it lacks zeEventCreate" in str(error), error
 else:
     raise AssertionError
 """

@@ -141,8 +141,9 @@ class PlainProgram:
             self.replace(i)
         steps = [self.fill, self.copy, self.copy, self.copy, self.upload, self.draw, self.read, self.write,
                  self.replace, self.replace, self.elsewhere]  # fmt: skip
-        for _ in range(self.steps):
-            self.choice.choice(steps)(self.choice.randrange(BUFFERS))
+        with acc.device_index(acc.current_device_index()):
+            for _ in range(self.steps):
+                self.choice.choice(steps)(self.choice.randrange(BUFFERS))
         return [self.bytes_of(i) for i in range(BUFFERS)] + self.failed, self.model + [None] * len(self.failed)
 
     def bytes_of(self, i):
