@@ -33,7 +33,17 @@ CAPABILITIES = (
     "device_sync",
     "event_ipc",
 )
-QUIRKS = ("unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles")
+QUIRKS = (
+    "unflushed_counters",
+    "no_vm_bind",
+    "untyped_mappings",
+    "raw_event_handles",
+    "racing_maps",
+    "racing_queries",
+    "outlasting_waits",
+    "single_device_imports",
+    "peer_counters",
+)
 PAGE = "docs/settings.md"
 _DEVICE_TYPE = "xpu"
 

@@ -21,6 +21,38 @@ static inline uint64_t l0rt_load64(const uint64_t *where) { return l0rt_acquire(
 static inline void l0rt_store64(uint64_t *where, uint64_t value) { l0rt_publish(where, value); }
 static inline int l0rt_add_int(int *where, int value) { return __atomic_add_fetch(where, value, __ATOMIC_ACQ_REL); }
 
+/* A gate: many may be inside together, or one alone. Those who share never wait for one who wants to be alone, only for
+ * one who is: so who wants to be alone tries, and may not get in. Free, as many as share, or ALONE. */
+enum { L0RT_GATE_ALONE = -1, L0RT_GATE_PATIENCE = 1000 };
+
+static inline void l0rt_gate_share(int *gate) {
+  for (;;) {
+    int inside = __atomic_load_n(gate, __ATOMIC_RELAXED);
+    if (inside != L0RT_GATE_ALONE &&
+        __atomic_compare_exchange_n(gate, &inside, inside + 1, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      return;
+    if (inside == L0RT_GATE_ALONE) sched_yield();
+  }
+}
+
+static inline void l0rt_gate_leave(int *gate) { __atomic_sub_fetch(gate, 1, __ATOMIC_RELEASE); }
+
+static inline int l0rt_gate_try_once(int *gate) {
+  int expected = 0;
+  return __atomic_compare_exchange_n(gate, &expected, L0RT_GATE_ALONE, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* 1 when inside: after a moment at the longest. */
+static inline int l0rt_gate_try_alone(int *gate) {
+  for (int tries = 0; tries < L0RT_GATE_PATIENCE; tries++) {
+    if (l0rt_gate_try_once(gate)) return 1;
+    sched_yield();
+  }
+  return 0;
+}
+
+static inline void l0rt_gate_open(int *gate) { __atomic_store_n(gate, 0, __ATOMIC_RELEASE); }
+
 /* Raises a number to a value; never lowers it. */
 static inline void l0rt_raise64(uint64_t *where, uint64_t value) {
   uint64_t seen = __atomic_load_n(where, __ATOMIC_RELAXED);

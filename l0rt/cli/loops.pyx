@@ -290,7 +290,7 @@ def core_objects(int index):
 
 def open_list(Context context, Device device):
     """Return an immediate list like that of a stream."""
-    return CommandList.immediate(context, device, device.info.compute_ordinal, 0, 0, device.driver.caps.inorder)
+    return CommandList.immediate(context, device, device.info.compute_ordinal, 0, 0, device.caps.inorder)
 
 
 def open_events(Context context, unsigned int count):
@@ -510,7 +510,7 @@ def raw_fill(CommandList list, EventPool pool, size_t dst, size_t nbytes, uint64
 def raw_idle_synchronize(CommandList list, uint64_t n):
     """zeCommandListHostSynchronize of an idle list."""
     cdef uint64_t _i, start, spent
-    if not list.device.driver.caps.list_sync:
+    if not list.device.caps.list_sync:
         raise UnsupportedError("this driver has no zeCommandListHostSynchronize")
     with nogil:
         CHECK(ze.zeCommandListHostSynchronize(list._h, UINT64_MAX))
@@ -524,7 +524,7 @@ def raw_idle_synchronize(CommandList list, uint64_t n):
 cdef int _raw_drain(CommandList list, EventPool pool) except -1 nogil:
     """Wait for everything appended, in the way that this driver has. The pool's last event is kept for this."""
     cdef ze_event_handle_t last = pool.events[pool.count - 1]
-    if list.device.driver.caps.list_sync:
+    if list.device.caps.list_sync:
         return CHECK(ze.zeCommandListHostSynchronize(list._h, UINT64_MAX))
     CHECK(ze.zeCommandListAppendBarrier(list._h, last, 0, NULL))
     CHECK(ze.zeEventHostSynchronize(last, UINT64_MAX))

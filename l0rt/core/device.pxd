@@ -4,6 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.core.driver cimport Driver
 from l0rt.ze.api cimport ze_device_handle_t, ze_result_t
+from l0rt.ze.caps cimport l0rt_caps
 
 ctypedef struct l0rt_device_info:
     char name[256]
@@ -39,6 +40,8 @@ cdef class Device:
     cdef ze_device_handle_t _h
     cdef readonly Driver driver
     cdef l0rt_device_info info
+    cdef l0rt_caps caps
+    cdef readonly bint is_first         # of its driver's: what belongs to one device of a context is this one's
 
 
 # SUCCESS also where the driver cannot tell: unknown is not lost.

@@ -9,9 +9,11 @@ from libc.string cimport memcpy, memset
 from l0rt.core.driver cimport Driver
 from l0rt.factory cimport made_by
 from l0rt.ze.api cimport *
-from l0rt.ze.caps cimport extension_names
+from l0rt.ze.caps cimport caps_probe, extension_names
 from l0rt.ze.status cimport CHECK
 from l0rt.ze.table cimport ze
+
+from l0rt import config
 
 
 cdef enum:
@@ -53,6 +55,12 @@ cdef class Device:
         """The PCI address as Linux writes it, None if the driver reports none."""
         return "{:04x}:{:02x}:{:02x}.{:x}".format(*self.info.pci) if self.info.has_pci else None
 
+    @property
+    def capabilities(self):
+        """What its driver does for this device, name to bool, after `L0RT_DISABLE`."""
+        record = dict(self.caps)
+        return {name: bool(record[name]) for name in config.CAPABILITIES if name in record}
+
     def values(self):
         """Return everything known about the device as a dict of plain values."""
         values = dict(self.info)
@@ -75,7 +83,7 @@ cdef class Device:
         """Return the bytes that the driver says are free now, None if it does not say."""
         cdef ze_device_properties_t p
         cdef ze_device_usablemem_size_ext_properties_t usable
-        if not self.driver.caps.usable_mem:
+        if not self.caps.usable_mem:
             return None
         memset(&p, 0, sizeof(p))
         memset(&usable, 0, sizeof(usable))
@@ -317,7 +325,9 @@ def open_devices(Driver driver):
             device = Device.__new__(Device)
             device._h = found[i]
             device.driver = driver
+            device.is_first = i == 0
             if device.is_gpu:
+                caps_probe(driver._h, device._h, &device.caps)
                 _fill_identity(device)
                 _fill_pci(device)
                 _fill_memory(device)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 cimport cython
 
+from libc.stdint cimport uint32_t
+
 from l0rt.ze.api cimport ze_context_handle_t, ze_driver_handle_t
-from l0rt.ze.caps cimport l0rt_caps
 
 
 @cython.final
 cdef class Driver:
     cdef ze_driver_handle_t _h
     cdef readonly int index
-    cdef l0rt_caps caps
+    cdef uint32_t _api_version
+    cdef uint32_t driver_version        # as zeDriverGetProperties gives it
     cdef void* extension(self, str name) except? NULL
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers: what the loaded library offers, each with its capability record; and a context over a driver's devices."""
+"""Drivers: what the loaded library offers; and a context over a driver's devices."""
 
 cimport cython
 from libc.stdint cimport uint32_t
@@ -9,7 +9,6 @@ from libc.string cimport memset
 from l0rt.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
-from l0rt.ze.caps cimport caps_probe
 from l0rt.ze.status cimport CHECK, DROP, describe_with
 from l0rt.ze.table cimport ze
 
@@ -35,13 +34,7 @@ cdef class Driver:
     @property
     def api_version(self):
         """The specification that the driver reports, as ``(major, minor)``."""
-        return self.caps.api_version >> 16, self.caps.api_version & 0xFFFF
-
-    @property
-    def capabilities(self):
-        """What this driver does, name to bool, after `L0RT_DISABLE`."""
-        record = dict(self.caps)
-        return {name: bool(record[name]) for name in config.CAPABILITIES if name in record}
+        return self._api_version >> 16, self._api_version & 0xFFFF
 
     @property
     def version(self):
@@ -55,7 +48,7 @@ cdef class Driver:
             with nogil:
                 CHECK((<version_string_fn>address)(own, text, &size))
             return text[:size].rstrip(b"\0").decode("utf-8", "replace")
-        return hex(self.caps.driver_version)
+        return hex(self.driver_version)
 
     @property
     def simulated_kernel_driver(self):
@@ -116,6 +109,17 @@ cdef ze_result_t _list_drivers(uint32_t* count, ze_driver_handle_t* found) noexc
     return ze.zeDriverGet(count, found)
 
 
+cdef int driver_ask(Driver self) except -1:
+    cdef ze_driver_properties_t properties
+    memset(&properties, 0, sizeof(properties))
+    properties.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES
+    with nogil:
+        CHECK(ze.zeDriverGetApiVersion(self._h, &self._api_version))
+        CHECK(ze.zeDriverGetProperties(self._h, &properties))
+    self.driver_version = properties.driverVersion
+    return 0
+
+
 cdef bint _use_init_drivers = True
 
 # After a failed zeInit an old loader has unloaded its driver, and the next call of any kind would crash: the library
@@ -149,7 +153,7 @@ def open_drivers():
             driver = Driver.__new__(Driver)
             driver._h = found[i]
             driver.index = i
-            caps_probe(driver._h, &driver.caps)
+            driver_ask(driver)
             drivers.append(driver)
         if drivers:
             describe_with((<Driver>drivers[0])._h)

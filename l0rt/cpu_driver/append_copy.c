@@ -3,17 +3,32 @@
 #include <string.h>
 
 #include "gate.h"
-#include "knobs.h"
+#include "import.h"
 #include "list.h"
+#include "quirk.h"
 #include "usm.h"
+
+/* Imported memory is nothing to a device that is not the context's first, where the driver has that defect. */
+static bool resolves(const cpu_list *list, const void *pointer) {
+  cpu_mapping import;
+  if (!cpu_has_quirk(CPU_QUIRK_SINGLE_DEVICE_IMPORTS) || !cpu_import_find(NULL, pointer, &import)) return true;
+  return list->device->index == (uint32_t)__builtin_ctzll(list->context->devices);
+}
+
+/* May a command of this list use these bytes? */
+static ze_result_t check(const cpu_list *list, const void *pointer, size_t size, bool written) {
+  ze_result_t result = cpu_memory_check(pointer, size, written);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  return resolves(list, pointer) ? cpu_reservation_walk(pointer, written) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
 
 static ze_result_t append_copy(ze_command_list_handle_t handle, void *target, const void *source, size_t size,
                                ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (target == NULL || source == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  ze_result_t result = cpu_memory_check(target, size, true);
-  if (result == ZE_RESULT_SUCCESS) result = cpu_memory_check(source, size, false);
+  ze_result_t result = check(list, target, size, true);
+  if (result == ZE_RESULT_SUCCESS) result = check(list, source, size, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_COPY};
   command.copy.target = target;
@@ -57,7 +72,7 @@ static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, co
     return ZE_RESULT_ERROR_INVALID_SIZE;
   if (size % pattern_size != 0 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_SIZE;
   if ((uintptr_t)target % pattern_size != 0 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
-  ze_result_t result = cpu_memory_check(target, size, true);
+  ze_result_t result = check(list, target, size, true);
   if (result != ZE_RESULT_SUCCESS) return result;
   cpu_command command = {.op = CPU_OP_FILL};
   command.fill.target = target;
@@ -135,8 +150,8 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyRegion(ze_command_list_handl
   side to = side_of(target, target_region, target_pitch, target_slice);
   side from = side_of(source, source_region, source_pitch, source_slice);
   if (regions_meet(&to, &from, r->width, r->height, (int64_t)depth)) return ZE_RESULT_ERROR_OVERLAPPING_REGIONS;
-  ze_result_t result = cpu_memory_check((void *)to.start, to.extent, true);
-  if (result == ZE_RESULT_SUCCESS) result = cpu_memory_check((void *)from.start, from.extent, false);
+  ze_result_t result = check(list, (void *)to.start, to.extent, true);
+  if (result == ZE_RESULT_SUCCESS) result = check(list, (void *)from.start, from.extent, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   command.op = CPU_OP_REGION;
   command.region.target = (char *)to.start;

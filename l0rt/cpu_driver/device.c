@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "affinity.h"
+#include "cache.h"
 #include "clock.h"
 #include "engine.h"
 #include "failure.h"
@@ -101,5 +102,6 @@ CPU_EXPORT ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
     uint64_t last = cpu_engine_last(engine);
     while (!cpu_engine_reached(engine, last)) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
   }
+  cpu_cache_flush();
   return ZE_RESULT_SUCCESS;
 }

@@ -16,6 +16,8 @@ typedef struct {
   cpu_object base;
   uint32_t index;
   _Atomic uint64_t used; /* bytes of its memory that are allocated */
+  _Atomic uint32_t pieces; /* that a submission lists: allocations, and without VM_BIND physical memory */
+  _Atomic uint64_t listed; /* without VM_BIND: bytes of physical memory that every submission lists */
   struct cpu_engine *_Atomic engines[CPU_GROUPS][CPU_QUEUES_MAX]; /* made at first use */
 } cpu_device;
 

@@ -9,11 +9,15 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "cache.h"
 #include "failure.h"
 #include "gate.h"
 #include "invariant.h"
 #include "knobs.h"
+#include "latency.h"
 #include "launch.h"
+#include "quirk.h"
+#include "usm.h"
 
 enum { POLL = 50000 }; /* nanoseconds */
 enum { SPINS = 30 }; /* a microsecond; where cores are few, longer only keeps the host from its work */
@@ -173,6 +177,7 @@ static void complete(cpu_engine *engine, cpu_fifo *fifo, cpu_command *command) {
   cpu_fence *fence = command->fence;
   cpu_event_wakes wakes = {false, false};
   bool fence_sleepers = false, point = event != NULL && cpu_event_is_point(event);
+  if ((event != NULL && !point) || fence != NULL) cpu_cache_flush();
   cpu_command_release(command);
   if (event != NULL) {
     if (event->timed) {
@@ -215,6 +220,21 @@ bool cpu_fifo_settle(cpu_fifo *fifo) {
   return true;
 }
 
+/* Between host and device: at what rate, where that is simulated? */
+static cpu_cost rate_of(const cpu_command *c) {
+  bool to_device = cpu_memory_is_device(c->copy.target), from_device = cpu_memory_is_device(c->copy.source);
+  return to_device == from_device ? CPU_COSTS : to_device ? CPU_COST_H2D_GBPS : CPU_COST_D2H_GBPS;
+}
+
+static void run(cpu_command *c) {
+  uint64_t start = CPU_UNLIKELY(cpu_latency_on) ? cpu_wait_ns() : 0;
+  if (cpu_has_quirk(CPU_QUIRK_UNFLUSHED_COUNTERS)) cpu_cache_run(c);
+  else cpu_command_run(c);
+  if (CPU_LIKELY(!cpu_latency_on) || c->op != CPU_OP_COPY) return;
+  cpu_cost rate = rate_of(c);
+  if (rate != CPU_COSTS) cpu_latency_copied(rate, c->copy.size, cpu_wait_ns() - start);
+}
+
 /* One command of one fifo of a ring, beginning with the fifo after the last one served. False: nothing can run now. */
 static bool serve_ring(cpu_engine *engine, cpu_fifo **ring, uint64_t *wake) {
   cpu_fifo *fifo = *ring;
@@ -228,7 +248,7 @@ static bool serve_ring(cpu_engine *engine, cpu_fifo **ring, uint64_t *wake) {
       engine->serving = fifo;
       if (command->op != CPU_OP_NONE) {
         pthread_mutex_unlock(&engine->lock);
-        cpu_command_run(command);
+        run(command);
         pthread_mutex_lock(&engine->lock);
       }
       if (command->failed) cpu_failure_add(fifo->serial, command->signal, cpu_launch_error());
@@ -270,6 +290,9 @@ static void *work(void *argument) {
       unblock(engine);
     }
     if (serve(engine, &wake)) continue;
+    uint64_t due = cpu_cache_due();
+    if (due != CPU_NEVER && due <= cpu_wait_ns()) cpu_cache_flush();
+    else if (due < wake) wake = due;
     pthread_mutex_unlock(&engine->lock);
     sleep_until_woken(engine, heard, wake);
     pthread_mutex_lock(&engine->lock);

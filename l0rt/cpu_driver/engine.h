@@ -38,6 +38,7 @@ typedef struct cpu_engine {
   cpu_device *device;
   cpu_command *running;
   cpu_fifo *serving; /* whose it is */
+  const void *_Atomic last_list; /* that something was appended to */
   uint64_t pushed; /* commands, into any of its fifos */
   cpu_command *spare;
   struct cpu_chunk *chunks;

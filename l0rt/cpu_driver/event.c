@@ -4,10 +4,14 @@
 
 #include <pthread.h>
 
+#include "cache.h"
 #include "engine.h"
 #include "failure.h"
 #include "gate.h"
 #include "invariant.h"
+#include "latency.h"
+#include "profile.h"
+#include "quirk.h"
 
 static pthread_mutex_t points = PTHREAD_MUTEX_INITIALIZER;
 
@@ -122,15 +126,39 @@ CPU_EXPORT ze_result_t zeEventHostReset(ze_event_handle_t handle) {
   return ZE_RESULT_SUCCESS;
 }
 
+/* A query or wait begins: is another thread at the same, which a driver without a lock there does not survive? */
+static bool is_asked_by_two(cpu_event *event) {
+  if (!cpu_has_quirk(CPU_QUIRK_RACING_QUERIES) || cpu_event_is_counter_based(event)) return false;
+  return atomic_fetch_add(&event->askers, 1) != 0;
+}
+
+static ze_result_t asked(cpu_event *event, bool raced, ze_result_t result) {
+  if (cpu_has_quirk(CPU_QUIRK_RACING_QUERIES) && !cpu_event_is_counter_based(event))
+    atomic_fetch_sub(&event->askers, 1);
+  return raced ? cpu_quirk_race() : result;
+}
+
+static ze_result_t wait(cpu_event *event, cpu_event *point, uint64_t timeout) {
+  bool outlasts = point != event && timeout != 0 && cpu_has_quirk(CPU_QUIRK_OUTLASTING_WAITS);
+  ze_result_t result = cpu_latch_wait(&point->state->latch, outlasts ? CPU_NEVER : timeout);
+  const cpu_context *context = event->pool != NULL ? event->pool->context : event->context;
+  while (outlasts && cpu_engines_work_for(context)) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  return result == ZE_RESULT_SUCCESS ? cpu_event_failure(point) : result;
+}
+
+/* Before 25.40 Intel's driver flushed nothing in a wait for a counter-based event either. */
+static bool wait_flushes(void) { return cpu_knobs.build == NULL || cpu_knobs.build->number >= CPU_NEO_25_40; }
+
 CPU_EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t timeout) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   cpu_event *point = cpu_event_take(event);
-  ze_result_t result = point == NULL ? ZE_RESULT_SUCCESS : cpu_latch_wait(&point->state->latch, timeout);
-  if (point != NULL && result == ZE_RESULT_SUCCESS) result = cpu_event_failure(point);
+  bool raced = is_asked_by_two(event);
+  ze_result_t result = point == NULL ? ZE_RESULT_SUCCESS : wait(event, point, timeout);
+  if (result == ZE_RESULT_SUCCESS && wait_flushes()) cpu_cache_flush();
   cpu_event_put_back(point);
-  return result;
+  return asked(event, raced, result);
 }
 
 CPU_EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
@@ -138,9 +166,11 @@ CPU_EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   cpu_event *point = cpu_event_take(event);
+  bool raced = is_asked_by_two(event);
   bool set = point == NULL || cpu_latch_is_set(&point->state->latch);
   cpu_event_put_back(point);
-  return set ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
+  if (!set) cpu_latency(CPU_COST_QUERY_PENDING, 1);
+  return asked(event, raced, set ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY);
 }
 
 static ze_result_t query_timestamp(cpu_event *event, ze_kernel_timestamp_result_t *result) {

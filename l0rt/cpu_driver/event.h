@@ -31,12 +31,14 @@ typedef struct cpu_event {
   cpu_object base;
   cpu_event_pool *pool;    /* borrowed: see `events`; NULL for a point, and for one made without a pool, */
   cpu_context *context;    /* which holds its context */
+  const cpu_device *device; /* of a point: whose engine signals it */
   struct cpu_event *point; /* counter-based: the last signal appended, or NULL: that counts as set */
   cpu_event_state *state; /* `own`, or its place in the pool's shared memory */
   cpu_event_state own;
   struct cpu_fifo *_Atomic waiters; /* fifos that wait for it: the thread that sets it wakes them */
   /* the same for an event shared with other processes: the process that sets it wakes the others */
   _Atomic uint32_t watched;
+  _Atomic uint32_t askers; /* threads that query or wait, for CPU_QUIRK_RACING_QUERIES */
   _Atomic uint32_t users;   /* commands submitted and not complete that name it; of a point, its event too */
   ze_event_scope_flags_t signal_scope;
   ze_event_scope_flags_t wait_scope;

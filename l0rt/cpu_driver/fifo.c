@@ -2,9 +2,11 @@
 /* fifo.c: the host's side of a fifo: pushing commands and waiting for them. */
 #include <stdlib.h>
 
+#include "cache.h"
 #include "engine.h"
 #include "failure.h"
 #include "knobs.h"
+#include "latency.h"
 
 enum { SPINS = 30, CHUNK = 64 };
 
@@ -102,10 +104,12 @@ static ze_result_t wait(cpu_fifo *fifo, uint64_t timeout) {
     cpu_futex_wait(&fifo->beat, beat, deadline);
   }
   atomic_fetch_sub(&fifo->sleepers, 1);
+  cpu_latency(CPU_COST_WAKE_UP, 1);
   return result;
 }
 
 ze_result_t cpu_fifo_wait(cpu_fifo *fifo, uint64_t timeout) {
   ze_result_t result = wait(fifo, timeout);
+  if (result == ZE_RESULT_SUCCESS) cpu_cache_flush();
   return result == ZE_RESULT_SUCCESS ? cpu_fifo_failure(fifo->serial) : result;
 }

@@ -10,8 +10,10 @@
 
 #include "affinity.h"
 #include "fault.h"
+#include "latency.h"
 #include "object.h"
 #include "profile.h"
+#include "quirk.h"
 
 extern char **environ;
 
@@ -106,7 +108,15 @@ static const struct {
     /* First: the other variables change what a profile has. */
     {"L0RT_CPU_PROFILE", cpu_profile_read,
      "a device (arc-a770-i915, arc-a770-xe, arc-b580, pvc, lunar-lake, meteor-lake), a driver (neo-22.43, neo-25.18, "
-     "neo-26.31), or both with a comma"},
+     "neo-26.31), both with a comma, or a device and timing"},
+    {"L0RT_CPU_QUIRKS", cpu_quirks_read,
+     "unflushed_counters, no_vm_bind, untyped_mappings, raw_event_handles, racing_maps, racing_queries, "
+     "outlasting_waits, single_device_imports, peer_counters, or several with commas"},
+    {"L0RT_CPU_LATENCY", cpu_latency_read,
+     "name=microseconds or virtual, several with commas; the names: phys_create, phys_destroy, map_fresh, map_moved, "
+     "unmap, map_per_piece, clear, alloc_resident, free, append_launch, append_copy, copy_per_piece, submit, "
+     "submit_per_piece, record_scope0, record_host, record_plain, list_switch, wake_up, query_pending, map_blocks, "
+     "h2d_gbps, d2h_gbps"},
     {"L0RT_CPU_DEVICES", read_devices, "a number from 1 to 64"},
     {"L0RT_CPU_MEMORY", read_memory, "bytes, or a number with KiB, MiB, GiB or TiB, up to 64TiB"},
     {"L0RT_CPU_TIMESTAMP_BITS", read_bits, "a number from 1 to 64"},
@@ -132,7 +142,7 @@ static bool known(const char *entry) {
 }
 
 /* The error in the environment, for a query after zeInit has failed; empty if there is none. */
-static char complaint[512];
+static char complaint[1024];
 
 CPU_EXPORT const char *l0rt_cpu_complaint(void) { return complaint; }
 

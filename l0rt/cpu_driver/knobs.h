@@ -18,6 +18,8 @@ extern struct cpu_knobs {
   bool neo_22_43;
   const struct cpu_device_profile *device; /* NULL: it is what it is */
   const struct cpu_driver_profile *build;
+  bool timing;     /* the device costs what the real one does */
+  uint32_t quirks; /* cpu_quirk: defects of real drivers */
   uint64_t threads; /* that a launch may use, the engine's among them */
   uint64_t fuel;    /* 0: no limit */
   bool lost;        /* a failed launch is a lost device */

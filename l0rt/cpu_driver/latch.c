@@ -2,6 +2,8 @@
 /* latch.c: waiting for a latch. */
 #include "latch.h"
 
+#include "latency.h"
+
 enum { SPINS = 30 }; /* a microsecond; where cores are few, longer only keeps the engine from its work */
 
 ze_result_t cpu_latch_wait(cpu_latch *latch, uint64_t timeout) {
@@ -16,5 +18,6 @@ ze_result_t cpu_latch_wait(cpu_latch *latch, uint64_t timeout) {
   while (atomic_load(&latch->set) == 0 && (deadline == CPU_NEVER || cpu_wait_ns() < deadline))
     cpu_futex_wait(&latch->set, 0, deadline);
   atomic_fetch_sub(&latch->waiters, 1);
+  cpu_latency(CPU_COST_WAKE_UP, 1);
   return cpu_latch_is_set(latch) ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
 }

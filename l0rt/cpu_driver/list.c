@@ -8,9 +8,11 @@
 #include "fault.h"
 #include "gate.h"
 #include "knobs.h"
+#include "latency.h"
 #include "launch.h"
 #include "queue.h"
 #include "submit.h"
+#include "usm.h"
 
 static ze_result_t create(ze_context_handle_t context_handle, ze_device_handle_t device_handle, uint32_t ordinal,
                           uint32_t index, cpu_list **out) {
@@ -195,10 +197,30 @@ static ze_result_t put_all(cpu_list *list, cpu_command *command, uint32_t wait_c
   return result == ZE_RESULT_SUCCESS ? put(list, command, wait_count, waits) : result;
 }
 
+/* What an append costs the host, but for what a copy's own checks do. */
+static void pay(const cpu_list *list, const cpu_command *command, ze_event_handle_t signal) {
+  cpu_latency_append();
+  if (command->op == CPU_OP_LAUNCH) cpu_latency(CPU_COST_APPEND_LAUNCH, 1);
+  if (!list->immediate) return;
+  double pieces = atomic_load(&list->device->pieces);
+  cpu_latency(CPU_COST_SUBMIT, 1);
+  cpu_latency(CPU_COST_SUBMIT_PER_PIECE, pieces * pieces);
+  const void *last = atomic_exchange(&list->fifo.engine->last_list, list);
+  if (last != NULL && last != list) cpu_latency(CPU_COST_LIST_SWITCH, 1);
+  if (signal == NULL) return;
+  const cpu_event *event = cpu_event_cast(signal);
+  cpu_latency(!cpu_event_is_counter_based(event)                      ? CPU_COST_RECORD_PLAIN
+              : (event->signal_scope & ZE_EVENT_SCOPE_FLAG_HOST) != 0 ? CPU_COST_RECORD_HOST
+                                                                      : CPU_COST_RECORD_SCOPE0,
+              1);
+}
+
 ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handle_t signal, uint32_t wait_count,
                             ze_event_handle_t *waits) {
   ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
   if (result != ZE_RESULT_SUCCESS) return result;
+  if (CPU_UNLIKELY(cpu_usm_is_over(list->device))) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  if (CPU_UNLIKELY(cpu_latency_on)) pay(list, command, signal);
   command->hangs = cpu_fault_any() && cpu_fault_take() == CPU_FAULT_HANG;
   command->signal = signal == NULL ? NULL : cpu_event_cast(signal);
   result = put_all(list, command, wait_count, waits);

@@ -13,6 +13,7 @@
 
 #define CPU_EXPORT __attribute__((visibility("default")))
 #define CPU_LIKELY(x) __builtin_expect(!!(x), 1)
+#define CPU_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 typedef enum {
   CPU_DRIVER,

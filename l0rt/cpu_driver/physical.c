@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "gate.h"
-#include "knobs.h"
+#include "latency.h"
+#include "quirk.h"
 #include "reservation.h"
 #include "usm.h"
 
@@ -48,20 +49,23 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   if (device != NULL && !cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (desc->size > CPU_VIRTUAL_MAX)
     return on_host ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
-  if (!on_host && !cpu_usm_charge(device, desc->size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  bool charged = !on_host && !cpu_has_quirk(CPU_QUIRK_NO_VM_BIND);
+  if (charged && !cpu_usm_charge(device, desc->size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   cpu_physical *physical = cpu_new(CPU_PHYSICAL);
   if (physical == NULL) {
-    if (!on_host) cpu_usm_refund(device, desc->size);
+    if (charged) cpu_usm_refund(device, desc->size);
     return on_host ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   }
   physical->context = context;
   physical->device = device;
   physical->on_host = on_host;
+  physical->charged = charged;
   physical->asked = desc->size;
   physical->size = (desc->size + CPU_VIRTUAL_SMALL - 1) & ~(size_t)(CPU_VIRTUAL_SMALL - 1);
   physical->offset = -1;
   physical->id = ((uint64_t)1 << 63) + atomic_fetch_add(&last_id, 1);
   cpu_context_hold(context);
+  cpu_latency(CPU_COST_PHYS_CREATE, 1);
   *out = (ze_physical_mem_handle_t)physical;
   return ZE_RESULT_SUCCESS;
 }
@@ -71,7 +75,11 @@ static void end(cpu_physical *physical) {
     fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
     cpu_reservation_vacate(physical);
   }
-  if (!physical->on_host) cpu_usm_refund(physical->device, physical->size);
+  if (physical->charged) cpu_usm_refund(physical->device, physical->size);
+  if (physical->listed) {
+    atomic_fetch_sub(&physical->device->listed, physical->size);
+    atomic_fetch_sub(&physical->device->pieces, 1);
+  }
   cpu_context *context = physical->context;
   cpu_delete(physical);
   cpu_context_let_go(context);
@@ -85,6 +93,7 @@ CPU_EXPORT ze_result_t zePhysicalMemDestroy(ze_context_handle_t context_handle, 
   if (physical->context != context) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (atomic_load(&physical->mapped) != 0) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   end(physical);
+  cpu_latency(CPU_COST_PHYS_DESTROY, 1);
   return ZE_RESULT_SUCCESS;
 }
 

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile.c: the real devices and builds that the driver can pass for, and the variable that chooses among them.
  *
- * Only what programs decide by is told: names, numbers, sizes and clocks. What works, and how fast, stays as it is. */
+ * Names, numbers, sizes and clocks are told as they are there, and it has the defects that are known of it. */
 #include "profile.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "knobs.h"
+#include "latency.h"
+#include "quirk.h"
 
 #define GIB ((uint64_t)1 << 30)
 
 static const cpu_device_profile devices[] = {
-    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
-    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
-    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", 0xe20b, false, 12 * GIB, 64, 64, 19200000},
-    {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", 0x0bda, false, 48 * GIB, 36, 32, 12500000},
-    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", 0x64a0, true, 16 * GIB, 64, 64, 19200000},
-    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", 0x7d55, true, 16 * GIB, 36, 32, 19200000},
+    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
+    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
+    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, false, 12 * GIB, 64, 64, 19200000},
+    {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", "ponte vecchio", 0x0bda, false, 48 * GIB, 36, 32,
+     12500000},
+    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, true, 16 * GIB, 64, 64, 19200000},
+    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, true, 16 * GIB, 36, 32, 19200000},
 };
 
 static const cpu_driver_profile builds[] = {
-    {"neo-25.18", 1 << 16 | 6, 1 << 24 | 6 << 16 | 33578, "1.6.33578"},
-    {"neo-26.31", 1 << 16 | 15, 1 << 24 | 15 << 16 | 39395, "1.15.39395"},
+    {"neo-25.18", 1 << 16 | 6, 1 << 24 | 6 << 16 | CPU_NEO_25_18, "1.6.33578", CPU_NEO_25_18},
+    {"neo-26.31", 1 << 16 | 15, 1 << 24 | 15 << 16 | CPU_NEO_26_31, "1.15.39395", CPU_NEO_26_31},
 };
 enum { NEWEST = sizeof(builds) / sizeof(builds[0]) - 1 };
 
@@ -33,6 +35,10 @@ static bool is_named(const char *name, const char *text, size_t length) {
 static bool read_name(const char *text, size_t length) {
   if (is_named("neo-22.43", text, length) && cpu_knobs.build == NULL && !cpu_knobs.neo_22_43) {
     cpu_knobs.neo_22_43 = true;
+    return true;
+  }
+  if (is_named("timing", text, length) && !cpu_knobs.timing) {
+    cpu_knobs.timing = true;
     return true;
   }
   for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
@@ -55,11 +61,13 @@ bool cpu_profile_read(const char *text) {
     text += length;
     if (*text == '\0') break;
   }
-  if (cpu_knobs.device == NULL) return true;
+  if (cpu_knobs.device == NULL) return !cpu_knobs.timing;
   if (cpu_knobs.neo_22_43) return false;
   if (cpu_knobs.build == NULL) cpu_knobs.build = &builds[NEWEST];
   cpu_knobs.memory = cpu_knobs.device->memory;
   cpu_knobs.timestamp_bits = cpu_knobs.device->timestamp_bits;
   cpu_knobs.timestamp_hz = cpu_knobs.device->timestamp_hz;
+  cpu_quirks_of_profile();
+  if (cpu_knobs.timing) cpu_latency_of_profile();
   return true;
 }

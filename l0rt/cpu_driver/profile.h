@@ -12,6 +12,7 @@ typedef struct cpu_device_profile {
   const char
       *kernel_driver; /* that the real one is opened through: "xe", "i915" as Linux itself has it, or "i915-prelim" */
   const char *name;          /* the name of the real device; the reported name begins with "l0rt CPU device" */
+  const char *architecture;
   uint32_t device_id;
   bool integrated;
   uint64_t memory;
@@ -20,12 +21,23 @@ typedef struct cpu_device_profile {
   uint64_t timestamp_hz;
 } cpu_device_profile;
 
+/* Builds of Intel's driver where something changed: the last parts of their releases' names. */
+enum {
+  CPU_NEO_25_18 = 33578,
+  CPU_NEO_25_31 = 34666,
+  CPU_NEO_25_40 = 35563,
+  CPU_NEO_26_01 = 36711,
+  CPU_NEO_26_18 = 38308,
+  CPU_NEO_26_31 = 39395,
+};
+
 /* A build of Intel's driver. */
 typedef struct cpu_driver_profile {
   const char *profile;
   uint32_t api;
   uint32_t version; /* as zeDriverGetProperties has it: major, minor and build number */
   const char *text;
+  uint32_t number;
 } cpu_driver_profile;
 
 /* Reads names with commas between them into cpu_knobs: a device, a build, or both; a device alone has the newest

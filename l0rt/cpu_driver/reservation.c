@@ -5,12 +5,17 @@
 #include "reservation.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "engine.h"
 #include "gate.h"
+#include "latency.h"
+#include "quirk.h"
 #include "usm.h"
+
+enum { WALK = 2000 }; /* nanoseconds */
 
 typedef struct {
   uintptr_t base;
@@ -37,6 +42,7 @@ typedef struct reservation {
   cpu_context *context;
   page *pages;
   size_t pieces; /* mapped, spares freeing the look at every page */
+  _Atomic uint32_t walkers, changers; /* threads, for the defect that these need no lock */
 } reservation;
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -90,6 +96,68 @@ ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written
   }
   pthread_rwlock_unlock(&lock);
   return good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+bool cpu_reservation_holds(const void *pointer) {
+  if (atomic_load_explicit(&count, memory_order_acquire) == 0) return false;
+  pthread_rwlock_rdlock(&lock);
+  bool held = find((uintptr_t)pointer) != NULL;
+  pthread_rwlock_unlock(&lock);
+  return held;
+}
+
+/* Looking takes longer than it does here: real reservations have a map of thousands of pieces. Others get a turn, as
+ * they would from a thread that is preempted at the wrong moment. */
+static void walk_on(void) {
+  uint64_t end = cpu_host_ns() + WALK;
+  do sched_yield();
+  while (cpu_host_ns() < end);
+}
+
+ze_result_t cpu_reservation_walk(const void *pointer, bool is_target) {
+  if (CPU_LIKELY(cpu_knobs.quirks == 0 && !cpu_latency_on)) return ZE_RESULT_SUCCESS;
+  bool raced = false;
+  size_t pieces = 0;
+  reservation *r = NULL;
+  if (atomic_load(&count) != 0) {
+    pthread_rwlock_rdlock(&lock);
+    if ((r = find((uintptr_t)pointer)) == NULL) pthread_rwlock_unlock(&lock);
+  }
+  if (r != NULL) {
+    atomic_fetch_add(&r->walkers, 1);
+    pieces = r->pieces;
+    if (cpu_has_quirk(CPU_QUIRK_RACING_MAPS)) walk_on();
+  }
+  if (is_target) cpu_latency(CPU_COST_APPEND_COPY, 1);
+  cpu_latency(CPU_COST_COPY_PER_PIECE, (double)pieces);
+  if (r != NULL) {
+    raced = cpu_has_quirk(CPU_QUIRK_RACING_MAPS) && atomic_load(&r->changers) != 0;
+    atomic_fetch_sub(&r->walkers, 1);
+    pthread_rwlock_unlock(&lock);
+  }
+  return raced ? cpu_quirk_race() : ZE_RESULT_SUCCESS;
+}
+
+/* A mapping is about to change: the answer is whether somebody was looking. It stays there until `changed`. */
+static reservation *changes(const void *pointer, bool *raced) {
+  if (!cpu_has_quirk(CPU_QUIRK_RACING_MAPS)) return NULL;
+  pthread_rwlock_rdlock(&lock);
+  reservation *r = find((uintptr_t)pointer);
+  if (r != NULL) {
+    atomic_fetch_add(&r->changers, 1);
+    *raced = atomic_load(&r->walkers) != 0;
+  }
+  pthread_rwlock_unlock(&lock);
+  return r;
+}
+
+static size_t pieces_at(const void *pointer) {
+  const reservation *r = find((uintptr_t)pointer);
+  return r == NULL ? 0 : r->pieces;
+}
+
+static void changed(reservation *r) {
+  if (r != NULL) atomic_fetch_sub(&r->changers, 1);
 }
 
 void *cpu_reservation_pin(uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
@@ -213,7 +281,7 @@ CPU_EXPORT ze_result_t zeVirtualMemFree(ze_context_handle_t context_handle, cons
   while (*place != NULL && (*place)->base != (uintptr_t)pointer) place = &(*place)->next;
   reservation *r = *place;
   if (r == NULL || r->context != context || r->size != size) result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  else if (r->pieces != 0) result = ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  else if (r->pieces != 0 || atomic_load(&r->changers) != 0) result = ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   if (result == ZE_RESULT_SUCCESS) {
     *place = r->next;
     atomic_fetch_sub(&count, 1);
@@ -283,6 +351,11 @@ static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_phys
   }
   r->pieces++;
   atomic_fetch_add(&physical->mapped, 1);
+  if (!physical->charged && !physical->on_host && !physical->listed) {
+    physical->listed = true;
+    atomic_fetch_add(&physical->device->listed, physical->size);
+    atomic_fetch_add(&physical->device->pieces, 1);
+  }
   return ZE_RESULT_SUCCESS;
 }
 
@@ -300,9 +373,18 @@ CPU_EXPORT ze_result_t zeVirtualMemMap(ze_context_handle_t context_handle, const
     return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
   if (physical->context != context || offset > physical->size || size > physical->size - offset)
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  bool raced = false;
+  reservation *r = changes(pointer, &raced);
   pthread_rwlock_wrlock(&lock);
-  ze_result_t result = map(context, (uintptr_t)pointer, size, physical, offset, access);
+  ze_result_t result = raced ? cpu_quirk_race() : map(context, (uintptr_t)pointer, size, physical, offset, access);
+  size_t pieces = pieces_at(pointer);
   pthread_rwlock_unlock(&lock);
+  if (result == ZE_RESULT_SUCCESS) {
+    cpu_latency_map(physical->used ? CPU_COST_MAP_MOVED : CPU_COST_MAP_FRESH, pieces);
+    if (!physical->used && !physical->on_host) cpu_latency(CPU_COST_CLEAR, (double)physical->size);
+    physical->used = true;
+  }
+  changed(r);
   return result;
 }
 
@@ -392,9 +474,14 @@ CPU_EXPORT ze_result_t zeVirtualMemUnmap(ze_context_handle_t context_handle, con
   ze_result_t result = check_range(pointer, size);
   if (result != ZE_RESULT_SUCCESS) return result;
   if (cpu_engines_touch((uintptr_t)pointer, (uintptr_t)pointer + size)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  bool raced = false;
+  reservation *r = changes(pointer, &raced);
   pthread_rwlock_wrlock(&lock);
-  result = unmap(context, (uintptr_t)pointer, size);
+  result = raced ? cpu_quirk_race() : unmap(context, (uintptr_t)pointer, size);
+  size_t pieces = pieces_at(pointer);
   pthread_rwlock_unlock(&lock);
+  if (result == ZE_RESULT_SUCCESS) cpu_latency_map(CPU_COST_UNMAP, pieces);
+  changed(r);
   return result;
 }
 

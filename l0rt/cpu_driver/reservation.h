@@ -21,6 +21,9 @@ typedef struct {
   cpu_context *context;
   cpu_device *device;
   bool on_host; /* it counts against no device, and may have none */
+  bool charged; /* it counts from the beginning; without VM_BIND never, */
+  bool used;    /* it has been mapped before */
+  bool listed;  /* but from its first mapping to its end submissions list it */
   size_t size;  /* that can be mapped */
   size_t asked;
   int64_t offset;          /* in the file; negative before it is mapped for the first time */
@@ -50,6 +53,13 @@ bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_m
 
 /* May a command use these bytes? In reserved addresses every byte must be mapped; other addresses are not checked. */
 ze_result_t cpu_reservation_check(const void *pointer, size_t size, bool written);
+
+/* Is it in any reservation? */
+bool cpu_reservation_holds(const void *pointer);
+
+/* An append of a copy or fill looks for the pointer among what is mapped. ERROR_UNKNOWN: meanwhile another thread changed
+ * that, with the defect that there is no lock. Where appends cost something, the target's is paid here. */
+ze_result_t cpu_reservation_walk(const void *pointer, bool is_target);
 
 /* The mapped pages around an address that a launch may read or write: what mapped them stays until it is unpinned; NULL
  * for none. They are read and written at their address plus *shift. */

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "quirk.h"
+
 enum { MAGIC = 0x7430726c };
 
 /* The seals are permanent: no process can shorten the file, which would crash another process that has it mapped. */
@@ -42,9 +44,18 @@ bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint
   return true;
 }
 
+/* As if the number meant the same file here as in the process that it comes from. */
+static int own_file(const cpu_share_record *record) {
+  int file = fcntl(record->file, F_DUPFD_CLOEXEC, 0);
+  if (file >= 0 && cpu_share_size(file) == record->size) return file;
+  if (file >= 0) close(file);
+  return -1;
+}
+
 int cpu_share_import(cpu_kind kind, const char *handle, cpu_share_record *record) {
   memcpy(record, handle, sizeof(*record));
   if (record->magic != MAGIC || record->kind != kind || record->size == 0) return -1;
+  if (kind == CPU_EVENT_POOL && cpu_has_quirk(CPU_QUIRK_RAW_EVENT_HANDLES)) return own_file(record);
   char path[64];
   snprintf(path, sizeof(path), "/proc/%d/fd/%d", record->process, record->file);
   int file = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -2,17 +2,31 @@
 /* submit.c: from a program's command to one in a fifo. */
 #include "submit.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "gate.h"
+#include "quirk.h"
+#include "usm.h"
+
+/* Intel's driver stops the process when the counter's address is not the one it expects on the waiting device. */
+static void refuse_peer(const cpu_fifo *fifo, cpu_event *event) {
+  if (!cpu_event_is_point(event) || event->device == fifo->engine->device) return;
+  fprintf(stderr, "l0rt CPU driver: aborting: a wait for another device's counter-based event (peer_counters)\n");
+  abort();
+}
 
 ze_result_t cpu_submit(cpu_fifo *fifo, cpu_command *command) {
   cpu_event *signal = command->signal, *point = NULL;
   if (signal != NULL && cpu_event_is_counter_based(signal)) {
     if ((point = cpu_event_new_point(signal)) == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    point->device = fifo->engine->device;
     command->signal = point;
   }
   uint8_t count = 0;
   for (uint8_t i = 0; i < command->wait_count; i++) {
     cpu_event *event = cpu_event_take(command->waits[i]);
+    if (event != NULL && cpu_has_quirk(CPU_QUIRK_PEER_COUNTERS)) refuse_peer(fifo, event);
     if (event != NULL) command->waits[count++] = event;
   }
   command->wait_count = count;
@@ -30,6 +44,7 @@ ze_result_t cpu_submit(cpu_fifo *fifo, cpu_command *command) {
 
 ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device, uint32_t ordinal, uint32_t count,
                             ze_command_list_handle_t *lists) {
+  if (CPU_UNLIKELY(cpu_usm_is_over(device))) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   for (uint32_t i = 0; i < count; i++) {
     const cpu_list *list = cpu_list_cast(lists[i]);
     if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;

@@ -6,12 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache.h"
 #include "engine.h"
 #include "fault.h"
 #include "gate.h"
 #include "import.h"
 #include "invariant.h"
-#include "knobs.h"
+#include "latency.h"
+#include "quirk.h"
 #include "reservation.h"
 
 cpu_heap cpu_device_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -20,6 +22,11 @@ cpu_heap cpu_host_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static _Atomic uint32_t deferred; /* blocks that wait for the device before they go */
 
 static size_t charged(size_t size) { return (size + CPU_PAGE - 1) & ~(size_t)(CPU_PAGE - 1); }
+
+bool cpu_usm_is_over(const cpu_device *device) {
+  return cpu_has_quirk(CPU_QUIRK_NO_VM_BIND) &&
+         atomic_load(&device->used) + atomic_load(&device->listed) > cpu_knobs.memory;
+}
 
 bool cpu_usm_charge(cpu_device *device, size_t size) {
   uint64_t used = atomic_fetch_add(&device->used, size) + size;
@@ -60,14 +67,22 @@ ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written) {
   return found.block->bad ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_SUCCESS;
 }
 
+bool cpu_memory_is_device(const void *pointer) {
+  return cpu_heap_find(&cpu_device_heap, pointer).block != NULL || cpu_reservation_holds(pointer);
+}
+
 bool cpu_usm_end(cpu_found found, uint32_t state) {
+  cpu_cache_flush(); /* nothing may be written there later */
   if (!atomic_compare_exchange_strong(&found.block->state, &state, CPU_BLOCK_FREE)) return false;
   if (found.block->file != 0) {
     cpu_heap_unmap_file(heap_of(found.block), found);
     close(found.block->file);
   }
-  if (found.block->device != NULL && !found.block->imported)
+  if (found.block->device != NULL && !found.block->imported) {
     cpu_usm_refund(found.block->device, charged(found.block->size));
+    atomic_fetch_sub(&found.block->device->pieces, 1);
+    cpu_latency(CPU_COST_FREE, 1);
+  }
   cpu_count(CPU_USM, -1);
   cpu_heap_give(heap_of(found.block), found);
   return true;
@@ -169,6 +184,11 @@ static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_
     return full;
   }
   found.block->bad = fault == CPU_FAULT_LATE_OOM;
+  if (device != NULL) {
+    atomic_fetch_add(&device->pieces, 1);
+    cpu_latency(CPU_COST_ALLOC_RESIDENT, 1);
+    cpu_latency(CPU_COST_CLEAR, (double)size);
+  }
   /* New memory has undefined contents: programs must not rely on zeros. */
   if (cpu_knobs.chaos) memset(cpu_usm_engine_view((void *)found.base), 0xa5, size < CPU_PAGE ? size : CPU_PAGE);
   *out = (void *)found.base;

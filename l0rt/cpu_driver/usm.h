@@ -16,6 +16,9 @@ cpu_found cpu_usm_find(const void *pointer);
  * there. */
 ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written);
 
+/* Is it memory of a device, allocated or mapped? */
+bool cpu_memory_is_device(const void *pointer);
+
 /* A new live allocation that counts for no device; block NULL without memory. */
 cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment);
 
@@ -31,6 +34,9 @@ void cpu_usm_free_all(cpu_context *context);
 /* Takes bytes of a device's memory, or returns that there are none left; gives them back. */
 bool cpu_usm_charge(cpu_device *device, size_t size);
 void cpu_usm_refund(cpu_device *device, size_t size);
+
+/* Without VM_BIND: is more listed for the device's next submission than it has memory? */
+bool cpu_usm_is_over(const cpu_device *device);
 
 /* Where an engine finds what a pointer points to. */
 static inline char *cpu_usm_engine_view(const void *pointer) {

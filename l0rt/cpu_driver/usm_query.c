@@ -2,7 +2,7 @@
 /* usm_query.c: what a pointer is, and residency. */
 #include "gate.h"
 #include "import.h"
-#include "knobs.h"
+#include "quirk.h"
 #include "usm.h"
 
 CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handle, const void *pointer,
@@ -23,7 +23,9 @@ CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handl
     properties->pageSize = CPU_PAGE;
     if (device != NULL) *device = (ze_device_handle_t)found.block->device;
   } else if (cpu_reservation_find(context, pointer, &mapping)) {
-    properties->type = mapping.on_host ? ZE_MEMORY_TYPE_HOST : ZE_MEMORY_TYPE_DEVICE;
+    properties->type = cpu_has_quirk(CPU_QUIRK_UNTYPED_MAPPINGS) ? ZE_MEMORY_TYPE_UNKNOWN
+                       : mapping.on_host                         ? ZE_MEMORY_TYPE_HOST
+                                                                 : ZE_MEMORY_TYPE_DEVICE;
     properties->id = mapping.id;
     properties->pageSize = CPU_PAGE;
     if (device != NULL) *device = mapping.on_host ? NULL : (ze_device_handle_t)mapping.device;

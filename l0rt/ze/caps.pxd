@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport uint32_t
 
-from l0rt.ze.api cimport ze_driver_handle_t
+from l0rt.ze.api cimport ze_device_handle_t, ze_driver_handle_t
 
-# What one driver can do, from three separate facts: the pointer is there, the extension is advertised, the build is
+# What a driver can do for one device, from three separate facts: the pointer is there, the extension is advertised, the build is
 # trusted. A capability that is a flag counts only after one probing creation succeeded.
 ctypedef struct l0rt_caps:
     bint inorder
@@ -25,5 +25,5 @@ ctypedef struct l0rt_caps:
     uint32_t build            # Intel's build number, 0 for another driver
 
 
-cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1
+cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_caps* caps) except -1
 cdef set extension_names(ze_driver_handle_t driver)

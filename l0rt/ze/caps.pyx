@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capabilities: one record for each driver of what it really can do. `L0RT_DISABLE` switches each of them off."""
+"""Capabilities: one record for each device of what its driver really can do. `L0RT_DISABLE` switches each of them off."""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
@@ -17,11 +17,9 @@ cdef uint32_t IN_ORDER_BUILD = 32149
 cdef uint32_t INTEL = 0x8086
 
 
-cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
+cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_caps* caps) except -1:
     cdef ze_driver_properties_t driver_properties
     cdef ze_device_properties_t device_properties
-    cdef ze_device_handle_t device = NULL
-    cdef uint32_t count = 1
     memset(caps, 0, sizeof(l0rt_caps))
     memset(&driver_properties, 0, sizeof(driver_properties))
     driver_properties.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES
@@ -30,17 +28,15 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
     with nogil:
         CHECK(ze.zeDriverGetApiVersion(driver, &caps.api_version))
         CHECK(ze.zeDriverGetProperties(driver, &driver_properties))
-        CHECK(ze.zeDeviceGet(driver, &count, &device))
-        if device != NULL:
-            CHECK(ze.zeDeviceGetProperties(device, &device_properties))
+        CHECK(ze.zeDeviceGetProperties(device, &device_properties))
     caps.driver_version = driver_properties.driverVersion
     intel = device_properties.vendorId == INTEL
     caps.build = caps.driver_version & 0xFFFF if intel else 0
 
     off = config.get("disable")
-    # A newer loader exports functions that an older driver lacks: then the driver's version decides.
-    caps.list_sync = (ze.zeCommandListHostSynchronize != NULL and caps.api_version >= 0x10006
-                      and "list_sync" not in off)
+    # A newer loader exports functions that an older driver behind it lacks, and Intel's driver has this one under
+    # versions that lack it: the probe tells.
+    caps.list_sync = ze.zeCommandListHostSynchronize != NULL and "list_sync" not in off
     caps.free_ext = ze.zeMemFreeExt != NULL and "free_ext" not in off
     caps.global_ts = ze.zeDeviceGetGlobalTimestamps != NULL and "global_ts" not in off
     caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off
@@ -53,7 +49,7 @@ cdef int caps_probe(ze_driver_handle_t driver, l0rt_caps* caps) except -1:
         or "ZE_extension_relaxed_allocation_limits" in extensions)
     caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
     caps.memmap = "memmap" not in off and "ZE_extension_external_memmap_sysmem" in extensions
-    caps.vmm = "vmm" not in off and device != NULL and _virtual_probe(driver, device)
+    caps.vmm = "vmm" not in off and _virtual_probe(driver, device)
     # A build of Intel's without a number is trusted by its version.
     trusted = caps.build >= IN_ORDER_BUILD if caps.build else caps.api_version >= (0x10006 if intel else 0x10007)
     plain = _list_probe(driver, device, False, &caps.list_sync)
@@ -126,8 +122,6 @@ cdef bint _list_probe(ze_driver_handle_t driver, ze_device_handle_t device, bint
     cdef ze_command_queue_desc_t desc
     cdef ze_command_list_handle_t made = NULL
     cdef ze_result_t r
-    if device == NULL:
-        return False
     memset(&context_desc, 0, sizeof(context_desc))
     context_desc.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC
     memset(&desc, 0, sizeof(desc))

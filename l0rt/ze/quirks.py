@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quirks: where builds of Intel's driver do otherwise than the specification says, and what l0rt does about it.
 
-Facts of a device go in, rows come out: nothing here asks a driver. A quirk is mended by doing without capabilities.
+Facts of a device go in, rows come out: nothing here asks a driver. A quirk is mended by doing without capabilities, or
+where its calls are made: those places ask for it by name.
 """
 
 INTEL = 0x8086
 # Build numbers of releases, the last part of their names (https://github.com/intel/compute-runtime/releases).
-NEO_25_31, NEO_26_18, NEO_26_31 = 34666, 38308, 39395
+NEO_25_31, NEO_26_01, NEO_26_18, NEO_26_31 = 34666, 36711, 38308, 39395
 
 ARCHITECTURES = (  # (first device id, last device id, architecture): ranges of include/pciids/intel/pciids.h in Linux
     (0x0B69, 0x0BE5, "ponte vecchio"),
@@ -77,6 +78,48 @@ QUIRKS = (
         "Intel's driver before 26.18, by its source",
         ("event_ipc",),
         lambda arch, build, kernel: build < NEO_26_18,
+    ),
+    Quirk(
+        "racing_maps",
+        "an append of a copy or fill reads which memory is mapped into a reservation while another thread maps or "
+        "unmaps there: memory used after its end",
+        "appends of copies and fills and mapping exclude each other; memory that cannot be mapped for that comes in "
+        "segments",
+        "Intel's driver from 24.39 on, by its source; no build that is known to be without it",
+        (),
+        lambda arch, build, kernel: True,
+    ),
+    Quirk(
+        "racing_queries",
+        "two threads that ask or wait for one event that is not counter-based race inside the driver",
+        "one thread at a time asks the driver about such an event",
+        "Intel's driver, by its source; no build that is known to be without it",
+        (),
+        lambda arch, build, kernel: True,
+    ),
+    Quirk(
+        "outlasting_waits",
+        "a wait for a counter-based event also waits for all of the engine's work, beyond its timeout",
+        "such events are asked again and again, and never waited for",
+        "Intel's driver from 26.01 on, by its source",
+        (),
+        lambda arch, build, kernel: (not build or build >= NEO_26_01) and arch in ("alchemist", "lunar lake"),
+    ),
+    Quirk(
+        "single_device_imports",
+        "registered memory is there for one device of its context only",
+        "it is registered for the driver's first device; copies of the others are staged",
+        "Intel's driver, by its source; no build that is known to be without it",
+        (),
+        lambda arch, build, kernel: True,
+    ),
+    Quirk(
+        "peer_counters",
+        "waiting for another device's counter-based event ends the process",
+        "the host waits for it",
+        "Intel's driver, by its source; no build that is known to be without it",
+        (),
+        lambda arch, build, kernel: True,
     ),
 )
 

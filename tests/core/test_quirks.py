@@ -11,7 +11,8 @@ from helpers.process import run_python
 
 ALCHEMIST, BATTLEMAGE, PONTE_VECCHIO, LUNAR_LAKE = 0x56A0, 0xE20B, 0x0BDA, 0x64A0
 OLD, MIDDLE, NEW = 33578, 36300, 39395  # 25.18, 25.48, 26.31
-EVERY = {"unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles"}
+ALWAYS = {"racing_maps", "racing_queries", "single_device_imports", "peer_counters"}  # of Intel's driver
+EVERY = ALWAYS | {"unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles", "outlasting_waits"}
 
 
 def names(device_id, build, kernel_driver, vendor_id=quirks.INTEL, switches=None):
@@ -21,9 +22,10 @@ def names(device_id, build, kernel_driver, vendor_id=quirks.INTEL, switches=None
 @pytest.mark.parametrize(
     ("device_id", "build", "kernel_driver", "expected"),
     [
-        (ALCHEMIST, OLD, "i915", EVERY),
-        (ALCHEMIST, NEW, "i915", {"no_vm_bind"}),
-        (ALCHEMIST, NEW, "i915-prelim", set()),
+        (ALCHEMIST, OLD, "i915", EVERY - ALWAYS - {"outlasting_waits"}),
+        (ALCHEMIST, 0, "i915", EVERY - ALWAYS),
+        (ALCHEMIST, NEW, "i915", {"no_vm_bind", "outlasting_waits"}),
+        (ALCHEMIST, NEW, "i915-prelim", {"outlasting_waits"}),
         (ALCHEMIST, MIDDLE, "xe", {"unflushed_counters", "raw_event_handles"}),
         (BATTLEMAGE, OLD, "xe", {"untyped_mappings", "raw_event_handles"}),
         (BATTLEMAGE, NEW, "xe", set()),
@@ -35,7 +37,7 @@ def names(device_id, build, kernel_driver, vendor_id=quirks.INTEL, switches=None
     ],
 )
 def test_rows_follow_from_device_build_and_kernel_driver(device_id, build, kernel_driver, expected):
-    assert names(device_id, build, kernel_driver) == expected
+    assert names(device_id, build, kernel_driver) == expected | ALWAYS
 
 
 def test_another_vendors_device_has_none():
@@ -45,7 +47,7 @@ def test_another_vendors_device_has_none():
 
 def test_the_setting_switches_rows_on_and_off():
     switches = {"no_vm_bind": False, "raw_event_handles": True}
-    assert names(ALCHEMIST, NEW, "i915", switches=switches) == {"raw_event_handles"}
+    assert names(ALCHEMIST, NEW, "i915", switches=switches) == ALWAYS | {"raw_event_handles", "outlasting_waits"}
     assert names(0, 0, None, vendor_id=0, switches=switches) == {"raw_event_handles"}
 
 
@@ -132,5 +134,168 @@ def test_a_simulated_device_is_used_without_what_its_quirks_concern(profile, exp
 def test_a_mend_is_switched_off_and_on_in_a_process():
     assert found_on("arc-a770-i915", L0RT_QUIRKS="no_vm_bind=0")["able"]["vmm"]
     assert not found_on(None, L0RT_QUIRKS="no_vm_bind=1")["able"]["vmm"]
-    assert found_on("arc-b580", L0RT_DISABLE="event_ipc")["quirks"] == []
+    assert found_on("arc-b580", L0RT_DISABLE="event_ipc")["quirks"] == sorted(ALWAYS)
     assert not found_on("arc-b580", L0RT_DISABLE="event_ipc")["shares"]
+
+
+HEAD = """
+import ctypes, mmap, sys, threading
+import l0rt
+import l0rt.accelerator as acc
+
+def say(right):
+    acc.synchronize()
+    print("right" if right else "wrong")
+
+def race(other, rounds):
+    # Run `other` again and again beside this thread's `rounds`; return whether the driver saw no race.
+    errors, over = [], threading.Event()
+    def loop(work):
+        try:
+            while not over.is_set():
+                work()
+        except Exception as e:
+            errors.append(e)
+    thread = threading.Thread(target=loop, args=(other,))
+    thread.start()
+    try:
+        for one in rounds:
+            one()
+            if errors:
+                break
+    except l0rt.L0Error as e:
+        errors.append(e)
+    over.set()
+    thread.join()
+    races = ctypes.CDLL(l0rt.cpu_driver_path()).l0rt_cpu_races
+    races.restype = ctypes.c_uint64
+    return not errors and races() == 0
+"""
+DEFECTS = {  # a quirk: a simulated device that has it, and a program that goes wrong there
+    "unflushed_counters": (
+        {"L0RT_CPU_PROFILE": "lunar-lake,neo-25.18"},
+        """
+there, here = l0rt.empty(4096).fill(7), l0rt.empty(4096, kind="host")
+memoryview(here)[:] = bytes(4096)
+here.copy_from(there, non_blocking=True)
+event = l0rt.Event()
+event.record()
+while not event.query():
+    pass
+say(bytes(here) == b"\\7" * 4096)
+""",
+    ),
+    "no_vm_bind": (
+        {"L0RT_CPU_PROFILE": "arc-a770-i915", "L0RT_CPU_MEMORY": "256MiB"},
+        """
+try:
+    held = [l0rt.empty(64 << 20) for _ in range(6)]
+    told = False
+except l0rt.OutOfMemoryError:
+    told = True
+l0rt.empty(4096, kind="host").fill(1)  # this much always works
+say(told)
+""",
+    ),
+    "untyped_mappings": (
+        {"L0RT_CPU_PROFILE": "arc-b580,neo-25.18"},
+        """
+from l0rt.cli import loops
+held, context = l0rt.empty(4096), loops.core_objects(0)[0]
+told = (ctypes.c_uint64 * 8)()  # ze_memory_allocation_properties_t: the third is the type, 2 a device's
+driver, pointer = ctypes.CDLL(l0rt.cpu_driver_path()), ctypes.c_void_p
+assert driver.zeMemGetAllocProperties(pointer(context.handle), pointer(held.ptr), told, None) == 0
+say(told[2] == 2)
+""",
+    ),
+    "raw_event_handles": (
+        {"L0RT_CPU_PROFILE": "arc-b580,neo-25.18"},
+        """
+import subprocess
+event = l0rt.Event(interprocess=True)
+event.record()
+try:
+    handle = event.ipc_handle()
+except l0rt.UnsupportedError:
+    say(True)
+else:
+    opens = "import sys, l0rt; l0rt.Event.from_ipc_handle(0, bytes.fromhex(sys.argv[1])).synchronize()"
+    say(subprocess.run([sys.executable, "-c", opens, handle.hex()], stderr=subprocess.DEVNULL).returncode == 0)
+""",
+    ),
+    "racing_maps": (
+        {"L0RT_CPU_PROFILE": "arc-b580", "L0RT_CPU_LATENCY": "append_copy=2000"},
+        """
+first, second = l0rt.empty(2 << 20), l0rt.empty(2 << 20)  # in the range that the others come from
+def grow_and_shrink():
+    l0rt.empty(16 << 20).free()
+    l0rt.memory.empty_cache()
+say(race(lambda: first.copy_from(second), [grow_and_shrink] * 1000))
+""",
+    ),
+    "racing_queries": (
+        {"L0RT_CPU_PROFILE": "arc-a770-xe,neo-25.18"},
+        """
+held, event = l0rt.empty(64 << 20), l0rt.Event()
+def record_and_wait():
+    held.fill(1)
+    event.record()
+    event.synchronize()
+event.record()
+say(race(lambda: event.query(), [record_and_wait] * 50))
+""",
+    ),
+    "outlasting_waits": (
+        {"L0RT_CPU_PROFILE": "arc-a770-xe"},
+        """
+held, event = l0rt.empty(256 << 20), l0rt.Event()
+for _ in range(8):
+    held.fill(1)
+event.record()
+say(event.synchronize(timeout=0.001) is False)
+""",
+    ),
+    "single_device_imports": (
+        {"L0RT_CPU_PROFILE": "arc-b580", "L0RT_CPU_DEVICES": 2},
+        """
+mine, out = mmap.mmap(-1, 8192), bytearray(8192)
+mine[:] = b"x" * 8192
+with l0rt.memory.register(mine, device=0):
+    there = l0rt.empty(8192, device=1)
+    try:
+        there.copy_from(mine)
+        there.copy_to(out)
+    except l0rt.L0Error:
+        pass
+say(out == mine[:])
+""",
+    ),
+    "peer_counters": (
+        {"L0RT_CPU_PROFILE": "arc-b580", "L0RT_CPU_DEVICES": 2},
+        """
+held, event = l0rt.empty(256 << 20).fill(1), l0rt.Event()
+event.record()
+acc.current_stream(1).wait_event(event)
+acc.synchronize(1)
+say(event.query())
+""",
+    ),
+}
+
+
+def outcome_of(quirk, switches):
+    environment, program = DEFECTS[quirk]
+    cleared = dict.fromkeys(("L0RT_DISABLE", "L0RT_EVENTS", "L0RT_CPU_DEVICES", "ZE_ENABLE_ALT_DRIVERS"))
+    return run_python(HEAD + program, {**cleared, "L0RT_DRIVER": "cpu", "L0RT_QUIRKS": switches, **environment})
+
+
+@pytest.mark.parametrize("quirk", sorted(EVERY))
+def test_a_program_is_right_where_the_device_has_the_quirk(quirk):
+    result = outcome_of(quirk, None)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "right\n", ""), result
+
+
+@pytest.mark.parametrize("quirk", sorted(EVERY))
+def test_the_same_program_goes_wrong_without_the_mend(quirk):
+    result = outcome_of(quirk, f"{quirk}=0")
+    assert result.stdout == "wrong\n" or result.returncode != 0, result

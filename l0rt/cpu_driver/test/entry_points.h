@@ -245,6 +245,8 @@ ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, 
 
 uint64_t l0rt_cpu_live(int kind);
 uint64_t l0rt_cpu_faults(void);
+uint64_t l0rt_cpu_races(void);
+uint64_t l0rt_cpu_charged(const char *name);
 const char *l0rt_cpu_kind_name(int kind);
 
 ze_result_t zeModuleCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_module_desc_t *desc,

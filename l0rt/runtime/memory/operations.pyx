@@ -79,16 +79,37 @@ cdef int op_physical_mem_destroy(void* self, void* physical, size_t nbytes) noex
     return told(device, physical_destroy(device.context, <ze_physical_mem_handle_t>physical), b"zePhysicalMemDestroy")
 
 
+cdef inline bint map_alone(l0rt_device* device) noexcept nogil:
+    """Keep appends out, where they race with mapping; False: there was one under way all the time. An append may block
+    for long, and must not wait for who waits for it."""
+    return device.map_gate == NULL or l0rt_gate_try_alone(device.map_gate)
+
+
+cdef inline void map_done(l0rt_device* device) noexcept nogil:
+    if device.map_gate != NULL:
+        l0rt_gate_open(device.map_gate)
+
+
 cdef int op_physical_mem_map(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
     if not table.alive:
         return ZE_RESULT_ERROR_DEVICE_LOST
-    return lost_or(device, virtual_map(device.context, ptr, nbytes, <ze_physical_mem_handle_t>physical))
+    if not map_alone(device):
+        return L0RT_NO_HOST_MEMORY      # the core then takes an ordinary segment
+    cdef ze_result_t r = virtual_map(device.context, ptr, nbytes, <ze_physical_mem_handle_t>physical)
+    map_done(device)
+    return lost_or(device, r)
 
 
 cdef int op_physical_mem_unmap(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
-    return told(device, virtual_unmap(device.context, ptr, nbytes), b"zeVirtualMemUnmap") if table.alive else 0
+    if not table.alive:
+        return 0
+    if not map_alone(device):
+        return L0RT_NO_HOST_MEMORY      # it stays mapped
+    cdef ze_result_t r = virtual_unmap(device.context, ptr, nbytes)
+    map_done(device)
+    return told(device, r, b"zeVirtualMemUnmap")
 
 
 cdef int op_record(void* self, void* stream, void** event) noexcept nogil:

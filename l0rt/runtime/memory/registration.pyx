@@ -237,6 +237,10 @@ def register(memory, nbytes=None, *, device=None):
                 "this driver pins no memory that is there already: it lacks the extension "
                 "ZE_extension_external_memmap_sysmem, or L0RT_DISABLE has memmap. Copies from such memory are staged; "
                 "l0rt.empty(n, kind='host') is pinned memory")
+        if record.foreign_imports:
+            raise UnsupportedError(
+                "this driver pins memory that is there already for its first device only (`l0rt doctor` names the quirk "
+                "single_device_imports). Copies from such memory are staged; l0rt.empty(n, kind='host') is pinned memory")
         made = Registration.__new__(Registration)
     except BaseException:
         held_free(held)
@@ -324,7 +328,7 @@ cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbyte
         note(MEMORY_USE, <uint64_t>block.ptr, <uint64_t>on, 0)
     else:
         held = held_of(host, nbytes)
-        if held == NULL or held.device.context != on.device.context:
+        if held == NULL or held.device.context != on.device.context or on.device.foreign_imports:
             if non_blocking:
                 raise ValueError(NEEDS_PINNED)
             return False

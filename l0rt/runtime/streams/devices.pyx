@@ -176,7 +176,7 @@ cdef dict _identity(Device device):
     return {
         "vendor_id": device.info.vendor_id,
         "device_id": device.info.device_id,
-        "build": device.driver.caps.build,
+        "build": device.caps.build,
         "kernel_driver": simulated or pci.kernel_driver(device.pci),
         "simulated": simulated is not None,
     }
@@ -186,9 +186,9 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context, d
     record.index = index
     record.handle = device._h
     record.context = context._h
-    record.caps = device.driver.caps
+    record.caps = device.caps
     simulated = _identities[index]["simulated"]
-    _quirks.append(_mend(record, _identities[index], measured))
+    _quirks.append(_mend(record, device, _identities[index], measured))
     record.info = &device.info
     record.is_software = device.info.name.startswith(b"l0rt CPU device")
     record.is_plain_software = record.is_software and not simulated
@@ -208,7 +208,7 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context, d
     return 0
 
 
-cdef tuple _mend(l0rt_device* record, dict identity, dict measured):
+cdef tuple _mend(l0rt_device* record, Device device, dict identity, dict measured):
     """Do without what the device's quirks concern; return them. A switch comes before what was ``measured``."""
     found = quirks.mended(identity["vendor_id"], identity["device_id"], identity["build"], identity["kernel_driver"],
                           {**measured, **config.get("quirks")})
@@ -217,7 +217,20 @@ cdef tuple _mend(l0rt_device* record, dict identity, dict measured):
     record.caps.cb_pool = record.caps.cb_pool and "cb_pool" not in without
     record.caps.cb_events = record.caps.cb_events and "cb_events" not in without
     record.caps.event_ipc = record.caps.event_ipc and "event_ipc" not in without
+    names = {quirk.name for quirk in found}
+    record.map_gate = gate_of(device.driver.index) if "racing_maps" in names else NULL
+    record.racing_queries = "racing_queries" in names
+    record.outlasting_waits = "outlasting_waits" in names
+    record.foreign_imports = "single_device_imports" in names and not device.is_first
+    record.peer_counters = "peer_counters" in names
     return found
+
+
+cdef int[16] _map_gates         # by driver, whose devices share a context: memory of one may be copied by another
+
+
+cdef int* gate_of(int driver) noexcept:
+    return &_map_gates[driver % 16]
 
 
 cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority, bint copies) noexcept:

@@ -49,6 +49,7 @@ from l0rt.runtime.streams.wait cimport (
     host_clock_ns,
     refuse,
     slot_completed,
+    slot_poll,
     slot_query,
     slot_wait,
     slot_wait_by,
@@ -166,6 +167,29 @@ cdef inline ze_result_t after(l0rt_stream* stream) noexcept nogil:
     return list_barrier(stream.list, NULL)
 
 
+cdef inline ze_result_t copy_locked(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) noexcept nogil:
+    cdef ze_result_t r
+    cdef int* gate = stream.device.map_gate
+    if gate == NULL:
+        return list_copy(stream.list, dst, src, nbytes)
+    l0rt_gate_share(gate)
+    r = list_copy(stream.list, dst, src, nbytes)
+    l0rt_gate_leave(gate)
+    return r
+
+
+cdef inline ze_result_t pattern_locked(
+        l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
+    cdef ze_result_t r
+    cdef int* gate = stream.device.map_gate
+    if gate == NULL:
+        return list_fill(stream.list, dst, pattern, pattern_size, nbytes)
+    l0rt_gate_share(gate)
+    r = list_fill(stream.list, dst, pattern, pattern_size, nbytes)
+    l0rt_gate_leave(gate)
+    return r
+
+
 cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
     cdef ze_result_t r
     if nbytes == 0:
@@ -173,7 +197,7 @@ cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbyt
     lock(stream)
     r = before(stream)
     if r == ZE_RESULT_SUCCESS and dst != src:   # a driver's ranges must not overlap; equal ones are all that do
-        r = list_copy(stream.list, dst, src, nbytes)
+        r = copy_locked(stream, dst, src, nbytes)
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)
     unlock(stream, r)
@@ -204,18 +228,18 @@ cdef ze_result_t fill_locked(
     cdef size_t piece = max(stream.fill_limit, <size_t>1), filled = 0
     if pattern_size <= stream.fill_limit:
         r = before(stream)
-        return r if r != ZE_RESULT_SUCCESS else list_fill(stream.list, dst, pattern, pattern_size, nbytes)
+        return r if r != ZE_RESULT_SUCCESS else pattern_locked(stream, dst, pattern, pattern_size, nbytes)
     while filled < pattern_size:
         r = before(stream)
         if r == ZE_RESULT_SUCCESS:
-            r = list_fill(stream.list, dst + filled, pattern + filled, piece, piece)
+            r = pattern_locked(stream, dst + filled, pattern + filled, piece, piece)
         if r != ZE_RESULT_SUCCESS:
             return r
         filled += piece
     while filled < nbytes:
         r = before(stream)
         if r == ZE_RESULT_SUCCESS:
-            r = list_copy(stream.list, dst + filled, dst, min(filled, nbytes - filled))
+            r = copy_locked(stream, dst + filled, dst, min(filled, nbytes - filled))
         if r != ZE_RESULT_SUCCESS:
             return r
         filled += min(filled, nbytes - filled)
@@ -347,8 +371,8 @@ cdef bint queue_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nog
     cdef signed char* known = &device.peers[peer.index]
     if known[0] == 0:
         with gil:
-            known[0] = 1 if device.context == peer.context and core_device(device.index).can_access_peer(
-                core_device(peer.index)) else -1
+            known[0] = 1 if (device.context == peer.context and not device.peer_counters
+                             and core_device(device.index).can_access_peer(core_device(peer.index))) else -1
     return known[0] > 0
 
 
@@ -382,8 +406,8 @@ cdef void progress(l0rt_stream* stream) noexcept nogil:
     if mutex_trylock(&stream.lock) != 0:
         return
     if stream.list == NULL:         # given back: its end event was its last command
-        if stream.end_event != NULL and event_query(stream.end_event.event) == ZE_RESULT_SUCCESS:
-            slot_completed(stream.end_event)
+        if stream.end_event != NULL:
+            slot_poll(stream.end_event)
     elif stream.marked:
         if event_query(stream.mark.event) == ZE_RESULT_SUCCESS:
             slot_completed(stream.mark)

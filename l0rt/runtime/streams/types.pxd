@@ -18,6 +18,11 @@ cdef extern from "l0rt/atomics.h" nogil:
     int l0rt_load_int(const int*) noexcept
     void l0rt_store_int(int*, int) noexcept
     int l0rt_add_int(int*, int) noexcept
+    bint l0rt_gate_try_once(int*) noexcept
+    void l0rt_gate_open(int*) noexcept
+    void l0rt_gate_share(int*) noexcept
+    void l0rt_gate_leave(int*) noexcept
+    bint l0rt_gate_try_alone(int*) noexcept
     void l0rt_store_list "l0rt_publish"(ze_command_list_handle_t*, ze_command_list_handle_t) noexcept
     ze_command_list_handle_t l0rt_load_list "l0rt_acquire"(const ze_command_list_handle_t*) noexcept
 
@@ -57,6 +62,7 @@ cdef struct l0rt_slot:
     uint64_t seq                # after this many of its commands,
     uint64_t host_ns            # at this time of the host's clock (with timing only)
     int refs
+    int asked                   # a gate: with the quirk `racing_queries` one thread alone asks the driver
     int complete                # sticky: once seen complete, the driver is not asked again
     int waiter_count
     int waiter_capacity
@@ -125,6 +131,12 @@ cdef struct l0rt_device:
     bint is_software
     bint is_plain_software      # and passes for no real device
     bint counter_based          # events are counter-based, but for those with timing
+    # What its quirks make l0rt do, beside doing without capabilities:
+    int* map_gate               # racing_maps: copies and fills share it, mapping is alone in it; NULL without
+    bint racing_queries
+    bint outlasting_waits
+    bint foreign_imports        # single_device_imports: and this is not the device that registered memory is there for
+    bint peer_counters
     uint64_t next_stream[3]         # round robin, by priority
     l0rt_stream default_stream
     l0rt_stream pool[3][32]         # by priority: high, normal, low

@@ -21,6 +21,7 @@ from l0rt.ze.api cimport (
     ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
     ZE_RESULT_NOT_READY,
     ZE_RESULT_SUCCESS,
+    ze_event_handle_t,
     ze_result_t,
 )
 from l0rt.ze.status cimport is_device_lost, raise_result
@@ -130,11 +131,32 @@ cdef bint slot_known_complete(l0rt_slot* slot) noexcept nogil:
     return True
 
 
+cdef inline ze_result_t event_ask(ze_event_handle_t event, uint64_t timeout_ns) noexcept nogil:
+    return event_wait(event, timeout_ns) if timeout_ns != 0 else event_query(event)
+
+
+cdef ze_result_t slot_ask(l0rt_slot* slot, uint64_t timeout_ns) noexcept nogil:
+    """Ask the driver once, or let it wait. NOT_READY also where another thread is asking, and only one may."""
+    cdef ze_result_t r = ZE_RESULT_NOT_READY
+    cdef bint counter = slot.cache != NULL and slot.cache.kind == SLOT_COUNTER
+    cdef bint naps = counter and slot.device.outlasting_waits
+    if counter or not slot.device.racing_queries:
+        r = event_ask(slot.event, 0 if naps else timeout_ns)
+    elif l0rt_gate_try_once(&slot.asked):
+        r = event_ask(slot.event, timeout_ns)
+        l0rt_gate_open(&slot.asked)
+    else:
+        naps = True
+    if naps and r == ZE_RESULT_NOT_READY and timeout_ns != 0:
+        nap(WAIT_ADAPTIVE, 0, timeout_ns)
+    return r
+
+
 cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
     cdef ze_result_t r
     if slot_known_complete(slot):
         return 1
-    r = event_query(slot.event)
+    r = slot_ask(slot, 0)
     if r == ZE_RESULT_SUCCESS:
         slot_completed(slot)
         return 1
@@ -147,7 +169,7 @@ cdef int slot_query(l0rt_slot* slot) except -1 nogil:
         return 1
     if not table.alive or slot.device.lost:
         return refuse(slot.device)
-    r = event_query(slot.event)
+    r = slot_ask(slot, 0)
     if r == ZE_RESULT_SUCCESS:
         slot_completed(slot)
         return 1
@@ -163,8 +185,8 @@ cdef int slot_wait(l0rt_slot* slot, uint64_t timeout_ns) except -1 nogil:
 cdef ze_result_t look(l0rt_slot* slot, int policy, uint64_t spent_ns, uint64_t left_ns) noexcept nogil:
     """Ask the driver once; in the beginning of an adaptive wait, let it wait."""
     if policy == WAIT_ADAPTIVE and spent_ns < FIRST_SLICE_NS:
-        return event_wait(slot.event, min(FIRST_SLICE_NS, left_ns))
-    return event_query(slot.event)
+        return slot_ask(slot, min(FIRST_SLICE_NS, left_ns))
+    return slot_ask(slot, 0)
 
 
 cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -1 nogil:
