@@ -9,7 +9,7 @@ from helpers import plain  # noqa: F401 - compiled before a shim lets it have no
 from helpers.process import run_python
 from helpers.rings import TESTS
 
-CPU = {"L0RT_DRIVER": "cpu"}
+CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "1"}
 
 
 def assert_runs(code, **env):

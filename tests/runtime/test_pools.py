@@ -363,7 +363,7 @@ print("done")
 
 
 def test_a_growth_that_waits_while_its_pool_goes_to_sleep_is_refused():
-    result = run_python(SLEEP_AND_GROWTH, {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None,
+    result = run_python(SLEEP_AND_GROWTH, {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_DEVICES": "1",
                                            "L0RT_CPU_FAIL": "zePhysicalMemCreate:2:slow=1500"})
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", ""), result
 

@@ -88,7 +88,7 @@ for take, give in (("zeMemAllocDevice", "zeMemFree"), ("zePhysicalMemCreate", "z
 ])  # fmt: skip
 def test_trap_11_out_of_memory_in_any_call(fault, disable):
     at_execution = f"at_execution = {fault.startswith('zeCommandList')}\n"
-    check(at_execution + OUT_OF_MEMORY, L0RT_CPU_FAIL=fault, L0RT_DISABLE=disable)
+    check(at_execution + OUT_OF_MEMORY, L0RT_CPU_FAIL=fault, L0RT_DISABLE=disable, L0RT_CPU_DEVICES="1")
 
 
 def test_trap_12_sizes_that_are_none():

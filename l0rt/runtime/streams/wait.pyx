@@ -137,16 +137,17 @@ cdef inline ze_result_t event_ask(ze_event_handle_t event, uint64_t timeout_ns) 
 
 cdef ze_result_t slot_ask(l0rt_slot* slot, uint64_t timeout_ns) noexcept nogil:
     """Ask the driver once, or let it wait. NOT_READY also where another thread is asking, and only one may."""
-    cdef ze_result_t r = ZE_RESULT_NOT_READY
+    cdef ze_result_t r
     cdef bint counter = slot.cache != NULL and slot.cache.kind == SLOT_COUNTER
-    cdef bint naps = counter and slot.device.outlasting_waits
-    if counter or not slot.device.racing_queries:
-        r = event_ask(slot.event, 0 if naps else timeout_ns)
-    elif l0rt_gate_try_once(&slot.asked):
-        r = event_ask(slot.event, timeout_ns)
+    cdef bint alone = slot.device.racing_queries and not counter
+    cdef bint naps = slot.device.outlasting_waits and counter
+    if alone and not l0rt_gate_try_once(&slot.asked):
+        if timeout_ns != 0:
+            nap(WAIT_ADAPTIVE, 0, timeout_ns)
+        return ZE_RESULT_NOT_READY
+    r = event_ask(slot.event, 0 if naps else timeout_ns)
+    if alone:
         l0rt_gate_open(&slot.asked)
-    else:
-        naps = True
     if naps and r == ZE_RESULT_NOT_READY and timeout_ns != 0:
         nap(WAIT_ADAPTIVE, 0, timeout_ns)
     return r
