@@ -10,7 +10,7 @@
 #include "quirk.h"
 #include "usm.h"
 
-enum { LATE = 100000000, CAPACITY = 16 << 20 }; /* nanoseconds; bytes, as many as a large cache has */
+enum { LATE = 500000000, CAPACITY = 16 << 20 }; /* nanoseconds; bytes, as many as a large cache has */
 
 typedef struct line {
   struct line *next; /* written before this one */

@@ -3,7 +3,7 @@
  *
  * What copies and fills write to host and shared memory is held back from the host: until an event that is not
  * counter-based is signalled, a fence, a wait for a list, queue or device ends, or the device moves more data; or, as
- * caches lose their lines in the end, a tenth of a second has passed. The device itself sees it at once. */
+ * caches lose their lines in the end, half a second has passed. The device itself sees it at once. */
 #ifndef L0RT_CPU_CACHE_H
 #define L0RT_CPU_CACHE_H
 

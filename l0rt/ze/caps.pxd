@@ -3,8 +3,8 @@ from libc.stdint cimport uint32_t
 
 from l0rt.ze.api cimport ze_device_handle_t, ze_driver_handle_t
 
-# What a driver can do for one device, from three separate facts: the pointer is there, the extension is advertised, the build is
-# trusted. A capability that is a flag counts only after one probing creation succeeded.
+# What a driver can do for one device, from three separate facts: the pointer is there, the extension is advertised,
+# the build is trusted. A capability that is a flag counts only after one probing creation succeeded.
 ctypedef struct l0rt_caps:
     bint inorder
     bint list_sync

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capabilities: one record for each device of what its driver really can do. `L0RT_DISABLE` switches each of them off."""
+"""Capabilities: one record for each device of what its driver really can do. `L0RT_DISABLE` switches each off."""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free

@@ -67,6 +67,22 @@ def test_the_plain_cpu_driver_has_no_quirk(devices):
     assert len(states(found, "absent")) >= 5, found["answers"]
 
 
+PLANTED = ("racing_maps", "outlasting_waits", "peer_counters", "racing_queries", "single_device_imports",
+           "unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles")  # fmt: skip
+
+
+def test_every_planted_quirk_is_found(extent):
+    assert set(PLANTED) == {quirk.name for quirk in quirks.QUIRKS}
+    for name in PLANTED[: extent(3, len(PLANTED))]:
+        env = {"L0RT_CPU_DEVICES": 2, "L0RT_CPU_QUIRKS": name}
+        for _ in range(3):  # races are looked for for a second, and the machine may be busy
+            status, found, _ = selftest(name, env=env, seconds=8)
+            (answer,) = found["answers"].values()
+            if answer["state"] == "present":
+                break
+        assert (status, answer["state"], answer["by"]) == (1, "present", "test"), found
+
+
 def test_it_works_on_the_plain_cpu_driver():
     status, found, _ = selftest("C1", "C5", "C9", "T7", "T16", "T24", "C13", "M1", seconds=5)
     assert (status, states(found, "present", "fails")) == (0, [])

@@ -239,8 +239,9 @@ def register(memory, nbytes=None, *, device=None):
                 "l0rt.empty(n, kind='host') is pinned memory")
         if record.foreign_imports:
             raise UnsupportedError(
-                "this driver pins memory that is there already for its first device only (`l0rt doctor` names the quirk "
-                "single_device_imports). Copies from such memory are staged; l0rt.empty(n, kind='host') is pinned memory")
+                "this driver pins memory that is there already for its first device only (`l0rt doctor` names the "
+                "quirk single_device_imports). Copies from such memory are staged; l0rt.empty(n, kind='host') is "
+                "pinned memory")
         made = Registration.__new__(Registration)
     except BaseException:
         held_free(held)
