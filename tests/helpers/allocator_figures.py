@@ -7,7 +7,6 @@ With a first argument `--count WHAT N` it only repeats one loop, for counting in
 
 import math
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -74,17 +73,16 @@ def figures(loops, paths):
 
 
 def main(arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        loops = build_loops.build(folder)
-        if arguments[:1] == ["--count"]:
-            what, count = arguments[1], int(arguments[2])
-            bench = loops.Loops()
-            if what == "random":
-                bench.shuffled(512, 64 << 20, 1000, count)
-            else:
-                bench.pairs(int(what), count)
-            return
-        figures(loops, arguments)
+    loops = build_loops.load("allocator_loops")
+    if arguments[:1] == ["--count"]:
+        what, count = arguments[1], int(arguments[2])
+        bench = loops.Loops()
+        if what == "random":
+            bench.shuffled(512, 64 << 20, 1000, count)
+        else:
+            bench.pairs(int(what), count)
+        return
+    figures(loops, arguments)
 
 
 if __name__ == "__main__":

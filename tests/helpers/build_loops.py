@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the helpers that are Cython into a folder, against the package's .pxd files and headers, and imports them."""
+"""Compiles the helpers that are Cython, against the package's .pxd files and headers, and imports them.
 
-import importlib.util
+A helper is compiled once for an installed l0rt and then kept, for the other processes of a test run and the next runs.
+"""
+
+import contextlib
+import hashlib
+import os
 import subprocess
 import sys
+import tempfile
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -35,10 +43,26 @@ def compile(folder, name, source=None):
         raise RuntimeError(done.stdout + done.stderr)
 
 
-def build(folder, name="allocator_loops"):
-    """Compile the helper and return the imported module."""
-    compile(folder, name)
-    spec = importlib.util.spec_from_file_location(name, next(Path(folder).glob(f"{name}.*.so")))
-    module = importlib.util.module_from_spec(spec)
+def compiled(name):
+    """Return the compiled helper's file. A process that finds none builds one, and renames it to its place."""
+    from l0rt.runtime.alloc import allocator
+
+    core = os.stat(allocator.__file__)
+    facts = ((HERE / f"{name}.pyx").read_text(), core.st_size, core.st_mtime_ns, sys.version)
+    key = hashlib.sha1(repr(facts).encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"l0rt-{name}-{os.getuid()}-{key}"
+    if not folder.is_dir():
+        built = tempfile.mkdtemp(prefix=f"l0rt-{name}-")
+        compile(built, name)
+        with contextlib.suppress(OSError):  # another process was first
+            os.rename(built, folder)
+    return str(folder / f"{name}{EXTENSION_SUFFIXES[0]}")
+
+
+def load(name):
+    """Return the imported helper."""
+    path = compiled(name)
+    spec = spec_from_file_location(name, path, loader=ExtensionFileLoader(name, path))
+    module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

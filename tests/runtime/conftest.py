@@ -2,12 +2,10 @@
 """What the allocator's tests share: an allocator over plain memory that must not leak, and its compiled loops."""
 
 import gc
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+from helpers import build_loops
 
 
 def pytest_generate_tests(metafunc):
@@ -73,8 +71,6 @@ def make(request):
 
 
 @pytest.fixture(scope="session")
-def loops(tmp_path_factory):
+def loops():
     """The module of compiled loops, built as a foreign package would be."""
-    import build_loops
-
-    return build_loops.build(tmp_path_factory.mktemp("loops"))
+    return build_loops.load("allocator_loops")
