@@ -103,8 +103,9 @@ cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) e
             if r == ZE_RESULT_SUCCESS:
                 r = ze.zeVirtualMemMap(context, base, size, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE)
                 undone = ze.zeVirtualMemUnmap(context, base, size)
-                if r == ZE_RESULT_SUCCESS:
+                if r == ZE_RESULT_SUCCESS and undone != ZE_RESULT_SUCCESS:
                     DROP(undone, b"zeVirtualMemUnmap")
+                    return True     # it stays mapped, with all that holds it
                 DROP(ze.zePhysicalMemDestroy(context, physical), b"zePhysicalMemDestroy")
             DROP(ze.zeVirtualMemFree(context, base, size), b"zeVirtualMemFree")
         DROP(ze.zeContextDestroy(context), b"zeContextDestroy")

@@ -114,6 +114,12 @@ def test_the_guard_of_no_index_changes_nothing(index):
     assert acc.current_device_index() == 0
 
 
+@pytest.mark.parametrize("index", [99, 1 << 31, 1 << 63, 1 << 70])
+def test_the_guard_of_an_index_out_of_range_says_so(index):
+    with pytest.raises(IndexError, match=f"{index}"), DeviceGuard(get_interface_for_device("xpu"), index):
+        pass
+
+
 @pytest.mark.needs_two_devices
 def test_one_guard_serves_two_threads_at_once():
     guard = DeviceGuard(get_interface_for_device("xpu"), 1)

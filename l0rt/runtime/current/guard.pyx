@@ -353,11 +353,12 @@ cdef class DeviceBlock(Block):
     cdef l0rt_optional_device_guard guard
     cdef readonly object type
 
-    def set_index(self, type, interface, int index):
+    def set_index(self, type, interface, index):
         """Make a device that exists current; a negative index changes nothing. Only an empty block takes the type."""
+        cdef int number = index_of(index, -1, type)
         if not self.guard.engaged:
             self.type, self.interface = type, interface
-        self.end(l0rt_optional_device_guard_set_index(&self.guard, self.begin(), index))
+        self.end(l0rt_optional_device_guard_set_index(&self.guard, self.begin(), number))
 
     def go_back(self):
         """Make the original device current, and remember it on."""
