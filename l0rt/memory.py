@@ -536,7 +536,9 @@ def set_per_process_memory_fraction(fraction, device=None):
 
     Notes
     -----
-    The contract and the texts of the errors are those of ``torch.cuda.set_per_process_memory_fraction``.
+    The name and the arguments are those of ``torch.cuda.set_per_process_memory_fraction``. It accepts 0, and l0rt does
+    not, as ``torch.xpu.set_per_process_memory_fraction``. The texts of the errors are those of ``torch.cuda``, with
+    another range.
     """
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")

@@ -280,8 +280,9 @@ def randint(seed, offset, count, low, high, dtype="int64"):
     Notes
     -----
     For types of up to 32 bits the result is ``low`` plus the high half of ``word * (high - low)`` (Lemire, "Fast
-    Random Integer Generation in an Interval", 2019, without the rejection). For 64 bits it is ``low`` plus the
-    remainder of the two words by ``high - low``, as in torch's ``random_``. The relative bias of both is at most
+    Random Integer Generation in an Interval", ACM TOMACS 29 (1), 2019, without the rejection). For 64 bits it is
+    ``low`` plus the remainder of the two words by ``high - low``. torch's ``random_`` does that too, but from a range
+    of ``2**28`` on; below it takes the remainder of one word. The relative bias of both is at most
     ``(high - low) / 2**32``, or ``/ 2**64``.
     """
     known = _dtype(dtype, "iu")

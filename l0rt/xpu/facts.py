@@ -99,8 +99,9 @@ def get_device_properties(device=None):
 
     Notes
     -----
-    The names are those of ``torch.xpu.get_device_properties``. The values come from ``ze_device_properties_t`` and
-    ``ze_device_compute_properties_t`` of Level Zero.
+    The names are those of ``torch.xpu.get_device_properties``. The values come from Level Zero's
+    ``ze_device_properties_t`` and from its structures of compute, module, memory and cache properties, such as
+    ``ze_device_compute_properties_t``.
     """
     index = _stream.index_or_current(device)
     p = _devices.properties(index)

@@ -67,7 +67,7 @@ QUIRKS = (
         "untyped_mappings",
         "mapped memory is of unknown type, so that other libraries refuse it",
         "memory comes in segments",
-        "Intel's driver before 25.31: https://github.com/uxlfoundation/oneDNN/issues/3656",
+        "Intel's driver before 25.31: https://github.com/uxlfoundation/oneDNN/pull/3656",
         ("vmm",),
         lambda arch, build, kernel: build < NEO_25_31,
     ),

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 SPEC = "Level Zero specification"
 NEO = "Intel's driver, by its source"
+TORCH = "torch"
+CUDA = "CUDA, by its manual"
 L0RT = "l0rt"
 
 
@@ -61,8 +63,8 @@ def _measure(number, text, how, **options):
     return Question(f"M{number}", text, how, "l0rt's parameters", "measurements", "driver", **options)
 
 
-def _nobody(number, text, why):
-    return Question(f"T{number}", text, "not from outside", SPEC, "traps", "driver", untestable=why)
+def _nobody(number, text, why, source=SPEC):
+    return Question(f"T{number}", text, "not from outside", source, "traps", "driver", untestable=why)
 
 
 QUESTIONS = (
@@ -84,7 +86,7 @@ QUESTIONS = (
     _quirk(2, "no_vm_bind", "Does a map only list the memory, so that running out shows at a later append?",
            "map more than there is, then append", "i915 of Linux has no VM_BIND", dangerous=True),
     _quirk(3, "untyped_mappings", "Is mapped memory of unknown type?", "zeMemGetAllocProperties of a mapped pointer",
-           "oneDNN issue 3656"),
+           "oneDNN pull 3656"),
     _quirk(4, "raw_event_handles", "Is an event's handle only a descriptor's number?",
            "another process opens the handle and signals", NEO),
     _quirk(5, "racing_maps", "Do appends of copies race with maps in their reservation?",
@@ -105,12 +107,12 @@ QUESTIONS = (
     _trap(4, "Is a function there that refuses its work?", "call what the library exports", subject="driver",
           executes=False),
     _trap(5, "Are timestamps wrong in bits, wrap or rate?", "the device's clock beside the host's for 50 ms",
-          "chipStar issue 128, oneDNN pull 4689", "driver"),
-    _trap(6, "Is an elapsed time told of events without one?", "unrecorded, unfinished and untimed events"),
-    _trap(7, "Does recording anew disturb those who wait?", "record again while another stream waits"),
+          "chipStar issue 128, oneDNN pull 4499", "driver"),
+    _trap(6, "Is an elapsed time told of events without one?", "unrecorded, unfinished and untimed events", TORCH),
+    _trap(7, "Does recording anew disturb those who wait?", "record again while another stream waits", CUDA),
     _trap(8, "Does an event that is dropped in flight take its work along?", "drop 200 events at once"),
     _trap(9, "Does a stream that is given back lose its work?", "leases that end with work pending"),
-    _trap(10, "Does a wait for an unrecorded event hang?", "a stream and the host wait for one"),
+    _trap(10, "Does a wait for an unrecorded event hang?", "a stream and the host wait for one", CUDA),
     _trap(11, "Does running out show later than in the call that asked?", "use memory beyond the device's",
           subject="driver", dangerous=True),
     _trap(12, "Do sizes of 0, overflowing sizes or alignments go wrong?", "allocate them"),
@@ -121,14 +123,15 @@ QUESTIONS = (
           "driver"),
     _trap(16, "Are foreign and interior pointers or double frees mistaken?", "ask and free them"),
     _trap(17, "Is memory reused before another stream has done with it?", "drop and allocate under work"),
-    _trap(18, "Is a use recorded on a stream forgotten when another thread frees?", "free in a thread, refill"),
-    _trap(19, "Does a free inside garbage collection deadlock?", "finalisers that free while others append"),
-    _trap(20, "Are counters wrong under threads?", "four threads allocate and free"),
+    _trap(18, "Is a use recorded on a stream forgotten when another thread frees?", "free in a thread, refill", TORCH),
+    _trap(19, "Does a free inside garbage collection deadlock?", "finalisers that free while others append", L0RT),
+    _trap(20, "Are counters wrong under threads?", "four threads allocate and free", L0RT),
     _trap(21, "Does a forked child use the parent's device?", "fork, and try"),
-    _trap(22, "Does exit with pending work crash or talk?", "a process that ends with live objects"),
+    _trap(22, "Does exit with pending work crash or talk?", "a process that ends with live objects",
+          "Level Zero issue 123, compute-runtime issue 675"),
     _nobody(23, "Does a lost device not stay lost?", "needs a device that gets lost"),
-    _trap(24, "Can Ctrl-C not end a wait?", "a signal during a wait that does not end"),
-    _nobody(25, "Does an append that blocks hold the GIL?", "needs a shim that slows an append"),
+    _trap(24, "Can Ctrl-C not end a wait?", "a signal during a wait that does not end", L0RT),
+    _nobody(25, "Does an append that blocks hold the GIL?", "needs a shim that slows an append", L0RT),
     _nobody(26, "Is a pool of no events asked for?", "needs a shim that watches the calls"),
     _trap(27, "Are fill patterns of some sizes wrong?", "1 to 16 bytes, on the compute and the copy engine"),
     _trap(28, "Does a copy of memory to itself go wrong?", "copy a buffer onto itself"),
@@ -137,14 +140,15 @@ QUESTIONS = (
     _trap(31, "Is all memory called free?", "what system management says while some is in use", "Level Zero issue 133",
           "driver"),
     _trap(32, "Are two ways of system management mixed?", "ZES_ENABLE_SYSMAN=1 in another process", executes=False),
-    _trap(33, "Does memory stay behind after trimming?", "allocate, free, trim, look"),
-    _nobody(34, "Does the free-threaded build race?", "needs a thread sanitizer"),
+    _trap(33, "Does memory stay behind after trimming?", "allocate, free, trim, look", TORCH),
+    _nobody(34, "Does the free-threaded build race?", "needs a thread sanitizer", L0RT),
     _nobody(35, "Do arguments of one kernel race between threads?", "this version of l0rt launches no kernels"),
-    _trap(36, "Do many streams and events use up the process's mappings?", "2,000 streams and events"),
-    _trap(37, "Is a variable that comes too late ignored in silence?", "set L0RT_DISABLE after opening",
+    _trap(36, "Do many streams and events use up the process's mappings?", "2,000 streams and events",
+          "intel/llvm pull 21340"),
+    _trap(37, "Is a variable that comes too late ignored in silence?", "set L0RT_DISABLE after opening", L0RT,
           executes=False),
     _nobody(38, "Is memory made resident on other devices than its owner?", "needs a shim that watches the calls"),
-    _nobody(39, "Does the memory history grow without bound?", "this version of l0rt keeps no history"),
+    _nobody(39, "Does the memory history grow without bound?", "this version of l0rt keeps no history", L0RT),
     _trap(40, "Does a foreign list suffer from being adopted?", "adopt a bare list, drop it, use it on"),
     _measure(1, "What is this machine?", "kernel driver, build, BAR, type of a mapped pointer", executes=False),
     _measure(2, "What do create, map and unmap cost?", "2, 16 and 128 MiB, idle and busy"),

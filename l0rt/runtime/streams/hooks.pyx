@@ -89,7 +89,7 @@ def set_sync_debug_mode(mode):
 
     Notes
     -----
-    The modes and the texts of the errors are those of ``torch.cuda.set_sync_debug_mode``.
+    The modes, and the text with which the error begins, are those of ``torch.cuda.set_sync_debug_mode``.
     """
     global sync_mode
     words = ("default", "warn", "error")
