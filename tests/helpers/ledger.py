@@ -52,6 +52,8 @@ def live():
         counts["event"] += max(in_use - KEPT, 0) - cache["made"]
         counts["event_pool"] -= cache["made"] // POOL_SLOTS
         counts["usm"] -= cache["timed"] // POOL_SLOTS  # a pool of timed events has a clock
+        counts["point"] -= cache["counter"]  # a counter-based event keeps the point that it was last signalled at
+    counts["point"] = max(counts["point"], 0)
     return counts
 
 

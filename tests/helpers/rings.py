@@ -7,12 +7,13 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.extents import WHOLE, noted
+from helpers.extents import SOAK, WHOLE, noted
 from helpers.process import run, run_python
 
 TESTS = Path(__file__).resolve().parents[1]
 FOLDERS = ("core", "runtime", "accelerator")  # tests on the interface: they never ask which driver they have
 PARTS = 10  # of the tests, in a short run; a ring runs one
+SLICES = 20  # of the tests, in CI; a simulated device runs one, which takes less than a minute
 HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
 LOADER, VALIDATION, INTEL = "libze_loader.so.1", "libze_validation_layer.so.1", "libze_intel_gpu.so.1"
@@ -49,6 +50,10 @@ class Ring:
         """Return which part of the tests this ring runs in a short run, each ring another one; None for all of them."""
         return None if WHOLE else f"{RINGS.index(self) + 1}/{PARTS}"
 
+    def slice(self):
+        """The same of a simulated device: all of the tests, but in CI."""
+        return f"{SIMULATED.index(self) + 1}/{SLICES}" if os.environ.get("CI") and not SOAK else None
+
     def run(self, cpu_driver, cwd, folders, timeout, part=None):
         """Run pytest on ``folders``, or on a ``part`` of them ("2/5"), with this ring's driver; see `verdict`."""
         quiet = ["-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={max(10, timeout - 30):.0f}"]
@@ -77,6 +82,20 @@ RINGS = (
         (LOADER, INTEL),
         {**NO_HARDWARE, "ProductFamilyOverride": "dg1", "CreateMultipleRootDevices": 2},
     ),
+)
+SIMULATED = tuple(  # the CPU driver as real devices, with their defects
+    Ring(profile, (), {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_PROFILE": profile})
+    for profile in (
+        "arc-a770-i915",
+        "arc-a770-xe",
+        "arc-b580",
+        "pvc",
+        "lunar-lake",
+        "meteor-lake",
+        "arc-a770-xe,neo-25.18",
+        "pvc,neo-25.18",
+        "arc-b580,timing",
+    )
 )
 
 

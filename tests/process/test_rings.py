@@ -8,7 +8,7 @@ import pytest
 
 from helpers.ci import skip_unless_ci
 from helpers.process import run_python
-from helpers.rings import FOLDERS, HANG_LIMIT, PARTS, RINGS, TESTS, Ring, summary, verdict
+from helpers.rings import FOLDERS, HANG_LIMIT, PARTS, RINGS, SIMULATED, TESTS, Ring, summary, verdict
 
 WHO = """
 import ctypes
@@ -38,6 +38,26 @@ def test_the_same_tests_pass_on_ring(ring, tmp_path, record_property, extent):
     result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / name for name in FOLDERS], HANG_LIMIT, ring.part())
     record_property("ring", (ring.name, verdict(result) or "failed"))
     assert verdict(result), f"ring {ring.name}: {result}"
+
+
+@pytest.mark.takes_minutes
+@pytest.mark.parametrize("ring", SIMULATED, ids=str)
+def test_the_same_tests_pass_on_a_simulated_device(ring, tmp_path, extent):
+    extent.skip_unless_whole()
+    if part := ring.slice():
+        extent.note(f"in CI one of {part.partition('/')[2]} parts")
+    result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / name for name in FOLDERS], HANG_LIMIT, part)
+    assert verdict(result), f"simulated device {ring.name}: {result}"
+
+
+def test_a_simulated_device_has_the_name_of_its_profile():
+    found = set()
+    for ring in SIMULATED:
+        code = "import l0rt; print(l0rt.xpu.get_device_name())"
+        name = run_python(code, ring.environment(l0rt.cpu_driver_path())).stdout.strip()
+        assert name.startswith("l0rt CPU device")
+        found.add(name)
+    assert len(found) == 5, found  # both of the A770's kernel drivers have one name
 
 
 @pytest.mark.parametrize(("ring", "answer"), list(zip(RINGS, ANSWERS, strict=True)), ids=str)
