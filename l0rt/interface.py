@@ -63,6 +63,7 @@ class DeviceInterface:
     Event = _without("Event")
     Stream = _without("Stream")
     Generator = None  # `l0rt.Generator` serves any device type
+    MemPool = use_mem_pool = None  # a class and what enters an object of it; None: no private memory pools
 
     class Worker:
         """The current device and the properties for a process that must not open the driver."""
@@ -511,6 +512,8 @@ class XpuInterface(DeviceInterface):
     device = _xpu.device
     Event = _xpu.Event
     Stream = _xpu.Stream
+    MemPool = _memory.MemPool
+    use_mem_pool = _memory.use_mem_pool
 
     class Worker:
         """Cached facts: filled in the parent, they serve a forked child, which must not open the driver."""

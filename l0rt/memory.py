@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: statistics, limits, caches, pools. A function that torch has too has torch's name.
+"""Memory of the built-in device type: statistics, limits, caches, pools. A function that torch has too has torch's
+name.
 
 A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.
 """
@@ -29,7 +30,9 @@ from l0rt.runtime.memory import pinned as _host
 from l0rt.runtime.memory.device import memory_allocated, memory_reserved
 from l0rt.runtime.memory.observers import attach_observer as _attach_observer
 from l0rt.runtime.memory.pluggable import PluggableAllocator
-from l0rt.runtime.memory.pools import MemPool, change_current_allocator, use_mem_pool
+from l0rt.runtime.memory.pools import MemPool as _AnyPool
+from l0rt.runtime.memory.pools import XpuMemPool as MemPool
+from l0rt.runtime.memory.pools import change_current_allocator, use_mem_pool
 from l0rt.runtime.memory.pools import index_or_current as _index_of
 from l0rt.runtime.memory.pools import pointer_info as _pointer_info
 from l0rt.runtime.memory.pools import pool_of as _pool_of
@@ -170,7 +173,7 @@ def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
     """
     if not isinstance(include_traces, bool):
         raise TypeError(f"include_traces must be a bool, got {type(include_traces).__name__}")
-    if mempool_id is not None and not isinstance(mempool_id, MemPool):
+    if mempool_id is not None and not isinstance(mempool_id, _AnyPool):
         mempool_id = _id(mempool_id)
     if not _is_opened():
         return []

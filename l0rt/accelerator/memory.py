@@ -7,11 +7,16 @@ from l0rt.accelerator._api import current_device_index as _current
 from l0rt.accelerator._api import device_or_current as _device_or_current
 from l0rt.accelerator._api import memory_allocated, memory_reserved
 from l0rt.accelerator._api import raise_without_device as _raise_without_device
-from l0rt.memory import MemPool
 from l0rt.memorystats import nested as _nested
 from l0rt.memorystats import table as _table
+from l0rt.runtime.memory.pools import WHAT as _WHAT
+from l0rt.runtime.memory.pools import MemPool
+from l0rt.runtime.streams.naming import accelerator_type as _current_type
+from l0rt.runtime.streams.naming import existing_index as _existing
+from l0rt.runtime.streams.naming import index_in as _index_in
+from l0rt.runtime.streams.naming import named_type as _named_type
 from l0rt.runtime.streams.naming import other_interface as _chosen
-from l0rt.runtime.streams.naming import refuse_others as _refuse_others
+from l0rt.runtime.streams.naming import other_interface_of as _other
 
 __all__ = [
     "MemPool",
@@ -46,7 +51,7 @@ def _owner_of(device):
 def use_mem_pool(pool, device=None):
     """Make the calling thread allocate from ``pool`` inside a with block.
 
-    Only the built-in device type has pools. For another type it raises NotImplementedError.
+    The pool is of the device's type, or without a device of the current accelerator's.
 
     Parameters
     ----------
@@ -63,9 +68,22 @@ def use_mem_pool(pool, device=None):
     ------
     IndexError
         There is no device with this index.
+    NotImplementedError
+        The device type has no pools.
+    TypeError
+        The pool is of another device type.
     """
-    _refuse_others(device, "private memory pools")
-    return _built_in.use_mem_pool(pool, device)
+    type = _named_type(device) or _current_type()
+    interface = _other(type)
+    if interface is None:
+        return _built_in.use_mem_pool(pool, device)
+    enter = getattr(interface, "use_mem_pool", None)
+    if enter is None:
+        raise NotImplementedError(f"device type {type} has no {_WHAT}")
+    if isinstance(pool, MemPool):
+        raise TypeError(f"use_mem_pool() takes a pool of device type {type}, got one of xpu")
+    index = _index_in(device, type)
+    return enter(pool, None if index < 0 else _existing(interface, index))
 
 
 def empty_cache():

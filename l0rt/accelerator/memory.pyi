@@ -4,8 +4,8 @@ from typing import Any
 
 from l0rt.accelerator._api import memory_allocated as memory_allocated
 from l0rt.accelerator._api import memory_reserved as memory_reserved
-from l0rt.memory import MemPool as MemPool
 from l0rt.memory import use_mem_pool as _Block
+from l0rt.runtime.memory.pools import MemPool as MemPool
 from l0rt.runtime.streams.naming import _Device
 
 def use_mem_pool(pool: MemPool, device: _Device = None) -> _Block: ...

@@ -4,7 +4,7 @@ Level Zero has."""
 
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import guard as _guard
-from l0rt.runtime.current.generator import Generator
+from l0rt.runtime.current.generator import XpuGenerator as Generator
 from l0rt.runtime.current.stream import current_raw_stream
 from l0rt.runtime.streams import devices as _devices
 from l0rt.runtime.streams import naming as _naming

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
-from l0rt.runtime.current.generator import Generator as Generator
+from l0rt.runtime.current.generator import XpuGenerator
 from l0rt.runtime.current.guard import xpu_device_index
 from l0rt.runtime.current.stream import current_raw_stream as current_raw_stream
 from l0rt.runtime.streams.naming import _Device
@@ -16,6 +16,8 @@ from l0rt.xpu.random import _get_rng_state_offset as _get_rng_state_offset
 from l0rt.xpu.random import _set_rng_state_offset as _set_rng_state_offset
 from l0rt.xpu.streams import *  # noqa: F403
 from l0rt.xpu.streams import _set_stream_by_id as _set_stream_by_id
+
+Generator = XpuGenerator
 
 default_generators: tuple[Generator, ...]
 

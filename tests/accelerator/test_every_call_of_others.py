@@ -53,6 +53,10 @@ class SpyEvent(SpyStream):
         return super().__getattribute__(name)
 
 
+class SpyPool(SpyStream):
+    """A private pool, and the block in which it is used."""
+
+
 class SpyGenerator(SpyStream):
     def initial_seed(self):
         told.append("seed")
@@ -75,7 +79,8 @@ ANSWERS = {
     "mem_get_info": (0, 1), "supported_dtypes": {"uint8"}, "memory_snapshot": [], "is_available": True,
     "get_device_properties": SimpleNamespace(name="a spy"),
 }  # fmt: skip
-MADE = dict.fromkeys(("current_stream", "default_stream", "stream"), SpyStream) | {"default_generator": SpyGenerator}
+MADE = dict.fromkeys(("current_stream", "default_stream", "stream"), SpyStream)
+MADE |= {"default_generator": SpyGenerator, "use_mem_pool": SpyPool}
 
 
 def recorder(name):
@@ -88,17 +93,17 @@ def recorder(name):
 
 def make_spy():
     members = {name: recorder(name) for name in dir(DeviceInterface) if not name.startswith("__")}
-    members.update(Stream=SpyStream, Event=SpyEvent, Generator=SpyGenerator)
+    members.update(Stream=SpyStream, Event=SpyEvent, Generator=SpyGenerator, MemPool=SpyPool)
     return type("SpyInterface", (DeviceInterface,), members)
 
 
-# What is nobody's in particular: a setting of the process, a question for the choice itself, a pool to be entered.
-NEUTRAL = {"set_accelerator", "current_accelerator", "get_sync_debug_mode", "set_sync_debug_mode", "MemPool"}
+# What is nobody's in particular: a setting of the process, a question for the choice itself.
+NEUTRAL = {"set_accelerator", "current_accelerator", "get_sync_debug_mode", "set_sync_debug_mode"}
 DEVICES = {"device", "device_index", "peer"}
 GIVEN = {
     "stream": SpyStream, "streams": lambda: [SpyStream()], "seed": lambda: 3, "new_state": lambda: b"",
     "new_states": lambda: [b"", b""], "limit": lambda: 1 << 20, "fraction": lambda: 0.5, "observer": lambda: print,
-    "pool": memory.MemPool, "mode": lambda: 0, "devices": lambda: [0, 1], "size": lambda: 64,
+    "pool": SpyPool, "mode": lambda: 0, "devices": lambda: [0, 1], "size": lambda: 64,
 }  # fmt: skip
 POOL = ("lease", "copy_stream", "state")
 FACADE = {name: getattr(acc, name) for name in acc.__all__ if callable(getattr(acc, name)) and name not in NEUTRAL}
@@ -187,8 +192,9 @@ PLACES = {
 
 @pytest.mark.parametrize("place", [place for place, function in PLACES.items() if takes_device(function)])
 @pytest.mark.parametrize("device", ["cpu", "spy:0"])
-def test_with_the_built_in_one_current_a_device_of_another_type_is_told(place, device):
+def test_with_the_built_in_one_current_a_device_of_another_type_is_told(place, device, monkeypatch):
     acc.set_accelerator("xpu")
+    monkeypatch.setitem(GIVEN, "pool", memory.MemPool)
     result, error = outcome(PLACES[place], device, with_stream=False)
     if error is None:
         assert str(result.device).startswith(device.partition(":")[0]), "silently the built-in accelerator's"
@@ -205,13 +211,49 @@ def test_a_stream_pool_lends_streams_of_the_built_in_type_only():
         assert isinstance(stream, xpu.Stream)
 
 
-def test_private_pools_are_of_the_built_in_type():
+@pytest.fixture
+def poor():
+    """A type whose interface has no pools, one that derives from nothing."""
+    register_interface_for_device("poor", type("PoorInterface", (), {"device_count": staticmethod(lambda: 2)}))
+    acc.set_accelerator("poor")
+
+
+def test_a_type_without_private_pools_says_so(poor):
     pool = memory.MemPool()
-    for device in (None, 0, "spy:1", "cpu"):
-        with pytest.raises(NotImplementedError, match="device type (spy|cpu) has no private memory pools"):
+    for make in (acc.MemPool, acc.memory.MemPool, lambda: acc.MemPool(limit=1 << 20)):
+        with pytest.raises(NotImplementedError, match="device type poor has no private memory pools"):
+            make()
+    for device in (None, 0, "poor:1", "cpu"):
+        with pytest.raises(NotImplementedError, match="device type (poor|cpu) has no private memory pools"):
             acc.use_mem_pool(pool, device)
-    with acc.use_mem_pool(pool, "xpu:0"), memory.use_mem_pool(pool):
-        assert pool.use_count() == 3
+
+
+def test_a_pool_of_the_built_in_type_is_used_on_its_devices_only():
+    pool = memory.MemPool()
+    assert isinstance(pool, acc.MemPool)
+    for device in (None, 0, "spy:1"):
+        with pytest.raises(TypeError, match="a pool of device type spy, got one of xpu"):
+            acc.use_mem_pool(pool, device)
+    with acc.use_mem_pool(pool, "xpu:0"), memory.use_mem_pool(pool), memory.use_mem_pool(pool, 0):
+        assert pool.use_count() == 4
+        assert str(l0rt.empty(64, device="xpu:0").device) == "xpu:0"
+    with pytest.raises(IndexError):
+        acc.use_mem_pool(SpyPool(), 2)
+
+
+def test_a_pool_is_of_the_current_accelerator():
+    class Own(acc.MemPool):
+        """A subclass is what it derives from: the built-in type's."""
+
+    assert type(acc.MemPool()) is SpyPool
+    assert type(acc.memory.MemPool(limit=3)) is SpyPool
+    for make in (memory.MemPool, xpu.MemPool, Own):
+        assert isinstance(make(limit=1 << 20), acc.MemPool)
+        assert make(limit=1 << 20).limit == 1 << 20
+    acc.set_accelerator("xpu")
+    assert type(acc.MemPool()) is memory.MemPool
+    with pytest.raises(TypeError, match="unexpected keyword argument 'limits'"):
+        acc.MemPool(limits=3)
 
 
 class Flag(SpyEvent):

@@ -59,7 +59,6 @@ cdef class PhiloxState:
     pass
 
 
-@cython.final
 @cython.binding(False)
 cdef class Generator:
     """Generator(device=None)
@@ -82,7 +81,7 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
 """
 
     def __cinit__(self, device=None):
-        named = type_named(device)
+        named = lazy.device_type if isinstance(self, XpuGenerator) else type_named(device)
         self.type = current_type() if named is None else named
         self.index = index_of(device, NONE, self.type)
         if self.index == NONE:
@@ -214,7 +213,7 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         -------
         Generator
         """
-        cdef Generator clone = Generator.__new__(Generator, self.device)
+        cdef Generator clone = made_for(self.device)
         clone.state.seed = self.state.seed
         clone.state.offset = self.state.offset
         return clone
@@ -231,7 +230,7 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         -----
         The name and the contract are those of ``torch.Generator.graphsafe_get_state``.
         """
-        cdef Generator same = Generator.__new__(Generator, self.device)
+        cdef Generator same = made_for(self.device)
         same.state = self.state
         return same
 
@@ -289,13 +288,44 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         return f"<l0rt.Generator device={self.device} seed={self.state.seed} offset={self.state.offset}>"
 
 
+@cython.final
+@cython.binding(False)
+cdef class XpuGenerator(Generator):
+    """Generator(device=None)
+--
+
+A generator of the built-in device type, independent of the current accelerator. See `l0rt.Generator`.
+
+Parameters
+----------
+device : int, str, device or None, optional
+    The device for which it makes random numbers. None is the current device.
+
+Raises
+------
+ValueError
+    ``device`` is of another type.
+"""
+
+
 cdef slots _built_in, _choosing
+
+
+cdef Generator made_for(device_named device):
+    """A generator of this class for a device, though its type may have one of its own."""
+    if device.type == lazy.device_type:
+        return XpuGenerator.__new__(XpuGenerator, device)
+    return Generator.__new__(Generator, device)
 
 
 cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
     """``l0rt.Generator(...)`` is the device type's own if that gives one, else this class serves any type."""
+    if cls != <PyTypeObject*>Generator:
+        return _built_in.make(cls, args, kwargs)
     maker = maker_for(args, kwargs)
-    own = None if maker is None else getattr(maker, "Generator", None)
+    if maker is None:
+        return _built_in.make(<PyTypeObject*>XpuGenerator, args, kwargs)
+    own = getattr(maker, "Generator", None)
     return _built_in.make(cls, args, kwargs) if own is None else call(own, args, kwargs)
 
 
@@ -325,7 +355,7 @@ def default_generator(int index):
     cdef Generator made
     found = _defaults.get(index)
     if found is None:
-        made = Generator.__new__(Generator, f"{lazy.device_type}:{index}")
+        made = XpuGenerator.__new__(XpuGenerator, index)
         if _all_seed is None:
             made.seed()
         else:
@@ -385,3 +415,4 @@ def manual_seed(seed):
 
 
 known_as(Generator, b"l0rt.Generator")
+known_as(XpuGenerator, b"l0rt.xpu.Generator")

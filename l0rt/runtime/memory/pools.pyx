@@ -6,6 +6,7 @@ from functools import wraps
 from _weakref import ref
 
 cimport cython
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
@@ -26,7 +27,7 @@ from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_f
 from l0rt.runtime.memory.pluggable cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
 from l0rt.runtime.streams.stream_pool cimport device_synchronize
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
-from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.naming cimport call, current_type, get_slots, index_of, maker_of, set_slots, slots
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
@@ -48,6 +49,7 @@ cdef void reclaim() noexcept:
                 heap_reclaim(heap)
 
 
+WHAT = "private memory pools"
 _living = {}  # by id: weak references to the pools
 
 
@@ -56,7 +58,8 @@ cdef class MemPool:
     """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None)
 --
 
-A private pool. Memory that a thread allocates inside ``use_mem_pool(pool)`` comes from it and returns to it.
+A private pool of the current accelerator. Memory that a thread allocates inside ``use_mem_pool(pool)`` comes from it
+and returns to it.
 
 Memory of an ``allocator`` is cached like the driver's. With ``use_on_oom`` an allocation outside of pools that
 would fail is served from a free block, whatever its stream, or else by letting the pool grow. If ``on_oom`` returns
@@ -79,10 +82,13 @@ Raises
 ------
 ValueError
     ``limit`` is not positive.
+NotImplementedError
+    The current accelerator has no pools.
 
 Notes
 -----
-The contract is that of ``torch.cuda.MemPool``; ``limit`` and ``on_oom`` are l0rt's.
+The contract is that of ``torch.cuda.MemPool``; ``limit`` and ``on_oom`` are l0rt's. The parameters are those of the
+built-in device type; another type's interface has a ``MemPool`` of its own.
 """
 
     cdef Pool pool
@@ -233,6 +239,64 @@ The contract is that of ``torch.cuda.MemPool``; ``limit`` and ``on_oom`` are l0r
 
     def __repr__(self):
         return f"<l0rt.MemPool {self.id}>"
+
+
+@cython.binding(False)
+cdef class XpuMemPool(MemPool):
+    """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None)
+--
+
+A private pool of the built-in device type. Memory that a thread allocates inside ``use_mem_pool(pool)`` comes from it
+and returns to it.
+
+Memory of an ``allocator`` is cached like the driver's. With ``use_on_oom`` an allocation outside of pools that
+would fail is served from a free block, whatever its stream, or else by letting the pool grow. If ``on_oom`` returns
+True, the allocation is tried again. What is allocated outlives the pool.
+
+Parameters
+----------
+allocator : PluggableAllocator or None, optional
+    The source of the pool's memory. None is the driver.
+use_on_oom : bool, optional
+    Serve allocations outside of pools from this pool before they fail.
+no_split : bool, optional
+    Hand out free blocks whole, without splitting them.
+limit : int or None, optional
+    How many bytes the pool reserves on each device at most. None sets no limit.
+on_oom : callable or None, optional
+    A function that is called with the number of bytes before an allocation from the pool fails.
+
+Raises
+------
+ValueError
+    ``limit`` is not positive.
+
+Notes
+-----
+The contract is that of ``torch.cuda.MemPool``; ``limit`` and ``on_oom`` are l0rt's.
+"""
+
+
+cdef slots _built_in, _choosing
+
+
+cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """``l0rt.accelerator.MemPool(...)`` makes a pool of the current accelerator; a subclass stays what it is."""
+    if cls != <PyTypeObject*>MemPool:
+        return _built_in.make(cls, args, kwargs)
+    type = current_type()
+    maker = maker_of(type)
+    if maker is None:
+        return _built_in.make(<PyTypeObject*>XpuMemPool, args, kwargs)
+    own = getattr(maker, "MemPool", None)
+    if own is None:
+        raise NotImplementedError(f"device type {type} has no {WHAT}")
+    return call(own, args, kwargs)
+
+
+get_slots(MemPool, &_built_in)
+_choosing.make = _make
+set_slots(MemPool, &_choosing)
 
 
 cdef void active_pool_drop(l0rt_active_pool* active) noexcept:
@@ -502,4 +566,5 @@ cdef list described(l0rt_block_info* blocks, int64_t count, int index, tuple poo
     return found
 
 
-known_as(MemPool, b"l0rt.memory.MemPool")
+known_as(MemPool, b"l0rt.accelerator.MemPool")
+known_as(XpuMemPool, b"l0rt.memory.MemPool")

@@ -232,6 +232,11 @@ cdef str type_named(what):
     return None if named is None else named[0]
 
 
+def named_type(what):
+    """Return the device type that ``what`` names; None where it is an index, nothing, or no device."""
+    return type_named(what)
+
+
 cdef int only_built_in(what, str which) except -1:
     """NotImplementedError, for ``which``, unless ``what`` names the built-in type, or no type while that is current."""
     type = type_named(what)
@@ -240,11 +245,6 @@ cdef int only_built_in(what, str which) except -1:
     if type != BUILT_IN:
         raise NotImplementedError(f"device type {type} has no {which}")
     return 0
-
-
-def refuse_others(what, which):
-    """NotImplementedError, for ``which``, unless ``what`` names the built-in type, or no type while that is current."""
-    only_built_in(what, which)
 
 
 cdef object maker_for(PyObject* args, PyObject* kwargs):
