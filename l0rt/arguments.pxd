@@ -17,5 +17,10 @@ cdef object address_in(value, int low)
 cdef int clamped_priority(priority) except? 2
 
 cdef int check_sizes(size_t source, size_t target) except -1
+cdef int check_overlap(const void* target, const void* source, size_t nbytes) except -1
+# The part of so many bytes that a slice names.
+cdef size_t part_of(index, size_t nbytes, size_t* start) except? 0
+# What fill() fills with: the byte or the pattern that it was given.
+cdef bytes checked_pattern(value, pattern, size_t nbytes)
 cdef int get_view(what, Py_buffer* view, int flags, str where) except -1
 cdef bytes bytes_of(what, str where)

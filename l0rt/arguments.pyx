@@ -13,6 +13,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_CheckExact
 from cpython.number cimport PyIndex_Check
+from cpython.slice cimport PySlice_AdjustIndices, PySlice_Check, PySlice_Unpack
 from libc.string cimport strchr
 
 import numpy as np
@@ -75,6 +76,28 @@ cdef int check_sizes(size_t source, size_t target) except -1:
     return 0
 
 
+cdef int check_overlap(const void* target, const void* source, size_t nbytes) except -1:
+    """Refuse a copy of bytes onto some of themselves, for which no driver says what becomes of them."""
+    cdef size_t low = min(<size_t>target, <size_t>source), high = max(<size_t>target, <size_t>source)
+    if low != high and nbytes > high - low:
+        raise ValueError(f"the source and the target overlap: {nbytes} bytes at {<size_t>source:#x} and at "
+                         f"{<size_t>target:#x}. Copy through another buffer")
+    return 0
+
+
+cdef size_t part_of(index, size_t nbytes, size_t* start) except? 0:
+    cdef Py_ssize_t first, stop, step, length
+    if not PySlice_Check(index):
+        raise TypeError("a Buffer has no items, only parts: x[a:b] is the part from byte a to byte b, and copy_to() "
+                        f"copies it to the host; got {type(index).__name__} as the index")
+    PySlice_Unpack(index, &first, &stop, &step)
+    if step != 1:
+        raise ValueError(f"a slice of a Buffer has step 1, got {step}")
+    length = PySlice_AdjustIndices(<Py_ssize_t>nbytes, &first, &stop, step)
+    start[0] = first
+    return length
+
+
 cdef int get_view(what, Py_buffer* view, int flags, str where) except -1:
     """The memory of an object, which has to hold plain numbers: of copied bytes no object and no pointer is made."""
     if not PyObject_CheckBuffer(what):
@@ -105,6 +128,24 @@ cdef bytes bytes_of(what, str where):
         return PyBytes_FromStringAndSize(<const char*>view.buf, view.len)
     finally:
         PyBuffer_Release(&view)
+
+
+cdef bytes checked_pattern(value, pattern, size_t nbytes):
+    if (value is None) == (pattern is None):
+        raise TypeError("fill() takes a byte value or a pattern=, one of the two")
+    if pattern is None:
+        if not is_whole(value):
+            raise TypeError(f"fill() takes an int from 0 to 255, not {type(value).__name__}")
+        value = whole(value, "a byte")
+        if not 0 <= value <= 255:
+            raise ValueError(f"fill() takes a byte, 0 to 255, got {value}")
+        return bytes((value,))
+    pattern = bytes_of(pattern, "fill")
+    if len(pattern) not in (1, 2, 4, 8, 16):
+        raise ValueError(f"a pattern must have 1, 2, 4, 8 or 16 bytes, got {len(pattern)}")
+    if nbytes % len(pattern):
+        raise ValueError(f"{nbytes} bytes are not a multiple of the pattern's {len(pattern)}")
+    return pattern
 
 
 cdef bint is_plain_array(what) except -1:

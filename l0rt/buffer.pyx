@@ -5,29 +5,21 @@ cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release
 from cpython.exc cimport PyErr_Fetch, PyErr_Restore
 from cpython.object cimport PyObject, PyTypeObject, destructor
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, uint64_t
 
-from l0rt.arguments cimport bytes_of, check_sizes, get_view, is_whole, known_as, whole
+from l0rt.arguments cimport check_sizes, checked_pattern, get_view, known_as, part_of
 from l0rt.runtime.alloc.arena cimport block_drop
-from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
+from l0rt.runtime.alloc.deferred_free cimport block_move
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go, shared_free
-from l0rt.runtime.memory.registration cimport copy_pinned
-from l0rt.runtime.memory.staging cimport copy_in, copy_out
+from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use, transfer, transfer_in, transfer_out
 from l0rt.runtime.streams.hooks cimport (
-    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, STREAM_SYNCHRONIZATION, has_hooks,
-    note)
+    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, has_hooks, note)
 from l0rt.runtime.streams.naming cimport device as device_name
-from l0rt.runtime.streams.queue cimport (
-    Queue,
-    about_to_wait,
-    queue_copy,
-    queue_fill,
-    queue_synchronize,
-    queue_wait_queue,
-)
+from l0rt.runtime.streams.queue cimport Queue, about_to_wait, queue_fill, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 
 from l0rt import philox
@@ -45,6 +37,9 @@ cdef class Buffer:
     Device memory belongs to the stream for which it was allocated: this stream may use it at once, and it is reused in
     the order of this stream. Announce the use by other streams with `record_stream` or `record_use`. After the buffer
     is freed, every method raises ValueError.
+
+    A slice ``x[a:b]`` is a Buffer too: a part of the same memory, without a copy. It keeps ``x`` from being dropped,
+    and ends when ``x`` is freed.
     """
 
     def __init__(self):
@@ -197,7 +192,7 @@ cdef class Buffer:
                 if wait:
                     queue_synchronize(on, UINT64_MAX)
         finally:
-            self.exports -= 1
+            Buffer_unhold(self)
         return self
 
     def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
@@ -301,7 +296,7 @@ cdef class Buffer:
         try:
             Buffer_use(self, stream.ptr)
         finally:
-            self.exports -= 1
+            Buffer_unhold(self)
 
     def record_use(self, Queue stream=None):
         """Announce that ``stream`` has used the memory, up to the work that it has now.
@@ -320,7 +315,7 @@ cdef class Buffer:
         try:
             Buffer_use(self, on, True)
         finally:
-            self.exports -= 1
+            Buffer_unhold(self)
 
     def free(self, Queue stream=None):
         """Free the memory. It is reused in the order of the stream for which it was allocated.
@@ -333,7 +328,7 @@ cdef class Buffer:
         Raises
         ------
         ValueError
-            The buffer was freed before.
+            The buffer was freed before, or it is a slice of another.
         BufferError
             A memoryview, an array or another call still uses the memory.
         """
@@ -342,6 +337,8 @@ cdef class Buffer:
         cdef void* pointer
         cdef int status
         Buffer_check_open(self)
+        if self.base != NULL:
+            raise ValueError("a slice does not own its memory: free the Buffer that it was taken from")
         if self.exports:
             raise BufferError("the buffer is in use by a memoryview, an array or a call that has not returned: "
                               "release that first")
@@ -360,16 +357,29 @@ cdef class Buffer:
     def __len__(self):
         return self.nbytes
 
+    def __getitem__(self, index):
+        cdef size_t start = 0
+        cdef size_t nbytes = part_of(index, self.nbytes, &start)
+        cdef Buffer made
+        Buffer_check_open(self)     # an index may run any code
+        made = Buffer.__new__(Buffer)
+        made.nbytes = nbytes
+        made.pointer = <char*>self.pointer + start if nbytes != 0 else NULL
+        made.stream, made.owner, made.memory = self.stream, self.owner, self.memory
+        made.base = self.base if self.base != NULL else <PyObject*>self
+        Py_INCREF(<object>made.base)
+        return made
+
     def __getbuffer__(self, Py_buffer* view, int flags):
         Buffer_check_open(self)
         if self.memory == DEVICE:
             raise BufferError("the host cannot read device memory: copy_to() copies it")
         PyBuffer_FillInfo(view, self, self.pointer, self.nbytes, 0, flags)
-        self.exports += 1
+        Buffer_hold(self)
         note(HOST_ACCESS, <uint64_t>self.pointer, self.nbytes, flags & PyBUF_WRITABLE != 0)
 
     def __releasebuffer__(self, Py_buffer* view):
-        self.exports -= 1
+        Buffer_unhold(self)
 
     def __copy__(self):
         raise TypeError("a Buffer cannot be copied by copy.copy: allocate another and copy_from() this one")
@@ -378,11 +388,12 @@ cdef class Buffer:
         raise TypeError("a Buffer cannot be pickled: copy_to() a host array")
 
     def __repr__(self):
-        if self.freed:
+        if Buffer_is_freed(self):
             return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
         if self.owner == NULL:
             return "<l0rt.Buffer never allocated>"
-        return f"<l0rt.Buffer {self.kind} {<size_t>self.pointer:#x} {self.nbytes} bytes on {self.device}>"
+        what = "Buffer" if self.base == NULL else "Buffer slice"
+        return f"<l0rt.{what} {self.kind} {<size_t>self.pointer:#x} {self.nbytes} bytes on {self.device}>"
 
 
 # Cython puts the exception that is being raised aside around every __dealloc__, which takes as long as freeing does.
@@ -396,9 +407,13 @@ cdef void Buffer_end(Buffer self) noexcept:
     cdef PyObject* kind
     cdef PyObject* value
     cdef PyObject* trace
+    cdef PyObject* base
     if not self.freed:
         if self.block != NULL and not has_hooks() and block_drop(self.block):
             self.freed = True
+        elif self.base != NULL:
+            base, self.base = self.base, NULL
+            Py_DECREF(<object>base)
         else:
             PyErr_Fetch(&kind, &value, &trace)
             Buffer_release(self)
@@ -406,41 +421,38 @@ cdef void Buffer_end(Buffer self) noexcept:
     rest_of_end(self)
 
 
-cdef bytes checked_pattern(value, pattern, size_t nbytes):
-    if (value is None) == (pattern is None):
-        raise TypeError("fill() takes a byte value or a pattern=, one of the two")
-    if pattern is None:
-        if not is_whole(value):
-            raise TypeError(f"fill() takes an int from 0 to 255, not {type(value).__name__}")
-        value = whole(value, "a byte")
-        if not 0 <= value <= 255:
-            raise ValueError(f"fill() takes a byte, 0 to 255, got {value}")
-        return bytes((value,))
-    pattern = bytes_of(pattern, "fill")
-    if len(pattern) not in (1, 2, 4, 8, 16):
-        raise ValueError(f"a pattern must have 1, 2, 4, 8 or 16 bytes, got {len(pattern)}")
-    if nbytes % len(pattern):
-        raise ValueError(f"{nbytes} bytes are not a multiple of the pattern's {len(pattern)}")
-    return pattern
+cdef inline bint Buffer_is_freed(Buffer self) noexcept:
+    return self.freed if self.base == NULL else (<Buffer>self.base).freed
 
 
 cdef int Buffer_check_open(Buffer self) except -1:
-    if self.freed:
+    if Buffer_is_freed(self) and self.memory != ELSEWHERE:
         raise ValueError("the buffer was freed")
     return Buffer_check_made(self)
 
 
 cdef int Buffer_check_made(Buffer self) except -1:
     if self.owner == NULL:
+        if self.memory == ELSEWHERE:
+            raise ValueError(f"this needs memory of the device type {lazy.device_type}, not a Buffer on {self.device}")
         raise ValueError("the buffer was never allocated: make a Buffer with l0rt.empty(nbytes)")
     return 0
 
 
-cdef inline int Buffer_hold(Buffer self) except -1:
-    """Keep `free` away, until ``exports`` is lowered again: around whatever gives up the GIL or runs other code."""
+cdef int Buffer_hold(Buffer self) except -1:
     Buffer_check_open(self)
-    self.exports += 1
+    if self.base == NULL:
+        self.exports += 1
+    else:
+        (<Buffer>self.base).exports += 1
     return 0
+
+
+cdef void Buffer_unhold(Buffer self) noexcept:
+    if self.base == NULL:
+        self.exports -= 1
+    else:
+        (<Buffer>self.base).exports -= 1
 
 
 cdef l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:
@@ -449,6 +461,15 @@ cdef l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:
         return stream.ptr
     Buffer_check_made(self)
     return current_stream(self.owner.index if self.memory == DEVICE else -1)
+
+
+cdef inline l0rt_operand operand_of(Buffer self) noexcept:
+    """What copies and fills work on, while the buffer is held."""
+    cdef l0rt_operand made
+    made.pointer, made.nbytes = self.pointer, self.nbytes
+    made.block = self.block if self.base == NULL else (<Buffer>self.base).block
+    made.stream, made.device, made.on_device = self.stream, self.owner, self.memory == DEVICE
+    return made
 
 
 cdef inline void Buffer_take(Buffer self) noexcept:
@@ -478,15 +499,8 @@ cdef void let_go(l0rt_device* owner, l0rt_block* block, void* pointer) noexcept:
 
 
 cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=False) except -1:
-    """Remember that ``stream`` uses the memory, or has used it, unless its order covers that already. It is held."""
-    cdef int status
-    if self.block != NULL and (stream != self.stream or self.memory != DEVICE):
-        with nogil:
-            status = block_mark(self.block, stream) if is_past else block_use(self.block, stream)
-        if status != 0:
-            raise_status(status, self.pointer)
-        note(MEMORY_USE, <uint64_t>self.pointer, <uint64_t>stream, 0)
-    return 0
+    cdef l0rt_operand what = operand_of(self)
+    return operand_use(&what, stream, is_past)
 
 
 cdef Buffer_draw(Buffer self, str kind, dtype, generator, Queue stream, bint non_blocking, first, second):
@@ -505,36 +519,28 @@ cdef Buffer_draw(Buffer self, str kind, dtype, generator, Queue stream, bint non
 
 
 cdef int Buffer_copy_in(Buffer self, Py_buffer* view, Queue stream, bint non_blocking, bint wait) except -1:
-    """Copy from host memory, which may be reused from then on. With ``wait`` the data is there by then, too."""
     cdef l0rt_stream* on = Buffer_stream(self, stream)
+    cdef l0rt_operand target
     Buffer_hold(self)
     try:
+        target = operand_of(self)
         check_sizes(view.len, self.nbytes)
-        Buffer_use(self, on)    # before the copy: one that fails half-way leaves work behind
-        if not copy_pinned(self.pointer, view.buf, view.buf, view.len, on, non_blocking):
-            about_to_wait("copy_from() from memory that is not pinned", on)
-            with nogil:
-                copy_in(on, self.pointer, view.buf, view.len)
-                if wait:
-                    queue_synchronize(on, UINT64_MAX)
+        transfer_in(&target, view.buf, on, non_blocking, wait)
     finally:
-        self.exports -= 1
+        Buffer_unhold(self)
     return 0
 
 
 cdef int Buffer_copy_out(Buffer self, Py_buffer* view, Queue stream, bint non_blocking) except -1:
     cdef l0rt_stream* on = Buffer_stream(self, stream)
+    cdef l0rt_operand source
     Buffer_hold(self)
     try:
+        source = operand_of(self)
         check_sizes(self.nbytes, view.len)
-        Buffer_use(self, on)
-        if not copy_pinned(view.buf, self.pointer, view.buf, view.len, on, non_blocking):
-            about_to_wait("copy_to() into host memory", on)
-            with nogil:
-                copy_out(on, view.buf, self.pointer, view.len)
-            note(STREAM_SYNCHRONIZATION, <uint64_t>on, 0, 0)
+        transfer_out(view.buf, &source, on, non_blocking)
     finally:
-        self.exports -= 1
+        Buffer_unhold(self)
     return 0
 
 
@@ -542,45 +548,20 @@ cdef int Buffer_copy(Buffer target, Buffer source, Queue stream, bint non_blocki
     cdef bint wait = not non_blocking and (target.memory != DEVICE or source.memory != DEVICE)
     cdef l0rt_stream* on = Buffer_stream(source if source.memory == DEVICE else target, stream)
     cdef l0rt_stream* target_on = NULL
+    cdef l0rt_operand here, there
     Buffer_check_open(source)
     Buffer_check_open(target)
     check_sizes(source.nbytes, target.nbytes)
     if target.owner != source.owner and stream is None and target.memory == DEVICE and source.memory == DEVICE:
         target_on = Buffer_stream(target, None)
-    source.exports += 1
-    target.exports += 1
+    Buffer_hold(source)
+    Buffer_hold(target)     # it is open: nothing has run since
     try:
-        Buffer_use(source, on)
-        if target_on != NULL:
-            Buffer_copy_across(target, source, on, target_on)
-        else:
-            Buffer_use(target, on)
-            if wait:
-                about_to_wait("a copy from or to host memory without non_blocking=True", on)
-            with nogil:
-                queue_copy(on, target.pointer, source.pointer, source.nbytes)
-                if wait:
-                    queue_synchronize(on, UINT64_MAX)
+        here, there = operand_of(target), operand_of(source)
+        transfer(&here, &there, on, target_on, wait)
     finally:
-        source.exports -= 1
-        target.exports -= 1
-    return 0
-
-
-cdef int Buffer_copy_across(Buffer target, Buffer source, l0rt_stream* on, l0rt_stream* target_on) except -1:
-    """To another device: behind the current streams of both devices, which both go on behind the copy."""
-    cdef bint done = False
-    if target_on != target.stream:
-        Buffer_use(target, on)
-    try:
-        with nogil:
-            queue_wait_queue(on, target_on)
-            queue_copy(on, target.pointer, source.pointer, source.nbytes)
-            queue_wait_queue(target_on, on)
-        done = True
-    finally:
-        if not done:            # nothing orders the target's stream behind a copy that may have begun
-            Buffer_use(target, on)
+        Buffer_unhold(source)
+        Buffer_unhold(target)
     return 0
 
 

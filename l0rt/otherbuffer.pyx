@@ -14,8 +14,8 @@ from libc.stdint cimport uint64_t, uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
-from l0rt.arguments cimport check_sizes, checked_size, get_view
-from l0rt.buffer cimport DEVICE, ELSEWHERE, HOST, KINDS, SHARED, Buffer, checked_pattern, new_buffer
+from l0rt.arguments cimport check_overlap, check_sizes, checked_pattern, checked_size, get_view, part_of
+from l0rt.buffer cimport DEVICE, ELSEWHERE, HOST, KINDS, SHARED, Buffer, new_buffer
 from l0rt.runtime.alloc.arena cimport arena_hit
 from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
@@ -112,6 +112,7 @@ cdef class OtherBuffer(Buffer):
     cdef object interface       # None: the host's own memory
     cdef object allocator
     cdef object order           # the stream that it was allocated for
+    cdef object whole           # the OtherBuffer that a slice is a part of; None: it is no slice
     cdef bint on_host
     cdef bint ended
 
@@ -198,7 +199,7 @@ cdef class OtherBuffer(Buffer):
         try:
             function(self.address, pattern, self.nbytes, order_of(self, stream))
         finally:
-            self.exports -= 1
+            unhold(self)
         return self
 
     def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False, stream=None):
@@ -227,6 +228,8 @@ cdef class OtherBuffer(Buffer):
         check_open(self)
         word = None if stream is None else word_of(checked_stream(self, stream))
         check_open(self)            # once more: a stream of another type may run any code
+        if self.whole is not None:
+            raise ValueError("a slice does not own its memory: free the Buffer that it was taken from")
         if self.exports:
             raise BufferError("the buffer is in use by a memoryview, an array or a call that has not returned: "
                               "release that first")
@@ -237,23 +240,39 @@ cdef class OtherBuffer(Buffer):
         if not self.on_host:
             raise BufferError("the host cannot read device memory: copy_to() copies it")
         PyBuffer_FillInfo(view, self, <void*>self.address, self.nbytes, 0, flags)
-        self.exports += 1
+        hold(self)
 
     def __releasebuffer__(self, Py_buffer* view):
-        self.exports -= 1
+        unhold(self)
+
+    def __getitem__(self, index):
+        cdef size_t start = 0
+        cdef size_t nbytes = part_of(index, self.nbytes, &start)
+        cdef OtherBuffer made
+        check_open(self)            # an index may run any code
+        made = new_other(nbytes, self.named, self.interface, self.order)
+        made.address = self.address + start if nbytes != 0 else 0
+        made.whole = self if self.whole is None else self.whole
+        made.allocator = self.allocator
+        return made
 
     def __repr__(self):
-        if self.ended:
+        if is_freed(self):
             return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
-        return f"<l0rt.Buffer {self.kind} {self.address:#x} {self.nbytes} bytes on {self.named}>"
+        what = "Buffer" if self.whole is None else "Buffer slice"
+        return f"<l0rt.{what} {self.kind} {self.address:#x} {self.nbytes} bytes on {self.named}>"
 
     def __dealloc__(self):
-        if not self.ended and self.allocator is not None:
+        if not self.ended and self.allocator is not None and self.whole is None:
             let_go(self, None)
 
 
+cdef bint is_freed(OtherBuffer self) noexcept:
+    return self.ended if self.whole is None else (<OtherBuffer>self.whole).ended
+
+
 cdef int check_open(OtherBuffer self) except -1:
-    if self.ended:
+    if is_freed(self):
         raise ValueError("the buffer was freed")
     if self.allocator is None:
         raise ValueError("the buffer was never allocated: make a Buffer with l0rt.empty(nbytes)")
@@ -263,8 +282,18 @@ cdef int check_open(OtherBuffer self) except -1:
 cdef int hold(OtherBuffer self) except -1:
     """Keep `free` away, until ``exports`` is lowered again: around whatever gives up the GIL or runs other code."""
     check_open(self)
-    self.exports += 1
+    if self.whole is None:
+        self.exports += 1
+    else:
+        (<OtherBuffer>self.whole).exports += 1
     return 0
+
+
+cdef void unhold(OtherBuffer self) noexcept:
+    if self.whole is None:
+        self.exports -= 1
+    else:
+        (<OtherBuffer>self.whole).exports -= 1
 
 
 cdef int let_go(OtherBuffer self, word) except -1:
@@ -327,7 +356,7 @@ cdef int move_host(OtherBuffer self, Py_buffer* view, stream, bint is_in) except
             check_sizes(self.nbytes, view.len)
             move(self, <size_t>view.buf, self.address, stream, True)
     finally:
-        self.exports -= 1
+        unhold(self)
     return 0
 
 
@@ -338,15 +367,16 @@ cdef int move_between(OtherBuffer self, OtherBuffer source, stream) except -1:
         try:
             move(self, self.address, source.address, stream, False)
         finally:
-            source.exports -= 1
+            unhold(source)
     finally:
-        self.exports -= 1
+        unhold(self)
     return 0
 
 
 cdef int move(OtherBuffer self, size_t target, size_t source, stream, bint wait) except -1:
     """Copy the buffer's bytes, to or from it, in a stream's order; ``wait`` until host memory may be used again."""
     cdef size_t nbytes = self.nbytes
+    check_overlap(<void*>target, <void*>source, nbytes)
     on = order_of(self, stream)
     function = getattr(self.interface, "copy_memory", None)
     if nbytes == 0:
@@ -374,15 +404,16 @@ cdef bint is_reached(allocator) except -1:
 
 
 cdef int note_use(OtherBuffer self, str name, stream) except -1:
+    cdef size_t address = self.address if self.whole is None else (<OtherBuffer>self.whole).address
     hold(self)
     try:
         function = getattr(self.allocator, name, None)
         if stream is not None:
             checked_stream(self, stream)
-            if function is not None and self.address != 0:
-                function(self.address, word_of(stream))
+            if function is not None and address != 0:
+                function(address, word_of(stream))
     finally:
-        self.exports -= 1
+        unhold(self)
     return 0
 
 
@@ -391,6 +422,16 @@ cdef OtherBuffer draw(OtherBuffer self, str kind, dtype, generator, stream, firs
     if generator is None:
         generator = default_generator_of(self.named.type, self.named.index)
     return self.copy_from(philox.draw(kind, generator, self.nbytes, first, second, dtype), stream=stream)
+
+
+cdef OtherBuffer new_other(size_t nbytes, named, interface, order):
+    """A buffer without memory. It has some once it has an allocator."""
+    cdef OtherBuffer made = OtherBuffer.__new__(OtherBuffer)
+    made.memory = ELSEWHERE
+    made.freed = True               # for the base class: there is nothing of its own
+    made.nbytes = nbytes
+    made.named, made.interface, made.order, made.on_host = named, interface, order, interface is None
+    return made
 
 
 cdef OtherBuffer serve(size_t nbytes, device, stream, str kind):
@@ -425,11 +466,7 @@ cdef OtherBuffer serve(size_t nbytes, device, stream, str kind):
         raise ValueError(f"kind must be {'host' if on_host else 'device'} on {named}, got {kind!r}")
     if not on_host and stream is None:
         stream = current_stream_of(interface, index)
-    made = OtherBuffer.__new__(OtherBuffer)
-    made.memory = ELSEWHERE
-    made.freed = True               # for the base class: there is nothing of its own
-    made.nbytes = nbytes
-    made.named, made.interface, made.order, made.on_host = named, interface, stream, on_host
+    made = new_other(nbytes, named, interface, stream)
     made.address = 0 if nbytes == 0 else allocator.malloc(nbytes, word_of(stream))
     made.allocator = allocator
     if on_host and nbytes != 0:

@@ -138,7 +138,7 @@ PATCHES = (
           "process/test_lifecycle.py", "control_c"),
     Patch(25, "l0rt/buffer.pyx", "with nogil:\n                queue_fill(", "if True:\n                queue_fill(",
           "process/test_traps.py", "append_that_blocks and Fill"),
-    Patch(27, "l0rt/runtime/streams/queue.pyx", "if pattern_size <= stream.fill_limit:", "if True:",
+    Patch(27, "l0rt/runtime/streams/queue.pyx", "if pattern_size <= piece:", "if True:",
           "process/test_traps.py", "short_patterns"),
     Patch(28, "l0rt/runtime/streams/queue.pyx", "if r == ZE_RESULT_SUCCESS and dst != src:",
           "if r == ZE_RESULT_SUCCESS:", "runtime/test_traps.py", "trap_28"),

@@ -223,10 +223,15 @@ cdef int queue_fill(
 
 cdef ze_result_t fill_locked(
         l0rt_stream* stream, char* dst, const char* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
-    """If the engine fills only with short patterns, write the first pattern in parts and then copy it."""
+    """If the engine fills only with short patterns, write the first pattern in parts and then copy it.
+
+    The same where the address is not a multiple of the pattern's size, which drivers refuse.
+    """
     cdef ze_result_t r
-    cdef size_t piece = max(stream.fill_limit, <size_t>1), filled = 0
-    if pattern_size <= stream.fill_limit:
+    cdef size_t piece = min(max(stream.fill_limit, <size_t>1), pattern_size), filled = 0
+    while <size_t>dst % piece:
+        piece >>= 1
+    if pattern_size <= piece:
         r = before(stream)
         return r if r != ZE_RESULT_SUCCESS else pattern_locked(stream, dst, pattern, pattern_size, nbytes)
     while filled < pattern_size:

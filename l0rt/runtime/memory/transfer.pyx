@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staging: pageable memory goes through two pinned chunks in turn, so that the host copies while the device does.
+"""Transfers: copies between device memory, pinned memory and pageable memory, in the order of a stream.
 
+Pageable memory is staged: it goes through two pinned chunks in turn, so that the host copies while the device does.
 Drivers differ in what they do with a pageable pointer: some copy inside the append call, some make the pages resident,
 old ones abort the process. A pinned chunk is the same everywhere.
 """
 
-from libc.stdint cimport UINT64_MAX
+from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memcpy
 
-from l0rt.runtime.alloc.deferred_free cimport block_use
+from l0rt.arguments cimport check_overlap
+from l0rt.runtime.alloc.deferred_free cimport block_mark, block_use
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go
 from l0rt.runtime.memory.pinned cimport host_malloc
+from l0rt.runtime.memory.registration cimport copy_pinned
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
-from l0rt.runtime.streams.queue cimport queue_copy, queue_record
+from l0rt.runtime.streams.hooks cimport MEMORY_USE, STREAM_SYNCHRONIZATION, note
+from l0rt.runtime.streams.queue cimport about_to_wait, queue_copy, queue_record, queue_synchronize, queue_wait_queue
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_wait
 
@@ -103,4 +107,73 @@ cdef int copy_out(l0rt_stream* stream, void* dst, const void* src, size_t nbytes
     finally:
         chunk_close(&chunks[0])
         chunk_close(&chunks[1])
+    return 0
+
+
+cdef int operand_use(l0rt_operand* what, l0rt_stream* stream, bint is_past=False) except -1:
+    cdef l0rt_block* block = what.block
+    cdef int status
+    if block != NULL and (stream != what.stream or not what.on_device):
+        with nogil:
+            status = block_mark(block, stream) if is_past else block_use(block, stream)
+        if status != 0:
+            raise_status(status, block.ptr)
+        note(MEMORY_USE, <uint64_t>block.ptr, <uint64_t>stream, 0)
+    return 0
+
+
+cdef int transfer_in(l0rt_operand* target, const void* source, l0rt_stream* on, bint non_blocking, bint wait) except -1:
+    check_overlap(target.pointer, source, target.nbytes)
+    operand_use(target, on)     # before the copy: one that fails half-way leaves work behind
+    if not copy_pinned(target.pointer, source, source, target.nbytes, on, non_blocking):
+        about_to_wait("copy_from() from memory that is not pinned", on)
+        with nogil:
+            copy_in(on, target.pointer, source, target.nbytes)
+            if wait:
+                queue_synchronize(on, UINT64_MAX)
+    return 0
+
+
+cdef int transfer_out(void* target, l0rt_operand* source, l0rt_stream* on, bint non_blocking) except -1:
+    check_overlap(target, source.pointer, source.nbytes)
+    operand_use(source, on)
+    if not copy_pinned(target, source.pointer, target, source.nbytes, on, non_blocking):
+        about_to_wait("copy_to() into host memory", on)
+        with nogil:
+            copy_out(on, target, source.pointer, source.nbytes)
+        note(STREAM_SYNCHRONIZATION, <uint64_t>on, 0, 0)
+    return 0
+
+
+cdef int transfer(
+        l0rt_operand* target, l0rt_operand* source, l0rt_stream* on, l0rt_stream* target_on, bint wait) except -1:
+    check_overlap(target.pointer, source.pointer, source.nbytes)
+    operand_use(source, on)
+    if target_on != NULL:
+        return transfer_across(target, source, on, target_on)
+    operand_use(target, on)
+    if wait:
+        about_to_wait("a copy from or to host memory without non_blocking=True", on)
+    with nogil:
+        queue_copy(on, target.pointer, source.pointer, source.nbytes)
+        if wait:
+            queue_synchronize(on, UINT64_MAX)
+    return 0
+
+
+cdef int transfer_across(
+        l0rt_operand* target, l0rt_operand* source, l0rt_stream* on, l0rt_stream* target_on) except -1:
+    """To another device: behind the current streams of both devices, which both go on behind the copy."""
+    cdef bint done = False
+    if target_on != target.stream:
+        operand_use(target, on)
+    try:
+        with nogil:
+            queue_wait_queue(on, target_on)
+            queue_copy(on, target.pointer, source.pointer, source.nbytes)
+            queue_wait_queue(target_on, on)
+        done = True
+    finally:
+        if not done:            # nothing orders the target's stream behind a copy that may have begun
+            operand_use(target, on)
     return 0

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
+
+
+# What a copy or a fill works on: a Buffer's memory, or a part of it. Whoever makes one keeps the memory from being freed.
+cdef struct l0rt_operand:
+    void* pointer
+    size_t nbytes
+    l0rt_block* block       # that the bytes are in; NULL: nobody has to be told who uses them
+    l0rt_stream* stream     # that the block was allocated for
+    l0rt_device* device
+    bint on_device          # the host cannot reach it
+
+
+# Remember that ``stream`` uses the memory, or has used it, unless its order covers that already.
+cdef int operand_use(l0rt_operand* what, l0rt_stream* stream, bint is_past=*) except -1
+
+# From host memory, which may be reused from then on. With ``wait`` the data is there by then, too.
+cdef int transfer_in(l0rt_operand* target, const void* source, l0rt_stream* on, bint non_blocking, bint wait) except -1
+
+# To host memory.
+cdef int transfer_out(void* target, l0rt_operand* source, l0rt_stream* on, bint non_blocking) except -1
+
+# Between two operands. ``target_on``: the stream of another device, in whose order the copy is too; else NULL.
+cdef int transfer(
+    l0rt_operand* target, l0rt_operand* source, l0rt_stream* on, l0rt_stream* target_on, bint wait) except -1
