@@ -239,7 +239,7 @@ def test_the_use_of_a_slice_by_another_stream_keeps_freed_memory():
             big.fill(0, stream=b)
             out = l0rt.empty(1 << 19, stream=b)
             if use is None:
-                out.copy_from(x[1 << 19 :], stream=b)       # a copy announces its use itself
+                out.copy_from(x[1 << 19 :], stream=b)  # a copy announces its use itself
             else:
                 l0rt.memory.record_use(x[: 1 << 19], b)
                 with b:
