@@ -3,7 +3,7 @@ from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
 
-# What a copy or a fill works on: a Buffer's memory, or a part of it. Whoever makes one keeps the memory from being freed.
+# What a copy or a fill works on: a Buffer, or a part of one. Whoever makes it keeps the memory from being freed.
 cdef struct l0rt_operand:
     void* pointer
     size_t nbytes
