@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.c: makes steps of a kernel's intermediate form: places registers and chooses handlers.
+/* code.c: makes steps from the intermediate form of a kernel: it places registers and chooses handlers.
  *
- * A value that lives in one block only shares its register with others of the block. One that lives longer keeps its
- * own: a lane that waits elsewhere may have its pure values computed again, and must find the same. */
+ * A value that lives in one block only shares its register with other values of the block. A value that lives longer
+ * has a register of its own: a value of a lane that waits may be computed again, and must then be the same. */
 #include <string.h>
 
 #include "run.h"
 
 enum {
-  REGISTER_BUDGET = 512 << 10, /* bytes of a wave that stay near: where there are more, waves get narrower */
+  REGISTER_BUDGET = 512 << 10, /* bytes of a wave that stay in a near cache; a kernel with more has narrower waves */
   REGISTER_LIMIT = 64 << 20,
   SLOT_SIZES = 4,
 };
@@ -19,8 +19,8 @@ typedef struct {
   const spirv_handlers *handlers;
   spirv_code *code;
   uint32_t step_capacity, info_capacity, step_count;
-  uint32_t lane_bytes, uniform_bytes; /* handed out so far */
-  uint32_t *last_use;                 /* in its block, of values that live there only */
+  uint32_t lane_bytes, uniform_bytes; /* allocated so far */
+  uint32_t *last_use;                 /* where a block uses a value last that lives in that block only */
   uint32_t *free_slots[SLOT_SIZES];
   uint32_t free_count[SLOT_SIZES], free_capacity[SLOT_SIZES];
   bool *needs_wide;
@@ -50,7 +50,7 @@ static void split_edges(ir_kernel *k) {
   }
 }
 
-/* All at once: a copy whose target is still to be read waits, and a ring of them is opened by one more value. */
+/* All copies happen at once: a copy whose target is still to be read waits. A cycle of copies needs one more value. */
 static void copies(ir_kernel *k, uint32_t to, uint32_t p, uint32_t *readers, uint32_t known) {
   ir_block *block = &k->blocks[to];
   uint32_t from = block->predecessors[p], left = block->phi_count;
@@ -64,7 +64,7 @@ static void copies(ir_kernel *k, uint32_t to, uint32_t p, uint32_t *readers, uin
   }
   bool moved = true;
   while (count != 0) {
-    if (!moved) { /* a ring: what the first target holds goes aside */
+    if (!moved) { /* a cycle: save the first target */
       const ir_value *value = &k->values[targets[0]];
       uint32_t aside = ir_value_new(k, (spirv_lane)value->lane);
       k->values[aside].varying = k->values[targets[0]].varying;
@@ -97,7 +97,7 @@ static void copies(ir_kernel *k, uint32_t to, uint32_t p, uint32_t *readers, uin
 static void replace_phis(ir_kernel *k) {
   split_edges(k);
   ir_find_order(k);
-  uint32_t known = k->value_count, *readers = SPIRV_ARRAY(k->arena, uint32_t, known); /* zeros again after each edge */
+  uint32_t known = k->value_count, *readers = SPIRV_ARRAY(k->arena, uint32_t, known); /* zero again after each edge */
   for (uint32_t i = 0; i < k->order_count; i++) {
     uint32_t b = k->order[i];
     if (k->blocks[b].phi_count == 0) continue;
@@ -115,7 +115,7 @@ static bool is_rare(uint32_t op) {
   }
 }
 
-static bool is_per_lane(const ir_insn *insn) { /* its handler reads all operands for each lane */
+static bool is_per_lane(const ir_insn *insn) { /* its handler reads each operand in every lane */
   switch (insn->op) {
     case IR_ATOMIC:
     case IR_COPY_MEMORY:
@@ -128,7 +128,7 @@ static bool is_per_lane(const ir_insn *insn) { /* its handler reads all operands
   }
 }
 
-/* The form of an instruction, and which operands it needs in every lane though they are uniform (a bit each). */
+/* Returns the form of an instruction, and, as bits, which uniform operands it needs in every lane. */
 static int form_of(const coder *c, ir_insn *insn, unsigned *wide) {
   bool a = varying(c, insn->a), b = varying(c, insn->b), third = varying(c, insn->c), d = varying(c, insn->result);
   *wide = 0;
@@ -199,7 +199,7 @@ static void note_use(coder *c, uint32_t value, uint32_t block, uint32_t at) {
   if (c->last_use[value] < at) c->last_use[value] = at;
 }
 
-/* Where values are made and used, and which uniform ones are needed in every lane. */
+/* Finds where values are made and used, and which uniform ones are needed in every lane. */
 static void survey(coder *c) {
   ir_kernel *k = c->k;
   for (uint32_t i = 0; i < k->order_count; i++) {
@@ -234,7 +234,7 @@ static void survey(coder *c) {
   }
 }
 
-/* Uniform registers have eight bytes each; `place` of varying ones is in bytes of a lane until the width is known. */
+/* A uniform register has eight bytes. Until the width is known, `place` of a varying one is in bytes of one lane. */
 static void place_uniform(coder *c, ir_value *v) {
   v->place = c->uniform_bytes;
   c->uniform_bytes += 8;
@@ -242,10 +242,10 @@ static void place_uniform(coder *c, ir_value *v) {
 
 static void place_lasting(coder *c) {
   ir_kernel *k = c->k;
-  c->uniform_bytes = 64; /* value 0 */
+  c->uniform_bytes = 64; /* of value 0 */
   for (uint32_t i = 1; i < k->value_count; i++) {
     ir_value *v = &k->values[i];
-    if (!v->constant && v->block == 0) continue; /* nothing makes it */
+    if (!v->constant && v->block == 0) continue; /* no instruction makes it */
     if (v->constant && c->last_use[i] == 0 && !v->used) continue;
     if (!v->varying) place_uniform(c, v);
     else if (v->across) v->place = lane_slot(c, v->lane);
@@ -263,9 +263,9 @@ static void place_in_block(coder *c, const ir_block *block) {
       uint32_t value = o < 0 ? insn->result : ir_operand(insn, o) == NULL ? 0 : *ir_operand(insn, o);
       const ir_value *v = &k->values[value];
       if (value == 0 || !v->varying || v->across || v->constant || c->last_use[value] > n + 1) continue;
-      if (o < 0 && c->last_use[value] != 0) continue; /* used later */
+      if (o < 0 && c->last_use[value] != 0) continue; /* it is used later */
       give_slot(c, v->lane, v->place);
-      c->last_use[value] = UINT32_MAX; /* given back once */
+      c->last_use[value] = UINT32_MAX; /* it is released once */
     }
   }
   for (uint32_t n = 0; n < block->count; n++) { /* the branch's condition, and what printf keeps */
@@ -287,7 +287,7 @@ static uint32_t wide_place(const coder *c, uint32_t value) {
   return c->uniform_bytes + (c->splat_lane[value] - 1) * c->code->width;
 }
 
-/* What every lane has for longer than a block. */
+/* Lists the registers that lanes keep for longer than a block. */
 static void list_lasting(coder *c) {
   ir_kernel *k = c->k;
   spirv_code *code = c->code;
@@ -305,7 +305,7 @@ static void list_lasting(coder *c) {
 
 /* ---- Loops whose lanes may be compacted ------------------------------------------------------------------------------- */
 
-/* Does it need to know where its lane stands? */
+/* Does the operation depend on the position of its lane? */
 static bool is_placed(const coder *c, const ir_insn *insn) {
   switch (insn->op) {
     case IR_BUILTIN:
@@ -322,7 +322,7 @@ static bool is_placed(const coder *c, const ir_insn *insn) {
   }
 }
 
-/* From a loop's header to its last block, which stand together. */
+/* From the header of a loop to its last block, all of which stand together. */
 static void find_compactable(coder *c) {
   ir_kernel *k = c->k;
   spirv_code *code = c->code;
@@ -412,7 +412,7 @@ static void step_of(coder *c, ir_insn *insn) {
     s->run = spirv_special((ir_op)insn->op, lane);
     if (insn->op == IR_BUILTIN || insn->op == IR_ARGUMENT_ADDRESS || insn->op == IR_LOCAL_ADDRESS ||
         insn->op == IR_LOCAL_ARGUMENT || insn->op == IR_GENERIC_CAST || insn->op == IR_GROUP_GET)
-      s->scale = varying(c, insn->result); /* whether it is for each lane */
+      s->scale = varying(c, insn->result); /* whether it is done for each lane */
   }
   if (s->run == NULL)
     spirv_refuse(c->arena, insn->at, "operation %u on lanes of kind %u is not supported", insn->op, lane);
@@ -445,14 +445,14 @@ static void printfs(coder *c) {
     to->lanes = SPIRV_ARRAY(c->arena, uint8_t, from->component_count);
     for (uint32_t v = 0; v < from->component_count; v++) {
       const ir_value *value = &k->values[from->components[v]];
-      bool made = value->constant || value->block != 0; /* not of a printf that nothing reaches */
+      bool made = value->constant || value->block != 0; /* false for a printf that is unreachable */
       to->places[v] = made ? wide_place(c, from->components[v]) : 0;
       to->lanes[v] = value->lane;
     }
   }
 }
 
-/* The operands of each instruction must be of the lanes that its handler reads: whatever the module says. */
+/* Checks that the operands of each instruction have the lane kinds that its handler reads, whatever the module says. */
 static void check_lanes(coder *c, const ir_insn *insn) {
   const ir_value *v = c->k->values;
   bool good = true;
@@ -478,7 +478,7 @@ static void check_lanes(coder *c, const ir_insn *insn) {
 }
 
 static void make_steps(coder *c) {
-  /* A kernel without any has a place for them too: blocks are found by adding to it. */
+  /* A kernel without steps has an array too: the address of a block's steps is computed from it. */
   c->code->steps = spirv_grow(c->arena, NULL, 0, &c->step_capacity, sizeof(spirv_step));
   ir_kernel *k = c->k;
   spirv_code *code = c->code;
@@ -496,7 +496,7 @@ static void make_steps(coder *c) {
       check_lanes(c, &block->insns[n]);
       bool to_phi = block->insns[n].op == IR_COPY && k->values[block->insns[n].result].across;
       bool wide = c->needs_wide[block->insns[n].result];
-      if (to_phi) c->needs_wide[block->insns[n].result] = false; /* spread where the phi stands */
+      if (to_phi) c->needs_wide[block->insns[n].result] = false; /* the phi's block spreads it */
       step_of(c, &block->insns[n]);
       c->needs_wide[block->insns[n].result] = wide;
     }
@@ -545,7 +545,7 @@ const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_h
   code->local_bytes = k->local_bytes;
   code->private_bytes = (k->private_bytes + 15) & ~(uint64_t)15;
   code->barriers = k->barriers;
-  c.ranges = 1; /* 0: remembers nothing */
+  c.ranges = 1; /* 0 stands for no range */
   list_lasting(&c);
   make_steps(&c);
   find_compactable(&c);

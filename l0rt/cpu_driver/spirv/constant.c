@@ -28,11 +28,11 @@ static spirv_value *value_new(spirv_module *m, uint32_t at, const spirv_type *ty
   return value;
 }
 
-/* What the user set for this SpecId, if anything. */
+/* Gives the value that the user has set for this SpecId; false if there is none. */
 static bool specialised(spirv_module *m, uint32_t at, const spirv_id *id, const spirv_type *type, uint64_t *bits) {
   if (!id->has_spec_id) return false;
   bool found = false;
-  for (uint32_t i = 0; i < m->build->constant_count + m->binary->constant_count; i++) { /* the module's own come last */
+  for (uint32_t i = 0; i < m->build->constant_count + m->binary->constant_count; i++) { /* the module's win */
     bool own = i >= m->build->constant_count;
     const spirv_constant *c = own ? &m->binary->constants[i - m->build->constant_count] : &m->build->constants[i];
     if (c->id != id->spec_id) continue;
@@ -68,7 +68,7 @@ static void composite(spirv_module *m, uint32_t at, spirv_value *value) {
   }
 }
 
-/* One scalar of a SpecConstantOp; false: the operation is not one for constants here. */
+/* Computes one scalar of a SpecConstantOp. Returns false if the operation is not supported for constants. */
 static bool fold(uint32_t op, uint32_t width, uint32_t from, uint64_t a, uint64_t b, uint64_t *result) {
   int64_t sa = signed_of(a, from), sb = signed_of(b, from);
   uint64_t shift = b < width ? b : 0;
@@ -121,7 +121,7 @@ static bool fold(uint32_t op, uint32_t width, uint32_t from, uint64_t a, uint64_
   return true;
 }
 
-/* The bits of a constant or of a variable's address; NULL: not known before the kernel runs. */
+/* Returns the bits of a constant or of the address of a variable; NULL: they are not known before the kernel runs. */
 static const uint64_t *operand(spirv_module *m, uint32_t at, uint32_t id, const spirv_type **type) {
   const spirv_value *value = spirv_constant_of(m, id);
   *type = spirv_type_of_value(m, at, id);
@@ -151,7 +151,7 @@ static uint64_t chain(spirv_module *m, uint32_t at, uint64_t base, const spirv_t
   return base;
 }
 
-/* NULL where an operand is not known yet, such as a Workgroup variable's address: the kernel computes it then. */
+/* Returns NULL if an operand is not known yet, such as the address of a Workgroup variable: the kernel computes it. */
 static spirv_value *constant_op(spirv_module *m, uint32_t at, const spirv_type *type) {
   const uint32_t *w = m->words + at, count = spirv_length(m, at) - 4;
   const uint64_t *bits[3] = {NULL, NULL, NULL};
@@ -233,7 +233,7 @@ void spirv_constant_decode(spirv_module *m, uint32_t at) {
     case OpConstantComposite:
     case OpSpecConstantComposite: composite(m, at, value); break;
     case OpConstantNull:
-    case OpUndef: break; /* zeros */
+    case OpUndef: break; /* stays zero */
     default: REFUSE(m, at, "a constant of kind %u is not supported", op);
   }
   id->value = value;

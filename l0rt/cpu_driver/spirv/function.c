@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* function.c: functions, their blocks, and which block dominates which. */
+/* function.c: functions, their blocks, and the dominators of blocks. */
 #include <string.h>
 
 #include "module.h"
 
 static bool ends_block(uint32_t op) { return (op >= OpBranch && op <= OpUnreachable) && op != OpLabel; }
 
-/* Labels come after their uses too, so the blocks are found first and their targets looked up later. */
+/* A label may come after its uses. So the blocks are found first, and their targets are looked up later. */
 static void find_block(spirv_module *m, spirv_function *f, uint32_t *at) {
   spirv_block *block = &f->blocks[f->block_count++];
   uint32_t end = *at + spirv_length(m, *at);
@@ -36,7 +36,7 @@ static void find_block(spirv_module *m, spirv_function *f, uint32_t *at) {
 
 static void find_successors(spirv_module *m, spirv_block *block) {
   uint32_t at = block->terminator, length = spirv_length(m, at), op = spirv_op(m, at), *w = m->words + at;
-  uint32_t wide = 1; /* words of a switch's literals */
+  uint32_t wide = 1; /* words of each literal of an OpSwitch */
   block->successors = SPIRV_ARRAY(m->arena, uint32_t, length);
   switch (op) {
     case OpBranch: block->successors[block->successor_count++] = w[1]; break;
@@ -66,7 +66,7 @@ static spirv_block *successor(const spirv_module *m, const spirv_block *block, u
   return m->ids[block->successors[i]].block;
 }
 
-/* Reverse post-order without recursion: a function may have as many blocks as it likes. */
+/* Reverse post-order, without recursion: the number of blocks of a function has no limit. */
 static void find_order(spirv_module *m, spirv_function *f) {
   uint32_t count = f->block_count, depth = 0, left = count;
   spirv_block **stack = SPIRV_ARRAY(m->arena, spirv_block *, count),
@@ -100,7 +100,7 @@ static spirv_block *common(spirv_block *a, spirv_block *b) {
   return a;
 }
 
-/* Cooper, Harvey and Kennedy's: each block's dominator is what its predecessors' have in common. */
+/* The algorithm of Cooper, Harvey and Kennedy: a block's dominator is the nearest one that its predecessors share. */
 static void find_dominators(spirv_module *m, spirv_function *f) {
   bool changed = true;
   for (uint32_t rounds = 0; changed; rounds++) {
@@ -120,10 +120,10 @@ static void find_dominators(spirv_module *m, spirv_function *f) {
   }
 }
 
-/* Numbers for "a dominates b" without a walk: in and out of each block's part of the tree. */
+/* Numbers the blocks, so that "a dominates b" needs no walk: when a walk of the tree enters and leaves each subtree. */
 static void number_tree(spirv_module *m, spirv_function *f) {
   uint32_t count = f->order_count, *children = SPIRV_ARRAY(m->arena, uint32_t, count + 2), clock = 0;
-  /* The number of blocks below each, from the last in order to the first: children come after their parents. */
+  /* The number of blocks below each one. Children come after their parents, so the last block is counted first. */
   for (uint32_t i = count; i-- > 1;) children[f->order[i]->dominator->order] += children[i + 1] + 1;
   f->order[0]->in = clock;
   f->order[0]->out = children[1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grammar.h: the instructions and numbers of the SPIR-V specification that the engine takes.
+/* grammar.h: the instructions and numbers of the SPIR-V specification that the engine accepts.
  *
- * An instruction's pattern names its operands, one letter each: T result type, R result id, i id, n literal word,
- * s string; after ? operands that may be absent: i an id, * ids up to the end, # literals up to the end. */
+ * The pattern of an instruction has one letter for each operand: T result type, R result id, i id, n literal word,
+ * s string. After ? stand operands that may be absent: i an id, * ids up to the end, # literals up to the end. */
 #ifndef L0RT_CPU_SPIRV_GRAMMAR_H
 #define L0RT_CPU_SPIRV_GRAMMAR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir.c: making and asking about values, instructions and blocks of the intermediate form. */
+/* ir.c: makes values, instructions and blocks of the intermediate form, and answers questions about them. */
 #include "ir.h"
 
 uint32_t ir_value_new(ir_kernel *k, spirv_lane lane) {
@@ -43,7 +43,7 @@ bool ir_has_effect(const ir_insn *insn) {
     case IR_GROUP_PUT:
     case IR_FENCE:
     case IR_PRINTF:
-    case IR_LOAD: /* it may be refused */
+    case IR_LOAD: /* the access may be an error */
     case IR_LOAD_AT:
     case IR_SUBGROUP: return true;
     default: return false;

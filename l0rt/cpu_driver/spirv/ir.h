@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir.h: a kernel between SPIR-V and code: all calls inlined, every value one scalar component of each lane.
+/* ir.h: the intermediate form of a kernel: all calls are inlined, and a value is one scalar in each lane.
  *
- * Values are in single assignment. A vector, structure or array of the module is as many values as it has scalars, so
- * that taking components apart and putting them together costs nothing. */
+ * Each value is assigned once. A vector, structure or array of the module becomes one value for each of its scalars, so
+ * that extracting and inserting components costs nothing. */
 #ifndef L0RT_CPU_SPIRV_IR_H
 #define L0RT_CPU_SPIRV_IR_H
 
 #include "module.h"
 
-/* Operations of two operands and a result of the same lane: X(name, C expression of x and y). The types are the lane's
- * unsigned U and signed S integer of 8 … 64 bits with as many bits as BITS says, or float or double F. */
+/* Operations with two operands and a result of the same lane kind: X(name, C expression of x and y). The types are the
+ * unsigned integer U and the signed integer S of the lane, which have BITS bits, 8 to 64; or F, float or double. */
 #define IR_INTEGER2(X)                                                                                                 \
   X(ADD, (U)(x + y))                                                                                                   \
   X(SUB, (U)(x - y))                                                                                                   \
@@ -30,7 +30,7 @@
   X(SMIN, (S)x < (S)y ? x : y)                                                                                         \
   X(SMAX, (S)x > (S)y ? x : y)
 
-/* The same, but too rare for a handler of each form: both operands vary or both are uniform. */
+/* The same, but too rare for a handler of each form: either both operands vary or both are uniform. */
 #define IR_RARE2(X)                                                                                                    \
   X(UMULHI, (U)((WU)x * y >> BITS))                                                                                    \
   X(SMULHI, (U)((WS)(S)x * (S)y >> BITS))                                                                              \
@@ -54,7 +54,7 @@
   X(FMIN, y < x || x != x ? y : x)                                                                                     \
   X(FMAX, y > x || x != x ? y : x)
 
-/* A boolean of two operands. */
+/* Operations with two operands whose result is a boolean. */
 #define IR_INTEGER_COMPARE(X)                                                                                          \
   X(EQ, x == y)                                                                                                        \
   X(NE, x != y)                                                                                                        \
@@ -93,7 +93,7 @@
   X(TRUNC, TRUNC(x))                                                                                                   \
   X(RINT, RINT(x))
 
-/* A boolean of one float. */
+/* Operations on one float whose result is a boolean. */
 #define IR_FLOAT_CLASS(X)                                                                                              \
   X(ISNAN, x != x)                                                                                                     \
   X(ISINF, ABS(x) == (F)INFINITY)                                                                                      \
@@ -109,38 +109,38 @@ typedef enum {
 #undef IR_NAME
           IR_SELECT, /* a ? b : c; a is a boolean */
   IR_FMA,
-  IR_CONVERT_U, /* to the result's lane from an unsigned integer of lane `lane` */
-  IR_CONVERT_S, /* from a signed one */
+  IR_CONVERT_U, /* from an unsigned integer of kind `lane` to the kind of the result */
+  IR_CONVERT_S, /* from a signed integer */
   IR_CONVERT_F, /* from a float to a float */
-  IR_FLOAT_TO_U, /* saturating; not a number gives 0 */
+  IR_FLOAT_TO_U, /* saturates; NaN becomes 0 */
   IR_FLOAT_TO_S,
-  IR_BITS, /* the same bits in another lane */
-  IR_COPY, /* of lanes that run; the only operation that may write a value twice */
+  IR_BITS, /* the same bits as another lane kind */
+  IR_COPY, /* in running lanes; the only operation that may write a value twice */
   IR_SPLAT, /* a uniform value in every lane */
-  IR_MATH1, /* extra: which function */
+  IR_MATH1, /* extra: the function */
   IR_MATH2,
-  IR_MATH2_INT, /* the second operand an I32 */
-  IR_MATH1_INT, /* the result an I32 */
-  IR_INDEX, /* a + sign-extended b × imm; lane: b's */
-  IR_BUILTIN, /* extra: which */
+  IR_MATH2_INT, /* the second operand is an I32 */
+  IR_MATH1_INT, /* the result is an I32 */
+  IR_INDEX, /* a + sign-extended b × imm; lane: the kind of b */
+  IR_BUILTIN, /* extra: the built-in variable */
   IR_ARGUMENT, /* imm: offset in the argument block */
   IR_ARGUMENT_ADDRESS, /* imm: offset of bytes passed by value */
   IR_LOCAL_ADDRESS, /* imm: offset in local memory */
-  IR_LOCAL_ARGUMENT, /* imm: which argument */
+  IR_LOCAL_ARGUMENT, /* imm: number of the argument */
   IR_PRIVATE_ADDRESS, /* imm: offset in a lane's private memory */
   IR_LOAD,      /* from a + imm */
   IR_STORE,     /* b to a + imm */
   IR_LOAD_AT,   /* from a + b × scale + imm */
   IR_STORE_AT,  /* c to a + b × scale + imm */
-  IR_ATOMIC,    /* extra: which; a address, b operand, c comparand */
+  IR_ATOMIC,    /* extra: the operation; a: address, b: operand, c: comparand */
   IR_COPY_MEMORY, /* c bytes from b to a */
-  IR_ASYNC_COPY,  /* c elements from b to a; extra: the value of the stride; imm: element size × 2 + stride is b's */
+  IR_ASYNC_COPY,  /* c elements from b to a; extra: stride; imm: element size × 2, + 1 if b has the stride */
   IR_GENERIC_CAST, /* a if it is in storage class `extra`, else 0 */
-  IR_GROUP_PUT, /* work-group collective: a is left where the others find it */
+  IR_GROUP_PUT, /* of a work-group: a is stored where the other work-items read it */
   IR_GROUP_GET, /* extra: operation; imm: scan kind; a: index of a broadcast */
   IR_SUBGROUP,  /* extra: operation; imm: scan kind */
-  IR_FENCE,     /* of a sub-group: does nothing, as its lanes run together, but orders its accesses for races.c */
-  IR_PRINTF,    /* imm: index of its description; a: address of the format */
+  IR_FENCE,     /* of a sub-group: its lanes run together, so it only tells races.c that accesses are ordered */
+  IR_PRINTF,    /* imm: index in `printfs`; a: address of the format */
   IR_OPERATIONS,
 } ir_op;
 
@@ -191,16 +191,16 @@ typedef enum {
   COLLECT_FIRST,
 } ir_collective;
 
-typedef enum { /* values of IR_BUILTIN that no SPIR-V number names */
+typedef enum { /* of IR_BUILTIN: what no number of SPIR-V names */
                BUILTIN_GROUP_LINEAR = 1000,
 } ir_builtin;
 
 typedef struct {
   uint16_t op;
-  uint8_t lane;  /* of the operands */
+  uint8_t lane;  /* kind of the operands */
   uint8_t scale; /* of IR_LOAD_AT and IR_STORE_AT */
   uint32_t result, a, b, c; /* values; 0: none */
-  uint32_t at;              /* the module's word that asked for it */
+  uint32_t at;              /* word of the module's instruction that it comes from */
   uint32_t extra;
   uint64_t imm;
 } ir_insn;
@@ -208,17 +208,17 @@ typedef struct {
 typedef struct {
   uint8_t lane;
   bool constant, varying, used;
-  bool across;        /* used in another block than its own, or made by a phi: its register is its own */
-  uint32_t block;     /* where it is made */
-  uint32_t insn;      /* which instruction there */
+  bool across;        /* made by a phi, or used in another block: it shares its register with no value */
+  uint32_t block;     /* the block that makes it */
+  uint32_t insn;      /* number of the instruction there */
   uint64_t bits;      /* of a constant */
-  uint32_t place;     /* its register: bytes from the frame's begin */
-  uint32_t wide;      /* a second register where the uniform value stands in every lane; 0: none */
+  uint32_t place;     /* of its register, in bytes from the beginning of the registers */
+  uint32_t wide;      /* of a second register, with the uniform value in every lane; 0: none */
 } ir_value;
 
 typedef struct {
   uint32_t result, at;
-  uint32_t *sources; /* one for each predecessor of the block, in their order */
+  uint32_t *sources; /* one for each predecessor of the block, in the order of predecessors */
 } ir_phi;
 
 typedef enum { END_RETURN, END_JUMP, END_BRANCH, END_BARRIER, END_TRAP } ir_end;
@@ -230,16 +230,16 @@ typedef struct {
   uint32_t phi_count, phi_capacity;
   ir_end end;
   uint32_t condition;    /* of END_BRANCH */
-  uint32_t successor[2]; /* block numbers; of END_JUMP and END_BARRIER the first */
-  uint32_t at;           /* of the terminator */
-  uint32_t label, activation; /* which block of which inlined function it ends */
+  uint32_t successor[2]; /* block numbers; END_JUMP and END_BARRIER have one */
+  uint32_t at;           /* word of the terminator */
+  uint32_t label, activation; /* of the block that it ends: its label, and the inlined call */
   uint32_t *predecessors;
   uint32_t predecessor_count;
-  uint32_t order; /* in the code, from 1; 0: unreachable */
+  uint32_t order; /* number in the code, from 1; 0: unreachable */
   uint32_t dominator, after; /* immediate dominator and post-dominator; IR_EXIT: none */
   uint32_t loop;             /* header of the innermost loop around it; IR_EXIT: none */
-  uint32_t outer;            /* of a header: the loop around its own */
-  bool joins, unsettled;     /* of a varying branch's paths; in a loop that lanes leave at different times */
+  uint32_t outer;            /* of a header: the loop around the loop of the header */
+  bool joins, unsettled;     /* paths of a varying branch join here; lanes leave its loop at different times */
 } ir_block;
 
 enum { IR_EXIT = UINT32_MAX };
@@ -247,13 +247,13 @@ enum { IR_EXIT = UINT32_MAX };
 typedef struct {
   uint32_t component_count;
   uint32_t *components; /* values */
-  uint8_t *arguments;   /* components of each argument */
+  uint8_t *arguments;   /* number of components of each argument */
   uint32_t argument_count;
   uint32_t at;
 } ir_printf;
 
 enum { IR_CONSTANTS = 256 };
-enum { IR_INDEX_64, IR_INDEX_S32, IR_INDEX_U32 }; /* how the index of IR_LOAD_AT and IR_STORE_AT is held: its `extra` */
+enum { IR_INDEX_64, IR_INDEX_S32, IR_INDEX_U32 }; /* `extra` of IR_LOAD_AT, IR_STORE_AT: type of the index */
 
 typedef struct {
   spirv_arena *arena;
@@ -268,16 +268,16 @@ typedef struct {
   ir_printf *printfs;
   uint32_t printf_count, printf_capacity;
   uint32_t insn_total;
-  uint32_t constants[IR_CONSTANTS]; /* by hash, to make each once */
+  uint32_t constants[IR_CONSTANTS]; /* a hash table, so that each constant is made once */
 } ir_kernel;
 
 uint32_t ir_constant(ir_kernel *k, spirv_lane lane, uint64_t bits);
 uint32_t ir_value_new(ir_kernel *k, spirv_lane lane);
 uint32_t ir_block_new(ir_kernel *k);
-ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn); /* valid until the next one */
-bool ir_has_effect(const ir_insn *insn); /* does more than make its result */
-uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last */
-int ir_successors(const ir_block *block); /* how many */
+ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn); /* valid until the next call */
+bool ir_has_effect(const ir_insn *insn); /* does it do more than make its result? */
+uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last one */
+int ir_successors(const ir_block *block); /* their number */
 
 /* lower.c */
 struct spirv_program;
@@ -286,9 +286,9 @@ ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const 
 /* flow.c, uniform.c, simplify.c, cheapen.c, fuse.c */
 void ir_find_order(ir_kernel *k);
 void ir_find_varying(ir_kernel *k);
-void ir_simplify(ir_kernel *k); /* joins blocks, turns short branches into selections */
-void ir_cheapen(ir_kernel *k); /* operations with constants; values' uniformity stays as it was */
-void ir_fuse(ir_kernel *k); /* addresses into loads and stores */
+void ir_simplify(ir_kernel *k); /* joins blocks, makes selections of short branches */
+void ir_cheapen(ir_kernel *k); /* of operations with constants; does not change which values vary */
+void ir_fuse(ir_kernel *k); /* moves address computations into loads and stores */
 void ir_remove_unused(ir_kernel *k);
 
 #endif

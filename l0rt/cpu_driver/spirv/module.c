@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module.c: walks over a module's words, and checks each instruction's operands before anything uses them. */
+/* module.c: reads the words of a module, and checks the operands of each instruction before anything uses them. */
 #include "module.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ const spirv_instruction *spirv_grammar(uint32_t opcode) {
   } all[] = {
 #define FAR(name, number, pattern) {number, {#name, pattern}},
       SPIRV_INSTRUCTIONS(FAR)};
-  size_t low = 0, high = sizeof(all) / sizeof(all[0]); /* they are in order */
+  size_t low = 0, high = sizeof(all) / sizeof(all[0]); /* the opcodes are in ascending order */
   while (low < high) {
     size_t middle = (low + high) / 2;
     if (all[middle].number == opcode) return &all[middle].instruction;
@@ -33,7 +33,7 @@ static void check_id(spirv_module *m, uint32_t at, uint32_t id) {
   if (id == 0 || id >= m->bound) REFUSE(m, at, "id %u is outside the bound", id);
 }
 
-/* All operands of one instruction by its pattern; notes the id that it makes. */
+/* Checks all operands of one instruction against its pattern, and records the id that it defines. */
 static void check(spirv_module *m, uint32_t at) {
   uint32_t op = spirv_op(m, at), word = at + 1, end = at + spirv_length(m, at), type = 0, result = 0;
   const spirv_instruction *instruction = spirv_grammar(op);
@@ -98,11 +98,11 @@ static void decorate(spirv_module *m, uint32_t at, uint32_t target, uint32_t wor
       id->linkage = (uint8_t)(m->words[kind] + 1);
       break;
     }
-    default: break; /* hints */
+    default: break; /* the others are hints */
   }
 }
 
-/* A group's decorations again for each of its targets. */
+/* Applies the decorations of a group to each of its targets. */
 static void decorate_group(spirv_module *m, uint32_t at, uint32_t before) {
   for (uint32_t i = HEADER; i < before; i += spirv_length(m, i)) {
     if (spirv_op(m, i) != OpDecorate || m->words[i + 1] != m->words[at + 1]) continue;
@@ -135,7 +135,8 @@ static void execution_mode(spirv_module *m, uint32_t at) {
   }
 }
 
-/* What stands before the functions, in the module's order: uses come after definitions. Gives the first function. */
+/* Decodes what stands before the functions, in the order of the module, in which definitions come before uses. Returns
+ * the word of the first function. */
 static uint32_t declarations(spirv_module *m) {
   uint32_t at = HEADER;
   for (; at < m->count && spirv_op(m, at) != OpFunction; at += spirv_length(m, at)) {

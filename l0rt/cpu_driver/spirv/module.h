@@ -7,14 +7,14 @@
 #include "grammar.h"
 #include "spirv.h"
 
-/* What a lane of a register holds. */
+/* What one lane of a register contains. */
 typedef enum {
-  LANE_BOOL, /* 32 bits: 0 or ~0; in memory one byte */
+  LANE_BOOL, /* in a register 32 bits, 0 or ~0; in memory one byte */
   LANE_I8,
   LANE_I16,
   LANE_I32,
-  LANE_I64, /* pointers too */
-  LANE_F16, /* in a register a float that a half can hold */
+  LANE_I64, /* also pointers */
+  LANE_F16, /* in a register a float, whose value a half can represent */
   LANE_F32,
   LANE_F64,
   LANE_KINDS,
@@ -29,7 +29,7 @@ typedef enum {
   TYPE_INT,
   TYPE_FLOAT,
   TYPE_POINTER,
-  TYPE_EVENT, /* of an async copy: done when the copy instruction is */
+  TYPE_EVENT, /* of an async copy, which is complete when its instruction is */
   TYPE_VECTOR,
   TYPE_ARRAY,
   TYPE_STRUCT,
@@ -41,27 +41,27 @@ typedef struct spirv_type spirv_type;
 struct spirv_type {
   spirv_type_kind kind;
   uint32_t id;
-  uint32_t width;             /* bits of numbers */
-  uint32_t storage;           /* of pointers */
-  uint32_t nesting;           /* 0 for scalars */
-  uint64_t count;             /* elements, members, parameters */
-  uint64_t components;        /* scalars in a value of this type */
+  uint32_t width;             /* of numbers, in bits */
+  uint32_t storage;           /* storage class of pointers */
+  uint32_t nesting;           /* depth of composites; 0: a scalar */
+  uint64_t count;             /* of elements, members or parameters */
+  uint64_t components;        /* number of scalars in a value of this type */
   uint64_t size, align;       /* in memory */
-  const spirv_type *element;  /* of vectors, arrays, pointers (once known); result of functions */
-  const spirv_type **members; /* of structures; parameters of functions */
-  uint64_t *offsets;          /* of members */
+  const spirv_type *element;  /* of vectors, arrays, pointers (once known); of functions: the result */
+  const spirv_type **members; /* of structures; of functions: the parameters */
+  uint64_t *offsets;          /* of members, in bytes */
 };
 
-/* A constant's scalars: integers zero-extended, floats their bits, booleans 0 or 1, pointers addresses. */
+/* The scalars of a constant: integers zero-extended, floats as bits, booleans as 0 or 1, pointers as addresses. */
 typedef struct {
   const spirv_type *type;
   uint64_t *bits;
 } spirv_value;
 
 typedef struct {
-  const spirv_type *type; /* of what the pointer points to */
+  const spirv_type *type; /* of the variable, not of the pointer to it */
   uint32_t id, storage;
-  uint64_t address; /* in the program's memory; of Workgroup variables an offset given in each kernel */
+  uint64_t address; /* in the program's memory; Workgroup variables have an offset in each kernel instead */
   int32_t builtin;  /* -1: none */
   bool imported;
 } spirv_variable;
@@ -70,12 +70,12 @@ typedef struct spirv_function spirv_function;
 
 typedef struct spirv_block {
   spirv_function *function;
-  uint32_t label, first, terminator; /* words: after OpLabel; of the last instruction */
-  uint32_t *successors;              /* labels; of OpSwitch one for each target */
+  uint32_t label, first, terminator; /* words: `first` comes after OpLabel, `terminator` is the last instruction */
+  uint32_t *successors;              /* labels; OpSwitch has one for each target */
   uint32_t successor_count;
-  struct spirv_block *dominator; /* immediate; NULL for the entry */
-  uint32_t order;                /* in reverse post-order, from 1; 0: unreachable */
-  uint32_t in, out;              /* of a walk over the dominator tree */
+  struct spirv_block *dominator; /* the immediate dominator; NULL for the entry */
+  uint32_t order;                /* number in reverse post-order, from 1; 0: unreachable */
+  uint32_t in, out;              /* numbers of a walk over the dominator tree */
 } spirv_block;
 
 struct spirv_function {
@@ -90,20 +90,20 @@ struct spirv_function {
 };
 
 typedef struct {
-  uint32_t at; /* word of the instruction that makes it; 0: none does */
+  uint32_t at; /* word of the instruction that defines it; 0: none does */
   uint32_t type;
   uint16_t op;
-  uint8_t linkage; /* + 1 */
-  uint8_t rounding; /* + 1 */
+  uint8_t linkage; /* plus 1; 0: none */
+  uint8_t rounding; /* plus 1; 0: none */
   bool saturated, packed, by_value, has_spec_id;
   uint32_t spec_id, alignment;
-  int32_t builtin; /* + 1 */
+  int32_t builtin; /* plus 1; 0: none */
   union {
     spirv_type *made_type;
     spirv_value *value;
     spirv_variable *variable;
     spirv_function *function;
-    spirv_block *block; /* of labels: itself; of results in functions: where they are made */
+    spirv_block *block; /* of a label: its block; of a result in a function: the block that defines it */
     const char *text;   /* of OpString and OpExtInstImport */
   };
   const char *name, *linkage_name;
@@ -121,15 +121,15 @@ typedef struct spirv_module {
   uint32_t count; /* of words */
   uint32_t bound;
   spirv_id *ids;
-  uint32_t functions_at; /* word of the first function: what is made behind it is inside one */
-  uint32_t opencl_set; /* id of OpenCL.std, 0: not imported */
+  uint32_t functions_at; /* word of the first function; what is defined behind it is inside a function */
+  uint32_t opencl_set; /* id of OpenCL.std; 0: not imported */
   spirv_function *functions;
   uint32_t function_count;
   spirv_entry *entries;
   uint32_t entry_count, entry_capacity;
-  const spirv_build *build; /* while it is decoded */
+  const spirv_build *build; /* valid while the module is decoded */
   const spirv_binary *binary;
-  bool *spec_used; /* one for each of the build's constants */
+  bool *spec_used; /* one for each constant of the build */
 } spirv_module;
 
 typedef struct {
@@ -137,23 +137,23 @@ typedef struct {
 } spirv_instruction;
 const spirv_instruction *spirv_grammar(uint32_t opcode);
 
-/* Decodes all of it or leaves through the arena. */
+/* Decodes the whole module. After an error it jumps to arena->out. */
 spirv_module *spirv_module_new(spirv_arena *arena, const spirv_build *build, uint32_t index, bool *spec_used);
 
 /* type.c */
 void spirv_type_decode(spirv_module *m, uint32_t at);
-const spirv_type *spirv_type_of(const spirv_module *m, uint32_t at, uint32_t id); /* of a type id */
+const spirv_type *spirv_type_of(const spirv_module *m, uint32_t at, uint32_t id); /* of the id of a type */
 const spirv_type *spirv_type_of_value(const spirv_module *m, uint32_t at, uint32_t id);
 bool spirv_is_scalar(const spirv_type *type);
-spirv_lane spirv_type_lane(const spirv_type *type);                                    /* of a scalar's type */
+spirv_lane spirv_type_lane(const spirv_type *type);                                    /* of a scalar type */
 const spirv_type *spirv_leaf(const spirv_type *type, uint64_t index,
-                             uint64_t *offset); /* a component's type and place */
+                             uint64_t *offset); /* type and offset of a component */
 uint64_t spirv_first_component(const spirv_type *type, uint64_t member);
-const spirv_type *spirv_member(const spirv_type *type, uint64_t member); /* NULL: no such */
+const spirv_type *spirv_member(const spirv_type *type, uint64_t member); /* NULL: there is none */
 
 /* constant.c */
 void spirv_constant_decode(spirv_module *m, uint32_t at);
-const spirv_value *spirv_constant_of(const spirv_module *m, uint32_t id); /* NULL: none */
+const spirv_value *spirv_constant_of(const spirv_module *m, uint32_t id); /* NULL: there is none */
 void spirv_variable_decode(spirv_module *m, uint32_t at);
 void spirv_write_constant(const spirv_value *value, char *memory);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c: printf in kernels: each call's text is kept with its work-item, and given out in their order at the end. */
+/* print.c: printf in kernels. The text of each call is kept with its work-item; at the end all of it is printed in the
+ * order of work-items. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "run.h"
 
-enum { LINE = 4096 }; /* bytes of one call's text, and of a string it prints */
+enum { LINE = 4096 }; /* most bytes of the text of one call, and of a string in it */
 
 typedef struct {
   char text[LINE];
@@ -23,7 +24,7 @@ static __attribute__((format(printf, 2, 3))) void add(line *to, const char *form
   if (size > 0) to->size += (size_t)size < LINE - to->size ? (size_t)size : LINE - to->size - 1;
 }
 
-/* A string of the kernel's: every byte must be accessible, up to its end. */
+/* Reads a string of the kernel. Every byte up to its end must be accessible. */
 static bool read_text(spirv_wave *w, const spirv_step *s, uint64_t address, char *text, uint32_t lane) {
   for (size_t i = 0; i < LINE; i++) {
     if (!spirv_reach(w, s, address + i, 1, false, true, lane)) return false;
@@ -55,7 +56,7 @@ static const char *keep_flag(char *flags, size_t *size, const char *f) {
   return f + 1;
 }
 
-/* One conversion: flags, width and precision are C's; v and a length of vectors and hl are OpenCL's. */
+/* One conversion. Flags, width and precision are those of C; v with the length of a vector, and hl, are OpenCL's. */
 static bool convert(spirv_wave *w, const spirv_step *s, line *to, const char **format, uint32_t *next,
                     uint32_t *component, uint32_t lane) {
   const spirv_code_printf *p = &w->group->code->printfs[s->imm];
@@ -82,7 +83,7 @@ static bool convert(spirv_wave *w, const spirv_step *s, line *to, const char **f
   char kind = *f;
   if (kind == '\0' || strchr("diouxXcfFeEgGaAsp", kind) == NULL) return false;
   *format = f + 1;
-  if (*next >= p->argument_count) return true; /* too few arguments: nothing */
+  if (*next >= p->argument_count) return true; /* too few arguments: print nothing */
   uint32_t count = p->arguments[(*next)++];
   for (uint32_t i = 0; i < count; i++, ++*component) {
     double real;

@@ -15,7 +15,7 @@ static void say(const spirv_build *build, const char *kind, uint32_t offset, con
   build->log(build->log_context, line);
 }
 
-/* Flags that the engine honours by doing nothing; the others are named. */
+/* Flags for which the engine has nothing to do. The log names all other flags. */
 static void check_flags(const spirv_build *build) {
   static const char *const known[] = {"-cl-", "-ze-",    "-O", "-g",   "-vc-codegen",
                                       "-w",   "-Werror", "-x", "spir", "-doubleGRF"};
@@ -103,7 +103,7 @@ static void describe_kernel(spirv_program *program, const spirv_module *m, const
   }
 }
 
-/* OpenCL 1.x's atomics, which the engine knows by name (lower_group.c): nobody needs to export them. */
+/* The atomics of OpenCL 1.x, which the engine knows by name (lower_group.c), so no module needs to export them. */
 static bool is_known(const char *name) {
   if (strncmp(name, "_Z", 2) != 0) return false;
   const char *p = name + 2;
@@ -130,7 +130,7 @@ static void collect_names(spirv_program *program) {
                                                                                    StorageUniformConstant,
                                                                        .name = exported ? one->linkage_name : NULL};
       if (one->op == OpFunction && exported) program->exports[program->export_count++] = one->linkage_name;
-      bool builtin = variable && one->variable->builtin >= 0; /* some producers import those */
+      bool builtin = variable && one->variable->builtin >= 0; /* some producers import built-in variables */
       if (one->op == OpFunction && one->linkage == LinkageImport + 1) builtin = is_known(one->linkage_name);
       if ((variable || one->op == OpFunction) && !builtin && one->linkage == LinkageImport + 1 &&
           spirv_program_find(program, one->linkage_name, one->op, &other) == NULL)
@@ -177,12 +177,12 @@ spirv_program *spirv_program_new(const spirv_build *build) {
   check_flags(build);
   if (decodes(program, build)) return program;
   say(build, "error", program->arena.offset, program->arena.text);
-  program->kernel_count = 0; /* their locks are not made yet */
+  program->kernel_count = 0; /* their locks do not exist yet */
   spirv_program_release(program);
   return NULL;
 }
 
-/* How many of the programs export what is imported. */
+/* Returns how many of the programs export what is imported. */
 static uint32_t exporters(const spirv_program *program, spirv_program *const *others, uint32_t count,
                           const char *name) {
   uint32_t found = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.h: a program's parts, for the engine's own files. */
+/* program.h: the parts of a program, for the files of the engine. */
 #ifndef L0RT_CPU_SPIRV_PROGRAM_H
 #define L0RT_CPU_SPIRV_PROGRAM_H
 
@@ -16,12 +16,12 @@ struct spirv_kernel {
   const spirv_module *module;
   const spirv_entry *entry;
   spirv_kernel_info info;
-  pthread_mutex_t lock; /* while the code is made */
+  pthread_mutex_t lock; /* held while the code is made */
   struct spirv_code *_Atomic code;
-  spirv_arena arena; /* the code's */
-  spirv_result failure; /* why there is none */
+  spirv_arena arena; /* of the code */
+  spirv_result failure; /* why there is no code */
   bool failed;
-  struct spirv_group *_Atomic idle; /* a thread's place, kept for the next launch */
+  struct spirv_group *_Atomic idle; /* memory of one thread, kept for the next launch */
 };
 
 typedef struct {
@@ -34,9 +34,9 @@ struct spirv_program {
   _Atomic uint32_t references;
   spirv_arena arena;
   spirv_module *modules[SPIRV_MAX_MODULES];
-  uint32_t module_count; /* its own; behind them stand those that it is linked with */
+  uint32_t module_count; /* its own; the modules of linked programs follow them */
   uint32_t linked_count;
-  struct spirv_program **others; /* that it is linked with */
+  struct spirv_program **others; /* linked programs */
   uint32_t other_count;
   spirv_kernel *kernels;
   uint32_t kernel_count;
@@ -46,7 +46,7 @@ struct spirv_program {
   uint32_t import_count, export_count;
 };
 
-/* The function or variable that an import names, in any of the modules; NULL: none exports it. */
+/* Finds the function or variable that an import names, in any of the modules; NULL: no module exports it. */
 const spirv_id *spirv_program_find(const struct spirv_program *program, const char *name, uint32_t op,
                                    const spirv_module **module);
 

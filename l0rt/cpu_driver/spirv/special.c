@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* special.c: handlers that no instruction set makes faster: ids, atomics, copies of memory, collectives. */
+/* special.c: handlers that no instruction set would make faster: ids, atomics, copies of memory, collectives. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
   for (uint32_t k = 0; k < w->count && !w->failed; k++)                                                                \
     if (spirv_runs(w, k))
 
-/* ---- What a work-item knows about itself ------------------------------------------------------------------------------ */
+/* ---- Ids and sizes of a work-item ------------------------------------------------------------------------------- */
 
 static uint64_t dimensions(const spirv_launch *l) {
   for (uint64_t d = 3; d > 1; d--)
@@ -201,7 +201,7 @@ static void run_async_copy(spirv_wave *w, const spirv_step *s, size_t lanes) {
 
 /* ---- Collectives -------------------------------------------------------------------------------------------------------- */
 
-/* Lanes as 64 bits: integers extended by sign, floats as doubles. A half's and a float's sums are rounded each time. */
+/* Lanes as 64 bits: integers are sign-extended, floats become doubles. Each sum of halves or floats is rounded. */
 typedef union {
   uint64_t u;
   int64_t i;
@@ -308,7 +308,7 @@ static void run_group_get(spirv_wave *w, const spirv_step *s, size_t lanes) {
     for (size_t k = 0; k < (s->scale != 0 ? lanes : 1); k++) put(w, s->d, s->lane, k, all);
 }
 
-/* One sub-group's running lanes, from `first` to before `end`. */
+/* The running lanes of one sub-group, from `first` to before `end`. */
 static void collect(spirv_wave *w, const spirv_step *s, uint32_t first, uint32_t end) {
   wide values[MAX_LANES], all = identity(s->extra, s->lane);
   bool some = false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spirv.h: what the engine that runs SPIR-V kernels offers the driver. It knows nothing of Level Zero.
  *
- * A program is decoded once from one or more modules and then changes no more, but for the bytes of its module-scope
- * variables. A launch runs one kernel of it over a grid of work-groups and returns when all of them have ended.
+ * A program is decoded once, from one or more modules. After that only the bytes of its module-scope variables change.
+ * A launch runs one kernel of a program over a grid of work-groups. It returns when all of them have ended.
  *
- * Threads: decoding, and everything that reads a program, may be called by several threads at once; several launches of
- * one kernel may run at once. A program must outlive its kernels' launches: it is reference counted for that. */
+ * Threads: several threads may decode, and may read a program, at once. Several launches of one kernel may run at once.
+ * A program must outlive the launches of its kernels; its reference count is there for that. */
 #ifndef L0RT_CPU_SPIRV_H
 #define L0RT_CPU_SPIRV_H
 
@@ -15,79 +15,80 @@
 #include <stdint.h>
 
 typedef struct spirv_program spirv_program;
-typedef struct spirv_kernel spirv_kernel; /* belongs to its program, lives as long */
+typedef struct spirv_kernel spirv_kernel; /* its program owns it, and it lives as long */
 typedef struct spirv_workers spirv_workers;
 
 enum {
   SPIRV_MAX_GROUP_SIZE = 1024,
   SPIRV_MAX_COOPERATIVE_GROUPS = 64,
-  SPIRV_SUBGROUP_SIZE = 32,      /* where the kernel asks for none; 16 and 32 can be asked for */
-  SPIRV_MAX_LOCAL_BYTES = 65536, /* local memory of a group: declared and arguments together */
+  SPIRV_SUBGROUP_SIZE = 32,      /* if the kernel requires none; it may require 16 or 32 */
+  SPIRV_MAX_LOCAL_BYTES = 65536, /* local memory of a group: the declared and the arguments' */
 };
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  uint32_t id; /* SpecId: every constant that carries it is set */
-  size_t size; /* of the value; must be the constant's (a bool: 1 byte), or 0: as many bytes as the constant has */
+  uint32_t id; /* the SpecId; every constant with it is set */
+  size_t size; /* of the value: the size of the constant (of a bool 1 byte), or 0, which stands for that size */
   const void *value;
 } spirv_constant;
 
 typedef struct {
-  const void *bytes; /* the words of a module, of either byte order, at any alignment; copied */
+  const void *bytes; /* the words of a module, in either byte order, at any alignment; they are copied */
   size_t size;
-  const spirv_constant *constants; /* of this module only; they win over the build's */
+  const spirv_constant *constants; /* of this module only; they replace those of the build */
   uint32_t constant_count;
 } spirv_binary;
 
-/* One line of the build log, without a line feed: "error: offset 148: OpLoad: …" (bytes from the module's begin). */
+/* One line of the build log, without a line feed: "error: offset 148: OpLoad: …". The offset is in bytes from
+ * the beginning of the module. */
 typedef void (*spirv_log)(void *context, const char *line);
 
 typedef struct {
   const spirv_binary *binaries;
-  uint32_t binary_count; /* several are linked: imports are resolved by the others' exports */
+  uint32_t binary_count; /* several are linked: exports of one resolve imports of the others */
   const spirv_constant *constants;
   uint32_t constant_count;
-  const char *flags; /* build flags, or NULL; unknown ones are named in the log and ignored */
+  const char *flags; /* build flags, or NULL; the log names unknown flags, which are ignored */
   spirv_log log; /* or NULL */
   void *log_context;
 } spirv_build;
 
-/* NULL after an error, which the log names. An import that nothing resolves is no error until a kernel that needs it is
- * prepared; see spirv_program_imports. The caller owns one reference. */
+/* Returns NULL after an error, which the log names. An import that nothing resolves becomes an error when a kernel that
+ * needs it is prepared; spirv_program_import lists such imports. The caller owns one reference. */
 spirv_program *spirv_program_new(const spirv_build *build);
 void spirv_program_retain(spirv_program *program);
 void spirv_program_release(spirv_program *program);
 
-/* Imports that nothing resolves yet are looked up in these programs too, as if all had been built together: functions
- * and variables are theirs, and stay where they are. Called before any kernel of the program is prepared. The caller
- * keeps the others alive as long as the program. False after an error, which the log names (an import that two of them
- * export); nothing has changed then. */
+/* Looks up unresolved imports in the other programs too, as if all had been built together. The functions and variables
+ * stay those of the other programs. Call it before any kernel of the program is prepared. The caller keeps the others
+ * alive as long as the program. After an error, which the log names, it returns false and has changed nothing. Such an
+ * error is an import that two of the programs export. */
 bool spirv_program_link(spirv_program *program, spirv_program *const *others, uint32_t count, spirv_log log,
                         void *log_context);
 
-/* Unresolved imports by name, NULL past the last. */
+/* The name of an unresolved import; NULL past the last. */
 const char *spirv_program_import(const spirv_program *program, uint32_t index);
-/* Exported functions (kernels are none), by name, NULL past the last. */
+/* The name of an exported function; NULL past the last. Kernels are not among them. */
 const char *spirv_program_export(const spirv_program *program, uint32_t index);
-/* Module-scope variables in memory of the program: false if there is none of that name. */
+/* Finds a module-scope variable in memory of the program by its name; false if there is none. */
 bool spirv_program_global(const spirv_program *program, const char *name, uint64_t *address, uint64_t *size);
-/* Which one: false past the last. Only named (exported) variables are listed. */
+/* The name of the variable with this index; false past the last. Only exported variables have names. */
 bool spirv_program_global_at(const spirv_program *program, uint32_t index, const char **name);
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 typedef enum {
-  SPIRV_VALUE, /* bytes by value: `size` of them */
+  SPIRV_VALUE, /* `size` bytes by value */
   SPIRV_GLOBAL_POINTER, /* 8 bytes: an address */
   SPIRV_CONSTANT_POINTER, /* 8 bytes: an address */
-  SPIRV_LOCAL_POINTER, /* no bytes: local memory of the launch's `local_sizes` */
+  SPIRV_LOCAL_POINTER, /* no bytes: local memory, whose size is in the launch's `local_sizes` */
 } spirv_argument_kind;
 
 typedef struct {
   spirv_argument_kind kind;
-  uint32_t size; /* of the value in memory */
-  const char *name; /* "" where the module has none */
+  uint32_t size; /* in memory, in bytes */
+  const char *name; /* "" if the module has none */
 } spirv_argument;
 
 typedef struct {
@@ -96,7 +97,7 @@ typedef struct {
   const spirv_argument *arguments;
   uint32_t required_group_size[3]; /* zeros: any */
   uint32_t required_subgroup_size; /* 0: any */
-  uint32_t subgroup_size; /* the one that launches have */
+  uint32_t subgroup_size; /* the size that launches use */
   uint32_t max_group_size;
   uint64_t local_bytes; /* declared in the kernel */
   uint64_t private_bytes; /* of one work-item */
@@ -113,70 +114,72 @@ spirv_program *spirv_kernel_program(const spirv_kernel *kernel);
 
 typedef struct {
   void *context;
-  /* The accessible range [*begin, *end) around `address`; false if there is none, or none that may be written. Its bytes
-   * are read and written at their address plus *shift: 0, but where device memory is hidden from the host. Any of the
-   * launch's threads calls it; the answer is remembered until the launch ends. NULL: any address is good. The program's
-   * own variables are good without being asked for. */
+  /* Finds the accessible range [*begin, *end) around `address`. Returns false if there is none, or if `write` is set
+   * and the range must not be written. The engine accesses bytes at their address plus *shift, which is 0 unless device
+   * memory is hidden from the host. Any thread of the launch calls the function. The engine remembers the answer until
+   * the launch ends. NULL: any address is accessible. Of variables of the program itself it is not asked. */
   bool (*find)(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift);
 } spirv_memory;
 
 typedef struct {
   const spirv_kernel *kernel;
-  const void *const *arguments; /* one for each argument: its bytes; NULL means zeros (local pointers: ignored) */
-  const uint64_t *local_sizes; /* one for each argument: bytes where it is a local pointer; NULL if there are none */
+  const void *const *arguments; /* the bytes of each argument; NULL: zeros; ignored for local pointers */
+  const uint64_t *local_sizes; /* bytes for each argument that is a local pointer; NULL if there is none */
   uint32_t group_size[3];
   uint32_t group_count[3];
   uint64_t global_offset[3];
   spirv_memory memory;
-  bool cooperative; /* every group has a thread of its own, all at once, so that groups can wait for one another */
-  uint64_t fuel; /* basic blocks that a wave of lanes may run in one group; 0: no limit */
-  atomic_int *cancel; /* set to non-zero by any thread: the launch ends within milliseconds; or NULL */
-  void *print_context; /* printf's text, in the order of work-items, at the end of the launch; NULL: stdout */
+  bool cooperative; /* all groups run at once, each in a thread of its own, so that they can wait for one another */
+  uint64_t fuel; /* the number of basic blocks that a wave may run in one group; 0: no limit */
+  atomic_int *cancel; /* any thread sets it to non-zero: then the launch ends within milliseconds; or NULL */
+  void *print_context; /* of `print` */
+  /* Takes the text of printf, in the order of work-items, at the end of the launch; NULL: stdout. */
   void (*print)(void *context, const char *text, size_t size);
-  spirv_workers *workers; /* more threads; NULL: only the caller's */
-  uint64_t chaos; /* a seed: groups, waves and atomics take another order, as the memory model allows; 0: off */
-  bool races; /* accesses that conflict and that nothing orders are told of; one thread runs all groups */
-  bool trace; /* what one work-item does is told of, step by step */
-  uint64_t trace_item[3]; /* its global id */
-  void *tell_context; /* a line of a trace, or of a race, without a line feed; NULL: stderr */
+  spirv_workers *workers; /* more threads; NULL: the caller's alone */
+  uint64_t chaos; /* a seed for another order of groups, waves and atomics that the memory model allows; 0: off */
+  bool races; /* reports accesses that conflict and that nothing orders; one thread runs all groups */
+  bool trace; /* reports what one work-item does, step by step */
+  uint64_t trace_item[3]; /* the global id of that work-item */
+  void *tell_context; /* of `tell` */
+  /* Takes a line of a trace or of a report of a race, without a line feed; NULL: stderr. */
   void (*tell)(void *context, const char *line);
 } spirv_launch;
 
 typedef enum {
   SPIRV_OK,
   SPIRV_BAD_ACCESS, /* a load, store or atomic outside what `find` allows */
-  SPIRV_BAD_BARRIER, /* not all work-items of a group came to the same one */
+  SPIRV_BAD_BARRIER, /* not all work-items of a group reached the same barrier */
   SPIRV_OUT_OF_FUEL,
   SPIRV_CANCELLED,
-  SPIRV_TRAP, /* OpUnreachable was reached */
-  SPIRV_BAD_LAUNCH, /* sizes that the kernel does not allow: nothing has run */
-  SPIRV_BAD_KERNEL, /* the kernel cannot be run, and the text says why: nothing has run */
-  SPIRV_OUT_OF_MEMORY /* of the host: nothing has run */
+  SPIRV_TRAP, /* a work-item reached OpUnreachable */
+  SPIRV_BAD_LAUNCH, /* the kernel does not allow these sizes; nothing has run */
+  SPIRV_BAD_KERNEL, /* the kernel cannot run, and the text says why; nothing has run */
+  SPIRV_OUT_OF_MEMORY /* the host has no memory; nothing has run */
 } spirv_status;
 
 typedef struct {
   spirv_status status;
-  uint32_t offset; /* bytes from the module's begin to the instruction; 0: none */
+  uint32_t offset; /* of the instruction, in bytes from the beginning of the module; 0: none */
   uint64_t global_id[3]; /* of the first work-item that failed */
   uint64_t address; /* of a bad access */
-  char text[256]; /* one sentence with kernel, instruction and work-item; "" when OK */
+  char text[256]; /* one sentence that names kernel, instruction and work-item; "" if SPIRV_OK */
 } spirv_result;
 
-/* Makes the kernel ready to run (a launch does it too, the first time). False: the text says why it cannot be. */
+/* Makes the kernel ready to run; the first launch does it too. If it returns false, the text says why. */
 bool spirv_kernel_prepare(const spirv_kernel *kernel, spirv_result *result);
 
-/* Runs all groups and returns; true if all went well. What other groups wrote before an error stays written. */
+/* Runs all groups. Returns true if no error occurred. What other groups wrote before an error stays written. */
 bool spirv_run(const spirv_launch *launch, spirv_result *result);
 
-/* Threads that launches share, besides their callers' own. One launch at a time uses them; another that comes meanwhile
- * runs in its caller's thread. Idle ones sleep. */
+/* Threads that launches share; each launch also has its caller's thread. One launch at a time uses the shared threads.
+ * Another launch that begins meanwhile runs in its caller's thread alone. Idle threads sleep. */
 spirv_workers *spirv_workers_new(uint32_t count);
 void spirv_workers_free(spirv_workers *workers);
 
-/* Instruction sets: "sse2", "avx2", "avx512". The best that the machine has is taken, unless another is named here
- * before the first launch; false: the machine lacks it. NULL names the best again. For tests and measurements. */
+/* Chooses the instruction set, before the first launch: "sse2", "avx2" or "avx512". The default is the best one of the
+ * machine; NULL restores it. Returns false if the machine lacks the named one. For tests and measurements. */
 bool spirv_use_instruction_set(const char *name);
-/* Lanes that run at once, 16 … 256 in powers of two; 0: chosen by the engine. For tests and measurements. */
+/* Sets how many lanes run at once: a power of two from 16 to 256. 0: the engine chooses. For measurements. */
 void spirv_use_width(uint32_t lanes);
 
 #endif
