@@ -40,6 +40,7 @@ L_FLAGS = ["-Wl,-O1", "-Wl,-z,noseparate-code", *(["-fsanitize=thread"] if FLAVO
 # Packages whose files lie elsewhere in the source tree.
 ELSEWHERE = {"l0rt.include.l0rt": "include/l0rt", "l0rt.cli.trace_data": "bench/traces"}
 CPU_DRIVER = "libze_l0rt_cpu.so"
+STAND_IN = "loader/libze_loader.so.1"  # beside the driver
 # The modules of each of these packages are linked into one library, which l0rt/libraries.py finds them in: what an
 # import of l0rt takes is to a third the loading of libraries, one by one.
 SHARING = ("l0rt.ze", "l0rt.core", *(f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "memory")))
@@ -112,10 +113,26 @@ class BuildExt(build_ext):
         headers = glob("l0rt/cpu_driver/*.h") + glob("l0rt/cpu_driver/spirv/*.h") + glob("include/l0rt/*.h")
         if is_older(target, sources + headers):
             self.compile_cpu_driver(sources, headers, target)
+        made = [CPU_DRIVER, *self.build_stand_in(os.path.dirname(target))]
         if self.inplace:
-            place = os.path.join("l0rt/cpu_driver", CPU_DRIVER)
-            shutil.copy2(target, f"{place}.new")
-            os.replace(f"{place}.new", place)  # a running process has the file mapped that was there
+            for name in made:
+                place = os.path.join("l0rt/cpu_driver", name)
+                shutil.copy2(os.path.join(os.path.dirname(target), name), f"{place}.new")
+                os.replace(f"{place}.new", place)  # a running process has the file mapped that was there
+
+    def build_stand_in(self, folder):
+        """Build the loader that has the CPU driver only; return its name in the driver's folder."""
+        sources = sorted(glob("l0rt/cpu_driver/loader/*.c"))
+        target = os.path.join(folder, STAND_IN)
+        if sources and is_older(target, [*sources, *glob("include/l0rt/*.h")]):
+            flags = [*C_FLAGS, "-fPIC"]
+            self.compiler.compile(sources, output_dir=self.build_temp, include_dirs=["include"], extra_postargs=flags)
+            objects = self.compiler.object_filenames(sources, output_dir=self.build_temp)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            driver = ["-Wl,--no-as-needed", f"-L{folder}", f"-l:{CPU_DRIVER}", "-Wl,-rpath,$ORIGIN/.."]
+            flags = [f"-Wl,-soname,{os.path.basename(STAND_IN)}", *driver, *L_FLAGS]
+            self.compiler.link_shared_object(objects, target, extra_postargs=flags)
+        return [STAND_IN] if sources else []
 
     def copy_extensions_to_source(self):
         # By their times, modules of the flavour that was built before would stay: they may be newer.

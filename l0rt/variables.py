@@ -43,6 +43,7 @@ DEVELOPMENT = (
     "TEST_PART",
     "TEST_RING",
     "TEST_TORCH",
+    "TEST_SYCL",
     "TEST_ALL",
     "TEST_HANG_LIMIT",
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``l0rt doctor``, ``l0rt selftest``, ``l0rt bench``, ``l0rt bench compare``."""
+"""The command line: ``l0rt doctor``, ``selftest``, ``bench``, ``bench compare``, ``cpu-driver``."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ import sys
 
 import l0rt
 from l0rt import config
-from l0rt.cli import bench, compare, doctor, plot, report, rows
+from l0rt.cli import bench, compare, cpu_driver, doctor, plot, report, rows
 from l0rt.cli.selftest import examination, page
 from l0rt.errors import L0Error
 
@@ -61,7 +61,7 @@ def make_parser():
     )
     parser.add_argument("--version", action="version", version=f"l0rt {l0rt.__version__}")
     parser.set_defaults(run=lambda options: show_help(parser))
-    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench}")
+    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench,cpu-driver}")
 
     command = commands.add_parser(
         "doctor",
@@ -124,6 +124,19 @@ def make_parser():
     command.add_argument("--plot", metavar="FILE", help="also draw the report into FILE.png or FILE.svg")
     command.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     command.set_defaults(run=run_bench)
+
+    command = commands.add_parser(
+        "cpu-driver",
+        help="where the CPU driver is, and how other programs use it",
+        description="Print the path of the CPU driver, which any Level Zero program can use in place of a GPU's.",
+        epilog="docs/cpu-driver.md has recipes: SYCL and dpctl, UMF, C programs, CI without a GPU.",
+    )
+    command.add_argument(
+        "--env",
+        action="store_true",
+        help='print the environment variables that do it, for a shell: eval "$(l0rt cpu-driver --env)"',
+    )
+    command.set_defaults(run=run_cpu_driver)
     return parser
 
 
@@ -214,6 +227,12 @@ def run_bench(options):
     if found["interrupted"]:
         return INTERRUPTED
     return 1 if any(row.get("failed") for row in found["rows"].values()) else 0
+
+
+def run_cpu_driver(options):
+    """`l0rt cpu-driver`."""
+    print(cpu_driver.shell_lines() if options.env else f"{l0rt.cpu_driver_path()}\n", end="")
+    return 0
 
 
 def check_writable(path):
