@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from helpers import races
 from helpers.process import run
 from helpers.rings import LOADER, installed
 from helpers.source import ROOT
 
 COPIED = ("l0rt", "include", "tests", "bench/traces", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 DRIVER_TESTS = "l0rt/cpu_driver/test"
+RACES = "process/test_races.py"
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Patch:
     old: str  # stands in the file once
     new: str
     test: str  # a file below tests/, or a program of the CPU driver's tests
-    which: str = ""  # of its tests, as pytest's -k
+    which: str = ""  # of its tests, as pytest's -k; of RACES: which program
     needs: str = ""  # a library without which the test is skipped
 
     def __str__(self):
@@ -70,7 +72,9 @@ class Tree:
         assert text.count(patch.old) == 1, patch
         file.write_text(text.replace(patch.old, patch.new))
         try:
-            return self.of_driver(patch) if patch.test.startswith(DRIVER_TESTS) else self.of_package(patch)
+            if patch.test.startswith(DRIVER_TESTS):
+                return self.of_driver(patch)
+            return self.of_races(patch) if patch.test == RACES else self.of_package(patch)
         finally:
             file.write_text(text)
 
@@ -81,6 +85,15 @@ class Tree:
         assert made.returncode == 0, made
         result = run([folder / "build/plain" / name], timeout=60)
         return result.returncode != 0 and not result.timed_out, result
+
+    def of_races(self, patch):
+        """Run a program of test_races.py five times: a race that only some runs report would prove little."""
+        folder = races.build(self.root / "tsan", self.root)
+        for _ in range(5):
+            result = races.check(folder, patch.which)
+            if "WARNING: ThreadSanitizer: data race" not in result.stderr:
+                return False, result
+        return True, result
 
     def of_package(self, patch):
         """Run tests of the package."""
@@ -153,6 +166,11 @@ PATCHES = (
     Patch(32, "l0rt/core/sysman.pyx", 'if legacy == "1":', "if False:", "core/test_facts.py", "zesinit"),
     Patch(33, "l0rt/runtime/alloc/heap.pyx", "    give_back(heap, UINT64_MAX)\n    ranges_trim(heap, NULL)\n",
           "    give_back(heap, UINT64_MAX)\n", "runtime/test_traps.py", "trap_33"),
+    Patch(34, "l0rt/runtime/streams/event_pool.pyx",
+          "        mutex_lock(&cache.lock)\n        slot = cache.free\n        if slot != NULL:\n"
+          "            cache.free = slot.next\n        mutex_unlock(&cache.lock)\n",
+          "        slot = cache.free\n        if slot != NULL:\n            cache.free = slot.next\n",
+          RACES, "events"),
     Patch(35, "l0rt/cpu_driver/launch.c", "launch->arguments[i] = values + kernel->places[i];",
           "launch->arguments[i] = (char *)kernel->values + kernel->places[i];", f"{DRIVER_TESTS}/test_launches.c"),
     Patch(37, "l0rt/runtime/streams/devices.pyx", "        if old != new:\n", "        if False:\n",
