@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c: memory that is freed as a whole, and the way out when a module is refused. */
+/* arena.c: memory that is freed as a whole, and the jump that ends the work on a module that is refused. */
 #include "arena.h"
 
 #include <stdarg.h>
@@ -23,7 +23,7 @@ void *spirv_alloc(spirv_arena *arena, uint64_t count, uint64_t size) {
   if (count > SPIRV_ARENA_LIMIT || size > SPIRV_ARENA_LIMIT || count * size > SPIRV_ARENA_LIMIT)
     spirv_refuse(arena, 0, "the module needs too much memory to decode");
   size_t bytes = (size_t)((count * size + 15) & ~(uint64_t)15);
-  if (bytes == 0) bytes = 16; /* nothing has an address too */
+  if (bytes == 0) bytes = 16; /* zero bytes have an address too */
   if ((size_t)(arena->end - arena->next) < bytes) {
     size_t capacity = bytes > CHUNK / 4 ? bytes : CHUNK;
     if (arena->total + capacity > SPIRV_ARENA_LIMIT)
@@ -33,7 +33,7 @@ void *spirv_alloc(spirv_arena *arena, uint64_t count, uint64_t size) {
     arena->total += capacity;
     chunk->next = arena->chunks;
     arena->chunks = chunk;
-    if (capacity == bytes) return chunk->bytes; /* a large one: the chunk in use stays in use */
+    if (capacity == bytes) return chunk->bytes; /* a chunk of its own; the current chunk stays the current one */
     arena->next = chunk->bytes;
     arena->end = chunk->bytes + capacity;
   }

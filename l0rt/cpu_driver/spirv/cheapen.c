@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cheapen.c: replaces operations by cheaper ones with the same result. Producers that leave optimisation to the driver
- * divide by powers of two, and multiply 64 bits where 32 are meant. */
+/* cheapen.c: replaces operations by cheaper ones with the same result. Some producers leave optimisation to the driver:
+ * their modules divide by powers of two, and multiply numbers of 64 bits where 32 are enough. */
 #include "ir.h"
 
 typedef struct {
@@ -16,7 +16,7 @@ static bool constant(const cheapener *c, uint32_t value, uint64_t *bits) {
 
 static bool is_power(uint64_t bits) { return bits != 0 && (bits & (bits - 1)) == 0; }
 
-/* By a power of two: shifts and masks. */
+/* A division or multiplication by a power of two becomes a shift or a mask. */
 static void divide(const cheapener *c, ir_insn *insn) {
   uint64_t bits;
   if (insn->op == IR_MUL && constant(c, insn->a, &bits)) {
@@ -32,8 +32,8 @@ static void divide(const cheapener *c, ir_insn *insn) {
   insn->op = insn->op == IR_UREM ? IR_AND : insn->op == IR_UDIV ? IR_LSHR : IR_SHL;
 }
 
-/* The value of 32 bits whose low bits a value of 64 has: what it was widened from, or a constant; 0: there is none. With
- * `zeros` its high bits must be zeros. */
+/* Returns a value of 32 bits that equals the low half of a value of 64 bits: the one that was widened, or a constant.
+ * Returns 0 if there is none. With `zeros`, the high half must be zero. */
 static uint32_t narrow(const cheapener *c, uint32_t value, bool zeros) {
   uint64_t bits;
   if (constant(c, value, &bits)) return zeros && bits >> 32 != 0 ? 0 : ir_constant(c->k, LANE_I32, bits);
@@ -42,7 +42,7 @@ static uint32_t narrow(const cheapener *c, uint32_t value, bool zeros) {
   return maker->op == IR_CONVERT_U || (maker->op == IR_CONVERT_S && !zeros) ? maker->a : 0;
 }
 
-/* The low or the high half of a product of two widened numbers is a product of 32 bits. */
+/* Half of a product of two widened numbers, the low or the high one, is a product of 32 bits. */
 static void truncate(const cheapener *c, ir_insn *insn) {
   if (insn->lane != LANE_I64 || c->k->values[insn->result].lane != LANE_I32) return;
   const ir_insn *from = c->makers[insn->a];
@@ -58,7 +58,7 @@ static void truncate(const cheapener *c, ir_insn *insn) {
 }
 
 void ir_cheapen(ir_kernel *k) {
-  uint32_t known = k->value_count; /* constants made here have no maker, and nobody asks for one */
+  uint32_t known = k->value_count; /* constants that are made here have no instruction, and none is looked up */
   cheapener c = {.k = k, .makers = SPIRV_ARRAY(k->arena, ir_insn *, known)};
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];

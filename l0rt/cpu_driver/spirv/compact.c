@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compact.c: moves the lanes that still run a loop together, and back when all have left it.
+/* compact.c: moves the lanes that still run a loop next to each other, and moves them back when all have left it.
  *
- * A loop that lanes leave at different times would run on at the cost of all of them. So the registers that live longer
- * than a block are put aside for all lanes, and those of the running ones are copied to the front: the wave is a narrower
- * one until the loop's end. Loops whose operations know where their lane stands are not compacted (code.c). */
+ * Without it, a loop that lanes leave at different times costs as much as if all lanes ran to its end. So the registers
+ * that live longer than a block are saved for all lanes, and those of the running lanes are copied to the front. The
+ * wave is narrower until the end of the loop. A loop with operations that depend on the position of their lane is not
+ * compacted (code.c). */
 #include <string.h>
 
 #include "run.h"
@@ -33,8 +34,8 @@ static mover *moving(uint32_t size, bool takes) {
 
 enum { ASIDE, BACK, TAKE, PUT };
 
-/* Between the wave's registers and those that were put aside: each lane from there (TAKE) or to there
- * (PUT), or all as they stand. */
+/* Copies between the registers of the wave and the saved ones: each lane from its saved place (TAKE) or to it (PUT), or
+ * all lanes in their order. */
 static void move(spirv_wave *w, int how) {
   const spirv_code *code = w->group->code;
   const spirv_compaction *c = &w->group->compaction;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flow.c: the order of a kernel's blocks, their dominators, post-dominators and loops.
  *
- * The order is a reverse post-order in which a loop's blocks stand together: what leaves a loop is visited first, so it
- * comes last. Lanes that have left wait behind the loop until the block with the lowest number is theirs. */
+ * The order is a reverse post-order in which the blocks of a loop follow each other. For that, successors outside of
+ * the loop are visited first, so they come last in the order. Lanes that have left a loop wait behind it, until their
+ * block is the one with the lowest number. */
 #include "ir.h"
 
 typedef struct {
@@ -17,7 +18,7 @@ static bool inside(const ir_kernel *k, uint32_t block, uint32_t loop) {
   return at == loop;
 }
 
-/* The successor to visit i-th: what leaves the loop first, then the second, then the first. */
+/* Returns the successor to visit as number i: the one that leaves the loop, then the second, then the first. */
 static uint32_t visit(const walker *w, uint32_t block, uint32_t i) {
   const ir_block *b = &w->k->blocks[block];
   if (ir_successors(b) == 1) return b->successor[0];
@@ -49,7 +50,7 @@ static void walk(walker *w) {
   for (uint32_t i = 0; i < k->order_count; i++) k->blocks[k->order[i]].order = i + 1;
 }
 
-/* Blocks with phis keep the order of their predecessors, less those that nothing reaches. */
+/* Removes unreachable predecessors. The others keep their order, because phis depend on it. */
 static void find_predecessors(ir_kernel *k) {
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
@@ -105,7 +106,8 @@ static void find_dominators(ir_kernel *k) {
   }
 }
 
-/* Where two blocks' ways to the end meet: the numbers of a walk backwards, the end being the largest. */
+/* Returns the block where the paths of two blocks to the end meet. The numbers are those of a backward walk; the end
+ * has the largest. */
 static uint32_t meet(const ir_kernel *k, uint32_t a, uint32_t b) {
   for (uint32_t steps = 0; a != b; steps++) {
     if (steps > 2 * k->block_count) return IR_EXIT;
@@ -116,8 +118,9 @@ static uint32_t meet(const ir_kernel *k, uint32_t a, uint32_t b) {
   return a;
 }
 
-/* By the forward order, which is no reverse post-order backwards in loops: it may take more rounds, and where it does
- * not come to rest within some, or a loop has no end, nothing is known and all flow counts as irregular. */
+/* Finds post-dominators in the forward order. Backwards, that order is not a reverse post-order of loops, so it may
+ * take more rounds. If the result still changes after some rounds, or a loop has no end, nothing is known, and all
+ * control flow counts as irregular. */
 static void find_ends(ir_kernel *k) {
   bool changed = true, *known = SPIRV_ARRAY(k->arena, bool, k->block_count);
   for (uint32_t rounds = 0; changed && rounds < 64; rounds++) {
@@ -152,7 +155,7 @@ static void find_loops(walker *w) {
   uint32_t *mark = SPIRV_ARRAY(k->arena, uint32_t, k->block_count);
   for (uint32_t i = 0; i < k->order_count; i++) k->blocks[k->order[i]].loop = IR_EXIT;
   uint64_t work = 0;
-  for (uint32_t i = 0; i < k->order_count; i++) { /* outer headers first, so that inner ones have the last word */
+  for (uint32_t i = 0; i < k->order_count; i++) { /* outer headers first, so that inner ones remain */
     uint32_t header = k->order[i], depth = 0;
     for (uint32_t p = 0; p < k->blocks[header].predecessor_count; p++) {
       uint32_t latch = k->blocks[header].predecessors[p];

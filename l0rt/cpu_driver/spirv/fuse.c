@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuse.c: takes the computation of addresses into loads and stores: base + index × scale + offset. */
+/* fuse.c: moves the computation of addresses into loads and stores: base + index × scale + offset. */
 #include "ir.h"
 
-/* How IR_LOAD_AT's index is held: in `extra`. */
+/* `extra` of IR_LOAD_AT tells the type of the index. */
 static ir_insn *made_by(ir_insn **makers, uint32_t value) { return makers[value]; }
 
-/* Adds of constants become the offset. */
+/* An added constant becomes part of the offset. */
 static uint32_t strip(const ir_kernel *k, ir_insn **makers, uint32_t address, uint64_t *offset) {
   for (;;) {
     ir_insn *add = made_by(makers, address);
@@ -15,7 +15,7 @@ static uint32_t strip(const ir_kernel *k, ir_insn **makers, uint32_t address, ui
   }
 }
 
-/* A widened index of 32 bits is taken as it is. */
+/* An index that was widened from 32 bits is used without the widening. */
 static uint32_t narrow(ir_insn **makers, uint32_t index, uint32_t *held) {
   ir_insn *widened = made_by(makers, index);
   *held = IR_INDEX_64;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c: runs the waves of one work-group.
  *
- * Each lane waits for a block; the block with the lowest number runs for the lanes that wait for it. Since loops stand
- * together in the order, lanes that took different ways meet again where the ways do. A lane at a barrier or at its end
- * has the highest numbers, so it comes last. */
+ * Each lane waits for a block. The block with the lowest number runs, for the lanes that wait for it. In the order of
+ * blocks those of a loop follow each other, so lanes that took different paths meet again where the paths join. A lane
+ * at a barrier or at its end waits for the highest numbers, so it comes last. */
 #include <string.h>
 
 #include "run.h"
@@ -18,7 +18,7 @@ void spirv_fail(spirv_wave *w, spirv_status status, uint32_t at, uint32_t lane) 
   w->failed = true;
 }
 
-/* Remembers the range, but for steps that share one or both read and write: those have none of their own. */
+/* Remembers the range for the step; not for steps that share one, or that read and write: they have no place for it. */
 static bool within(const spirv_step *s, spirv_wave *w, uint64_t begin, uint64_t bytes, uint64_t address, uint64_t size,
                    uint64_t shift) {
   if (address - begin >= bytes || size > bytes - (address - begin)) return false;
@@ -64,7 +64,7 @@ bool spirv_reach_slowly(spirv_wave *w, const spirv_step *s, uint64_t address, ui
   return false;
 }
 
-/* Chooses the next block. False: no lane can run on by itself. */
+/* Chooses the next block. Returns false if every lane is at a barrier or has ended. */
 static bool next_block(spirv_wave *w, const spirv_handlers *set) {
   uint32_t lowest = set->pick(w);
   if (w->group->compaction.active && lowest > w->group->compaction.end) {
@@ -76,14 +76,14 @@ static bool next_block(spirv_wave *w, const spirv_handlers *set) {
   return lowest < AT_BARRIER;
 }
 
-/* All running lanes go to one block. If that comes before all that others wait for, nothing has to be noted. */
+/* All running lanes go to one block. If its number is lower than those that others wait for, they run on at once. */
 static bool go_to(spirv_wave *w, const spirv_handlers *set, uint32_t target) {
   bool leaves = w->group->compaction.active && target > w->group->compaction.end;
   if (!leaves && (w->full || (target < w->waiting && target < AT_BARRIER))) {
     w->block = target;
     return target < AT_BARRIER;
   }
-  if (!leaves && target == w->waiting && w->together) { /* here all meet */
+  if (!leaves && target == w->waiting && w->together) { /* all lanes meet here */
     w->full = true;
     w->block = target;
     return target < AT_BARRIER;
@@ -101,11 +101,11 @@ static bool branch_to(spirv_wave *w, const spirv_handlers *set, const spirv_code
   return !w->group->compaction.active || w->block <= w->group->compaction.end || go_to(w, set, w->block);
 }
 
-/* The wave has come to a loop's header. Lanes that have left the loop cost as much as the others; what has been wasted on
- * them is counted, and once that would have paid for moving the others together, they are. */
+/* The wave is at the header of a loop. Lanes that have left the loop cost as much as the others. That waste is counted;
+ * when it exceeds the cost of a compaction, the lanes are compacted. */
 static void watch_loop(spirv_wave *w, const spirv_code_block *header) {
   spirv_compaction *c = &w->group->compaction;
-  if (w->full || w->group->random != 0) return; /* waves in turns have no place for each to keep lanes in */
+  if (w->full || w->group->random != 0) return; /* waves that take turns would need a place each */
   if (c->header != w->block) {
     c->header = w->block;
     c->waste = 0;
@@ -118,7 +118,7 @@ static void watch_loop(spirv_wave *w, const spirv_code_block *header) {
   spirv_compact(w, header->loop_end);
 }
 
-/* A block's steps, with somebody watching. */
+/* Runs the steps of a block that trace.c or races.c watches. */
 static void run_watched(spirv_wave *w, const spirv_code_block *block) {
   const spirv_group *group = w->group;
   const spirv_step *s = group->code->steps + block->first;
@@ -130,7 +130,7 @@ static void run_watched(spirv_wave *w, const spirv_code_block *block) {
   if (group->launch->trace && !w->failed) spirv_trace_end(w, block);
 }
 
-/* Runs until all lanes have ended or wait at a barrier, or for so many blocks: then w->block tells which is next. */
+/* Runs until all lanes have ended or wait at a barrier, or for so many blocks. Then w->block is the next block. */
 static void run_wave(spirv_wave *w, uint64_t blocks) {
   const spirv_code *code = w->group->code;
   const spirv_handlers *set = code->handlers;
@@ -170,7 +170,7 @@ uint64_t spirv_random(spirv_group *group) {
   return group->random;
 }
 
-/* All waves up to their next barrier or end; with chaos some blocks of one, then of another. */
+/* Runs all waves to their next barrier or end. With chaos, the waves take turns after some blocks. */
 static bool run_waves(spirv_group *group) {
   uint32_t left = group->wave_count;
   if (group->random == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handlers.h: the handlers of all operations on lanes. Included once for each instruction set, with SET its name.
+/* handlers.h: the handlers of all operations on lanes. It is included once for each instruction set, whose name is SET.
  *
- * Each is a loop that the compiler turns into vector instructions; the registers of a step never overlap. */
+ * Each handler is a loop that the compiler vectorises. The registers of a step never overlap. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static inline float half_rounded(float x) {
     uint32_t u;
   } in = {.f = x}, out;
   uint32_t size = in.u & 0x7fffffffu, sign = in.u & 0x80000000u;
-  uint32_t normal = (size + 0xfffu + (size >> 13 & 1)) & ~0x1fffu; /* to 10 bits, ties to even */
+  uint32_t normal = (size + 0xfffu + (size >> 13 & 1)) & ~0x1fffu; /* round to 10 bits, ties to even */
   if (normal > 0x477fe000u) normal = 0x7f800000u;
   union {
     float f;
@@ -31,7 +31,7 @@ static inline float half_rounded(float x) {
   return out.f;
 }
 
-static inline uint16_t half_bits(float x) { /* of a number that a half can hold */
+static inline uint16_t half_bits(float x) { /* of a number that a half can represent */
   union {
     float f;
     uint32_t u;
@@ -79,7 +79,7 @@ static inline uint64_t reversed(uint64_t x) {
 
 /* ---- Two operands, in four forms ------------------------------------------------------------------------------------ */
 
-/* Both operands vary, or both are uniform. */
+/* Two forms: both operands vary, or both are uniform. */
 #define FORM_TWO(name, T, R, expression)                                                                               \
   static void name##_vv(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
     R *restrict d = OUT(R, s->d);                                                                                      \
@@ -95,7 +95,7 @@ static inline uint64_t reversed(uint64_t x) {
     *OUT(R, s->d) = expression;                                                                                        \
   }
 
-/* All four. */
+/* All four forms. */
 #define FORM_LOOPS(name, T, R, expression)                                                                             \
   FORM_TWO(name, T, R, expression)                                                                                     \
   static void name##_vs(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
@@ -115,7 +115,7 @@ static inline uint64_t reversed(uint64_t x) {
     }                                                                                                                  \
   }
 
-/* One operand: varying or uniform; the second name is there for expressions that do not use it. */
+/* One operand, varying or uniform. The second name is for expressions that do not use it. */
 #define FORM_ONE(name, T, R, expression)                                                                               \
   static void name##_v(spirv_wave *w, const spirv_step *s, size_t lanes) {                                             \
     R *restrict d = OUT(R, s->d);                                                                                      \
@@ -291,8 +291,8 @@ TO_ALL(CONVERT_INT, I16, int16_t)
 TO_ALL(CONVERT_INT, I32, int32_t)
 TO_ALL(CONVERT_INT, I64, int64_t)
 
-/* A half of an integer: rounded once. Of more than 24 bits by double, which the first rounding leaves exact enough:
- * what a half distinguishes lies far above. */
+/* Converts an integer to a half. Integers of more than 24 bits become doubles first. The roundings before the
+ * last one do no harm: they change only bits that are far below those of a half. */
 static inline float half_of(double x) { return half_rounded((float)x); }
 
 #define CONVERT_TO_FLOAT(tag, T)                                                                                       \
@@ -307,7 +307,7 @@ CONVERT_TO_FLOAT(I16, int16_t)
 CONVERT_TO_FLOAT(I32, int32_t)
 CONVERT_TO_FLOAT(I64, int64_t)
 
-/* The limits as floats: what is not below the first has gone over. */
+/* The limits as floats: a number that is not below the first one overflows. */
 #define FLOAT_TO(tag, F, to, bits)                                                                                     \
   FORM_ONE(float_to_u_##tag##_##to, F, uint##bits##_t,                                                                 \
            x >= (F)0x1p##bits ? (uint##bits##_t) - 1                                                                   \
@@ -323,16 +323,16 @@ CONVERT_TO_FLOAT(I64, int64_t)
 FLOAT_TO_ALL(F32, float)
 FLOAT_TO_ALL(F64, double)
 
-/* A double to a half must be rounded once: what float would round to a tie is nudged off it first. */
+/* A double must be rounded to a half once. If the rounding to float makes a tie, the float is moved away from it. */
 static inline float half_of_double(double x) {
   float near = (float)x;
   union {
     float f;
     uint32_t u;
   } bits = {.f = near};
-  if ((double)near != x && near == near && (bits.u & 0x1fffu) == 0x1000u) /* between two halves, but x is not */
+  if ((double)near != x && near == near && (bits.u & 0x1fffu) == 0x1000u) /* `near` is a tie, and x is not */
     bits.u += (__builtin_fabs(x) > (double)__builtin_fabsf(near)) ? 1 : -1u;
-  if (__builtin_fabs(x) < 0x1p-14 && near == near) { /* small: multiples of 2^-24 */
+  if (__builtin_fabs(x) < 0x1p-14 && near == near) { /* small: halves are multiples of 2^-24 */
     double size = (__builtin_fabs(x) + 0x1p28) - 0x1p28;
     return (float)__builtin_copysign(size, x);
   }
@@ -411,7 +411,7 @@ FMA(F32, float, __builtin_fmaf(x, y, z))
 FMA(F64, double, __builtin_fma(x, y, z))
 FMA(F16, float, half_of_double((double)x *(double)y + (double)z))
 
-/* Addresses: base + index × imm. */
+/* Computes addresses: base + index × imm. */
 #define INDEX(tag, T)                                                                                                  \
   static void index_sv_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                       \
     uint64_t *restrict d = OUT(uint64_t, s->d);                                                                        \
@@ -444,7 +444,7 @@ INDEX(I64, int64_t)
 
 /* ---- Which handler ---------------------------------------------------------------------------------------------------- */
 
-/* Rows of tables have the kinds of lanes in their order: a boolean, four integers, three floats. */
+/* The rows of tables follow the order of lane kinds: a boolean, four integers, three floats. */
 #define FOUR(name, kind) {name##_##kind##_vv, name##_##kind##_vs, name##_##kind##_sv, name##_##kind##_ss}
 #define TWO(name, kind) {name##_##kind##_v, name##_##kind##_v, name##_##kind##_s, name##_##kind##_s}
 #define ENDS(name, kind) {name##_##kind##_vv, NULL, NULL, name##_##kind##_ss}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handlers_flow.h: the part of handlers.h that chooses which lanes run.
  *
- * Running lanes are in the block with the lowest number of all. So where a branch sends some of them to a block below all
- * that others wait for, those run on at once, and only the rest note where they wait; nobody has to be looked for. */
+ * The running lanes are in the block with the lowest number of all. So if a branch sends some of them to a block with a
+ * lower number than all others wait for, those lanes run on at once. Only the rest record where they wait. No search is
+ * needed. */
 
 static uint32_t pick(spirv_wave *w) {
   const size_t count = w->count;

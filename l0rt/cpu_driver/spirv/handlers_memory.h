@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handlers_memory.h: the part of handlers.h that loads and stores.
  *
- * The lanes' addresses are looked at together first: where they follow each other one check and one copy are enough, and
- * where the lowest and the highest lie in one range that may be accessed, so do all between. Only otherwise is each lane
- * checked by itself, which also finds the one that is wrong. */
+ * The addresses of all lanes are checked together first. If they are contiguous, one check and one copy are enough. If
+ * the lowest and the highest are in one accessible range, so are all others. Otherwise each lane is checked alone. That
+ * also finds the wrong one. */
 
-/* M in memory, T in a register. */
+/* M: the type in memory; T: the type in a register. */
 #define MEMORY_KINDS(X)                                                                                                \
   X(BOOL, uint8_t, uint32_t, TRUTH(v), v != 0)                                                                         \
   X(I8, uint8_t, uint8_t, v, v)                                                                                        \
@@ -21,12 +21,12 @@
     v_;                                                                                                                \
   })
 
-/* How far apart the addresses of the lanes that run are, which lie from `begin` to before `end`. */
+/* The range of the addresses of the running lanes, which are lanes `begin` to before `end`. */
 typedef struct {
   uint64_t low, high;
   size_t begin, end;
-  bool solid;      /* all lanes there run */
-  bool contiguous; /* and their elements follow each other */
+  bool solid;      /* all of these lanes run */
+  bool contiguous; /* and their elements are contiguous */
 } extent;
 
 static inline extent running_lanes(const spirv_wave *w) {
@@ -64,7 +64,7 @@ static inline extent running_lanes(const spirv_wave *w) {
       const I first = index[e.begin];                                                                                  \
       const N zeroth = (N)((N)first - (N)e.begin);                                                                     \
       for (size_t k = e.begin; k < e.end; k++) apart |= (N)((N)index[k] - (N)(zeroth + (N)k));                         \
-      if (apart == 0 && (I)((N)first + (N)more) >= first) { /* and none goes over */                                   \
+      if (apart == 0 && (I)((N)first + (N)more) >= first) { /* and no index overflows */                               \
         e.low = base + (uint64_t)(W)first * scale;                                                                     \
         e.high = e.low + more * scale;                                                                                 \
         e.contiguous = scale == size;                                                                                  \
@@ -80,7 +80,7 @@ EXTENT(s32, int32_t, uint32_t, int64_t)
 EXTENT(u32, uint32_t, uint32_t, uint64_t)
 EXTENT(s64, int64_t, uint64_t, int64_t)
 
-/* Plain addresses: unsigned, and a step of the element's size where they are contiguous. */
+/* Addresses without an index: unsigned; contiguous ones differ by the size of an element. */
 static inline extent extent_address(const spirv_wave *w, const uint64_t *index, size_t size) {
   extent e = running_lanes(w);
   uint64_t low, high, apart = 0;
@@ -100,7 +100,7 @@ static inline extent extent_address(const spirv_wave *w, const uint64_t *index, 
   return e;
 }
 
-/* A uniform address, of all lanes that run. */
+/* One uniform address for all running lanes. */
 static inline bool reaches_one(spirv_wave *w, const spirv_step *s, uint64_t address, size_t size, bool write) {
   if (spirv_reach(w, s, address, size, write, false, 0)) return true;
   return spirv_reach(w, s, address, size, write, true, (uint32_t)running_lanes(w).begin);
@@ -137,7 +137,7 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
 
 #define UNSIGNED(I) __typeof__(__builtin_choose_expr(sizeof(I) == 4, (uint32_t)0, (uint64_t)0))
 
-/* Lanes that all run, but whose elements do not follow each other: those of a row of a group often do, or are one. */
+/* All lanes run, but their elements are not contiguous. Those of one row of a group often are, or are the same one. */
 #define LOAD_PIECES(tag, M, T, I, one, stride, in_order)                                                               \
   for (size_t k = e.begin; k < e.end;) {                                                                               \
     const UNSIGNED(I) first_ = (UNSIGNED(I))index[k];                                                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch.c: prepares kernels, and spreads a launch's work-groups over threads. */
+/* launch.c: prepares kernels, and distributes the work-groups of a launch over threads. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void place_arguments(spirv_kernel *kernel, spirv_code *code) {
   uint64_t offset = 0;
   code->argument_count = info->argument_count;
   code->arguments = SPIRV_ARRAY(&kernel->arena, spirv_code_argument, info->argument_count);
-  for (uint32_t i = 0; i < info->argument_count; i++) { /* as lower.c lays them out */
+  for (uint32_t i = 0; i < info->argument_count; i++) { /* with the offsets of lower.c */
     offset = (offset + 15) & ~(uint64_t)15;
     bool local = info->arguments[i].kind == SPIRV_LOCAL_POINTER;
     uint32_t size = info->arguments[i].size;
@@ -89,7 +89,7 @@ static bool make_code(spirv_kernel *kernel) {
 }
 
 bool spirv_kernel_prepare(const spirv_kernel *constant, spirv_result *result) {
-  spirv_kernel *kernel = (spirv_kernel *)constant; /* all but the lock and what it guards is constant */
+  spirv_kernel *kernel = (spirv_kernel *)constant; /* only the lock, and what it protects, changes */
   if (atomic_load(&kernel->code) != NULL) return true;
   pthread_mutex_lock(&kernel->lock);
   if (!kernel->failed && atomic_load(&kernel->code) == NULL) kernel->failed = !make_code(kernel);
@@ -120,7 +120,7 @@ static void fill_constants(const spirv_code *code, spirv_wave *w) {
 
 static uint64_t up(uint64_t size) { return (size + 127) & ~(uint64_t)127; }
 
-/* All of a group's memory in one piece. */
+/* Allocates all memory of a group in one piece. */
 static spirv_group *group_new(const spirv_launch *launch, const spirv_code *code, uint64_t local_bytes) {
   const uint32_t *sizes = launch->group_size;
   uint32_t size = sizes[0] * sizes[1] * sizes[2], waves = (size + code->width - 1) / code->width;
@@ -156,7 +156,7 @@ static spirv_group *group_new(const spirv_launch *launch, const spirv_code *code
     w->registers = TAKE(char, registers);
     w->private_memory = TAKE(char, own);
     w->ranges = TAKE(spirv_range, ranges);
-    memset(w->registers, 0, registers); /* what lanes have not computed yet is 0 */
+    memset(w->registers, 0, registers); /* values that lanes have not computed are 0 */
     memset(w->private_memory, 0, own);
     fill_constants(code, w);
     for (int d = 0; d < 3; d++) w->local_id[d] = TAKE(uint64_t, ids);
@@ -171,7 +171,7 @@ static spirv_group *group_new(const spirv_launch *launch, const spirv_code *code
   return g;
 }
 
-/* What differs from launch to launch. */
+/* Sets what differs between launches. */
 static void group_begin(spirv_group *g, const spirv_launch *launch) {
   const spirv_code *code = g->code;
   g->launch = launch;
@@ -205,7 +205,7 @@ static uint64_t local_bytes_of(const spirv_launch *launch, const spirv_code *cod
   return local;
 }
 
-/* One that an earlier launch of the kernel left, if it fits; else a new one. */
+/* Takes the group that an earlier launch of the kernel has left, if it fits; otherwise makes one. */
 static spirv_group *group_take(const spirv_launch *launch, const spirv_code *code, uint64_t local_bytes) {
   spirv_kernel *kernel = (spirv_kernel *)launch->kernel;
   spirv_group *g = atomic_exchange(&kernel->idle, NULL);
@@ -230,16 +230,16 @@ typedef struct {
   const spirv_launch *launch;
   const spirv_code *code;
   uint64_t local_bytes, groups;
-  _Atomic uint64_t next; /* group to run */
+  _Atomic uint64_t next; /* the next group to run */
   atomic_bool stop;
   pthread_mutex_t lock;
   pthread_cond_t started;
-  int start; /* of a cooperative launch: 1 go, -1 go home */
+  int start; /* of a cooperative launch: 1: start, -1: end without work */
   spirv_result *result;
   spirv_text *texts;
   size_t text_count;
   struct spirv_races *races;
-  uint64_t stride; /* of chaos: the groups' order; has no divisor in common with their number */
+  uint64_t stride; /* for chaos: the order of groups; coprime to their number */
 } running;
 
 static const char *reason(const spirv_group *g) {
@@ -312,7 +312,7 @@ static void run_groups(running *r, spirv_group *g) {
 static void help(void *context) {
   running *r = context;
   spirv_group *g = group_take(r->launch, r->code, r->local_bytes);
-  if (g != NULL) run_groups(r, g); /* without memory the others do it */
+  if (g != NULL) run_groups(r, g); /* without memory the other threads run the groups */
 }
 
 static bool refuse(spirv_result *result, const spirv_launch *launch, spirv_status status, const char *text) {
@@ -321,7 +321,7 @@ static bool refuse(spirv_result *result, const spirv_launch *launch, spirv_statu
   return false;
 }
 
-/* Cooperative: each group has a thread, and none starts before all are there, since each may wait for any other. */
+/* A cooperative launch: each group has a thread. None starts before all threads exist: groups may wait for others. */
 typedef struct {
   running *r;
   spirv_group *group;
@@ -400,7 +400,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b) {
   return a;
 }
 
-/* Of a launch that is watched, or runs in another order. */
+/* Sets what a launch needs that is watched or runs in another order. */
 static void prepare_watching(running *r) {
   const spirv_launch *launch = r->launch;
   if (launch->races) r->races = spirv_races_new(launch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower.c: turns a kernel of SPIR-V into the intermediate form: inlines calls, cuts blocks, builds phis. */
+/* lower.c: turns a kernel of SPIR-V into the intermediate form: inlines calls, splits blocks, makes phis. */
 #include "lower.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static uint64_t half_to_float(uint64_t half) {
   return bits.u | sign;
 }
 
-/* A constant's components as values; booleans and halves change their form. */
+/* Makes values of the components of a constant. Booleans and halves are represented otherwise there. */
 static uint32_t *constants(lowering *l, const spirv_value *value) {
   uint32_t *values = lower_list(l, value->type);
   for (uint64_t i = 0; i < value->type->components; i++) {
@@ -52,7 +52,7 @@ static uint32_t *constants(lowering *l, const spirv_value *value) {
 
 static void instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length);
 
-/* What stands outside functions: a constant, a variable's address, or an expression of one. */
+/* Lowers what stands outside of functions: a constant, the address of a variable, or an expression of one. */
 static const uint32_t *outside(lowering *l, uint32_t id) {
   const spirv_id *i = &l->m->ids[id];
   const spirv_value *value = spirv_constant_of(l->m, id);
@@ -96,7 +96,7 @@ static const uint32_t *outside(lowering *l, uint32_t id) {
 
 const uint32_t *lower_use(lowering *l, uint32_t id, const spirv_type **type) {
   if (id == 0 || id >= l->m->bound)
-    WRONG(l, "id %u is outside the bound", id); /* extended instructions mix literals in */
+    WRONG(l, "id %u is outside the bound", id); /* an operand of an extended instruction may be a literal */
   const spirv_id *i = &l->m->ids[id];
   *type = spirv_type_of_value(l->m, l->at, id);
   if ((*type)->kind == TYPE_POINTER && (*type)->storage == StorageInput && !l->takes_input)
@@ -175,8 +175,8 @@ void lower_barrier(lowering *l) {
   l->block = next;
 }
 
-/* Modules do not change any more, and the frame that their own arena leaves to is gone: what is refused from here on
- * leaves by the kernel's arena, of which a copy of the module's head knows. */
+/* The modules do not change any more, and the frame to which their arena would jump has ended. An error from here on
+ * jumps to the frame of the kernel's arena. So lowering uses a copy of each module's head with that arena. */
 static void enter_module(lowering *l, const spirv_module *m) {
   uint32_t i = 0;
   while (l->program->modules[i] != m) i++;
@@ -190,7 +190,7 @@ static void enter_module(lowering *l, const spirv_module *m) {
   l->map = l->maps[i];
 }
 
-/* A call's results come together where it returns to. */
+/* The results of a call join in the block to which it returns. */
 typedef struct {
   uint32_t block, *blocks, **values, count, capacity;
   const spirv_type *type;
@@ -326,7 +326,7 @@ static void begin_phi(lowering *l, const uint32_t *w, uint32_t length) {
   lower_define(l, w[2], values);
 }
 
-/* The predecessors of each block of this activation; its phis' sources are looked up by the labels these end. */
+/* Finds the predecessors of each block of this inlined call. Phis find their sources by the labels of predecessors. */
 static void finish_phis(lowering *l, const spirv_function *f, const uint32_t *starts, uint32_t first) {
   ir_kernel *k = l->k;
   uint32_t *counts = SPIRV_ARRAY(l->arena, uint32_t, k->block_count);
@@ -430,7 +430,7 @@ static void inline_function(lowering *l, const spirv_function *f, uint32_t **arg
   l->depth--;
 }
 
-/* Arguments lie in one block of memory that all lanes share, each aligned as its type. */
+/* The arguments are in one block of memory that all lanes share. Each has the alignment of its type. */
 static void parameters(lowering *l, const spirv_function *f, uint32_t **arguments) {
   uint64_t offset = 0;
   for (uint32_t i = 0; i < f->type->count; i++) {
@@ -451,7 +451,7 @@ static void parameters(lowering *l, const spirv_function *f, uint32_t **argument
   }
 }
 
-/* A structure passed by value is each work-item's own: it gets a copy unless the kernel does nothing but read it. */
+/* Each work-item has its own structure that is passed by value. It gets a copy, unless the kernel only reads it. */
 static bool only_read(ir_kernel *k, bool *derived) {
   for (uint32_t b = 0; b < k->block_count; b++) {
     ir_block *block = &k->blocks[b];
@@ -509,7 +509,7 @@ ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const 
   lowering *l = SPIRV_NEW(arena, lowering);
   l->arena = arena;
   l->program = program;
-  l->m = m; /* until it is entered */
+  l->m = m; /* until the function is entered */
   l->k = SPIRV_NEW(arena, ir_kernel);
   l->k->arena = arena;
   l->at = e->at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower.h: what the parts share that turn SPIR-V into the intermediate form. */
+/* lower.h: shared by the files that turn SPIR-V into the intermediate form. */
 #ifndef L0RT_CPU_SPIRV_LOWER_H
 #define L0RT_CPU_SPIRV_LOWER_H
 
@@ -17,14 +17,14 @@ typedef struct {
   struct spirv_program *program;
   ir_kernel *k;
   const spirv_module *m;
-  uint32_t **maps[SPIRV_MAX_MODULES]; /* for each module and id the values of its components; NULL: none yet */
-  spirv_module *views[SPIRV_MAX_MODULES]; /* the modules, as they are known here */
-  uint32_t **map;                     /* of m */
-  const spirv_block *from;            /* being lowered; NULL before the first */
+  uint32_t **maps[SPIRV_MAX_MODULES]; /* for each module and id: the values of its components; NULL: none yet */
+  spirv_module *views[SPIRV_MAX_MODULES]; /* copies of the modules' heads; see spirv_lower */
+  uint32_t **map;                     /* the one of module m */
+  const spirv_block *from;            /* the block that is lowered; NULL before the first one */
   struct {
     const spirv_variable *variable;
     uint64_t offset;
-  } *locals; /* Workgroup variables that the kernel uses */
+  } *locals; /* the Workgroup variables of the kernel */
   uint32_t local_count, local_capacity;
   uint32_t builtins[64][3]; /* values in the entry block; 0: none yet */
   bool takes_input; /* the operand may be a pointer to a built-in variable */
@@ -33,9 +33,9 @@ typedef struct {
 
 #define WRONG(l, ...) spirv_refuse((l)->arena, (l)->at, __VA_ARGS__)
 
-/* An operand's components; its definition must dominate the use. */
+/* Returns the components of an operand, whose definition must dominate its use. */
 const uint32_t *lower_use(lowering *l, uint32_t id, const spirv_type **type);
-/* The same of a scalar (one component). */
+/* The same for a scalar, which has one component. */
 uint32_t lower_scalar(lowering *l, uint32_t id, const spirv_type **type);
 void lower_define(lowering *l, uint32_t id, const uint32_t *values);
 uint32_t *lower_list(lowering *l, const spirv_type *type);
@@ -44,24 +44,24 @@ uint32_t lower_op(lowering *l, ir_op op, spirv_lane lane, uint32_t a, uint32_t b
 uint32_t lower_compare(lowering *l, ir_op op, spirv_lane lane, uint32_t a, uint32_t b);
 uint32_t lower_select(lowering *l, spirv_lane lane, uint32_t condition, uint32_t yes, uint32_t no);
 uint32_t lower_convert(lowering *l, ir_op op, spirv_lane from, spirv_lane to, uint32_t a);
-/* To a narrower float in a direction of the rounding modes. */
+/* Converts to a narrower float in a given rounding mode. */
 uint32_t lower_round_float(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, uint32_t rounding);
 uint32_t lower_number(lowering *l, spirv_lane lane, uint64_t bits);
 uint32_t lower_real(lowering *l, spirv_lane lane, double number);
 void lower_barrier(lowering *l);
-const spirv_type *lower_component(const spirv_type *type); /* of a scalar itself, of a vector its element */
+const spirv_type *lower_component(const spirv_type *type); /* the type itself of a scalar, the element of a vector */
 
-/* Each: false if the instruction is none of theirs. `w` are its words; w[1] the result's type, w[2] its id, if any. */
-bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length);  /* lower_value.c */
+/* Each returns false if it does not lower such instructions. `w`: the words; w[1]: type of the result, w[2]: its id. */
+bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_value.c */
 bool lower_memory_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_memory.c */
-bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length);  /* lower_group.c */
-void lower_opencl(lowering *l, const uint32_t *w, uint32_t length);                          /* lower_opencl.c */
-bool lower_vector_function(lowering *l, const uint32_t *w, uint32_t length);                 /* lower_vector.c */
+bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_group.c */
+void lower_opencl(lowering *l, const uint32_t *w, uint32_t length); /* lower_opencl.c */
+bool lower_vector_function(lowering *l, const uint32_t *w, uint32_t length); /* lower_vector.c */
 bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint32_t length); /* lower_group.c */
 
 void lower_load(lowering *l, const spirv_type *type, uint32_t address, uint32_t *values);
 void lower_store(lowering *l, const spirv_type *type, uint32_t address, const uint32_t *values);
-uint32_t lower_offset(lowering *l, uint32_t address, uint64_t bytes); /* address + bytes */
+uint32_t lower_offset(lowering *l, uint32_t address, uint64_t bytes); /* returns address + bytes */
 uint32_t lower_index(lowering *l, uint32_t address, uint32_t index, spirv_lane lane, uint64_t scale);
 uint32_t lower_private(lowering *l, uint64_t size, uint64_t align);
 const uint32_t *lower_input(lowering *l, const spirv_variable *variable);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower_group.c: barriers, atomics, and what work-groups and sub-groups do together. */
+/* lower_group.c: barriers, atomics, and the collective operations of work-groups and sub-groups. */
 #include <string.h>
 
 #include "lower.h"
@@ -82,7 +82,7 @@ static bool atomics(lowering *l, uint32_t op, const uint32_t *w) {
   return true;
 }
 
-/* OpenCL 1.x's atomics, which LLVM's translator may leave as imports: _Z10atomic_addPU3AS1Vii. */
+/* The atomics of OpenCL 1.x, which LLVM's translator may leave as imports, such as _Z10atomic_addPU3AS1Vii. */
 bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint32_t length) {
   static const struct {
     const char *name;
@@ -211,7 +211,7 @@ static bool reduction(lowering *l, uint32_t op, const uint32_t *w, uint32_t leng
   return false;
 }
 
-/* The number of a work-item in its group from a local id of one to three dimensions. */
+/* Computes the number of a work-item in its group from a local id of one to three dimensions. */
 static uint32_t linear_id(lowering *l, uint32_t id) {
   const spirv_type *type;
   const uint32_t *ids = lower_use(l, id, &type);
@@ -281,7 +281,7 @@ static bool votes_and_shuffles(lowering *l, uint32_t op, const uint32_t *w) {
       uint32_t index = lower_op(l, op == OpGroupNonUniformShuffleUp ? IR_SUB : IR_ADD, LANE_I32,
                                 lane_number(l, LANE_I32), index_of(l, w[5]));
       values[c] = subgroup(l, COLLECT_SHUFFLE, 0, lane, a[c], index, lane);
-    } else { /* Intel's: two values side by side, and a window of one sub-group's width over them */
+    } else { /* Intel's: two values next to each other, and a window over them as wide as a sub-group */
       const spirv_type *other_type;
       const uint32_t *b = lower_use(l, w[4], &other_type);
       if (other_type != operand) WRONG(l, "the operands have different types");
@@ -370,7 +370,7 @@ static bool async_copy(lowering *l, const uint32_t *w) {
     WRONG(l, "the operands have other types");
   count = lower_convert(l, IR_CONVERT_U, spirv_type_lane(count_type), LANE_I64, count);
   stride = lower_convert(l, IR_CONVERT_U, spirv_type_lane(stride_type), LANE_I64, stride);
-  uint64_t gathers = pointer->storage == StorageWorkgroup; /* the stride is the source's */
+  uint64_t gathers = pointer->storage == StorageWorkgroup; /* the source has the stride */
   ir_append(l->k, l->block,
             (ir_insn){.op = IR_ASYNC_COPY,
                       .lane = LANE_I64,
@@ -399,8 +399,8 @@ bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
       else if (constant_scope(l, w[1]) == ScopeSubgroup)
         ir_append(l->k, l->block, (ir_insn){.op = IR_FENCE, .lane = LANE_I32, .at = l->at});
       else WRONG(l, "a barrier of scope %u", constant_scope(l, w[1]));
-      return true; /* a sub-group's lanes run together */
-    case OpMemoryBarrier: return true; /* one thread runs a group; atomics order the rest */
+      return true; /* the lanes of a sub-group run together */
+    case OpMemoryBarrier: return true; /* one thread runs a group; atomics order groups */
     case OpGroupWaitEvents: lower_barrier(l); return true;
     case OpGroupAsyncCopy: return async_copy(l, w);
     case OpGroupAll:

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lower_memory.c: variables, pointers, loads and stores.
  *
- * Every pointer is an address of the host, whatever its storage class. Input variables are the exception: a pointer to
- * one is the value itself, since nothing but a load or an access chain may use it. */
+ * A pointer of any storage class is an address of the host. Pointers to Input variables are the exception: such a
+ * pointer is the value itself, as only a load or an access chain may use it. */
 #include <string.h>
 
 #include "lower.h"
 
 enum { MAX_PRIVATE = 1 << 20, LOCAL_ALIGNMENT = 128 };
 
-/* In the entry block, which everything comes after. */
+/* In the entry block, which dominates all others. */
 static uint32_t first_emit(lowering *l, ir_insn insn) {
   uint32_t block = l->block;
   l->block = 0;
@@ -81,7 +81,7 @@ uint32_t lower_index(lowering *l, uint32_t address, uint32_t index, spirv_lane l
                     LANE_I64);
 }
 
-/* One step into a composite in memory; the type becomes that of the member. */
+/* One step into a composite in memory. `type` becomes the type of the member. */
 static uint32_t step(lowering *l, uint32_t address, const spirv_type **type, uint32_t id) {
   const spirv_type *index_type;
   uint32_t index = lower_scalar(l, id, &index_type);
@@ -252,7 +252,7 @@ static void cast(lowering *l, uint32_t op, const uint32_t *w) {
   lower_define(l, w[2], result);
 }
 
-/* Which memory a generic pointer is one to, as bits of memory semantics; a work-item's own has none. */
+/* To which memory a generic pointer points, as bits of memory semantics. Private memory has no bit. */
 static void memory_of_pointer(lowering *l, const uint32_t *w) {
   enum { WORKGROUP_MEMORY = 0x100, CROSS_WORKGROUP_MEMORY = 0x200 };
   const spirv_type *from, *type = spirv_type_of(l->m, l->at, w[1]);

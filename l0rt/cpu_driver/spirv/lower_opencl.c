@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower_opencl.c: the functions of OpenCL.std on numbers; what is no single operation becomes several. */
+/* lower_opencl.c: the functions of OpenCL.std on numbers. Each becomes one or several operations. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct {
   uint8_t operands, accepts;
 } direct;
 
-/* One operation of the intermediate form each. */
+/* Functions that are one operation of the intermediate form. */
 static const direct directs[] = {
     {CL_fabs, IR_FABS, 1, REAL},
     {CL_sqrt, IR_SQRT, 1, REAL},
@@ -84,7 +84,7 @@ static uint32_t copy_sign(lowering *l, spirv_lane lane, uint32_t size, uint32_t 
   return lower_convert(l, IR_CONVERT_F, wide, lane, value);
 }
 
-/* One component of a function of floats; 0: it is none of these. */
+/* Lowers one component of a function of floats. Returns 0 if it is another function. */
 static uint32_t real_component(lowering *l, const call *c, uint64_t i) {
   spirv_lane lane = c->lane;
   uint32_t a = c->operands[0][i], b = c->count > 1 ? c->operands[1][c->types[1]->components == 1 ? 0 : i] : 0;
@@ -96,7 +96,7 @@ static uint32_t real_component(lowering *l, const call *c, uint64_t i) {
     case CL_copysign: return copy_sign(l, lane, a, b);
     case CL_rsqrt:
     case CL_half_rsqrt:
-    case CL_native_rsqrt: { /* of a half rounded once: one unit is all that OpenCL leaves */
+    case CL_native_rsqrt: { /* of a half rounded once, as OpenCL allows an error of one unit only */
       spirv_lane wide = lane == LANE_F16 ? LANE_F32 : lane;
       uint32_t root = lower_op(l, IR_SQRT, wide, lower_convert(l, IR_CONVERT_F, lane, wide, a), 0);
       uint32_t value = lower_op(l, IR_FDIV, wide, lower_real(l, wide, 1), root);
@@ -157,7 +157,7 @@ static uint32_t real_component(lowering *l, const call *c, uint64_t i) {
   return one && c->count == 1 ? math(l, IR_MATH1, c->function, lane, a, 0, lane) : 0;
 }
 
-/* One component of a function of integers; 0: it is none of these. */
+/* Lowers one component of a function of integers. Returns 0 if it is another function. */
 static uint32_t integer_component(lowering *l, const call *c, uint64_t i) {
   spirv_lane lane = c->lane;
   uint32_t a = c->operands[0][i], b = c->count > 1 ? c->operands[1][i] : 0, d = c->count > 2 ? c->operands[2][i] : 0;
@@ -185,7 +185,7 @@ static uint32_t integer_component(lowering *l, const call *c, uint64_t i) {
       uint32_t sum = OP(IR_UADDSAT, OP(IR_MUL, a, b), d);
       return lower_select(l, lane, high, lower_number(l, lane, UINT64_MAX), sum);
     }
-    case CL_s_mad_sat: { /* high and low halves of a × b + d; what the high half is not the sign of has gone over */
+    case CL_s_mad_sat: { /* halves of a × b + d; it overflows if the high half is not the sign of the low one */
       unsigned bits = spirv_lane_size[lane] * 8u;
       uint32_t top = lower_number(l, lane, bits - 1), low = OP(IR_MUL, a, b), sum = OP(IR_ADD, low, d);
       uint32_t carry = lower_select(l, lane, lower_compare(l, IR_ULT, lane, sum, low), lower_number(l, lane, 1),
@@ -206,7 +206,7 @@ static void need(lowering *l, bool condition) {
   if (!condition) WRONG(l, "the operands have other types");
 }
 
-/* Functions that also write through a pointer. Each gives its result and what is to be stored. */
+/* Functions that also write through a pointer. Each returns its result and the value to store. */
 static bool with_pointer(lowering *l, const call *c, const uint32_t *w) {
   uint32_t f = c->function;
   if (f != CL_fract && f != CL_modf && f != CL_sincos && f != CL_frexp && f != CL_remquo && f != CL_lgamma_r)
@@ -255,7 +255,7 @@ static bool with_pointer(lowering *l, const call *c, const uint32_t *w) {
   return true;
 }
 
-/* cross, distance, length and normalize; squares of float are summed in double, where none overflows. */
+/* cross, distance, length and normalize. Squares of floats are summed as doubles, which cannot overflow. */
 static bool geometric(lowering *l, const call *c, const uint32_t *w) {
   uint32_t f = c->function;
   if (f < CL_cross || f > CL_fast_normalize) return false;
@@ -301,7 +301,7 @@ static bool geometric(lowering *l, const call *c, const uint32_t *w) {
   return true;
 }
 
-/* Functions whose result has another type than their operands. */
+/* Functions whose result has another type than the operands. */
 static bool mixed(lowering *l, const call *c, const uint32_t *w) {
   uint32_t *values = lower_list(l, c->type), f = c->function;
   if (f != CL_nan && f != CL_ilogb && f != CL_u_upsample && f != CL_s_upsample && f != CL_select && f != CL_bitselect)
@@ -318,7 +318,7 @@ static bool mixed(lowering *l, const call *c, const uint32_t *w) {
     } else if (f == CL_ilogb) {
       need(l, c->count == 1 && c->lane == LANE_I32 && c->lanes[0] >= LANE_F16);
       values[i] = math(l, IR_MATH1_INT, CL_ilogb, c->lanes[0], a, 0, LANE_I32);
-    } else if (f == CL_select) { /* a where the condition is 0; of vectors its top bit counts */
+    } else if (f == CL_select) { /* a if the condition is 0; of a vector, if its top bit is 0 */
       need(l, c->count == 3 && c->types[0] == c->type && c->types[1] == c->type && c->lanes[2] <= LANE_I64);
       uint32_t zero = lower_number(l, c->lanes[2], 0), k = c->operands[2][i];
       uint32_t chosen = lower_compare(l, c->type->kind == TYPE_VECTOR ? IR_SLT : IR_NE, c->lanes[2], k, zero);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower_value.c: arithmetic, comparisons, conversions and composites, component by component. */
+/* lower_value.c: arithmetic, comparisons, conversions and composites. Each component is lowered alone. */
 #include <math.h>
 #include <string.h>
 
@@ -81,7 +81,7 @@ static unsigned class_of(const spirv_type *type) {
   }
 }
 
-/* An operand that must be a scalar or vector of one of the classes, with as many components as the result. */
+/* Returns an operand, which must be a scalar or vector of one of the classes with as many components as the result. */
 static const uint32_t *numbers(lowering *l, uint32_t id, unsigned accepts, uint64_t components, spirv_lane *lane) {
   const spirv_type *type;
   const uint32_t *values = lower_use(l, id, &type);
@@ -134,7 +134,7 @@ static bool one_operand(lowering *l, uint32_t op, const uint32_t *w) {
   return true;
 }
 
-/* A shift count may be of another width than what is shifted. */
+/* The count of a shift may have another width than the shifted value. */
 static bool shift(lowering *l, uint32_t op, const uint32_t *w) {
   ir_op ir = op == OpShiftLeftLogical ? IR_SHL : op == OpShiftRightLogical ? IR_LSHR : IR_ASHR;
   const spirv_type *type = result_type(l, w[1], INTEGER);
@@ -156,7 +156,7 @@ static uint32_t round_towards(lowering *l, spirv_lane lane, uint32_t value, uint
   return value;
 }
 
-/* Clamps an integer that is as wide as `from` to what `to` holds. */
+/* Clamps an integer of the width of `from` to the range of `to`. */
 static uint32_t saturate(lowering *l, uint32_t value, spirv_lane from, spirv_lane to, bool from_signed,
                          bool to_signed) {
   unsigned bits = spirv_lane_size[to] * 8u, wide = spirv_lane_size[from] * 8u;
@@ -174,14 +174,14 @@ static uint32_t saturate(lowering *l, uint32_t value, spirv_lane from, spirv_lan
   return lower_convert(l, from_signed ? IR_CONVERT_S : IR_CONVERT_U, from, to, value);
 }
 
-/* The next float after a positive one. */
+/* Returns the next float above a positive one. */
 static uint32_t next_float(lowering *l, spirv_lane lane, uint32_t value) {
   ir_insn next = {.op = IR_MATH2, .lane = (uint8_t)lane, .a = value, .b = lower_real(l, lane, HUGE_VAL)};
   next.extra = CL_nextafter;
   return lower_emit(l, next, lane);
 }
 
-/* An integer in a direction: the bits that a float keeps are exact, and the next float where others are lost. */
+/* Converts an integer to a float in a rounding mode: the bits that it keeps, or the next float if bits are lost. */
 static uint32_t round_integer(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, bool is_signed,
                               uint32_t rounding) {
   unsigned bits = spirv_lane_size[from] * 8u, precision = to == LANE_F16 ? 11 : to == LANE_F32 ? 24 : 53;
@@ -243,7 +243,7 @@ static bool convert(lowering *l, uint32_t op, const uint32_t *w) {
   return true;
 }
 
-/* The same bits as fewer or more components: little endian, through integers. */
+/* The same bits as fewer or more components, little endian, by integers. */
 static bool bitcast(lowering *l, const uint32_t *w) {
   const spirv_type *from_type, *type = result_type(l, w[1], INTEGER | REAL | POINTER);
   const uint32_t *a = lower_use(l, w[3], &from_type);
@@ -296,7 +296,7 @@ static bool select_value(lowering *l, const uint32_t *w) {
   return true;
 }
 
-/* Which component literal indices name, and its type. */
+/* Finds the component that literal indices name, and its type. */
 static uint64_t walk(lowering *l, const spirv_type **type, const uint32_t *indices, uint32_t count) {
   uint64_t first = 0;
   for (uint32_t i = 0; i < count; i++) {
@@ -427,7 +427,7 @@ static bool products(lowering *l, uint32_t op, const uint32_t *w) {
     values[0] = lower_op(l, IR_FMUL, lane, a[0], b[0]);
     for (uint64_t i = 1; i < vector->components; i++)
       values[0] = lower_op(l, IR_FADD, lane, values[0], lower_op(l, IR_FMUL, lane, a[i], b[i]));
-  } else { /* two results in a structure */
+  } else { /* the two results are in a structure */
     if (type->kind != TYPE_STRUCT || type->count != 2 || type->members[0] != type->members[1] ||
         class_of(type->members[0]) != INTEGER)
       WRONG(l, "the result is no pair of integers");
@@ -463,7 +463,7 @@ static bool remainder_of(lowering *l, uint32_t op, const uint32_t *w) {
   for (uint64_t i = 0; i < type->components; i++) {
     values[i] = lower_emit(l, (ir_insn){.op = IR_MATH2, .lane = (uint8_t)lane, .a = a[i], .b = b[i], .extra = CL_fmod},
                            lane);
-    if (op == OpFRem) continue; /* the sign of the dividend; OpFMod: of the divisor */
+    if (op == OpFRem) continue; /* OpFRem has the sign of the dividend, OpFMod that of the divisor */
     uint32_t zero = lower_real(l, lane, 0);
     uint32_t differs = lower_op(l, IR_XOR, LANE_BOOL, lower_compare(l, IR_FOLT, lane, values[i], zero),
                                 lower_compare(l, IR_FOLT, lane, b[i], zero));
@@ -551,7 +551,7 @@ bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
   }
 }
 
-/* To a narrower float in a direction: the nearest one, and a step back where it went too far. */
+/* To a narrower float in a rounding mode: the nearest float, and one step back if it is on the wrong side. */
 uint32_t lower_round_float(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, uint32_t rounding) {
   uint32_t near = lower_convert(l, IR_CONVERT_F, from, to, value);
   uint32_t back = lower_convert(l, IR_CONVERT_F, to, from, near), wrong;

@@ -4,7 +4,7 @@
 
 typedef struct {
   bool stores, half, aligned, rounds;
-  uint8_t count_at; /* which operand tells the number of components; 0: none */
+  uint8_t count_at; /* the operand that has the number of components; 0: none */
 } transfer;
 
 static bool transfer_of(uint32_t function, transfer *t) {
@@ -26,7 +26,7 @@ static bool transfer_of(uint32_t function, transfer *t) {
   }
 }
 
-/* Loads: offset, pointer, count; stores: data, offset, pointer, rounding mode. */
+/* Operands of loads: offset, pointer, count. Of stores: data, offset, pointer, rounding mode. */
 static void move(lowering *l, const transfer *t, const uint32_t *w, uint32_t length) {
   uint32_t first = t->stores ? 6 : 5, expected = first + 2 + (t->count_at != 0) + t->rounds;
   if (length != expected) WRONG(l, "function %u of OpenCL.std has other operands", w[4]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mathematics.c: OpenCL's mathematical functions, one lane after another, by the C library's and what it lacks.
+/* mathematics.c: the mathematical functions of OpenCL, one lane after another, by functions of the C library and a few
+ * others.
  *
- * The C library's functions are within one or two units in the last place, which is less than OpenCL asks of any. */
+ * The functions of the C library have an error of one or two units in the last place, which OpenCL allows for each. */
 #include <math.h>
 
 #include "run.h"
@@ -28,7 +29,7 @@ static double tangent_of_pi(double x) {
   bool odd = fmod(rint(x), 2) != 0;
   if (r == 0) return copysign(0, odd ? -x : x);
   if (fabs(r) == 0.5) return copysign(INFINITY, fmod(x - r, 2) != 0 ? -r : r);
-  /* Near its poles by the distance from there, which is exact. */
+  /* Near a pole it is computed from the distance to the pole, which is exact. */
   return fabs(r) <= 0.25 ? tan(M_PI * r) : copysign(1 / tan(M_PI * (0.5 - fabs(r))), r);
 }
 
@@ -45,7 +46,7 @@ static long double root(long double x, int32_t n) {
   return n % 2 == 0 ? size : copysignl(size, x);
 }
 
-/* The C library gives some zeros the wrong sign. */
+/* The result of the C library has the wrong sign for some zeros. */
 static double rest(double x, double y) {
   double r = remainder(x, y);
   return r == 0 ? copysign(0, x) : r;
@@ -56,7 +57,7 @@ static double fraction(double x) {
   return frexp(x, &unused);
 }
 
-/* X(function, double's expression). cbrt itself is off by more than OpenCL's two units. */
+/* X(function, expression for double). The error of cbrt itself is above the two units that OpenCL allows. */
 #define ONE_OPERAND(X)                                                                                                 \
   X(acos, acos(x))                                                                                                     \
   X(acosh, acosh(x))                                                                                                   \
@@ -112,7 +113,7 @@ ONE_OPERAND(FUNCTION1)
   static double cl_##name(double x, double y) { return expression; }
 TWO_OPERANDS(FUNCTION2)
 
-/* native_ and half_ functions are the exact ones. */
+/* native_ and half_ functions are the same as those without a prefix. */
 static uint32_t exact(uint32_t function) {
   static const uint8_t same[] = {CL_cos,   0,       CL_exp, CL_exp2, CL_exp10, CL_log, CL_log2,
                                  CL_log10, CL_powr, 0,      0,       CL_sin,   0,      CL_tan};
@@ -150,7 +151,7 @@ static double with_integer(double x, int32_t n, uint32_t function, bool narrow) 
   return function == CL_rootn ? (double)root(x, n) : pow(x, n);
 }
 
-/* Seven bits of the quotient with its sign: the C library's remquo gives three. */
+/* Returns seven bits of the quotient with its sign; remquo of the C library returns three. */
 static double quotient(double x, double y) {
   if (isnan(x) || isnan(y) || isinf(x) || y == 0 || isinf(y)) return 0;
   double q = rint((remainder(x, 128 * y) - remainder(x, y)) / y); /* in [-64, 64] */
@@ -160,7 +161,7 @@ static double quotient(double x, double y) {
   return q;
 }
 
-/* Of floats as doubles, then rounded once; ldexp and nextafter are a float's own. */
+/* Functions of floats are computed as doubles and rounded once. ldexp and nextafter are computed as floats. */
 #define HANDLERS(tag, F)                                                                                               \
   static void one_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
     F *d = REGISTER(F, s->d);                                                                                          \
@@ -217,7 +218,7 @@ static double quotient(double x, double y) {
 #define NEXT_F64(x, y) nextafter(x, y)
 #define NEXT_F16(x, y) next_half(x, y)
 
-/* The next half: its bits count up with its size. */
+/* The next half: the bits of halves, as a number, grow with their size. */
 static float next_half(float x, float y) {
   if (x != x || y != y) return NAN;
   if (x == y) return y;
@@ -225,7 +226,7 @@ static float next_half(float x, float y) {
   float size = fabsf(x), step = size < 0x1p-13f ? 0x1p-24f : ldexpf(1, ilogbf(size) - 10);
   bool grows = (y > x) == (x > 0);
   if (isinf(x)) return copysignf(65504, x);
-  if (!grows && size == ldexpf(1, ilogbf(size)) && size > 0x1p-14f) step /= 2; /* smaller steps below a power of two */
+  if (!grows && size == ldexpf(1, ilogbf(size)) && size > 0x1p-14f) step /= 2; /* there steps are smaller */
   size = grows ? size + step : size - step;
   return copysignf(size > 65504 ? INFINITY : size, x);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* races.c: finds accesses of a launch that conflict: to the same byte, by two work-items, at least one of them writing,
- * not both atomic, and nothing between them that orders them.
+/* races.c: finds races of a launch: two work-items access the same byte, at least one writes, not both accesses are
+ * atomic, and nothing orders them.
  *
- * For each byte that is reached the last write and two last reads are kept. Work-items of one group are ordered by a
- * barrier, those of one sub-group by a sub-group barrier too. Others are ordered if after the first access its side used
- * an atomic, and then the other side one at the same address. Between groups a side is the whole group: what an atomic
- * publishes there is commonly gathered by a barrier first. Local memory is each group's own. */
+ * For each byte that is accessed, the last write and the last two reads are kept. A barrier orders work-items of one
+ * group; a sub-group barrier also orders those of one sub-group. Others are ordered if, after the first access, its
+ * side used an atomic, and the other side then used one at the same address. Between groups, a side is the whole group:
+ * kernels commonly collect data by a barrier before an atomic publishes it. Each group has its own local memory. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@
 
 enum {
   PAGE = 256, /* bytes that are watched together */
-  MOST_PAGES = 1 << 16, /* of 12 KiB each; memory beyond is not watched */
+  MOST_PAGES = 1 << 16, /* of 12 KiB each; more memory is not watched */
   MOST_REPORTS = 100,
-  REMEMBERED = 8, /* atomics of a work-item, and addresses of a group's */
+  REMEMBERED = 8, /* atomics of a work-item; addresses of atomics of a group */
 };
 
-/* Who did it, and when. A time is a number of atomics that the launch had run by then. */
+/* Who accessed, and when. A time is the number of atomics that the launch had run before. */
 typedef struct {
   uint64_t group : 32, time : 32;
   uint64_t at : 26, item : 10, epoch : 16, fence : 10, atomic : 1, set : 1;
@@ -42,7 +42,7 @@ typedef struct {
 
 typedef struct {
   uint64_t number; /* of the group, + 1; 0: free */
-  used atomics[REMEMBERED]; /* of any of its work-items */
+  used atomics[REMEMBERED]; /* of all its work-items together */
   uint32_t next;
   used (*items)[REMEMBERED]; /* of each; NULL: none yet */
   uint32_t *nexts;
@@ -51,13 +51,13 @@ typedef struct {
 
 typedef struct spirv_races {
   const spirv_launch *launch;
-  pthread_mutex_t lock; /* of cooperative launches, whose groups run at once */
+  pthread_mutex_t lock; /* for cooperative launches, whose groups run at once */
   page *pages;
   history *groups;
   uint32_t page_count, page_capacity, group_count, group_capacity;
   uint32_t time;
   uint32_t report_count;
-  uint64_t reports[MOST_REPORTS]; /* pairs of instructions */
+  uint64_t reports[MOST_REPORTS]; /* reported pairs of instructions */
   bool full;
 } races;
 
@@ -90,7 +90,7 @@ void spirv_races_free(races *r) {
   free(r);
 }
 
-/* Both tables: the entry's number is its first member. Returns where it is, or where it may be put. */
+/* For both tables; the number of an entry is its first member. Returns the place of the entry, or a free one for it. */
 static uint32_t place_in(const void *table, size_t size, uint32_t capacity, uint64_t number) {
   uint32_t i = (uint32_t)hash(number) & (capacity - 1);
   for (;; i = (i + 1) & (capacity - 1)) {
@@ -99,7 +99,7 @@ static uint32_t place_in(const void *table, size_t size, uint32_t capacity, uint
   }
 }
 
-/* Twice as large, if three quarters are in use; NULL without memory. */
+/* Doubles a table of which three quarters are in use. Returns NULL without memory. */
 static void *grown(void *table, size_t size, uint32_t count, uint32_t *capacity) {
   if (count * 4 < *capacity * 3) return table;
   uint32_t more = *capacity == 0 ? 1024 : *capacity * 2;
@@ -166,7 +166,7 @@ static void note_atomic(races *r, const spirv_group *g, uint32_t item, uint64_t 
   if (h->items != NULL && h->nexts != NULL) use(h->items[item], &h->nexts[item], address, r->time);
 }
 
-/* Did the one use an atomic after `since`, and the other one there later? */
+/* Did one side use an atomic after `since`, and the other side one at the same address later? */
 static bool meet(const used *one, const used *other, uint32_t since) {
   for (int i = 0; i < REMEMBERED; i++)
     for (int k = 0; k < REMEMBERED && one[i].last > since; k++) {
@@ -249,7 +249,7 @@ static bool same_item(const access *a, const access *b) { return a->group == b->
 static void check(races *r, const spirv_group *g, const access *before, bool wrote, const access *now, bool writes,
                   uint64_t address, bool local) {
   if (!before->set || same_item(before, now) || (before->atomic && now->atomic)) return;
-  if (local && before->group != now->group) return; /* of the group that had this memory before */
+  if (local && before->group != now->group) return; /* another group used this memory before */
   if (!ordered(r, g, before, now)) report(r, g, before, wrote, now, writes, address, local);
 }
 
@@ -304,7 +304,7 @@ void spirv_races_step(spirv_wave *w, const spirv_step *s) {
   pthread_mutex_lock(&r->lock);
   if (info->op == IR_FENCE) note_fence(r, w);
   uint32_t seen = 0;
-  bool one_for_all = reaches && (info->varying & 6) == 0; /* then two work-items stand for the others */
+  bool one_for_all = reaches && (info->varying & 6) == 0; /* then two work-items represent all */
   for (uint32_t k = 0; k < w->count && reaches && !(one_for_all && seen == 2); k++) {
     if (!spirv_runs(w, k)) continue;
     look_at_lane(r, w, s, k);

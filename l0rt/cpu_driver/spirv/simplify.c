@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simplify.c: joins blocks that follow each other, turns short varying branches into selections, drops what is unused. */
+/* simplify.c: joins blocks that follow each other, makes selections of short varying branches, drops unused values. */
 #include <string.h>
 
 #include "ir.h"
 
-enum { SHORT = 24 }; /* instructions that may run for nothing */
+enum { SHORT = 24 }; /* most instructions that may run without need */
 
 typedef struct {
   ir_kernel *k;
-  uint32_t *alias; /* what stands for each value; 0: itself */
-  uint32_t most; /* values that it has capacity for */
+  uint32_t *alias; /* the value that replaces each value; 0: none does */
+  uint32_t most; /* its capacity in values */
 } simplifier;
 
 static uint32_t real(const simplifier *s, uint32_t value) {
@@ -21,7 +21,7 @@ static bool only_from(const ir_kernel *k, uint32_t block, uint32_t from) {
   return k->blocks[block].predecessor_count == 1 && k->blocks[block].predecessors[0] == from;
 }
 
-/* A phi with one way in is that way's value. */
+/* A phi of a block with one predecessor is its only source. */
 static void drop_single_phis(simplifier *s, ir_block *block) {
   for (uint32_t p = 0; p < block->phi_count; p++) s->alias[block->phis[p].result] = real(s, block->phis[p].sources[0]);
   block->phi_count = 0;
@@ -55,7 +55,7 @@ static bool join_next(simplifier *s, uint32_t b) {
   return true;
 }
 
-/* Pure and short, reached from the branch alone, going on to one place. */
+/* Is the block pure and short, with the branch as only predecessor, and with one successor? */
 static bool is_arm(const ir_kernel *k, uint32_t arm, uint32_t from) {
   const ir_block *block = &k->blocks[arm];
   if (block->end != END_JUMP || arm == from || !only_from(k, arm, from) || block->count > SHORT ||
@@ -138,7 +138,7 @@ static void rewrite(simplifier *s) {
 }
 
 void ir_simplify(ir_kernel *k) {
-  /* Each selection makes a value for a phi that there is, so twice the values are enough. */
+  /* Each selection makes one value for an existing phi, so twice the number of values is enough. */
   simplifier s = {.k = k, .most = k->value_count * 2};
   s.alias = SPIRV_ARRAY(k->arena, uint32_t, s.most);
   bool changed = true;
@@ -153,12 +153,12 @@ void ir_simplify(ir_kernel *k) {
   rewrite(&s);
 }
 
-/* A load whose value nobody needs may go, and so may what a sub-group finds out. */
+/* A load whose value is unused may be removed, and so may a collective of a sub-group. */
 static bool must_stay(const ir_insn *insn) {
   return ir_has_effect(insn) && insn->op != IR_LOAD && insn->op != IR_LOAD_AT && insn->op != IR_SUBGROUP;
 }
 
-/* Marks what effects and branches need, and what those need; the rest goes. */
+/* Marks what effects and branches need, and what those values need. The rest is removed. */
 void ir_remove_unused(ir_kernel *k) {
   uint32_t *stack = SPIRV_ARRAY(k->arena, uint32_t, k->value_count + 1), depth = 0;
   ir_insn **maker = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count);

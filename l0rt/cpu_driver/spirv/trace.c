@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c: what one work-item does, step by step: which instruction of the module, what it works on, what it makes.
+/* trace.c: reports what one work-item does, step by step: the instruction of the module, its operands, its result.
  *
  *   offset 580      OpFAdd %sum
  *     FADD           f32 0.25, f32 1.5 -> f32 1.75
  *
- * A step belongs to an instruction; one of a vector is a step for each component. */
+ * Each step belongs to an instruction. An instruction on vectors has a step for each component. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ void spirv_tell(const spirv_launch *launch, const char *text) {
   else fprintf(stderr, "%s\n", text);
 }
 
-/* The lane of the work-item that is traced, if it runs. */
+/* Finds the lane of the traced work-item, if it runs. */
 static bool traced(const spirv_wave *w, uint32_t *lane) {
   const spirv_group *g = w->group;
   uint64_t item = 0, size = 1;
@@ -92,7 +92,7 @@ static bool traced(const spirv_wave *w, uint32_t *lane) {
   return false;
 }
 
-/* Decimal, and what would be hard to read so in hexadecimal too: pointers are integers here. */
+/* Prints a number; a large integer in hexadecimal too, as it may be a pointer: pointers are integers here. */
 static void add_value(line *to, const spirv_wave *w, uint32_t place, uint8_t kind, size_t at) {
   switch (kind) {
     case LANE_BOOL: add(to, "%s", REGISTER(uint32_t, place)[at] != 0 ? "true" : "false"); return;
@@ -121,7 +121,7 @@ static void add_id(line *to, const spirv_module *m, uint32_t id) {
   else add(to, " %%%u", id);
 }
 
-/* The instruction at a word: its name, its result and the operands that its pattern says are ids. */
+/* Prints the instruction at a word: its name, its result, and those operands that are ids by its pattern. */
 static void tell_instruction(const spirv_wave *w, uint32_t at) {
   const spirv_module *m = w->group->kernel->module;
   line l = {.size = 0};
@@ -145,7 +145,7 @@ static void tell_instruction(const spirv_wave *w, uint32_t at) {
   spirv_tell(w->group->launch, l.text);
 }
 
-/* Before the first step of an instruction comes the instruction. */
+/* Prints the instruction before its first step. */
 static void tell_step(spirv_wave *w, const spirv_step *s, uint32_t lane) {
   const spirv_code *code = w->group->code;
   const spirv_step_info *info = &code->infos[s - code->steps];
@@ -170,7 +170,7 @@ static void tell_step(spirv_wave *w, const spirv_step *s, uint32_t lane) {
   spirv_tell(w->group->launch, l.text);
 }
 
-/* The operands are read before the step runs only where it overwrites one: registers of a step never overlap. */
+/* Prints a step that has run. Its operands are still there: the registers of a step never overlap. */
 void spirv_trace_step(spirv_wave *w, const spirv_step *s) {
   uint32_t lane;
   if (w->group->code->infos[s - w->group->code->steps].op == IR_SPLAT || !traced(w, &lane)) return;

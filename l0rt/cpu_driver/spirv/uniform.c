@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uniform.c: which values are the same in all lanes that run together.
+/* uniform.c: finds the values that are the same in all lanes that run together.
  *
- * A phi varies if a source does, or if lanes can come to its block by different ways: where the ways of a varying
- * branch meet first. A loop that lanes leave at different times makes all phis and loads in it vary. */
+ * A phi varies if a source varies, or if lanes can reach its block by different paths. That is so in a block where
+ * paths of a varying branch meet first. In a loop that lanes leave at different times, all phis and loads vary. */
 #include "grammar.h"
 #include "ir.h"
 
@@ -17,7 +17,7 @@ static bool builtin_varies(uint32_t builtin) {
 static bool varies(const ir_kernel *k, const ir_block *block, ir_insn *insn) {
   switch (insn->op) {
     case IR_BUILTIN: return builtin_varies(insn->extra);
-    case IR_ARGUMENT_ADDRESS: return insn->scale == 2; /* copied for each lane */
+    case IR_ARGUMENT_ADDRESS: return insn->scale == 2; /* 2: each lane has a copy */
     case IR_PRIVATE_ADDRESS:
     case IR_ATOMIC:
     case IR_SUBGROUP: return true;
@@ -33,7 +33,7 @@ static bool varies(const ir_kernel *k, const ir_block *block, ir_insn *insn) {
   return false;
 }
 
-/* Blocks from a varying branch up to where all its ways have met again. */
+/* Marks the blocks from a varying branch to the block where all its paths have joined. */
 static void spread(ir_kernel *k, uint32_t from, uint32_t *stack, uint32_t *labels) {
   const ir_block *branch = &k->blocks[from];
   uint32_t end = branch->after, depth = 0, low = UINT32_MAX, high = 0;
@@ -64,7 +64,7 @@ static void spread(ir_kernel *k, uint32_t from, uint32_t *stack, uint32_t *label
         k->blocks[k->order[i - 1]].joins = k->blocks[k->order[i - 1]].unsettled = true;
     return;
   }
-  /* Without a way back: a block is a join if it is reached under two labels; then its own name is its label. */
+  /* Without back edges: a block that is reached with two labels is a join, and then its label is its own number. */
   for (uint32_t i = low; i <= high && low != UINT32_MAX; i++) {
     uint32_t block = k->order[i - 1], label = IR_EXIT;
     if (labels[block] == IR_EXIT) continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workers.c: threads that launches share. They sleep until there is work, and none begins late: what the caller has
- * finished meanwhile needs no help. */
+/* workers.c: threads that launches share. They sleep until there is work. A thread that wakes up after the caller has
+ * finished the work does not begin. */
 #include "workers.h"
 
 #include <pthread.h>
@@ -11,8 +11,8 @@ struct spirv_workers {
   pthread_cond_t wake, done;
   uint32_t count;
   bool busy, closing;
-  uint64_t wanted;  /* threads that may still begin */
-  uint32_t working; /* threads that have begun */
+  uint64_t wanted;  /* how many threads may still begin */
+  uint32_t working; /* how many threads have begun, and not ended */
   void (*work)(void *);
   void *context;
   pthread_t threads[];

@@ -5,9 +5,9 @@
 
 #include "spirv.h"
 
-/* Lets up to `most` threads call the function. False: they are busy with another launch. */
+/* Lets up to `most` threads call the function. Returns false if they are busy with another launch. */
 bool spirv_workers_begin(spirv_workers *workers, void (*work)(void *), void *context, uint64_t most);
-/* Waits until all that began have returned. */
+/* Waits until all calls that began have returned. */
 void spirv_workers_end(spirv_workers *workers);
 
 #endif
