@@ -158,3 +158,16 @@ assert threads() == before
 os._exit(0)
 """
     assert outcome(code, L0RT_CPU_FAIL="zeCommandListAppendMemoryFill:1:hang") == (0, "", "")
+
+
+def test_a_wait_without_time_finds_an_idle_device_idle():
+    """And a busy one busy. Others may have the processors for once, so most of the answers are enough."""
+    code = """
+acc.synchronize()
+assert sum(acc.synchronize(timeout=0) for _ in range(100)) > 50
+foreign.hold()
+assert not any(acc.synchronize(timeout=0) for _ in range(100))
+foreign.go()
+assert acc.synchronize(timeout=60) is True
+"""
+    assert outcome(code) == (0, "", "")

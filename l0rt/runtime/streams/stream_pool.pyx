@@ -83,15 +83,13 @@ cdef l0rt_stream* stream_by_id(l0rt_device* device, int64_t id) except NULL nogi
 
 
 cdef l0rt_stream* next_stream(l0rt_device* device, l0rt_stream* last) noexcept nogil:
-    cdef int64_t id
     if last == NULL:
         return &device.default_stream
     if last.id >= FIRST_OTHER:
         return last.next
-    id = last.id
-    if id + 1 == FIRST_OTHER:
+    if last.id + 1 == FIRST_OTHER:
         return device.others
-    return &device.pool[id // L0RT_POOL_STREAMS][id % L0RT_POOL_STREAMS]
+    return &device.pool[0][0] + last.id     # without a division: a wait for the device looks at each of them
 
 
 cdef int streams_synchronize(l0rt_device* device, uint64_t timeout_ns, bint adopted) except -1 nogil:

@@ -34,6 +34,9 @@ from l0rt.runtime.streams.devices import lazy
 cdef extern from "<sched.h>" nogil:
     int sched_yield()
 
+cdef extern from "l0rt/atomics.h" nogil:
+    void l0rt_pause() noexcept
+
 cdef uint64_t FIRST_SLICE_NS = 10_000_000
 cdef uint64_t SLICE_NS = 100_000_000   # Ctrl-C and a lost device are noticed after so long at the latest
 cdef uint64_t SHORTEST_NAP_NS = 10_000
@@ -266,6 +269,11 @@ read_policies()
 # and cannot be interrupted. So a helper thread makes the call, one a device for the life of the process, and whoever
 # waits looks at how far that has come. A wait that gives up leaves the helper in the driver, where the next wait
 # finds it: there is never a second one.
+#
+# To sleep and to be woken takes a thread longer than the driver takes to find an idle device idle. So both sides look
+# for a moment before they sleep: who waits always, the helper after a question that came soon behind an answer. Where
+# they share a processor, who looks keeps the other from running: so a look in vain is followed by waits without one,
+# more of them each time.
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_cond_t:
@@ -280,6 +288,13 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_cond_broadcast(pthread_cond_t*) noexcept
 
 cdef uint64_t HELPED_SLICE_NS = 50_000_000  # nothing is asked meanwhile, so it may be short
+cdef uint64_t ANSWER_NS = 200_000           # what is asked without time to spare, an idle device still answers
+cdef uint64_t MOMENT_NS = 20_000            # about what two changes of threads take
+cdef int MOST_BLIND = 255                   # waits without a look between two looks in vain
+
+cdef struct l0rt_sight:
+    int blind                   # how many waits more are without a look
+    int blinded                 # and how many there were to be after the last look
 
 # The driver's waits are numbered. One that had begun before somebody asked may have missed the newest work: so who
 # asks needs the next one.
@@ -295,18 +310,58 @@ cdef struct l0rt_helper:
     uint64_t begun
     uint64_t ended
     ze_result_t result          # of the last that ended
+    uint64_t told_wanted        # `wanted` and `ended` for who looks without the lock, which is free again by then
+    uint64_t told_ended
+    l0rt_sight asking           # of who waits: under the lock
+    l0rt_sight helping
 
 cdef l0rt_helper _helpers[64]   # by device
 _leaving = allocate_lock()
 
 
+cdef bint may_look(l0rt_sight* sight) noexcept nogil:
+    if sight.blind == 0:
+        return True
+    sight.blind -= 1
+    return False
+
+
+cdef void looked(l0rt_sight* sight, bint seen) noexcept nogil:
+    sight.blind = sight.blinded = 0 if seen else min(2 * sight.blinded + 1, MOST_BLIND)
+
+
+cdef bint seen_soon(const uint64_t* where, uint64_t number) noexcept nogil:
+    """Look for a moment whether a number is reached."""
+    cdef uint64_t start_ns
+    cdef int _i
+    if l0rt_load64(where) >= number:
+        return True
+    start_ns = host_clock_ns()
+    while True:
+        for _i in range(16):
+            if l0rt_load64(where) >= number:
+                return True
+            l0rt_pause()
+        if host_clock_ns() - start_ns >= MOMENT_NS:
+            return False
+
+
 cdef void* help(void* argument) noexcept nogil:
     cdef l0rt_helper* helper = <l0rt_helper*>argument
+    cdef uint64_t answered_ns = 0
+    cdef bint looks = False
     cdef ze_result_t r
     mutex_lock(&helper.lock)
     while not helper.leaving:
+        if helper.begun >= helper.wanted and looks:
+            mutex_unlock(&helper.lock)
+            looks = seen_soon(&helper.told_wanted, helper.begun + 1)
+            looked(&helper.helping, looks)
+            mutex_lock(&helper.lock)
+            continue
         if helper.begun >= helper.wanted:
             pthread_cond_wait(&helper.asked, &helper.lock)
+            looks = host_clock_ns() - answered_ns < MOMENT_NS and may_look(&helper.helping)
             continue
         helper.begun += 1
         mutex_unlock(&helper.lock)
@@ -314,7 +369,11 @@ cdef void* help(void* argument) noexcept nogil:
         mutex_lock(&helper.lock)
         helper.result = r
         helper.ended = helper.begun
-        pthread_cond_broadcast(&helper.ended_one)
+        mutex_unlock(&helper.lock)
+        l0rt_store64(&helper.told_ended, helper.begun)
+        pthread_cond_broadcast(&helper.ended_one)   # whoever wakes finds the lock free
+        answered_ns = host_clock_ns()
+        mutex_lock(&helper.lock)
     mutex_unlock(&helper.lock)
     return NULL
 
@@ -326,12 +385,14 @@ cdef int driver_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 
     cdef ze_result_t r = ZE_RESULT_SUCCESS
     cdef timespec until
     cdef int failed = 0
-    cdef bint done = False
+    cdef bint done = False, asks, looks
+    timeout_ns = max(timeout_ns, ANSWER_NS)
     mutex_lock(&helper.lock)
     mine = helper.begun + 1
-    if helper.wanted < mine:
+    asks = helper.wanted < mine
+    if asks:
         helper.wanted = mine
-        pthread_cond_broadcast(&helper.asked)
+    looks = may_look(&helper.asking)
     if not helper.runs and not helper.leaving:
         helper.device = device      # before its thread is there, which reads it without the lock
         failed = thread_start(&helper.thread, help, helper)
@@ -340,9 +401,18 @@ cdef int driver_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 
     if failed:
         with gil:
             raise OSError(failed, "no thread to wait for the device with")
+    if asks:
+        l0rt_raise64(&helper.told_wanted, mine)
+        pthread_cond_broadcast(&helper.asked)
+    if looks:
+        looks = seen_soon(&helper.told_ended, mine)
+        mutex_lock(&helper.lock)
+        looked(&helper.asking, looks)
+        mutex_unlock(&helper.lock)
     while True:
         mutex_lock(&helper.lock)
-        until = time_after(CLOCK_MONOTONIC, min(HELPED_SLICE_NS, timeout_ns - spent))
+        if helper.ended < mine:
+            until = time_after(CLOCK_MONOTONIC, min(HELPED_SLICE_NS, timeout_ns - spent))
         while helper.ended < mine:
             if pthread_cond_timedwait(&helper.ended_one, &helper.lock, &until) != 0:
                 break
@@ -398,7 +468,8 @@ cdef void new_helpers() noexcept nogil:
         pthread_cond_init(&helper.asked, NULL)
         pthread_cond_init(&helper.ended_one, &monotonic)
         helper.runs = helper.leaving = False
-        helper.wanted = helper.begun = helper.ended = 0
+        helper.wanted = helper.begun = helper.ended = helper.told_wanted = helper.told_ended = 0
+        helper.asking.blind = helper.asking.blinded = helper.helping.blind = helper.helping.blinded = 0
 
 
 new_helpers()
