@@ -205,7 +205,7 @@
   X(AtomicFlagTestAndSet, 318, "TRiii")                                                                                \
   X(AtomicFlagClear, 319, "iii")                                                                                       \
   X(ModuleProcessed, 330, "s")                                                                                         \
-  X(ExecutionModeId, 331, "in?#")                                                                                      \
+  X(ExecutionModeId, 331, "in?*")                                                                                      \
   X(DecorateId, 332, "in?#")                                                                                           \
   X(GroupNonUniformElect, 333, "TRi")                                                                                  \
   X(GroupNonUniformAll, 334, "TRii")                                                                                   \
@@ -464,6 +464,7 @@ enum { /* execution modes */
        ModeLocalSize = 17,
        ModeSubgroupSize = 35,
        ModeLocalSizeId = 38,
+       ModeLocalSizeHintId = 39,
 };
 
 enum { /* built-in variables */

@@ -130,9 +130,26 @@ static void execution_mode(spirv_module *m, uint32_t at) {
       if (length != 4) REFUSE(m, at, "SubgroupSize needs a number");
       entry->subgroup_size = m->words[at + 3];
     } else if (mode == ModeLocalSizeId) {
-      REFUSE(m, at, "LocalSizeId is not supported");
+      REFUSE(m, at, "LocalSizeId is a mode of OpExecutionModeId");
     }
   }
+}
+
+/* Sizes that are constants, mostly specialization constants. They are defined after the mode that names them. */
+static void execution_mode_id(spirv_module *m, uint32_t at) {
+  uint32_t length = spirv_length(m, at), mode = m->words[at + 2], sizes[3];
+  if (mode == ModeLocalSizeHintId) return;
+  if (mode != ModeLocalSizeId) REFUSE(m, at, "execution mode %u is not supported", mode);
+  if (length != 6) REFUSE(m, at, "LocalSizeId needs three constants");
+  for (int d = 0; d < 3; d++) {
+    const spirv_value *value = spirv_constant_of(m, m->words[at + 3 + d]);
+    if (value == NULL || value->type->kind != TYPE_INT) REFUSE(m, at, "LocalSizeId needs three constant integers");
+    if (value->bits[0] == 0 || value->bits[0] > UINT32_MAX)
+      REFUSE(m, at, "a local size of %llu", (unsigned long long)value->bits[0]);
+    sizes[d] = (uint32_t)value->bits[0];
+  }
+  for (uint32_t e = 0; e < m->entry_count; e++)
+    if (m->entries[e].function == m->words[at + 1]) memcpy(m->entries[e].group_size, sizes, sizeof(sizes));
 }
 
 /* Decodes what stands before the functions, in the order of the module, in which definitions come before uses. Returns
@@ -165,6 +182,8 @@ static uint32_t declarations(spirv_module *m) {
         else if (op >= OpConstantTrue && op <= OpSpecConstantOp) spirv_constant_decode(m, at);
     }
   }
+  for (uint32_t mode = HEADER; mode < at; mode += spirv_length(m, mode))
+    if (spirv_op(m, mode) == OpExecutionModeId) execution_mode_id(m, mode);
   return at;
 }
 

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_spirv_assembled.c: instructions that no compiler at hand emits, in modules put together here: the collectives of
+ * SPV_KHR_uniform_group_instructions against C, and group sizes that are specialization constants. */
+#include "assembler.h"
+
+enum { VOID = 1, BOOL, UINT, REAL32, ULONG, ULONG3, INPUT, TO_UINT, TO_FLOAT, SIGNATURE, ID, MAIN, LABEL };
+enum { ZERO = 20, ONE, SCOPE, FROM, TO, THREE, INDEX, SOURCE, TARGET, VALUE, FLAG, RESULT, ANSWER, BOUND };
+enum { REDUCE, INCLUSIVE, EXCLUSIVE };
+
+static void put_types(assembly *a) {
+  PUT(19, VOID);
+  PUT(20, BOOL);
+  PUT(21, UINT, 32, 0);
+  PUT(22, REAL32, 32);
+  PUT(21, ULONG, 64, 0);
+  PUT(23, ULONG3, ULONG, 3);
+  PUT(32, INPUT, 1, ULONG3);
+  PUT(32, TO_UINT, 5, UINT);
+  PUT(32, TO_FLOAT, 5, REAL32);
+  PUT(43, UINT, ZERO, 0);
+  PUT(43, UINT, ONE, 1);
+}
+
+/* ---- Collectives ------------------------------------------------------------------------------------------------- */
+
+typedef uint32_t combine(uint32_t a, uint32_t b);
+
+static float float_of(uint32_t bits) {
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+
+static uint32_t bits_of(float f) {
+  uint32_t bits;
+  memcpy(&bits, &f, 4);
+  return bits;
+}
+
+static uint32_t multiply(uint32_t a, uint32_t b) { return a * b; }
+static uint32_t multiply_floats(uint32_t a, uint32_t b) { return bits_of(float_of(a) * float_of(b)); }
+static uint32_t both(uint32_t a, uint32_t b) { return a & b; }
+static uint32_t either(uint32_t a, uint32_t b) { return a | b; }
+static uint32_t odd(uint32_t a, uint32_t b) { return a ^ b; }
+
+static const struct {
+  uint32_t op, type;
+  uint32_t identity; /* what an exclusive scan begins with */
+  combine *combine;
+} collectives[] = {{6401, UINT, 1, multiply},      {6402, REAL32, 0x3f800000, multiply_floats},
+                   {6403, UINT, UINT32_MAX, both}, {6404, UINT, 0, either},
+                   {6405, UINT, 0, odd},           {6406, BOOL, 1, both},
+                   {6407, BOOL, 0, either},        {6408, BOOL, 0, odd}};
+enum { COLLECTIVES = sizeof(collectives) / sizeof(collectives[0]), ITEMS = 3 * 70 };
+
+/* kernel void f(type *from, type *to): each item puts its result of the collective into `to`. Booleans are 0 or 1 there. */
+static spirv_program *collecting(uint32_t op, uint32_t type, uint32_t scope, uint32_t scan) {
+  assembly one = {.words = {0x07230203, 0x00010000, 0, BOUND, 0}, .count = 5}, *a = &one;
+  uint32_t pointer = type == REAL32 ? TO_FLOAT : TO_UINT, kept = type == REAL32 ? REAL32 : UINT;
+  PUT(14, 2, 2);
+  PUT(15, 6, MAIN, 'f', ID);
+  PUT(71, ID, 11, 28);
+  put_types(a);
+  PUT(43, UINT, SCOPE, scope);
+  PUT(33, SIGNATURE, VOID, pointer, pointer);
+  PUT(59, INPUT, ID, 1);
+  PUT(54, VOID, MAIN, 0, SIGNATURE);
+  PUT(55, pointer, FROM);
+  PUT(55, pointer, TO);
+  PUT(248, LABEL);
+  PUT(61, ULONG3, THREE, ID, 2, 32);
+  PUT(81, ULONG, INDEX, THREE, 0);
+  PUT(70, pointer, SOURCE, FROM, INDEX);
+  PUT(70, pointer, TARGET, TO, INDEX);
+  PUT(61, kept, VALUE, SOURCE, 2, 4);
+  if (type == BOOL) {
+    PUT(171, BOOL, FLAG, VALUE, ZERO); /* INotEqual */
+    PUT(op, BOOL, RESULT, SCOPE, scan, FLAG);
+    PUT(169, UINT, ANSWER, RESULT, ONE, ZERO); /* Select */
+  } else {
+    PUT(op, type, RESULT, SCOPE, scan, VALUE);
+  }
+  PUT(62, TARGET, type == BOOL ? ANSWER : RESULT, 2, 4);
+  put_words(a, 253, 0, NULL);
+  put_words(a, 56, 0, NULL);
+  spirv_program *program = decode(one.words, 4 * (size_t)one.count);
+  if (program == NULL) fprintf(stderr, "instruction %u: %s\n", op, last_log);
+  CHECK(program != NULL);
+  return program;
+}
+
+static void test_collective(size_t which, uint32_t scope, uint32_t scan, uint32_t size, uint64_t chaos) {
+  enum { WORKGROUP = 2 };
+  static uint32_t *from, *to;
+  if (from == NULL) from = block(ITEMS * 4), to = block(ITEMS * 4);
+  uint32_t type = collectives[which].type;
+  for (uint32_t i = 0; i < ITEMS; i++) {
+    uint32_t v = scrambled(i * 7 + (uint32_t)which);
+    if (type == UINT) from[i] = collectives[which].combine == multiply ? v | 1 : v;
+    if (type == UINT && collectives[which].combine == both)
+      from[i] = v | scrambled(v) | scrambled(v + 1) | scrambled(v + 2);
+    if (type == REAL32) from[i] = bits_of(v % 3 == 0 ? 2.0f : v % 3 == 1 ? 0.5f : -1.0f);
+    if (type == BOOL) from[i] = collectives[which].combine == both ? v % 40 != 0 : v % 40 == 0;
+  }
+  spirv_program *program = collecting(collectives[which].op, type, scope, scan);
+  const void *arguments[] = {&from, &to};
+  spirv_launch launch = launch_of(program, "f", arguments);
+  launch.group_size[0] = size;
+  launch.group_count[0] = ITEMS / size;
+  launch.chaos = chaos;
+  run_well(&launch);
+  for (uint32_t group = 0; group < ITEMS / size; group++) {
+    uint32_t width = scope == WORKGROUP ? size : SPIRV_SUBGROUP_SIZE;
+    for (uint32_t first = 0; first < size; first += width) {
+      uint32_t end = first + width < size ? first + width : size, *in = from + group * size,
+               all = collectives[which].identity;
+      for (uint32_t i = first; i < end; i++) all = collectives[which].combine(all, in[i]);
+      uint32_t running = collectives[which].identity;
+      for (uint32_t i = first; i < end; i++) {
+        uint32_t before = running;
+        running = collectives[which].combine(running, in[i]);
+        uint32_t expected = scan == REDUCE ? all : scan == INCLUSIVE ? running : before;
+        if (to[group * size + i] == expected) continue;
+        fprintf(stderr, "instruction %u, scope %u, operation %u, groups of %u: item %u is %08x, expected %08x\n",
+                collectives[which].op, scope, scan, size, group * size + i, to[group * size + i], expected);
+        exit(1);
+      }
+    }
+  }
+  spirv_program_release(program);
+}
+
+/* ---- Sizes by constants ------------------------------------------------------------------------------------------ */
+
+enum { SIZE = 30, OTHER, SUM, REAL, SIZES_BOUND };
+
+/* kernel void f(void), whose mode is (SIZE, OTHER, SUM): 8, which SpecId 7 sets, 2, and 1 more than the first. */
+static spirv_program *sized(uint32_t op, uint32_t count, const uint32_t *mode, const spirv_constant *constant) {
+  assembly one = {.words = {0x07230203, 0x00010200, 0, SIZES_BOUND, 0}, .count = 5}, *a = &one;
+  PUT(14, 2, 2);
+  PUT(15, 6, MAIN, 'f');
+  put_words(a, op, count, mode);
+  PUT(71, SIZE, 1, 7); /* SpecId */
+  put_types(a);
+  PUT(50, UINT, SIZE, 8);
+  PUT(43, UINT, OTHER, 2);
+  PUT(52, UINT, SUM, 128, SIZE, ONE); /* IAdd */
+  PUT(43, REAL32, REAL, 0x40000000);
+  PUT(33, SIGNATURE, VOID);
+  PUT(54, VOID, MAIN, 0, SIGNATURE);
+  PUT(248, LABEL);
+  put_words(a, 253, 0, NULL);
+  put_words(a, 56, 0, NULL);
+  spirv_binary binary = {.bytes = one.words, .size = 4 * (size_t)one.count};
+  last_log[0] = '\0';
+  return spirv_program_new(&(spirv_build){.binaries = &binary,
+                                          .binary_count = 1,
+                                          .constants = constant,
+                                          .constant_count = constant != NULL,
+                                          .log = note_log});
+}
+#define SIZED(constant, op, ...) sized(op, sizeof((uint32_t[]){__VA_ARGS__}) / 4, (uint32_t[]){__VA_ARGS__}, constant)
+
+static void test_sizes(uint32_t first, const spirv_constant *constant) {
+  spirv_program *program = SIZED(constant, 331, MAIN, 38, SIZE, OTHER, SUM);
+  if (program == NULL) fprintf(stderr, "%s\n", last_log);
+  CHECK(program != NULL);
+  const uint32_t expected[3] = {first, 2, first + 1};
+  spirv_launch launch = launch_of(program, "f", NULL);
+  CHECK(memcmp(spirv_kernel_look(launch.kernel)->required_group_size, expected, sizeof(expected)) == 0);
+  spirv_result result;
+  CHECK(!spirv_run(&launch, &result) && result.status == SPIRV_BAD_LAUNCH);
+  memcpy(launch.group_size, expected, sizeof(expected));
+  run_well(&launch);
+  spirv_program_release(program);
+}
+
+static void refused(spirv_program *program, const char *why) {
+  if (program != NULL || strstr(last_log, why) == NULL) fprintf(stderr, "%s, expected %s\n", last_log, why);
+  CHECK(program == NULL && strstr(last_log, why) != NULL);
+  CHECK(strncmp(last_log, "error: offset 48: ", 18) == 0);
+}
+
+int main(void) {
+  const spirv_constant zero = {.id = 7, .size = 4, .value = &(uint32_t){0}};
+  for (size_t which = 0; which < COLLECTIVES; which++)
+    for (uint32_t scan = REDUCE; scan <= EXCLUSIVE; scan++)
+      for (uint32_t scope = 2; scope <= 3; scope++)
+        for (uint64_t chaos = 0; chaos < 2; chaos++) {
+          test_collective(which, scope, scan, 70, chaos);
+          test_collective(which, scope, scan, 210, chaos);
+        }
+  test_sizes(8, NULL);
+  test_sizes(5, &(spirv_constant){.id = 7, .size = 4, .value = &(uint32_t){5}});
+  spirv_program *hint = SIZED(NULL, 331, MAIN, 39, SIZE, OTHER, SUM);
+  CHECK(hint != NULL && spirv_kernel_look(spirv_program_kernel(hint, "f"))->required_group_size[0] == 0);
+  spirv_program_release(hint);
+  refused(SIZED(NULL, 16, MAIN, 38, SIZE, OTHER, SUM), "LocalSizeId is a mode of OpExecutionModeId");
+  refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER), "LocalSizeId needs three constants");
+  refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, REAL), "LocalSizeId needs three constant integers");
+  refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, UINT), "LocalSizeId needs three constant integers");
+  refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, ZERO), "a local size of 0");
+  refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, 99), "id 99 is outside the bound");
+  refused(SIZED(NULL, 331, MAIN, 37, SIZE), "execution mode 37 is not supported");
+  refused(SIZED(&zero, 331, MAIN, 38, SIZE, OTHER, SUM), "a local size of 0");
+  free_blocks();
+  printf("spirv_assembled: ok\n");
+  return 0;
+}
