@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import tempfile
 from dataclasses import dataclass
 
 _running = set()
+# Before a command: the kernel kills it when the thread that started it ends, be it by SIGKILL.
+WITH_PARENT = [setpriv, "--pdeathsig", "KILL", "--"] if (setpriv := shutil.which("setpriv")) else []
 
 
 def kill_all():
@@ -50,7 +53,7 @@ def run(args, env=None, cwd=None, timeout=60.0):
     changed["PYTHONPATH"] = python_path(changed["PYTHONPATH"])
     with tempfile.TemporaryDirectory(prefix="l0rt-") as empty:
         child = subprocess.Popen(
-            [os.fspath(arg) for arg in args],
+            [*WITH_PARENT, *(os.fspath(arg) for arg in args)],
             cwd=cwd or empty,
             env={name: str(value) for name, value in changed.items() if value is not None},
             stdin=subprocess.DEVNULL,

@@ -216,12 +216,37 @@ def late():
         except RuntimeError as e:
             assert "shut down" in str(e), e
             print("told")
+    print(l0rt.xpu.is_initialized())
 atexit.register(late)   # registered before l0rt's own hook: runs after it
 import l0rt
 x = l0rt.empty(64)
 """
     result = run_python(code, CPU)
-    assert (result.returncode, result.stdout.split(), result.stderr) == (0, ["told"] * 3, "")
+    assert (result.returncode, result.stdout.split(), result.stderr) == (0, ["told"] * 3 + ["False"], "")
+
+
+# Prints the phases of an exit that destroys what l0rt has made.
+PHASES = """
+import threading
+from l0rt.runtime import lazy
+for phase in ("CONTEXTS", "MEMORY", "EVENTS", "LISTS"):
+    lazy.on_exit(getattr(lazy, phase), lambda phase=phase: print(phase))
+import l0rt
+x = l0rt.empty(64)
+"""
+
+
+def test_exit_destroys_every_object_before_those_that_it_uses():
+    assert outcome(run_python(PHASES, CPU)) == (0, "LISTS\nEVENTS\nMEMORY\nCONTEXTS\n", "")
+
+
+def test_exit_destroys_nothing_that_a_hung_device_uses():
+    assert outcome(run_python(PHASES + "x.fill(1)", {**CPU, **HANG})) == QUIET
+
+
+def test_exit_destroys_nothing_that_a_daemon_thread_may_use():
+    code = PHASES + "threading.Thread(target=threading.Event().wait, daemon=True).start()"
+    assert outcome(run_python(code, CPU)) == QUIET
 
 
 def start(code, extra):
@@ -445,9 +470,11 @@ print(acc.stream_pool.state(0)["open"], acc.stream_pool.state(1)["open"])
 
 
 def test_a_hung_device_and_a_daemon_thread_are_left_to_the_system_at_exit():
-    """Several at once: the thread has to look up between the driver's end and the process's, which load draws out."""
+    """The thread finds the device lost between the driver's end and the process's, which waits for the thread to tell
+    somebody of it. Several processes at once: load draws out the rest of the exit."""
     code = """
-import threading
+import atexit, threading
+atexit.register(lambda: waiting.join(2))     # registered before l0rt's own hook: runs after it
 import l0rt, l0rt.accelerator as acc
 s, x = acc.Stream(), l0rt.empty(64)
 x.fill(0, stream=s)
@@ -455,7 +482,8 @@ started = threading.Event()
 def wait():
     started.set()
     s.synchronize()
-threading.Thread(target=wait, daemon=True).start()
+waiting = threading.Thread(target=wait, daemon=True)
+waiting.start()
 started.wait()
 """
     children = [start(code, HANG) for _ in range(8)]

@@ -2,9 +2,14 @@
 """The helper that runs programs keeps them apart from this process, and ends them."""
 
 import os
+import select
+import subprocess
+import sys
 import time
 
-from helpers.process import run_python
+import pytest
+
+from helpers.process import WITH_PARENT, run_python
 from helpers.source import ROOT
 
 
@@ -40,3 +45,16 @@ def test_a_hang_ends_with_all_its_children():
     assert result.returncode != 0
     assert result.stdout == "1\n"
     assert "took too long" in str(result)
+
+
+@pytest.mark.skipif(not WITH_PARENT, reason="setpriv of util-linux is not installed")
+def test_a_child_ends_when_its_parent_is_killed(tmp_path):
+    os.mkfifo(fifo := tmp_path / "fifo")
+    child = f"pipe = open({str(fifo)!r}, 'w', buffering=1); print('runs', file=pipe); import time; time.sleep(600)"
+    code = f"from helpers.process import run_python; run_python({child!r}, timeout=600)"
+    env = {**os.environ, "PYTHONPATH": ROOT / "tests"}
+    with subprocess.Popen([sys.executable, "-c", code], env=env) as parent, open(fifo) as pipe:
+        assert pipe.readline() == "runs\n"
+        parent.kill()
+        assert select.select([pipe], [], [], 60)[0], "the child still runs"
+        assert pipe.read() == ""
