@@ -15,6 +15,11 @@ __version__ = "0.1.0"
 _DEFINED_IN = {
     "Buffer": "l0rt.buffer",
     "empty": "l0rt.otherbuffer",
+    "from_numpy": "l0rt.copies",
+    "memcpy": "l0rt.copies",
+    "memcpy2d": "l0rt.copies",
+    "memset": "l0rt.copies",
+    "pinned": "l0rt.copies",
     "Event": "l0rt.runtime.current.event",
     "Generator": "l0rt.runtime.current.generator",
     "Stream": "l0rt.runtime.current.stream",

@@ -8,6 +8,11 @@ from l0rt import memory as memory
 from l0rt import philox as philox
 from l0rt import xpu as xpu
 from l0rt.buffer import Buffer as Buffer
+from l0rt.copies import from_numpy as from_numpy
+from l0rt.copies import memcpy as memcpy
+from l0rt.copies import memcpy2d as memcpy2d
+from l0rt.copies import memset as memset
+from l0rt.copies import pinned as pinned
 from l0rt.errors import DeviceLostError as DeviceLostError
 from l0rt.errors import DriverNotFoundError as DriverNotFoundError
 from l0rt.errors import InvalidArgumentError as InvalidArgumentError

@@ -148,6 +148,18 @@ cdef bytes checked_pattern(value, pattern, size_t nbytes):
     return pattern
 
 
+cdef object array_of(Py_ssize_t nbytes, dtype, shape):
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise TypeError(f"bytes are no objects: expected a dtype of numbers, got {kind}")
+    if nbytes == -1:
+        return np.empty(shape, kind)
+    if kind.itemsize == 0 or nbytes % kind.itemsize:
+        raise ValueError(f"{nbytes} bytes are not a multiple of the {kind.itemsize} bytes of {kind}")
+    made = np.empty(nbytes // kind.itemsize, kind)
+    return made if shape is None else made.reshape(shape)
+
+
 cdef bint is_plain_array(what) except -1:
     """Whether NumPy says so where it names no format: that of times, and of other packages' numbers."""
     if isinstance(what, np.ndarray):

@@ -2,6 +2,7 @@
 from cpython.object cimport PyObject
 
 from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.memory.transfer cimport l0rt_operand
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
 # The kinds of memory. For ELSEWHERE, memory of another device type, this class has only the size: see otherbuffer.pyx.
@@ -33,6 +34,9 @@ cdef void Buffer_unhold(Buffer self) noexcept
 
 # Remember that `stream` uses the memory, or has used it, unless its order covers that already. The buffer is held.
 cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=*) except -1
+
+# What copies and fills work on, while the buffer is held.
+cdef l0rt_operand Buffer_operand(Buffer self) noexcept
 
 cdef tuple KINDS        # their names, in the order of the numbers
 

@@ -8,7 +8,7 @@ from cpython.object cimport PyObject, PyTypeObject, destructor
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, uint64_t
 
-from l0rt.arguments cimport check_sizes, checked_pattern, get_view, known_as, part_of
+from l0rt.arguments cimport array_of, check_sizes, checked_pattern, get_view, known_as, part_of
 from l0rt.runtime.alloc.arena cimport block_drop
 from l0rt.runtime.alloc.deferred_free cimport block_move
 from l0rt.runtime.alloc.types cimport l0rt_block
@@ -16,11 +16,12 @@ from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go, shared_free
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use, transfer, transfer_in, transfer_out
-from l0rt.runtime.streams.hooks cimport (
-    HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, has_hooks, note)
+from l0rt.runtime.streams.hooks cimport HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, has_hooks, note
 from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.queue cimport Queue, about_to_wait, queue_fill, queue_synchronize
 from l0rt.runtime.streams.types cimport *
+
+import numpy as np
 
 from l0rt import philox
 from l0rt.runtime.current.generator import default_generator
@@ -100,7 +101,7 @@ cdef class Buffer:
             return self
         get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
         try:
-            Buffer_copy_in(self, &view, stream, non_blocking, self.memory != DEVICE)
+            Buffer_copy_host(self, &view, True, stream, non_blocking, self.memory != DEVICE)
         finally:
             PyBuffer_Release(&view)
         return self
@@ -139,7 +140,7 @@ cdef class Buffer:
             return target
         get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
         try:
-            Buffer_copy_out(self, &view, stream, non_blocking)
+            Buffer_copy_host(self, &view, False, stream, non_blocking, False)
         finally:
             PyBuffer_Release(&view)
         return target
@@ -381,6 +382,34 @@ cdef class Buffer:
     def __releasebuffer__(self, Py_buffer* view):
         Buffer_unhold(self)
 
+    def numpy(self, dtype="uint8", shape=None, *, stream=None):
+        """Copy the buffer into a new NumPy array, in the order of ``stream``, and return the array.
+
+        Parameters
+        ----------
+        dtype : str or NumPy dtype, optional
+            The element type.
+        shape : int or tuple of int, optional
+            The shape, where one -1 stands for what follows from the size. None is one dimension.
+        stream : optional, optional
+            As in `copy_from`.
+
+        Returns
+        -------
+        array
+
+        Raises
+        ------
+        ValueError
+            The buffer was freed, or its size does not fit ``dtype`` and ``shape``.
+        """
+        return self.copy_to(array_of(self.nbytes, dtype, shape), stream=stream)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.kind == "device":
+            raise TypeError("the host cannot read device memory: x.numpy(dtype, shape) copies it into an array")
+        return np.array(memoryview(self), dtype, copy=copy) if copy else np.asarray(memoryview(self), dtype)
+
     def __copy__(self):
         raise TypeError("a Buffer cannot be copied by copy.copy: allocate another and copy_from() this one")
 
@@ -463,8 +492,7 @@ cdef l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:
     return current_stream(self.owner.index if self.memory == DEVICE else -1)
 
 
-cdef inline l0rt_operand operand_of(Buffer self) noexcept:
-    """What copies and fills work on, while the buffer is held."""
+cdef l0rt_operand Buffer_operand(Buffer self) noexcept:
     cdef l0rt_operand made
     made.pointer, made.nbytes = self.pointer, self.nbytes
     made.block = self.block if self.base == NULL else (<Buffer>self.base).block
@@ -499,7 +527,7 @@ cdef void let_go(l0rt_device* owner, l0rt_block* block, void* pointer) noexcept:
 
 
 cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=False) except -1:
-    cdef l0rt_operand what = operand_of(self)
+    cdef l0rt_operand what = Buffer_operand(self)
     return operand_use(&what, stream, is_past)
 
 
@@ -512,33 +540,24 @@ cdef Buffer_draw(Buffer self, str kind, dtype, generator, Queue stream, bint non
     numbers = philox.draw(kind, generator, self.nbytes, first, second, dtype)
     get_view(numbers, &view, PyBUF_C_CONTIGUOUS, kind)
     try:
-        Buffer_copy_in(self, &view, stream, False, self.memory != DEVICE and not non_blocking)
+        Buffer_copy_host(self, &view, True, stream, False, self.memory != DEVICE and not non_blocking)
     finally:
         PyBuffer_Release(&view)
     return self
 
 
-cdef int Buffer_copy_in(Buffer self, Py_buffer* view, Queue stream, bint non_blocking, bint wait) except -1:
+cdef int Buffer_copy_host(Buffer self, Py_buffer* view, bint is_in, Queue stream, bint non_blocking,
+                          bint wait) except -1:
     cdef l0rt_stream* on = Buffer_stream(self, stream)
-    cdef l0rt_operand target
+    cdef l0rt_operand operand
     Buffer_hold(self)
     try:
-        target = operand_of(self)
-        check_sizes(view.len, self.nbytes)
-        transfer_in(&target, view.buf, on, non_blocking, wait)
-    finally:
-        Buffer_unhold(self)
-    return 0
-
-
-cdef int Buffer_copy_out(Buffer self, Py_buffer* view, Queue stream, bint non_blocking) except -1:
-    cdef l0rt_stream* on = Buffer_stream(self, stream)
-    cdef l0rt_operand source
-    Buffer_hold(self)
-    try:
-        source = operand_of(self)
-        check_sizes(self.nbytes, view.len)
-        transfer_out(view.buf, &source, on, non_blocking)
+        operand = Buffer_operand(self)
+        check_sizes(view.len if is_in else self.nbytes, self.nbytes if is_in else view.len)
+        if is_in:
+            transfer_in(&operand, view.buf, NULL, on, non_blocking, wait)
+        else:
+            transfer_out(view.buf, &operand, NULL, on, non_blocking)
     finally:
         Buffer_unhold(self)
     return 0
@@ -557,8 +576,8 @@ cdef int Buffer_copy(Buffer target, Buffer source, Queue stream, bint non_blocki
     Buffer_hold(source)
     Buffer_hold(target)     # it is open: nothing has run since
     try:
-        here, there = operand_of(target), operand_of(source)
-        transfer(&here, &there, on, target_on, wait)
+        here, there = Buffer_operand(target), Buffer_operand(source)
+        transfer(&here, &there, NULL, on, target_on, wait)
     finally:
         Buffer_unhold(source)
         Buffer_unhold(target)

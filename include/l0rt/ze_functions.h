@@ -73,6 +73,10 @@
   REQUIRED(1_0, zeMemFree, (ze_context_handle_t hContext, void *ptr))                                                 \
   REQUIRED(1_0, zeMemGetAllocProperties, (ze_context_handle_t hContext, const void *ptr,                              \
            ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice))                     \
+  OPTIONAL(1_0, zeCommandListAppendMemoryCopyRegion, (ze_command_list_handle_t hCommandList, void *dstptr,            \
+           const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,          \
+           const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,                              \
+           ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))                  \
   OPTIONAL(1_0, zeVirtualMemReserve, (ze_context_handle_t hContext, const void *pStart, size_t size, void* *pptr))    \
   OPTIONAL(1_0, zeVirtualMemFree, (ze_context_handle_t hContext, const void *ptr, size_t size))                       \
   OPTIONAL(1_0, zeVirtualMemMap, (ze_context_handle_t hContext, const void *ptr, size_t size,                         \

@@ -38,6 +38,11 @@ def empty_drop(lab, nbytes):
     acc.empty_cache()
 
 
+@row("allocator.slice.python", "x[a:b] of a Buffer, dropped", counts=True, ns=120)
+def part(lab):
+    yield Work(python("x[a:b]", x=l0rt.empty(4 * KIB), a=512, b=1024))
+
+
 def pinned(lab, nbytes):
     sizes = sizes_of(nbytes)
     yield Work(lambda n: loops.pinned_malloc_free(lab.index, sizes, n))

@@ -14,6 +14,9 @@ cdef ze_result_t list_wait(
     ze_command_list_handle_t list, uint32_t count, ze_event_handle_t* events) noexcept nogil
 cdef ze_result_t list_copy(
     ze_command_list_handle_t list, void* dst, const void* src, size_t nbytes) noexcept nogil
+cdef ze_result_t list_copy_rows(
+    ze_command_list_handle_t list, void* dst, uint32_t dst_pitch, const void* src, uint32_t src_pitch,
+    uint32_t width, uint32_t height) noexcept nogil
 cdef ze_result_t list_fill(
     ze_command_list_handle_t list, void* dst, const void* pattern, size_t pattern_size,
     size_t nbytes) noexcept nogil

@@ -36,6 +36,21 @@ cdef ze_result_t list_copy(
     return ze.zeCommandListAppendMemoryCopy(list, dst, src, nbytes, NULL, 0, NULL)
 
 
+cdef ze_result_t list_copy_rows(
+    ze_command_list_handle_t list, void* dst, uint32_t dst_pitch, const void* src, uint32_t src_pitch,
+    uint32_t width, uint32_t height) noexcept nogil:
+    """Copy ``height`` rows of ``width`` bytes, which must not overlap; UNSUPPORTED_FEATURE without such a command."""
+    cdef ze_copy_region_t region
+    cdef ze_result_t r
+    if ze.zeCommandListAppendMemoryCopyRegion == NULL:
+        return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
+    memset(&region, 0, sizeof(region))
+    region.width, region.height = width, height
+    r = ze.zeCommandListAppendMemoryCopyRegion(
+        list, dst, &region, dst_pitch, 0, src, &region, src_pitch, 0, NULL, 0, NULL)
+    return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE if r == ZE_RESULT_ERROR_UNINITIALIZED else r
+
+
 cdef ze_result_t list_fill(
     ze_command_list_handle_t list, void* dst, const void* pattern, size_t pattern_size,
     size_t nbytes) noexcept nogil:

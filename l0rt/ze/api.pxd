@@ -73,6 +73,9 @@ cdef extern from "l0rt/ze.h" nogil:
 
     ctypedef enum ze_memory_type_t:
         ZE_MEMORY_TYPE_UNKNOWN
+        ZE_MEMORY_TYPE_HOST
+        ZE_MEMORY_TYPE_DEVICE
+        ZE_MEMORY_TYPE_SHARED
         ZE_MEMORY_TYPE_HOST_IMPORTED
 
     ctypedef enum ze_command_queue_mode_t:
@@ -280,6 +283,14 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef struct ze_ipc_event_pool_handle_t:
         char data[64]
 
+    ctypedef struct ze_copy_region_t:
+        uint32_t originX
+        uint32_t originY
+        uint32_t originZ
+        uint32_t width
+        uint32_t height
+        uint32_t depth
+
     ctypedef struct ze_event_desc_t:
         ze_structure_type_t stype
         const void *pNext
@@ -360,6 +371,10 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeMemFree)(ze_context_handle_t hContext, void *ptr) noexcept nogil
         ze_result_t (*zeMemGetAllocProperties)(ze_context_handle_t hContext, const void *ptr,
             ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice) noexcept nogil
+        ze_result_t (*zeCommandListAppendMemoryCopyRegion)(ze_command_list_handle_t hCommandList, void *dstptr,
+            const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,
+            const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,
+            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
         ze_result_t (*zeVirtualMemReserve)(ze_context_handle_t hContext, const void *pStart, size_t size,
             void* *pptr) noexcept nogil
         ze_result_t (*zeVirtualMemFree)(ze_context_handle_t hContext, const void *ptr, size_t size) noexcept nogil

@@ -16,7 +16,7 @@ from l0rt.runtime.memory.pinned cimport is_pinned as is_allocated
 from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.hooks cimport MEMORY_USE, note
 from l0rt.runtime.streams.naming cimport index_of
-from l0rt.runtime.streams.queue cimport about_to_wait, queue_copy, queue_synchronize
+from l0rt.runtime.streams.queue cimport about_to_wait, l0rt_rows, queue_move, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
 from l0rt.ze cimport table
@@ -63,6 +63,10 @@ cdef l0rt_registered* held_of(const void* start, size_t nbytes) noexcept:
             return held
         held = held.next
     return NULL
+
+
+cdef bint is_registered(const void* start, size_t nbytes) noexcept:
+    return held_of(start, nbytes) != NULL
 
 
 cdef bint overlaps(char* base, size_t span) noexcept:
@@ -317,8 +321,8 @@ def is_pinned(memory):
         PyBuffer_Release(&view)
 
 
-cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbytes, l0rt_stream* on,
-                      bint non_blocking) except -1:
+cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbytes, const l0rt_rows* rows,
+                      l0rt_stream* on, bint non_blocking) except -1:
     cdef l0rt_block* block = NULL
     cdef l0rt_registered* held = NULL
     cdef int status
@@ -339,7 +343,7 @@ cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbyte
         if not non_blocking:
             about_to_wait("a copy from or to host memory without non_blocking=True", on)
         with nogil:
-            queue_copy(on, dst, src, nbytes)
+            queue_move(on, dst, src, nbytes, rows)
             if not non_blocking:
                 queue_synchronize(on, UINT64_MAX)
     finally:

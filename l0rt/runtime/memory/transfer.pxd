@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.streams.queue cimport l0rt_rows
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
 
@@ -16,12 +17,20 @@ cdef struct l0rt_operand:
 # Remember that ``stream`` uses the memory, or has used it, unless its order covers that already.
 cdef int operand_use(l0rt_operand* what, l0rt_stream* stream, bint is_past=*) except -1
 
+# Of these copies each takes all bytes of the operand, or with ``rows`` the rows that begin there.
+
 # From host memory, which may be reused from then on. With ``wait`` the data is there by then, too.
-cdef int transfer_in(l0rt_operand* target, const void* source, l0rt_stream* on, bint non_blocking, bint wait) except -1
+cdef int transfer_in(l0rt_operand* target, const void* source, const l0rt_rows* rows, l0rt_stream* on,
+                     bint non_blocking, bint wait) except -1
 
 # To host memory.
-cdef int transfer_out(void* target, l0rt_operand* source, l0rt_stream* on, bint non_blocking) except -1
+cdef int transfer_out(void* target, l0rt_operand* source, const l0rt_rows* rows, l0rt_stream* on,
+                      bint non_blocking) except -1
 
 # Between two operands. ``target_on``: the stream of another device, in whose order the copy is too; else NULL.
-cdef int transfer(
-    l0rt_operand* target, l0rt_operand* source, l0rt_stream* on, l0rt_stream* target_on, bint wait) except -1
+cdef int transfer(l0rt_operand* target, l0rt_operand* source, const l0rt_rows* rows, l0rt_stream* on,
+                  l0rt_stream* target_on, bint wait) except -1
+
+# Within host memory, behind what the stream was given.
+cdef int transfer_host(void* target, const void* source, size_t nbytes, const l0rt_rows* rows, l0rt_stream* on,
+                       str what) except -1

@@ -31,6 +31,23 @@ cdef int queue_open(l0rt_stream* stream) except -1 nogil
 # The native list, for hands that append to it without l0rt: from then on its counts are only a part of the truth.
 cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil
 cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil
+# Rows of `width` bytes, whose starts are a pitch apart.
+cdef struct l0rt_rows:
+    size_t width
+    size_t height
+    size_t target_pitch
+    size_t source_pitch
+
+
+cdef int queue_copy_rows(l0rt_stream* stream, void* dst, const void* src, const l0rt_rows* rows) except -1 nogil
+
+
+cdef inline int queue_move(
+        l0rt_stream* stream, void* dst, const void* src, size_t nbytes, const l0rt_rows* rows) except -1 nogil:
+    """Copy rows, or with NULL so many bytes."""
+    return queue_copy(stream, dst, src, nbytes) if rows == NULL else queue_copy_rows(stream, dst, src, rows)
+
+
 cdef int queue_fill(
     l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
 cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil

@@ -8,13 +8,14 @@ command and what came before it, so that both kinds of list behave alike.
 from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject_TypeCheck, PyTypeObject
 cimport cython
-from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, UINT64_MAX, uint32_t, uint64_t
 
 from l0rt.arguments cimport known_as
 from l0rt.core.cmdlist cimport (
     CommandList,
     list_barrier,
     list_copy,
+    list_copy_rows,
     list_fill,
     list_signal,
     list_synchronize,
@@ -56,6 +57,7 @@ from l0rt.runtime.streams.wait cimport (
 )
 from l0rt.ze cimport table
 from l0rt.ze.api cimport (
+    ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
     ZE_RESULT_NOT_READY,
     ZE_RESULT_SUCCESS,
     ze_command_list_handle_t,
@@ -204,6 +206,49 @@ cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbyt
     if hooked:
         call_hooks(COPY, <uint64_t>stream, <uint64_t>dst, <uint64_t>src, nbytes)
     return 0
+
+
+cdef int queue_copy_rows(l0rt_stream* stream, void* dst, const void* src, const l0rt_rows* rows) except -1 nogil:
+    cdef ze_result_t r
+    cdef size_t i
+    if rows.height == 1 or rows.target_pitch == rows.source_pitch == rows.width:
+        return queue_copy(stream, dst, src, rows.width * rows.height)
+    if rows.width == 0 or rows.height == 0:
+        return 0
+    lock(stream)
+    r = before(stream)
+    if dst != src and r == ZE_RESULT_SUCCESS:
+        r = rows_locked(stream, <char*>dst, <const char*>src, rows)
+    if r == ZE_RESULT_SUCCESS and stream.shared:
+        r = after(stream)
+    unlock(stream, r)
+    if hooked:                      # row by row: what lies between two rows is not copied
+        for i in range(rows.height):
+            call_hooks(COPY, <uint64_t>stream, <uint64_t>dst + i * rows.target_pitch,
+                       <uint64_t>src + i * rows.source_pitch, rows.width)
+    return 0
+
+
+cdef ze_result_t rows_locked(
+        l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) noexcept nogil:
+    """With one command; row by row if the engine has none, or if a number has more bits than the command's."""
+    cdef ze_result_t r = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
+    cdef int* gate = stream.device.map_gate
+    cdef size_t i
+    if gate != NULL:
+        l0rt_gate_share(gate)
+    if not stream.refuses_rows and (rows.height | rows.target_pitch | rows.source_pitch) <= UINT32_MAX:
+        r = list_copy_rows(stream.list, dst, <uint32_t>rows.target_pitch, src, <uint32_t>rows.source_pitch,
+                           <uint32_t>rows.width, <uint32_t>rows.height)
+        stream.refuses_rows = r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
+    if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE:
+        for i in range(rows.height):
+            r = list_copy(stream.list, dst + i * rows.target_pitch, src + i * rows.source_pitch, rows.width)
+            if r != ZE_RESULT_SUCCESS:
+                break
+    if gate != NULL:
+        l0rt_gate_leave(gate)
+    return r
 
 
 cdef int queue_fill(

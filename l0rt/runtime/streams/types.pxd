@@ -105,6 +105,7 @@ cdef struct l0rt_stream:
     int ordinal                     # its queue group,
     int queue                       # and the queue in it
     size_t fill_limit               # longest pattern that its engine fills with
+    bint refuses_rows               # its engine has no command for rows
     bint in_order                   # the list keeps the order; else l0rt puts barriers between commands
     bint dirty                      # not in order, and something was appended since the last barrier
     l0rt_slot* mark                 # recorded behind everything, when the recycling asks how far the stream is

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any, Literal
+
+from l0rt.buffer import Buffer
+from l0rt.runtime.current.stream import Stream
+from l0rt.runtime.streams.naming import _Device
+
+def memcpy(dst: Any, src: Any, nbytes: int, stream: Stream | None = None, *, non_blocking: bool = False) -> None: ...
+def memcpy2d(
+    dst: Any,
+    dst_pitch: int,
+    src: Any,
+    src_pitch: int,
+    width: int,
+    height: int,
+    stream: Stream | None = None,
+    *,
+    non_blocking: bool = False,
+) -> None: ...
+def memset(ptr: Any, value: int, nbytes: int, stream: Stream | None = None, *, non_blocking: bool = False) -> None: ...
+def from_numpy(
+    array: Any,
+    *,
+    kind: Literal["device", "host", "shared"] = "device",
+    device: _Device = None,
+    stream: Stream | None = None,
+) -> Buffer: ...
+def pinned(shape: int | tuple[int, ...], dtype: Any = "float64", *, device: _Device = None) -> Any: ...
