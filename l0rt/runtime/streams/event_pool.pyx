@@ -71,7 +71,8 @@ cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nog
 cdef int add_pool_uncollected(l0rt_device* device, l0rt_event_pool* cache) except -1:
     """Add a pool of slots to the cache.
 
-    An allocator may be behind this, with its locks: a garbage collection would run finalisers that want the same.
+    An allocator that is out of memory records events with its growth mutex held, to make a stream wait for another's
+    memory. Python collects garbage where it makes objects, and a finaliser that allocates would want the same mutex.
     """
     cdef bint collecting = PyGC_Disable()
     try:
