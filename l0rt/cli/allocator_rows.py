@@ -54,9 +54,9 @@ for name, nbytes in SIZES.items():
     row(f"allocator.malloc_free.{name}.c", f"l0rt_malloc + l0rt_free, {name}, cached",
         nbytes, counts=True, **most)(malloc_free)  # fmt: skip
 for name, nbytes in SIZES.items():
-    most = 700 if nbytes <= MIB else 950  # above, a block goes through the bins, as in malloc_free
+    bound = 700 if nbytes <= MIB else 950  # above, a block goes through the bins, as in malloc_free
     row(f"allocator.empty_drop.{name}.python", f"l0rt.empty(n), dropped, {name}, cached",
-        nbytes, counts=True, ns=45, instructions=most)(empty_drop)  # fmt: skip
+        nbytes, counts=True, ns=45, instructions=bound)(empty_drop)  # fmt: skip
 for name, nbytes in SIZES.items():
     most = {"ns": 20, "instructions": 160} if nbytes <= MIB else {"ns": 32}
     row(f"allocator.pinned.{name}.c", f"the same pair of pinned memory, {name}, cached",
