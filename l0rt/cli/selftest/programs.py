@@ -18,6 +18,31 @@ from l0rt import philox
 STREAMS, BUFFERS, NBYTES = 8, 6, 4096
 
 
+def rows_in(choice, nbytes):
+    """Return a width, a height, and for the target and the source an offset and a pitch, all within so many bytes."""
+    width, height = choice.randrange(1, nbytes // 16), choice.randrange(1, 9)
+    sides = []
+    for _ in range(2):
+        pitch = choice.choice((width, choice.randrange(width, nbytes // 8)))
+        sides.append((choice.randrange(nbytes - (height - 1) * pitch - width + 1), pitch))
+    return width, height, *sides
+
+
+def copied_rows(target, source, width, height, here, there):
+    """Return what a copy of rows leaves in the target."""
+    result = target.copy()
+    for i in range(height):
+        at, start = here[0] + i * here[1], there[0] + i * there[1]
+        result[at : at + width] = source[start : start + width]
+    return result
+
+
+def part_in(choice, nbytes):
+    """Return where two parts of the same size begin, and their size."""
+    size = choice.randrange(1, nbytes + 1)
+    return choice.randrange(nbytes - size + 1), choice.randrange(nbytes - size + 1), size
+
+
 class Program:
     """A program of ``steps`` steps, given by its seed. Every dependency between streams is an event and a wait.
 
@@ -42,9 +67,9 @@ class Program:
         for i in range(BUFFERS):
             self.fill(i)
         for _ in range(self.steps):
-            self.choice.choice([self.fill, self.copy, self.copy, self.upload, self.idle, self.replace])(
-                self.choice.randrange(BUFFERS)
-            )
+            self.choice.choice(
+                [self.fill, self.copy, self.copy, self.part, self.rows, self.upload, self.idle, self.replace]
+            )(self.choice.randrange(BUFFERS))
         for i in range(BUFFERS):
             self.enter(0, reads=[i])
         got = [b.copy_to(np.empty(NBYTES, "u1"), stream=self.streams[0]) for b in self.buffers]
@@ -90,6 +115,27 @@ class Program:
         self.buffers[target].copy_from(self.buffers[source], stream=self.streams[s])
         self.leave(s, reads=[source], writes=[target])
         self.model[target][:] = self.model[source]
+
+    def part(self, target):
+        """Copy a part of one buffer onto a part of another."""
+        s, source = self.stream(), self.choice.choice([b for b in range(BUFFERS) if b != target])
+        here, there, size = part_in(self.choice, NBYTES)
+        self.enter(s, reads=[source], writes=[target])
+        self.buffers[target][here : here + size].copy_from(
+            self.buffers[source][there : there + size], stream=self.streams[s]
+        )
+        self.leave(s, reads=[source], writes=[target])
+        self.model[target][here : here + size] = self.model[source][there : there + size]
+
+    def rows(self, target):
+        """Copy rows from one buffer to another."""
+        s, source = self.stream(), self.choice.choice([b for b in range(BUFFERS) if b != target])
+        width, height, here, there = rows_in(self.choice, NBYTES)
+        self.enter(s, reads=[source], writes=[target])
+        l0rt.memcpy2d(self.buffers[target][here[0] :], here[1], self.buffers[source][there[0] :], there[1],
+                      width, height, self.streams[s])  # fmt: skip
+        self.leave(s, reads=[source], writes=[target])
+        self.model[target] = copied_rows(self.model[target], self.model[source], width, height, here, there)
 
     def upload(self, target):
         s, value = self.stream(), np.frombuffer(self.choice.randbytes(NBYTES), "u1")
@@ -140,7 +186,7 @@ class PlainProgram:
         for i in range(BUFFERS):
             self.replace(i)
         steps = [self.fill, self.copy, self.copy, self.copy, self.upload, self.draw, self.read, self.write,
-                 self.replace, self.replace, self.elsewhere]  # fmt: skip
+                 self.replace, self.replace, self.elsewhere, self.part, self.part, self.rows, self.rows]  # fmt: skip
         with acc.device_index(acc.current_device_index()):
             for _ in range(self.steps):
                 self.choice.choice(steps)(self.choice.randrange(BUFFERS))
@@ -173,6 +219,37 @@ class PlainProgram:
             named["stream"] = acc.current_stream(self.choice.choice([source, target]).device)
         target.copy_from(source, **named) if self.choice.random() < 0.5 else source.copy_to(target, **named)
         self.model[i] = self.model[j]
+
+    def part(self, i):
+        """Copy onto a part of a buffer, fill it, draw it or read it."""
+        here, there, size = part_in(self.choice, self.nbytes)
+        target = self.buffers[i][here : here + size]
+        j = self.choice.choice([j for j in range(BUFFERS) if j != i])
+        value = self.model[j][there : there + size]
+        way = self.choice.choice(["buffer", "address", "host", "fill", "read"])
+        if way == "read":
+            if not np.array_equal(target.numpy(), self.model[i][here : here + size]):
+                self.failed.append(target.numpy())
+            return
+        if way == "buffer":
+            target.copy_from(self.buffers[j][there : there + size])
+        elif way == "address":
+            l0rt.memcpy(self.buffers[i].ptr + here, self.buffers[j].ptr + there, size)
+        elif way == "host":
+            target.copy_from(value)
+        else:
+            pattern = self.choice.randbytes(self.choice.choice([n for n in (1, 2, 4, 8, 16) if size % n == 0]))
+            target.fill(pattern=pattern)
+            value = np.frombuffer(pattern * (size // len(pattern)), "u1")
+        self.model[i] = np.concatenate([self.model[i][:here], value, self.model[i][here + size :]])
+
+    def rows(self, i):
+        """Copy rows to a buffer: of another one, or of host memory."""
+        j = self.choice.choice([j for j in range(BUFFERS) if j != i])
+        width, height, here, there = rows_in(self.choice, self.nbytes)
+        source = self.buffers[j] if self.choice.random() < 0.7 else self.model[j]
+        l0rt.memcpy2d(self.buffers[i][here[0] :], here[1], source[there[0] :], there[1], width, height)
+        self.model[i] = copied_rows(self.model[i], self.model[j], width, height, here, there)
 
     def upload(self, i):
         self.model[i] = np.frombuffer(self.choice.randbytes(self.nbytes), "u1")
