@@ -4,8 +4,6 @@
 A file is for one kind of device, one build of its driver and one kernel driver; anything else is refused.
 """
 
-import json
-
 from l0rt.ze import quirks as table
 
 FORMAT = 1  # of the self-test's JSON
@@ -24,6 +22,8 @@ class Tuning:
 
 def load(path):
     """Read a file that `l0rt selftest --json` wrote; ValueError says what is wrong with it."""
+    import json  # an eighth of the import of l0rt, which most programs would pay for nothing
+
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)

@@ -29,6 +29,16 @@ assert not l0rt.xpu.is_initialized()
     assert outcome(run_python(code, {"L0RT_DRIVER": "nonsense", "L0RT_DISABLE": "nonsense"})) == QUIET
 
 
+def test_import_brings_no_module_that_few_programs_need():
+    code = """
+import sys, numpy
+before = set(sys.modules)
+import l0rt.accelerator
+print({"ctypes", "importlib.metadata", "json", "subprocess", "traceback", "uuid"} & (set(sys.modules) - before))
+"""
+    assert outcome(run_python(code)) == (0, "set()\n", "")
+
+
 def test_counting_devices_opens_no_driver_in_this_process():
     code = """
 import os
