@@ -266,12 +266,12 @@ cdef size_t span(const l0rt_rows* rows, size_t pitch, str name) except? 0:
     return (rows.height - 1) * pitch + rows.width
 
 
-def memset(ptr, value, nbytes, Queue stream=None, *, bint non_blocking=False):
-    """Fill ``nbytes`` bytes of ``ptr`` with the byte ``value``, in the order of ``stream``.
+def memset(dst, value, nbytes, Queue stream=None, *, bint non_blocking=False):
+    """Fill ``nbytes`` bytes of ``dst`` with the byte ``value``, in the order of ``stream``.
 
     Parameters
     ----------
-    ptr : Buffer, writable bytes-like or int
+    dst : Buffer, writable bytes-like or int
         The memory to fill, or its address.
     value : int
         The byte, 0 to 255.
@@ -287,7 +287,7 @@ def memset(ptr, value, nbytes, Queue stream=None, *, bint non_blocking=False):
     ValueError
         The memory is smaller than ``nbytes`` or was freed, or the byte is out of range.
     TypeError
-        ``ptr`` is neither memory of numbers nor an address.
+        ``dst`` is neither memory of numbers nor an address.
 
     Notes
     -----
@@ -295,7 +295,7 @@ def memset(ptr, value, nbytes, Queue stream=None, *, bint non_blocking=False):
     """
     cdef size_t size = checked_size(nbytes)
     cdef unsigned char byte = checked_pattern(value, None, 0)[0]
-    cdef Side target = side_of(ptr, size, True, "memset")
+    cdef Side target = side_of(dst, size, True, "memset")
     cdef l0rt_stream* on = stream_of(target, None, stream)
     cdef bint wait = not target.operand.on_device and (target.is_plain or not non_blocking)
     if size == 0:

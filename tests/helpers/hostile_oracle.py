@@ -117,6 +117,11 @@ def is_at(buffer, address):
         return False
 
 
+def is_part(buffer):
+    """Whether a Buffer is a slice, whose memory is another's. Once that is freed nobody can tell, and need not."""
+    return "Buffer slice" in repr(buffer)
+
+
 class Records:
     """Which addresses are live, and what stands there."""
 
@@ -126,6 +131,8 @@ class Records:
         self.stamps = {}  # id of a Buffer in the world -> its bytes' value
 
     def add(self, buffer):
+        if is_part(buffer):
+            return
         try:
             start, nbytes = buffer.ptr, buffer.nbytes
         except (ValueError, RuntimeError):
@@ -142,6 +149,8 @@ class Records:
 
     def remove(self, buffer):
         self.stamps.pop(id(buffer), None)
+        if is_part(buffer):
+            return
         with suppress(ValueError, RuntimeError):
             self.live.pop(buffer.ptr, None)
 

@@ -23,7 +23,7 @@ EXCLUDED = {
     "l0rt.sanitizer.Sanitizer": "the sanitizer's own state; `start` makes the one that there is",
 }
 # An int given for one of these is the address of code or of a driver's object: the caller's word.
-ADDRESSES = {"handle", "data_ptr", "alloc", "free", "table"}
+ADDRESSES = {"handle", "data_ptr", "alloc", "free", "table", "dst", "src"}
 SPECIAL = {
     "__call__", "__contains__", "__copy__", "__deepcopy__", "__enter__", "__exit__", "__getitem__", "__init__",
     "__iter__", "__l0_stream__", "__len__", "__reduce__", "__setstate__",

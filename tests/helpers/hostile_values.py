@@ -108,7 +108,11 @@ class Values:
             "device": self.device, "peer": self.device, "device_index": self.device, "index": self.device,
             "stream": self.stream, "event": self.event, "end_event": self.event, "nbytes": self.size,
             "size": self.size, "count": lambda: self.rng.choice((0, 1, 4, 7, 4096)), "increment": self.size,
-            "source": self.memory,
+            "source": self.memory, "dst": self.side, "src": self.side, "array": lambda: arrays(self.rng),
+            "shape": lambda: self.rng.choice((0, 3, 64, (2, 3), (0, 5), -1, (-1, 4))),
+            "width": lambda: self.rng.choice((0, 1, 16, 100)), "height": lambda: self.rng.choice((0, 1, 3, 10)),
+            "dst_pitch": lambda: self.rng.choice((1, 16, 100, 128)),
+            "src_pitch": lambda: self.rng.choice((1, 16, 100, 128)),
             "target": self.memory, "memory": self.memory, "buffer": self.buffer, "pattern": self.pattern,
             "function": self.function, "callback": self.function, "observer": self.function, "report": self.function,
             "on_oom": lambda: self.rng.choice((None, self.function())), "allocator": self.allocator,
@@ -134,7 +138,7 @@ class Values:
             "stream_id": lambda: self.rng.randrange(40), "handle": self.handle, "data_ptr": self.handle,
             "path_to_lib_file": lambda: self.rng.choice(("libc.so.6", "/nowhere.so", "")),
             "owner": self.anything, "rounds": lambda: self.rng.randrange(12),
-            "counter": lambda: np.zeros(4, "u4"), "key": lambda: np.zeros(2, "u4"),
+            "counter": lambda: np.zeros(4, "u4"), "key": lambda: self.rng.choice((np.zeros(2, "u4"), self.slice())),
             "device_type": lambda: self.rng.choice((None, "xpu")),
         }  # fmt: skip
 
@@ -167,7 +171,26 @@ class Values:
         return self.rng.choice((0.0, 1.0, -1.5, 1e30))
 
     def buffer(self):
-        return self.of("Buffer")
+        return self.of("Buffer") if self.rng.random() < 0.7 else self.part()
+
+    def part(self):
+        """A slice of a Buffer, for one call only; or the Buffer if it has none."""
+        whole = self.of("Buffer")
+        try:
+            made = whole[self.slice()]
+        except (TypeError, ValueError, RuntimeError):
+            return whole
+        self.world.records.touch(whole)
+        return made
+
+    def slice(self):
+        bounds = (None, 0, 1, 7, 100, 512, -1, -100, 1 << 70)
+        return slice(self.rng.choice(bounds), self.rng.choice(bounds), self.rng.choice((None, None, None, 1, 2, -1)))
+
+    def side(self):
+        """What memcpy takes, but for addresses: an address is the caller's word."""
+        made = self.memory() if self.rng.random() < 0.6 else self.part()
+        return made if not hasattr(type(made), "__index__") or isinstance(made, np.ndarray) else None
 
     def memory(self):
         """A Buffer, or host memory of a Buffer's size."""

@@ -119,6 +119,8 @@ class World:
             return
         self.surface.meet(cls)
         if isinstance(value, l0rt.Buffer):
+            if oracle.is_part(value):  # who writes to it writes to another Buffer, which is looked at
+                return
             self.records.add(value)
         name = next((c.__name__ for c in cls.__mro__ if c in self.surface.classes), cls.__name__)
         self.put(name, value)
