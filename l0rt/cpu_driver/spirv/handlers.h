@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernel_memory.h"
 #include "run.h"
 
 #define PASTE_(a, b) a##_##b

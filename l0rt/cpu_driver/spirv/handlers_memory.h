@@ -14,13 +14,6 @@
   X(I64, uint64_t, uint64_t, v, v)                                                                                     \
   X(F16, uint16_t, float, half_value(v), half_bits(v))
 
-#define READ(M, address)                                                                                               \
-  __extension__({                                                                                                      \
-    M v_;                                                                                                              \
-    memcpy(&v_, (const void *)(uintptr_t)(address), sizeof(M));                                                        \
-    v_;                                                                                                                \
-  })
-
 /* The range of the addresses of the running lanes, which are lanes `begin` to before `end`. */
 typedef struct {
   uint64_t low, high;
@@ -118,14 +111,13 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
     (void)lanes;                                                                                                       \
     uint64_t address = *IN(uint64_t, s->a) + s->imm;                                                                   \
     if (reaches_one(w, s, address, sizeof(M), false))                                                                  \
-      *OUT(T, s->d) = loaded_##tag(READ(M, address + w->ranges[s->range].shift));                                      \
+      *OUT(T, s->d) = loaded_##tag(KERNEL_READ(M, address + w->ranges[s->range].shift));                               \
   }                                                                                                                    \
   static void store_s_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                        \
     (void)lanes;                                                                                                       \
     uint64_t address = *IN(uint64_t, s->a) + s->imm;                                                                   \
-    M v = stored_##tag(*IN(T, s->b));                                                                                  \
     if (reaches_one(w, s, address, sizeof(M), true))                                                                   \
-      memcpy((void *)(uintptr_t)(address + w->ranges[s->range].shift), &v, sizeof(M));                                 \
+      KERNEL_WRITE(M, address + w->ranges[s->range].shift, stored_##tag(*IN(T, s->b)));                                \
   }                                                                                                                    \
   LOAD_FORM(tag, M, T, v, uint64_t, extent_address(w, index, sizeof(M)), s->a, s->b, index[k], sizeof(M), true)        \
   LOAD_FORM(tag, M, T, s64, int64_t, extent_s64(w, index, base, scale, sizeof(M)), s->b, s->c,                         \
@@ -144,7 +136,7 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
     const char *from = (const char *)(uintptr_t)((one) + more);                                                        \
     UNSIGNED(I) step = 0, same = 0;                                                                                    \
     if (k + PADDING > e.end) {                                                                                         \
-      d[k] = loaded_##tag(READ(M, from));                                                                              \
+      d[k] = loaded_##tag(KERNEL_READ(M, from));                                                                       \
       k++;                                                                                                             \
       continue;                                                                                                        \
     }                                                                                                                  \
@@ -153,16 +145,16 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
       same |= (UNSIGNED(I))index[k + j] ^ first_;                                                                      \
     }                                                                                                                  \
     if (step == 0 && unit && (in_order)) {                                                                             \
-      if (sizeof(M) == sizeof(T)) memcpy(d + k, from, PADDING * sizeof(T));                                            \
+      if (sizeof(M) == sizeof(T)) KERNEL_READ_ALL(M, d + k, from, PADDING);                                            \
       else                                                                                                             \
-        for (size_t j = 0; j < PADDING; j++) d[k + j] = loaded_##tag(READ(M, from + j * sizeof(M)));                   \
+        for (size_t j = 0; j < PADDING; j++) d[k + j] = loaded_##tag(KERNEL_READ(M, from + j * sizeof(M)));            \
       k += PADDING;                                                                                                    \
     } else if (same == 0) {                                                                                            \
-      const T v_ = loaded_##tag(READ(M, from));                                                                        \
+      const T v_ = loaded_##tag(KERNEL_READ(M, from));                                                                 \
       for (size_t j = 0; j < PADDING; j++) d[k + j] = v_;                                                              \
       k += PADDING;                                                                                                    \
     } else {                                                                                                           \
-      for (size_t end = k + PADDING; k < end; k++) d[k] = loaded_##tag(READ(M, (one) + more));                         \
+      for (size_t end = k + PADDING; k < end; k++) d[k] = loaded_##tag(KERNEL_READ(M, (one) + more));                  \
     }                                                                                                                  \
   }
 
@@ -182,21 +174,21 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
       if (e.contiguous) {                                                                                              \
         const char *from = (const char *)(uintptr_t)e.low;                                                             \
         const size_t many = e.end - e.begin;                                                                           \
-        if (sizeof(M) == sizeof(T)) memcpy(d + e.begin, from, many * sizeof(T));                                       \
+        if (sizeof(M) == sizeof(T)) KERNEL_READ_ALL(M, d + e.begin, from, many);                                       \
         else                                                                                                           \
-          for (size_t k = 0; k < many; k++) d[e.begin + k] = loaded_##tag(READ(M, from + k * sizeof(M)));              \
+          for (size_t k = 0; k < many; k++) d[e.begin + k] = loaded_##tag(KERNEL_READ(M, from + k * sizeof(M)));       \
       } else if (e.solid) {                                                                                            \
         LOAD_PIECES(tag, M, T, I, one, stride, in_order)                                                               \
       } else {                                                                                                         \
         for (size_t k = e.begin; k < e.end; k++)                                                                       \
-          if (w->mask[k] != 0) d[k] = loaded_##tag(READ(M, (one) + more));                                             \
+          if (w->mask[k] != 0) d[k] = loaded_##tag(KERNEL_READ(M, (one) + more));                                      \
       }                                                                                                                \
       return;                                                                                                          \
     }                                                                                                                  \
     for (size_t k = e.begin; k < e.end; k++) {                                                                         \
       if (!e.solid && w->mask[k] == 0) continue;                                                                       \
       if (!spirv_reach(w, s, (one) + imm, sizeof(M), false, true, (uint32_t)k)) return;                                \
-      d[k] = loaded_##tag(READ(M, (one) + imm + w->ranges[s->range].shift));                                           \
+      d[k] = loaded_##tag(KERNEL_READ(M, (one) + imm + w->ranges[s->range].shift));                                    \
     }                                                                                                                  \
   }                                                                                                                    \
   static void store_##form##_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                 \
@@ -209,15 +201,14 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
     e.high += imm;                                                                                                     \
     bool good = reaches(w, s, e, sizeof(M), true);                                                                     \
     if (good && e.contiguous && sizeof(M) == sizeof(T)) {                                                              \
-      memcpy((void *)(uintptr_t)(e.low + w->ranges[s->range].shift), value + e.begin, (e.end - e.begin) * sizeof(T));  \
+      KERNEL_WRITE_ALL(M, e.low + w->ranges[s->range].shift, value + e.begin, e.end - e.begin);                        \
       return;                                                                                                          \
     }                                                                                                                  \
     for (size_t k = e.begin; k < e.end; k++) {                                                                         \
       if (!e.solid && w->mask[k] == 0) continue;                                                                       \
       uint64_t address = (one) + imm;                                                                                  \
       if (!good && !spirv_reach(w, s, address, sizeof(M), true, true, (uint32_t)k)) return;                            \
-      M v = stored_##tag(value[k]);                                                                                    \
-      memcpy((void *)(uintptr_t)(address + w->ranges[s->range].shift), &v, sizeof(M));                                 \
+      KERNEL_WRITE(M, address + w->ranges[s->range].shift, stored_##tag(value[k]));                                    \
     }                                                                                                                  \
   }
 MEMORY_KINDS(LOADS)

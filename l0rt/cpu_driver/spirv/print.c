@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel_memory.h"
 #include "run.h"
 
 enum { LINE = 4096 }; /* most bytes of the text of one call, and of a string in it */
@@ -28,7 +29,7 @@ static __attribute__((format(printf, 2, 3))) void add(line *to, const char *form
 static bool read_text(spirv_wave *w, const spirv_step *s, uint64_t address, char *text, uint32_t lane) {
   for (size_t i = 0; i < LINE; i++) {
     if (!spirv_reach(w, s, address + i, 1, false, true, lane)) return false;
-    text[i] = *(const char *)(uintptr_t)(address + i + w->ranges[s->range].shift);
+    text[i] = KERNEL_READ(char, address + i + w->ranges[s->range].shift);
     if (text[i] == '\0') return true;
   }
   text[LINE - 1] = '\0';

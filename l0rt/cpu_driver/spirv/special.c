@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernel_memory.h"
 #include "run.h"
 
 #define EACH_RUNNING(k)                                                                                                \
@@ -171,7 +172,7 @@ static bool copy_checked(spirv_wave *w, const spirv_step *s, uint64_t to, uint64
   if (!spirv_reach(w, s, from, size, false, true, lane)) return false;
   uint64_t shift = w->ranges[s->range].shift;
   if (!spirv_reach(w, s, to, size, true, true, lane)) return false;
-  memmove((void *)(uintptr_t)(to + w->ranges[s->range].shift), (const void *)(uintptr_t)(from + shift), size);
+  kernel_move(to + w->ranges[s->range].shift, from + shift, size);
   return true;
 }
 
