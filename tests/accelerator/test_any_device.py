@@ -294,3 +294,67 @@ assert not l0rt.xpu.is_initialized()
         {"L0RT_DRIVER": "/nonexistent/libze.so"},
     )
     assert (result.returncode, result.stderr) == (0, ""), result
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("name", ["demo:1", "cpu"])
+def test_slices_of_buffers_of_other_types(name):
+    demo.register()
+    data = np.arange(200, dtype="u1")
+    buffer = l0rt.empty(200, device=name).copy_from(data)
+    buffer[10:20].copy_from(buffer[100:110])
+    buffer[20:24].fill(pattern=b"ab")
+    buffer[30:40].copy_from(bytes(10))
+    buffer[190:].copy_to(buffer[40:50])
+    data[10:20], data[20:24], data[30:40], data[40:50] = data[100:110], [97, 98, 97, 98], 0, data[190:]
+    assert np.array_equal(buffer.numpy(), data)
+    assert np.array_equal(buffer[100:][:50].numpy("u2"), data[100:150].view("u2"))
+    part = buffer[50:][50:60]
+    assert part.ptr == buffer.ptr + 100
+    assert (part.device, part.kind) == (buffer.device, buffer.kind)
+    part.record_use()
+    if name != "cpu":
+        part.record_stream(l0rt.Stream(name))
+        for call in (lambda: l0rt.memcpy(buffer, bytes(8), 8), lambda: l0rt.memset(part, 0, 8)):
+            with pytest.raises(TypeError, match="works on memory of the device type xpu and of the host"):
+                call()
+        with pytest.raises(TypeError, match=r"x.numpy\(dtype, shape\)"):
+            np.asarray(part)
+    elsewhere = l0rt.empty(10).copy_from(part)
+    assert np.array_equal(elsewhere.numpy(), data[100:110])
+    buffer.free()
+    for call in (lambda: part.ptr, lambda: part.fill(0), lambda: part.free(), lambda: part[1:], part.record_use):
+        with pytest.raises(ValueError, match="the buffer was freed"):
+            call()
+
+
+def test_the_allocator_of_another_type_is_told_of_the_whole_allocation():
+    demo.register()
+    told = []
+
+    class Telling(demo.DemoAllocator):
+        def record_stream(self, ptr, stream):
+            told.append(ptr)
+
+        def record_use(self, ptr, stream):
+            told.append(ptr)
+
+        def free(self, ptr, stream=None):
+            told.append(("free", ptr))
+            super().free(ptr, stream)
+
+    register_allocator("demo", 1, Telling(1))
+    try:
+        buffer = l0rt.empty(200, device="demo:1")
+        address, part = buffer.ptr, buffer[100:]
+        part.record_stream(l0rt.Stream("demo:1"))
+        part.record_use()
+        assert told == [address] * 2
+        del buffer
+        gc.collect()
+        assert told == [address] * 2  # the slice keeps it
+        del part
+        gc.collect()
+        assert told[2:] == [("free", address)]
+    finally:
+        register_allocator("demo", 1, demo.DemoAllocator(1))

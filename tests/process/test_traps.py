@@ -40,6 +40,7 @@ except NotImplementedError as error:
     [
         ("zeCommandListAppendMemoryFill", "x.fill(1, stream=s)"),
         ("zeCommandListAppendMemoryCopy", "x.copy_from(y, stream=s)"),
+        ("zeCommandListAppendMemoryCopyRegion", "l0rt.memcpy2d(x, 8, y, 8, 4, 8, s)"),
         ("zeCommandListAppendSignalEvent", "s.record_event()"),
         ("zeCommandListAppendWaitOnEvents", "s.wait_event(e)"),
     ],
