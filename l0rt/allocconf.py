@@ -161,6 +161,10 @@ _FIELDS = {  # default and parser
     "max_split_size_mb": (UNLIMITED, _whole(20)),
     "max_non_split_rounding_mb": (20, _whole(20)),
     "large_segment_size_mb": (20, _whole(11)),
+    "small_segment_size_mb": (None, _whole(2, 1 << 10)),
+    "range_growth_mb": (None, _whole(1, 1 << 20)),
+    "range_move_mb": (None, _whole(1, 1 << 20)),
+    "range_moving_ms": (None, _whole(1, 1 << 30)),
     "roundup_power2_divisions": ((0,) * len(INTERVALS), _divisions),
     "garbage_collection_threshold": (0.0, _fraction(high_closed=False)),
     "per_process_memory_fraction": (1.0, _fraction(high_closed=True)),
@@ -193,12 +197,16 @@ class AllocConf(namedtuple("AllocConf", _FIELDS, defaults=[default for default, 
 
     def __str__(self):
         """The text that gives this configuration: every key that is not at its default."""
-        pairs = []
-        for name, (default, _) in _FIELDS.items():
-            value = getattr(self, name)
-            if value != default:
-                pairs.append(f"{name}:{_list_text(value) if isinstance(value, tuple) else value}")
-        return ",".join(pairs)
+        return self.text_of(name for name, (default, _) in _FIELDS.items() if getattr(self, name) != default)
+
+    def text_of(self, names):
+        """The text that gives these keys. None, which has no text, is always a default."""
+        values = [(name, getattr(self, name)) for name in names]
+        return ",".join(
+            f"{name}:{_list_text(value) if isinstance(value, tuple) else value}"
+            for name, value in values
+            if value is not None
+        )
 
 
 def _list_text(divisions):

@@ -266,6 +266,16 @@ def alloc_conf(device_type=_DEVICE_TYPE):
     return conf._replace(**{key: value for key, value in nodes.items() if value != "none"})
 
 
+def alloc_conf_keys(device_type=_DEVICE_TYPE):
+    """Return the keys that a device type's allocators were configured by; all others have defaults."""
+    setting = _SETTINGS["alloc_conf"]
+    texts = [setting.text if setting.text is not None else os.environ.get(setting.env) or ""]
+    if device_type == _DEVICE_TYPE and setting.text is None:
+        texts.append(_tuned.get("alloc_conf", ""))
+    named = {pair.partition(":")[0].strip() for text in texts for pair in text.split(",")}
+    return {key for key in allocconf.KEYS if key in named or effective(f"{device_type}.allocator.{key}") != "none"}
+
+
 def tune(values):
     """Take what was measured on this machine in place of defaults: path -> text, all of it or, with {}, nothing."""
     _tuned.clear()

@@ -452,7 +452,7 @@ def set_alloc_conf(text=None, /, **values):
     """
     if text is not None and values:
         raise TypeError("set_alloc_conf() takes a text or keys, one of the two")
-    _config.set("alloc_conf", text if text is not None else str(_allocconf.make(**values)))
+    _config.set("alloc_conf", text if text is not None else _allocconf.make(**values).text_of(values))
 
 
 def get_alloc_conf():

@@ -64,6 +64,10 @@ typedef struct l0rt_memory_ops {
   /* Makes later work of the stream wait on the device for the event; the host does not wait. NULL if streams cannot do
    * that: then a block passes from one stream to another only after its work is complete. */
   int (*order)(void *self, void *stream, void *event);
+
+  /* Returns nanoseconds since any fixed moment. Needed if the heap's options limit the time that moving memory takes
+   * (`moving`); otherwise it may be NULL. */
+  long long (*clock)(void *self);
 } l0rt_memory_ops;
 
 /* The status codes of the allocator itself. Positive codes are the device type's. */

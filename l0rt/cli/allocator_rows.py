@@ -11,11 +11,11 @@ import numpy as np
 import l0rt
 import l0rt.accelerator as acc
 import l0rt.cli.loops as loops
-from l0rt.cli import replays, traces
+from l0rt.cli import replays, steps, traces
 from l0rt.cli.rows import GIB, KIB, MIB, Note, Skip, Work, python, suite
 
 row = suite("allocator")
-HELD, SMALLEST = "reserved/requested", "smallest limit"
+HELD, SMALLEST, HELD_IN_STEPS = "reserved/requested", "smallest limit", "reserved/requested in steps"
 SIZES = {"512B": 512, "4KiB": 4 * KIB, "1MiB": MIB, "20MiB": 20 * MIB}
 
 
@@ -193,6 +193,30 @@ def limited(lab, name, scale):
         yield Work(loop, n=len(trace))
 
 
+def charged(lab, name, scale, mode):
+    """A real trace in steps on a virtual clock: what the driver's calls would cost on the device that is simulated."""
+    if not steps.has_costs(lab.properties["is_software"]):
+        raise Skip("counts simulated costs: set L0RT_CPU_PROFILE=arc-b580,timing, for example")
+    trace = fitting(lab, name, scale)
+    found: list[dict] = []
+
+    def loop(n):
+        if not found:  # it repeats
+            found.extend(steps.passes(name, scale, mode))
+        return found[0]["percent"] / 100 * steps.STEP_NS * steps.STEPS[name]
+
+    def notes(figures):
+        again = max(each["percent"] for each in found[1:])
+        return {
+            HELD_IN_STEPS: Note(max(each["reserved"] for each in found), "x"),
+            "of a step, first pass": Note(found[0]["percent"], "%"),
+            "of a step, again": Note(again, "%", None if mode else 1.0),
+            "driver calls": Note(found[0]["calls"]),
+        }
+
+    yield Work(loop, n=len(trace), rounds=1, notes=notes)
+
+
 def fitting(lab, name, scale):
     """Return a trace if it fits the device."""
     trace = traces.load(name, scale)
@@ -208,6 +232,12 @@ for mode, how in {"": "", "novm": ", without virtual memory", "torch": ", with t
             budget = {} if mode == "torch" else {"ns": 60}
             row(id, f"replay of the trace {name}, sizes x{scale}, driver calls included{how}",
                 name, scale, mode, **budget)(replay)  # fmt: skip
+for mode, how in {"": "", "torch": ", with torch's segments"}.items():
+    for name in traces.NAMES:
+        for scale in (1, 8):
+            id = ".".join(filter(None, ("allocator.step", name, f"x{scale}", mode, "c")))
+            row(id, f"charges of the driver's calls, first pass of {name} in steps, sizes x{scale}{how}",
+                name, scale, mode)(charged)  # fmt: skip
 for name in traces.NAMES:
     for scale in (1, 8):
         row(f"allocator.trace.{name}.x{scale}.tight.c", f"the same, with {replays.TIGHT} x its peak as the limit",

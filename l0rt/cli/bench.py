@@ -7,7 +7,7 @@ from math import exp, log
 from rich.text import Text
 
 from l0rt.cli import allocator_rows, counts, reference_rows, replays, report, streams_rows, verdict
-from l0rt.cli.allocator_rows import HELD, SMALLEST
+from l0rt.cli.allocator_rows import HELD, HELD_IN_STEPS, SMALLEST
 from l0rt.cli.lab import Lab
 from l0rt.cli.rows import ROWS, Note, measure
 
@@ -73,7 +73,7 @@ def run(rows, effort, instructions=False, out=None):
             found["interrupted"] = True
         found["unmeasured"] = [row.id for row in rows if row.id not in found["rows"]]
         found["scales"] = reference_rows.scales({result.row.id: result.median("own") for result in results})
-        found["summary"] = summary(results, lab.capabilities)
+        found["summary"] = summary(results, lab.memory_kind)
     finally:
         lab.close()
     return found
@@ -136,17 +136,18 @@ def _plain_note(note):
     return found
 
 
-def summary(results, capabilities):
-    """Return what only several rows tell together: name -> note."""
+def summary(results, kind):
+    """Return what only several rows tell together, where memory comes in this ``kind`` by default: name -> note."""
     found = {}
     for mode in replays.MODES:
-        limit = None if mode == "torch" else 1.06 if mode == "" and capabilities.get("vmm") else 1.12
-        for share in (HELD, SMALLEST):
+        limit = None if (mode or kind) == "torch" else 1.06 if (mode or kind) == "ranges" else 1.12
+        for share in (HELD, SMALLEST, HELD_IN_STEPS):
             values = [r.notes[share].value for r in results if share in r.notes and mode_of(r.row.id) == mode]
             if values:
                 mean = exp(sum(map(log, values)) / len(values))
                 name = f"{share}{mode and f', {mode}'}, geometric mean"
-                found[name] = _plain_note(Note(mean, "x", limit))
+                most = 1.10 if share == HELD_IN_STEPS and limit is not None else limit
+                found[name] = _plain_note(Note(mean, "x", most))
     return found
 
 

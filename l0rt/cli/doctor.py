@@ -231,6 +231,22 @@ def queues_text(count):
     return f"{count} queue" + ("s" if count != 1 else "")
 
 
+def policy_text(policy):
+    """Return in words how memory is taken from the driver."""
+    small = f"segments of {report.size_text(policy['small_segment'])} for requests up to 1 MiB"
+    if policy["kind"] == "torch":
+        return "segments of torch's sizes"
+    if policy["kind"] == "fit":
+        return f"{small}, segments of their own size for others"
+    if policy["moving"]:
+        moves = f"from {report.size_text(policy['least_move'])} on, {policy['moving'] / 1e6:.0f} ms and 1 % of the time"
+    else:
+        moves = f"at most {policy['moves']} mappings at first"
+    grow = f"{report.size_text(policy['growth'])} and 1/{policy['growth_share']} of what there is"
+    ranges = f"ranges that grow by {grow} at least, moves {moves}"
+    return f"{ranges}; {small}" if policy["small_segment"] else ranges
+
+
 def device_facts(device, found):
     """Return a device as (label, text): its properties, its capabilities, and what l0rt does for those that it
     lacks."""
@@ -255,6 +271,7 @@ def device_facts(device, found):
         ("  UUID", device["uuid"]),
         ("  memory", f"{report.size_text(device['total_memory'])}, "
          f"at most {report.size_text(device['max_alloc'])} at once ({', '.join(kinds)})"),
+        ("  takes", policy_text(device["allocator"])),
         ("  queues", f"compute group {device['compute_ordinal']} ({queues_text(device['compute_queues'])}), "
          + (copy if device["copy_ordinal"] >= 0 else "no group that only copies")),
         ("  clock", f"{device['timestamp_bits']} bits (kernels: {device['kernel_timestamp_bits']}), "

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import l0rt.accelerator as acc
 import l0rt.cli.loops as loops
+from l0rt.runtime.memory.device import memory_policy
 from l0rt.runtime.streams import devices
 
 
@@ -20,6 +21,7 @@ class Lab:
             self.index = acc.current_device_index()
         self.properties = devices.properties(self.index)
         self.capabilities = devices.capabilities(self.index)
+        self.memory_kind = memory_policy(self.index)["kind"]
         self.context, self.device = loops.core_objects(self.index)
 
     @cached_property

@@ -10,6 +10,7 @@ import l0rt.accelerator as acc
 import l0rt.ze.table as table
 from l0rt import config
 from l0rt.errors import L0Error
+from l0rt.runtime.memory.device import memory_policy
 from l0rt.runtime.streams import devices
 from l0rt.ze import loader
 
@@ -58,6 +59,7 @@ def device(index):
     values = devices.properties(index)
     values["uuid"] = values["uuid"].hex()
     values["capabilities"] = devices.capabilities(index)
+    values["allocator"] = memory_policy(index)
     values["quirks"] = [[each.name, each.what, each.mend, each.source] for each in devices.mended_quirks(index)]
     return {name: value for name, value in values.items() if isinstance(value, (str, int, float, tuple, list, dict))}
 

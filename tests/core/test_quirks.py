@@ -207,7 +207,7 @@ say(told)
         {"L0RT_CPU_PROFILE": "arc-b580,neo-25.18"},
         """
 from l0rt.cli import loops
-held, context = l0rt.empty(4096), loops.core_objects(0)[0]
+held, context = l0rt.empty(4 << 20), loops.core_objects(0)[0]
 told = (ctypes.c_uint64 * 8)()  # ze_memory_allocation_properties_t: the third is the type, 2 a device's
 driver, pointer = ctypes.CDLL(l0rt.cpu_driver_path()), ctypes.c_void_p
 assert driver.zeMemGetAllocProperties(pointer(context.handle), pointer(held.ptr), told, None) == 0

@@ -43,6 +43,9 @@ cdef struct bump:
     l0rt_spin lock
     uintptr_t next
     int64_t calls
+    int64_t now                     # nanoseconds: what passes is only what mappings cost
+    int64_t map_ns
+    int64_t spent
 
 
 cdef uintptr_t origin = <uintptr_t>1 << 40       # each memory has addresses of its own
@@ -83,8 +86,15 @@ cdef int bump_range_release(void* self, void* ptr, size_t nbytes) noexcept nogil
 
 
 cdef int bump_map(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil:
-    (<bump*>self).calls += 1
+    cdef bump* memory = <bump*>self
+    memory.calls += 1
+    memory.now += memory.map_ns
+    memory.spent += memory.map_ns
     return 0
+
+
+cdef long long bump_clock(void* self) noexcept nogil:
+    return (<bump*>self).now
 
 
 cdef void bump_drop(void* self, void* event) noexcept nogil:
@@ -109,6 +119,7 @@ bump_ops.physical_mem_create = bump_physical
 bump_ops.physical_mem_destroy = bump_release
 bump_ops.physical_mem_map = bump_map
 bump_ops.physical_mem_unmap = bump_map
+bump_ops.clock = bump_clock
 
 
 cdef inline double now() noexcept nogil:
@@ -152,7 +163,8 @@ cdef class Loops:
     cdef dict held
     cdef readonly int64_t most      # bytes that were reserved in the middle of the last replay
 
-    def __cinit__(self, uint64_t limit=0, bint virtual=False, bint fine=True):
+    def __cinit__(self, uint64_t limit=0, bint virtual=False, bint fine=True, int64_t map_ns=0, bint judges=False,
+                  uint64_t capacity=0):
         global origin
         cdef l0rt_heap_options options
         memset(&options, 0, sizeof(options))
@@ -160,6 +172,10 @@ cdef class Loops:
         if virtual:
             options_map(&options, fine)
         options.range = <uint64_t>1 << 36
+        self.memory.map_ns = map_ns
+        options.has_clock = map_ns != 0
+        options.judges_maps = judges
+        options.capacity = capacity
         self.memory.next = origin
         self.held = {}
         origin += <uintptr_t>1 << 42
@@ -171,6 +187,24 @@ cdef class Loops:
     @property
     def calls(self):
         return self.memory.calls
+
+    @property
+    def map_ns(self):
+        return self.memory.map_ns
+
+    @property
+    def spent(self):
+        """Nanoseconds that mappings have cost."""
+        return self.memory.spent
+
+    def step(self, int64_t nanoseconds):
+        """Let time pass."""
+        self.memory.now += nanoseconds
+
+    @property
+    def policy(self):
+        """Whether it grows by ranges, whether by torch's segments, and the least growth of ranges."""
+        return bool(self.heap.has_ranges), bool(self.heap.tuning.torch_segments), self.heap.least_growth
 
     @property
     def reserved(self):
@@ -323,13 +357,15 @@ cdef class Loops:
         return (now() - start) / count
 
     def replay(self, const signed char[::1] op, const int64_t[::1] ids, const int64_t[::1] sizes, int64_t scale=1,
-               uintptr_t stream=1):
-        """A trace; nanoseconds for one operation, or None if memory ran out. Whatever is left is freed afterwards."""
+               uintptr_t stream=1, double nanoseconds=0):
+        """A trace; nanoseconds for one operation, or None if memory ran out. Whatever is left is freed afterwards.
+        ``nanoseconds`` pass meanwhile by the memory's clock, beside what mappings cost."""
         cdef l0rt_arena* arena = heap_arena(self.heap, <void*>stream, NULL)
         cdef int64_t i, count = op.shape[0], highest = 0
         cdef void** held
         cdef double start
         cdef bint failed = False
+        cdef int64_t begun = self.memory.now - self.memory.spent
         for i in range(count):
             highest = max(highest, ids[i])
         held = <void**>calloc(highest + 1, sizeof(void*))
@@ -337,6 +373,7 @@ cdef class Loops:
             self.most = 0
             start = now()
             for i in range(count):
+                self.memory.now = begun + self.memory.spent + <int64_t>(nanoseconds * i / count)
                 if op[i] == 0:
                     held[ids[i]] = malloc_(arena, sizes[i] * scale)
                     if held[ids[i]] == NULL:

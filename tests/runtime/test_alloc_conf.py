@@ -348,11 +348,11 @@ a = l0rt.empty(3 << 20)
 assert acc.memory_reserved() == 20 << 20, acc.memory_reserved()
 total = memory.memory_info()["total"]
 assert memory.get_memory_limit() == total // 2
-memory.set_alloc_conf(max_split_size_mb=64)
+memory.set_alloc_conf(max_split_size_mb=64, segments="fit")
 assert acc.memory_stats()["max_split_size"] == 64 << 20
 a.free(); acc.empty_cache()
 a = l0rt.empty(3 << 20)
-assert acc.memory_reserved() <= 4 << 20
+assert acc.memory_reserved() <= 8 << 20     # what a range grows by where mappings are dear
 """
 
 

@@ -132,6 +132,7 @@ cdef class Allocator:
         cdef l0rt_heap_options options
         if memory.ops == NULL:
             raise TypeError(f"{type(memory).__name__} has no operations: make a subclass of Memory that sets them")
+        memset(&options, 0, sizeof(options))
         options.limit = checked_limit(limit)
         options.granule = memory.granule if expandable else 0
         options.large_page, options.parts, options.moves = memory.large_page, memory.parts, memory.moves
@@ -313,6 +314,11 @@ cdef int tuning_of(conf, uint64_t uncached_from, l0rt_tuning* out) except -1:
     out.max_split = 0 if conf.max_split_size_mb is None else <uint64_t>conf.max_split_size_mb << 20
     out.max_non_split_rounding = <uint64_t>conf.max_non_split_rounding_mb << 20
     out.large_segment = <uint64_t>conf.large_segment_size_mb << 20
+    # 0: as the heap does by itself
+    out.small_segment = <uint64_t>(conf.small_segment_size_mb or 0) << 20
+    out.least_growth = <uint64_t>(conf.range_growth_mb or 0) << 20
+    out.least_move = <uint64_t>(conf.range_move_mb or 0) << 20
+    out.moving = <int64_t>(conf.range_moving_ms or 0) * 1000000
     out.gc_threshold = conf.garbage_collection_threshold
     for i in range(16):
         out.divisions[i] = conf.roundup_power2_divisions[i]

@@ -6,6 +6,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t, spin_lock, spin_unlock
+from l0rt.runtime.alloc.growth cimport least_growth
 from l0rt.runtime.alloc.page_map cimport map_set
 from l0rt.runtime.alloc.stats cimport heap_available, recount_lock_all, recount_unlock
 from l0rt.runtime.alloc.types cimport (
@@ -146,10 +147,6 @@ cdef void chain_drop(l0rt_block* block) noexcept nogil:
 
 # Unmapped spans: addresses of ranges that have no memory, and the places among them that are about to get some.
 
-cdef enum:
-    AHEAD = 7                       # a growth is at least 1/128 of what the arena has
-
-
 cdef void span_list(l0rt_block* span) noexcept nogil:
     cdef l0rt_segment* segment = span.segment
     span.state = UNMAPPED
@@ -241,8 +238,11 @@ cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held, uint64_t step) noe
     """Let a held block take a little more of the unmapped span behind it, up to a multiple of ``step`` in its range and
     within the limit; how much."""
     cdef uint64_t offset = <uintptr_t>held.ptr - <uintptr_t>held.segment.base
+    cdef uint64_t least = <uint64_t>held.arena.reserved // heap.growth_share
+    if held.arena.private_pool == NULL:
+        least = max(least, least_growth(heap))
     cdef uint64_t end = max((offset + held.size + step - 1) // step * step,
-                            (offset + (<uint64_t>held.arena.reserved >> AHEAD)) // step * step)
+                            (offset + least) // step * step)
     cdef uint64_t more = end - offset - held.size
     if more == 0 or <int64_t>(end - offset) > heap_available(heap, held.arena.private_pool):
         return 0

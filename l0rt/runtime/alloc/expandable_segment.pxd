@@ -33,6 +33,7 @@ cdef void range_destroy(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil
 cdef struct l0rt_spare:             # physical memory that is mapped nowhere
     void* physical
     uint32_t count
+    bint has_moved                  # it was mapped elsewhere
     l0rt_spare* next
 
 cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, uint64_t* mapped) noexcept nogil

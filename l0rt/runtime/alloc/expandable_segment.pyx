@@ -30,6 +30,7 @@ from l0rt.runtime.alloc.block cimport (
     span_join,
     span_list,
 )
+from l0rt.runtime.alloc.growth cimport TIMED_MAPS, is_near, least_move, may_pay, moving, now
 from l0rt.runtime.alloc.headroom cimport headroom_inactive
 from l0rt.runtime.alloc.page_map cimport map_forget, map_memory, map_set
 from l0rt.runtime.alloc.share cimport is_asleep, private_pool_of
@@ -40,6 +41,7 @@ from l0rt.runtime.alloc.stats cimport (
     recount_unlock,
     heap_arenas,
     heap_available,
+    heap_limit,
     pool_available,
 )
 from l0rt.runtime.alloc.types cimport (
@@ -265,6 +267,7 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     cdef l0rt_block* held = place_hold(heap, arena, pool, size)
     cdef l0rt_spare* spares = NULL
     cdef uint64_t extra, left
+    cdef int64_t start
     cdef int status
     if held == NULL:
         status = range_new(heap, arena, pool, size)
@@ -275,7 +278,9 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
     # missing memory, they would need twice the calls, and repeated work would keep moving memory.
     extra = place_extend(heap, held, step_of(heap, arena, size))
     if may_move(arena, size, held.size):
+        start = now(heap)
         collect(heap, arena, held.size, &spares)
+        heap.moved += now(heap) - start
     status = physicals_map(heap, held, &spares, &left)
     if status == L0RT_OUT_OF_MEMORY and left == 0 and extra != 0 and place_move_end(held, -<int64_t>extra):
         status = physicals_map(heap, held, &spares, &left)
@@ -325,6 +330,9 @@ cdef bint may_move(l0rt_arena* arena, uint64_t size, uint64_t more) noexcept nog
     if (is_peak and arena.reserved + <int64_t>more <= arena.needed + (arena.needed >> SPARE_SHIFT)
             and <int64_t>more <= heap_available(arena.heap, arena.private_pool)):
         return False
+    if moving(arena.heap) != 0:
+        return may_pay(arena.heap) and (
+            more >= least_move(arena.heap) or is_near(arena.heap, more, heap_limit(arena.heap)))
     idle = arena.reserved + <int64_t>size - needed
     return arena.moves < arena.heap.moves * (1 + (idle << WASTE_SHIFT) // arena.reserved) + (frees >> MOVES_SHIFT)
 
@@ -387,6 +395,7 @@ cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, u
     cdef uint64_t first = (<uintptr_t>held.ptr - <uintptr_t>segment.base) // heap.granule
     cdef uint64_t total = held.size // heap.granule, at = 0
     cdef l0rt_spare physical
+    cdef int64_t start
     cdef int status, calls = 0
     mapped[0] = 0
     if (<int64_t>held.size > pool_available(heap, held.arena.private_pool)
@@ -400,8 +409,14 @@ cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, u
     while status == L0RT_OK and at < total:
         status = physical_get(heap, held, at, spares, &physical)
         if status == L0RT_OK:
+            start = now(heap)
             status = heap.ops.physical_mem_map(heap.self, <char*>held.ptr + at * heap.granule,
                                                physical.count * heap.granule, physical.physical)
+            if physical.has_moved:
+                heap.moved += now(heap) - start
+            elif status == L0RT_OK and heap.judges_maps and heap.timed < TIMED_MAPS:
+                heap.mapping += now(heap) - start
+                heap.timed += 1
             if status == L0RT_OK:
                 granules_set(&segment.granules[first + at], first + at, &physical)
                 at += physical.count
@@ -457,8 +472,10 @@ cdef inline void granules_set(l0rt_granule* granules, uint64_t first, l0rt_spare
 
 cdef uint64_t part_size(l0rt_heap* heap, l0rt_block* held, uint64_t offset, uint64_t left) noexcept nogil:
     """How large the next new part of a held block's memory is, which goes there in its segment."""
-    cdef uint64_t total = <uint64_t>heap.reserved + held.size
-    cdef uint64_t most = (total if heap.parts > 1 else <uint64_t>heap.reserved) >> PHYSICAL_SHARE
+    cdef uint64_t total = <uint64_t>heap.reserved + held.size, most
+    if heap.whole:
+        return left
+    most = (total if heap.parts > 1 else <uint64_t>heap.reserved) >> PHYSICAL_SHARE
     most = max(min(most, held.size // heap.parts), total >> LEAST_SHARE, step_of(heap, held.arena, held.size))
     most = min(most // heap.granule * heap.granule, left)
     if offset % heap.large_page != 0:
@@ -484,6 +501,7 @@ cdef int physical_get(l0rt_heap* heap, l0rt_block* held, uint64_t mapped, l0rt_s
         return L0RT_OK
     nbytes = part_size(heap, held, offset, left)
     out.count = nbytes // heap.granule
+    out.has_moved = False
     if <int64_t>(mapped * heap.granule + spare_bytes(heap, spares[0]) + nbytes) > heap_available(heap, NULL):
         spares_destroy(heap, spares)    # else they may fit behind
     if <int64_t>(mapped * heap.granule + nbytes) > heap_available(heap, NULL):
@@ -524,6 +542,7 @@ cdef uint64_t physicals_unmap(l0rt_heap* heap, l0rt_block* held, l0rt_spare** sp
             heap.ops.physical_mem_destroy(heap.self, granule.physical, count * heap.granule)
         else:
             spare.physical, spare.count, spare.next = granule.physical, count, spares[0]
+            spare.has_moved = True
             spares[0] = spare
         granule.count = 0
         held.arena.moves += 1

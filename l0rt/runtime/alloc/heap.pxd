@@ -24,16 +24,26 @@ cdef enum:
     FINE_GRANULE = 1 << 18
     FINE_PARTS = 6
     FINE_MOVES = 2048
-    MOVES = 512                     # where moving costs a driver's call and more
+    MOVES = 512
+    GROWTH_SHARE = 128
+    # Where a mapping costs a hundred microseconds: memory that is missing for long costs less than many of them.
+    LEAST_GROWTH = 8 << 20
+    DEAR_GROWTH_SHARE = 32
+    LEAST_MOVE = 16 << 20
+    MOVING_NS = 20000000
 
 
 cdef inline void options_map(l0rt_heap_options* options, bint is_fine) noexcept nogil:
     """Grow by mapping memory. ``is_fine``: a mapping costs microseconds, so that many small ones are worth the memory
-    that they save."""
+    that they save. Elsewhere moves are paid for by time, if the operations have a
+    clock."""
     options.large_page = GRANULE
     options.granule = FINE_GRANULE if is_fine else GRANULE
     options.parts = FINE_PARTS if is_fine else 1
     options.moves = FINE_MOVES if is_fine else MOVES
+    if not is_fine:
+        options.least_growth, options.growth_share, options.whole = LEAST_GROWTH, DEAR_GROWTH_SHARE, True
+        options.least_move, options.moving, options.small_segment = LEAST_MOVE, MOVING_NS, LEAST_GROWTH
 
 
 cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,

@@ -34,6 +34,7 @@ from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind
 from l0rt.runtime.alloc.cross_stream cimport code_when_closed, take_cached
 from l0rt.runtime.alloc.deferred_free cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport ranges_release, ranges_trim
+from l0rt.runtime.alloc.growth cimport EMPTY_MAP_NS, SLOW_MAP_NS, TIMED_MAPS, now
 from l0rt.runtime.alloc.reclaim cimport (
     bound_keep,
     give_back,
@@ -101,6 +102,13 @@ cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
         heap.parts = max(options.parts, 1)
         heap.moves = options.moves if options.moves != 0 else MOVES
         heap.range = options.range
+        heap.least_growth = options.least_growth
+        heap.growth_share = options.growth_share if options.growth_share != 0 else GROWTH_SHARE
+        heap.whole, heap.least_move, heap.capacity = options.whole, options.least_move, options.capacity
+        heap.moving, heap.small_segment = options.moving, options.small_segment
+        heap.has_clock, heap.judges_maps = options.has_clock, options.judges_maps
+        heap.maps_nothing = options.maps_nothing
+        heap.begun = now(heap)
         heap.has_ranges = options.granule != 0
     return heap
 
@@ -157,8 +165,26 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
     status = take_cached(arena, size, nbytes, out)
     if status == MISS:
         status = grow_waiting(heap, arena, size, nbytes, out, by_limit)
+        if heap.timed == TIMED_MAPS:
+            judge_maps(heap)
         bound_keep(heap)            # memory that was freed meanwhile
     return status
+
+
+cdef void judge_maps(l0rt_heap* heap) noexcept nogil:
+    """The first mappings were timed: grow by more where they take long, and by segments where they do nothing."""
+    cdef l0rt_tuning tuning
+    cdef int64_t mean
+    mutex_lock(&heap.growth)
+    mean = heap.mapping // TIMED_MAPS
+    if heap.timed == TIMED_MAPS and mean > SLOW_MAP_NS:
+        heap.least_growth *= 2
+    heap.maps_nothing |= heap.timed == TIMED_MAPS and mean < EMPTY_MAP_NS
+    heap.timed += 1                 # it is judged
+    tuning = heap.tuning[0]
+    mutex_unlock(&heap.growth)
+    if heap.maps_nothing:
+        heap_tune(heap, &tuning)
 
 
 cdef void* block_raw(l0rt_block* block) noexcept nogil:
@@ -335,11 +361,14 @@ cdef int heap_tune(l0rt_heap* heap, const l0rt_tuning* asked) noexcept nogil:
     """Behave like this from now on. What is allocated and cached stays as it is, but for what is above a new bound.
     What `asked` leaves free is zero. L0RT_NO_HOST_MEMORY changes nothing."""
     cdef const l0rt_tuning* tuning
+    cdef l0rt_tuning chosen
     cdef l0rt_arena* arena
     if load_int(&heap.closed) != 0:
         return L0RT_OK
     mutex_lock(&heap.growth)
-    tuning = kept(heap, asked)
+    chosen = asked[0]
+    chosen.torch_segments |= heap.maps_nothing and not asked.has_choice
+    tuning = kept(heap, &chosen)
     if tuning != NULL:
         heap.has_ranges = heap.granule != 0 and not tuning.segmented and not tuning.torch_segments
         mutex_lock(&heap.recount)

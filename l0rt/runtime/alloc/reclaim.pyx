@@ -30,6 +30,7 @@ from l0rt.runtime.alloc.atomics cimport (
 from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, recovered, returned, take_cached
 from l0rt.runtime.alloc.deferred_free cimport pending_poll, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport range_grow, ranges_release
+from l0rt.runtime.alloc.growth cimport has_small_segments, small_segment
 from l0rt.runtime.alloc.headroom cimport headroom_take
 from l0rt.runtime.alloc.segment cimport (
     padding_of,
@@ -103,13 +104,19 @@ cdef int heap_grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nby
     heap.requester = arena
     collect_garbage(heap, wanted)
     segments_settle(heap, arena)
-    if (not heap.has_ranges or upstream_of(arena) != NULL) and not heap.tuning.torch_segments:
+    if (not heap.has_ranges or upstream_of(arena) != NULL) and not is_torchs(arena):
         # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
         segments_release(heap, arena, wanted, False)
     status = more(heap, arena, pool, wanted, size, nbytes, out)
     if status == L0RT_OUT_OF_MEMORY:
         status = last_resort(heap, arena, pool, wanted, size, nbytes, out)
     return status
+
+
+cdef inline bint is_torchs(l0rt_arena* arena) noexcept nogil:
+    """Are segments of torch's sizes, and kept? Where that is for the driver's sake, it is not for memory of others."""
+    cdef bint is_wanted = arena.tuning.has_choice or not arena.heap.maps_nothing
+    return arena.tuning.torch_segments and (is_wanted or upstream_of(arena) == NULL)
 
 
 cdef uint64_t segment_size(l0rt_arena* arena, uint64_t size) noexcept nogil:
@@ -119,8 +126,8 @@ cdef uint64_t segment_size(l0rt_arena* arena, uint64_t size) noexcept nogil:
     if arena.private_pool != NULL and arena.private_pool.no_split:
         return least
     if size <= SMALL_LIMIT:
-        return SMALL_SEGMENT
-    if not tuning.torch_segments:
+        return SMALL_SEGMENT if is_torchs(arena) else small_segment(arena)
+    if not is_torchs(arena):
         return least
     if size < LARGE_SEGMENT >> 1:
         segment = tuning.large_segment if tuning.large_segment != 0 else LARGE_SEGMENT
@@ -209,7 +216,8 @@ cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uin
     """A block in memory that was not the heap's before; MISS if another thread got it first."""
     cdef int status
     if (heap.has_ranges and upstream_of(arena) == NULL
-            and (arena.private_pool == NULL or not arena.private_pool.no_split)):
+            and (arena.private_pool == NULL or not arena.private_pool.no_split)
+            and not (pool == SMALL and has_small_segments(arena))):
         status = range_grow(heap, arena, pool, size, nbytes, out)
         if status != L0RT_NO_HOST_MEMORY:   # of addresses and of records of them an ordinary segment needs less
             return status

@@ -25,6 +25,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         int (*physical_mem_map)(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil
         int (*physical_mem_unmap)(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil
         int (*order)(void* self, void* stream, void* event) noexcept nogil
+        long long (*clock)(void* self) noexcept nogil
     enum:
         L0RT_OK
         L0RT_OUT_OF_MEMORY
@@ -177,6 +178,11 @@ cdef struct l0rt_tuning:
     bint torch_segments             # of torch's sizes, kept until memory runs out
     bint is_async                   # blocks pass between streams before more is taken; the host never waits
     uint64_t cached_most            # free memory above this goes back, the longest free segments first; 0: no bound
+    uint64_t least_growth           # in place of the heap's own, where it is not 0; the next three too
+    uint64_t least_move
+    int64_t moving
+    uint64_t small_segment
+    bint has_choice                 # ranges or segments were asked for by name
     uint64_t uncached_from          # from this size on nothing is cached: given back once it is free; 0: all is cached
 
 cdef struct l0rt_ways:              # that a heap has had: each different one once, for as long as there is the heap,
@@ -331,6 +337,17 @@ cdef struct l0rt_heap_options:
     uint64_t parts                  # what a range grows by comes in so many parts, unless they were small; 0: in one
     int64_t moves                   # mappings that may move while an arena gets its memory; 0: 512
     uint64_t range                  # addresses to reserve at once
+    # For memory where a mapping costs much. All zero where it does not:
+    uint64_t least_growth           # a range grows by no less,
+    uint64_t growth_share           # nor by less than one of so many parts of what its arena has; 0: 128;
+    bint whole                      # by one mapping, however large
+    uint64_t least_move             # memory moves when so many bytes are needed, or when memory is short, which has
+    uint64_t capacity               # so many bytes; 0: only the limit counts,
+    int64_t moving                  # for so many nanoseconds and 1 % of the time; 0: as often as `moves` says
+    uint64_t small_segment          # small requests have segments of this size and up to four times as much, no range
+    bint has_clock                  # the operations have a clock
+    bint judges_maps                # and it is worth asking if mappings take no time, or too much
+    bint maps_nothing               # mapping is no help: segments are torch's, unless the configuration asks for others
 
 cdef struct l0rt_heap:
     # Order of locks: growth, waiting, recount, an arena's. No ops are called under the last two, and no wait under any.
@@ -368,6 +385,20 @@ cdef struct l0rt_heap:
     uint64_t parts                  # no less than one
     int64_t moves
     uint64_t range
+    uint64_t least_growth           # the next nine as in the options: growth.pxd; under the growth mutex
+    uint64_t growth_share
+    bint whole
+    uint64_t least_move
+    uint64_t capacity
+    int64_t moving
+    uint64_t small_segment
+    bint has_clock
+    bint judges_maps
+    bint maps_nothing
+    int64_t moved                   # nanoseconds that moves have taken
+    int64_t begun                   # when the heap was made, by the operations' clock
+    int64_t mapping                 # nanoseconds that the first mappings took, and
+    int timed                       # how many these are
     bint has_ranges                 # it grows by ranges, not by ordinary segments
     size_t padding                  # asked for on top, where reserve() does not align
     sem_t* wakeup                   # posted when a first block waits; NULL: no thread waits for it

@@ -11,6 +11,7 @@ from l0rt.runtime.alloc.allocator cimport tuning_of
 from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_poll, heap_reclaim
 from l0rt.runtime.alloc.atomics cimport load, load_int, store
 from l0rt.runtime.alloc.deferred_free cimport block_use
+from l0rt.runtime.alloc.growth cimport least_growth, least_move, moving
 from l0rt.runtime.alloc.heap cimport (
     arena_attempt,
     block_find,
@@ -107,6 +108,9 @@ cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
     cdef l0rt_tuning tuning
     conf = config.alloc_conf()
     tuning_of(conf, 1 if config.get("no_memory_caching") or heap.upstream != NULL else 0, &tuning)
+    named = config.alloc_conf_keys()
+    tuning.has_choice = "segments" in named or (
+        "expandable_segments" in named and (device.caps.vmm or not conf.expandable_segments))
     cdef uint64_t limit = limit_of(device)
     cdef int status
     with nogil:
@@ -312,6 +316,20 @@ def free_memory(int index):
         return min(told[0], total), total, "reported by system management"
     reserved = heap_reserved_bytes(heap) if heap != NULL else 0
     return max(0, total - reserved), total, "total less what this process has reserved"
+
+
+def memory_policy(int index):
+    """Return how device ``index``'s allocator takes memory from the driver: ``kind`` (ranges, fit, torch), and sizes in
+    bytes and times in nanoseconds that it goes by."""
+    cdef l0rt_heap* heap
+    cdef l0rt_device* device = device_at(index)
+    with nogil:
+        heap = device_heap(device)
+    kind = "ranges" if heap.has_ranges else "torch" if heap.tuning.torch_segments else "fit"
+    small = heap.tuning.small_segment or (0 if kind == "torch" else heap.small_segment)
+    return {"kind": kind, "growth": max(least_growth(heap), heap.granule), "growth_share": heap.growth_share,
+            "least_move": least_move(heap), "moving": moving(heap), "moves": heap.moves,
+            "small_segment": small or (0 if kind == "ranges" else SMALL_SEGMENT)}
 
 
 cdef l0rt_heap* heap_of(device) except? NULL:

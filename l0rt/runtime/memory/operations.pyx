@@ -12,6 +12,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memmove, memset
 
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
 from l0rt.core.memory cimport (
     memory_release,
     memory_reserve,
@@ -38,7 +40,6 @@ from l0rt.ze.api cimport *
 from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
 
 from l0rt import callers
-
 
 cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
@@ -231,8 +232,12 @@ cdef bint knows_streams(const l0rt_heap* heap) noexcept nogil:
 cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexcept nogil:
     """What the heap of this device's memory has to know."""
     memset(options, 0, sizeof(l0rt_heap_options))
+    options.has_clock = True
+    options.judges_maps = not device.is_software
+    options.maps_nothing = device.maps_nothing and not device.is_plain_software
     if device.caps.vmm:
         options_map(options, device.is_plain_software)
+        options.capacity = device.info.total_memory
         # an eighth more than there is, as unmapped spans move up; should it not be enough, the core takes more
         options.range = device.info.total_memory // 8 * 9 // GRANULE * GRANULE
 
@@ -266,7 +271,35 @@ cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
     return 0
 
 
+cdef long long op_clock(void* self) noexcept nogil:
+    cdef timespec now
+    if virtual_ns >= 0:
+        return virtual_ns + (<int64_t>charged(NULL) if charged != NULL else 0)
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <int64_t>now.tv_sec * 1000000000 + now.tv_nsec
+
+
+# A clock that only a program moves on, for measuring on simulated devices whose costs are counted and not waited for.
+cdef int64_t virtual_ns = -1
+cdef uint64_t (*charged)(const char*) noexcept nogil
+charged = NULL
+
+
+def virtual_begin(size_t function):
+    """Start the virtual clock; ``function`` is the address of the CPU driver's `l0rt_cpu_charged`."""
+    global virtual_ns, charged
+    charged = <uint64_t (*)(const char*) noexcept nogil><void*>function
+    virtual_ns = 0
+
+
+def virtual_step(int64_t nanoseconds):
+    """Move the virtual clock on."""
+    global virtual_ns
+    virtual_ns += nanoseconds
+
+
 stream_ops(&device_ops)
+device_ops.clock = op_clock
 device_ops.reserve = op_reserve
 device_ops.range_reserve = op_range_reserve
 device_ops.range_release = op_range_release

@@ -218,6 +218,7 @@ cdef tuple _mend(l0rt_device* record, Device device, dict identity, dict measure
     record.caps.cb_events = record.caps.cb_events and "cb_events" not in without
     record.caps.event_ipc = record.caps.event_ipc and "event_ipc" not in without
     names = {quirk.name for quirk in found}
+    record.maps_nothing = "vmm" in without
     record.map_gate = gate_of(device.driver.index) if "racing_maps" in names else NULL
     record.racing_queries = "racing_queries" in names
     record.outlasting_waits = "outlasting_waits" in names

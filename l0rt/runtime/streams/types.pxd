@@ -134,6 +134,7 @@ cdef struct l0rt_device:
     bint counter_based          # events are counter-based, but for those with timing
     # What its quirks make l0rt do, beside doing without capabilities:
     int* map_gate               # racing_maps: copies and fills share it, mapping is alone in it; NULL without
+    bint maps_nothing           # any that is mended by not mapping memory
     bint racing_queries
     bint outlasting_waits
     bint foreign_imports        # single_device_imports: and this is not the device that registered memory is there for
