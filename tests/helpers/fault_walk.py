@@ -84,6 +84,16 @@ def copies_between_devices():
     acc.synchronize(1)
 
 
+def copies_of_rows():
+    x, y, host = l0rt.empty(1 << 16), l0rt.empty(1 << 16), bytearray(1 << 16)
+    l0rt.memcpy2d(x[8:], 300, y, 200, 99, 100)
+    l0rt.memcpy2d(x, 300, host, 200, 99, 100)
+    l0rt.memcpy2d(host, 300, y, 200, 99, 100)
+    l0rt.memcpy(x.ptr, y, 100)
+    l0rt.memset(x, 1, 100)
+    acc.synchronize()
+
+
 def plain_calls():
     found = driver.open_drivers()[0]
     first = device.open_devices(found)[0]
@@ -98,7 +108,7 @@ def plain_calls():
         owner.close()
 
 
-WORK = (properties, blocks, streams, events, copies_between_devices, plain_calls)
+WORK = (properties, blocks, streams, events, copies_between_devices, copies_of_rows, plain_calls)
 
 
 def attempt():

@@ -48,7 +48,11 @@ GOES_ON = {
     "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier",  # behind the last use of a block: once more
 }  # fmt: skip
 # An answer like any other: nothing is wrong.
-ANSWERS = {("zeDeviceGetSubDevices", "ERROR_UNSUPPORTED_FEATURE")}  # a device of one tile
+ANSWERS = {
+    ("zeDeviceGetSubDevices", "ERROR_UNSUPPORTED_FEATURE"),  # a device of one tile
+    ("zeCommandListAppendMemoryCopyRegion", "ERROR_UNSUPPORTED_FEATURE"),  # the rows are copied one by one
+    ("zeCommandListAppendMemoryCopyRegion", "ERROR_UNINITIALIZED"),
+}
 # What the driver does not destroy stays, and what holds it.
 GIVEN_UP = {
     "zeMemFree": {"usm"},
