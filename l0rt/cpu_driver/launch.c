@@ -151,6 +151,15 @@ static bool read_memory(const void *from, void *to, size_t size) {
   return true;
 }
 
+/* The seed of one launch's order, from the process's: every launch has another. All bits change, also from a small seed. */
+static uint64_t chaos_seed(void) {
+  static _Atomic uint64_t launches;
+  uint64_t v = cpu_knobs.seed + (atomic_fetch_add(&launches, 1) + 1) * UINT64_C(0x9e3779b97f4a7c15);
+  v = (v ^ v >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  v = (v ^ v >> 27) * UINT64_C(0x94d049bb133111eb);
+  return (v ^ v >> 31) | 1; /* 0 is no chaos */
+}
+
 bool cpu_launch_run(cpu_launch *launch, atomic_int *cancel) {
   spirv_launch run = {.kernel = launch->kernel,
                       .arguments = launch->arguments,
@@ -168,7 +177,7 @@ bool cpu_launch_run(cpu_launch *launch, atomic_int *cancel) {
   if (launch->counts != NULL && !read_memory(launch->counts, run.group_count, sizeof(run.group_count))) return false;
   if (run.group_count[0] == 0 || run.group_count[1] == 0 || run.group_count[2] == 0) return true;
   const char *name = spirv_kernel_look(launch->kernel)->name;
-  run.chaos = cpu_knobs.chaos ? cpu_knobs.seed * 2 + 1 : 0;
+  run.chaos = cpu_knobs.chaos ? chaos_seed() : 0;
   run.races = cpu_knobs.races;
   run.trace = cpu_knobs.trace != NULL && strlen(name) == cpu_knobs.trace_size &&
               memcmp(name, cpu_knobs.trace, cpu_knobs.trace_size) == 0;

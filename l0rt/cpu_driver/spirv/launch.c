@@ -239,7 +239,7 @@ typedef struct {
   spirv_text *texts;
   size_t text_count;
   struct spirv_races *races;
-  uint64_t stride; /* for chaos: the order of groups; coprime to their number */
+  uint64_t stride, shift; /* for chaos: the order of groups; the stride is coprime to their number */
 } running;
 
 static const char *reason(const spirv_group *g) {
@@ -282,7 +282,7 @@ static void keep_texts(running *r, spirv_group *g) {
 
 static void run_one(running *r, spirv_group *g, uint64_t number) {
   const uint32_t *counts = r->launch->group_count;
-  if (r->launch->chaos != 0) number = number % r->groups * r->stride % r->groups;
+  if (r->launch->chaos != 0) number = (number * r->stride + r->shift) % r->groups;
   g->stop = &r->stop;
   g->linear = number;
   g->random = r->launch->chaos == 0 ? 0 : (r->launch->chaos ^ number * 0x9e3779b97f4a7c15u) | 1;
@@ -407,6 +407,7 @@ static void prepare_watching(running *r) {
   r->stride = 1;
   if (launch->chaos != 0 && r->groups < UINT32_MAX) {
     r->stride = (launch->chaos >> 7) % r->groups;
+    r->shift = (launch->chaos >> 37) % r->groups;
     while (common_divisor(r->stride, r->groups) != 1) r->stride++;
   }
   if (!launch->trace) return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_chaos.c: under chaos a program that states its dependencies works, and one that does not is found out. */
-#include "harness.h"
+#include "modules.h"
 
 enum { N = 4096 };
 static int *a, *b, *c;
@@ -90,8 +90,75 @@ static void a_fence_comes_last(void) {
   OK(zeCommandListDestroy(list));
 }
 
+/* ---- Within a launch --------------------------------------------------------------------------------------------- */
+
+static void launched(ze_command_list_handle_t list, ze_kernel_handle_t kernel, uint32_t groups, uint32_t size) {
+  OK(zeKernelSetGroupSize(kernel, size, 1, 1));
+  SET(kernel, 0, a);
+  SET(kernel, 1, b);
+  OK(zeCommandListAppendLaunchKernel(list, kernel, &(ze_group_count_t){groups, 1, 1}, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+}
+
+/* Each work-item reads what its neighbour has put into local memory: before that without the barrier. */
+static int neighbours_missed(ze_command_list_handle_t list, ze_module_handle_t module, const char *name) {
+  enum { SIZE = 256, GROUPS = 4 };
+  ze_kernel_handle_t kernel = kernel_of(module, name);
+  int wrong = 0;
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < SIZE * GROUPS; i++) b[i] = round * 10000 + i;
+    launched(list, kernel, GROUPS, SIZE);
+    for (int i = 0; i < SIZE * GROUPS; i++) wrong += a[i] != b[i / SIZE * SIZE + (i + 1) % SIZE];
+  }
+  OK(zeKernelDestroy(kernel));
+  return wrong;
+}
+
+/* All groups write one flag: how many of them have been the last of a launch. */
+static int last_groups(ze_command_list_handle_t list, ze_module_handle_t module) {
+  enum { GROUPS = 64 };
+  ze_kernel_handle_t kernel = kernel_of(module, "flag_racy");
+  bool last[GROUPS] = {false};
+  memset(b, 0, GROUPS * sizeof(int));
+  for (int round = 0; round < 40; round++) {
+    launched(list, kernel, GROUPS, 1);
+    last[a[0]] = true;
+  }
+  int found = 0;
+  for (int i = 0; i < GROUPS; i++) found += last[i];
+  OK(zeKernelDestroy(kernel));
+  return found;
+}
+
+/* The work-items of one wave count up an atomic: each number comes once, but not in the order of the work-items. */
+static int overtaken(ze_command_list_handle_t list, ze_module_handle_t module) {
+  enum { SIZE = 16 };
+  ze_kernel_handle_t kernel = kernel_of(module, "arrivals");
+  int wrong = 0;
+  for (int round = 0; round < 20; round++) {
+    uint32_t numbers = 0;
+    a[0] = 0;
+    launched(list, kernel, 1, SIZE);
+    for (int i = 0; i < SIZE; i++) numbers |= 1u << b[i], wrong += b[i] != i;
+    CHECK(numbers == 0xffff && a[0] == SIZE);
+  }
+  OK(zeKernelDestroy(kernel));
+  return wrong;
+}
+
+static void launches_race(ze_command_list_handle_t list) {
+  ze_module_handle_t races = module_of("races"), launch = module_of("launch");
+  CHECK(neighbours_missed(list, races, "neighbour_mended") == 0);
+  CHECK(neighbours_missed(list, races, "neighbour_racy") > 0);
+  CHECK(last_groups(list, races) > 5);
+  CHECK(overtaken(list, launch) > 20);
+  OK(zeModuleDestroy(races));
+  OK(zeModuleDestroy(launch));
+}
+
 int main(void) {
   setenv("L0RT_CPU_CHAOS", "42", 1);
+  setenv("L0RT_CPU_THREADS", "1", 1); /* what differs is the order, not the time */
   begin();
   a = shared_memory(N * sizeof(int)), b = shared_memory(N * sizeof(int)), c = shared_memory(N * sizeof(int));
   pool = pool_of(64, 0);
@@ -102,6 +169,7 @@ int main(void) {
   events_order_what_they_are_waited_for();
   lists_without_events_race();
   a_fence_comes_last();
+  launches_race(in_order);
   OK(zeCommandListDestroy(in_order));
   OK(zeCommandListDestroy(loose));
   OK(zeEventPoolDestroy(pool));

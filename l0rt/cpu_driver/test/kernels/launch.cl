@@ -66,3 +66,6 @@ kernel void meet(global volatile int *arrived, global int *out) {
   while (atomic_add(arrived, 0) < (int)get_num_groups(0)) continue;
   out[get_group_id(0)] = atomic_add(arrived, 0);
 }
+
+/* The order in which an atomic serves work-items. */
+kernel void arrivals(global int *next, global int *out) { out[get_global_id(0)] = atomic_inc(next); }
