@@ -24,12 +24,15 @@ _DEFINED_IN = {
     "Generator": "l0rt.runtime.current.generator",
     "Stream": "l0rt.runtime.current.stream",
     "device": "l0rt.runtime.streams.naming",
+    "Module": "l0rt.kernels.module",
+    "LocalMemory": "l0rt.kernels.kernel",
     "L0Error": "l0rt.errors",
     "OutOfMemoryError": "l0rt.errors",
     "DeviceLostError": "l0rt.errors",
     "InvalidArgumentError": "l0rt.errors",
     "UnsupportedError": "l0rt.errors",
     "ModuleBuildError": "l0rt.errors",
+    "KernelFaultError": "l0rt.errors",
     "DriverNotFoundError": "l0rt.errors",
 }
 _SUBMODULES = (
@@ -39,6 +42,7 @@ _SUBMODULES = (
     "errors",
     "interface",
     "interop",
+    "kernels",
     "logs",
     "memory",
     "philox",

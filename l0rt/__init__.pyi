@@ -4,6 +4,7 @@ from l0rt import config as config
 from l0rt import errors as errors
 from l0rt import interface as interface
 from l0rt import interop as interop
+from l0rt import kernels as kernels
 from l0rt import memory as memory
 from l0rt import philox as philox
 from l0rt import xpu as xpu
@@ -16,10 +17,13 @@ from l0rt.copies import pinned as pinned
 from l0rt.errors import DeviceLostError as DeviceLostError
 from l0rt.errors import DriverNotFoundError as DriverNotFoundError
 from l0rt.errors import InvalidArgumentError as InvalidArgumentError
+from l0rt.errors import KernelFaultError as KernelFaultError
 from l0rt.errors import L0Error as L0Error
 from l0rt.errors import ModuleBuildError as ModuleBuildError
 from l0rt.errors import OutOfMemoryError as OutOfMemoryError
 from l0rt.errors import UnsupportedError as UnsupportedError
+from l0rt.kernels.kernel import LocalMemory as LocalMemory
+from l0rt.kernels.module import Module as Module
 from l0rt.otherbuffer import empty as empty
 from l0rt.runtime.current.event import Event as Event
 from l0rt.runtime.current.generator import Generator as Generator

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
-from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore
+from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore, PyErr_SetObject
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport UINT64_MAX, uint32_t
 from libc.string cimport strncpy
+
+from l0rt.kernels.launch cimport (
+    kernel_launch,
+    l0rt_arg as arg_t,
+    l0rt_kernel as kernel_t,
+    l0rt_module as module_t,
+    module_kernel,
+    module_kernel_names,
+    module_open,
+    module_release,
+)
 
 from l0rt.runtime.alloc.arena cimport (
     arena_serve,
@@ -28,10 +39,11 @@ from l0rt.runtime.memory.operations cimport knows_streams
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.devices cimport device_total, ensure
 from l0rt.runtime.streams.queue cimport queue_copy, queue_fill, queue_share, queue_synchronize
-from l0rt.runtime.streams.types cimport l0rt_stream as stream_t
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
 import l0rt.runtime.current.guard_table  # no-cython-lint: it publishes the host's guard table
 from l0rt.interrupts import belongs_to_main_thread, raise_later
+from l0rt.kernels.spirv import Spirv
 
 cdef extern from *:
     """
@@ -66,6 +78,10 @@ cdef extern from "l0rt/l0rt.h" nogil:
         void* last_error
         void* record_use
         void* guard_impl_of
+        void* module_create
+        void* module_release
+        void* kernel_get
+        void* launch
     int L0RT_API_VERSION
 
 
@@ -388,6 +404,103 @@ cdef int refuse_type(const char* type) except -1 nogil:
         raise error
 
 
+cdef l0rt_module* l0rt_module_create(
+        int device, const void* code, size_t nbytes, int format, const char* options) except NULL nogil:
+    cdef stream_t* stream
+    cdef module_t* made = NULL
+    if code == NULL:
+        refuse_null(b"a module's code")
+    stream = try_current_stream(device)     # checks the index, and means the current by -1
+    if stream != NULL:
+        with gil:
+            made = try_module_open(stream.device, format, (<const char*>code)[:nbytes], options)
+    if made == NULL:
+        failed()
+    return <l0rt_module*>made
+
+
+cdef module_t* try_module_open(void* device, int format, bytes code, const char* options) noexcept:
+    """NULL: an exception is set."""
+    try:
+        return checked_module_open(device, format, code, options)
+    except BaseException as error:
+        set_error(error)
+    return NULL
+
+
+cdef module_t* checked_module_open(void* device, int format, bytes code, const char* options) except NULL:
+    if format == L0RT_MODULE_SPIRV:
+        Spirv(code)
+    elif format != L0RT_MODULE_NATIVE:
+        raise ValueError(f"a module's format must be {L0RT_MODULE_SPIRV} or {L0RT_MODULE_NATIVE}, got {format}")
+    return module_open(<l0rt_device*>device, format, code, options if options != NULL else b"", None)
+
+
+cdef int l0rt_module_release(l0rt_module* module) except -1 nogil:
+    if module != NULL:
+        with gil:
+            module_release(<module_t*>module)
+    return 0
+
+
+cdef l0rt_kernel* l0rt_kernel_get(l0rt_module* module, const char* name) except NULL nogil:
+    cdef kernel_t* kernel
+    if module == NULL:
+        refuse_null(b"a module")
+    if name == NULL:
+        refuse_null(b"a kernel's name")
+    with gil:
+        kernel = try_module_kernel(<module_t*>module, name)
+    if kernel == NULL:
+        failed()
+    return <l0rt_kernel*>kernel
+
+
+cdef kernel_t* try_module_kernel(module_t* module, bytes name) noexcept:
+    """NULL: an exception is set."""
+    try:
+        names = module_kernel_names(module)
+        if name.decode("utf-8", "replace") not in names:
+            raise KeyError(f"the module has no kernel {name.decode('utf-8', 'replace')!r}: it has {', '.join(names)}")
+        return module_kernel(module, name)
+    except BaseException as error:
+        set_error(error)
+    return NULL
+
+
+cdef void set_error(error) noexcept:
+    PyErr_SetObject(type(error), error)
+
+
+cdef int l0rt_launch(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* group_size, const l0rt_arg* args, uint32_t count,
+        unsigned int flags, l0rt_stream* stream) except -1 nogil:
+    cdef stream_t* on = <stream_t*>stream
+    if kernel == NULL or groups == NULL or group_size == NULL or (args == NULL and count != 0):
+        refuse_null(b"each of kernel, sizes and arguments")
+    if flags & ~<unsigned int>L0RT_LAUNCH_COOPERATIVE:
+        refuse_flags(flags)
+    if on == NULL:
+        on = try_current_stream((<kernel_t*>kernel).module.device.index)
+        if on == NULL:
+            return failed()
+    if (<launch_function>kernel_launch)(
+            <kernel_t*>kernel, groups, group_size, <const arg_t*>args, count, flags != 0, on) < 0:
+        return failed()
+    return 0
+
+
+ctypedef int (*launch_function)(
+    kernel_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint, stream_t*) noexcept nogil
+
+
+cdef int refuse_flags(unsigned int flags) except -1 nogil:
+    with gil:
+        error = ValueError(f"the flags of a launch must be 0 or {L0RT_LAUNCH_COOPERATIVE}, got {flags}")
+        note(error)
+        raise error
+
+
 cdef l0rt_api _api
 _api.version = L0RT_API_VERSION
 _api.size = sizeof(l0rt_api)
@@ -410,5 +523,9 @@ _api.memset_async = <void*>l0rt_memset_async
 _api.last_error = <void*>l0rt_last_error
 _api.record_use = <void*>l0rt_record_use
 _api.guard_impl_of = <void*>l0rt_guard_impl_of
+_api.module_create = <void*>l0rt_module_create
+_api.module_release = <void*>l0rt_module_release
+_api.kernel_get = <void*>l0rt_kernel_get
+_api.launch = <void*>l0rt_launch
 
 _C_API = PyCapsule_New(&_api, b"l0rt.capi._C_API", NULL)

@@ -128,7 +128,7 @@ _SETTINGS = {
     "alloc_conf": _Setting("L0RT_ALLOC_CONF", _alloc_conf, ""),
     "no_memory_caching": _Setting("L0RT_NO_MEMORY_CACHING", _switch, "0"),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
-    "logs": _Setting("L0RT_LOGS", _words("alloc", "event", "init", "stream"), ""),
+    "logs": _Setting("L0RT_LOGS", _words("alloc", "event", "init", "kernel", "stream"), ""),
     "sanitize": _Setting("L0RT_SANITIZE", _words("stream"), ""),
     "lazy_init": _Setting("L0RT_LAZY_INIT", _one_of("0", "1"), "1"),
     "tuning": _Setting("L0RT_TUNING", str, ""),

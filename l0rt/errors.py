@@ -90,6 +90,21 @@ class ModuleBuildError(L0Error):
         return type(self), (str(self), self.code, self.log)
 
 
+class KernelFaultError(L0Error):
+    """A launch ended in an error: a wrong address, a division by zero, a barrier that not every work-item reached.
+
+    The first wait for the launch raises it, once. The message names the kernel, the instruction and the work-item, if
+    the driver tells. What the kernel should have written is not known. The device goes on working.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened, and what to do.
+    code : tuple of str and int, or None, optional
+        The name and the number of the driver's result. None if no driver call was made.
+    """
+
+
 class DriverNotFoundError(L0Error):
     """No usable Level Zero driver or device was found. The message says why and what to do.
 
@@ -112,6 +127,13 @@ CLASS_OF_RESULT = {
     "ERROR_UNSUPPORTED_VERSION": UnsupportedError,
     "ERROR_MODULE_BUILD_FAILURE": ModuleBuildError,
     "ERROR_MODULE_LINK_FAILURE": ModuleBuildError,
+    "ERROR_INVALID_NATIVE_BINARY": ModuleBuildError,
+    "ERROR_INVALID_MODULE_UNLINKED": ModuleBuildError,
+    "ERROR_INVALID_KERNEL_NAME": InvalidArgumentError,
+    "ERROR_INVALID_KERNEL_ARGUMENT_INDEX": InvalidArgumentError,
+    "ERROR_INVALID_KERNEL_ARGUMENT_SIZE": InvalidArgumentError,
+    "ERROR_INVALID_GROUP_SIZE_DIMENSION": InvalidArgumentError,
+    "ERROR_INVALID_GLOBAL_WIDTH_DIMENSION": InvalidArgumentError,
     "ERROR_INVALID_ARGUMENT": InvalidArgumentError,
     "ERROR_INVALID_NULL_HANDLE": InvalidArgumentError,
     "ERROR_INVALID_NULL_POINTER": InvalidArgumentError,

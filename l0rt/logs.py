@@ -24,6 +24,8 @@ _TEXTS = {
     "device_synchronization": ("stream", "the host knows that device %d is idle"),
     "copy": ("stream", "%s copies to %#x from %#x, %d bytes"),
     "fill": ("stream", "%s fills %#x, %d bytes"),
+    "kernel_launch": ("kernel", "%s launches kernel %#x"),
+    "kernel_access": ("kernel", "%s: the kernel may use %#x, %d bytes, as %d (1: read, 2: write)"),
     "event_creation": ("event", "event %#x made"),
     "event_deletion": ("event", "event %#x dropped"),
     "event_record": ("event", "point %#x recorded on %s"),

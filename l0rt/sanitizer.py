@@ -6,7 +6,7 @@ behind it (a vector clock). A record takes the stream's knowledge along, a wait 
 synchronisation to the host's, and each command knows what the host knew. An access to memory that another access
 touches, one of both writing, is a race unless the one's clock is known where the other is made.
 
-What is seen: copies and fills, Buffers, views of host and shared memory at the moment they are made, and what
+What is seen: copies, fills and the Buffers that kernels get, Buffers, views of host and shared memory at the moment they are made, and what
 `host_access` announces. ``L0RT_SANITIZE=stream`` begins with the import of l0rt; `races` has what was found.
 """
 
@@ -132,6 +132,16 @@ class Sanitizer:
 
     def on_fill(self, stream, target, nbytes):
         self.access(stream, self.command(stream), target, nbytes, True, "fill")
+
+    def on_kernel_launch(self, stream, kernel):
+        self.command(stream)
+
+    def on_kernel_access(self, stream, low, nbytes, how):
+        knows = self.clocks[stream]
+        if how & 1:
+            self.access(stream, knows, low, nbytes, False, "kernel, read")
+        if how & 2:
+            self.access(stream, knows, low, nbytes, True, "kernel, write")
 
     def on_host_access(self, low, nbytes, writes):
         knows = self.command(HOST)

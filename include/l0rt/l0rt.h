@@ -36,6 +36,25 @@ extern "C" {
  * the process. A stream of l0rt.Stream.from_handle() or of a lease lives as long as its Python object. */
 typedef struct l0rt_stream l0rt_stream;
 
+/* A module: code that was built for one device. The type is opaque; l0rt_api.module_create() makes it, and
+ * l0rt_api.module_release() ends it. */
+typedef struct l0rt_module l0rt_module;
+
+/* A kernel of a module. The type is opaque. It belongs to the module, and ends with it. */
+typedef struct l0rt_kernel l0rt_kernel;
+
+/* One argument of a launch: the address of its value and its size in bytes. For a pointer, the value is the pointer.
+ * With value NULL the argument is `size` bytes of local memory. */
+typedef struct l0rt_arg {
+  const void *value;
+  size_t size;
+} l0rt_arg;
+
+/* The formats of module_create(), and the flags of launch(). */
+#define L0RT_MODULE_SPIRV 0
+#define L0RT_MODULE_NATIVE 1
+#define L0RT_LAUNCH_COOPERATIVE 1u
+
 typedef struct l0rt_api {
   uint32_t version; /* L0RT_API_VERSION. It changes when a function of the table changes its meaning or its type. */
   uint32_t size;    /* sizeof(l0rt_api) of the installed l0rt. A newer l0rt only appends functions. */
@@ -98,6 +117,21 @@ typedef struct l0rt_api {
   /* Returns the guard table of a device type, such as "xpu" or "cpu". The table lives as long as the process. Fails
    * with NotImplementedError if the type has registered none. */
   const l0rt_guard_impl *(*guard_impl_of)(const char *type);
+  /* Builds a module for `device`; -1 is the current device. `format` is L0RT_MODULE_SPIRV or L0RT_MODULE_NATIVE,
+   * `options` are the driver's build options or NULL. The code is copied. The caller releases the module. Fails with
+   * ModuleBuildError; then last_error() returns the build log. */
+  l0rt_module *(*module_create)(int device, const void *code, size_t nbytes, int format, const char *options);
+  /* Ends the module and its kernels. Launches that still run end first; the call does not wait. NULL does nothing.
+   * Returns 0. */
+  int (*module_release)(l0rt_module *module);
+  /* Returns the kernel of that name; the same name returns the same kernel. Fails with KeyError if there is none. */
+  l0rt_kernel *(*kernel_get)(l0rt_module *module, const char *name);
+  /* Launches `groups` groups of `group_size` work-items, along x, y and z, in the order of `stream`; NULL is the
+   * current stream of the module's device. `args` has the kernel's `count` arguments, which are copied. `flags` is 0 or
+   * L0RT_LAUNCH_COOPERATIVE, for groups that wait for each other. Several threads may launch one kernel at once. The
+   * use of memory is not recorded. Returns 0 without waiting. */
+  int (*launch)(l0rt_kernel *kernel, const uint32_t groups[3], const uint32_t group_size[3], const l0rt_arg *args,
+                uint32_t count, unsigned flags, l0rt_stream *stream);
 } l0rt_api;
 
 #ifdef PYTHON_API_VERSION

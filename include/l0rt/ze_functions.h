@@ -77,6 +77,32 @@
            const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,          \
            const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,                              \
            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))                  \
+  REQUIRED(1_0, zeModuleCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                            \
+           const ze_module_desc_t *desc, ze_module_handle_t *phModule, ze_module_build_log_handle_t *phBuildLog))     \
+  REQUIRED(1_0, zeModuleDestroy, (ze_module_handle_t hModule))                                                        \
+  REQUIRED(1_0, zeModuleBuildLogDestroy, (ze_module_build_log_handle_t hModuleBuildLog))                              \
+  REQUIRED(1_0, zeModuleBuildLogGetString, (ze_module_build_log_handle_t hModuleBuildLog, size_t *pSize,              \
+           char *pBuildLog))                                                                                          \
+  REQUIRED(1_0, zeModuleGetKernelNames, (ze_module_handle_t hModule, uint32_t *pCount, const char **pNames))          \
+  REQUIRED(1_0, zeModuleGetNativeBinary, (ze_module_handle_t hModule, size_t *pSize, uint8_t *pModuleNativeBinary))   \
+  REQUIRED(1_0, zeKernelCreate, (ze_module_handle_t hModule, const ze_kernel_desc_t *desc,                            \
+           ze_kernel_handle_t *phKernel))                                                                             \
+  REQUIRED(1_0, zeKernelDestroy, (ze_kernel_handle_t hKernel))                                                        \
+  REQUIRED(1_0, zeKernelSetGroupSize, (ze_kernel_handle_t hKernel, uint32_t groupSizeX, uint32_t groupSizeY,          \
+           uint32_t groupSizeZ))                                                                                      \
+  REQUIRED(1_0, zeKernelSuggestGroupSize, (ze_kernel_handle_t hKernel, uint32_t globalSizeX, uint32_t globalSizeY,    \
+           uint32_t globalSizeZ, uint32_t *groupSizeX, uint32_t *groupSizeY, uint32_t *groupSizeZ))                   \
+  REQUIRED(1_0, zeKernelSuggestMaxCooperativeGroupCount, (ze_kernel_handle_t hKernel, uint32_t *totalGroupCount))     \
+  REQUIRED(1_0, zeKernelSetArgumentValue, (ze_kernel_handle_t hKernel, uint32_t argIndex, size_t argSize,             \
+           const void *pArgValue))                                                                                    \
+  REQUIRED(1_0, zeKernelSetIndirectAccess, (ze_kernel_handle_t hKernel, ze_kernel_indirect_access_flags_t flags))     \
+  REQUIRED(1_0, zeKernelGetProperties, (ze_kernel_handle_t hKernel, ze_kernel_properties_t *pKernelProperties))       \
+  REQUIRED(1_0, zeCommandListAppendLaunchKernel, (ze_command_list_handle_t hCommandList, ze_kernel_handle_t hKernel,  \
+           const ze_group_count_t *pLaunchFuncArgs, ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,           \
+           ze_event_handle_t *phWaitEvents))                                                                          \
+  REQUIRED(1_0, zeCommandListAppendLaunchCooperativeKernel, (ze_command_list_handle_t hCommandList,                   \
+           ze_kernel_handle_t hKernel, const ze_group_count_t *pLaunchFuncArgs, ze_event_handle_t hSignalEvent,       \
+           uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))                                                  \
   OPTIONAL(1_0, zeVirtualMemReserve, (ze_context_handle_t hContext, const void *pStart, size_t size, void* *pptr))    \
   OPTIONAL(1_0, zeVirtualMemFree, (ze_context_handle_t hContext, const void *ptr, size_t size))                       \
   OPTIONAL(1_0, zeVirtualMemMap, (ze_context_handle_t hContext, const void *ptr, size_t size,                         \

@@ -44,6 +44,14 @@ cdef class Device:
     cdef readonly bint is_first         # of its driver's: what belongs to one device of a context is this one's
 
 
+# The most that a launch may have, in groups and in work-items of a group, along x, y and z.
+cdef struct Limits:
+    uint32_t total_group_size
+    uint32_t[3] group_size
+    uint32_t[3] group_count
+
+
+cdef Limits device_limits(Device device) except *
 # SUCCESS also where the driver cannot tell: unknown is not lost.
 cdef ze_result_t device_status(ze_device_handle_t device) noexcept nogil
 # Blocks until every queue of the device has completed its present work. Only with the capability `device_sync`.

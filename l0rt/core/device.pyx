@@ -279,12 +279,27 @@ cdef list _memory_kinds(Device self):
     return [(found[i].name.decode("utf-8", "replace"), found[i].totalSize) for i in range(min(count, 8))]
 
 
-cdef dict _compute_values(Device self):
-    cdef ze_device_compute_properties_t p
-    memset(&p, 0, sizeof(p))
+cdef int compute_properties(Device self, ze_device_compute_properties_t* p) except -1:
+    memset(p, 0, sizeof(p[0]))
     p.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES
     with nogil:
-        CHECK(ze.zeDeviceGetComputeProperties(self._h, &p))
+        CHECK(ze.zeDeviceGetComputeProperties(self._h, p))
+    return 0
+
+
+cdef Limits device_limits(Device device) except *:
+    cdef ze_device_compute_properties_t p
+    cdef Limits found
+    compute_properties(device, &p)
+    found.total_group_size = p.maxTotalGroupSize
+    found.group_size = [p.maxGroupSizeX, p.maxGroupSizeY, p.maxGroupSizeZ]
+    found.group_count = [p.maxGroupCountX, p.maxGroupCountY, p.maxGroupCountZ]
+    return found
+
+
+cdef dict _compute_values(Device self):
+    cdef ze_device_compute_properties_t p
+    compute_properties(self, &p)
     return {
         "max_work_group_size": p.maxTotalGroupSize,
         "local_mem_size": p.maxSharedLocalMemory,

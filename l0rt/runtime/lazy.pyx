@@ -71,7 +71,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 # The order at exit: running work ends first; then each object is destroyed before the objects that it uses.
-DRAIN, LISTS, EVENTS, MEMORY, CONTEXTS = range(5)
+DRAIN, LISTS, MODULES, EVENTS, MEMORY, CONTEXTS = range(6)
 
 
 cdef double EXIT_WAIT = 5.0     # seconds in which all that still runs may end while the interpreter exits

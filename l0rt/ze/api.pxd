@@ -19,6 +19,12 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef _ze_event_handle_t* ze_event_handle_t
     ctypedef struct _ze_physical_mem_handle_t
     ctypedef _ze_physical_mem_handle_t* ze_physical_mem_handle_t
+    ctypedef struct _ze_module_handle_t
+    ctypedef _ze_module_handle_t* ze_module_handle_t
+    ctypedef struct _ze_module_build_log_handle_t
+    ctypedef _ze_module_build_log_handle_t* ze_module_build_log_handle_t
+    ctypedef struct _ze_kernel_handle_t
+    ctypedef _ze_kernel_handle_t* ze_kernel_handle_t
 
     ctypedef enum ze_result_t:
         ZE_RESULT_SUCCESS, ZE_RESULT_NOT_READY, ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
@@ -55,6 +61,8 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC
         ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
         ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC, ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
+        ZE_STRUCTURE_TYPE_MODULE_DESC, ZE_STRUCTURE_TYPE_KERNEL_DESC, ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES
+        ZE_STRUCTURE_TYPE_KERNEL_PREFERRED_GROUP_SIZE_PROPERTIES
 
     ctypedef enum ze_memory_access_attribute_t:
         ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE
@@ -291,6 +299,58 @@ cdef extern from "l0rt/ze.h" nogil:
         uint32_t height
         uint32_t depth
 
+    ctypedef enum ze_module_format_t:
+        ZE_MODULE_FORMAT_IL_SPIRV, ZE_MODULE_FORMAT_NATIVE
+
+    ctypedef struct ze_module_constants_t:
+        uint32_t numConstants
+        const uint32_t *pConstantIds
+        const void **pConstantValues
+
+    ctypedef struct ze_module_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        ze_module_format_t format
+        size_t inputSize
+        const uint8_t *pInputModule
+        const char *pBuildFlags
+        const ze_module_constants_t *pConstants
+
+    ctypedef struct ze_kernel_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+        const char *pKernelName
+
+    ctypedef enum ze_kernel_indirect_access_flag_t:
+        ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST, ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE
+        ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED
+
+    ctypedef struct ze_kernel_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t numKernelArgs
+        uint32_t requiredGroupSizeX
+        uint32_t requiredGroupSizeY
+        uint32_t requiredGroupSizeZ
+        uint32_t requiredNumSubGroups
+        uint32_t requiredSubgroupSize
+        uint32_t maxSubgroupSize
+        uint32_t maxNumSubgroups
+        uint32_t localMemSize
+        uint32_t privateMemSize
+        uint32_t spillMemSize
+
+    ctypedef struct ze_kernel_preferred_group_size_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t preferredMultiple
+
+    ctypedef struct ze_group_count_t:
+        uint32_t groupCountX
+        uint32_t groupCountY
+        uint32_t groupCountZ
+
     ctypedef struct ze_event_desc_t:
         ze_structure_type_t stype
         const void *pNext
@@ -375,6 +435,38 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,
             const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,
             ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
+        ze_result_t (*zeModuleCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            const ze_module_desc_t *desc, ze_module_handle_t *phModule,
+            ze_module_build_log_handle_t *phBuildLog) noexcept nogil
+        ze_result_t (*zeModuleDestroy)(ze_module_handle_t hModule) noexcept nogil
+        ze_result_t (*zeModuleBuildLogDestroy)(ze_module_build_log_handle_t hModuleBuildLog) noexcept nogil
+        ze_result_t (*zeModuleBuildLogGetString)(ze_module_build_log_handle_t hModuleBuildLog, size_t *pSize,
+            char *pBuildLog) noexcept nogil
+        ze_result_t (*zeModuleGetKernelNames)(ze_module_handle_t hModule, uint32_t *pCount,
+            const char **pNames) noexcept nogil
+        ze_result_t (*zeModuleGetNativeBinary)(ze_module_handle_t hModule, size_t *pSize,
+            uint8_t *pModuleNativeBinary) noexcept nogil
+        ze_result_t (*zeKernelCreate)(ze_module_handle_t hModule, const ze_kernel_desc_t *desc,
+            ze_kernel_handle_t *phKernel) noexcept nogil
+        ze_result_t (*zeKernelDestroy)(ze_kernel_handle_t hKernel) noexcept nogil
+        ze_result_t (*zeKernelSetGroupSize)(ze_kernel_handle_t hKernel, uint32_t groupSizeX, uint32_t groupSizeY,
+            uint32_t groupSizeZ) noexcept nogil
+        ze_result_t (*zeKernelSuggestGroupSize)(ze_kernel_handle_t hKernel, uint32_t globalSizeX,
+            uint32_t globalSizeY, uint32_t globalSizeZ, uint32_t *groupSizeX, uint32_t *groupSizeY,
+            uint32_t *groupSizeZ) noexcept nogil
+        ze_result_t (*zeKernelSuggestMaxCooperativeGroupCount)(ze_kernel_handle_t hKernel,
+            uint32_t *totalGroupCount) noexcept nogil
+        ze_result_t (*zeKernelSetArgumentValue)(ze_kernel_handle_t hKernel, uint32_t argIndex, size_t argSize,
+            const void *pArgValue) noexcept nogil
+        ze_result_t (*zeKernelSetIndirectAccess)(ze_kernel_handle_t hKernel, uint32_t flags) noexcept nogil
+        ze_result_t (*zeKernelGetProperties)(ze_kernel_handle_t hKernel,
+            ze_kernel_properties_t *pKernelProperties) noexcept nogil
+        ze_result_t (*zeCommandListAppendLaunchKernel)(ze_command_list_handle_t hCommandList,
+            ze_kernel_handle_t hKernel, const ze_group_count_t *pLaunchFuncArgs, ze_event_handle_t hSignalEvent,
+            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
+        ze_result_t (*zeCommandListAppendLaunchCooperativeKernel)(ze_command_list_handle_t hCommandList,
+            ze_kernel_handle_t hKernel, const ze_group_count_t *pLaunchFuncArgs, ze_event_handle_t hSignalEvent,
+            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
         ze_result_t (*zeVirtualMemReserve)(ze_context_handle_t hContext, const void *pStart, size_t size,
             void* *pptr) noexcept nogil
         ze_result_t (*zeVirtualMemFree)(ze_context_handle_t hContext, const void *ptr, size_t size) noexcept nogil

@@ -111,6 +111,55 @@ assert round_trip(b"still works") == b"still works"
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
 
 
+KERNELS = Path(__file__).parents[1] / "kernels/basic.spv"
+MISTAKES = (
+    "ValueError: a module's code is needed, got NULL", "IndexError: The device index is out of range",
+    "ModuleBuildError: the module is not valid", "ValueError: a module's format must be 0 or 1, got 7",
+    "ValueError: a module is needed, got NULL", "ValueError: a kernel's name is needed, got NULL",
+    "KeyError: \"the module has no kernel 'stor': it has ", "ValueError: each of kernel, sizes and arguments is needed",
+    "TypeError: store() takes 2 arguments, got 1", "ValueError: groups must be 1 to ",
+    "ValueError: group_size must be 1 to ", "ValueError: the flags of a launch must be 0 or 1, got 8",
+    "ValueError: each of kernel, sizes and arguments is needed", "InvalidArgumentError: ",
+    "ValueError: store() is of device 0, the stream of device 1",
+)  # fmt: skip
+
+
+def test_kernels_without_the_gil(built):
+    code = f"""
+import struct
+import l0rt
+from foreign.by_kernel import stored
+from pathlib import Path
+code = Path({str(KERNELS)!r}).read_bytes()
+assert stored(code, -7, 1000) == struct.pack("i", -7) * 1000
+native = l0rt.Module(code).native_binary()
+assert stored(native, 9, 3, 1) == struct.pack("i", 9) * 3
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
+def test_every_mistake_with_kernels_is_an_error(built):
+    code = f"""
+from foreign.by_cython import last_error
+from foreign.by_kernel import mistake, stored
+from pathlib import Path
+code = Path({str(KERNELS)!r}).read_bytes()
+for which, words in enumerate({MISTAKES!r}):
+    try:
+        mistake(code, which)
+    except Exception as error:
+        number, text = last_error()
+        assert number != 0 and text.startswith(words), (which, text)
+        assert text == f"{{type(error).__name__}}: {{error}}"[:1023], (which, text, error)
+    else:
+        raise AssertionError(which)
+assert stored(code, 1, 1) == bytes((1, 0, 0, 0))
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
 MODULE = """
 static PyMethodDef methods[] = {
     {"allocate", allocate, METH_O, ""}, {"allocate_or_explain", allocate_or_explain, METH_O, ""}, {0}};

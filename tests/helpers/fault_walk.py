@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import warnings
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
@@ -20,6 +21,7 @@ from l0rt.core import cmdlist, device, driver, memory  # noqa: F401
 
 from helpers import ledger
 
+KERNELS = Path(__file__).parents[1] / "kernels/basic.spv"
 EVENTS = 70  # more than one of the caches' steps
 ROUNDS = 4  # more than a fault needs that comes with the third call of something that each round does once
 
@@ -84,6 +86,16 @@ def copies_between_devices():
     acc.synchronize(1)
 
 
+def launches():
+    with l0rt.Module(KERNELS) as module, l0rt.Module(module.native_binary()) as native:
+        x = l0rt.empty(4096)
+        module["store"].launch(x, 1, global_size=64)
+        module["store"].launch(x, 1, groups=1, group_size=8, cooperative=True)
+        native["store"][1, 64](x, np.int32(1))
+        assert module["store"].max_cooperative_groups(8) >= 1
+        acc.synchronize()
+
+
 def copies_of_rows():
     x, y, host = l0rt.empty(1 << 16), l0rt.empty(1 << 16), bytearray(1 << 16)
     l0rt.memcpy2d(x[8:], 300, y, 200, 99, 100)
@@ -108,7 +120,7 @@ def plain_calls():
         owner.close()
 
 
-WORK = (properties, blocks, streams, events, copies_between_devices, copies_of_rows, plain_calls)
+WORK = (properties, blocks, streams, events, copies_between_devices, copies_of_rows, launches, plain_calls)
 
 
 def attempt():

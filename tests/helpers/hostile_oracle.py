@@ -23,7 +23,7 @@ CLEAR = (TypeError, ValueError, IndexError, RuntimeError, BufferError, MemoryErr
 INTERNALS = re.compile(
     r"__cinit__|\bNULL\b|__pyx|'NoneType' object (?:has no|is not)|'struct'|\b_frame\b|\bcdef\b"
 )
-OS_ERRORS = {"XPUPluggableAllocator", "XPUPluggableAllocator()", "from_ipc_handle", "ipc_handle"}
+OS_ERRORS = {"XPUPluggableAllocator", "XPUPluggableAllocator()", "Module", "Module()", "from_ipc_handle", "ipc_handle"}
 MISSING = {"XPUPluggableAllocator", "XPUPluggableAllocator()"}
 
 

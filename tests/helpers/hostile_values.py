@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import time
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
@@ -68,6 +69,10 @@ def arrays(rng):
     return made
 
 
+KERNELS = Path(__file__).parents[1] / "kernels/basic.spv"
+SPIRV = KERNELS.read_bytes()
+
+
 class Host:
     """Functions of a pluggable allocator over host memory, which do odd things on the way."""
 
@@ -123,6 +128,7 @@ class Values:
             "std": self.real, "timeout": lambda: self.rng.choice((None, 0, 0.001, 0.1, 1e9)),
             "dtype": lambda: self.rng.choice(("float32", "float16", "bfloat16", "float64", "int64", "uint8", "bool")),
             "kind": lambda: self.rng.choice(("device", "device", "host", "shared")), "path": self.path,
+            "code": self.code, "constants": lambda: self.rng.choice((None, {}, {1: 2}, {2: 0.5}, {7: 1})),
             "name": self.path, "values": lambda: {self.path(): self.setting()}, "text": lambda: self.rng.choice(CONF),
             "limit": lambda: self.rng.choice((None, 1 << 20, 8 << 20, 64 << 20)),
             "fraction": lambda: self.rng.choice((0.1, 0.5, 1.0)),
@@ -208,6 +214,12 @@ class Values:
 
     def pattern(self):
         return bytes(self.rng.choice((1, 2, 4, 8, 16, 3)))
+
+    def code(self):
+        """A module, whole or damaged."""
+        damaged = bytearray(SPIRV)
+        damaged[self.rng.randrange(len(damaged))] ^= 1 << self.rng.randrange(8)
+        return self.rng.choice((SPIRV, KERNELS, str(KERNELS), bytes(damaged), SPIRV[: self.rng.randrange(400)], b""))
 
     def host(self):
         world = self.world

@@ -11,6 +11,7 @@ import l0rt.accelerator
 import l0rt.config
 import l0rt.errors
 import l0rt.interface
+import l0rt.kernels
 import l0rt.logs
 import l0rt.memory
 import l0rt.philox
@@ -23,13 +24,14 @@ HEAD = """# Reference
 Every public name with its docstring. `python tests/helpers/reference.py > docs/reference.md` makes this page from the
 docstrings; a test compares both. The C functions of `l0rt.capi` are in [c-api.md](c-api.md).
 """
-CLASSES = ("Stream", "Event", "Buffer", "Generator", "device")
-MODULES = ("accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "logs", "sanitizer")
+CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Generator", "device")
+MODULES = ("accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "logs", "sanitizer")
 INTEROP = ("torch",)  # read as text: each needs its partner
 
 # What can have no docstring of its own.
 FIELDS = {
     "Buffer.nbytes": "The size in bytes, as it was asked for.",
+    "LocalMemory.nbytes": "The size in bytes.",
     "Event.blocking": "Whether a wait for the event sleeps at once instead of spinning first.",
     "Event.enable_timing": "Whether `elapsed_time` and `host_time` work.",
     "Event.interprocess": "Whether another process can wait for the event.",

@@ -11,7 +11,7 @@ from helpers.extents import SOAK, WHOLE, noted
 from helpers.process import run, run_python
 
 TESTS = Path(__file__).resolve().parents[1]
-FOLDERS = ("core", "runtime", "accelerator")  # tests on the interface: they never ask which driver they have
+FOLDERS = ("core", "runtime", "accelerator", "kernels")  # tests on the interface: they never ask which driver they have
 PARTS = 10  # of the tests, in a short run; a ring runs one
 SLICES = 20  # of the tests, in CI; a simulated device runs one, which takes less than a minute
 HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)

@@ -31,6 +31,7 @@ SETUP = {
 ELSEWHERE = {
     "zeMemGetAllocProperties", "zeDeviceGetStatus", "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle",
     "zeCommandListGetDeviceHandle", "zeCommandListGetOrdinal", "zeCommandListIsImmediate",
+    "zeModuleBuildLogGetString",  # of modules that do not build
     "zeEventPoolGetIpcHandle", "zeEventPoolOpenIpcHandle", "zeEventPoolCloseIpcHandle", "zeEventPoolPutIpcHandle",
 }  # fmt: skip
 # Without these the library is no driver: it is not asked again.
@@ -64,6 +65,9 @@ GIVEN_UP = {
     "zeVirtualMemUnmap": {"reservation", "physical", "context"},
     "zePhysicalMemDestroy": {"physical", "context"},
     "zeCommandListDestroy": {"list", "context"},
+    "zeModuleDestroy": {"module", "context"},
+    "zeModuleBuildLogDestroy": {"build_log", "context"},
+    "zeKernelDestroy": {"kernel", "module", "context"},
 }
 LOST = {"ERROR_DEVICE_LOST", "ERROR_DEVICE_REQUIRES_RESET"}
 

@@ -3,6 +3,7 @@
 
 import signal
 from collections import deque
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
@@ -33,6 +34,9 @@ def test_callbacks_see_what_happens_and_go():
     s.synchronize()
     with acc.stream_pool.lease() as leased:
         leased.synchronize()
+    with l0rt.Module(Path(__file__).parents[1] / "kernels/basic.spv") as module:
+        module["store"][1, 16](x, 1)
+        acc.synchronize()
     acc.synchronize()
     del e, x, h
     for name, callback in callbacks.items():
@@ -151,7 +155,7 @@ x.free()
 
 
 def test_a_wrong_topic_is_named():
-    for variable, right in (("L0RT_LOGS", "alloc, event, init, stream"), ("L0RT_SANITIZE", "stream")):
+    for variable, right in (("L0RT_LOGS", "alloc, event, init, kernel, stream"), ("L0RT_SANITIZE", "stream")):
         result = run_python("import l0rt", {**CPU, variable: "nonsense"})
         assert f"ValueError: {variable}='nonsense' is not valid: expected a comma-separated list of {right}" in (
             result.stderr

@@ -20,6 +20,8 @@ cdef enum:
     FILL                    # stream, target, bytes
     MEMORY_USE              # address, stream: freed memory is not reused before
     HOST_ACCESS             # address, bytes, writes
+    KERNEL_LAUNCH           # stream, kernel
+    KERNEL_ACCESS           # stream of the launch before, address, bytes, 1: reads, 2: writes, 3: both
     KINDS
 
 

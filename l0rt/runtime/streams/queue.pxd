@@ -6,7 +6,7 @@ from l0rt.runtime.streams.hooks cimport implicit_sync, sync_mode
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_load_list, l0rt_slot, l0rt_stream
 from l0rt.runtime.streams.wait cimport device_fails
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_result_t
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_kernel_handle_t, ze_result_t
 
 # Python's hold on a queue; l0rt.Stream is its face.
 cdef class Queue:
@@ -50,6 +50,11 @@ cdef inline int queue_move(
 
 cdef int queue_fill(
     l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
+# A launch with the arguments and the group size that the kernel has: its lock is held, so that this never raises. The
+# stream was opened before. `number` is the command's in the stream.
+cdef ze_result_t queue_try_launch(
+    l0rt_stream* stream, ze_kernel_handle_t kernel, const uint32_t* groups, bint cooperative,
+    uint64_t* number) noexcept nogil
 cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int queue_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil

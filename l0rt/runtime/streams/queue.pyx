@@ -23,6 +23,7 @@ from l0rt.core.cmdlist cimport (
     list_wait,
 )
 from l0rt.core.event cimport event_query, event_reset
+from l0rt.core.module cimport list_launch
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_trylock, mutex_unlock
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.event_pool cimport (
@@ -47,6 +48,7 @@ from l0rt.runtime.streams.hooks cimport (
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
     WAIT_ADAPTIVE,
+    find_failure,
     host_clock_ns,
     refuse,
     slot_completed,
@@ -62,6 +64,7 @@ from l0rt.ze.api cimport (
     ZE_RESULT_SUCCESS,
     ze_command_list_handle_t,
     ze_event_handle_t,
+    ze_kernel_handle_t,
     ze_result_t,
 )
 
@@ -248,6 +251,27 @@ cdef ze_result_t rows_locked(
                 break
     if gate != NULL:
         l0rt_gate_leave(gate)
+    return r
+
+
+cdef ze_result_t queue_try_launch(l0rt_stream* stream, ze_kernel_handle_t kernel, const uint32_t* groups,
+                                  bint cooperative, uint64_t* number) noexcept nogil:
+    cdef ze_result_t r = ZE_RESULT_NOT_READY    # the list was just given back to its owner
+    mutex_lock(&stream.lock)
+    if stream.list != NULL:
+        r = before(stream)
+        if stream.device.is_software:
+            l0rt_store_int(&stream.launched, 1)
+    if stream.device.map_gate != NULL:
+        l0rt_gate_share(stream.device.map_gate)
+    if r == ZE_RESULT_SUCCESS:
+        r = list_launch(stream.list, kernel, groups, cooperative)
+    if stream.device.map_gate != NULL:
+        l0rt_gate_leave(stream.device.map_gate)
+    number[0] = stream.issued
+    if r == ZE_RESULT_SUCCESS and stream.shared:
+        r = after(stream)
+    mutex_unlock(&stream.lock)
     return r
 
 
@@ -545,6 +569,8 @@ cdef int queue_query(l0rt_stream* stream) except -1 nogil:
             idle = slot_query(slot)
         finally:
             slot_release(slot)
+    if idle and l0rt_load_int(&stream.launched):
+        find_failure(stream)
     if idle and hooked:
         call_hooks(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
     return idle
@@ -567,6 +593,8 @@ cdef int queue_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int poli
             idle = slot_wait_by(slot, timeout_ns, policy)
         finally:
             slot_release(slot)
+    if idle and l0rt_load_int(&stream.launched):
+        find_failure(stream)
     if idle and hooked:
         call_hooks(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
     return idle

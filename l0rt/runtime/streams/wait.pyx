@@ -7,6 +7,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT64_MAX, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 
+from l0rt.core.cmdlist cimport list_synchronize
 from l0rt.core.device cimport device_rest, device_status
 from l0rt.core.event cimport event_query, event_wait
 from l0rt.interrupts cimport signals_pass
@@ -167,16 +168,37 @@ cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
     return 0 if r == ZE_RESULT_NOT_READY else -1
 
 
+cdef int find_failure(l0rt_stream* stream) except -1 nogil:
+    cdef ze_result_t r
+    if not stream.device.caps.list_sync or l0rt_load_list(&stream.list) == NULL or not table.alive:
+        return 0
+    mutex_lock(&stream.lock)
+    l0rt_store_int(&stream.launched, 0)
+    r = list_synchronize(stream.list, 0)
+    mutex_unlock(&stream.lock)
+    if r == ZE_RESULT_NOT_READY:
+        l0rt_store_int(&stream.launched, 1)
+        return 0
+    return 0 if r == ZE_RESULT_SUCCESS else device_fails(stream.device, r)
+
+
+cdef inline int slot_is_complete(l0rt_slot* slot) except -1 nogil:
+    """The answer to who asks for a slot that is complete."""
+    if slot.stream != NULL and l0rt_load_int(&slot.stream.launched):
+        find_failure(slot.stream)
+    return 1
+
+
 cdef int slot_query(l0rt_slot* slot) except -1 nogil:
     cdef ze_result_t r
     if slot_known_complete(slot):
-        return 1
+        return slot_is_complete(slot)
     if not table.alive or slot.device.lost:
         return refuse(slot.device)
     r = slot_ask(slot, 0)
     if r == ZE_RESULT_SUCCESS:
         slot_completed(slot)
-        return 1
+        return slot_is_complete(slot)
     if r == ZE_RESULT_NOT_READY:
         return 0
     return device_fails(slot.device, r)
@@ -197,7 +219,7 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
     cdef ze_result_t r
     cdef uint64_t start, checked, spent = 0
     if slot_known_complete(slot):
-        return 1
+        return slot_is_complete(slot)
     if not table.alive or slot.device.lost:
         return refuse(slot.device)
     start = host_clock_ns()
@@ -206,7 +228,7 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
         r = look(slot, policy, spent, timeout_ns - spent)
         if r == ZE_RESULT_SUCCESS:
             slot_completed(slot)
-            return 1
+            return slot_is_complete(slot)
         if r != ZE_RESULT_NOT_READY:
             return device_fails(slot.device, r)
         spent = host_clock_ns() - start

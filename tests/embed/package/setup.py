@@ -7,7 +7,8 @@ from setuptools import Extension, setup
 
 include = [l0rt.get_include()]
 by_cython = [
-    Extension(f"foreign.{name}", [f"foreign/{name}.pyx"], include_dirs=include) for name in ("by_cython", "by_mistake")
+    Extension(f"foreign.{name}", [f"foreign/{name}.pyx"], include_dirs=include)
+    for name in ("by_cython", "by_mistake", "by_kernel")
 ]
 by_c = Extension("foreign.by_c", ["foreign/by_c.c"], include_dirs=include, extra_compile_args=["-Wall", "-Werror"])
 setup(name="foreign", packages=["foreign"], ext_modules=[*cythonize(by_cython, language_level=3), by_c])

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels: modules of SPIR-V or native code, their kernels, and launches in a stream's order."""
+
+import importlib
+
+from l0rt.libraries import share
+
+share(__path__, __name__)
+
+# Where each public name lives. It is loaded at the first use.
+_DEFINED_IN = {
+    "Argument": "l0rt.kernels.spirv",
+    "Kernel": "l0rt.kernels.kernel",
+    "LocalMemory": "l0rt.kernels.kernel",
+    "Module": "l0rt.kernels.module",
+}
+
+__all__ = list(_DEFINED_IN)
+
+
+def __getattr__(name):
+    if name not in _DEFINED_IN:
+        raise AttributeError(f"module 'l0rt.kernels' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_DEFINED_IN[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

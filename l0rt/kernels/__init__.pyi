@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+from l0rt.kernels.kernel import Kernel as Kernel
+from l0rt.kernels.kernel import LocalMemory as LocalMemory
+from l0rt.kernels.module import Module as Module
+from l0rt.kernels.spirv import Argument as Argument
+
+__all__ = ["Argument", "Kernel", "LocalMemory", "Module"]

@@ -1,0 +1,503 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels in Python: the sizes and the arguments of a launch, checked before the driver gets any of them."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_AsLongLong, PyLong_AsUnsignedLongLong, PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from l0rt.arguments cimport address_in, checked_size, get_view, is_address, is_whole, known_as, whole
+from l0rt.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_unhold, Buffer_use
+from l0rt.factory cimport made_by
+from l0rt.kernels.launch cimport (
+    kernel_launch,
+    kernel_most_cooperative,
+    kernel_properties,
+    kernel_suggest,
+    l0rt_arg,
+    l0rt_kernel,
+    module_check,
+    module_release,
+    module_retain,
+)
+from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks, has_hooks
+from l0rt.runtime.streams.naming cimport device as device_name
+from l0rt.runtime.streams.queue cimport Queue
+from l0rt.runtime.streams.types cimport *
+
+import numpy as np
+
+from l0rt.runtime.streams.devices import lazy
+
+# What an argument must be.
+cdef enum:
+    POINTER = 0
+    LOCAL = 1
+    INT = 2
+    FLOAT = 3
+    VALUE = 4           # bytes of a known size: a vector, an array, a structure
+    ANY = 5             # of a native module, which does not tell
+    UNSUPPORTED = 6
+
+cdef enum:
+    MOST = 128          # arguments of a kernel
+
+cdef dict KINDS = {"pointer": POINTER, "local": LOCAL, "image": UNSUPPORTED, "sampler": UNSUPPORTED}
+cdef dict NUMBERS = {"int": INT, "float": FLOAT, "": VALUE}
+
+
+# A value in the course of a launch. What it holds is let go when the launch is over.
+cdef struct Slot:
+    uint64_t word
+    int viewed
+    Py_buffer view
+    PyObject* buffer    # a Buffer that is held
+
+
+@cython.final
+@cython.binding(False)
+cdef class LocalMemory:
+    """LocalMemory(nbytes)
+--
+
+Local memory of each group, as an argument of a launch.
+
+Parameters
+----------
+nbytes : int
+    The size in bytes, at least 1.
+
+Raises
+------
+ValueError
+    The size is not positive.
+"""
+    cdef readonly size_t nbytes
+
+    def __cinit__(self, nbytes):
+        cdef size_t size = checked_size(nbytes)
+        if size == 0:
+            raise ValueError("local memory must have at least 1 byte, got 0")
+        self.nbytes = size
+
+    def __repr__(self):
+        return f"l0rt.LocalMemory({self.nbytes})"
+
+
+@cython.final
+@cython.binding(False)
+cdef class Kernel:
+    """A kernel of a module: ``module["name"]``.
+
+    ``kernel[groups, group_size](*args)`` launches it on the current stream of the module's device, and `launch` on any
+    stream of it. Several threads may launch one kernel at the same time.
+    """
+
+    def __init__(self):
+        raise TypeError("a kernel is a module's: module[name]")
+
+    def __dealloc__(self):
+        free(self.expected)
+        if self.ptr != NULL:
+            module_release(self.ptr.module)
+
+    @property
+    def device(self):
+        """The device that the module is built for."""
+        return device_name(lazy.device_type, self.ptr.module.device.index)
+
+    @property
+    def attributes(self):
+        """What the driver says of the kernel: a dict of sizes in bytes and of group sizes."""
+        return kernel_properties(self.ptr)
+
+    def suggest_group_size(self, global_size):
+        """Return the group size that the driver suggests.
+
+        Parameters
+        ----------
+        global_size : int or tuple of int
+            The number of work-items, along x or along x, y and z.
+
+        Returns
+        -------
+        tuple of int
+            Three sizes, each of which divides the global size.
+        """
+        cdef uint32_t[3] wanted, size
+        module_check(self.ptr.module)
+        extent("global_size", global_size, wanted)
+        with nogil:
+            kernel_suggest(self.ptr, wanted, size)
+        return size[0], size[1], size[2]
+
+    def max_cooperative_groups(self, group_size):
+        """Return how many groups of this size can run at the same time, which a cooperative launch may have at most.
+
+        Parameters
+        ----------
+        group_size : int or tuple of int
+            The number of work-items of a group.
+
+        Returns
+        -------
+        int
+        """
+        cdef uint32_t[3] size
+        cdef uint32_t count = 0
+        module_check(self.ptr.module)
+        extent("group_size", group_size, size)
+        with nogil:
+            kernel_most_cooperative(self.ptr, size, &count)
+        return count
+
+    def launch(self, *args, groups=None, group_size=None, global_size=None, Queue stream=None,
+               bint cooperative=False):
+        """Launch the kernel in the order of a stream. It returns at once.
+
+        Parameters
+        ----------
+        *args
+            The arguments. A pointer takes a Buffer of the device, of host or of shared memory, an address, or None for
+            a null pointer. Local memory takes `LocalMemory`. A number takes a Python or NumPy number; a vector or a
+            structure takes bytes, a NumPy array or scalar, or a ctypes structure of its size. A native module does not
+            tell its types: there, numbers must be NumPy's or ctypes'.
+        groups : int or tuple of int, optional
+            The number of groups, along x or along x, y and z. Pass either this or ``global_size``.
+        group_size : int or tuple of int, optional
+            The number of work-items of a group. Without it, the size is the one that the kernel requires or that the
+            driver suggests.
+        global_size : int or tuple of int, optional
+            The number of work-items, a multiple of ``group_size``.
+        stream : Stream or None, optional
+            A stream of the module's device. None is its current stream.
+        cooperative : bool, optional
+            Whether the groups wait for each other, so that all of them must run at the same time.
+
+        Raises
+        ------
+        TypeError
+            The number of arguments or the type of one is wrong.
+        ValueError
+            A size or a value is out of range, a Buffer was freed, the module was closed, or the stream is of another
+            device.
+        """
+        cdef uint32_t[3] count, size
+        module_check(self.ptr.module)
+        sizes_of(self, groups, group_size, global_size, count, size)
+        Kernel_launch(self, args, count, size, stream, cooperative)
+
+    def __call__(self, *args):
+        """Say how a kernel is launched."""
+        raise TypeError(f"a launch needs its sizes: {self.name}[groups, group_size](...), or {self.name}.launch(...)")
+
+    def __getitem__(self, sizes):
+        cdef Launcher made
+        if not PyTuple_CheckExact(sizes) or PyTuple_GET_SIZE(sizes) not in (2, 3):
+            raise TypeError("a launch takes kernel[groups, group_size] or kernel[groups, group_size, stream]")
+        made = Launcher.__new__(Launcher)
+        made.kernel = self
+        extent("groups", sizes[0], made.groups)
+        extent("group_size", sizes[1], made.size)
+        if len(sizes) == 3 and sizes[2] is not None:
+            if not isinstance(sizes[2], Queue):
+                raise TypeError(f"a stream must be a Stream, got {type(sizes[2]).__name__}")
+            made.stream = sizes[2]
+        return made
+
+    def __reduce__(self):
+        raise TypeError("a Kernel cannot be pickled: pickle the code of its module")
+
+    def __repr__(self):
+        return f"<l0rt.Kernel {self.name}({', '.join([told(argument) for argument in self.arguments or ()])})>"
+
+
+@cython.final
+@cython.binding(False)
+cdef class Launcher:
+    """A kernel with the sizes of its launches: ``kernel[groups, group_size]``."""
+    cdef Kernel kernel
+    cdef Queue stream
+    cdef uint32_t[3] groups
+    cdef uint32_t[3] size
+
+    def __init__(self):
+        raise TypeError("a launch is made by kernel[groups, group_size]")
+
+    def __call__(self, *args):
+        """Launch the kernel. See `Kernel.launch`."""
+        Kernel_launch(self.kernel, args, self.groups, self.size, self.stream, False)
+
+    def __repr__(self):
+        return f"{self.kernel!r}[{self.groups}, {self.size}]"
+
+
+cdef str told(argument):
+    """An argument as a declaration, as far as the module tells."""
+    name = f" {argument.name}" if argument.name else ""
+    if argument.kind == "value":
+        return f"{argument.number or 'value'} of {argument.size} bytes{name}"
+    return f"{argument.address_space} {argument.kind}{name}".strip()
+
+
+cdef Kernel new_kernel(l0rt_kernel* kernel, str name, interface):
+    cdef Kernel self = Kernel.__new__(Kernel)
+    self.name = name
+    self.ptr = kernel
+    module_retain(kernel.module)
+    if self.ptr.argument_count > MOST:
+        raise NotImplementedError(f"{name}() has {self.ptr.argument_count} arguments, more than {MOST}")
+    if interface is not None and len(interface.arguments) == self.ptr.argument_count:
+        self.arguments = interface.arguments
+        self.required = interface.required_group_size
+        self.expected = <Expected*>calloc(MOST, sizeof(Expected))
+        if self.expected == NULL:
+            raise MemoryError()
+        for i, argument in enumerate(self.arguments):
+            self.expected[i].kind = KINDS.get(argument.kind, NUMBERS[argument.number])
+            self.expected[i].size = argument.size
+            self.expected[i].access = argument.reads | argument.writes << 1
+    else:
+        self.required = kernel_properties(self.ptr)["required_group_size"]
+    return self
+
+
+# --- Sizes of a launch.
+
+
+cdef int extent(str what, value, uint32_t* out) except -1:
+    """A size along x, or along up to three axes."""
+    cdef Py_ssize_t count = 1
+    out[1] = out[2] = 1
+    if PyTuple_CheckExact(value) or isinstance(value, (tuple, list)):
+        count = len(value)
+        if not 1 <= count <= 3:
+            raise ValueError(f"{what} must have 1 to 3 sizes, got {count}")
+        for i in range(count):
+            out[i] = one_size(what, value[i])
+        return 0
+    out[0] = one_size(what, value)
+    return 0
+
+
+cdef uint32_t one_size(str what, value) except? 0:
+    if not is_whole(value):
+        raise TypeError(f"{what} must be an int or a tuple of ints, got {type(value).__name__}")
+    number = whole(value, what)
+    if not 1 <= number < 1 << 32:
+        raise ValueError(f"{what} must be 1 to 2**32 - 1, got {number}")
+    return number
+
+
+cdef int sizes_of(
+        Kernel self, groups, group_size, global_size, uint32_t* count, uint32_t* size) except -1:
+    """The number of groups and the size of each."""
+    cdef uint32_t[3] items
+    if (groups is None) == (global_size is None):
+        raise ValueError("a launch takes groups= or global_size=, one of the two")
+    if group_size is None and self.required is not None:
+        group_size = self.required
+    if group_size is not None:
+        extent("group_size", group_size, size)
+    if groups is not None:
+        extent("groups", groups, count)
+        if group_size is None:
+            items = [min(<uint64_t>count[0] * self.ptr.module.most_items_of_group, <uint64_t>0xFFFFFFFF),
+                     count[1], count[2]]
+            with nogil:
+                kernel_suggest(self.ptr, items, size)
+            size[1] = size[2] = 1
+        return 0
+    extent("global_size", global_size, items)
+    if group_size is None:
+        with nogil:
+            kernel_suggest(self.ptr, items, size)
+    for i in range(3):
+        if items[i] % size[i] != 0:
+            raise ValueError(f"global_size must be a multiple of group_size, got {items} and "
+                             f"{[size[0], size[1], size[2]]}")
+        count[i] = items[i] // size[i]
+    return 0
+
+
+# --- Arguments of a launch.
+
+
+cdef int Kernel_launch(
+        Kernel self, tuple args, uint32_t* groups, uint32_t* size, Queue stream, bint cooperative) except -1:
+    cdef Slot[MOST] slots
+    cdef l0rt_arg[MOST] values
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(args), taken = 0
+    cdef l0rt_kernel* kernel = self.ptr
+    cdef l0rt_stream* on
+    module_check(self.ptr.module)
+    if count != kernel.argument_count:
+        raise TypeError(f"{self.name}() takes {kernel.argument_count} arguments, got {count}")
+    on = stream.ptr if stream is not None else current_stream(kernel.module.device.index)
+    if self.required is not None and (size[0], size[1], size[2]) != self.required:
+        raise ValueError(f"{self.name}() requires group_size={self.required}, got {(size[0], size[1], size[2])}")
+    try:
+        while taken < count:
+            slots[taken].viewed = 0
+            slots[taken].buffer = NULL
+            taken += 1
+            take(self, taken - 1, <object>PyTuple_GET_ITEM(args, taken - 1), &slots[taken - 1], &values[taken - 1],
+                 on)
+        with nogil:
+            kernel_launch(kernel, groups, size, values, count, cooperative, on)
+        if has_hooks():
+            note_accesses(self, slots, count, on)
+    finally:
+        while taken > 0:
+            taken -= 1
+            if slots[taken].viewed:
+                PyBuffer_Release(&slots[taken].view)
+            if slots[taken].buffer != NULL:
+                Buffer_unhold(<Buffer>slots[taken].buffer)
+    return 0
+
+
+cdef int take(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1:
+    """Turn a Python object into what the driver is given."""
+    cdef Expected unknown = Expected(ANY, 0, 3)
+    cdef Expected* expected = &unknown if self.expected == NULL else &self.expected[at]
+    out.value = &slot.word
+    out.size = expected.size
+    if isinstance(value, Buffer) and (expected.kind == POINTER or expected.kind == ANY):
+        out.size = sizeof(void*)
+        return take_buffer(self, at, <Buffer>value, slot, on)
+    if expected.kind == INT and PyLong_CheckExact(value):
+        return take_int(self, at, value, slot, expected.size)
+    if expected.kind == FLOAT and PyFloat_CheckExact(value):
+        return take_float(PyFloat_AS_DOUBLE(value), slot, expected.size)
+    if isinstance(value, LocalMemory) and (<LocalMemory>value).nbytes != 0 and (expected.kind == LOCAL or expected.kind == ANY):
+        out.value = NULL
+        out.size = (<LocalMemory>value).nbytes
+        return 0
+    if expected.kind == POINTER and (value is None or is_address(value)):
+        slot.word = 0 if value is None else address_in(value, 0)
+        return 0
+    if expected.kind in (INT, FLOAT, VALUE, ANY):
+        return take_memory(self, at, value, slot, out, expected)
+    wrong(self, at, value)
+
+
+cdef int take_buffer(Kernel self, Py_ssize_t at, Buffer buffer, Slot* slot, l0rt_stream* on) except -1:
+    if buffer.memory == ELSEWHERE:
+        raise ValueError(f"{place(self, at)} must be memory of {self.device}, got {buffer!r}")
+    Buffer_hold(buffer)
+    slot.buffer = <PyObject*>buffer
+    if buffer.memory == DEVICE and buffer.owner != on.device and buffer.owner.context != on.device.context:
+        raise ValueError(f"{place(self, at)} must be memory that {self.device} reaches, got {buffer!r}")
+    Buffer_use(buffer, on)
+    slot.word = <uint64_t>buffer.pointer
+    return 0
+
+
+cdef int take_int(Kernel self, Py_ssize_t at, value, Slot* slot, uint32_t size) except -1:
+    cdef int64_t number
+    try:
+        number = PyLong_AsLongLong(value)
+    except OverflowError:
+        if size != 8 or value < 0:
+            refuse_number(self, at, value, size)
+        try:
+            slot.word = PyLong_AsUnsignedLongLong(value)
+        except OverflowError:
+            refuse_number(self, at, value, size)
+        return 0
+    if size < 8 and not -(<int64_t>1 << (8 * size - 1)) <= number < <int64_t>1 << 8 * size:
+        refuse_number(self, at, value, size)
+    memcpy(&slot.word, &number, 8)      # the low bytes come first
+    return 0
+
+
+cdef int take_float(double number, Slot* slot, uint32_t size) except -1:
+    cdef float single
+    if size == 8:
+        memcpy(&slot.word, &number, 8)
+    elif size == 4:
+        single = <float>number
+        memcpy(&slot.word, &single, 4)
+    else:
+        slot.word = np.float16(number).view(np.uint16)
+    return 0
+
+
+cdef int take_memory(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, Expected* expected) except -1:
+    """A number of another type, or the bytes of a vector or a structure."""
+    cdef bint is_number = isinstance(value, np.number)
+    if expected.kind == FLOAT and not is_number and is_address(value):
+        return take_float(float(whole(value, "a number")), slot, expected.size)
+    if expected.kind == INT and not is_number and (isinstance(value, (bool, np.bool_)) or is_address(value)):
+        return take_int(self, at, int(value), slot, expected.size)
+    if expected.kind in (INT, FLOAT) and is_number and isinstance(value, np.inexact) != (expected.kind == FLOAT):
+        wrong(self, at, value)
+    if expected.kind == ANY and value is None:
+        slot.word = 0
+        out.size = sizeof(void*)
+        return 0
+    if isinstance(value, Buffer) or not PyObject_CheckBuffer(value) or expected.kind == ANY and isinstance(
+            value, np.ndarray):
+        wrong(self, at, value)
+    get_view(value, &slot.view, PyBUF_C_CONTIGUOUS, self.name)
+    slot.viewed = 1
+    if expected.kind != ANY and slot.view.len != expected.size:
+        raise TypeError(f"{place(self, at)} must have {expected.size} bytes, got {type(value).__name__} of "
+                        f"{slot.view.len} bytes")
+    out.value = slot.view.buf
+    out.size = slot.view.len
+    return 0
+
+
+cdef str place(Kernel self, Py_ssize_t at):
+    """How an error names an argument."""
+    name = self.arguments[at].name if self.arguments is not None else ""
+    return f"{self.name}() argument {at}{f' ({name})' if name else ''}"
+
+
+cdef int refuse_number(Kernel self, Py_ssize_t at, value, uint32_t size) except -1:
+    raise ValueError(f"{place(self, at)} must fit an int of {size} bytes, got {value}")
+
+
+cdef int wrong(Kernel self, Py_ssize_t at, value) except -1:
+    got = type(value).__name__
+    if self.arguments is None:
+        raise TypeError(f"{place(self, at)}: a native module does not tell its types, so that it must be a Buffer, "
+                        f"LocalMemory, None, or a NumPy or ctypes number such as numpy.int32(1), got {got}")
+    argument = self.arguments[at]
+    if argument.kind == "pointer":
+        told = "a Buffer, an address or None"
+        if isinstance(value, np.ndarray):
+            got += ", which is host memory that the kernel cannot reach: copy it to a Buffer first"
+    elif argument.kind == "local":
+        told = "l0rt.LocalMemory(nbytes)"
+    elif argument.kind == "value":
+        told = {"int": "an int", "float": "a float"}.get(argument.number, "bytes or a ctypes structure")
+        told += f" of {argument.size} bytes"
+    else:
+        raise NotImplementedError(f"{place(self, at)} is {argument.kind}: images and samplers are not supported")
+    raise TypeError(f"{place(self, at)} must be {told}, got {got}")
+
+
+cdef int note_accesses(Kernel self, Slot* slots, Py_ssize_t count, l0rt_stream* on) except -1:
+    """Tell the hooks which Buffers the launch reads and writes."""
+    cdef Buffer buffer
+    for at in range(count):
+        if slots[at].buffer != NULL:
+            buffer = <Buffer>slots[at].buffer
+            call_hooks(KERNEL_ACCESS, <uint64_t>on, slots[at].word, buffer.nbytes,
+                       3 if self.expected == NULL else self.expected[at].access)
+    return 0
+
+
+made_by(Kernel, "a kernel is a module's: module[name]")
+made_by(Launcher, "a launch is made by kernel[groups, group_size]")
+known_as(Kernel, b"l0rt.kernels.Kernel")
+known_as(LocalMemory, b"l0rt.LocalMemory")

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules in Python: code and constants, checked before the driver gets any of them."""
+
+import os
+
+cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
+
+from l0rt.arguments cimport get_view, is_whole, known_as, whole
+from l0rt.kernels.kernel cimport Kernel, new_kernel
+from l0rt.kernels.launch cimport (
+    l0rt_module,
+    module_check,
+    module_close,
+    module_kernel,
+    module_kernel_names,
+    module_native_binary,
+    module_open,
+    module_release,
+)
+from l0rt.runtime.current.thread cimport current_device
+from l0rt.runtime.streams.devices cimport device_at
+from l0rt.runtime.streams.naming cimport device as device_name, index_of
+from l0rt.runtime.streams.types cimport *
+
+import numpy as np
+
+from l0rt.kernels.spirv import Spirv, is_spirv
+from l0rt.runtime.streams.devices import lazy
+
+cdef enum:
+    SPIRV = 0
+    NATIVE = 1
+
+cdef bytes code_of(code):
+    """The bytes of a module: of memory, or of the file at a path."""
+    cdef Py_buffer view
+    if isinstance(code, (str, os.PathLike)):
+        with open(code, "rb") as file:
+            return file.read()
+    if not PyObject_CheckBuffer(code):
+        raise TypeError(f"a module must be bytes or a path, got {type(code).__name__}")
+    get_view(code, &view, PyBUF_C_CONTIGUOUS, "Module")
+    try:
+        return (<const char*>view.buf)[:view.len]
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef bytes constant(number, value, kind, size_t size):
+    """The bytes of a specialisation constant."""
+    what = f"constant {number}"
+    bits = 8 * <object>size
+    if kind == "float":
+        if isinstance(value, (float, np.floating)) or is_whole(value):
+            return np.array(value, f"f{size}").tobytes()
+        raise TypeError(f"{what} must be a float, got {type(value).__name__}")
+    if isinstance(value, (bool, np.bool_)):
+        return int(value).to_bytes(size, "little")
+    number = whole(value, what)
+    least, most = (0, 1) if kind == "bool" else (-(1 << bits - 1), (1 << bits) - 1)
+    if not least <= number <= most:
+        raise ValueError(f"{what} must be from {least} to {most}, got {number}")
+    return (number & (1 << bits) - 1).to_bytes(size, "little")
+
+
+cdef dict checked_constants(constants, spirv):
+    if constants is None:
+        return {}
+    if not hasattr(constants, "items"):
+        raise TypeError(f"constants must be a dict of SpecId to value, got {type(constants).__name__}")
+    found = {}
+    for number, value in constants.items():
+        at = whole(number, "a SpecId")
+        if spirv is None:
+            raise ValueError("a native module has no specialisation constants: they were fixed when it was built")
+        if at not in spirv.constants:
+            raise ValueError(f"the module has no specialisation constant {at}: it has {sorted(spirv.constants)}")
+        kind, size = spirv.constants[at]
+        found[at] = constant(at, value, kind, size)
+    return found
+
+
+@cython.binding(False)
+cdef class Module:
+    """Module(code, device=None, options='', constants=None)
+--
+
+Code that the driver builds for one device.
+
+Parameters
+----------
+code : bytes-like, str or path
+    SPIR-V or a native binary, or the path of a file that has it.
+device : int, str, device or None, optional
+    The device. None is the current device.
+options : str, optional
+    The driver's build options.
+constants : dict of int to number, optional
+    Specialisation constants by SpecId. The others keep their default values.
+
+Raises
+------
+ModuleBuildError
+    The code is not valid, or the driver does not build it. ``log`` says why.
+ValueError
+    The module has no such constant, or a value does not fit it.
+
+Notes
+-----
+SPIR-V is checked before the driver gets it. The specification of Level Zero, "Modules and Kernels", describes the
+build options.
+"""
+    cdef l0rt_module* ptr
+    cdef object spirv           # None: native
+    cdef dict made              # name -> Kernel
+    cdef object __weakref__
+
+    def __cinit__(self, code, device=None, options="", constants=None):
+        cdef bytes binary
+        cdef l0rt_device* on
+        if not isinstance(options, str):
+            raise TypeError(f"options must be a str, got {type(options).__name__}")
+        if "\0" in options:
+            raise ValueError("options must not contain a null character")
+        binary = code_of(code)
+        self.spirv = Spirv(binary) if is_spirv(binary) or len(binary) < 8 else None
+        fixed = checked_constants(constants, self.spirv)
+        lazy.init()
+        on = device_at(index_of(device, current_device(), lazy.device_type))
+        self.made = {}
+        self.ptr = module_open(on, NATIVE if self.spirv is None else SPIRV, binary, options.encode(), fixed)
+
+    def __dealloc__(self):
+        if self.ptr != NULL:
+            module_release(self.ptr)
+
+    @property
+    def device(self):
+        """The device that the module is built for."""
+        Module_check(self)
+        return device_name(lazy.device_type, self.ptr.device.index)
+
+    @property
+    def kernels(self):
+        """The names of the kernels, in the order of the driver."""
+        Module_check(self)
+        return tuple(module_kernel_names(self.ptr))
+
+    @property
+    def closed(self):
+        """Whether the module was closed."""
+        return self.ptr == NULL or self.ptr.closed != 0
+
+    def __getitem__(self, name):
+        if not isinstance(name, str):
+            raise TypeError(f"a kernel's name must be a str, got {type(name).__name__}")
+        Module_check(self)
+        found = self.made.get(name)
+        if found is None:
+            if "\0" in name or name not in self.kernels:
+                raise KeyError(f"the module has no kernel {name!r}: it has {', '.join(self.kernels) or 'none'}")
+            interface = self.spirv.kernels.get(name) if self.spirv is not None else None
+            found = self.made.setdefault(name, new_kernel(module_kernel(self.ptr, name.encode()), name, interface))
+        return found
+
+    def __contains__(self, name):
+        return isinstance(name, str) and name in self.kernels
+
+    def __iter__(self):
+        return iter(self.kernels)
+
+    def __len__(self):
+        return len(self.kernels)
+
+    def native_binary(self):
+        """Return what a module can be made of again on the same device and driver, without compiling.
+
+        Returns
+        -------
+        bytes
+        """
+        Module_check(self)
+        return module_native_binary(self.ptr)
+
+    def close(self):
+        """Close the module. Its kernels cannot be launched any more; launches that still run end first.
+
+        Nothing waits. Closing twice is harmless.
+        """
+        if self.ptr != NULL:
+            module_close(self.ptr)
+
+    def __enter__(self):
+        Module_check(self)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.close()
+
+    def __copy__(self):
+        raise TypeError("a Module cannot be copied: make another of the same code")
+
+    def __reduce__(self):
+        raise TypeError("a Module cannot be pickled: pickle its code or native_binary()")
+
+    def __repr__(self):
+        if self.closed:
+            return "<l0rt.Module closed>"
+        return f"<l0rt.Module on {self.device}: {', '.join(self.kernels) or 'no kernel'}>"
+
+
+cdef int Module_check(Module self) except -1:
+    if self.ptr == NULL:
+        raise ValueError("the module was never made")
+    return module_check(self.ptr)
+
+
+known_as(Module, b"l0rt.Module")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a foreign Cython module does with kernels, without the GIL; and every wrong way to do it."""
+
+from libc.stdint cimport uint32_t
+
+from l0rt.capi cimport *
+
+
+def stored(const unsigned char[::1] code, int value, uint32_t n, int format=0):
+    """Let the kernel `store` write a number to each of n places; return what is there."""
+    cdef bytearray result = bytearray(4 * n)
+    cdef unsigned char[::1] target = result
+    cdef l0rt_module* module
+    cdef l0rt_kernel* kernel
+    cdef l0rt_stream* stream
+    cdef l0rt_arg[2] args
+    cdef uint32_t[3] groups = [n, 1, 1], size = [1, 1, 1]
+    cdef void* block
+    with nogil:
+        stream = l0rt_pool_stream(0, 0)
+        module = l0rt_module_create(0, &code[0], code.shape[0], format, NULL)
+        kernel = l0rt_kernel_get(module, b"store")
+        block = l0rt_malloc(4 * n, 0, stream)
+        args[0].value, args[0].size = &block, sizeof(void*)
+        args[1].value, args[1].size = &value, sizeof(int)
+        l0rt_launch(kernel, groups, size, args, 2, 0, stream)
+        l0rt_module_release(module)
+        l0rt_memcpy_async(&target[0], block, 4 * n, stream)
+        l0rt_stream_synchronize(stream)
+        l0rt_free(block)
+    return bytes(result)
+
+
+def mistake(const unsigned char[::1] code, int which):
+    """Make one mistake."""
+    cdef l0rt_module* module = NULL
+    cdef l0rt_kernel* kernel
+    cdef l0rt_arg[2] args
+    cdef uint32_t[3] one = [1, 1, 1], none = [0, 1, 1], huge = [1 << 20, 1, 1]
+    cdef long long word = 0
+    args[0].value, args[0].size = &word, sizeof(void*)
+    args[1].value, args[1].size = &word, 4
+    try:
+        with nogil:
+            if which == 0:
+                l0rt_module_create(0, NULL, 0, 0, NULL)
+            elif which == 1:
+                l0rt_module_create(99, &code[0], code.shape[0], 0, NULL)
+            elif which == 2:
+                l0rt_module_create(0, &code[0], code.shape[0] - 4, 0, NULL)
+            elif which == 3:
+                l0rt_module_create(0, &code[0], code.shape[0], 7, NULL)
+            module = l0rt_module_create(0, &code[0], code.shape[0], L0RT_MODULE_SPIRV, NULL)
+            if which == 4:
+                l0rt_kernel_get(NULL, b"store")
+            elif which == 5:
+                l0rt_kernel_get(module, NULL)
+            elif which == 6:
+                l0rt_kernel_get(module, b"stor")
+            kernel = l0rt_kernel_get(module, b"store")
+            if which == 7:
+                l0rt_launch(NULL, one, one, args, 2, 0, NULL)
+            elif which == 8:
+                l0rt_launch(kernel, one, one, args, 1, 0, NULL)
+            elif which == 9:
+                l0rt_launch(kernel, none, one, args, 2, 0, NULL)
+            elif which == 10:
+                l0rt_launch(kernel, one, huge, args, 2, 0, NULL)
+            elif which == 11:
+                l0rt_launch(kernel, one, one, args, 2, 8, NULL)
+            elif which == 12:
+                l0rt_launch(kernel, one, one, NULL, 2, 0, NULL)
+            elif which == 13:
+                args[1].size = 8
+                l0rt_launch(kernel, one, one, args, 2, L0RT_LAUNCH_COOPERATIVE, NULL)
+            elif which == 14:
+                l0rt_launch(kernel, one, one, args, 2, 0, l0rt_pool_stream(1, 0))
+    finally:
+        l0rt_module_release(module)
+        l0rt_module_release(NULL)
