@@ -180,6 +180,8 @@ static void complete(cpu_engine *engine, cpu_fifo *fifo, cpu_command *command) {
   if ((event != NULL && !point) || fence != NULL) cpu_cache_flush();
   cpu_command_release(command);
   if (event != NULL) {
+    if (CPU_UNLIKELY(atomic_load_explicit(&cpu_failures, memory_order_relaxed) != 0) && !command->failed)
+      cpu_failure_follow(fifo->serial, event);
     if (event->timed) {
       atomic_store_explicit(&event->state->start, command->start, memory_order_relaxed);
       atomic_store_explicit(&event->state->end, cpu_host_ns(), memory_order_relaxed);

@@ -12,7 +12,8 @@ enum { PLACES = 64, TEXT = 320 }; /* failures beyond those push out the oldest *
 
 typedef struct {
   uint64_t serial; /* 0: an empty place */
-  const struct cpu_event *event;
+  const struct cpu_event *event; /* that tells of it, or NULL */
+  bool own;                      /* the launch itself signalled it */
   char text[TEXT];
 } failure;
 
@@ -30,8 +31,16 @@ void cpu_failure_add(uint64_t serial, const struct cpu_event *event, const char 
   if (f->serial == 0) atomic_fetch_add(&cpu_failures, 1);
   f->serial = serial;
   f->event = event;
+  f->own = event != NULL;
   snprintf(f->text, sizeof(f->text), "%s", text);
   if (cpu_knobs.lost) atomic_store(&lost, true);
+  pthread_mutex_unlock(&lock);
+}
+
+void cpu_failure_follow(uint64_t serial, const struct cpu_event *event) {
+  pthread_mutex_lock(&lock);
+  for (uint32_t i = 0; i < PLACES; i++)
+    if (failures[i].serial == serial && !failures[i].own) failures[i].event = event;
   pthread_mutex_unlock(&lock);
 }
 

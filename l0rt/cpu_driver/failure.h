@@ -17,6 +17,10 @@ extern _Atomic uint32_t cpu_failures;
 /* A launch of this fifo failed; it is about to signal this event, if any. */
 void cpu_failure_add(uint64_t serial, const struct cpu_event *event, const char *text);
 
+/* A fifo signals an event behind a launch of its own that failed without one: who waits for it learns of the failure,
+ * unless an event that the fifo signals later takes its place. */
+void cpu_failure_follow(uint64_t serial, const struct cpu_event *event);
+
 /* Any failure of a fifo, or of what signalled an event: SUCCESS, or the error, whose description is this thread's. */
 ze_result_t cpu_failure_of_fifo(uint64_t serial);
 ze_result_t cpu_failure_of_event(const struct cpu_event *event);

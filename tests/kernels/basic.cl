@@ -5,7 +5,7 @@ float __attribute__((overloadable)) __spirv_SpecConstant(int id, float value);
 
 struct pair {
   int first;
-  double second;
+  long second;
 };
 
 kernel void vector_add(global float *to, const global float *x, const global float *y, uint n) {
@@ -56,7 +56,7 @@ kernel void values(global uchar *out, char c, short s, int i, long l, float f, f
   *(global float *)(out + 16) = f;
   *(global float4 *)(out + 32) = v;
   *(global int *)(out + 48) = p.first;
-  *(global double *)(out + 56) = p.second;
+  *(global long *)(out + 56) = p.second;
 }
 
 kernel void constants(global float *out) {

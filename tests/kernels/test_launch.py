@@ -9,6 +9,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
+from l0rt.ze import table
 
 PATH = Path(__file__).with_name("basic.spv")
 
@@ -89,15 +90,15 @@ def test_a_cooperative_launch(module):
 
 
 class Pair(ctypes.Structure):
-    _fields_ = [("first", ctypes.c_int), ("second", ctypes.c_double)]
+    _fields_ = [("first", ctypes.c_int), ("second", ctypes.c_int64)]
 
 
 VALUES = [
-    (-1, -2, -3, -4, 1.5, np.arange(4, dtype=np.float32), Pair(7, 2.5)),
-    (255, 65534, (1 << 32) - 3, (1 << 64) - 4, np.float32(1.5), bytes(np.arange(4, dtype=np.float32)), bytes(Pair(7, 2.5))),
-    (np.int8(-1), np.int16(-2), np.int32(-3), np.int64(-4), 1.5, (ctypes.c_float * 4)(0, 1, 2, 3), Pair(7, 2.5)),
+    (-1, -2, -3, -4, 1.5, np.arange(4, dtype=np.float32), Pair(7, -8)),
+    (255, 65534, (1 << 32) - 3, (1 << 64) - 4, np.float32(1.5), bytes(np.arange(4, dtype=np.float32)), bytes(Pair(7, -8))),
+    (np.int8(-1), np.int16(-2), np.int32(-3), np.int64(-4), 1.5, (ctypes.c_float * 4)(0, 1, 2, 3), Pair(7, -8)),
     (np.uint8(255), ctypes.c_int16(-2), ctypes.c_uint32((1 << 32) - 3), np.uint64((1 << 64) - 4), ctypes.c_float(1.5),
-     memoryview(np.arange(4, dtype=np.float32)), Pair(7, 2.5)),
+     memoryview(np.arange(4, dtype=np.float32)), Pair(7, -8)),
 ]  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def test_every_kind_of_value(module, values):
     assert np.frombuffer(raw[16:20], np.float32)[0] == 1.5
     assert np.frombuffer(raw[32:48], np.float32).tolist() == [0, 1, 2, 3]
     assert np.frombuffer(raw[48:52], np.int32)[0] == 7
-    assert np.frombuffer(raw[56:64], np.float64)[0] == 2.5
+    assert np.frombuffer(raw[56:64], np.int64)[0] == -8
 
 
 @pytest.mark.checks_data
@@ -287,6 +288,11 @@ def test_a_module_of_the_second_device_launches_there():
 # Faults.
 
 
+def describes():
+    """Whether the driver, and the loader in front of it, has a text for an error."""
+    return "zeDriverGetLastErrorDescription" not in table.missing()
+
+
 @pytest.mark.checks_data
 @pytest.mark.parametrize("wait", ["stream", "device", "event"])
 def test_a_launch_that_fails_is_told_of_once_and_the_device_goes_on(module, wait):
@@ -295,7 +301,8 @@ def test_a_launch_that_fails_is_told_of_once_and_the_device_goes_on(module, wait
     event = l0rt.Event()
     module["store"].launch(1 << 46, 1, groups=1, group_size=1, stream=stream)
     event.record(stream)
-    with pytest.raises(l0rt.KernelFaultError, match=r"kernel store, .*work-item \(0, 0, 0\)"):
+    told = r"kernel store, .*work-item \(0, 0, 0\)" if describes() else "ERROR_UNKNOWN"
+    with pytest.raises(l0rt.KernelFaultError, match=told):
         {"stream": stream.synchronize, "device": acc.synchronize, "event": event.synchronize}[wait]()
     stream.synchronize()
     acc.synchronize()

@@ -570,7 +570,7 @@ cdef int queue_query(l0rt_stream* stream) except -1 nogil:
         finally:
             slot_release(slot)
     if idle and l0rt_load_int(&stream.launched):
-        find_failure(stream)
+        find_failure(stream, NULL)
     if idle and hooked:
         call_hooks(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
     return idle
@@ -594,7 +594,7 @@ cdef int queue_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int poli
         finally:
             slot_release(slot)
     if idle and l0rt_load_int(&stream.launched):
-        find_failure(stream)
+        find_failure(stream, NULL)
     if idle and hooked:
         call_hooks(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
     return idle

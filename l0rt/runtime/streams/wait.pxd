@@ -36,5 +36,6 @@ cdef int refuse(l0rt_device* device) except -1 nogil
 cdef int check_device(l0rt_device* device) except -1 nogil
 # Wait for all queues of the device that its driver knows. 1: it is done, 0: the time is up.
 cdef int driver_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil
-# Raise if a launch on the stream has failed: a wait for the list tells, once, a look at an event does not.
-cdef int find_failure(l0rt_stream* stream) except -1 nogil
+# Raise if a launch on the stream has failed: a wait for the list, or else for its newest slot, tells of it once; a look
+# at an event does not.
+cdef int find_failure(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil

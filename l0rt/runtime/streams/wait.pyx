@@ -28,9 +28,10 @@ from l0rt.ze.api cimport (
 from l0rt.ze.status cimport is_device_lost, raise_result
 
 from l0rt import config
-from l0rt.errors import DeviceLostError
+from l0rt.errors import DeviceLostError, KernelFaultError
 from l0rt.runtime.lazy import exit_time_left
 from l0rt.runtime.streams.devices import lazy
+from l0rt.ze.status import error_of
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield()
@@ -168,24 +169,42 @@ cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
     return 0 if r == ZE_RESULT_NOT_READY else -1
 
 
-cdef int find_failure(l0rt_stream* stream) except -1 nogil:
+cdef int find_failure(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     cdef ze_result_t r
-    if not stream.device.caps.list_sync or l0rt_load_list(&stream.list) == NULL or not table.alive:
+    if l0rt_load_list(&stream.list) == NULL or not table.alive:
         return 0
     mutex_lock(&stream.lock)
-    l0rt_store_int(&stream.launched, 0)
-    r = list_synchronize(stream.list, 0)
+    if stream.device.caps.list_sync:
+        r = list_synchronize(stream.list, 0)
+    else:
+        r = event_wait(slot.event, 0) if slot != NULL else ZE_RESULT_NOT_READY
+    if r != ZE_RESULT_NOT_READY and (stream.device.caps.list_sync or slot.seq >= stream.issued):
+        l0rt_store_int(&stream.launched, 0)
     mutex_unlock(&stream.lock)
-    if r == ZE_RESULT_NOT_READY:
-        l0rt_store_int(&stream.launched, 1)
+    if r == ZE_RESULT_SUCCESS or r == ZE_RESULT_NOT_READY:
         return 0
-    return 0 if r == ZE_RESULT_SUCCESS else device_fails(stream.device, r)
+    return fail_launch(stream.device, r)
+
+
+cdef int fail_launch(l0rt_device* device, ze_result_t result) except -1 nogil:
+    """Raise what a failed launch is: a device that is lost, or a KernelFaultError."""
+    if is_device_lost(result):
+        return device_fails(device, result)
+    with gil:
+        error = error_of(<long>result)
+        raise KernelFaultError(str(error), error.code)
+
+
+cdef int fail_wait(l0rt_slot* slot, ze_result_t result) except -1 nogil:
+    if slot.stream != NULL and l0rt_load_int(&slot.stream.launched):
+        return fail_launch(slot.device, result)
+    return device_fails(slot.device, result)
 
 
 cdef inline int slot_is_complete(l0rt_slot* slot) except -1 nogil:
     """The answer to who asks for a slot that is complete."""
     if slot.stream != NULL and l0rt_load_int(&slot.stream.launched):
-        find_failure(slot.stream)
+        find_failure(slot.stream, slot)
     return 1
 
 
@@ -230,7 +249,7 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
             slot_completed(slot)
             return slot_is_complete(slot)
         if r != ZE_RESULT_NOT_READY:
-            return device_fails(slot.device, r)
+            return fail_wait(slot, r)
         spent = host_clock_ns() - start
         if spent >= timeout_ns:
             return 0
