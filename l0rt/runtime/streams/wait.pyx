@@ -169,15 +169,18 @@ cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
     return 0 if r == ZE_RESULT_NOT_READY else -1
 
 
+cdef ze_result_t ask_for_failure(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
+    if stream.device.caps.list_sync:
+        return list_synchronize(stream.list, 0)
+    return event_wait(slot.event, 0) if slot != NULL else ZE_RESULT_NOT_READY
+
+
 cdef int find_failure(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     cdef ze_result_t r
     if l0rt_load_list(&stream.list) == NULL or not table.alive:
         return 0
     mutex_lock(&stream.lock)
-    if stream.device.caps.list_sync:
-        r = list_synchronize(stream.list, 0)
-    else:
-        r = event_wait(slot.event, 0) if slot != NULL else ZE_RESULT_NOT_READY
+    r = ask_for_failure(stream, slot)
     if r != ZE_RESULT_NOT_READY and (stream.device.caps.list_sync or slot.seq >= stream.issued):
         l0rt_store_int(&stream.launched, 0)
     mutex_unlock(&stream.lock)
