@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The C API for Cython: `from l0rt.capi cimport *`. Every function may be called from any thread without the GIL. A
-# return of -1 or NULL means failure: a Python exception is set (the GIL is taken only then), and l0rt_last_error tells the
-# same without the GIL.
+# return of -1 or NULL means failure: a Python exception is set (the GIL is taken only then), and l0rt_last_error tells
+# the same without the GIL.
 
 from libc.stdint cimport uint32_t
 

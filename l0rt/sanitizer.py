@@ -6,8 +6,9 @@ behind it (a vector clock). A record takes the stream's knowledge along, a wait 
 synchronisation to the host's, and each command knows what the host knew. An access to memory that another access
 touches, one of both writing, is a race unless the one's clock is known where the other is made.
 
-What is seen: copies, fills and the Buffers that kernels get, Buffers, views of host and shared memory at the moment they are made, and what
-`host_access` announces. ``L0RT_SANITIZE=stream`` begins with the import of l0rt; `races` has what was found.
+What is seen: copies, fills, Buffers that kernels get, Buffers that are freed, views of host and shared memory at the
+moment they are made, and what `host_access` announces. ``L0RT_SANITIZE=stream`` begins with the import of l0rt; `races`
+has what was found.
 """
 
 import bisect

@@ -376,7 +376,7 @@ cdef int take(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt
         return take_int(self, at, value, slot, expected.size)
     if expected.kind == FLOAT and PyFloat_CheckExact(value):
         return take_float(PyFloat_AS_DOUBLE(value), slot, expected.size)
-    if isinstance(value, LocalMemory) and (<LocalMemory>value).nbytes != 0 and (expected.kind == LOCAL or expected.kind == ANY):
+    if isinstance(value, LocalMemory) and (expected.kind == LOCAL or expected.kind == ANY):
         out.value = NULL
         out.size = (<LocalMemory>value).nbytes
         return 0

@@ -7,7 +7,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
 
 from l0rt.arguments cimport get_view, is_whole, known_as, whole
-from l0rt.kernels.kernel cimport Kernel, new_kernel
+from l0rt.kernels.kernel cimport new_kernel
 from l0rt.kernels.launch cimport (
     l0rt_module,
     module_check,

@@ -61,28 +61,30 @@ def is_spirv(code):
     return len(code) >= 4 and MAGIC in struct.unpack("<I", code[:4]) + struct.unpack(">I", code[:4])
 
 
-def refuse(why, word=0):
+def refused(why, word=0):
+    """Return the error of a module that is not whole."""
     log = f"SPIR-V, word {word} (byte {4 * word}): {why}"
-    raise ModuleBuildError(f"the module is not valid: {log}", None, log)
+    return ModuleBuildError(f"the module is not valid: {log}", None, log)
 
 
 def words_of(code):
     """Return the words of a module whose header is in order."""
     if len(code) % 4 or len(code) < 4 * HEADER_WORDS:
-        refuse(f"a module must have whole words, and at least {HEADER_WORDS}, got {len(code)} bytes", len(code) // 4)
+        told = f"a module must have whole words, and at least {HEADER_WORDS}, got {len(code)} bytes"
+        raise refused(told, len(code) // 4)
     words = array("I")
     words.frombytes(code)
     if words[0] != MAGIC:
         words.byteswap()
     if words[0] != MAGIC:
-        refuse(f"the first word must be {MAGIC:#x}, got {words[0]:#x}")
+        raise refused(f"the first word must be {MAGIC:#x}, got {words[0]:#x}")
     version = words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF
     if words[1] & 0xFF0000FF or version[0] != 1 or version > NEWEST:
-        refuse(f"the version must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, got {words[1]:#x}", 1)
+        raise refused(f"the version must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, got {words[1]:#x}", 1)
     if not 0 < words[3] <= MOST_IDS:
-        refuse(f"the bound of the ids must be 1 to {MOST_IDS}, got {words[3]}", 3)
+        raise refused(f"the bound of the ids must be 1 to {MOST_IDS}, got {words[3]}", 3)
     if words[4] != 0:
-        refuse(f"the reserved word must be 0, got {words[4]}", 4)
+        raise refused(f"the reserved word must be 0, got {words[4]}", 4)
     return words
 
 
@@ -92,7 +94,7 @@ def instructions(words):
     while at < end:
         length = words[at] >> 16
         if length == 0 or at + length > end:
-            refuse(f"an instruction of {length} words where {end - at} are left", at)
+            raise refused(f"an instruction of {length} words where {end - at} are left", at)
         yield words[at] & 0xFFFF, at, at + length
         at += length
 
@@ -102,7 +104,7 @@ def text(words, at, end):
     raw = words[at:end].tobytes()
     size = raw.find(b"\0")
     if size < 0:
-        refuse("a string without an end", at)
+        raise refused("a string without an end", at)
     return raw[:size].decode("utf-8", "replace"), at + size // 4 + 1
 
 
@@ -142,7 +144,8 @@ class Spirv:
         self.words = words_of(code)
         self.names, self.types, self.values = {}, {}, {}
         self.decorations = {}  # (id, decoration) -> its operands
-        self.entries, self.modes = {}, {}
+        self.entries: dict[str, int] = {}  # a kernel's name -> its function
+        self.modes: dict[int, tuple] = {}  # a function -> the group size that it requires
         self.functions = {}  # id -> [(parameter's id, its type)]
         self.layouts = {}  # type -> (size, alignment)
         self._read()
@@ -154,34 +157,34 @@ class Spirv:
         bound = words[3]
         for opcode, at, end in instructions(words):
             if end - at < LEAST.get(opcode, 1):
-                refuse(f"instruction {opcode} has {end - at} words, at least {LEAST[opcode]} are needed", at)
+                raise refused(f"instruction {opcode} has {end - at} words, at least {LEAST[opcode]} are needed", at)
             seen.add(opcode)
             made = words[at + RESULT[opcode]] if opcode in RESULT else 1
             if not 0 < made < bound:
-                refuse(f"id {made} is not below the bound {bound}", at)
+                raise refused(f"id {made} is not below the bound {bound}", at)
             if opcode in TYPES:
                 self.types[made] = (opcode, tuple(words[at + 2 : end]))
             elif opcode in CONSTANTS:
                 self.values[made] = (words[at + 1], tuple(words[at + 3 : end]))
             elif opcode == OP_FUNCTION:
                 if inside is not None:
-                    refuse("a function inside a function", at)
+                    raise refused("a function inside a function", at)
                 inside = self.functions[made] = []
             elif opcode == OP_PARAMETER and inside is not None:
                 inside.append((made, words[at + 1]))
             elif opcode == OP_FUNCTION_END:
                 if inside is None:
-                    refuse("the end of a function that did not begin", at)
+                    raise refused("the end of a function that did not begin", at)
                 inside = None
             else:
                 self._read_annotation(opcode, at, end)
         if inside is not None:
-            refuse("a function without an end", len(words))
+            raise refused("a function without an end", len(words))
         if OP_CAPABILITY not in seen or OP_MEMORY_MODEL not in seen:
-            refuse("the module declares no capability or no memory model", HEADER_WORDS)
+            raise refused("the module declares no capability or no memory model", HEADER_WORDS)
         for name, function in self.entries.items():
             if function not in self.functions:
-                refuse(f"kernel {name} has no function", HEADER_WORDS)
+                raise refused(f"kernel {name} has no function", HEADER_WORDS)
 
     def _read_annotation(self, opcode, at, end):
         words = self.words
@@ -234,10 +237,10 @@ class Spirv:
         """Return (size, alignment) of a type in bytes, as OpenCL C lays it out (OpenCL C specification, 6.1.5)."""
         if kind not in self.layouts:
             if depth > DEEPEST:
-                refuse(f"type {kind} contains itself, or {DEEPEST} types in each other")
+                raise refused(f"type {kind} contains itself, or {DEEPEST} types in each other")
             self.layouts[kind] = self._layout_of(kind, depth)
             if self.layouts[kind][0] > MOST_BYTES:
-                refuse(f"type {kind} has {self.layouts[kind][0]} bytes, more than an argument may have")
+                raise refused(f"type {kind} has {self.layouts[kind][0]} bytes, more than an argument may have")
         return self.layouts[kind]
 
     def _layout_of(self, kind, depth):
@@ -257,7 +260,7 @@ class Spirv:
             return size * count, alignment
         if opcode == OP_TYPE_STRUCT:
             return self._structure(kind, facts, depth)
-        refuse(f"type {kind} has no size that is known here")
+        raise refused(f"type {kind} has no size that is known here")
 
     def _structure(self, kind, members, depth):
         packed = (kind, C_PACKED) in self.decorations

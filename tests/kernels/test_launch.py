@@ -74,7 +74,8 @@ def test_tiled_matmul(module):
 def test_three_axes_count_x_first(module):
     out = l0rt.empty(4 * 3 * 24)
     module["where"][(2, 3, 1), (2, 1, 2)](out)
-    assert read(out, np.uint32).reshape(-1, 3).tolist() == [[x, y, z] for z in range(2) for y in range(3) for x in range(4)]
+    places = [[x, y, z] for z in range(2) for y in range(3) for x in range(4)]
+    assert read(out, np.uint32).reshape(-1, 3).tolist() == places
 
 
 @pytest.mark.checks_data
@@ -95,7 +96,8 @@ class Pair(ctypes.Structure):
 
 VALUES = [
     (-1, -2, -3, -4, 1.5, np.arange(4, dtype=np.float32), Pair(7, -8)),
-    (255, 65534, (1 << 32) - 3, (1 << 64) - 4, np.float32(1.5), bytes(np.arange(4, dtype=np.float32)), bytes(Pair(7, -8))),
+    (255, 65534, (1 << 32) - 3, (1 << 64) - 4, np.float32(1.5), bytes(np.arange(4, dtype=np.float32)),
+     bytes(Pair(7, -8))),
     (np.int8(-1), np.int16(-2), np.int32(-3), np.int64(-4), 1.5, (ctypes.c_float * 4)(0, 1, 2, 3), Pair(7, -8)),
     (np.uint8(255), ctypes.c_int16(-2), ctypes.c_uint32((1 << 32) - 3), np.uint64((1 << 64) - 4), ctypes.c_float(1.5),
      memoryview(np.arange(4, dtype=np.float32)), Pair(7, -8)),
@@ -131,7 +133,7 @@ def test_every_kind_of_memory_and_addresses(module, kind):
     [
         ((), TypeError, r"store\(\) takes 2 arguments, got 0"),
         (("x", 1, 2), TypeError, r"store\(\) takes 2 arguments, got 3"),
-        ((np.zeros(4, np.int32), 1), TypeError, r"argument 0 \(to\) must be a Buffer, .* got ndarray, which is host memory"),
+        ((np.zeros(4, np.int32), 1), TypeError, r"\(to\) must be a Buffer, .* got ndarray, which is host memory"),
         ((b"1234", 1), TypeError, r"argument 0 \(to\) must be a Buffer, an address or None, got bytes"),
         ((1.5, 1), TypeError, r"argument 0 \(to\) must be a Buffer, an address or None, got float"),
         ((-1, 1), ValueError, "an address must be from 0"),
@@ -199,7 +201,7 @@ def test_local_memory_has_a_size():
         ({"groups": "2", "group_size": 1}, TypeError, "groups must be an int or a tuple of ints, got str"),
         ({"groups": 1, "group_size": 1 << 20}, ValueError, "group_size must be 1 to .* along x, got 1048576"),
         ({"groups": 1, "group_size": (64, 64, 64)}, ValueError, "at most|along z"),
-        ({"global_size": 10, "group_size": 3}, ValueError, r"a multiple of group_size, got \[10, 1, 1\] and \[3, 1, 1\]"),
+        ({"global_size": 10, "group_size": 3}, ValueError, r"multiple of group_size, got \[10, 1, 1\] and \[3, 1, 1\]"),
         ({"global_size": None, "group_size": 3}, ValueError, "one of the two"),
     ],
 )  # fmt: skip

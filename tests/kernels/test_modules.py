@@ -82,8 +82,8 @@ def test_what_refuses_to_be_copied(module):
 @pytest.mark.checks_data
 @pytest.mark.parametrize(
     ("constants", "expected"),
-    [(None, [10, 0.5]), ({}, [10, 0.5]), ({1: 3}, [3, 0.5]), ({2: 2}, [10, 2]), ({1: -1, 2: np.float32(0.25)}, [-1, 0.25]),
-     ({np.int64(1): np.int16(7)}, [7, 0.5]), ({1: True}, [1, 0.5])],
+    [(None, [10, 0.5]), ({}, [10, 0.5]), ({1: 3}, [3, 0.5]), ({2: 2}, [10, 2]),
+     ({1: -1, 2: np.float32(0.25)}, [-1, 0.25]), ({np.int64(1): np.int16(7)}, [7, 0.5]), ({1: True}, [1, 0.5])],
 )  # fmt: skip
 def test_constants_are_chosen_by_their_numbers(constants, expected):
     out = l0rt.empty(8)

@@ -114,7 +114,7 @@ cdef struct l0rt_stream:
     uint64_t issued                 # commands appended so far: counted under the lock, read without
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL
-    int launched                    # on the CPU driver: since the last wait, launches were appended, which may have failed
+    int launched                    # on the CPU driver: launches were appended since the last wait, and may have failed
     int shared                      # other software has the list too, and may append commands that l0rt does not count
     int kind
     int live                        # not a pool stream, and it has a holder
