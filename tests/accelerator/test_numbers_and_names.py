@@ -8,6 +8,7 @@ import ctypes
 import gc
 import inspect
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import l0rt
@@ -20,18 +21,19 @@ from l0rt import config, interface, memory
 MODULES_BY_NAME = {"l0rt": l0rt, "accelerator": acc, "xpu": xpu, "memory": memory, "interface": interface}
 DEVICES = {"device", "device_index", "peer", "devices"}
 NUMBERS = {
-    "address": 0, "increment": 8, "index": 0, "limit": 1 << 40, "mem_ptr": 0, "mode": 1, "nbytes": 64, "offset": 4,
-    "pid": 0, "priority": 0, "ptr": 0, "seed": 3, "size": 64, "stream_id": 0,
+    "address": 0, "dst_pitch": 16, "height": 2, "increment": 8, "index": 0, "limit": 1 << 40, "mem_ptr": 0, "mode": 1,
+    "nbytes": 64, "offset": 4, "pid": 0, "priority": 0, "ptr": 0, "seed": 3, "size": 64, "src_pitch": 16,
+    "stream_id": 0, "width": 8,
 }  # fmt: skip
 # Names that mean a number in some functions only.
-SOMETIMES = {("Buffer.fill", "value"): 5, ("Buffer.randint_", "low"): 0, ("Buffer.randint_", "high"): 9}
+SOMETIMES = {("Buffer.fill", "value"): 5, ("l0rt.memset", "value"): 5, ("Buffer.randint_", "low"): 0, ("Buffer.randint_", "high"): 9}
 OTHERS = set("""
-    abbreviated alloc alloc_fn_name allocator aot_mode args augment_with_fx_traces base blocking buffer
-    check_available clear_history code compile_only context data_ptr device_interface device_name device_type
-    dtype enable_timing enabled end_event engine event events filename fraction free free_fn_name function
+    abbreviated alloc alloc_fn_name allocator aot_mode args array augment_with_fx_traces base blocking buffer
+    check_available clear_history code compile_only constants context data_ptr device_interface device_name device_type
+    dst dtype enable_timing enabled end_event engine event events filename fraction free free_fn_name function
     generator handle high include_traces including_emulation interprocess kind kwargs lazy log low max_entries
     mean memory mempool_id message methods name new_state new_states no_split non_blocking obj observer on_oom
-    owner path_to_lib_file pattern policy pool skip_actions source stacks state std stream streams table
+    options owner path_to_lib_file pattern policy pool shape skip_actions source src stacks state std stream streams table
     target text timeout type use_on_oom value values what
 """.split())  # fmt: skip
 NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
@@ -138,7 +140,12 @@ SAMPLES = {
     "fraction": lambda: 0.5,
     "free": lambda: lambda ptr, nbytes, device, stream: None,
     "new_state": lambda: bytes(16),
+    "array": lambda: np.zeros(4, np.uint8),
     "buffer": lambda: l0rt.empty(64),
+    "code": lambda: Path(__file__).parents[1] / "kernels/add.spv",
+    "dst": lambda: l0rt.empty(64),
+    "shape": lambda: 4,  # is NumPy's to judge
+    "src": lambda: l0rt.empty(64),
     "pool": memory.MemPool,
 }
 
