@@ -413,16 +413,17 @@ cdef l0rt_module* l0rt_module_create(
     stream = try_current_stream(device)     # checks the index, and means the current by -1
     if stream != NULL:
         with gil:
-            made = try_module_open(stream.device, format, (<const char*>code)[:nbytes], options)
+            made = try_module_open(stream.device, format, <const char*>code, nbytes, options)
     if made == NULL:
         failed()
     return <l0rt_module*>made
 
 
-cdef module_t* try_module_open(void* device, int format, bytes code, const char* options) noexcept:
+cdef module_t* try_module_open(
+        void* device, int format, const char* code, size_t nbytes, const char* options) noexcept:
     """NULL: an exception is set."""
     try:
-        return checked_module_open(device, format, code, options)
+        return checked_module_open(device, format, code[:nbytes], options)
     except BaseException as error:
         set_error(error)
     return NULL

@@ -148,9 +148,11 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
     try:
         owner = Kernel.create(<Module>module.owner, name)
         count = owner.properties()["argument_count"]
+        if l0rt_load_int(&module.closed):       # others ran meanwhile
+            owner.close()
     finally:
         module.users -= 1
-    module_check(module)              # others ran meanwhile
+    module_check(module)
     kernel = find(module, name)
     if kernel != NULL:
         owner.close()
