@@ -58,53 +58,60 @@ Specialization = namedtuple("Specialization", "number size")
 
 def is_spirv(code):
     """Return whether the first word is SPIR-V's, in either byte order."""
+    _check_bytes(code)
     return len(code) >= 4 and MAGIC in struct.unpack("<I", code[:4]) + struct.unpack(">I", code[:4])
 
 
-def refused(why, word=0):
+def _refused(why, word=0):
     """Return the error of a module that is not whole."""
     log = f"SPIR-V, word {word} (byte {4 * word}): {why}"
     return ModuleBuildError(f"the module is not valid: {log}", None, log)
 
 
-def words_of(code):
+def _check_bytes(code):
+    if not isinstance(code, bytes):
+        raise TypeError(f"a module must be bytes, got {type(code).__name__}")
+
+
+def _words_of(code):
     """Return the words of a module whose header is in order."""
+    _check_bytes(code)
     if len(code) % 4 or len(code) < 4 * HEADER_WORDS:
         told = f"a module must have whole words, and at least {HEADER_WORDS}, got {len(code)} bytes"
-        raise refused(told, len(code) // 4)
+        raise _refused(told, len(code) // 4)
     words = array("I")
     words.frombytes(code)
     if words[0] != MAGIC:
         words.byteswap()
     if words[0] != MAGIC:
-        raise refused(f"the first word must be {MAGIC:#x}, got {words[0]:#x}")
+        raise _refused(f"the first word must be {MAGIC:#x}, got {words[0]:#x}")
     version = words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF
     if words[1] & 0xFF0000FF or version[0] != 1 or version > NEWEST:
-        raise refused(f"the version must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, got {words[1]:#x}", 1)
+        raise _refused(f"the version must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, got {words[1]:#x}", 1)
     if not 0 < words[3] <= MOST_IDS:
-        raise refused(f"the bound of the ids must be 1 to {MOST_IDS}, got {words[3]}", 3)
+        raise _refused(f"the bound of the ids must be 1 to {MOST_IDS}, got {words[3]}", 3)
     if words[4] != 0:
-        raise refused(f"the reserved word must be 0, got {words[4]}", 4)
+        raise _refused(f"the reserved word must be 0, got {words[4]}", 4)
     return words
 
 
-def instructions(words):
+def _instructions(words):
     """Yield (opcode, first word, last word + 1); ModuleBuildError where one does not fit."""
     at, end = HEADER_WORDS, len(words)
     while at < end:
         length = words[at] >> 16
         if length == 0 or at + length > end:
-            raise refused(f"an instruction of {length} words where {end - at} are left", at)
+            raise _refused(f"an instruction of {length} words where {end - at} are left", at)
         yield words[at] & 0xFFFF, at, at + length
         at += length
 
 
-def text(words, at, end):
+def _text(words, at, end):
     """Return a string, and the word behind it."""
     raw = words[at:end].tobytes()
     size = raw.find(b"\0")
     if size < 0:
-        raise refused("a string without an end", at)
+        raise _refused("a string without an end", at)
     return raw[:size].decode("utf-8", "replace"), at + size // 4 + 1
 
 
@@ -141,7 +148,7 @@ class Spirv:
     """
 
     def __init__(self, code):
-        self.words = words_of(code)
+        self.words = _words_of(code)
         self.names, self.types, self.values = {}, {}, {}
         self.decorations = {}  # (id, decoration) -> its operands
         self.entries: dict[str, int] = {}  # a kernel's name -> its function
@@ -155,43 +162,43 @@ class Spirv:
     def _read(self):
         words, inside, seen = self.words, None, set()
         bound = words[3]
-        for opcode, at, end in instructions(words):
+        for opcode, at, end in _instructions(words):
             if end - at < LEAST.get(opcode, 1):
-                raise refused(f"instruction {opcode} has {end - at} words, at least {LEAST[opcode]} are needed", at)
+                raise _refused(f"instruction {opcode} has {end - at} words, at least {LEAST[opcode]} are needed", at)
             seen.add(opcode)
             made = words[at + RESULT[opcode]] if opcode in RESULT else 1
             if not 0 < made < bound:
-                raise refused(f"id {made} is not below the bound {bound}", at)
+                raise _refused(f"id {made} is not below the bound {bound}", at)
             if opcode in TYPES:
                 self.types[made] = (opcode, tuple(words[at + 2 : end]))
             elif opcode in CONSTANTS:
                 self.values[made] = (words[at + 1], tuple(words[at + 3 : end]))
             elif opcode == OP_FUNCTION:
                 if inside is not None:
-                    raise refused("a function inside a function", at)
+                    raise _refused("a function inside a function", at)
                 inside = self.functions[made] = []
             elif opcode == OP_PARAMETER and inside is not None:
                 inside.append((made, words[at + 1]))
             elif opcode == OP_FUNCTION_END:
                 if inside is None:
-                    raise refused("the end of a function that did not begin", at)
+                    raise _refused("the end of a function that did not begin", at)
                 inside = None
             else:
                 self._read_annotation(opcode, at, end)
         if inside is not None:
-            raise refused("a function without an end", len(words))
+            raise _refused("a function without an end", len(words))
         if OP_CAPABILITY not in seen or OP_MEMORY_MODEL not in seen:
-            raise refused("the module declares no capability or no memory model", HEADER_WORDS)
+            raise _refused("the module declares no capability or no memory model", HEADER_WORDS)
         for name, function in self.entries.items():
             if function not in self.functions:
-                raise refused(f"kernel {name} has no function", HEADER_WORDS)
+                raise _refused(f"kernel {name} has no function", HEADER_WORDS)
 
     def _read_annotation(self, opcode, at, end):
         words = self.words
         if opcode == OP_NAME:
-            self.names[words[at + 1]] = text(words, at + 2, end)[0]
+            self.names[words[at + 1]] = _text(words, at + 2, end)[0]
         elif opcode == OP_ENTRY_POINT:
-            name, _ = text(words, at + 3, end)
+            name, _ = _text(words, at + 3, end)
             if words[at + 1] == KERNEL:
                 self.entries[name] = words[at + 2]
         elif opcode == OP_EXECUTION_MODE and words[at + 2] == LOCAL_SIZE and end - at >= 6:
@@ -237,10 +244,10 @@ class Spirv:
         """Return (size, alignment) of a type in bytes, as OpenCL C lays it out (OpenCL C specification, 6.1.5)."""
         if kind not in self.layouts:
             if depth > DEEPEST:
-                raise refused(f"type {kind} contains itself, or {DEEPEST} types in each other")
+                raise _refused(f"type {kind} contains itself, or {DEEPEST} types in each other")
             self.layouts[kind] = self._layout_of(kind, depth)
             if self.layouts[kind][0] > MOST_BYTES:
-                raise refused(f"type {kind} has {self.layouts[kind][0]} bytes, more than an argument may have")
+                raise _refused(f"type {kind} has {self.layouts[kind][0]} bytes, more than an argument may have")
         return self.layouts[kind]
 
     def _layout_of(self, kind, depth):
@@ -260,7 +267,7 @@ class Spirv:
             return size * count, alignment
         if opcode == OP_TYPE_STRUCT:
             return self._structure(kind, facts, depth)
-        raise refused(f"type {kind} has no size that is known here")
+        raise _refused(f"type {kind} has no size that is known here")
 
     def _structure(self, kind, members, depth):
         packed = (kind, C_PACKED) in self.decorations

@@ -18,7 +18,7 @@ from helpers.orders import wrong_steps
 from helpers.process import run_python
 
 MIB = 1 << 20
-BIG = 37 * MIB
+BIG = 38 * MIB  # a multiple of 2 MiB, to which segments round large requests
 TESTS = str(Path(__file__).parents[1])
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_DEVICES": "2"}
 
