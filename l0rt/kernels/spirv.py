@@ -151,8 +151,8 @@ class Spirv:
         self.words = _words_of(code)
         self.names, self.types, self.values = {}, {}, {}
         self.decorations = {}  # (id, decoration) -> its operands
-        self.entries: dict[str, int] = {}  # a kernel's name -> its function
-        self.modes: dict[int, tuple] = {}  # a function -> the group size that it requires
+        self.entries = dict[str, int]()  # a kernel's name -> its function
+        self.modes = dict[int, tuple]()  # a function -> the group size that it requires
         self.functions = {}  # id -> [(parameter's id, its type)]
         self.layouts = {}  # type -> (size, alignment)
         self._read()

@@ -134,13 +134,13 @@ def complaints(walk, name, nth, result):
 
 
 def faults(share):
-    """Every function with every result, at its first, second and third call (each device is probed before the rest), or
-    one result in ``share`` of them."""
-    every = results()
+    """Every function with every result, at its first, second and third call (each of two devices is probed before the
+    rest), or one result in ``share`` of them at the first and the third."""
+    every, calls = results(), (1, 2, 3) if share == 1 else (1, 3)
     for i, name in enumerate(names()):
         for k, result in enumerate(every):
             if (k - i) % share == 0:
-                for nth in (1, 2, 3):
+                for nth in calls:
                     yield name, nth, result
 
 
