@@ -9,7 +9,7 @@ from l0rt.ze.api cimport ze_driver_handle_t, ze_result_t
 from l0rt.ze.table cimport ze
 
 from l0rt import callers
-from l0rt.errors import CLASS_OF_RESULT, KernelFaultError, L0Error
+from l0rt.errors import CLASS_OF_RESULT, L0Error
 
 ctypedef int (*pending_call)(void*) noexcept
 
@@ -96,10 +96,7 @@ def error_of(code, doing=""):
     detail = _last_description()
     if detail:
         text += f": {detail}"
-    kind = CLASS_OF_RESULT.get(name, L0Error)
-    if kind is L0Error and detail.startswith("kernel "):    # what the CPU driver says of a launch
-        kind = KernelFaultError
-    return kind(text, (name, code))
+    return CLASS_OF_RESULT.get(name, L0Error)(text, (name, code))
 
 
 cdef str _last_description():

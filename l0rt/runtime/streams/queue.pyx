@@ -48,7 +48,7 @@ from l0rt.runtime.streams.hooks cimport (
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
     WAIT_ADAPTIVE,
-    find_failure,
+    stream_fails,
     host_clock_ns,
     refuse,
     slot_completed,
@@ -542,7 +542,7 @@ cdef int poll(l0rt_stream* stream) except -1 nogil:
     cdef ze_result_t r
     if l0rt_load_list(&stream.list) == NULL:    # not made yet, or given back: then its end event was its last command
         return stream.end_event == NULL or l0rt_load64(&stream.done) >= l0rt_load64(&stream.issued)
-    if known_idle(stream):
+    if known_idle(stream) and not l0rt_load_int(&stream.launched):  # else a launch may have failed
         return 1
     if not stream.device.caps.list_sync:
         return 0
@@ -550,11 +550,9 @@ cdef int poll(l0rt_stream* stream) except -1 nogil:
     r = list_synchronize(stream.list, 0)
     if r == ZE_RESULT_SUCCESS:
         l0rt_raise64(&stream.done, stream.issued)
-    elif r == ZE_RESULT_NOT_READY:
-        unlock(stream, ZE_RESULT_SUCCESS)
-        return 0
-    unlock(stream, r)
-    return 1
+        l0rt_store_int(&stream.launched, 0)
+    mutex_unlock(&stream.lock)
+    return r == ZE_RESULT_SUCCESS if r == ZE_RESULT_SUCCESS or r == ZE_RESULT_NOT_READY else stream_fails(stream, r)
 
 
 cdef int queue_query(l0rt_stream* stream) except -1 nogil:
@@ -569,8 +567,6 @@ cdef int queue_query(l0rt_stream* stream) except -1 nogil:
             idle = slot_query(slot)
         finally:
             slot_release(slot)
-    if idle and l0rt_load_int(&stream.launched):
-        find_failure(stream, NULL)
     if idle and hooked:
         call_hooks(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
     return idle
@@ -593,8 +589,6 @@ cdef int queue_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int poli
             idle = slot_wait_by(slot, timeout_ns, policy)
         finally:
             slot_release(slot)
-    if idle and l0rt_load_int(&stream.launched):
-        find_failure(stream, NULL)
     if idle and hooked:
         call_hooks(STREAM_SYNCHRONIZATION, <uint64_t>stream, 0, 0, 0)
     return idle

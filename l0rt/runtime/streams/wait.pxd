@@ -2,6 +2,7 @@
 from libc.stdint cimport uint64_t
 
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_slot, l0rt_stream
+from l0rt.ze.api cimport ze_result_t
 
 
 # How a wait passes its time. ADAPTIVE: the driver's own wait at first, then ever longer naps.
@@ -36,6 +37,5 @@ cdef int refuse(l0rt_device* device) except -1 nogil
 cdef int check_device(l0rt_device* device) except -1 nogil
 # Wait for all queues of the device that its driver knows. 1: it is done, 0: the time is up.
 cdef int driver_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil
-# Raise if a launch on the stream has failed: a wait for the list, or else for its newest slot, tells of it once; a look
-# at an event does not.
-cdef int find_failure(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
+# A wait for the stream's work has failed. Where launches may have: the failure of one, which the driver tells of once.
+cdef int stream_fails(l0rt_stream* stream, ze_result_t result) except -1 nogil

@@ -169,45 +169,32 @@ cdef int slot_poll(l0rt_slot* slot) noexcept nogil:
     return 0 if r == ZE_RESULT_NOT_READY else -1
 
 
-cdef ze_result_t ask_for_failure(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
-    if stream.device.caps.list_sync:
-        return list_synchronize(stream.list, 0)
-    return event_wait(slot.event, 0) if slot != NULL else ZE_RESULT_NOT_READY
-
-
-cdef int find_failure(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
-    cdef ze_result_t r
-    if l0rt_load_list(&stream.list) == NULL or not table.alive:
-        return 0
-    mutex_lock(&stream.lock)
-    r = ask_for_failure(stream, slot)
-    if r != ZE_RESULT_NOT_READY and (stream.device.caps.list_sync or slot.seq >= stream.issued):
-        l0rt_store_int(&stream.launched, 0)
-    mutex_unlock(&stream.lock)
-    if r == ZE_RESULT_SUCCESS or r == ZE_RESULT_NOT_READY:
-        return 0
-    return fail_launch(stream.device, r)
-
-
-cdef int fail_launch(l0rt_device* device, ze_result_t result) except -1 nogil:
-    """Raise what a failed launch is: a device that is lost, or a KernelFaultError."""
-    if is_device_lost(result):
-        return device_fails(device, result)
+cdef int stream_fails(l0rt_stream* stream, ze_result_t result) except -1 nogil:
+    if is_device_lost(result) or not l0rt_load_int(&stream.launched):
+        return device_fails(stream.device, result)
     with gil:
         error = error_of(<long>result)
         raise KernelFaultError(str(error), error.code)
 
 
-cdef int fail_wait(l0rt_slot* slot, ze_result_t result) except -1 nogil:
-    if slot.stream != NULL and l0rt_load_int(&slot.stream.launched):
-        return fail_launch(slot.device, result)
-    return device_fails(slot.device, result)
+cdef int find_failure(l0rt_slot* slot) except -1 nogil:
+    """Ask whether one of the launches before a slot that is complete has failed: to look at an event does not tell."""
+    cdef l0rt_stream* stream = slot.stream
+    cdef ze_result_t r
+    if l0rt_load_list(&stream.list) == NULL or not table.alive:
+        return 0
+    mutex_lock(&stream.lock)
+    r = list_synchronize(stream.list, 0) if stream.device.caps.list_sync else event_wait(slot.event, 0)
+    if r == ZE_RESULT_SUCCESS and (stream.device.caps.list_sync or slot.seq >= stream.issued):
+        l0rt_store_int(&stream.launched, 0)
+    mutex_unlock(&stream.lock)
+    return 0 if r == ZE_RESULT_SUCCESS or r == ZE_RESULT_NOT_READY else stream_fails(stream, r)
 
 
 cdef inline int slot_is_complete(l0rt_slot* slot) except -1 nogil:
     """The answer to who asks for a slot that is complete."""
     if slot.stream != NULL and l0rt_load_int(&slot.stream.launched):
-        find_failure(slot.stream, slot)
+        find_failure(slot)
     return 1
 
 
@@ -252,7 +239,7 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
             slot_completed(slot)
             return slot_is_complete(slot)
         if r != ZE_RESULT_NOT_READY:
-            return fail_wait(slot, r)
+            return device_fails(slot.device, r) if slot.stream == NULL else stream_fails(slot.stream, r)
         spent = host_clock_ns() - start
         if spent >= timeout_ns:
             return 0
