@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
-from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore, PyErr_SetObject
+from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport UINT64_MAX, uint32_t
@@ -13,7 +13,6 @@ from l0rt.kernels.launch cimport (
     l0rt_kernel as kernel_t,
     l0rt_module as module_t,
     module_kernel,
-    module_kernel_names,
     module_open,
     module_release,
 )
@@ -122,6 +121,10 @@ cdef void note(object error) noexcept:
 ctypedef int (*quiet_void)() noexcept nogil
 ctypedef int (*quiet_int)(int) noexcept nogil
 ctypedef stream_t* (*quiet_stream)(int) noexcept nogil
+ctypedef module_t* (*quiet_open)(void*, int, const char*, size_t, const char*) noexcept
+ctypedef kernel_t* (*quiet_find)(module_t*, bytes) noexcept
+ctypedef int (*quiet_launch)(
+    kernel_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint, stream_t*) noexcept nogil
 
 
 cdef inline int try_ensure() noexcept nogil:
@@ -413,28 +416,20 @@ cdef l0rt_module* l0rt_module_create(
     stream = try_current_stream(device)     # checks the index, and means the current by -1
     if stream != NULL:
         with gil:
-            made = try_module_open(stream.device, format, <const char*>code, nbytes, options)
+            made = (<quiet_open>open_module)(stream.device, format, <const char*>code, nbytes, options)
     if made == NULL:
         failed()
     return <l0rt_module*>made
 
 
-cdef module_t* try_module_open(
-        void* device, int format, const char* code, size_t nbytes, const char* options) noexcept:
-    """NULL: an exception is set."""
-    try:
-        return checked_module_open(device, format, code[:nbytes], options)
-    except BaseException as error:
-        set_error(error)
-    return NULL
-
-
-cdef module_t* checked_module_open(void* device, int format, bytes code, const char* options) except NULL:
+cdef module_t* open_module(
+        void* device, int format, const char* code, size_t nbytes, const char* options) except NULL:
+    binary = code[:nbytes]
     if format == L0RT_MODULE_SPIRV:
-        Spirv(code)
+        Spirv(binary)
     elif format != L0RT_MODULE_NATIVE:
         raise ValueError(f"a module's format must be {L0RT_MODULE_SPIRV} or {L0RT_MODULE_NATIVE}, got {format}")
-    return module_open(<l0rt_device*>device, format, code, options if options != NULL else b"", None)
+    return module_open(<l0rt_device*>device, format, binary, options if options != NULL else b"", None)
 
 
 cdef int l0rt_module_release(l0rt_module* module) except -1 nogil:
@@ -451,26 +446,10 @@ cdef l0rt_kernel* l0rt_kernel_get(l0rt_module* module, const char* name) except 
     if name == NULL:
         refuse_null(b"a kernel's name")
     with gil:
-        kernel = try_module_kernel(<module_t*>module, name)
+        kernel = (<quiet_find>module_kernel)(<module_t*>module, name)
     if kernel == NULL:
         failed()
     return <l0rt_kernel*>kernel
-
-
-cdef kernel_t* try_module_kernel(module_t* module, bytes name) noexcept:
-    """NULL: an exception is set."""
-    try:
-        names = module_kernel_names(module)
-        if name.decode("utf-8", "replace") not in names:
-            raise KeyError(f"the module has no kernel {name.decode('utf-8', 'replace')!r}: it has {', '.join(names)}")
-        return module_kernel(module, name)
-    except BaseException as error:
-        set_error(error)
-    return NULL
-
-
-cdef void set_error(error) noexcept:
-    PyErr_SetObject(type(error), error)
 
 
 cdef int l0rt_launch(
@@ -485,14 +464,10 @@ cdef int l0rt_launch(
         on = try_current_stream((<kernel_t*>kernel).module.device.index)
         if on == NULL:
             return failed()
-    if (<launch_function>kernel_launch)(
+    if (<quiet_launch>kernel_launch)(
             <kernel_t*>kernel, groups, group_size, <const arg_t*>args, count, flags != 0, on) < 0:
         return failed()
     return 0
-
-
-ctypedef int (*launch_function)(
-    kernel_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint, stream_t*) noexcept nogil
 
 
 cdef int refuse_flags(unsigned int flags) except -1 nogil:

@@ -21,7 +21,7 @@ from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.operations cimport l0rt_extent, shared_find
 from l0rt.runtime.memory.registration cimport is_registered
 from l0rt.runtime.memory.transfer cimport (
-    l0rt_operand, operand_use, transfer, transfer_host, transfer_in, transfer_out)
+    l0rt_operand, operand_use, rows_span, transfer, transfer_host, transfer_in, transfer_out)
 from l0rt.runtime.streams.devices cimport device_record, device_total
 from l0rt.runtime.streams.queue cimport Queue, about_to_wait, l0rt_rows, queue_fill, queue_synchronize
 from l0rt.runtime.streams.types cimport *
@@ -247,23 +247,20 @@ def memcpy2d(dst, dst_pitch, src, src_pitch, width, height, Queue stream=None, *
     cdef Side target, source
     rows.width, rows.height = checked_size(width), checked_size(height)
     rows.target_pitch, rows.source_pitch = checked_size(dst_pitch), checked_size(src_pitch)
-    dst_span = span(&rows, rows.target_pitch, "dst_pitch")
-    src_span = span(&rows, rows.source_pitch, "src_pitch")
+    dst_span = checked_span(&rows, rows.target_pitch, "dst_pitch")
+    src_span = checked_span(&rows, rows.source_pitch, "src_pitch")
     target = side_of(dst, dst_span, True, "memcpy2d")
     source = side_of(src, src_span, False, "memcpy2d")
     if rows.width != 0 and rows.height != 0:
         copy(target, source, &rows, stream, non_blocking, "memcpy2d")
 
 
-cdef size_t span(const l0rt_rows* rows, size_t pitch, str name) except? 0:
-    """How many bytes there are from the start of the first row to the end of the last."""
+cdef size_t checked_span(const l0rt_rows* rows, size_t pitch, str name) except? 0:
     if pitch < rows.width:
         raise ValueError(f"{name} must be at least the width, {rows.width} bytes, got {pitch}")
-    if rows.width == 0 or rows.height == 0:
-        return 0
-    if pitch != 0 and rows.height - 1 > (MOST_NBYTES - rows.width) // pitch:
+    if rows.width != 0 and rows.height != 0 and rows.height - 1 > (MOST_NBYTES - rows.width) // pitch:
         raise ValueError(f"{rows.height} rows with a {name} of {pitch} bytes exceed the address space")
-    return (rows.height - 1) * pitch + rows.width
+    return rows_span(rows, pitch)
 
 
 def memset(dst, value, nbytes, Queue stream=None, *, bint non_blocking=False):

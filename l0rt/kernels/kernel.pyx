@@ -24,6 +24,7 @@ from l0rt.kernels.launch cimport (
     module_check,
     module_release,
     module_retain,
+    refuse_count,
 )
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks, has_hooks
@@ -338,7 +339,7 @@ cdef int Kernel_launch(
     cdef l0rt_stream* on
     module_check(self.ptr.module)
     if count != kernel.argument_count:
-        raise TypeError(f"{self.name}() takes {kernel.argument_count} arguments, got {count}")
+        refuse_count(kernel, count)
     on = stream.ptr if stream is not None else current_stream(kernel.module.device.index)
     if self.required is not None and (size[0], size[1], size[2]) != self.required:
         raise ValueError(f"{self.name}() requires group_size={self.required}, got {(size[0], size[1], size[2])}")

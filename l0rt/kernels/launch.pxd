@@ -57,7 +57,10 @@ cdef void module_retain(l0rt_module* module) noexcept
 cdef void module_release(l0rt_module* module) noexcept
 # Its kernels cannot be launched any more. What still runs ends first; nothing waits.
 cdef void module_close(l0rt_module* module) noexcept
+# KeyError if the module has no kernel of that name.
 cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL
+# TypeError: a launch has ``count`` arguments.
+cdef int refuse_count(l0rt_kernel* kernel, uint64_t count) except -1
 cdef dict kernel_properties(l0rt_kernel* kernel)
 cdef int kernel_suggest(l0rt_kernel* kernel, const uint32_t* global_size, uint32_t* size) except -1 nogil
 cdef int kernel_most_cooperative(l0rt_kernel* kernel, const uint32_t* size, uint32_t* count) except -1 nogil

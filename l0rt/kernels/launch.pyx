@@ -29,12 +29,14 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport (
+    ZE_RESULT_ERROR_INVALID_KERNEL_NAME,
     ZE_RESULT_SUCCESS,
     ze_module_constants_t,
     ze_module_format_t,
     ze_result_t,
 )
 
+from l0rt.errors import L0Error
 from l0rt.runtime.lazy import MODULES, on_exit
 
 # Both lists are the GIL's. What is destroyed leaves its list first.
@@ -141,12 +143,19 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
     cdef l0rt_kernel* kernel
     cdef Kernel owner
     module_check(module)
+    if b"\0" in name:
+        refuse_name(module, name)
     kernel = find(module, name)
     if kernel != NULL:
         return kernel
     module_use(module)
     try:
-        owner = Kernel.create(<Module>module.owner, name)
+        try:
+            owner = Kernel.create(<Module>module.owner, name)
+        except L0Error as error:
+            if error.code[1] == ZE_RESULT_ERROR_INVALID_KERNEL_NAME:
+                refuse_name(module, name)
+            raise
         count = owner.properties()["argument_count"]
         if l0rt_load_int(&module.closed):       # others ran meanwhile
             owner.close()
@@ -173,6 +182,12 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
     kernel.next = module.kernels
     module.kernels = kernel
     return kernel
+
+
+cdef int refuse_name(l0rt_module* module, bytes name) except -1:
+    told = name.decode("utf-8", "replace")
+    names = ", ".join(module_kernel_names(module))
+    raise KeyError(f"the module has no kernel {told!r}: it has {names or 'none'}") from None
 
 
 cdef dict kernel_properties(l0rt_kernel* kernel):
@@ -391,7 +406,7 @@ cdef int refuse_launch(
     with gil:
         name = kernel.name.decode("utf-8", "replace")
         if count != kernel.argument_count:
-            raise TypeError(f"{name}() takes {kernel.argument_count} arguments, got {count}")
+            refuse_count(kernel, count)
         if stream.device != kernel.module.device:
             raise ValueError(f"{name}() is of device {kernel.module.device.index}, the stream of device "
                              f"{stream.device.index}")
@@ -399,6 +414,11 @@ cdef int refuse_launch(
         check_limits("group_size", [size[i] for i in range(3)], [kernel.module.most_items[i] for i in range(3)])
         raise ValueError(f"a group must have at most {kernel.module.most_items_of_group} work-items, got "
                          f"{size[0]} x {size[1]} x {size[2]}")
+
+
+cdef int refuse_count(l0rt_kernel* kernel, uint64_t count) except -1:
+    name = kernel.name.decode("utf-8", "replace")
+    raise TypeError(f"{name}() takes {kernel.argument_count} arguments, got {count}")
 
 
 cdef int check_limits(str what, list values, list most) except -1:
@@ -411,7 +431,7 @@ cdef int check_limits(str what, list values, list most) except -1:
 cdef int fail(l0rt_kernel* kernel, int status) except -1 nogil:
     if status == CLOSED:
         with gil:
-            raise ValueError("the module was closed")
+            module_check(kernel.module)
     if status == NO_MEMORY:
         with gil:
             raise MemoryError()

@@ -114,6 +114,7 @@ build options.
     cdef l0rt_module* ptr
     cdef object spirv           # None: native
     cdef dict made              # name -> Kernel
+    cdef tuple names            # of all kernels; None: the driver was not asked yet
     cdef object __weakref__
 
     def __cinit__(self, code, device=None, options="", constants=None):
@@ -145,7 +146,9 @@ build options.
     def kernels(self):
         """The names of the kernels, in the order of the driver."""
         Module_check(self)
-        return tuple(module_kernel_names(self.ptr))
+        if self.names is None:
+            self.names = tuple(module_kernel_names(self.ptr))
+        return self.names
 
     @property
     def closed(self):
@@ -158,8 +161,6 @@ build options.
         Module_check(self)
         found = self.made.get(name)
         if found is None:
-            if "\0" in name or name not in self.kernels:
-                raise KeyError(f"the module has no kernel {name!r}: it has {', '.join(self.kernels) or 'none'}")
             interface = self.spirv.kernels.get(name) if self.spirv is not None else None
             found = self.made.setdefault(name, new_kernel(module_kernel(self.ptr, name.encode()), name, interface))
         return found

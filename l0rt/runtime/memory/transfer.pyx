@@ -7,7 +7,7 @@ old ones abort the process. A pinned chunk is the same everywhere.
 """
 
 from libc.stdint cimport UINT64_MAX, uint64_t
-from libc.string cimport memcpy, memmove
+from libc.string cimport memmove
 
 from l0rt.arguments cimport check_overlap
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_use
@@ -68,22 +68,57 @@ cdef void chunk_close(Chunk* chunk) noexcept nogil:
         block_let_go(chunk.block)
 
 
-cdef int copy_in(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
-    """Copy to the device; return when ``src`` may be reused."""
+cdef inline l0rt_rows bytes_as_rows(size_t nbytes) noexcept nogil:
+    """Bytes without a gap: rows of one byte, so that a chunk may end behind any of them."""
+    cdef l0rt_rows rows
+    rows.width = rows.source_pitch = rows.target_pitch = 1
+    rows.height = nbytes
+    return rows
+
+
+cdef inline bint is_contiguous(const l0rt_rows* rows) noexcept nogil:
+    return rows.source_pitch == rows.width and rows.target_pitch == rows.width
+
+
+cdef void host_copy_rows(char* dst, const char* src, const l0rt_rows* rows) noexcept nogil:
+    cdef size_t i
+    if is_contiguous(rows):
+        memmove(dst, src, rows.width * rows.height)
+        return
+    for i in range(rows.height):
+        memmove(dst + i * rows.target_pitch, src + i * rows.source_pitch, rows.width)
+
+
+cdef int append_rows(l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
+    if is_contiguous(rows):
+        return queue_copy(stream, dst, src, rows.width * rows.height)
+    return queue_copy_rows(stream, dst, src, rows)
+
+
+cdef int stage_in(l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
+    """Copy to the device, packed into chunks; return when ``src`` may be reused."""
     cdef Chunk chunks[2]
-    cdef size_t at = 0, size
+    cdef l0rt_rows packing = rows[0], packed = rows[0]
+    cdef size_t at = 0, most
     cdef int turn = 0
+    if rows.width > CHUNK:
+        packed = bytes_as_rows(rows.width)
+        for at in range(rows.height):
+            stage_in(stream, dst + at * rows.target_pitch, src + at * rows.source_pitch, &packed)
+        return 0
+    most = CHUNK // rows.width
+    packing.target_pitch = packed.source_pitch = rows.width
     chunks[0].block = chunks[1].block = NULL
     chunks[0].slot = chunks[1].slot = NULL
     try:
-        while at < nbytes:
-            size = min(CHUNK, nbytes - at)
-            chunk_open(&chunks[turn], stream, nbytes)
+        while at < rows.height:
+            packing.height = packed.height = min(most, rows.height - at)
+            chunk_open(&chunks[turn], stream, min(most, rows.height) * rows.width)
             chunk_wait(&chunks[turn])
-            memcpy(chunks[turn].block.ptr, <const char*>src + at, size)
-            queue_copy(stream, <char*>dst + at, chunks[turn].block.ptr, size)
-            at += size
-            if at < nbytes:
+            host_copy_rows(<char*>chunks[turn].block.ptr, src + at * rows.source_pitch, &packing)
+            append_rows(stream, dst + at * rows.target_pitch, <char*>chunks[turn].block.ptr, &packed)
+            at += packed.height
+            if at < rows.height:
                 chunk_mark(&chunks[turn], stream)
             turn ^= 1
     finally:
@@ -92,27 +127,35 @@ cdef int copy_in(l0rt_stream* stream, void* dst, const void* src, size_t nbytes)
     return 0
 
 
-cdef int copy_out(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
-    """Copy from the device; return when ``dst`` has the data."""
+cdef int stage_out(l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
+    """Copy from the device, packed into chunks; return when ``dst`` has the data."""
     cdef Chunk chunks[2]
-    cdef size_t asked = 0, got = 0, size
+    cdef l0rt_rows packed = rows[0], unpacking = rows[0]
+    cdef size_t asked = 0, got = 0, most
     cdef int turn = 0
+    if rows.width > CHUNK:
+        packed = bytes_as_rows(rows.width)
+        for got in range(rows.height):
+            stage_out(stream, dst + got * rows.target_pitch, src + got * rows.source_pitch, &packed)
+        return 0
+    most = CHUNK // rows.width
+    packed.target_pitch = unpacking.source_pitch = rows.width
     chunks[0].block = chunks[1].block = NULL
     chunks[0].slot = chunks[1].slot = NULL
     try:
-        while got < nbytes:
-            while asked < nbytes and asked < got + 2 * CHUNK:
-                turn = (asked // CHUNK) & 1
-                size = min(CHUNK, nbytes - asked)
-                chunk_open(&chunks[turn], stream, nbytes)
-                queue_copy(stream, chunks[turn].block.ptr, <const char*>src + asked, size)
+        while got < rows.height:
+            while asked < rows.height and asked < got + 2 * most:
+                turn = (asked // most) & 1
+                packed.height = min(most, rows.height - asked)
+                chunk_open(&chunks[turn], stream, min(most, rows.height) * rows.width)
+                append_rows(stream, <char*>chunks[turn].block.ptr, src + asked * rows.source_pitch, &packed)
                 chunk_mark(&chunks[turn], stream)
-                asked += size
-            turn = (got // CHUNK) & 1
-            size = min(CHUNK, nbytes - got)
+                asked += packed.height
+            turn = (got // most) & 1
+            unpacking.height = min(most, rows.height - got)
             chunk_wait(&chunks[turn])
-            memcpy(<char*>dst + got, chunks[turn].block.ptr, size)
-            got += size
+            host_copy_rows(dst + got * rows.target_pitch, <char*>chunks[turn].block.ptr, &unpacking)
+            got += unpacking.height
     finally:
         chunk_close(&chunks[0])
         chunk_close(&chunks[1])
@@ -133,16 +176,15 @@ cdef int operand_use(l0rt_operand* what, l0rt_stream* stream, bint is_past=False
 
 cdef int transfer_in(l0rt_operand* target, const void* source, const l0rt_rows* rows, l0rt_stream* on,
                      bint non_blocking, bint wait) except -1:
-    cdef size_t span = target.nbytes if rows == NULL else span_of(rows, rows.source_pitch)
+    cdef l0rt_rows taken = rows[0] if rows != NULL else bytes_as_rows(target.nbytes)
+    cdef size_t span = rows_span(&taken, taken.source_pitch)
     check_apart(target.pointer, source, target.nbytes, rows)
     operand_use(target, on)     # before the copy: one that fails half-way leaves work behind
     if not copy_pinned(target.pointer, source, source, span, rows, on, non_blocking):
         about_to_wait("copy_from() from memory that is not pinned", on)
         with nogil:
-            if rows == NULL:
-                copy_in(on, target.pointer, source, target.nbytes)
-            else:
-                copy_rows_in(on, <char*>target.pointer, <const char*>source, rows)
+            if span != 0:
+                stage_in(on, <char*>target.pointer, <const char*>source, &taken)
             if wait:
                 queue_synchronize(on, UINT64_MAX)
     return 0
@@ -150,16 +192,15 @@ cdef int transfer_in(l0rt_operand* target, const void* source, const l0rt_rows* 
 
 cdef int transfer_out(void* target, l0rt_operand* source, const l0rt_rows* rows, l0rt_stream* on,
                       bint non_blocking) except -1:
-    cdef size_t span = source.nbytes if rows == NULL else span_of(rows, rows.target_pitch)
+    cdef l0rt_rows taken = rows[0] if rows != NULL else bytes_as_rows(source.nbytes)
+    cdef size_t span = rows_span(&taken, taken.target_pitch)
     check_apart(target, source.pointer, source.nbytes, rows)
     operand_use(source, on)
     if not copy_pinned(target, source.pointer, target, span, rows, on, non_blocking):
         about_to_wait("copy_to() into host memory", on)
         with nogil:
-            if rows == NULL:
-                copy_out(on, target, source.pointer, source.nbytes)
-            else:
-                copy_rows_out(on, <char*>target, <const char*>source.pointer, rows)
+            if span != 0:
+                stage_out(on, <char*>target, <const char*>source.pointer, &taken)
         note(STREAM_SYNCHRONIZATION, <uint64_t>on, 0, 0)
     return 0
 
@@ -200,24 +241,19 @@ cdef int transfer_across(l0rt_operand* target, l0rt_operand* source, const l0rt_
 
 cdef int transfer_host(void* target, const void* source, size_t nbytes, const l0rt_rows* rows, l0rt_stream* on,
                        str what) except -1:
-    cdef size_t i
+    cdef l0rt_rows taken = rows[0] if rows != NULL else bytes_as_rows(nbytes)
     check_apart(target, source, nbytes, rows)
     about_to_wait(what, on)
     with nogil:
         queue_synchronize(on, UINT64_MAX)
-        if rows == NULL:
-            memmove(target, source, nbytes)
-        else:
-            for i in range(rows.height):
-                memmove(<char*>target + i * rows.target_pitch, <const char*>source + i * rows.source_pitch, rows.width)
+        host_copy_rows(<char*>target, <const char*>source, &taken)
     return 0
 
 
 # --- Rows.
 
 
-cdef inline size_t span_of(const l0rt_rows* rows, size_t pitch) noexcept nogil:
-    """How many bytes there are from the start of the first row to the end of the last."""
+cdef size_t rows_span(const l0rt_rows* rows, size_t pitch) noexcept nogil:
     return (rows.height - 1) * pitch + rows.width if rows.height != 0 and rows.width != 0 else 0
 
 
@@ -228,7 +264,7 @@ cdef int check_apart(const void* target, const void* source, size_t nbytes, cons
         return check_overlap(target, source, nbytes)
     if here == there and rows.target_pitch == rows.source_pitch:
         return 0
-    if here >= there + span_of(rows, rows.source_pitch) or there >= here + span_of(rows, rows.target_pitch):
+    if here >= there + rows_span(rows, rows.source_pitch) or there >= here + rows_span(rows, rows.target_pitch):
         return 0
     while i < rows.height and j < rows.height:      # both are in the order of their addresses
         if here < there + rows.width and there < here + rows.width:
@@ -240,72 +276,4 @@ cdef int check_apart(const void* target, const void* source, size_t nbytes, cons
         else:
             j += 1
             there += rows.source_pitch
-    return 0
-
-
-cdef int copy_rows_in(l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
-    """Copy rows to the device, packed into chunks; return when ``src`` may be reused."""
-    cdef Chunk chunks[2]
-    cdef l0rt_rows packed
-    cdef size_t at = 0, i, most = CHUNK // rows.width if rows.width != 0 else 0
-    cdef int turn = 0
-    if rows.width == 0 or rows.height == 0:
-        return 0
-    if most == 0:
-        for i in range(rows.height):
-            copy_in(stream, dst + i * rows.target_pitch, src + i * rows.source_pitch, rows.width)
-        return 0
-    chunks[0].block = chunks[1].block = NULL
-    chunks[0].slot = chunks[1].slot = NULL
-    packed.width, packed.source_pitch, packed.target_pitch = rows.width, rows.width, rows.target_pitch
-    try:
-        while at < rows.height:
-            packed.height = min(most, rows.height - at)
-            chunk_open(&chunks[turn], stream, min(most, rows.height) * rows.width)
-            chunk_wait(&chunks[turn])
-            for i in range(packed.height):
-                memcpy(<char*>chunks[turn].block.ptr + i * rows.width, src + (at + i) * rows.source_pitch, rows.width)
-            queue_copy_rows(stream, dst + at * rows.target_pitch, chunks[turn].block.ptr, &packed)
-            at += packed.height
-            if at < rows.height:
-                chunk_mark(&chunks[turn], stream)
-            turn ^= 1
-    finally:
-        chunk_close(&chunks[0])
-        chunk_close(&chunks[1])
-    return 0
-
-
-cdef int copy_rows_out(l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
-    """Copy rows from the device, packed into chunks; return when ``dst`` has them."""
-    cdef Chunk chunks[2]
-    cdef l0rt_rows packed
-    cdef size_t asked = 0, got = 0, i, most = CHUNK // rows.width if rows.width != 0 else 0
-    cdef int turn = 0
-    if rows.width == 0 or rows.height == 0:
-        return 0
-    if most == 0:
-        for i in range(rows.height):
-            copy_out(stream, dst + i * rows.target_pitch, src + i * rows.source_pitch, rows.width)
-        return 0
-    chunks[0].block = chunks[1].block = NULL
-    chunks[0].slot = chunks[1].slot = NULL
-    packed.width, packed.source_pitch, packed.target_pitch = rows.width, rows.source_pitch, rows.width
-    try:
-        while got < rows.height:
-            while asked < rows.height and asked < got + 2 * most:
-                turn = (asked // most) & 1
-                packed.height = min(most, rows.height - asked)
-                chunk_open(&chunks[turn], stream, min(most, rows.height) * rows.width)
-                queue_copy_rows(stream, chunks[turn].block.ptr, src + asked * rows.source_pitch, &packed)
-                chunk_mark(&chunks[turn], stream)
-                asked += packed.height
-            turn = (got // most) & 1
-            chunk_wait(&chunks[turn])
-            for i in range(min(most, rows.height - got)):
-                memcpy(dst + (got + i) * rows.target_pitch, <char*>chunks[turn].block.ptr + i * rows.width, rows.width)
-            got += min(most, rows.height - got)
-    finally:
-        chunk_close(&chunks[0])
-        chunk_close(&chunks[1])
     return 0

@@ -172,26 +172,31 @@ cdef inline ze_result_t after(l0rt_stream* stream) noexcept nogil:
     return list_barrier(stream.list, NULL)
 
 
-cdef inline ze_result_t copy_locked(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) noexcept nogil:
-    cdef ze_result_t r
+cdef inline int* hold_off_maps(l0rt_stream* stream) noexcept nogil:
+    """Before a command that the driver must not append while another thread maps memory; NULL: it may."""
     cdef int* gate = stream.device.map_gate
-    if gate == NULL:
-        return list_copy(stream.list, dst, src, nbytes)
-    l0rt_gate_share(gate)
-    r = list_copy(stream.list, dst, src, nbytes)
-    l0rt_gate_leave(gate)
+    if gate != NULL:
+        l0rt_gate_share(gate)
+    return gate
+
+
+cdef inline void allow_maps(int* gate) noexcept nogil:
+    if gate != NULL:
+        l0rt_gate_leave(gate)
+
+
+cdef inline ze_result_t copy_locked(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) noexcept nogil:
+    cdef int* gate = hold_off_maps(stream)
+    cdef ze_result_t r = list_copy(stream.list, dst, src, nbytes)
+    allow_maps(gate)
     return r
 
 
 cdef inline ze_result_t pattern_locked(
         l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
-    cdef ze_result_t r
-    cdef int* gate = stream.device.map_gate
-    if gate == NULL:
-        return list_fill(stream.list, dst, pattern, pattern_size, nbytes)
-    l0rt_gate_share(gate)
-    r = list_fill(stream.list, dst, pattern, pattern_size, nbytes)
-    l0rt_gate_leave(gate)
+    cdef int* gate = hold_off_maps(stream)
+    cdef ze_result_t r = list_fill(stream.list, dst, pattern, pattern_size, nbytes)
+    allow_maps(gate)
     return r
 
 
@@ -236,10 +241,8 @@ cdef ze_result_t rows_locked(
         l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) noexcept nogil:
     """With one command; row by row if the engine has none, or if a number has more bits than the command's."""
     cdef ze_result_t r = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
-    cdef int* gate = stream.device.map_gate
+    cdef int* gate = hold_off_maps(stream)
     cdef size_t i
-    if gate != NULL:
-        l0rt_gate_share(gate)
     if not stream.refuses_rows and (rows.height | rows.target_pitch | rows.source_pitch) <= UINT32_MAX:
         r = list_copy_rows(stream.list, dst, <uint32_t>rows.target_pitch, src, <uint32_t>rows.source_pitch,
                            <uint32_t>rows.width, <uint32_t>rows.height)
@@ -249,25 +252,23 @@ cdef ze_result_t rows_locked(
             r = list_copy(stream.list, dst + i * rows.target_pitch, src + i * rows.source_pitch, rows.width)
             if r != ZE_RESULT_SUCCESS:
                 break
-    if gate != NULL:
-        l0rt_gate_leave(gate)
+    allow_maps(gate)
     return r
 
 
 cdef ze_result_t queue_try_launch(l0rt_stream* stream, ze_kernel_handle_t kernel, const uint32_t* groups,
                                   bint cooperative, uint64_t* number) noexcept nogil:
     cdef ze_result_t r = ZE_RESULT_NOT_READY    # the list was just given back to its owner
+    cdef int* gate
     mutex_lock(&stream.lock)
     if stream.list != NULL:
         r = before(stream)
         if stream.device.is_software:
             l0rt_store_int(&stream.launched, 1)
-    if stream.device.map_gate != NULL:
-        l0rt_gate_share(stream.device.map_gate)
     if r == ZE_RESULT_SUCCESS:
+        gate = hold_off_maps(stream)
         r = list_launch(stream.list, kernel, groups, cooperative)
-    if stream.device.map_gate != NULL:
-        l0rt_gate_leave(stream.device.map_gate)
+        allow_maps(gate)
     number[0] = stream.issued
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)

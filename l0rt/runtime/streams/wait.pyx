@@ -177,6 +177,12 @@ cdef int stream_fails(l0rt_stream* stream, ze_result_t result) except -1 nogil:
         raise KernelFaultError(str(error), error.code)
 
 
+cdef ze_result_t ask_for_failure(l0rt_slot* slot) noexcept nogil:
+    if slot.device.caps.list_sync:
+        return list_synchronize(slot.stream.list, 0)
+    return event_wait(slot.event, 0)
+
+
 cdef int find_failure(l0rt_slot* slot) except -1 nogil:
     """Ask whether one of the launches before a slot that is complete has failed: to look at an event does not tell."""
     cdef l0rt_stream* stream = slot.stream
@@ -184,7 +190,7 @@ cdef int find_failure(l0rt_slot* slot) except -1 nogil:
     if l0rt_load_list(&stream.list) == NULL or not table.alive:
         return 0
     mutex_lock(&stream.lock)
-    r = list_synchronize(stream.list, 0) if stream.device.caps.list_sync else event_wait(slot.event, 0)
+    r = ask_for_failure(slot)
     if r == ZE_RESULT_SUCCESS and (stream.device.caps.list_sync or slot.seq >= stream.issued):
         l0rt_store_int(&stream.launched, 0)
     mutex_unlock(&stream.lock)
