@@ -9,7 +9,7 @@ C_FILES = $(shell find include l0rt tests -path '*/build' -prune -o -name '*.[ch
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint format-c dist soak clean
+.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint format-c kernels dist soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -52,6 +52,12 @@ dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/twine check --strict dist/*
+
+# The modules that lie beside their sources. It needs ocloc, of Debian's package intel-opencl-icd.
+kernels: $(patsubst %.cl,%.spv,$(wildcard l0rt/*/*.cl tests/kernels/*.cl))
+%.spv: %.cl
+	ocloc compile -q -file $< -device skl -options -cl-std=CL2.0 -spv_only -output $(*F) -out_dir build/ocloc
+	mv build/ocloc/$(*F)_*.spv $@
 
 # The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.
 test-c: ; @+$(MAKE) -C l0rt/cpu_driver/test test

@@ -37,6 +37,7 @@ _DEFINED_IN = {
 }
 _SUBMODULES = (
     "accelerator",
+    "bench",
     "capi",
     "config",
     "errors",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from l0rt import accelerator as accelerator
+from l0rt import bench as bench
 from l0rt import config as config
 from l0rt import errors as errors
 from l0rt import interface as interface

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers: the check of every argument, setting and address, and the text for a size."""
+"""Whole numbers: the check of every argument, setting and address, and sizes and times as text."""
 
 
 def whole_number(value, what):
@@ -28,3 +28,20 @@ def size_text(nbytes):
         if nbytes >= factor:
             return f"{nbytes / factor:.2f} {unit}"
     return f"{nbytes} bytes"
+
+
+def time_text(ns):
+    """Return nanoseconds with three digits and a unit that suits them; nothing for None."""
+    if ns is None:
+        return ""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= 0.9995 * size:
+            return f"{digits(ns / size)} {unit}"
+    return f"{digits(ns)} ns"
+
+
+def digits(value):
+    """Return a figure with three digits that mean something, fewer below one."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"

@@ -48,6 +48,7 @@ from l0rt.accelerator.random import (
     set_rng_state,
     set_rng_state_all,
 )
+from l0rt.accelerator.timer import Timer
 from l0rt.interface import get_interface_for_device as _interface
 from l0rt.interface import set_accelerator
 from l0rt.runtime.current.event import Event
@@ -77,6 +78,7 @@ __all__ = [
     "OptionalStreamGuard",
     "Stream",
     "StreamGuard",
+    "Timer",
     "attach_oom_observer",
     "can_device_access_peer",
     "current_accelerator",

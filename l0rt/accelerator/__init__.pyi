@@ -42,6 +42,7 @@ from l0rt.accelerator.random import seed as seed
 from l0rt.accelerator.random import seed_all as seed_all
 from l0rt.accelerator.random import set_rng_state as set_rng_state
 from l0rt.accelerator.random import set_rng_state_all as set_rng_state_all
+from l0rt.accelerator.timer import Timer as Timer
 from l0rt.interface import set_accelerator as set_accelerator
 from l0rt.runtime.current.event import Event as Event
 from l0rt.runtime.current.generator import Generator as Generator

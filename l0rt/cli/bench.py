@@ -6,13 +6,18 @@ from math import exp, log
 
 from rich.text import Text
 
-from l0rt.cli import allocator_rows, counts, reference_rows, replays, report, streams_rows, verdict
+from l0rt.cli import allocator_rows, counts, kernels_rows, reference_rows, replays, report, streams_rows, verdict
 from l0rt.cli.allocator_rows import HELD, HELD_IN_STEPS, SMALLEST
 from l0rt.cli.lab import Lab
 from l0rt.cli.rows import ROWS, Note, measure
 
 FORMAT = 1  # of the JSON; a reader refuses another
-SUITES = {"reference": reference_rows, "allocator": allocator_rows, "streams": streams_rows}
+SUITES = {
+    "reference": reference_rows,
+    "allocator": allocator_rows,
+    "streams": streams_rows,
+    "kernels": kernels_rows,
+}
 COLUMNS, WIDTHS = ("median", "min", "raw", "ratio", "budget"), (7, 7, 7, 6, 10)
 LEGEND = (
     "raw: the same call in C on the same driver; ratio: median / raw",
@@ -34,7 +39,8 @@ def chosen(words):
     for word in words:
         found = {row.id for row in ROWS.values() if word == row.suite or fnmatchcase(row.id, word)}
         if not found:
-            raise UnknownRows(f"no row is called {word!r}: expected allocator, streams, or IDs such as 'event.*'")
+            suites = ", ".join(name for name in SUITES if name != "reference")
+            raise UnknownRows(f"no row is called {word!r}: expected {suites}, or IDs such as 'event.*'")
         wanted |= found
     wanted |= {row.budget.times[1] for row in ROWS.values() if row.id in wanted and row.budget.times}
     order = list(SUITES)

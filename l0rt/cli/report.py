@@ -15,7 +15,7 @@ from rich.text import Text
 import l0rt
 from l0rt import config
 from l0rt.runtime.streams import devices
-from l0rt.whole import size_text  # noqa: F401 - for the other reports too
+from l0rt.whole import digits, size_text, time_text  # noqa: F401 - for the other reports too
 
 # Intel's driver can encode for a device that is not there: nothing executes then, and no figure is a GPU's.
 SIMULATION = ("NEOReadDebugKeys", "SetCommandStreamReceiver")
@@ -170,23 +170,6 @@ def row_table(out, widths, *texts, style=""):
         made.add_column(width=width, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
     made.add_row(*(text if isinstance(text, Text) else Text(text, style=style) for text in texts))
     return made
-
-
-def time_text(ns):
-    """Return nanoseconds with three digits and a unit that suits them; nothing for None."""
-    if ns is None:
-        return ""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if ns >= 0.9995 * size:
-            return f"{digits(ns / size)} {unit}"
-    return f"{digits(ns)} ns"
-
-
-def digits(value):
-    """Return a figure with three digits that mean something, fewer below one."""
-    if value >= 99.95:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
 
 
 def note_text(note):

@@ -25,7 +25,9 @@ Every public name with its docstring. `python tests/helpers/reference.py > docs/
 docstrings; a test compares both. The C functions of `l0rt.capi` are in [c-api.md](c-api.md).
 """
 CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Generator", "device")
-MODULES = ("accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "logs", "sanitizer")
+MODULES = (
+    "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "logs", "sanitizer",
+)  # fmt: skip
 INTEROP = ("torch",)  # read as text: each needs its partner
 
 # What can have no docstring of its own.

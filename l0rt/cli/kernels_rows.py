@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels' rows: what a launch costs above the bare driver."""
+
+from importlib.resources import files
+
+import l0rt
+import l0rt.accelerator as acc
+import l0rt.cli.loops as loops
+from l0rt.cli.rows import Work, python, suite
+
+row = suite("kernels")
+AT_ONCE = 512  # launches before a wait: many enough for a sleeping device's wake-up to be shared, few enough to queue
+
+
+def launches(lab, language):
+    """Launching one work-item with four arguments: two Buffers, a float and an int."""
+    code = (files("l0rt.cli") / "saxpy.spv").read_bytes()
+    stream = acc.Stream()
+    with stream, l0rt.Module(code) as module:
+        x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
+        saxpy = loops.Saxpy(lab.context, lab.device, code, y.ptr, x.ptr)
+        loop = {
+            "c": saxpy.launch,
+            "python": python("kernel[1, 1](y, x, 0.0, 1)", kernel=module["saxpy"], y=y, x=x),
+            "bound": python("launch(y, x, 0.0, 1)", launch=module["saxpy"][1, 1], y=y, x=x),
+        }[language]
+        yield Work(
+            loop,
+            lambda n: saxpy.raw_launch(lab.list, lab.events, n),
+            most=AT_ONCE,
+            rest=stream.synchronize,
+        )
+
+
+RAW = "raw: 4 KernelSetArgumentValue, AppendLaunchKernel"
+row("launch.append.c", f"l0rt_launch with four arguments; {RAW}", "c", over_raw=60)(launches)
+row("launch.append.python", "kernel[1, 1](y, x, 0.0, 1)", "python", over_raw=500)(launches)
+row("launch.append.bound.python", "launch(y, x, 0.0, 1), launch = kernel[1, 1]", "bound", over_raw=500)(launches)
