@@ -5,7 +5,7 @@
 
 from libc.stdint cimport uint32_t
 
-from l0rt.runtime.current.guard cimport l0rt_guard_impl
+from l0rt.runtime.streams.guard_impl cimport l0rt_guard_impl
 
 cdef extern from "l0rt/l0rt.h" nogil:
     # opaque, borrowed: owned by l0rt for the life of the process, or by its Stream object

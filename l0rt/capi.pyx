@@ -30,17 +30,17 @@ from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
 from l0rt.runtime.alloc.heap cimport block_find, block_raw, raw_free
 from l0rt.runtime.alloc.page_map cimport map_start
 from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, l0rt_arena, l0rt_block
-from l0rt.runtime.current.guard cimport guard_impl_of, l0rt_guard_impl
 from l0rt.runtime.current.thread cimport current_device, current_stream, exchange_device, exchange_stream, thread_peek
 from l0rt.runtime.memory.active_pool cimport arena_asked
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport knows_streams
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.devices cimport device_total, ensure
+from l0rt.runtime.streams.guard_impl cimport l0rt_guard_impl
+from l0rt.runtime.streams.naming cimport guard_impl_of
 from l0rt.runtime.streams.queue cimport queue_copy, queue_fill, queue_share, queue_synchronize
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
-import l0rt.runtime.current.guard_table  # no-cython-lint: it publishes the host's guard table
 from l0rt.interrupts import belongs_to_main_thread, raise_later
 from l0rt.kernels.spirv import Spirv
 

@@ -8,11 +8,10 @@ from l0rt import memory as _memory
 from l0rt import xpu as _xpu
 from l0rt.otherbuffer import add_allocator as _add_allocator
 from l0rt.otherbuffer import allocator_of as _allocator_of
-from l0rt.runtime.current import cpu as _cpu
 from l0rt.runtime.current import generator as _generator
+from l0rt.runtime.current import guard_table as _guard_table
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.current.guard import DeviceBlock as _DeviceBlock
-from l0rt.runtime.current.guard_table import Table as _Table
 from l0rt.runtime.current.guards import Guard as _Guard
 from l0rt.runtime.streams import naming as _naming
 from l0rt.whole import whole_number as _whole
@@ -485,25 +484,23 @@ def register_guard_impl(table, base=DeviceInterface):
     """
     if hasattr(table, "__index__") and (table := _whole(table, "the address of a guard table")) < 4096:
         raise ValueError(f"a guard table cannot be at address {table}")
-    functions = _Table(table)
-    _naming.check_type(functions.type)
-    names = "device_count current_device exchange_device maybe_exchange_device set_device synchronize".split()
-    names += "current_stream default_stream set_stream record_data_ptr_on_stream".split()
-    if base.supported_dtypes is DeviceInterface.supported_dtypes:
-        names.append("supported_dtypes")
-    members = {name: getattr(functions, name) for name in names}
-    members.update(
-        {
-            "__doc__": f"What {functions.type} brought: a guard table.",
-            "Stream": staticmethod(functions.new_stream),
-            "Event": staticmethod(functions.new_event),
-            "stream": staticmethod(lambda stream: stream),
-        }
-    )
-    interface = type(f"{functions.type.capitalize()}Interface", (base,), members)
+    functions = _guard_table.Table(table)
+    interface = _interface_of_table(functions, base)
     register_interface_for_device(functions.type, interface)
     functions.publish()
     return interface
+
+
+def _interface_of_table(functions, base=DeviceInterface):
+    """The interface over a guard table. Three names that it has of its own need not be used: ``base`` may have them."""
+    members = functions.members() | {
+        "__doc__": f"What {functions.type} brought: a guard table.",
+        "device": classmethod(lambda cls, device=None: DeviceGuard(cls, _naming.index_in(device, functions.type))),
+        "stream": staticmethod(lambda stream: stream),
+    }
+    own = ("device", "get_raw_stream", "supported_dtypes")
+    members = {k: v for k, v in members.items() if k not in own or getattr(base, k) is getattr(DeviceInterface, k)}
+    return type(f"{functions.type.capitalize()}Interface", (base,), members)
 
 
 class XpuInterface(DeviceInterface):
@@ -590,9 +587,13 @@ class XpuInterface(DeviceInterface):
         return name in XpuInterface.supported_dtypes()
 
 
-class CpuInterface(_cpu.Cpu, DeviceInterface):
-    """The interface of the host: one device and one stream, whose work is complete when a call returns. It has no
-    memory statistics."""
+class CpuInterface(_interface_of_table(_guard_table.host)):
+    """The interface of the host: one device, and one stream, whose work is complete when a call returns."""
+
+    is_host = True
+    is_gpu = staticmethod(lambda: False)
+    init = staticmethod(lambda: None)
+    _set_stream_by_id = staticmethod(lambda stream_id=None, device_index=None, device_type=None: None)
 
 
 register_interface_for_device("xpu", XpuInterface)

@@ -87,6 +87,89 @@ def test_events_go_through_the_table(twin):
     assert stream.record_event() is not event
 
 
+def test_what_is_of_another_type_is_refused(twin):
+    """A table's functions take pointers: those of another type's streams and events mean nothing to them."""
+    stream, event = l0rt.Stream("twin:0"), twin.Event(enable_timing=True)
+    others = [l0rt.Stream("cpu"), l0rt.Event("cpu", enable_timing=True), xpu.Stream(0), xpu.Event(enable_timing=True)]
+    for other in (*others, 3, None, "cpu"):
+        calls = [(call, "a Stream") for call in (stream.wait_stream, twin.set_stream)]
+        calls += [(call, "an Event") for call in (stream.wait_event, event.elapsed_time)]
+        if other is not None:
+            calls += [(event.record, "a Stream"), (event.wait, "a Stream"), (stream.record_event, "an Event")]
+        for call, noun in calls:
+            with pytest.raises(TypeError, match=rf"{call.__name__}\(\) takes {noun} of twin, not "):
+                call(other)
+        with pytest.raises(TypeError, match="takes a Stream of twin"):
+            twin.record_data_ptr_on_stream(0, other)
+    assert event.event_id == 0
+    for other in (stream, xpu.Stream(0)):
+        host = l0rt.Stream("cpu")
+        with pytest.raises(TypeError, match=r"wait_stream\(\) takes a Stream of cpu, not \w+ of (twin|xpu)"):
+            host.wait_stream(other)
+
+
+def test_a_type_has_classes_of_its_own(twin):
+    stream, event = l0rt.Stream(), l0rt.Event(blocking=True)
+    assert isinstance(stream, twin.Stream)
+    assert isinstance(acc.current_stream(), twin.Stream)
+    assert isinstance(event, twin.Event)
+    assert (event.blocking, event.interprocess, event.device_type) == (True, False, "twin")
+    assert not isinstance(l0rt.Stream("cpu"), twin.Stream)
+    assert not isinstance(l0rt.Event("cpu"), twin.Event)
+    assert isinstance(type("Heir", (twin.Stream,), {})(), twin.Stream)
+    with pytest.raises(NotImplementedError, match="finds no stream by its number"):
+        twin.Stream(stream_id=stream.stream_id)
+    assert repr(event) == "<l0rt.Event device=twin not recorded>"
+    event.record(stream)
+    event.synchronize()
+    assert repr(event) == "<l0rt.Event device=twin:0 complete>"
+    with pytest.raises(NotImplementedError, match="ipc is not supported yet for twin"):
+        event.ipc_handle()
+    for wrong in (-1, 63):
+        with pytest.raises(IndexError, match=r"must be in \[0, "):
+            twin.Event(wrong)
+
+
+def test_what_an_interface_has_beside_the_functions(twin):
+    assert twin.get_raw_stream() == acc.current_stream().native_handle == xpu.current_raw_stream()
+    assert (twin.exchange_device("twin:0"), twin.maybe_exchange_device(-1), twin.maybe_exchange_device(0)) == (0, 0, 0)
+    with twin.device("twin:0"), twin.device(-1), twin.device():
+        assert twin.current_device() == 0
+    with pytest.raises(IndexError), twin.device(63):
+        pass
+    with pytest.raises(NotImplementedError, match="no wait for a device with a timeout"):
+        acc.synchronize(timeout=1)
+
+
+def test_waits_with_a_timeout_ask_the_table():
+    kinds = dict(GuardImpl._fields_)
+    asked = []
+    waits = lambda what: asked.append(what) or 0  # noqa: E731
+    asks = lambda what: asked.append(what) or len(asked) > 3  # noqa: E731
+    changes = {name: kinds[name](asks if name.startswith("query") else waits) for name in (
+        "query_stream", "query_event", "synchronize_stream", "synchronize_event")}  # fmt: skip
+    table = Table(ctypes.addressof(table_named(b"asked", **changes)))
+    stream, event = table.new_stream(0), table.new_event()
+    assert event.synchronize(timeout=0) is True  # never recorded
+    assert asked == []
+    event.record(stream)
+    for item in (stream, event):
+        asked.clear()
+        assert item.synchronize(0) is False
+        assert len(asked) == 1
+        assert item.synchronize(timeout=60, policy="yield") is True
+        assert len(asked) == 4
+        assert item.synchronize() is None
+        assert len(asked) == 5
+        with pytest.raises(ValueError, match="timeout must be"):
+            item.synchronize(-1)
+        with pytest.raises(ValueError, match="a wait policy must be"):
+            item.synchronize(policy="often")
+    broken = Table(ctypes.addressof(table_named(b"broken", query_stream=kinds["query_stream"](lambda stream: -1))))
+    with pytest.raises(RuntimeError, match="broken: query_stream failed"):
+        broken.new_stream(0).synchronize(1)
+
+
 @pytest.mark.needs_two_devices
 def test_devices_are_switched_through_the_table(twin):
     with acc.device_index(1), DeviceGuard(twin, 0):

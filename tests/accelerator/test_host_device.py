@@ -94,10 +94,30 @@ def test_the_host_has_an_interface():
     assert interface.current_stream() == interface.default_stream(0) == l0rt.Stream("cpu")
     with interface.device(0), interface.stream(interface.current_stream()):
         interface.set_stream(interface.current_stream())
-    with pytest.raises(IndexError, match=r"must be in \[0, 1\), but got 1"):
-        interface.set_device(1)
+    for refuses in (interface.set_device, interface.exchange_device, interface.current_stream, interface.synchronize,
+                    interface.get_raw_stream, interface.Stream, interface.Event, interface.default_stream):  # fmt: skip
+        with pytest.raises(IndexError, match=r"must be in \[0, 1\), but got 1"):
+            refuses(1)
     with pytest.raises(NotImplementedError, match="no memory_stats"):
         interface.memory_stats()
+
+
+def test_the_hosts_streams_and_events_are_of_its_interfaces_classes():
+    interface = get_interface_for_device("cpu")
+    stream, event = l0rt.Stream("cpu"), l0rt.Event("cpu:0", blocking=True, interprocess=True)
+    assert isinstance(stream, interface.Stream)
+    assert isinstance(event, interface.Event)
+    assert (stream.native_handle, stream.device_index, hash(stream)) == (0, 0, hash(interface.Stream()))
+    assert l0rt.Stream(stream_id=0, device_index=0, device_type="cpu") == stream
+    assert repr(event) == "<l0rt.Event device=cpu not recorded>"
+    event.record()
+    assert repr(event) == "<l0rt.Event device=cpu complete>"
+    assert (event.event_id, event.device, event.device_type) == (0, HOST, "cpu")
+    assert (event.enable_timing, event.blocking, event.interprocess) == (False, True, True)
+    with pytest.raises(NotImplementedError, match="torch.Event ipc is not supported yet for cpu"):
+        event.ipc_handle()
+    with pytest.raises(TypeError, match=r"elapsed_time\(\) takes an Event of cpu, not Event of xpu"):
+        event.elapsed_time(l0rt.Event("xpu:0"))
 
 
 def test_guards_of_the_hosts_stream_change_nothing():

@@ -21,5 +21,4 @@ cdef Event built_in_event(bint interprocess)
 cdef int Event_record(Event self, l0rt_stream* stream) except -1
 cdef int Event_wait(Event self, l0rt_stream* stream) except -1
 cdef l0rt_stream* stream_of(Queue queue) except NULL
-cdef uint64_t timeout_ns(timeout) except? 0
 cdef object slots_elapsed_ms(l0rt_slot* start, l0rt_slot* end)

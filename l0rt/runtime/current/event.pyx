@@ -3,10 +3,8 @@
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.float cimport PyFloat_AsDouble
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.math cimport INFINITY as inf
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -50,12 +48,13 @@ from l0rt.runtime.streams.wait cimport (
     refuse,
     slot_query,
     slot_wait_by,
+    timeout_ns,
 )
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.errors import UnsupportedError
-from l0rt.runtime.current import cpu  # no-cython-lint: gives l0rt.Event("cpu")
+import l0rt.runtime.current.guard_table  # no-cython-lint: gives l0rt.Event("cpu")
 from l0rt.runtime.streams.devices import lazy
 
 
@@ -399,22 +398,6 @@ cdef Event built_in_event(bint interprocess):
 cdef l0rt_stream* stream_of(Queue queue) except NULL:
     """The stream behind an argument; None means the current one."""
     return current_stream(-1) if queue is None else queue.ptr
-
-
-cdef uint64_t timeout_ns(timeout) except? 0:
-    """Seconds, None for no limit, as nanoseconds."""
-    cdef double seconds
-    if timeout is None:
-        return UINT64_MAX
-    if isinstance(timeout, bool):
-        raise TypeError("timeout must be None or a number of seconds, got a bool")
-    try:
-        seconds = PyFloat_AsDouble(timeout)     # unlike float(), it reads no text
-    except OverflowError:
-        seconds = inf if timeout > 0 else -inf
-    if not seconds >= 0:
-        raise ValueError(f"timeout must be None or seconds that are not negative, got {timeout!r}")
-    return UINT64_MAX - 1 if seconds >= 1e10 else <uint64_t>(seconds * 1e9)
 
 
 cdef int Event_record(Event self, l0rt_stream* stream) except -1:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guards: change what is current for a while, and restore the original on any exit. The table of functions by which
-the built-in device type lets anybody do so, and the list of all types' tables."""
+the built-in device type lets anybody do so."""
 
 import functools
 from _thread import get_ident
@@ -10,7 +10,6 @@ from cpython.exc cimport PyErr_Occurred
 from cpython.object cimport PyObject
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport strcmp
 
 from l0rt.arguments cimport known_as
 from l0rt.runtime.current.event cimport slots_elapsed_ms
@@ -27,14 +26,15 @@ from l0rt.runtime.current.thread cimport (
 from l0rt.runtime.current.stream cimport stream_object
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
-from l0rt.runtime.streams.naming cimport current_type, index_of, other, other_index
+from l0rt.runtime.streams.guard_impl cimport *
+from l0rt.runtime.streams.naming cimport current_type, index_of, other, other_index, publish
 from l0rt.runtime.streams.queue cimport Queue, queue_query, queue_record, queue_share, queue_synchronize, queue_wait
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_query, slot_wait
 
 from l0rt.runtime.streams.devices import lazy
-from l0rt.runtime.streams.naming import supported_dtypes
+from l0rt.runtime.streams.naming import DTYPES, supported_dtypes
 
 cdef str _type = lazy.device_type       # a C variable: a block of device_index asks for it each time
 
@@ -149,44 +149,6 @@ cdef int impl_device_capability(int device, uint64_t* dtypes) except -1 nogil:
         names = supported_dtypes(device)
         dtypes[0] = sum(1 << i for i, name in enumerate(DTYPES) if name in names)
     return 0
-
-
-# The bits of a device's capability, lowest first.
-DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16",
-          "float32", "float64", "complex64", "complex128")
-
-
-cdef struct Known:
-    const l0rt_guard_impl* impl
-    Known* next
-
-cdef Known* _known = NULL       # newest first; no table is ever removed, since a thread may be inside a call of it
-
-
-cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1:
-    cdef Known* made = <Known*>malloc(sizeof(Known))
-    if made == NULL:
-        raise MemoryError()
-    made.impl = impl
-    made.next = _known
-    l0rt_store64(<uint64_t*>&_known, <uint64_t>made)    # complete before a walker without the GIL sees it
-    return 0
-
-
-cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil:
-    cdef Known* known = <Known*>l0rt_load64(<uint64_t*>&_known)
-    while known != NULL:
-        if strcmp(known.impl.type, type) == 0:
-            return known.impl
-        known = known.next
-    return NULL
-
-
-cdef int publish(l0rt_guard_impl* impl, const char* type) except -1:
-    impl.version = L0RT_GUARD_IMPL_VERSION
-    impl.size = sizeof(l0rt_guard_impl)
-    impl.type = type
-    return add_guard_impl(impl)
 
 
 xpu_impl.device_count = impl_device_count

@@ -1,43 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device types that bring a guard table: streams, events and the current device of any of them, through its functions;
-and the host, which brings one.
+"""Device types that have a guard table: streams, events and the current device of any of them, through its functions.
 
-Every function of a table is called without the GIL, so a function that blocks does not stop other threads.
+The host is one of them. Every function of a table is called without the GIL, so a function that blocks does not stop
+other threads.
 """
 
 from _thread import get_ident
 
 cimport cython
-from cpython.exc cimport PyErr_Occurred
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear, PyErr_Occurred
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from cpython.ref cimport Py_DECREF
+from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 
 from l0rt.arguments cimport address_in, clamped_priority
 from l0rt.factory cimport made_by
-from l0rt.runtime.current.guard cimport (
+from l0rt.runtime.streams.guard_impl cimport (
     L0RT_EVENT_TIMING,
     L0RT_GUARD_IMPL_VERSION,
-    add_guard_impl,
-    int_int,
-    int_int_bits,
-    int_place_ptr,
-    int_place_ptr_flags,
-    int_ptrs_double,
+    int_ptr,
     l0rt_guard_impl,
     l0rt_stream_guard,
     l0rt_stream_guard_enter,
     l0rt_stream_guard_reset,
-    ptr_int,
-    ptr_int_int,
-    ptr_ptr,
-    publish,
-    xpu_guard_impl,
 )
-from l0rt.runtime.streams.naming cimport device as device_named, index_of
-from l0rt.runtime.streams.wait cimport host_clock_ns
+from l0rt.runtime.streams.naming cimport (
+    NO_INDEX,
+    add_guard_impl,
+    cpu_impl,
+    device as device_named,
+    get_slots,
+    guard_impl_of,
+    index_of,
+    slots,
+    type_named,
+)
+from l0rt.runtime.streams.wait cimport WAIT_BLOCK, event_policy, host_clock_ns, nap, stream_policy, timeout_ns
 
-from l0rt.runtime.current.guard import DTYPES
+from l0rt.runtime.streams import naming
+from l0rt.runtime.streams.naming import DTYPES
 
 
 cdef int failed(Table table, str what) except -1:
@@ -65,6 +67,9 @@ cdef class Table:
     """A checked guard table. ``source`` is a capsule named ``l0rt_guard_impl``, or its address; it is never freed."""
     cdef const l0rt_guard_impl* impl
     cdef readonly str type
+    cdef readonly bint is_host          # its device has no number, its stream and events have no native ones
+    cdef readonly object Stream         # the class of this table's streams, and of no other table's
+    cdef readonly object Event
 
     def __cinit__(self, source):
         if PyCapsule_CheckExact(source):
@@ -84,6 +89,28 @@ cdef class Table:
         if self.impl.type == NULL:
             raise ValueError("the guard table has no type: expected a name, got NULL")
         self.type = (<bytes>self.impl.type).decode()
+        self.is_host = self.impl == &cpu_impl
+        self.Stream = class_over(self, TableStream, "Stream", self.new_stream)
+        self.Event = class_over(self, TableEvent, "Event", self.new_event)
+
+    def members(self):
+        """Return what an interface has by the table, by name."""
+        return {name: getattr(self, name) for name in MEMBERS}
+
+    cdef int index_named(self, device, int otherwise) except? -1:
+        """The index that a number or a name means, ``otherwise`` where none is meant."""
+        return otherwise if device is None else index_of(device, otherwise, self.type)
+
+    cdef int index_or_current(self, device) except -1:
+        cdef int index = self.index_named(device, -1)
+        return self.current_device() if index < 0 else index
+
+    cdef object device_at(self, int index):
+        return device_named(self.type) if index < 0 or self.is_host else device_named(self.type, index)
+
+    cdef object number_of(self, void* pointer):
+        """What a stream or an event of the table is known by: an address; 0 on the host, as torch has it."""
+        return 0 if self.is_host else <uintptr_t>pointer
 
     def device_count(self):
         """Return the number of devices."""
@@ -101,81 +128,94 @@ cdef class Table:
             failed(self, "get_device")
         return index
 
-    def exchange_device(self, int device):
+    def exchange_device(self, device):
         """Make ``device`` current unless it is negative; return the previous index."""
-        cdef int before
+        cdef int before, index = self.index_named(device, -1)
         with nogil:
-            before = self.impl.exchange_device(device)
+            before = self.impl.exchange_device(index)
         if before < 0:
             failed(self, "exchange_device")
         return before
 
-    def set_device(self, int device):
+    def set_device(self, device):
         """Make ``device`` current."""
-        cdef int status
+        cdef int status, index = self.index_named(device, -1)
         with nogil:
-            status = self.impl.set_device(device)
+            status = self.impl.set_device(index)
         if status < 0:
             failed(self, "set_device")
 
     def maybe_exchange_device(self, int device):
-        """Bring ``device`` back, which cannot fail; negative: no change."""
-        if device >= 0:
-            with nogil:
+        """Bring ``device`` back, which cannot fail; negative: no change. Return the previous index, -1: unknown."""
+        cdef int before
+        with nogil:
+            before = self.impl.get_device()
+            if device >= 0:
                 self.impl.unchecked_set_device(device)
+        if before < 0:
+            PyErr_Clear()
+        return before
 
-    def synchronize(self, device=None):
-        """Wait for all work of ``device``."""
-        cdef int index = self.current_device() if device is None else device
+    def synchronize(self, device=None, *, timeout=None):
+        """Wait for all work of ``device``. Only the host's ends in any time: no function asks how far it is."""
+        if timeout_ns(timeout) != UINT64_MAX and not self.is_host:
+            raise NotImplementedError(f"the guard table of {self.type} has no wait for a device with a timeout")
+        cdef int index = self.index_or_current(device)
         cdef int status
         with nogil:
             status = self.impl.synchronize_device(index)
         if status < 0:
             failed(self, "synchronize_device")
+        return None if timeout is None else True
 
     def current_stream(self, device=None):
         """Return the calling thread's stream on ``device``."""
-        cdef int index = -1 if device is None else device
+        cdef int index = self.index_named(device, -1)
         cdef void* found
         with nogil:
             found = self.impl.get_stream(index)
         return stream_at(self, found, "get_stream")
 
+    def get_raw_stream(self, device=None):
+        """Return the native handle of the calling thread's stream on ``device``."""
+        return self.current_stream(device).native_handle
+
     def default_stream(self, device=None):
         """Return the default stream of ``device``."""
-        cdef int index = self.current_device() if device is None else device
+        cdef int index = self.index_named(device, -1)
         cdef void* found
         with nogil:
             found = self.impl.get_default_stream(index)
         return stream_at(self, found, "get_default_stream")
 
-    def new_stream(self, device=None, priority=0):
-        """Return the next stream of the pool of ``device``."""
+    def new_stream(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
+        """Return the next stream of the pool of ``device``. The host's one stream is found by its number too."""
         cdef int level = clamped_priority(priority)
-        cdef int index = self.current_device() if device is None else index_of(device, -1, self.type)
+        cdef int index = self.index_or_current(device_index if device is None else device)
         cdef void* found
-        if index < 0:
-            index = self.current_device()
+        if stream_id is not None and not self.is_host:
+            raise NotImplementedError(f"the guard table of {self.type} finds no stream by its number")
         with nogil:
             found = self.impl.get_stream_from_pool(index, level)
         return stream_at(self, found, "get_stream_from_pool")
 
     def new_event(self, device=None, *, bint enable_timing=False, bint blocking=False, bint interprocess=False):
         """Return an event; the native one is made when it is recorded."""
-        cdef TableEvent event = TableEvent.__new__(TableEvent)
+        cdef TableEvent event = blank(&_event_slots, self.Event)
         if enable_timing:
             need(self, &self.impl.record_event, "record_event")
             need(self, &self.impl.elapsed_time, "elapsed_time")
-        if interprocess:
+        if interprocess and not self.is_host:   # the host's say so when a handle is asked for
             raise NotImplementedError("torch.Event ipc is not supported yet for a device type's guard table")
         event.table = self
-        event.index = -1 if device is None else index_of(device, -1, self.type)
-        event.enable_timing = enable_timing
+        event.index = self.index_named(device, NO_INDEX)
+        event.index = -1 if event.index == NO_INDEX else naming.existing_index(self, event.index)
+        event.enable_timing, event.blocking, event.interprocess = enable_timing, blocking, interprocess
         return event
 
     def supported_dtypes(self, device=None):
         """Return the names of the element types that ``device`` computes with."""
-        cdef int index = self.current_device() if device is None else device
+        cdef int index = self.index_or_current(device)
         cdef uint64_t dtypes = 0
         cdef int status
         need(self, &self.impl.device_capability, "device_capability")
@@ -185,13 +225,14 @@ cdef class Table:
             failed(self, "device_capability")
         return {name for i, name in enumerate(DTYPES) if dtypes >> i & 1}
 
-    def record_data_ptr_on_stream(self, data_ptr, TableStream stream not None):
+    def record_data_ptr_on_stream(self, data_ptr, stream):
         """Let the memory at this address, once freed, not be reused before the stream's present work is done."""
         cdef void* ptr = <void*><uintptr_t>address_in(data_ptr, 0)
+        cdef TableStream user = own_stream(self, stream, "record_data_ptr_on_stream")
         cdef int status
         need(self, &self.impl.record_data_ptr_on_stream, "record_data_ptr_on_stream")
         with nogil:
-            status = self.impl.record_data_ptr_on_stream(ptr, stream.pointer)
+            status = self.impl.record_data_ptr_on_stream(ptr, user.pointer)
         if status < 0:
             failed(self, "record_data_ptr_on_stream")
 
@@ -199,11 +240,12 @@ cdef class Table:
         """Let C code find the table by its type."""
         add_guard_impl(self.impl)
 
-    def set_stream(self, TableStream stream not None):
+    def set_stream(self, stream):
         """Make ``stream`` and its device current."""
+        cdef TableStream next = own_stream(self, stream, "set_stream")
         cdef void* before
         with nogil:
-            before = self.impl.exchange_stream(stream.pointer)
+            before = self.impl.exchange_stream(next.pointer)
         if before == NULL:
             failed(self, "exchange_stream")
 
@@ -212,10 +254,71 @@ cdef object stream_at(Table table, void* pointer, str what):
     cdef TableStream stream
     if pointer == NULL:
         failed(table, what)
-    stream = TableStream.__new__(TableStream)
+    stream = blank(&_stream_slots, table.Stream)
     stream.table = table
     stream.pointer = pointer
     return stream
+
+
+cdef TableStream own_stream(Table table, stream, str call):
+    return stream if is_own(table, stream, TableStream) else refuse_other(table, stream, f"{call}() takes a Stream")
+
+
+cdef TableEvent own_event(Table table, event, str call):
+    return event if is_own(table, event, TableEvent) else refuse_other(table, event, f"{call}() takes an Event")
+
+
+cdef bint is_own(Table table, what, cls) except -1:
+    """A table's functions must not get what is another device type's: it is pointers to them."""
+    return isinstance(what, cls) and what.device_type == table.type
+
+
+cdef object refuse_other(Table table, what, str told):
+    type_told = None if isinstance(what, str) else type_named(what)
+    of = "" if type_told in (None, table.type) else f" of {type_told}"
+    raise TypeError(f"{told} of {table.type}, not {what.__class__.__name__}{of}")
+
+
+cdef object table_wait(Table table, int_ptr ask, int_ptr wait, void* pointer, timeout, int how, str what):
+    """Wait for a stream or an event. A table's own wait takes no limit: with one, it is asked again and again."""
+    cdef uint64_t limit = timeout_ns(timeout), start = host_clock_ns(), spent
+    cdef int status
+    if timeout is None:
+        with nogil:
+            status = wait(pointer)
+        return failed(table, f"synchronize_{what}") if status < 0 else None
+    while True:
+        with nogil:
+            status = ask(pointer)
+        if status < 0:
+            failed(table, f"query_{what}")
+        spent = host_clock_ns() - start
+        if status == 1 or spent >= limit:
+            return status == 1
+        PyErr_CheckSignals()
+        with nogil:
+            nap(how, spent, limit - spent)
+
+
+cdef object blank(slots* how, cls):
+    """An object of a table's class, which nobody else can make: its functions fill it in."""
+    cdef PyObject* made = how.make(<PyTypeObject*>cls, <PyObject*>(), NULL)
+    result = <object>made
+    Py_DECREF(result)           # one reference is the call's, one the name's
+    return result
+
+
+def class_over(Table table not None, base, str name, make):
+    """Return a class of a table's own, whose call is ``make``."""
+    def __new__(cls, *args, **kwargs):
+        return make(*args, **kwargs)
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    about = f"{'An event' if base is TableEvent else 'A stream'} of the device type {table.type}."
+    return type(name, (base,), {"__new__": __new__, "__init__": __init__, "__slots__": ("__weakref__",),
+                                "__doc__": about, "__module__": __name__})
 
 
 @cython.final
@@ -228,7 +331,6 @@ cdef class TableBlock:
 made_by(TableBlock, "blocks of a stream of a guard table are made when they are entered")
 
 
-@cython.final
 @cython.binding(False)
 cdef class TableStream:
     """A stream of a device type that brought a guard table; in a with block it and its device are current."""
@@ -252,12 +354,14 @@ cdef class TableStream:
     @property
     def device(self):
         """The stream's device."""
-        return device_named(self.table.type, self.device_index)
+        return self.table.device_at(self.device_index)
 
     @property
     def native_handle(self):
-        """The native stream as an integer."""
+        """The native stream as an integer; 0 on the host."""
         cdef void* handle
+        if self.table.is_host:
+            return 0
         with nogil:
             handle = self.table.impl.stream_native_handle(self.pointer)
         if handle == NULL:
@@ -266,8 +370,8 @@ cdef class TableStream:
 
     @property
     def stream_id(self):
-        """The number of the stream: the address that its device type uses for it."""
-        return <uintptr_t>self.pointer
+        """The number of the stream: the address that its device type uses for it; 0 on the host."""
+        return self.table.number_of(self.pointer)
 
     @property
     def priority(self):
@@ -306,28 +410,25 @@ cdef class TableStream:
             failed(self.table, "query_stream")
         return idle == 1
 
-    def synchronize(self):
-        """Wait for all work given so far."""
-        cdef int status
-        with nogil:
-            status = self.table.impl.synchronize_stream(self.pointer)
-        if status < 0:
-            failed(self.table, "synchronize_stream")
+    def synchronize(self, timeout=None, *, policy=None):
+        """Wait for all work given so far; with ``timeout``, return whether it was complete in time."""
+        cdef const l0rt_guard_impl* impl = self.table.impl
+        return table_wait(self.table, impl.query_stream, impl.synchronize_stream, self.pointer, timeout,
+                        stream_policy(policy), "stream")
 
-    def record_event(self, TableEvent event=None):
+    def record_event(self, event=None):
         """Record ``event``, a new one by default; return it."""
-        if event is None:
-            event = self.table.new_event()
+        event = self.table.new_event() if event is None else own_event(self.table, event, "record_event")
         event.record(self)
         return event
 
-    def wait_event(self, TableEvent event not None):
+    def wait_event(self, event):
         """Make later work wait for ``event``."""
-        event.wait(self)
+        own_event(self.table, event, "wait_event").wait(self)
 
-    def wait_stream(self, TableStream stream not None):
+    def wait_stream(self, stream):
         """Make later work wait for everything given to ``stream`` so far."""
-        self.wait_event(stream.record_event())
+        self.wait_event(own_stream(self.table, stream, "wait_stream").record_event())
 
     def __enter__(self):
         cdef TableBlock block = TableBlock.__new__(TableBlock)
@@ -369,7 +470,7 @@ cdef class TableStream:
 made_by(TableStream, "streams of a guard table come from its functions")
 
 
-@cython.final
+@cython.no_gc                       # the table is needed in __dealloc__, and is in no cycle that ends
 @cython.binding(False)
 cdef class TableEvent:
     """A point in the work of a stream of a device type that brought a guard table."""
@@ -377,13 +478,16 @@ cdef class TableEvent:
     cdef void* pointer
     cdef int index              # the device of the first record; -1: not bound yet
     cdef readonly bint enable_timing
+    cdef readonly bint blocking
+    cdef readonly bint interprocess
 
     def __init__(self):
         raise TypeError("events of a guard table come from its functions")
 
-    def record(self, TableStream stream=None):
+    def record(self, stream=None):
         """Mark the point that ``stream`` (the current one by default) has been given work up to."""
-        cdef TableStream on = self.table.current_stream() if stream is None else stream
+        cdef TableStream on = own_stream(
+            self.table, self.table.current_stream() if stream is None else stream, "record")
         cdef int status
         cdef int device = on.device_index
         if self.index >= 0 and self.index != device:
@@ -401,32 +505,38 @@ cdef class TableEvent:
     @property
     def device(self):
         """The device of the event. It has no index before the first record."""
-        return device_named(self.table.type) if self.index < 0 else device_named(self.table.type, self.index)
+        return self.table.device_at(self.index)
+
+    @property
+    def device_type(self):
+        """The type of the event's device."""
+        return self.table.type
 
     @property
     def event_id(self):
         """The native event of the last record as an integer, 0 if there is none."""
-        return <uintptr_t>self.pointer
+        return self.table.number_of(self.pointer)
 
-    def elapsed_time(self, TableEvent end_event not None):
+    def elapsed_time(self, end_event):
         """Return the milliseconds between this event and ``end_event``, both timed, recorded and complete."""
+        cdef TableEvent end = own_event(self.table, end_event, "elapsed_time")
         cdef double milliseconds = 0
         cdef int status
-        if not (self.enable_timing and end_event.enable_timing):
+        if not (self.enable_timing and end.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        if self.pointer == NULL or end_event.pointer == NULL:
+        if self.pointer == NULL or end.pointer == NULL:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
-        if not (self.query() and end_event.query()):
+        if not (self.query() and end.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
         with nogil:
-            status = self.table.impl.elapsed_time(self.pointer, end_event.pointer, &milliseconds)
+            status = self.table.impl.elapsed_time(self.pointer, end.pointer, &milliseconds)
         if status < 0:
             failed(self.table, "elapsed_time")
         return milliseconds
 
-    def wait(self, TableStream stream=None):
+    def wait(self, stream=None):
         """Make ``stream`` (the current one by default) wait for this event."""
-        cdef TableStream on = self.table.current_stream() if stream is None else stream
+        cdef TableStream on = own_stream(self.table, self.table.current_stream() if stream is None else stream, "wait")
         cdef int status = 0
         if self.pointer != NULL:
             with nogil:
@@ -444,14 +554,21 @@ cdef class TableEvent:
             failed(self.table, "query_event")
         return done == 1
 
-    def synchronize(self):
-        """Wait until the event is complete."""
-        cdef int status = 0
-        if self.pointer != NULL:
-            with nogil:
-                status = self.table.impl.synchronize_event(self.pointer)
-        if status < 0:
-            failed(self.table, "synchronize_event")
+    def synchronize(self, timeout=None, *, policy=None):
+        """Wait until the event is complete; with ``timeout``, return whether it was in time."""
+        cdef const l0rt_guard_impl* impl = self.table.impl
+        cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
+        if self.pointer == NULL:
+            return None if timeout_ns(timeout) == UINT64_MAX else True
+        return table_wait(self.table, impl.query_event, impl.synchronize_event, self.pointer, timeout, how, "event")
+
+    def ipc_handle(self):
+        """Raise NotImplementedError: a table has no function that shares an event with another process."""
+        raise NotImplementedError(f"torch.Event ipc is not supported yet for {self.table.type}")
+
+    def __repr__(self):
+        state = "not recorded" if self.pointer == NULL else "complete" if self.query() else "recorded"
+        return f"<l0rt.Event device={self.device} {state}>"
 
     def __dealloc__(self):
         cdef void* pointer = self.pointer
@@ -463,131 +580,20 @@ cdef class TableEvent:
 made_by(TableEvent, "events of a guard table come from its functions")
 
 
+cdef slots _stream_slots, _event_slots
+get_slots(TableStream, &_stream_slots)
+get_slots(TableEvent, &_event_slots)
+
+# What an interface has by a table alone.
+MEMBERS = ("device_count", "current_device", "exchange_device", "maybe_exchange_device", "set_device", "synchronize",
+           "current_stream", "default_stream", "set_stream", "get_raw_stream", "supported_dtypes",
+           "record_data_ptr_on_stream", "Stream", "Event")
+
+
 def built_in_table():
-    """Return the address of the built-in device type's table: the first client of the functions above."""
-    return <uintptr_t>xpu_guard_impl()
+    """Return the address of the built-in device type's table, the first client of the functions above."""
+    return <uintptr_t>guard_impl_of(b"xpu")
 
 
-# --- The host's own table, "cpu": one device, one stream, and events that are a moment of its clock. A call returns
-# when its work is done, so nothing here waits.
-
-cdef l0rt_guard_impl cpu_impl
-cdef char _cpu_stream           # its address is what the host's stream is
-cdef uint64_t _cpu_dtypes = (1 << len(DTYPES)) - 1
-
-
-cdef int cpu_existing(int device) except -1 nogil:
-    """The host's one device; -1 names it too."""
-    if device > 0:
-        with gil:
-            raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {device}.")
-    return 0
-
-
-cdef int cpu_device_count() noexcept nogil:
-    return 1
-
-
-cdef int cpu_get_device() noexcept nogil:
-    return 0
-
-
-cdef int cpu_no_change(int device) noexcept nogil:
-    return 0
-
-
-cdef void* cpu_get_stream(int device) except NULL nogil:
-    cpu_existing(device)
-    return &_cpu_stream
-
-
-cdef void* cpu_new_stream(int device, int priority) except NULL nogil:
-    return cpu_get_stream(device)
-
-
-cdef void* cpu_exchange_stream(void* stream) noexcept nogil:
-    return &_cpu_stream
-
-
-cdef int cpu_of_stream(void* stream) noexcept nogil:
-    """Its device, whether it is captured, and whether waiting for it has failed."""
-    return 0
-
-
-cdef void* cpu_native_handle(void* stream) except NULL nogil:
-    with gil:
-        raise NotImplementedError("the host's stream has no native handle")
-
-
-cdef int cpu_is_complete(void* what) noexcept nogil:
-    return 1
-
-
-cdef int cpu_priority_of(void* stream, int* priority) noexcept nogil:
-    priority[0] = 0
-    return 0
-
-
-cdef int cpu_record(void** event, void* stream) except -1 nogil:
-    if event[0] == NULL:
-        event[0] = malloc(sizeof(uint64_t))
-        if event[0] == NULL:
-            with gil:
-                raise MemoryError()
-    (<uint64_t*>event[0])[0] = host_clock_ns()
-    return 0
-
-
-cdef int cpu_record_event(void** event, void* stream, uint32_t flags) except -1 nogil:
-    return cpu_record(event, stream)
-
-
-cdef int cpu_two_are_fine(void* first, void* second) noexcept nogil:
-    return 0
-
-
-cdef void cpu_destroy_event(void* event) noexcept nogil:
-    free(event)
-
-
-cdef int cpu_elapsed_time(void* start, void* end, double* milliseconds) except -1 nogil:
-    if start == NULL or end == NULL:
-        with gil:
-            raise ValueError("Both events must be recorded before calculating elapsed time.")
-    milliseconds[0] = (<double>(<uint64_t*>end)[0] - <double>(<uint64_t*>start)[0]) * 1e-6
-    return 0
-
-
-cdef int cpu_capability(int device, uint64_t* dtypes) except -1 nogil:
-    cpu_existing(device)
-    dtypes[0] = _cpu_dtypes
-    return 0
-
-
-cpu_impl.device_count = cpu_device_count
-cpu_impl.get_device = cpu_get_device
-cpu_impl.exchange_device = <int_int>cpu_existing
-cpu_impl.set_device = <int_int>cpu_existing
-cpu_impl.unchecked_set_device = cpu_no_change
-cpu_impl.get_stream = <ptr_int>cpu_get_stream
-cpu_impl.get_default_stream = <ptr_int>cpu_get_stream
-cpu_impl.get_stream_from_pool = <ptr_int_int>cpu_new_stream
-cpu_impl.exchange_stream = cpu_exchange_stream
-cpu_impl.stream_device = cpu_of_stream
-cpu_impl.stream_native_handle = <ptr_ptr>cpu_native_handle
-cpu_impl.query_stream = cpu_is_complete
-cpu_impl.synchronize_stream = cpu_of_stream
-cpu_impl.synchronize_device = <int_int>cpu_existing
-cpu_impl.record = <int_place_ptr>cpu_record
-cpu_impl.block = cpu_two_are_fine
-cpu_impl.query_event = cpu_is_complete
-cpu_impl.synchronize_event = cpu_of_stream
-cpu_impl.destroy_event = cpu_destroy_event
-cpu_impl.get_new_stream = <ptr_int_int>cpu_new_stream
-cpu_impl.stream_priority = cpu_priority_of
-cpu_impl.is_stream_capturing = cpu_of_stream
-cpu_impl.record_event = <int_place_ptr_flags>cpu_record_event
-cpu_impl.elapsed_time = <int_ptrs_double>cpu_elapsed_time
-cpu_impl.record_data_ptr_on_stream = cpu_two_are_fine
-cpu_impl.device_capability = <int_int_bits>cpu_capability
-publish(&cpu_impl, b"cpu")
+host = Table(<uintptr_t>&cpu_impl)
+naming.add_maker("cpu", host)

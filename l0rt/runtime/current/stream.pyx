@@ -9,7 +9,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.arguments cimport clamped_priority, is_whole, known_as, whole
-from l0rt.runtime.current.event cimport Event, Event_record, Event_wait, built_in_event, timeout_ns
+from l0rt.runtime.current.event cimport Event, Event_record, Event_wait, built_in_event
 from l0rt.runtime.current.waits cimport log_stuck
 from l0rt.runtime.current.thread cimport (
     current_device,
@@ -51,7 +51,7 @@ from l0rt.runtime.streams.queue cimport (
     queue_wait_queue,
 )
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport stream_policy
+from l0rt.runtime.streams.wait cimport stream_policy, timeout_ns
 from l0rt.ze.api cimport ze_command_list_handle_t
 
 from l0rt.runtime.current import callbacks

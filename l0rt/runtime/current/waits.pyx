@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from l0rt.runtime.alloc.atomics cimport mutex_trylock, mutex_unlock
-from l0rt.runtime.current.event cimport Event, timeout_ns
+from l0rt.runtime.current.event cimport Event
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.event_pool cimport slot_release, slot_retain
@@ -22,7 +22,15 @@ from l0rt.runtime.streams.naming cimport index_of, only_built_in
 from l0rt.runtime.streams.queue cimport Queue, progress, queue_name, queue_end_event, queue_wait_all
 from l0rt.runtime.streams.stream_pool cimport next_stream
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport check_device, event_policy, host_clock_ns, nap, slot_query, slot_wait_by
+from l0rt.runtime.streams.wait cimport (
+    check_device,
+    event_policy,
+    host_clock_ns,
+    nap,
+    slot_query,
+    slot_wait_by,
+    timeout_ns,
+)
 from l0rt.ze cimport table
 
 from l0rt import callers

@@ -2,6 +2,8 @@
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 
+from l0rt.runtime.streams.guard_impl cimport l0rt_guard_impl
+
 
 @cython.final
 cdef class device:
@@ -56,3 +58,11 @@ cdef str current_type()
 cdef object interface_of(str type)
 cdef object interface_of_stream(object stream)
 cdef object maker_of(str type)
+
+# The table of a device type, NULL if it has none.
+cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil
+cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1
+# Give a table of l0rt's own its head, and let it be found by its type.
+cdef int publish(l0rt_guard_impl* impl, const char* type) except -1
+# The host's own table.
+cdef l0rt_guard_impl cpu_impl

@@ -2,15 +2,32 @@
 """Device types and what a device is called: a type and an index; how the many ways to name one are understood.
 
 Beside the names: the interface of each registered type, and which of them is the current accelerator, one choice a
-process.
+process; the guard table of each type that has one, and what the type "cpu" is, which needs nothing but the host.
 """
 
 cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport strcmp
 
 from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt.runtime.streams.guard_impl cimport (
+    L0RT_GUARD_IMPL_VERSION,
+    int_int,
+    int_int_bits,
+    int_place_ptr,
+    int_place_ptr_flags,
+    int_ptrs_double,
+    l0rt_guard_impl,
+    ptr_int,
+    ptr_int_int,
+    ptr_ptr,
+)
+from l0rt.runtime.streams.types cimport l0rt_load64, l0rt_store64
+from l0rt.runtime.streams.wait cimport host_clock_ns
 
 from l0rt import config
 from l0rt.runtime.streams.devices import lazy, properties
@@ -313,8 +330,12 @@ cdef object other_index(interface, int index):
     except NotImplementedError:
         return index
     if not 0 <= index < count:
-        raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
+        out_of_range(count, index)
     return index
+
+
+cdef int out_of_range(count, int index) except -1:
+    raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
 
 
 def existing_index(interface, int index):
@@ -352,5 +373,169 @@ def supported_dtypes(int index):
         names |= {"float64", "complex128"}
     return names
 
+
+# --- Guard tables.
+
+# The bits of a device's capability, lowest first.
+DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16",
+          "float32", "float64", "complex64", "complex128")
+
+
+cdef struct Known:
+    const l0rt_guard_impl* impl
+    Known* next
+
+cdef Known* _known = NULL       # newest first; no table is ever removed, since a thread may be inside a call of it
+
+
+cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1:
+    cdef Known* made = <Known*>malloc(sizeof(Known))
+    if made == NULL:
+        raise MemoryError()
+    made.impl = impl
+    made.next = _known
+    l0rt_store64(<uint64_t*>&_known, <uint64_t>made)    # complete before a walker without the GIL sees it
+    return 0
+
+
+cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil:
+    cdef Known* known = <Known*>l0rt_load64(<uint64_t*>&_known)
+    while known != NULL:
+        if strcmp(known.impl.type, type) == 0:
+            return known.impl
+        known = known.next
+    return NULL
+
+
+cdef int publish(l0rt_guard_impl* impl, const char* type) except -1:
+    impl.version = L0RT_GUARD_IMPL_VERSION
+    impl.size = sizeof(l0rt_guard_impl)
+    impl.type = type
+    return add_guard_impl(impl)
+
+
+# --- The host's own table, "cpu": one device, one stream, and events that are a moment of its clock. A call returns
+# when its work is done, so nothing here waits.
+
+cdef l0rt_guard_impl cpu_impl
+cdef char _cpu_stream           # its address is what the host's stream is
+cdef uint64_t _cpu_dtypes = (1 << len(DTYPES)) - 1
+
+
+cdef int cpu_existing(int device) except -1 nogil:
+    """The host's one device; -1 names it too."""
+    if device > 0:
+        with gil:
+            out_of_range(1, device)
+    return 0
+
+
+cdef int cpu_device_count() noexcept nogil:
+    return 1
+
+
+cdef int cpu_get_device() noexcept nogil:
+    return 0
+
+
+cdef int cpu_no_change(int device) noexcept nogil:
+    return 0
+
+
+cdef void* cpu_get_stream(int device) except NULL nogil:
+    cpu_existing(device)
+    return &_cpu_stream
+
+
+cdef void* cpu_new_stream(int device, int priority) except NULL nogil:
+    return cpu_get_stream(device)
+
+
+cdef void* cpu_exchange_stream(void* stream) noexcept nogil:
+    return &_cpu_stream
+
+
+cdef int cpu_of_stream(void* stream) noexcept nogil:
+    """Its device, whether it is captured, and whether waiting for it has failed."""
+    return 0
+
+
+cdef void* cpu_native_handle(void* stream) except NULL nogil:
+    with gil:
+        raise NotImplementedError("the host's stream has no native handle")
+
+
+cdef int cpu_is_complete(void* what) noexcept nogil:
+    return 1
+
+
+cdef int cpu_priority_of(void* stream, int* priority) noexcept nogil:
+    priority[0] = 0
+    return 0
+
+
+cdef int cpu_record(void** event, void* stream) except -1 nogil:
+    if event[0] == NULL:
+        event[0] = malloc(sizeof(uint64_t))
+        if event[0] == NULL:
+            with gil:
+                raise MemoryError()
+    (<uint64_t*>event[0])[0] = host_clock_ns()
+    return 0
+
+
+cdef int cpu_record_event(void** event, void* stream, uint32_t flags) except -1 nogil:
+    return cpu_record(event, stream)
+
+
+cdef int cpu_two_are_fine(void* first, void* second) noexcept nogil:
+    return 0
+
+
+cdef void cpu_destroy_event(void* event) noexcept nogil:
+    free(event)
+
+
+cdef int cpu_elapsed_time(void* start, void* end, double* milliseconds) except -1 nogil:
+    if start == NULL or end == NULL:
+        with gil:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+    milliseconds[0] = (<double>(<uint64_t*>end)[0] - <double>(<uint64_t*>start)[0]) * 1e-6
+    return 0
+
+
+cdef int cpu_capability(int device, uint64_t* dtypes) except -1 nogil:
+    cpu_existing(device)
+    dtypes[0] = _cpu_dtypes
+    return 0
+
+
+cpu_impl.device_count = cpu_device_count
+cpu_impl.get_device = cpu_get_device
+cpu_impl.exchange_device = <int_int>cpu_existing
+cpu_impl.set_device = <int_int>cpu_existing
+cpu_impl.unchecked_set_device = cpu_no_change
+cpu_impl.get_stream = <ptr_int>cpu_get_stream
+cpu_impl.get_default_stream = <ptr_int>cpu_get_stream
+cpu_impl.get_stream_from_pool = <ptr_int_int>cpu_new_stream
+cpu_impl.exchange_stream = cpu_exchange_stream
+cpu_impl.stream_device = cpu_of_stream
+cpu_impl.stream_native_handle = <ptr_ptr>cpu_native_handle
+cpu_impl.query_stream = cpu_is_complete
+cpu_impl.synchronize_stream = cpu_of_stream
+cpu_impl.synchronize_device = <int_int>cpu_existing
+cpu_impl.record = <int_place_ptr>cpu_record
+cpu_impl.block = cpu_two_are_fine
+cpu_impl.query_event = cpu_is_complete
+cpu_impl.synchronize_event = cpu_of_stream
+cpu_impl.destroy_event = cpu_destroy_event
+cpu_impl.get_new_stream = <ptr_int_int>cpu_new_stream
+cpu_impl.stream_priority = cpu_priority_of
+cpu_impl.is_stream_capturing = cpu_of_stream
+cpu_impl.record_event = <int_place_ptr_flags>cpu_record_event
+cpu_impl.elapsed_time = <int_ptrs_double>cpu_elapsed_time
+cpu_impl.record_data_ptr_on_stream = cpu_two_are_fine
+cpu_impl.device_capability = <int_int_bits>cpu_capability
+publish(&cpu_impl, b"cpu")
 
 known_as(device, b"l0rt.device")

@@ -29,6 +29,8 @@ cdef void nap(int policy, uint64_t spent_ns, uint64_t left_ns) noexcept nogil
 # The policy that a caller's word, or None, means; the settings are those of `xpu.event` and `xpu.stream`.
 cdef int event_policy(word) except -1
 cdef int stream_policy(word) except -1
+# Seconds, None for no limit, as nanoseconds.
+cdef uint64_t timeout_ns(timeout) except? 0
 
 cdef uint64_t host_clock_ns() noexcept nogil
 cdef int device_fails(l0rt_device* device, int result) except -1 nogil

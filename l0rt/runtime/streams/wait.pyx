@@ -4,6 +4,8 @@
 from _thread import allocate_lock
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.float cimport PyFloat_AsDouble
+from libc.math cimport INFINITY as inf
 from libc.stdint cimport UINT64_MAX, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 
@@ -68,6 +70,22 @@ def read_policies():
     global _event_policy, _stream_policy
     _event_policy = POLICIES.get(config.effective("xpu.event.wait_policy"), WAIT_ADAPTIVE)
     _stream_policy = POLICIES.get(config.effective("xpu.stream.wait_policy"), WAIT_ADAPTIVE)
+
+
+cdef uint64_t timeout_ns(timeout) except? 0:
+    """Seconds, None for no limit, as nanoseconds."""
+    cdef double seconds
+    if timeout is None:
+        return UINT64_MAX
+    if isinstance(timeout, bool):
+        raise TypeError("timeout must be None or a number of seconds, got a bool")
+    try:
+        seconds = PyFloat_AsDouble(timeout)     # unlike float(), it reads no text
+    except OverflowError:
+        seconds = inf if timeout > 0 else -inf
+    if not seconds >= 0:
+        raise ValueError(f"timeout must be None or seconds that are not negative, got {timeout!r}")
+    return UINT64_MAX - 1 if seconds >= 1e10 else <uint64_t>(seconds * 1e9)
 
 
 cdef uint64_t host_clock_ns() noexcept nogil:
