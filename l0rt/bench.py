@@ -106,8 +106,8 @@ def time(function, args=(), kwargs=None, *, repeats=None, warmup=10, seconds=1.0
     if not (isfinite(limit) and limit > 0):
         raise ValueError(f"seconds must be a finite positive number, got {seconds}")
     named = {} if kwargs is None else kwargs
-    device: list[float] = []
-    host: list[float] = []
+    device = list[float]()
+    host = list[float]()
     with entered(stream):
         timer = Timer()
         for _ in range(lead):

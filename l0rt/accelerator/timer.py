@@ -40,7 +40,7 @@ class Timer:
             other_interface_of_stream(stream)
         self._stream = stream
         self._on = None  # the stream of the block that is entered and not left
-        self._events: tuple[Event, ...] = ()
+        self._events = tuple[Event, ...]()
         self._began = self._ended = 0.0
 
     def __enter__(self):
