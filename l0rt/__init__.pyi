@@ -15,14 +15,17 @@ from l0rt.copies import memcpy as memcpy
 from l0rt.copies import memcpy2d as memcpy2d
 from l0rt.copies import memset as memset
 from l0rt.copies import pinned as pinned
+from l0rt.errors import CompilerNotFoundError as CompilerNotFoundError
 from l0rt.errors import DeviceLostError as DeviceLostError
 from l0rt.errors import DriverNotFoundError as DriverNotFoundError
 from l0rt.errors import InvalidArgumentError as InvalidArgumentError
 from l0rt.errors import KernelFaultError as KernelFaultError
 from l0rt.errors import L0Error as L0Error
 from l0rt.errors import ModuleBuildError as ModuleBuildError
+from l0rt.errors import ModuleBuildWarning as ModuleBuildWarning
 from l0rt.errors import OutOfMemoryError as OutOfMemoryError
 from l0rt.errors import UnsupportedError as UnsupportedError
+from l0rt.kernels.compiler import compile as compile
 from l0rt.kernels.kernel import LocalMemory as LocalMemory
 from l0rt.kernels.module import Module as Module
 from l0rt.otherbuffer import empty as empty

@@ -73,6 +73,23 @@ def _switch(text):
     raise ValueError("0 or 1")
 
 
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _size(text):
+    digits = text.rstrip("KMGTiB")
+    unit = text[len(digits) :]
+    if digits.isascii() and digits.isdigit() and len(digits) < 16 and unit in _UNITS:
+        return int(digits) * _UNITS[unit]
+    raise ValueError("a whole number of bytes, or a number with KiB, MiB, GiB or TiB")
+
+
+def _folder(text):
+    if "\0" in text:
+        raise ValueError("a folder's path")
+    return text
+
+
 def _one_of(*words):
     def parse(text):
         if text in words:
@@ -133,6 +150,9 @@ _SETTINGS = {
     "lazy_init": _Setting("L0RT_LAZY_INIT", _one_of("0", "1"), "1"),
     "tuning": _Setting("L0RT_TUNING", str, ""),
     "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
+    "compiler": _Setting("L0RT_COMPILER", _one_of("auto", "ocloc", "zig"), "auto"),
+    "cache_dir": _Setting("L0RT_CACHE_DIR", _folder, ""),
+    "cache_size": _Setting("L0RT_CACHE_SIZE", _size, "1GiB"),
 }
 _listeners = []
 _tuned: dict = {}  # what was measured on this machine: in place of defaults, behind all that is set

@@ -90,6 +90,24 @@ class ModuleBuildError(L0Error):
         return type(self), (str(self), self.code, self.log)
 
 
+class CompilerNotFoundError(ModuleBuildError):
+    """A source was to be compiled, and no compiler is installed. The message says what to install.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened, and what to do.
+    code : tuple of str and int, or None, optional
+        The name and the number of the driver's result. None if no driver call was made.
+    log : str, optional
+        The compiler's output.
+    """
+
+
+class ModuleBuildWarning(UserWarning):
+    """A compiler had warnings for a source; the message has them."""
+
+
 class KernelFaultError(L0Error):
     """A launch ended in an error: a wrong address, a division by zero, a barrier that not every work-item reached.
 

@@ -2,8 +2,10 @@
 """What every test stands on: the CPU driver unless told otherwise, the ledger, markers, and the rings' summary."""
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 
 import pytest
 
@@ -13,6 +15,9 @@ from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm  # noq
 if not os.environ.get("L0RT_DRIVER"):
     os.environ["L0RT_DRIVER"] = "cpu"
     os.environ.setdefault("L0RT_CPU_DEVICES", "2")
+_cache = None  # what tests compile is not kept in the user's folder, and tests begin without anything compiled
+if not os.environ.get("L0RT_CACHE_DIR"):
+    os.environ["L0RT_CACHE_DIR"] = _cache = tempfile.mkdtemp(prefix="l0rt-cache-")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -49,6 +54,8 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_sessionfinish():
     process.kill_all()
+    if _cache is not None:
+        shutil.rmtree(_cache, ignore_errors=True)
 
 
 def pytest_runtest_setup(item):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``l0rt doctor``, ``selftest``, ``bench``, ``bench compare``, ``cpu-driver``."""
+"""The command line: ``l0rt doctor``, ``selftest``, ``bench``, ``bench compare``, ``cache``, ``cpu-driver``."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ import sys
 
 import l0rt
 from l0rt import config
-from l0rt.cli import bench, compare, cpu_driver, doctor, plot, report, rows
+from l0rt.cli import bench, cache, compare, cpu_driver, doctor, plot, report, rows
 from l0rt.cli.selftest import examination, page
 from l0rt.errors import L0Error
 
@@ -61,7 +61,7 @@ def make_parser():
     )
     parser.add_argument("--version", action="version", version=f"l0rt {l0rt.__version__}")
     parser.set_defaults(run=lambda options: show_help(parser))
-    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench,cpu-driver}")
+    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench,cache,cpu-driver}")
 
     command = commands.add_parser(
         "doctor",
@@ -124,6 +124,17 @@ def make_parser():
     command.add_argument("--plot", metavar="FILE", help="also draw the report into FILE.png or FILE.svg")
     command.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     command.set_defaults(run=run_bench)
+
+    command = commands.add_parser(
+        "cache",
+        help="what the cache of compiled kernels has; empty it",
+        description="Show the cache of l0rt.compile: its folder, its size, and the compiler that fills it.",
+        epilog="L0RT_CACHE_DIR and L0RT_CACHE_SIZE say where it is and how large it may be: docs/kernels.md. Exit "
+        "status 0, 1 if the cache cannot be used.",
+    )
+    command.add_argument("--clear", action="store_true", help="remove all entries; programs that run go on")
+    command.add_argument("--json", action="store_true", help="print the findings as JSON")
+    command.set_defaults(run=run_cache)
 
     command = commands.add_parser(
         "cpu-driver",
@@ -227,6 +238,22 @@ def run_bench(options):
     if found["interrupted"]:
         return INTERRUPTED
     return 1 if any(row.get("failed") for row in found["rows"].values()) else 0
+
+
+def run_cache(options):
+    """`l0rt cache`."""
+    try:
+        config.explain()  # a setting in the environment that is not valid names itself
+    except ValueError as e:
+        raise BadUse(e) from None
+    if options.clear and not cache.clear(report.console(sys.stderr if options.json else None)):
+        return 1
+    found = cache.examine()
+    if options.json:
+        print(json.dumps(found, indent=1))
+    elif not options.clear:
+        cache.show(found, report.console())
+    return 1 if found["problem"] else 0
 
 
 def run_cpu_driver(options):

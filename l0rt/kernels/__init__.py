@@ -13,6 +13,7 @@ _DEFINED_IN = {
     "Kernel": "l0rt.kernels.kernel",
     "LocalMemory": "l0rt.kernels.kernel",
     "Module": "l0rt.kernels.module",
+    "compile": "l0rt.kernels.compiler",
 }
 
 __all__ = list(_DEFINED_IN)

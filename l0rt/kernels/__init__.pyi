@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+from l0rt.kernels.compiler import compile as compile
 from l0rt.kernels.kernel import Kernel as Kernel
 from l0rt.kernels.kernel import LocalMemory as LocalMemory
 from l0rt.kernels.module import Module as Module
 from l0rt.kernels.spirv import Argument as Argument
 
-__all__ = ["Argument", "Kernel", "LocalMemory", "Module"]
+__all__ = ["Argument", "Kernel", "LocalMemory", "Module", "compile"]

@@ -4,7 +4,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from l0rt.kernels.kernel import Kernel
+from l0rt.kernels.spirv import Spirv
 from l0rt.runtime.streams.naming import device as _device
+
+class Compiled:
+    spirv: bytes
+    log: str
+    native: bytes | None
+    def __init__(self, spirv: bytes, log: str = "", native: bytes | None = None) -> None: ...
+    def told(self) -> Spirv: ...
+
+def facts(device: Any) -> tuple[int, dict[str, Any]]: ...
 
 class Module:
     def __new__(
@@ -18,6 +28,8 @@ class Module:
     def device(self) -> _device: ...
     @property
     def kernels(self) -> tuple[str, ...]: ...
+    @property
+    def build_log(self) -> str: ...
     @property
     def closed(self) -> bool: ...
     def __getitem__(self, name: str, /) -> Kernel: ...

@@ -26,7 +26,9 @@ from l0rt.runtime.streams.types cimport *
 import numpy as np
 
 from l0rt.kernels.spirv import Spirv, is_spirv
-from l0rt.runtime.streams.devices import lazy
+from l0rt.runtime.streams.devices import lazy, properties
+
+__all__ = ["Module"]
 
 cdef enum:
     SPIRV = 0
@@ -81,6 +83,41 @@ cdef dict checked_constants(constants, spirv):
     return found
 
 
+class Compiled:
+    """What a compiler made: SPIR-V that was checked, its log, and what a driver made of it, if that is known.
+
+    A module of it is made without another check; what the SPIR-V says of the kernels is read when somebody asks.
+    """
+
+    __slots__ = ("spirv", "log", "native", "_told")
+
+    def __init__(self, spirv, log="", native=None):
+        self.spirv, self.log, self.native = spirv, log, native
+        self._told = None
+
+    def told(self):
+        """Return what the SPIR-V says, a `Spirv`."""
+        if self._told is None:
+            self._told = Spirv(self.spirv)
+        return self._told
+
+
+cdef dict _facts = {}           # device's index -> what `facts` says of it
+
+
+def facts(device):
+    """Return the index of a device and what a compiler asks about it, a dict; the driver is opened for it."""
+    cdef int index
+    lazy.init()
+    index = index_of(device, current_device(), lazy.device_type)
+    found = _facts.get(index)
+    if found is None:
+        p = properties(index)
+        names = ("is_software", "vendor_id", "device_id", "ip_version", "name", "driver_version", "api_version")
+        found = _facts[index] = {"uuid": p["uuid"].hex(), **{name: p[name] for name in names}}
+    return index, found
+
+
 @cython.binding(False)
 cdef class Module:
     """Module(code, device=None, options='', constants=None)
@@ -112,7 +149,9 @@ SPIR-V is checked before the driver gets it. The specification of Level Zero, "M
 build options.
 """
     cdef l0rt_module* ptr
-    cdef object spirv           # None: native
+    cdef object spirv           # what the SPIR-V says, a Spirv; None: native
+    cdef object compiled        # the Compiled that it is made of, whose SPIR-V nobody asked about yet
+    cdef str log
     cdef dict made              # name -> Kernel
     cdef tuple names            # of all kernels; None: the driver was not asked yet
     cdef object __weakref__
@@ -124,13 +163,22 @@ build options.
             raise TypeError(f"options must be a str, got {type(options).__name__}")
         if "\0" in options:
             raise ValueError("options must not contain a null character")
-        binary = code_of(code)
-        self.spirv = Spirv(binary) if is_spirv(binary) or len(binary) < 8 else None
-        fixed = checked_constants(constants, self.spirv)
+        self.log = ""
+        if type(code) is Compiled:
+            self.compiled = code
+            self.log = code.log
+            binary = code.spirv if code.native is None else code.native
+            is_native = code.native is not None     # with its constants
+            fixed = {} if is_native or not constants else checked_constants(constants, code.told())
+        else:
+            binary = code_of(code)
+            self.spirv = Spirv(binary) if is_spirv(binary) or len(binary) < 8 else None
+            is_native = self.spirv is None
+            fixed = checked_constants(constants, self.spirv)
         lazy.init()
         on = device_at(index_of(device, current_device(), lazy.device_type))
         self.made = {}
-        self.ptr = module_open(on, NATIVE if self.spirv is None else SPIRV, binary, options.encode(), fixed)
+        self.ptr = module_open(on, NATIVE if is_native else SPIRV, binary, options.encode(), fixed)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -151,6 +199,11 @@ build options.
         return self.names
 
     @property
+    def build_log(self):
+        """What the compiler said of the source, such as its warnings; empty if nothing was compiled."""
+        return self.log or ""
+
+    @property
     def closed(self):
         """Whether the module was closed."""
         return self.ptr == NULL or self.ptr.closed != 0
@@ -161,9 +214,16 @@ build options.
         Module_check(self)
         found = self.made.get(name)
         if found is None:
-            interface = self.spirv.kernels.get(name) if self.spirv is not None else None
+            interface = self.interface_of(name)
             found = self.made.setdefault(name, new_kernel(module_kernel(self.ptr, name.encode()), name, interface))
         return found
+
+    cdef object interface_of(self, name):
+        """What the SPIR-V says of a kernel; None of a native module, or of no kernel."""
+        if self.compiled is not None:
+            self.spirv = self.compiled.told()
+            self.compiled = None
+        return None if self.spirv is None else self.spirv.kernels.get(name)
 
     def __contains__(self, name):
         return isinstance(name, str) and name in self.kernels

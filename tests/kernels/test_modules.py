@@ -158,6 +158,15 @@ def test_the_attributes_are_the_drivers(module):
 
 
 @pytest.mark.checks_data
+def test_atomics_that_a_compiler_left_as_imports_count(module):
+    counts = l0rt.empty(4 * 256).fill(0)
+    data = np.random.default_rng(1).integers(0, 256, 4096, dtype="u1")
+    with l0rt.Module(PATH.with_name("zig.spv")) as made:
+        made["histogram"][64, 64](counts, l0rt.empty(4096).copy_from(data))
+        assert (counts.numpy("u4", 256) == np.bincount(data, minlength=256)).all()
+
+
+@pytest.mark.checks_data
 @pytest.mark.parametrize("way", ["close", "drop"])
 def test_a_module_that_goes_while_it_runs_ends_its_work_first(way):
     """A kernel waits for a word of host memory that is written only after its module went."""

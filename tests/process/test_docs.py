@@ -14,7 +14,7 @@ import l0rt.accelerator as acc
 import l0rt.xpu.gpu_trace
 import pytest
 
-from helpers import build_loops, c_reference
+from helpers import build_loops, c_reference, compilers
 from helpers.process import run_python
 from helpers.reference import CLASSES, MODULES, members, page, public
 from helpers.source import ROOT
@@ -53,6 +53,8 @@ def add_kernels(file, folder):
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
 def test_every_program_runs_with_nothing_set_on_any_machine(file, tmp_path):
     """A reader without a GPU copies it and runs it: it says itself that the CPU driver will do."""
+    if "l0rt.compile(" in "".join(scripts(file)) and not compilers.INSTALLED:
+        pytest.skip(compilers.WITHOUT)
     compile_modules(file, tmp_path)
     add_kernels(file, tmp_path)
     for script in scripts(file):

@@ -82,7 +82,8 @@ static bool atomics(lowering *l, uint32_t op, const uint32_t *w) {
   return true;
 }
 
-/* The atomics of OpenCL 1.x, which LLVM's translator may leave as imports, such as _Z10atomic_addPU3AS1Vii. */
+/* The atomics of OpenCL 1.x, which LLVM may leave as imports, such as _Z10atomic_addPU3AS1Vii. What the pointer is one
+ * to says nothing there: LLVM's own pointers have no such type, and may be pointers to bytes here. */
 bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint32_t length) {
   static const struct {
     const char *name;
@@ -112,10 +113,9 @@ bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint
     const char *type_letter = strchr(p, 'V');
     if (length != 5u + known[i].values || type_letter == NULL) return false;
     bool is_signed = type_letter[1] == 'i' || type_letter[1] == 'l';
-    const spirv_type *type, *value_type;
-    uint32_t address = pointer_to(l, w[4], &type), values[2] = {0, 0}, *result = lower_list(l, type);
+    const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *value_type, *pointee;
     if (type->kind != TYPE_INT && !(type->kind == TYPE_FLOAT && known[i].signed_what == ATOMIC_EXCHANGE)) return false;
-    if (spirv_type_of(l->m, l->at, w[1]) != type) WRONG(l, "the result has another type than the pointer is one to");
+    uint32_t address = pointer_to(l, w[4], &pointee), values[2] = {0, 0}, *result = lower_list(l, type);
     spirv_lane lane = spirv_type_lane(type);
     for (uint32_t v = 0; v < known[i].values; v++) {
       values[v] = lower_scalar(l, w[5 + v], &value_type);
