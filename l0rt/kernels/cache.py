@@ -52,8 +52,8 @@ def chosen():
 def warn_once(why):
     """Warn that kernels are compiled without a cache: once for each reason."""
     told = f"kernels are compiled anew in each process: {why}. L0RT_CACHE_DIR names another folder; L0RT_CACHE_SIZE=0 "
-    if why not in _told:
-        _told.add(why)
+    if str(why) not in _told:
+        _told.add(str(why))
         callers.warn(f"{told}switches the cache and this warning off", RuntimeWarning)
 
 
