@@ -131,7 +131,7 @@ def walk(module):
                         except Exception:
                             pass
         return
-    for name, function in vars(module).items():
+    for name, function in list(vars(module).items()):  # a warning adds a name
         if not callable(function) or not getattr(function, "__module__", "").startswith("l0rt"):
             continue
         for blank in everything:
