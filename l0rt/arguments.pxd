@@ -22,6 +22,8 @@ cdef int check_overlap(const void* target, const void* source, size_t nbytes) ex
 cdef size_t part_of(index, size_t nbytes, size_t* start) except? 0
 # What fill() fills with: the byte or the pattern that it was given.
 cdef bytes checked_pattern(value, pattern, size_t nbytes)
+# A shape as ints, perhaps negative.
+cdef tuple checked_shape(shape)
 # An array of numbers, of so many bytes; ``nbytes`` -1: of as many as the shape says.
 cdef object array_of(Py_ssize_t nbytes, dtype, shape)
 cdef int get_view(what, Py_buffer* view, int flags, str where) except -1

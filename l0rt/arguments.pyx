@@ -6,6 +6,7 @@ A conversion may run any Python code, an ``__index__``: whoever calls one looks 
 """
 
 import ctypes
+from collections.abc import Sequence
 from numbers import Integral
 
 from cpython.bool cimport PyBool_Check
@@ -19,6 +20,9 @@ from libc.string cimport strchr
 import numpy as np
 
 from l0rt.whole import whole_number
+
+cdef enum:
+    MOST_DIMENSIONS = 64        # of an array of NumPy 2
 
 
 cdef bint is_whole(value) noexcept:
@@ -148,16 +152,29 @@ cdef bytes checked_pattern(value, pattern, size_t nbytes):
     return pattern
 
 
+cdef tuple checked_shape(shape):
+    if isinstance(shape, np.ndarray):
+        shape = np.ndarray.tolist(shape)
+    if is_whole(shape):
+        return (whole(shape, "a shape"),)
+    if not isinstance(shape, Sequence) or isinstance(shape, (str, bytes)):  # what has __getitem__ may have no end
+        raise TypeError(f"a shape must be an int or a tuple of ints, got {type(shape).__name__}")
+    count = len(shape)
+    if count > MOST_DIMENSIONS:
+        raise ValueError(f"a shape must have at most {MOST_DIMENSIONS} lengths, got {count}")
+    return tuple([whole(shape[i], "a length of a shape") for i in range(count)])
+
+
 cdef object array_of(Py_ssize_t nbytes, dtype, shape):
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"bytes are no objects: expected a dtype of numbers, got {kind}")
     if nbytes == -1:
-        return np.empty(shape, kind)
+        return np.empty(checked_shape(shape), kind)
     if kind.itemsize == 0 or nbytes % kind.itemsize:
         raise ValueError(f"{nbytes} bytes are not a multiple of the {kind.itemsize} bytes of {kind}")
     made = np.empty(nbytes // kind.itemsize, kind)
-    return made if shape is None else made.reshape(shape)
+    return made if shape is None else made.reshape(checked_shape(shape))
 
 
 cdef bint is_plain_array(what) except -1:

@@ -11,7 +11,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset as host_fill
 
-from l0rt.arguments cimport address_in, checked_pattern, checked_size, get_view, is_address
+from l0rt.arguments cimport address_in, checked_pattern, checked_shape, checked_size, get_view, is_address
 from l0rt.buffer cimport ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
 from l0rt.core.memory cimport memory_kind
 from l0rt.runtime.alloc.heap cimport block_find
@@ -383,8 +383,8 @@ def pinned(shape, dtype="float64", *, device=None):
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"expected a dtype of numbers, got {kind}")
-    lengths = np.broadcast_shapes(shape)
+    lengths = checked_shape(shape)
     count = kind.itemsize
     for length in lengths:
-        count *= length
+        count *= checked_size(length)
     return np.ndarray(lengths, kind, empty(checked_size(count), device=device, kind="host"))

@@ -144,7 +144,7 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
     cdef Kernel owner
     module_check(module)
     if b"\0" in name:
-        refuse_name(module, name)
+        check_name(module, name)
     kernel = find(module, name)
     if kernel != NULL:
         return kernel
@@ -154,7 +154,7 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
             owner = Kernel.create(<Module>module.owner, name)
         except L0Error as error:
             if error.code[1] == ZE_RESULT_ERROR_INVALID_KERNEL_NAME:
-                refuse_name(module, name)
+                check_name(module, name)
             raise
         count = owner.properties()["argument_count"]
         if l0rt_load_int(&module.closed):       # others ran meanwhile
@@ -184,10 +184,12 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
     return kernel
 
 
-cdef int refuse_name(l0rt_module* module, bytes name) except -1:
+cdef int check_name(l0rt_module* module, bytes name) except -1:
     told = name.decode("utf-8", "replace")
-    names = ", ".join(module_kernel_names(module))
-    raise KeyError(f"the module has no kernel {told!r}: it has {names or 'none'}") from None
+    names = module_kernel_names(module)
+    if told not in names:
+        raise KeyError(f"the module has no kernel {told!r}: it has {', '.join(names) or 'none'}") from None
+    return 0
 
 
 cdef dict kernel_properties(l0rt_kernel* kernel):

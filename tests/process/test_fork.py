@@ -157,6 +157,24 @@ assert acc.current_device_index() == 0
     assert run_python(code, CPU, timeout=300).stdout == ""
 
 
+def test_a_guard_that_was_entered_before_the_fork_takes_no_other_stream_or_device_in_the_child():
+    code = f"""{PARENT}
+def change(calls, tell):
+    for call, argument in calls:
+        try:
+            call(argument)
+        except RuntimeError as error:
+            assert "Cannot re-initialize XPU in forked subprocess" in str(error), repr(error)
+        else:
+            raise AssertionError(call)
+t = acc.Stream(1)
+for first, second in ((acc.StreamGuard, acc.DeviceGuard), (acc.OptionalStreamGuard, acc.OptionalDeviceGuard)):
+    with first(s) as streams, second(1) as devices:
+        in_child(first.__name__, lambda tell: change([(streams.reset_stream, t), (devices.set_index, 0)], tell))
+"""
+    assert run_python(code, CPU, timeout=300).stdout == ""
+
+
 def test_buffers_are_dropped_in_a_child_under_the_sanitizer_whoever_was_inside_it():
     code = f"""{PARENT}
 from l0rt import sanitizer

@@ -512,6 +512,26 @@ def test_pinned_arrays_keep_their_memory_and_count_as_pinned():
             l0rt.pinned(wrong)
 
 
+class Endless:
+    """What NumPy takes for a sequence: it has an item at every index."""
+
+    def __getitem__(self, index):
+        return 1
+
+
+def test_a_shape_is_an_int_or_a_sequence_with_an_end():
+    x = l0rt.empty(24)
+    for use in (l0rt.pinned, lambda shape: x.numpy("f4", shape)):
+        for wrong in (Endless(), {2: 3}, {6}, iter([6]), "6", b"6", 6.0, (2.0, 3), True, ("6",)):
+            with pytest.raises(TypeError, match="must be an int"):
+                use(wrong)
+        with pytest.raises(ValueError, match="at most 64 lengths, got 65"):
+            use((1,) * 65)
+        for shape in (6, np.int64(6), [2, 3], np.array([3, 2]), range(1, 4), (1, 6)):
+            assert use(shape).size == 6
+    assert x.numpy("f4", (2, -1)).shape == (2, 3)
+
+
 def test_ctypes_memory_is_memory_too():
     x = l0rt.empty(40)
     numbers = (ctypes.c_int * 10)(*range(10))

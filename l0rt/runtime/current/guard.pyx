@@ -360,6 +360,8 @@ cdef class StreamBlock(Block):
         if interface is not self.interface:
             self.reset()
             self.interface = interface
+        if self.is_gone():
+            self.guard.engaged = False      # to restore would raise, and so would what comes next
         pointer = self.pointer_of(stream)
         self.streams = self.streams + [stream]
         self.leaving = False
