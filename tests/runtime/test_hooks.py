@@ -175,3 +175,61 @@ acc.Stream().record_event().synchronize()
     assert result.returncode == 0, result
     assert "KeyError: 'told'" in result.stderr
     assert "TypeError" not in result.stderr
+
+
+ALLOCATES = """
+import faulthandler, gc, random
+faulthandler.dump_traceback_later(60, exit=True)
+import l0rt, l0rt.accelerator as acc
+from l0rt.runtime.streams import hooks
+from l0rt.xpu import gpu_trace
+MIB, chance = 1 << 20, random.Random({seed})
+held, depth = [], [0]
+def callback(*values):
+    "What a hook, and a finalizer inside it, may do: allocate and free, of every kind and on every stream."
+    if depth[0] > 1 or chance.random() < 0.7:
+        return
+    depth[0] += 1
+    try:
+        held.append(l0rt.empty(chance.choice((512, MIB, 5 * MIB)), kind=chance.choice(("device", "device", "host"))))
+        if len(held) > 4:
+            held.pop(0).free()
+    except l0rt.OutOfMemoryError:
+        held.clear()
+    finally:
+        depth[0] -= 1
+for name in hooks.NAMES:
+    getattr(gpu_trace, "register_callback_for_" + name)(callback)
+gc.callbacks.append(callback)
+gc.set_threshold(50)
+pool = l0rt.memory.MemPool(use_on_oom=True)
+streams, live = [], []
+for step in range(300):
+    if len(streams) < 12 and chance.random() < 0.1:
+        streams.append(acc.Stream(chance.randrange(2)))
+    stream = chance.choice(streams or [acc.current_stream()])
+    try:
+        if chance.random() < 0.6:
+            x = l0rt.empty(chance.choice((600, MIB, 9 * MIB, 20 * MIB)), stream=stream)
+            if chance.random() < 0.6:
+                x.fill(1, stream=stream)
+            live.append(x)
+        elif live:
+            x = live.pop(chance.randrange(len(live)))
+            if chance.random() < 0.3:
+                x.record_stream(stream if stream.device == x.device else acc.current_stream(x.device))
+            x.free()
+        if chance.random() < 0.05:
+            acc.empty_cache()
+    except l0rt.OutOfMemoryError:
+        live.clear()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("conf", ["", "backend:async", "expandable_segments:False", "backend:async,expandable_segments:False"])
+def test_callbacks_may_allocate_wherever_they_are_called(conf, extent):
+    """No callback is called, and no object of Python is made, under a lock of the allocator's."""
+    for seed in range(extent(2, 5, 40)):
+        result = run_python(ALLOCATES.format(seed=seed), {**CPU, "L0RT_CPU_MEMORY": "64MiB", "L0RT_ALLOC_CONF": conf})
+        assert (result.returncode, result.stdout) == (0, "done\n"), (conf, seed, result)

@@ -147,7 +147,10 @@ cdef int op_wait(void* self, void* event) noexcept nogil:
 
 
 cdef bint may_order(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
-    """Is it known that the stream's list can wait for the slot's event? If it cannot, the host would have to wait."""
+    """Is it known that the stream has a list, and that this can wait for the slot's event? To make a list calls hooks,
+    which are Python, and a lock is held; if the list could not wait, the host would have to."""
+    if l0rt_load_list(&stream.list) == NULL:
+        return False
     if slot.device == stream.device:
         return True
     return slot.device.context == stream.device.context and (
