@@ -8,7 +8,7 @@ import os
 import re
 from collections import namedtuple
 
-from l0rt.whole import whole_number
+from l0rt.whole import real_number, whole_number
 
 MIB = 1 << 20
 UNLIMITED = None
@@ -88,7 +88,7 @@ def _word(*words, torchs=None):
 def _fraction(high_closed):
     def parse(value):
         try:
-            number = float(value)
+            number = float(value) if isinstance(value, str) else real_number(value, "a fraction")
         except (TypeError, ValueError):
             number = -1.0
         if 0 < number < 1 or (number == 1 and high_closed):

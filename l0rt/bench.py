@@ -9,7 +9,7 @@ import numpy as np
 
 from l0rt.accelerator import stream as entered
 from l0rt.accelerator.timer import Timer
-from l0rt.whole import time_text, whole_number
+from l0rt.whole import real_number, time_text, whole_number
 
 __all__ = ["Timing", "time"]
 
@@ -102,7 +102,7 @@ def time(function, args=(), kwargs=None, *, repeats=None, warmup=10, seconds=1.0
         raise ValueError(f"repeats must be at least 1, got {count}")
     if lead < 0:
         raise ValueError(f"warmup must be at least 0, got {lead}")
-    limit = float(seconds)
+    limit = real_number(seconds, "seconds")
     if not (isfinite(limit) and limit > 0):
         raise ValueError(f"seconds must be a finite positive number, got {seconds}")
     named = {} if kwargs is None else kwargs

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from l0rt.whole import whole_number
+from l0rt.whole import real_number, whole_number
 
 __all__ = ["normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
 
@@ -112,16 +112,6 @@ def _dtype(dtype, kinds):
     return known
 
 
-def _real(value, what):
-    """Return ``value`` as a float. A number is converted; a text is refused."""
-    if isinstance(value, (bool, str)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-        raise TypeError(f"{what} must be a number, got {type(value).__name__}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError(f"{what} is too large for a float") from None
-
-
 def _told(number):
     """``number`` in an error's text: the longest have more digits than Python writes down."""
     size = number.bit_length()
@@ -196,7 +186,7 @@ def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
     If rounding reaches ``high``, the result is the next smaller number of the type.
     """
     known = _dtype(dtype, "f")
-    low, high = _real(low, "low"), _real(high, "high")
+    low, high = real_number(low, "low"), real_number(high, "high")
     if not low <= high:
         raise ValueError(f"uniform expects low <= high, got low {low} and high {high}")
     if not high - low < math.inf:
@@ -241,7 +231,7 @@ def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
     independent normal numbers.
     """
     known = _dtype(dtype, "f")
-    mean, std = _real(mean, "mean"), _real(std, "std")
+    mean, std = real_number(mean, "mean"), real_number(std, "std")
     if not std >= 0:
         raise ValueError(f"normal expects std >= 0.0, but found std {std}")
     unit = _unit(seed, offset, count + count % 2, known)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers: the check of every argument, setting and address, and sizes and times as text."""
+"""Numbers: the check of every argument, setting and address, and sizes and times as text."""
 
 
 def whole_number(value, what):
@@ -15,6 +15,20 @@ def whole_number(value, what):
         told = type(number).__name__
         raise TypeError(f"{what} must be an int, got {type(value).__name__}, whose __index__ returns a {told}")
     return int.__int__(number)
+
+
+def real_number(value, what):
+    """Return ``value`` as a float: a number, or an object with ``__float__`` or ``__index__``.
+
+    Texts, bools and complex numbers are refused; the latter NumPy would convert, and lose a half of them.
+    """
+    is_number = hasattr(type(value), "__float__") or hasattr(type(value), "__index__")
+    if not is_number or isinstance(value, (bool, str)) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        raise TypeError(f"{what} must be a number, got {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{what} is too large for a float") from None
 
 
 def _is_numpys_bool(kind):

@@ -104,7 +104,7 @@ class World:
             return
         if category is DeprecationWarning and "returned non-int" in str(message):
             return  # Python's word on a hostile __index__
-        self.finding(f"{category.__name__}: {message}")
+        self.finding(f"{category.__name__}: {message} [{':'.join(map(str, where[:2]))}]")
 
     # --- Objects.
 
@@ -112,7 +112,7 @@ class World:
         """Remember what a call returned."""
         cls = type(value)
         if isinstance(value, (tuple, list)) and depth < 2:
-            for each in value[:4]:
+            for each in (tuple if isinstance(value, tuple) else list).__getitem__(value, slice(4)):
                 self.keep(each, depth + 1)
             return
         if not cls.__module__.startswith("l0rt") or isinstance(value, BaseException):

@@ -4,8 +4,8 @@
 from _thread import allocate_lock
 
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.float cimport PyFloat_AsDouble
-from libc.math cimport INFINITY as inf
+from cpython.float cimport PyFloat_CheckExact
+from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport UINT64_MAX, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 
@@ -30,9 +30,10 @@ from l0rt.ze.api cimport (
 from l0rt.ze.status cimport is_device_lost, raise_result
 
 from l0rt import config
-from l0rt.errors import DeviceLostError, KernelFaultError
+from l0rt.errors import DeviceLostError, KernelFaultError, L0Error
 from l0rt.runtime.lazy import exit_time_left
 from l0rt.runtime.streams.devices import lazy
+from l0rt.whole import real_number
 from l0rt.ze.status import error_of
 
 cdef extern from "<sched.h>" nogil:
@@ -72,20 +73,23 @@ def read_policies():
     _stream_policy = POLICIES.get(config.effective("xpu.stream.wait_policy"), WAIT_ADAPTIVE)
 
 
+cdef long LONGEST = 10_000_000_000      # seconds: centuries
+
+
 cdef uint64_t timeout_ns(timeout) except? 0:
     """Seconds, None for no limit, as nanoseconds."""
     cdef double seconds
     if timeout is None:
         return UINT64_MAX
-    if isinstance(timeout, bool):
-        raise TypeError("timeout must be None or a number of seconds, got a bool")
-    try:
-        seconds = PyFloat_AsDouble(timeout)     # unlike float(), it reads no text
-    except OverflowError:
-        seconds = inf if timeout > 0 else -inf
+    if PyFloat_CheckExact(timeout):
+        seconds = timeout
+    elif PyLong_CheckExact(timeout):
+        seconds = min(max(timeout, -1), LONGEST)
+    else:
+        seconds = real_number(timeout, "timeout")
     if not seconds >= 0:
         raise ValueError(f"timeout must be None or seconds that are not negative, got {timeout!r}")
-    return UINT64_MAX - 1 if seconds >= 1e10 else <uint64_t>(seconds * 1e9)
+    return UINT64_MAX - 1 if seconds >= LONGEST else <uint64_t>(seconds * 1e9)
 
 
 cdef uint64_t host_clock_ns() noexcept nogil:
@@ -192,6 +196,8 @@ cdef int stream_fails(l0rt_stream* stream, ze_result_t result) except -1 nogil:
         return device_fails(stream.device, result)
     with gil:
         error = error_of(<long>result)
+        if type(error) is not L0Error:      # the result says what else it is
+            raise error
         raise KernelFaultError(str(error), error.code)
 
 
