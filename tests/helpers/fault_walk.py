@@ -88,6 +88,7 @@ def copies_between_devices():
 
 def launches():
     with l0rt.Module(KERNELS) as module, l0rt.Module(module.native_binary()) as native:
+        assert module.kernels == native.kernels
         x = l0rt.empty(4096)
         module["store"].launch(x, 1, global_size=64)
         module["store"].launch(x, 1, groups=1, group_size=8, cooperative=True)

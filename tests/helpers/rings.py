@@ -47,12 +47,15 @@ class Ring:
         return [name for name in self.libraries if not installed(name)]
 
     def part(self):
-        """Return which part of the tests this ring runs in a short run, each ring another one; None for all of them."""
-        return None if WHOLE else f"{RINGS.index(self) + 1}/{PARTS}"
+        """Return which part of the tests this ring runs in a short run, each ring another one; None for all of them.
+
+        A soak makes more of random numbers in that part, too.
+        """
+        return None if WHOLE and not SOAK else f"{RINGS.index(self) + 1}/{PARTS}"
 
     def slice(self):
-        """The same of a simulated device: all of the tests, but in CI."""
-        return f"{SIMULATED.index(self) + 1}/{SLICES}" if os.environ.get("CI") and not SOAK else None
+        """The same of a simulated device: all of the tests, but in CI and in a soak."""
+        return f"{SIMULATED.index(self) + 1}/{SLICES}" if os.environ.get("CI") or SOAK else None
 
     def run(self, cpu_driver, cwd, folders, timeout, part=None):
         """Run pytest on ``folders``, or on a ``part`` of them ("2/5"), with this ring's driver; see `verdict`."""
