@@ -5,7 +5,7 @@ from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.memory.transfer cimport l0rt_operand
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
-# The kinds of memory. For ELSEWHERE, memory of another device type, this class has only the size: see otherbuffer.pyx.
+# The kinds of memory. With ELSEWHERE, memory of another device type, this class can do nothing: see otherbuffer.pyx.
 cdef enum:
     DEVICE = 0
     HOST = 1
@@ -26,6 +26,23 @@ cdef class Buffer:
     cdef PyObject* base         # the Buffer that a slice is a part of, with a reference: no object field, for the
     cdef object __weakref__     # garbage collector does not track a Buffer
 
+
+cdef inline bint Buffer_is_freed(Buffer self) noexcept:
+    return self.freed if self.base == NULL else (<Buffer>self.base).freed
+
+
+# 1: keep `free` away from the memory, of whatever type; -1: no more.
+cdef inline void Buffer_count_export(Buffer self, int more) noexcept:
+    if self.base == NULL:
+        self.exports += more
+    else:
+        (<Buffer>self.base).exports += more
+
+
+# What `free` refuses: ValueError for a slice, BufferError while the memory is in use.
+cdef int Buffer_check_free(Buffer self) except -1
+# Make a new object a slice from this byte on. The caller makes sure that `base` lives as long.
+cdef void Buffer_slice(Buffer made, Buffer whole, size_t start) noexcept
 
 # Keep `free` away from the memory until Buffer_unhold: around whatever gives up the GIL or runs other code. ValueError
 # if the buffer, or what it is a slice of, was freed or never allocated, or is memory of another device type.

@@ -338,11 +338,7 @@ cdef class Buffer:
         cdef void* pointer
         cdef int status
         Buffer_check_open(self)
-        if self.base != NULL:
-            raise ValueError("a slice does not own its memory: free the Buffer that it was taken from")
-        if self.exports:
-            raise BufferError("the buffer is in use by a memoryview, an array or a call that has not returned: "
-                              "release that first")
+        Buffer_check_free(self)
         block, pointer = self.block, self.pointer
         Buffer_take(self)
         if stream is not None and block != NULL:
@@ -365,9 +361,8 @@ cdef class Buffer:
         Buffer_check_open(self)     # an index may run any code
         made = Buffer.__new__(Buffer)
         made.nbytes = nbytes
-        made.pointer = <char*>self.pointer + start if nbytes != 0 else NULL
         made.stream, made.owner, made.memory = self.stream, self.owner, self.memory
-        made.base = self.base if self.base != NULL else <PyObject*>self
+        Buffer_slice(made, self, start)
         Py_INCREF(<object>made.base)
         return made
 
@@ -419,7 +414,7 @@ cdef class Buffer:
     def __repr__(self):
         if Buffer_is_freed(self):
             return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
-        if self.owner == NULL:
+        if self.owner == NULL and self.memory != ELSEWHERE:
             return "<l0rt.Buffer never allocated>"
         what = "Buffer" if self.base == NULL else "Buffer slice"
         return f"<l0rt.{what} {self.kind} {<size_t>self.pointer:#x} {self.nbytes} bytes on {self.device}>"
@@ -450,10 +445,6 @@ cdef void Buffer_end(Buffer self) noexcept:
     rest_of_end(self)
 
 
-cdef inline bint Buffer_is_freed(Buffer self) noexcept:
-    return self.freed if self.base == NULL else (<Buffer>self.base).freed
-
-
 cdef int Buffer_check_open(Buffer self) except -1:
     if Buffer_is_freed(self) and self.memory != ELSEWHERE:
         raise ValueError("the buffer was freed")
@@ -468,20 +459,28 @@ cdef int Buffer_check_made(Buffer self) except -1:
     return 0
 
 
+cdef int Buffer_check_free(Buffer self) except -1:
+    if self.base != NULL:
+        raise ValueError("a slice does not own its memory: free the Buffer that it was taken from")
+    if self.exports:
+        raise BufferError("the buffer is in use by a memoryview, an array or a call that has not returned: "
+                          "release that first")
+    return 0
+
+
+cdef void Buffer_slice(Buffer made, Buffer whole, size_t start) noexcept:
+    made.pointer = <char*>whole.pointer + start if made.nbytes != 0 else NULL
+    made.base = whole.base if whole.base != NULL else <PyObject*>whole
+
+
 cdef int Buffer_hold(Buffer self) except -1:
     Buffer_check_open(self)
-    if self.base == NULL:
-        self.exports += 1
-    else:
-        (<Buffer>self.base).exports += 1
+    Buffer_count_export(self, 1)
     return 0
 
 
 cdef void Buffer_unhold(Buffer self) noexcept:
-    if self.base == NULL:
-        self.exports -= 1
-    else:
-        (<Buffer>self.base).exports -= 1
+    Buffer_count_export(self, -1)
 
 
 cdef l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:

@@ -15,7 +15,20 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from l0rt.arguments cimport check_overlap, check_sizes, checked_pattern, checked_size, get_view, part_of
-from l0rt.buffer cimport DEVICE, ELSEWHERE, HOST, KINDS, SHARED, Buffer, new_buffer
+from l0rt.buffer cimport (
+    DEVICE,
+    ELSEWHERE,
+    HOST,
+    KINDS,
+    SHARED,
+    Buffer,
+    Buffer_check_free,
+    Buffer_count_export,
+    Buffer_is_freed,
+    Buffer_slice,
+    Buffer_unhold,
+    new_buffer,
+)
 from l0rt.runtime.alloc.arena cimport arena_hit
 from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
@@ -107,20 +120,18 @@ cdef object word_of(stream):
 @cython.binding(False)
 cdef class OtherBuffer(Buffer):
     """A Buffer of a device type other than the built-in one."""
-    cdef size_t address
     cdef object named           # the device
     cdef object interface       # None: the host's own memory
     cdef object allocator
     cdef object order           # the stream that it was allocated for
-    cdef object whole           # the OtherBuffer that a slice is a part of; None: it is no slice
+    cdef object whole           # a slice's base again: here the garbage collector sees the reference
     cdef bint on_host
-    cdef bint ended
 
     @property
     def ptr(self):
         """The address as an integer; 0 for an empty buffer."""
         check_open(self)
-        return self.address
+        return <uintptr_t>self.pointer
 
     @property
     def kind(self):
@@ -197,9 +208,9 @@ cdef class OtherBuffer(Buffer):
             return self.copy_from(pattern * (self.nbytes // len(pattern)), stream=stream)
         hold(self)
         try:
-            function(self.address, pattern, self.nbytes, order_of(self, stream))
+            function(<uintptr_t>self.pointer, pattern, self.nbytes, order_of(self, stream))
         finally:
-            unhold(self)
+            Buffer_unhold(self)
         return self
 
     def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False, stream=None):
@@ -228,22 +239,18 @@ cdef class OtherBuffer(Buffer):
         check_open(self)
         word = None if stream is None else word_of(checked_stream(self, stream))
         check_open(self)            # once more: a stream of another type may run any code
-        if self.whole is not None:
-            raise ValueError("a slice does not own its memory: free the Buffer that it was taken from")
-        if self.exports:
-            raise BufferError("the buffer is in use by a memoryview, an array or a call that has not returned: "
-                              "release that first")
+        Buffer_check_free(self)
         let_go(self, word)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         check_open(self)
         if not self.on_host:
             raise BufferError("the host cannot read device memory: copy_to() copies it")
-        PyBuffer_FillInfo(view, self, <void*>self.address, self.nbytes, 0, flags)
+        PyBuffer_FillInfo(view, self, self.pointer, self.nbytes, 0, flags)
         hold(self)
 
     def __releasebuffer__(self, Py_buffer* view):
-        unhold(self)
+        Buffer_unhold(self)
 
     def __getitem__(self, index):
         cdef size_t start = 0
@@ -251,28 +258,19 @@ cdef class OtherBuffer(Buffer):
         cdef OtherBuffer made
         check_open(self)            # an index may run any code
         made = new_other(nbytes, self.named, self.interface, self.order)
-        made.address = self.address + start if nbytes != 0 else 0
-        made.whole = self if self.whole is None else self.whole
         made.allocator = self.allocator
+        Buffer_slice(made, self, start)
+        made.whole = <object>made.base
+        made.freed = True           # the base class has nothing to give back: whether it is freed, the whole says
         return made
 
-    def __repr__(self):
-        if is_freed(self):
-            return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
-        what = "Buffer" if self.whole is None else "Buffer slice"
-        return f"<l0rt.{what} {self.kind} {self.address:#x} {self.nbytes} bytes on {self.named}>"
-
     def __dealloc__(self):
-        if not self.ended and self.allocator is not None and self.whole is None:
+        if not self.freed and self.allocator is not None and self.base == NULL:
             let_go(self, None)
 
 
-cdef bint is_freed(OtherBuffer self) noexcept:
-    return self.ended if self.whole is None else (<OtherBuffer>self.whole).ended
-
-
 cdef int check_open(OtherBuffer self) except -1:
-    if is_freed(self):
+    if Buffer_is_freed(self):
         raise ValueError("the buffer was freed")
     if self.allocator is None:
         raise ValueError("the buffer was never allocated: make a Buffer with l0rt.empty(nbytes)")
@@ -280,26 +278,16 @@ cdef int check_open(OtherBuffer self) except -1:
 
 
 cdef int hold(OtherBuffer self) except -1:
-    """Keep `free` away, until ``exports`` is lowered again: around whatever gives up the GIL or runs other code."""
+    """As Buffer_hold, for memory of another device type: Buffer_unhold ends it."""
     check_open(self)
-    if self.whole is None:
-        self.exports += 1
-    else:
-        (<OtherBuffer>self.whole).exports += 1
+    Buffer_count_export(self, 1)
     return 0
 
 
-cdef void unhold(OtherBuffer self) noexcept:
-    if self.whole is None:
-        self.exports -= 1
-    else:
-        (<OtherBuffer>self.whole).exports -= 1
-
-
 cdef int let_go(OtherBuffer self, word) except -1:
-    cdef size_t address = self.address
-    self.ended = True
-    self.address = 0
+    cdef uintptr_t address = <uintptr_t>self.pointer
+    self.freed = True
+    self.pointer = NULL
     if address != 0:
         if word is None:
             self.allocator.free(address)
@@ -351,12 +339,12 @@ cdef int move_host(OtherBuffer self, Py_buffer* view, stream, bint is_in) except
     try:
         if is_in:
             check_sizes(view.len, self.nbytes)
-            move(self, self.address, <size_t>view.buf, stream, True)
+            move(self, self.pointer, view.buf, stream, True)
         else:
             check_sizes(self.nbytes, view.len)
-            move(self, <size_t>view.buf, self.address, stream, True)
+            move(self, view.buf, self.pointer, stream, True)
     finally:
-        unhold(self)
+        Buffer_unhold(self)
     return 0
 
 
@@ -365,24 +353,24 @@ cdef int move_between(OtherBuffer self, OtherBuffer source, stream) except -1:
     try:
         hold(source)
         try:
-            move(self, self.address, source.address, stream, False)
+            move(self, self.pointer, source.pointer, stream, False)
         finally:
-            unhold(source)
+            Buffer_unhold(source)
     finally:
-        unhold(self)
+        Buffer_unhold(self)
     return 0
 
 
-cdef int move(OtherBuffer self, size_t target, size_t source, stream, bint wait) except -1:
+cdef int move(OtherBuffer self, void* target, const void* source, stream, bint wait) except -1:
     """Copy the buffer's bytes, to or from it, in a stream's order; ``wait`` until host memory may be used again."""
     cdef size_t nbytes = self.nbytes
-    check_overlap(<void*>target, <void*>source, nbytes)
+    check_overlap(target, source, nbytes)
     on = order_of(self, stream)
     function = getattr(self.interface, "copy_memory", None)
     if nbytes == 0:
         return 0
     if function is not None and not getattr(function, "is_missing", False):
-        function(target, source, nbytes, on)
+        function(<uintptr_t>target, <uintptr_t>source, nbytes, on)
         if wait and on is not None:
             on.synchronize()
         return 0
@@ -393,7 +381,7 @@ cdef int move(OtherBuffer self, size_t target, size_t source, stream, bint wait)
         if on is not None:
             on.synchronize()
     with nogil:
-        memcpy(<void*>target, <void*>source, nbytes)
+        memcpy(target, source, nbytes)
     return 0
 
 
@@ -404,7 +392,7 @@ cdef bint is_reached(allocator) except -1:
 
 
 cdef int note_use(OtherBuffer self, str name, stream) except -1:
-    cdef size_t address = self.address if self.whole is None else (<OtherBuffer>self.whole).address
+    cdef uintptr_t address = <uintptr_t>(self.pointer if self.base == NULL else (<Buffer>self.base).pointer)
     hold(self)
     try:
         function = getattr(self.allocator, name, None)
@@ -413,7 +401,7 @@ cdef int note_use(OtherBuffer self, str name, stream) except -1:
             if function is not None and address != 0:
                 function(address, word_of(stream))
     finally:
-        unhold(self)
+        Buffer_unhold(self)
     return 0
 
 
@@ -428,7 +416,6 @@ cdef OtherBuffer new_other(size_t nbytes, named, interface, order):
     """A buffer without memory. It has some once it has an allocator."""
     cdef OtherBuffer made = OtherBuffer.__new__(OtherBuffer)
     made.memory = ELSEWHERE
-    made.freed = True               # for the base class: there is nothing of its own
     made.nbytes = nbytes
     made.named, made.interface, made.order, made.on_host = named, interface, order, interface is None
     return made
@@ -467,10 +454,10 @@ cdef OtherBuffer serve(size_t nbytes, device, stream, str kind):
     if not on_host and stream is None:
         stream = current_stream_of(interface, index)
     made = new_other(nbytes, named, interface, stream)
-    made.address = 0 if nbytes == 0 else allocator.malloc(nbytes, word_of(stream))
+    made.pointer = NULL if nbytes == 0 else <void*><uintptr_t>allocator.malloc(nbytes, word_of(stream))
     made.allocator = allocator
     if on_host and nbytes != 0:
-        fill_host(<void*>made.address, nbytes)
+        fill_host(made.pointer, nbytes)
     return made
 
 

@@ -232,6 +232,16 @@ def test_memory_of_another_type_is_its_allocators(current):
             l0rt.empty(64, **arguments)
 
 
+def test_a_slice_that_its_stream_holds_is_collected(current):
+    """The slice keeps the buffer, which keeps the stream, which keeps the slice."""
+    before, stream = demo.allocator(1).allocated_bytes, l0rt.Stream("demo:1")
+    stream.scratch = l0rt.empty(1000, stream=stream)[100:200][50:]
+    assert demo.allocator(1).allocated_bytes == before + 1024
+    del stream
+    gc.collect()
+    assert demo.allocator(1).allocated_bytes == before
+
+
 def test_empty_is_of_the_current_accelerator(current):
     assert str(l0rt.empty(64).device) == f"{current}:0"
     assert str(l0rt.empty(64, device=0).device) == f"{current}:0"
