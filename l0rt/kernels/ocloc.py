@@ -133,7 +133,10 @@ def _invoke(path, words, sources, headers):
 
 
 def run(command, given, folder="/"):
-    """Run a compiler; return what it wrote, its messages, and its exit status. Whatever comes between ends it."""
+    """Run a compiler; return what it wrote, its messages, and its exit status. Whatever comes between ends it.
+
+    An exception before `communicate` closes the compiler's stdin, and it ends by itself: nothing was sent.
+    """
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,

@@ -318,7 +318,7 @@ def test_an_interrupt_ends_the_compiler(tmp_path):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            ocloc.run(["sh", "-c", f"echo $$ > {told}; kill -INT $PPID; exec sleep 600"], b"")
+            ocloc.run(["sh", "-c", f"read line; echo $$ > {told}; kill -INT $PPID; exec sleep 600"], b"begin\n")
     finally:
         signal.signal(signal.SIGINT, before)
     with pytest.raises(ProcessLookupError):
