@@ -128,7 +128,8 @@ def test_mypy_sees_what_is_wrong(mypy):
 
 def test_the_stubs_say_what_the_modules_are(mypy, tmp_path):
     allowed = tmp_path / "allowed"      # what the buffer protocol is for type checkers, and in Python from 3.12 on
-    allowed.write_text("l0rt.buffer.Buffer.__buffer__\nl0rt.buffer.Buffer.__release_buffer__\n")
+    cached = "l0rt.kernels.compiler._(split|own_identity)"     # mypy says that a cached function takes any arguments
+    allowed.write_text(f"l0rt.buffer.Buffer.__buffer__\nl0rt.buffer.Buffer.__release_buffer__\n{cached}\n")
     options = ["--concise", "--ignore-missing-stub", "--ignore-disjoint-bases",
                "--allowlist", allowed, "--ignore-unused-allowlist"]  # fmt: skip
     stubs = [path.relative_to(PACKAGE.parent).with_suffix("") for path in PACKAGE.rglob("*.pyi")]
