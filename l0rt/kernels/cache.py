@@ -139,7 +139,7 @@ class Folder:
         return os.path.lexists(self.path)
 
     def prepare(self):
-        """Make the folder if it is not there; Unusable if it cannot be, or if others can write to it."""
+        """Make the folder if it is not there; return it. Unusable if it cannot be, or if others can write to it."""
         try:
             os.makedirs(self.path, 0o700, exist_ok=True)
             facts = os.lstat(self.path)
@@ -151,10 +151,7 @@ class Folder:
             raise Unusable(f"{self.path} belongs to user {facts.st_uid}, and this is user {os.geteuid()}")
         if not _is_mine(facts):
             raise Unusable(f"{self.path} can be written by others: its mode must be 0700")
-
-    def has(self, key):
-        """Return whether there is an entry; it may be damaged."""
-        return os.path.exists(self._place(key))
+        return self
 
     @contextmanager
     def locked(self, key):

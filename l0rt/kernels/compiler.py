@@ -252,24 +252,23 @@ def _made(work, index, constants):
         compiled = _kept.get(work.key)
         if compiled is not None:
             return _module_of(compiled, work, index, constants)
-        folder = _cache_of(work)
-        with nullcontext() if folder is None or folder.has(work.key) else folder.locked(work.spirv_key):
-            compiled = _loaded(folder, work.key)
-            if compiled is None:
-                compiled = _loaded(folder, work.spirv_key) or _compiled(work, folder)
+        folder = _usable(cache.chosen) if work.is_cached else None
+        compiled = _loaded(folder, work.key)
+        if compiled is None and folder is not None and not _usable(folder.prepare):
+            folder = None
+        with nullcontext() if folder is None or compiled is not None else folder.locked(work.spirv_key):
+            if compiled is None:  # another process may have made it meanwhile, and another work of the SPIR-V a part
+                compiled = _loaded(folder, work.key) or _loaded(folder, work.spirv_key) or _compiled(work, folder)
             return _module_of(compiled, work, index, constants, folder)
 
 
-def _cache_of(work):
-    """Return the cache's folder; None where there is no cache, of which a warning tells once."""
+def _usable(ask):
+    """Return what ``ask`` finds; None if the cache cannot be used, of which a warning tells once."""
     try:
-        folder = cache.chosen() if work.is_cached else None
-        if folder is not None:
-            folder.prepare()
+        return ask()
     except cache.Unusable as why:
         cache.warn_once(why)
         return None
-    return folder
 
 
 def _loaded(folder, key):

@@ -9,6 +9,7 @@ import os
 import signal
 import stat
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -150,6 +151,32 @@ def test_processes_compile_a_source_once(stand_in, folder):
     assert [(result.returncode, result.stderr) for result in results] == [(0, "")] * 4, results[0]
     assert stand_in.builds == 20
     assert len(entries(folder)) == 20
+
+
+def test_a_cached_compile_costs_little_more_than_the_module(stand_in, monkeypatch):
+    """From memory and from the disk, measured in turn with what the driver takes for the same code."""
+    code = (Path(__file__).with_name("add.spv")).read_bytes()
+    compiled()
+
+    def module():
+        l0rt.Module(code).close()
+
+    def from_memory():
+        l0rt.compile(SOURCE).close()
+
+    def from_disk():
+        compiler._kept.clear()
+        l0rt.compile(SOURCE).close()
+
+    times = {act: [] for act in (module, from_memory, from_disk)}
+    for _ in range(30):
+        for act, found in times.items():
+            begin = time.perf_counter()
+            act()
+            found.append(time.perf_counter() - begin)
+    assert min(times[from_memory]) < 2 * min(times[module])
+    assert min(times[from_disk]) < 3 * min(times[module])
+    assert stand_in.builds == 1
 
 
 def test_a_failed_compile_is_kept_by_nobody(stand_in):
