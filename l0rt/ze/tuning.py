@@ -9,7 +9,8 @@ from l0rt.ze import quirks as table
 FORMAT = 1  # of the self-test's JSON
 IDENTITY = ("vendor_id", "device_id", "build", "kernel_driver")
 EVENTS = ("pool", "cb")
-PARAMETERS = ("events", "expandable_segments", "quirks")
+SIZES = {"small_segment_size_mb": (2, 1 << 10), "range_growth_mb": (1, 1 << 20), "range_move_mb": (1, 1 << 20)}
+PARAMETERS = ("events", "expandable_segments", *SIZES, "quirks")
 QUIRKS = tuple(quirk.name for quirk in table.QUIRKS)
 
 
@@ -49,7 +50,7 @@ def _parameters(path, parameters):
     unknown = sorted(set(parameters) - set(PARAMETERS))
     if unknown:
         raise _wrong(path, f"it has a parameter {unknown[0]!r}: expected {', '.join(PARAMETERS)}")
-    settings = {}
+    settings, pairs = {}, {}
     if (events := parameters.get("events")) is not None:
         if events not in EVENTS:
             raise _wrong(path, f"events is {events!r}: expected {' or '.join(EVENTS)}")
@@ -57,7 +58,15 @@ def _parameters(path, parameters):
     if (ranges := parameters.get("expandable_segments")) is not None:
         if not isinstance(ranges, bool):
             raise _wrong(path, f"expandable_segments is {ranges!r}: expected true or false")
-        settings["alloc_conf"] = f"expandable_segments:{ranges}"
+        pairs["expandable_segments"] = ranges
+    for name, (low, high) in SIZES.items():
+        if (size := parameters.get(name)) is None:
+            continue
+        if type(size) is not int or not low <= size <= high:
+            raise _wrong(path, f"{name} is {size!r}: expected a whole number from {low} to {high}")
+        pairs[name] = size
+    if pairs:
+        settings["alloc_conf"] = ",".join(f"{key}:{value}" for key, value in pairs.items())
     quirks = parameters.get("quirks", {})
     if not isinstance(quirks, dict):
         raise _wrong(path, f"quirks is {quirks!r}: expected names with true or false")

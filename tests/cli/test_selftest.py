@@ -271,7 +271,7 @@ def test_answers_become_parameters():
     events = {f"{what}_{kind}": cost for kind, cost in (("plain_host", 2.0), ("counter_host", 0.1))
               for what in ("record", "query", "wait")}  # fmt: skip
     found = found_of(
-        M2=Answer("measured", figures={"map_2MiB_idle": 90.0}),
+        M2=Answer("measured", figures={"create_2MiB_idle": 8.0, "map_2MiB_idle": 90.0}),
         M6=Answer("measured", figures=events),
         Q3=Answer("present"),
         Q4=Answer("present", by="rule"),
@@ -280,6 +280,7 @@ def test_answers_become_parameters():
         "quirks": {"untyped_mappings": True},
         "events": "cb",
         "expandable_segments": True,
+        "range_growth_mb": 8,
     }
     found["answers"]["M2"]["figures"]["map_2MiB_idle"] = 1.0  # no bind is as quick as that
     assert page.parameters(found)["expandable_segments"] is False

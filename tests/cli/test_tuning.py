@@ -4,6 +4,7 @@
 import json
 
 import pytest
+from l0rt.cli.selftest.parameters import parameters
 from l0rt.ze import tuning
 
 from helpers.cli import l0rt
@@ -73,6 +74,65 @@ def test_what_is_set_comes_before_what_was_measured(tmp_path):
     assert shown(path, L0RT_ALLOC_CONF="max_split_size_mb:64").endswith("pool False 64")
 
 
+POLICY = """
+import l0rt
+from l0rt.runtime.memory import device
+l0rt.empty(64)
+print(*(device.memory_policy(0)[name] >> 20 for name in ("growth", "least_move", "small_segment")))
+"""
+SIZES = {"range_growth_mb": 32, "range_move_mb": 4, "small_segment_size_mb": 16}
+
+
+def policy(path, **env):
+    result = run_python(POLICY, {**SIMULATED, "L0RT_ALLOC_CONF": None, "L0RT_TUNING": path, **env})
+    assert (result.returncode, result.stderr) == (0, ""), result
+    return tuple(map(int, result.stdout.split()))
+
+
+def test_measured_sizes_are_what_the_allocator_goes_by(tmp_path):
+    assert policy(None) == (8, 16, 8)
+    assert policy(written(tmp_path, SIZES)) == (32, 4, 16)
+    assert policy(written(tmp_path, SIZES), L0RT_ALLOC_CONF="range_growth_mb:4,expandable_segments:True") == (4, 4, 16)
+    assert policy(written(tmp_path, {"range_move_mb": 64})) == (8, 64, 8)
+
+
+MAPS = {f"{what}_{mib}MiB_idle": us for what, us in (("create", 8.0), ("unmap", 70.0)) for mib in (2, 16, 128)}
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({"map": (162, 244, 900)}, {"range_growth_mb": 8, "range_move_mb": 16}),  # a B580: 5.9 µs a MiB
+        ({"map": (5, 5, 5)}, {}),  # the plain CPU driver: calls that cost nothing decide nothing
+        ({"map": (1200, 1282, 1938)}, {"range_growth_mb": 32, "range_move_mb": 16}),
+        ({"map": (1e6, 1e6, 1e6)}, {"range_growth_mb": 64}),
+        ({"map": (450, 450, 450), "piece": 1.0}, {"range_growth_mb": 16}),  # the time grows with the pieces
+        ({"map": (162, 162, 170)}, {"range_growth_mb": 8, "range_move_mb": 64}),
+        ({"map": (162, 3000, 50000)}, {"range_growth_mb": 8, "range_move_mb": 4}),
+        ({"map": (162, 162, 162), "allocate": 900}, {"range_growth_mb": 8, "small_segment_size_mb": 16}),
+        ({"map": (162, 162, 162), "allocate": 9000}, {"range_growth_mb": 8, "small_segment_size_mb": 32}),
+    ],
+)
+def test_sizes_follow_from_what_calls_cost(figures, expected):
+    map_us = {f"map_{mib}MiB_idle": float(us) for mib, us in zip((2, 16, 128), figures["map"], strict=True)}
+    answers = {"M2": {**MAPS, **map_us}, "M3": {"map_per_piece": figures.get("piece", 0.004)}}
+    if "allocate" in figures:
+        answers["M4"] = {"allocate_2MiB": figures["allocate"], "resident_2MiB": 1.0}
+    answers = {id: {"by": "test", "state": "measured", "figures": found} for id, found in answers.items()}
+    found = {"answers": answers, "facts": {"is_software": True, "capabilities": {"vmm": True}}}
+    assert parameters(found) == {"expandable_segments": True, **expected}
+
+
+def test_a_slow_card_measured_grows_by_more(tmp_path):
+    path = tmp_path / "tuning.json"
+    slow = {**SIMULATED, "L0RT_CPU_PROFILE": "arc-b580,timing", "L0RT_CPU_LATENCY": "map_fresh=1100"}
+    result = l0rt("selftest", "M2", "M4", "--seconds", "15", "--json", path, env=slow)
+    assert result.returncode == 0, result
+    growth, _, small = policy(path, **slow)
+    assert growth >= 32  # the machine may be busy, and its calls slower yet
+    assert small >= 8
+
+
 @pytest.mark.parametrize("way", ["set_alloc_conf(expandable_segments=True)", "node"])
 def test_settings_of_the_program_come_first(tmp_path, way):
     code = "import l0rt.memory, l0rt; from l0rt import config\n"
@@ -104,6 +164,10 @@ def test_another_machines_file_is_refused(tmp_path, name, value, says):
         ({"parameters": {"speed": 9}}, "a parameter 'speed'"),
         ({"parameters": {"events": "many"}}, "expected pool or cb"),
         ({"parameters": {"expandable_segments": 1}}, "expected true or false"),
+        ({"parameters": {"range_growth_mb": True}}, "expected a whole number from 1"),
+        ({"parameters": {"small_segment_size_mb": 1}}, "expected a whole number from 2"),
+        ({"parameters": {"range_move_mb": "16,segments:torch"}}, "expected a whole number from 1"),
+        ({"parameters": {"range_moving_ms": 20}}, "a parameter 'range_moving_ms'"),
         ({"parameters": {"quirks": {"gravity": True}}}, "'gravity'"),
         ({"parameters": {"quirks": {"no_vm_bind": "yes"}}}, "'yes'"),
         ({"parameters": {"quirks": []}}, "quirks is []"),

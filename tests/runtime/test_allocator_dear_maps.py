@@ -52,6 +52,14 @@ def test_growth_is_a_part_of_what_there_is(dear):
     assert heap.spent == before + MAP_NS  # 1/32 of more than a GiB
 
 
+@pytest.mark.parametrize(("size", "pieces"), [(2, 160), (20, 128)])
+def test_a_range_has_few_pieces(dear, size, pieces):
+    heap = dear()
+    for _ in range((11 << 10) // size):
+        heap.malloc(size * MIB)
+    assert heap.spent <= pieces * MAP_NS
+
+
 def test_small_requests_have_segments_that_grow(dear):
     heap = dear()
     heap.malloc(512)

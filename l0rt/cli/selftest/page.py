@@ -10,12 +10,12 @@ from rich.text import Text
 import l0rt
 from l0rt.cli import report
 from l0rt.cli.selftest.examination import problems
+from l0rt.cli.selftest.parameters import parameters
 from l0rt.cli.selftest.questions import BAD, BY_ID, GROUPS
 from l0rt.ze import tuning
 
 STYLES = {"works": "green", "absent": "green", "fails": "bold red", "present": "bold red", "lacking": "yellow"}
 NAME = "l0rt selftest"
-VM_BIND_LEAST = 3.0  # µs: a GPU whose map takes less has only put the memory on a list
 
 
 def document(found):
@@ -37,29 +37,6 @@ def document(found):
 def system():
     """Return the kernel's name and version, without what its builder added."""
     return f"{platform.system()} {''.join(re.findall(r'^[0-9.]+', platform.release()))}"
-
-
-def parameters(found):
-    """Return what of the answers is a parameter of l0rt's: see `l0rt.ze.tuning`."""
-    answers, facts = found["answers"], found["facts"] or {}
-    chosen: dict = {}
-    tested = {id: answer for id, answer in answers.items() if answer["by"] == "test"}
-    present = [BY_ID[id].name for id, answer in tested.items() if answer["state"] == "present"]
-    if switched := {name: True for name in present if name in tuning.QUIRKS}:
-        chosen["quirks"] = switched
-    record = answers.get("M6", {}).get("figures", {})
-    costs = {
-        kind: sum(record[f"{what}_{name}"] for what in ("record", "query", "wait"))
-        for kind, name in (("cb", "counter_host"), ("pool", "plain_host"))
-        if f"record_{name}" in record
-    }
-    if len(costs) == 2 and facts.get("capabilities", {}).get("cb_events"):
-        chosen["events"] = min(costs, key=lambda kind: costs[kind])
-    maps = answers.get("M2", {}).get("figures", {})
-    if "map_2MiB_idle" in maps and facts.get("capabilities", {}).get("vmm"):
-        listed = not facts["is_software"] and maps["map_2MiB_idle"] < VM_BIND_LEAST
-        chosen["expandable_segments"] = not listed and "no_vm_bind" not in present
-    return chosen
 
 
 def show(found, out):
