@@ -81,6 +81,8 @@ def compile(source, options="", device=None, *, include_dirs=(), headers=None, c
     text, shown, home = _source_of(source)
     named = includes.given_headers(headers)
     folders = includes.given_folders(include_dirs) + includes.given_folders(given.folders)
+    if constants is not None and not hasattr(constants, "items"):
+        raise TypeError(f"constants must be a dict of SpecId to value, got {type(constants).__name__}")
     index, about = facts(device)
     found = includes.headers_of(text, home, folders, named)
     work = _work_of(shown, text, found, given, about, constants)
@@ -212,7 +214,7 @@ def _work_of(shown, text, headers, options, about, constants):
     spirv_key = cache.digest(*parts)
     key = spirv_key
     if keeps_native(about):
-        given = sorted((str(number), repr(value)) for number, value in dict(constants or {}).items())
+        given = sorted((str(number), repr(value)) for number, value in (constants or {}).items())
         key = cache.digest(spirv_key, repr(sorted(about.items())), options.driver, repr(given))
     return Work(shown, text, headers, options, chosen, target, spirv_key, key, headers.is_whole)
 

@@ -10,6 +10,7 @@ import posixpath
 import re
 import stat
 from collections import namedtuple
+from collections.abc import Iterable
 
 __all__: list[str] = []
 
@@ -76,11 +77,11 @@ def given_headers(headers):
 
 def given_folders(include_dirs):
     """Return the folders as whole paths, after checking them."""
-    if isinstance(include_dirs, (str, bytes, os.PathLike)):
+    if isinstance(include_dirs, (str, bytes, os.PathLike)) or not isinstance(include_dirs, (Iterable, type(None))):
         raise TypeError(f"include_dirs must be a list of folders, got {type(include_dirs).__name__}")
     found = []
-    for folder in include_dirs:
-        path = os.fspath(folder)
+    for folder in () if include_dirs is None else include_dirs:
+        path = os.fspath(folder) if isinstance(folder, os.PathLike) else folder
         if not isinstance(path, str):
             raise TypeError(f"a folder of include_dirs must be a str or a path, got {type(folder).__name__}")
         if not path or odd(path):

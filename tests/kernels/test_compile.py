@@ -195,8 +195,11 @@ def test_headers_and_folders_that_are_none(tmp_path):
     for text in ("\0", b"\xff"):
         with pytest.raises(ValueError, match="header 'a.h'"):
             l0rt.compile(STORE, headers={"a.h": text})
-    with pytest.raises(TypeError, match="include_dirs must be a list of folders, got str"):
-        l0rt.compile(STORE, include_dirs="folder")
+    for folders, why in (("folder", "a list of folders, got str"), (7, "got int"), ([7], "a str or a path, got int")):
+        with pytest.raises(TypeError, match=f"include_dirs must be .*{why}"):
+            l0rt.compile(STORE, include_dirs=folders)
+    with pytest.raises(TypeError, match="constants must be a dict of SpecId to value, got list"):
+        l0rt.compile(STORE, constants=[1])
     with pytest.raises(FileNotFoundError, match="'/no/such' is no folder"):
         l0rt.compile(STORE, "-I /no/such")
     with pytest.raises(ValueError, match="without quotes"):
