@@ -15,7 +15,7 @@ from l0rt.runtime.streams import hooks
 from helpers.process import run_python
 
 NBYTES = 4096
-CHUNK = 4 << 20  # staging copies pageable memory in pieces of this size
+CHUNK, LEAST = 4 << 20, 512 << 10  # staging copies pageable memory in pieces of these sizes
 
 
 class Memory:
@@ -107,7 +107,8 @@ def test_rows_are_copied_between_all_memories(target_kind, source_kind):
 
 
 @pytest.mark.checks_data
-@pytest.mark.parametrize(("width", "height"), [(3, 5), (1000, 9000), (CHUNK - 1, 3), (CHUNK + 1, 3), (CHUNK, 4)])
+@pytest.mark.parametrize(("width", "height"), [(3, 5), (1000, 9000), (CHUNK - 1, 3), (CHUNK + 1, 3), (CHUNK, 4),
+                                               (LEAST, 9), (LEAST - 1, 2), (LEAST + 1, 2), (700_000, 7), (3, 600_000)])  # fmt: skip
 def test_rows_of_pageable_memory_are_staged_in_chunks(width, height):
     pitch = width + 5
     data = np.random.default_rng(width).integers(0, 256, (height, pitch), "u1")
@@ -118,6 +119,31 @@ def test_rows_of_pageable_memory_are_staged_in_chunks(width, height):
     l0rt.memcpy2d(out, pitch, x, width, width, height)
     assert np.array_equal(out[:, :width], data[:, :width])
     assert not out[:, width:].any()
+
+
+STAGED = """
+import ctypes
+import l0rt, numpy as np
+charged = ctypes.CDLL(l0rt.cpu_driver_path()).l0rt_cpu_charged
+charged.restype, charged.argtypes = ctypes.c_uint64, [ctypes.c_char_p]
+for nbytes in SIZES:
+    x, data = l0rt.empty(nbytes), np.random.default_rng(nbytes).integers(0, 256, nbytes, "u1")
+    counts = []
+    for copy in (lambda: x.copy_from(data), lambda: x.copy_to(out)):
+        before, out = charged(b"append_copy"), np.zeros(nbytes, "u1")
+        copy()
+        counts.append((charged(b"append_copy") - before) // 1000)
+    assert np.array_equal(out, data)
+    print(*counts)
+"""
+
+
+def test_chunks_begin_and_end_small():
+    sizes = {1: 1, LEAST: 1, LEAST * 3 // 2: 1, LEAST * 3 // 2 + 1: 2, 2 * LEAST: 2, CHUNK: 5, 16 << 20: 9, 64 << 20: 21}
+    env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_LATENCY": "virtual,append_copy=1"}
+    result = run_python(STAGED.replace("SIZES", str(tuple(sizes))), env)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    assert result.stdout.split("\n")[:-1] == [f"{count} {count}" for count in sizes.values()]
 
 
 @pytest.mark.checks_data

@@ -31,12 +31,22 @@ from l0rt.runtime.streams.queue cimport (
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_wait
 
+# Nothing is done beside the first chunk's first copy and the last chunk's second one, the host's and the device's in turn:
+# both chunks are small. Between them a chunk should be worth its append, so that they double up to the largest and halve.
+cdef size_t LEAST_CHUNK = 512 << 10
 cdef size_t CHUNK = 4 << 20
 
 
 cdef struct Chunk:
     l0rt_block* block       # pinned memory
     l0rt_slot* slot         # recorded behind the copy that uses it; NULL: none does
+    size_t height           # the rows in it, where they are asked for ahead
+
+
+cdef struct Ramp:
+    size_t least            # rows of the smallest chunk,
+    size_t most             # of the largest,
+    size_t next             # and of the next, but near the end
 
 
 cdef int chunk_wait(Chunk* chunk) except -1 nogil:
@@ -55,7 +65,7 @@ cdef int chunk_mark(Chunk* chunk, l0rt_stream* stream) except -1 nogil:
 cdef int chunk_open(Chunk* chunk, l0rt_stream* stream, size_t nbytes) except -1 nogil:
     cdef int status
     if chunk.block == NULL:
-        chunk.block = host_malloc(stream.device, min(nbytes, CHUNK))
+        chunk.block = host_malloc(stream.device, nbytes)
         status = block_use(chunk.block, stream)  # so that an error on the way frees it behind the copies
         if status != 0:
             raise_status(status, chunk.block.ptr)
@@ -95,25 +105,47 @@ cdef int append_rows(l0rt_stream* stream, char* dst, const char* src, const l0rt
     return queue_copy_rows(stream, dst, src, rows)
 
 
+cdef inline Ramp ramp_of(size_t width) noexcept nogil:
+    """Of rows no longer than a chunk."""
+    cdef Ramp ramp
+    ramp.least = ramp.next = max(1, LEAST_CHUNK // width)
+    ramp.most = CHUNK // width
+    return ramp
+
+
+cdef inline size_t ramp_take(Ramp* ramp, size_t left) noexcept nogil:
+    """How many of the rows that are left the next chunk gets."""
+    cdef size_t height = min(ramp.next, max(ramp.least, (left + 1) // 2))
+    ramp.next = min(2 * ramp.next, ramp.most)
+    return left if left <= ramp.least + ramp.least // 2 else height
+
+
+cdef inline size_t ramp_capacity(const Ramp* ramp, size_t height) noexcept nogil:
+    """The most rows that a chunk gets of so many."""
+    return min(height, ramp.most, max(ramp.least + ramp.least // 2, (height + 1) // 2))
+
+
 cdef int stage_in(l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
     """Copy to the device, packed into chunks; return when ``src`` may be reused."""
     cdef Chunk chunks[2]
     cdef l0rt_rows packing = rows[0], packed = rows[0]
-    cdef size_t at = 0, most
+    cdef size_t at = 0, capacity
+    cdef Ramp ramp
     cdef int turn = 0
     if rows.width > CHUNK:
         packed = bytes_as_rows(rows.width)
         for at in range(rows.height):
             stage_in(stream, dst + at * rows.target_pitch, src + at * rows.source_pitch, &packed)
         return 0
-    most = CHUNK // rows.width
+    ramp = ramp_of(rows.width)
+    capacity = ramp_capacity(&ramp, rows.height) * rows.width
     packing.target_pitch = packed.source_pitch = rows.width
     chunks[0].block = chunks[1].block = NULL
     chunks[0].slot = chunks[1].slot = NULL
     try:
         while at < rows.height:
-            packing.height = packed.height = min(most, rows.height - at)
-            chunk_open(&chunks[turn], stream, min(most, rows.height) * rows.width)
+            packing.height = packed.height = ramp_take(&ramp, rows.height - at)
+            chunk_open(&chunks[turn], stream, capacity)
             chunk_wait(&chunks[turn])
             host_copy_rows(<char*>chunks[turn].block.ptr, src + at * rows.source_pitch, &packing)
             append_rows(stream, dst + at * rows.target_pitch, <char*>chunks[turn].block.ptr, &packed)
@@ -131,31 +163,36 @@ cdef int stage_out(l0rt_stream* stream, char* dst, const char* src, const l0rt_r
     """Copy from the device, packed into chunks; return when ``dst`` has the data."""
     cdef Chunk chunks[2]
     cdef l0rt_rows packed = rows[0], unpacking = rows[0]
-    cdef size_t asked = 0, got = 0, most
-    cdef int turn = 0
+    cdef size_t asked = 0, got = 0, capacity
+    cdef size_t asks = 0, gots = 0      # chunks
+    cdef Ramp ramp
+    cdef Chunk* chunk
     if rows.width > CHUNK:
         packed = bytes_as_rows(rows.width)
         for got in range(rows.height):
             stage_out(stream, dst + got * rows.target_pitch, src + got * rows.source_pitch, &packed)
         return 0
-    most = CHUNK // rows.width
+    ramp = ramp_of(rows.width)
+    capacity = ramp_capacity(&ramp, rows.height) * rows.width
     packed.target_pitch = unpacking.source_pitch = rows.width
     chunks[0].block = chunks[1].block = NULL
     chunks[0].slot = chunks[1].slot = NULL
     try:
         while got < rows.height:
-            while asked < rows.height and asked < got + 2 * most:
-                turn = (asked // most) & 1
-                packed.height = min(most, rows.height - asked)
-                chunk_open(&chunks[turn], stream, min(most, rows.height) * rows.width)
-                append_rows(stream, <char*>chunks[turn].block.ptr, src + asked * rows.source_pitch, &packed)
-                chunk_mark(&chunks[turn], stream)
+            while asked < rows.height and asks < gots + 2:
+                chunk = &chunks[asks & 1]
+                packed.height = chunk.height = ramp_take(&ramp, rows.height - asked)
+                chunk_open(chunk, stream, capacity)
+                append_rows(stream, <char*>chunk.block.ptr, src + asked * rows.source_pitch, &packed)
+                chunk_mark(chunk, stream)
                 asked += packed.height
-            turn = (got // most) & 1
-            unpacking.height = min(most, rows.height - got)
-            chunk_wait(&chunks[turn])
-            host_copy_rows(dst + got * rows.target_pitch, <char*>chunks[turn].block.ptr, &unpacking)
+                asks += 1
+            chunk = &chunks[gots & 1]
+            unpacking.height = chunk.height
+            chunk_wait(chunk)
+            host_copy_rows(dst + got * rows.target_pitch, <char*>chunk.block.ptr, &unpacking)
             got += unpacking.height
+            gots += 1
     finally:
         chunk_close(&chunks[0])
         chunk_close(&chunks[1])
