@@ -50,7 +50,8 @@ def _parameters(path, parameters):
     unknown = sorted(set(parameters) - set(PARAMETERS))
     if unknown:
         raise _wrong(path, f"it has a parameter {unknown[0]!r}: expected {', '.join(PARAMETERS)}")
-    settings, pairs = {}, {}
+    settings: dict = {}
+    pairs: dict = {}
     if (events := parameters.get("events")) is not None:
         if events not in EVENTS:
             raise _wrong(path, f"events is {events!r}: expected {' or '.join(EVENTS)}")

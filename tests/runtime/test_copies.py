@@ -107,8 +107,11 @@ def test_rows_are_copied_between_all_memories(target_kind, source_kind):
 
 
 @pytest.mark.checks_data
-@pytest.mark.parametrize(("width", "height"), [(3, 5), (1000, 9000), (CHUNK - 1, 3), (CHUNK + 1, 3), (CHUNK, 4),
-                                               (LEAST, 9), (LEAST - 1, 2), (LEAST + 1, 2), (700_000, 7), (3, 600_000)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [(3, 5), (1000, 9000), (CHUNK - 1, 3), (CHUNK + 1, 3), (CHUNK, 4),
+     (LEAST, 9), (LEAST - 1, 2), (LEAST + 1, 2), (700_000, 7), (3, 600_000)],
+)  # fmt: skip
 def test_rows_of_pageable_memory_are_staged_in_chunks(width, height):
     pitch = width + 5
     data = np.random.default_rng(width).integers(0, 256, (height, pitch), "u1")
@@ -139,7 +142,8 @@ for nbytes in SIZES:
 
 
 def test_chunks_begin_and_end_small():
-    sizes = {1: 1, LEAST: 1, LEAST * 3 // 2: 1, LEAST * 3 // 2 + 1: 2, 2 * LEAST: 2, CHUNK: 5, 16 << 20: 9, 64 << 20: 21}
+    alone = LEAST * 3 // 2
+    sizes = {1: 1, LEAST: 1, alone: 1, alone + 1: 2, 2 * LEAST: 2, CHUNK: 5, 16 << 20: 9, 64 << 20: 21}
     env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_LATENCY": "virtual,append_copy=1"}
     result = run_python(STAGED.replace("SIZES", str(tuple(sizes))), env)
     assert (result.returncode, result.stderr) == (0, ""), result
