@@ -31,8 +31,8 @@ from l0rt.runtime.streams.queue cimport (
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_wait
 
-# Nothing overlaps with the first copy of the first chunk, nor with the second copy of the last one: both chunks are small.
-# Between them a chunk should be worth its append: they double up to the largest, and halve again.
+# Nothing overlaps with the first copy of the first chunk, nor with the second copy of the last one: both are small.
+# Between them a chunk should be worth its append: chunks double up to the largest, and halve again.
 cdef size_t LEAST_CHUNK = 512 << 10
 cdef size_t CHUNK = 4 << 20
 
