@@ -68,6 +68,10 @@ typedef struct l0rt_memory_ops {
   /* Returns nanoseconds since any fixed moment. Needed if the heap's options limit the time that moving memory takes
    * (`moving`); otherwise it may be NULL. */
   long long (*clock)(void *self);
+
+  /* Gets a stream ready for `order`, which is called under a lock: what that may need of Python is made here, where no
+   * lock is held. Returns 1 if the stream is ready now and was not before, else 0. NULL if there is nothing to make. */
+  int (*prepare)(void *self, void *stream);
 } l0rt_memory_ops;
 
 /* The status codes of the allocator itself. Positive codes are the device type's. */

@@ -11,17 +11,8 @@ import pytest
 MIB = 1 << 20
 
 
-@pytest.fixture
-def executes():
-    """Skip where no event completes: Intel's driver without hardware."""
-    event = l0rt.Event()
-    event.record()
-    event.synchronize()
-    if not event.query():
-        pytest.skip("this driver executes nothing")
-
-
-def test_a_block_has_a_time_on_the_device_and_one_on_the_host(executes):
+@pytest.mark.checks_data
+def test_a_block_has_a_time_on_the_device_and_one_on_the_host():
     x, start, end = l0rt.empty(64 * MIB), l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
     x.fill(0)
     start.record()
@@ -34,7 +25,8 @@ def test_a_block_has_a_time_on_the_device_and_one_on_the_host(executes):
     assert 0 < timer.host_time() < 60_000
 
 
-def test_the_times_are_milliseconds(executes):
+@pytest.mark.checks_data
+def test_the_times_are_milliseconds():
     began = time.perf_counter()
     with acc.Timer() as timer:
         time.sleep(0.05)
@@ -42,7 +34,8 @@ def test_the_times_are_milliseconds(executes):
     assert 40 <= timer.elapsed_time() <= 1e3 * (time.perf_counter() - began) + 1
 
 
-def test_the_events_are_in_the_order_of_the_stream(executes):
+@pytest.mark.checks_data
+def test_the_events_are_in_the_order_of_the_stream():
     busy, idle = acc.Stream(), acc.Stream()
     x = l0rt.empty(256 * MIB, stream=busy)
     with acc.Timer(idle) as other, acc.Timer(busy) as timer:
@@ -53,7 +46,8 @@ def test_the_events_are_in_the_order_of_the_stream(executes):
     assert current.elapsed_time() > other.elapsed_time()
 
 
-def test_a_timer_has_the_time_of_its_last_block_also_of_one_that_raised(executes):
+@pytest.mark.checks_data
+def test_a_timer_has_the_time_of_its_last_block_also_of_one_that_raised():
     timer, x = acc.Timer(), l0rt.empty(128 * MIB)
     with timer:
         x.fill(1)
@@ -77,7 +71,8 @@ def test_a_timer_is_asked_or_entered_at_the_wrong_time():
             acc.Timer(wrong)
 
 
-def test_a_function_is_called_as_often_as_it_says(executes):
+@pytest.mark.checks_data
+def test_a_function_is_called_as_often_as_it_says():
     calls, setups = [], []
 
     def function(number, *, word):
@@ -94,7 +89,8 @@ def test_a_function_is_called_as_often_as_it_says(executes):
     assert (found.host > 0).all()
 
 
-def test_time_is_of_complete_calls_on_the_given_stream(executes):
+@pytest.mark.checks_data
+def test_time_is_of_complete_calls_on_the_given_stream():
     stream, x = acc.Stream(), l0rt.empty(32 * MIB)
     seen = set()
 
@@ -108,14 +104,16 @@ def test_time_is_of_complete_calls_on_the_given_stream(executes):
     assert stream.query()
 
 
-def test_seconds_bound_the_calls(executes):
+@pytest.mark.checks_data
+def test_seconds_bound_the_calls():
     found = l0rt.bench.time(time.sleep, (0.02,), seconds=0.1, warmup=0)
     assert 1 <= len(found.host) <= 5
     assert (found.host >= 0.02).all()
     assert len(l0rt.bench.time(time.sleep, (0.02,), seconds=1e-9, warmup=0).host) == 1
 
 
-def test_the_text_has_name_units_and_number_of_calls(executes):
+@pytest.mark.checks_data
+def test_the_text_has_name_units_and_number_of_calls():
     class Callable:
         def __call__(self):
             pass
@@ -127,7 +125,8 @@ def test_the_text_has_name_units_and_number_of_calls(executes):
     assert any(unit in found for unit in (" ns", " µs", " ms"))
 
 
-def test_an_error_of_the_function_passes(executes):
+@pytest.mark.checks_data
+def test_an_error_of_the_function_passes():
     with pytest.raises(ZeroDivisionError):
         l0rt.bench.time(lambda: 1 / 0)
 

@@ -227,7 +227,10 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("conf", ["", "backend:async", "expandable_segments:False", "backend:async,expandable_segments:False"])
+SEGMENTS = "expandable_segments:False"
+
+
+@pytest.mark.parametrize("conf", ["", "backend:async", SEGMENTS, f"backend:async,{SEGMENTS}"])
 def test_callbacks_may_allocate_wherever_they_are_called(conf, extent):
     """No callback is called, and no object of Python is made, under a lock of the allocator's."""
     for seed in range(extent(2, 5, 40)):

@@ -350,17 +350,27 @@ cdef int serve(l0rt_heap* heap, l0rt_arena* arena, int pool, bint growing, uint6
     return L0RT_OUT_OF_MEMORY if status == MISS or status == L0RT_ASLEEP else status
 
 
+cdef bint prepare(l0rt_heap* heap, l0rt_arena* arena) noexcept nogil:
+    """Get the arena's stream ready to wait for others. Was it not before?"""
+    return heap.ops.prepare != NULL and arena.stream != NULL and heap.ops.prepare(heap.self, arena.stream) == 1
+
+
 cdef int grow_waiting(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out,
                       bint* by_limit) noexcept nogil:
     """Grow, and where memory is out, wait on the host for work to end. No lock is held, and none while this waits."""
     cdef int pool = SMALL if size <= SMALL_LIMIT else LARGE
     cdef int status = MISS
+    if load_i64(&heap.pending) != 0 or heap_tuning(heap).is_async:
+        prepare(heap, arena)
     while status == MISS:           # another thread of the same stream may be faster
         mutex_lock(&heap.growth)
         while status == MISS:
             status = heap_grow(heap, arena, size, nbytes, out)
         by_limit[0] = heap.by_limit
         mutex_unlock(&heap.growth)
+        if status == L0RT_OUT_OF_MEMORY and prepare(heap, arena):
+            status = MISS
+            continue
         if status != L0RT_OUT_OF_MEMORY or heap_tuning(heap).is_async:
             return status
         count_up(heap, &heap.stats.num_sync_all_streams)

@@ -26,6 +26,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         int (*physical_mem_unmap)(void* self, void* ptr, size_t nbytes, void* physical) noexcept nogil
         int (*order)(void* self, void* stream, void* event) noexcept nogil
         long long (*clock)(void* self) noexcept nogil
+        int (*prepare)(void* self, void* stream) noexcept nogil
     enum:
         L0RT_OK
         L0RT_OUT_OF_MEMORY

@@ -53,7 +53,7 @@ from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_optio
 from l0rt.runtime.memory.pluggable cimport current_upstream, raise_failure
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
-from l0rt.runtime.streams.queue cimport Queue, queue_open
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.stream_pool cimport streams_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
@@ -181,11 +181,8 @@ cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbyt
     cdef int status, byte
     if not table.alive or stream.device.lost:
         refuse(stream.device)
-    if heap_tuning(arena.heap).is_async:
-        open_for_order(stream)
     status = arena_attempt(arena, nbytes, &block, &by_limit)
     if status == L0RT_OUT_OF_MEMORY:
-        open_for_order(stream)
         # What unreachable objects hold may be enough, once the work that uses it is done.
         with gil:
             gc.collect()
@@ -203,13 +200,6 @@ cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbyt
     if byte >= 0:
         fill_block(stream, block, <unsigned char>byte)
     return block
-
-
-cdef int open_for_order(l0rt_stream* stream) except -1 nogil:
-    """Memory of another stream is lent to a stream that has a list to wait with, which is not made under a lock."""
-    if l0rt_load_list(&stream.list) == NULL and stream.kind != STREAM_ADOPTED:
-        queue_open(stream)
-    return 0
 
 
 cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL:

@@ -31,7 +31,7 @@ from l0rt.runtime.alloc.heap cimport GRANULE, block_free, heap_close, options_ma
 from l0rt.runtime.alloc.stats cimport heap_arenas
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.streams.event_pool cimport slot_release
-from l0rt.runtime.streams.queue cimport queue_try_end_event, wait_untold
+from l0rt.runtime.streams.queue cimport queue_open, queue_try_end_event, wait_untold
 from l0rt.runtime.streams.stream_pool cimport context_rest
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, refuse, slot_poll, slot_rest
@@ -147,14 +147,25 @@ cdef int op_wait(void* self, void* event) noexcept nogil:
 
 
 cdef bint may_order(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
-    """Is it known that the stream has a list, and that this can wait for the slot's event? To make a list calls hooks,
-    which are Python, and a lock is held; if the list could not wait, the host would have to."""
+    """Is it known that the stream has a list, and that this can wait for the slot's event? If it cannot, the host would
+    have to wait."""
     if l0rt_load_list(&stream.list) == NULL:
         return False
     if slot.device == stream.device:
         return True
     return slot.device.context == stream.device.context and (
         slot.cache == NULL or slot.cache.kind != SLOT_COUNTER or stream.device.peers[slot.device.index] > 0)
+
+
+cdef int op_prepare(void* self, void* stream) noexcept nogil:
+    """Make the stream's list: that calls hooks, which are Python."""
+    cdef l0rt_stream* on = <l0rt_stream*>stream
+    if l0rt_load_list(&on.list) != NULL or not table.alive or on.device.lost:
+        return 0
+    if (<int (*)(l0rt_stream*) noexcept nogil>queue_open)(on) < 0:
+        forget_error()
+        return 0
+    return 1
 
 
 cdef int op_order(void* self, void* stream, void* event) noexcept nogil:
@@ -225,6 +236,7 @@ cdef void stream_ops(l0rt_memory_ops* ops) noexcept:
     ops.wait = op_wait
     ops.drop = op_drop
     ops.order = op_order
+    ops.prepare = op_prepare
     ops.is_oom = op_is_oom
 
 
