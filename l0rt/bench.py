@@ -20,7 +20,7 @@ MOST = 10_000  # calls, where only their time is limited
 class Timing:
     """The times of a function's calls, in seconds and in the order of the calls.
 
-    Attributes
+    Parameters
     ----------
     name : str
         The name of the function.

@@ -34,8 +34,8 @@ OTHERS = set("""
     abbreviated alloc alloc_fn_name allocator aot_mode args array augment_with_fx_traces base blocking buffer
     check_available clear_history code compile_only constants context data_ptr device_interface device_name device_type
     dst dtype enable_timing enabled end_event engine event events filename fraction free free_fn_name function
-    generator handle high include_traces including_emulation interprocess kind kwargs lazy log low max_entries
-    mean memory mempool_id message methods name new_state new_states no_split non_blocking obj observer on_oom
+    generator handle headers high include_dirs include_traces including_emulation interprocess kind kwargs lazy log
+    low max_entries mean memory mempool_id message methods name new_state new_states no_split non_blocking obj observer on_oom
     options owner path_to_lib_file pattern policy pool shape skip_actions source src stacks state std stream streams
     table target text timeout type use_on_oom value values what
 """.split())  # fmt: skip
@@ -43,6 +43,7 @@ NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everythi
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}
 REFUSES = {"is_triton_capable", "raise_if_triton_unavailable"}  # whatever the device
 HANDLES = {"from_handle", "from_ipc_handle", "get_stream_from_external", "XPUPluggableAllocator", "register"}
+COMPILERS = {"compile"}
 
 
 class Number:
@@ -109,8 +110,8 @@ def callables():
 
 
 def is_called(name):
-    """Is it left to other tests: it needs a native handle, or is a table of what is tried elsewhere?"""
-    return not (HANDLES | TYPES_ONLY | REFUSES) & set(name.split("."))
+    """Is it left to other tests: it needs a native handle or a compiler, or is a table of what is tried elsewhere?"""
+    return not (HANDLES | COMPILERS | TYPES_ONLY | REFUSES) & set(name.split("."))
 
 
 def value_of(name, parameter):

@@ -105,24 +105,31 @@ cdef int append_rows(l0rt_stream* stream, char* dst, const char* src, const l0rt
     return queue_copy_rows(stream, dst, src, rows)
 
 
-cdef inline Ramp ramp_of(size_t width) noexcept nogil:
+cdef inline Ramp ramp_of(const l0rt_device* device, size_t width) noexcept nogil:
     """Of rows no longer than a chunk."""
     cdef Ramp ramp
-    ramp.least = ramp.next = max(1, LEAST_CHUNK // width)
     ramp.most = CHUNK // width
+    # The plain CPU driver copies out of the host's cache, without a link: to it a further chunk is another append.
+    ramp.least = ramp.most if device.is_plain_software else max(1, LEAST_CHUNK // width)
+    ramp.next = ramp.least
     return ramp
+
+
+cdef inline size_t ramp_last(const Ramp* ramp) noexcept nogil:
+    """The most rows that are not divided any more."""
+    return min(ramp.most, ramp.least + ramp.least // 2)
 
 
 cdef inline size_t ramp_take(Ramp* ramp, size_t left) noexcept nogil:
     """How many of the rows that are left the next chunk gets."""
     cdef size_t height = min(ramp.next, max(ramp.least, (left + 1) // 2))
     ramp.next = min(2 * ramp.next, ramp.most)
-    return left if left <= ramp.least + ramp.least // 2 else height
+    return left if left <= ramp_last(ramp) else height
 
 
 cdef inline size_t ramp_capacity(const Ramp* ramp, size_t height) noexcept nogil:
     """The most rows that a chunk gets of so many."""
-    return min(height, ramp.most, max(ramp.least + ramp.least // 2, (height + 1) // 2))
+    return min(height, ramp.most, max(ramp_last(ramp), (height + 1) // 2))
 
 
 cdef int stage_in(l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
@@ -137,7 +144,7 @@ cdef int stage_in(l0rt_stream* stream, char* dst, const char* src, const l0rt_ro
         for at in range(rows.height):
             stage_in(stream, dst + at * rows.target_pitch, src + at * rows.source_pitch, &packed)
         return 0
-    ramp = ramp_of(rows.width)
+    ramp = ramp_of(stream.device, rows.width)
     capacity = ramp_capacity(&ramp, rows.height) * rows.width
     packing.target_pitch = packed.source_pitch = rows.width
     chunks[0].block = chunks[1].block = NULL
@@ -172,7 +179,7 @@ cdef int stage_out(l0rt_stream* stream, char* dst, const char* src, const l0rt_r
         for got in range(rows.height):
             stage_out(stream, dst + got * rows.target_pitch, src + got * rows.source_pitch, &packed)
         return 0
-    ramp = ramp_of(rows.width)
+    ramp = ramp_of(stream.device, rows.width)
     capacity = ramp_capacity(&ramp, rows.height) * rows.width
     packed.target_pitch = unpacking.source_pitch = rows.width
     chunks[0].block = chunks[1].block = NULL
