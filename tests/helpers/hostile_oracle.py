@@ -35,7 +35,7 @@ def told(value, depth=0):
     if cls in (list, tuple) and depth < 3:
         return f"{cls.__name__}({', '.join(told(each, depth + 1) for each in value[:5])})"
     if cls is dict and depth < 3:
-        return "{" + ", ".join(f"{told(k)}: {told(v, depth + 1)}" for k, v in list(value.items())[:5]) + "}"
+        return "{" + ", ".join(f"{told(k)}: {told(value.get(k), depth + 1)}" for k in list(value)[:5]) + "}"
     if cls is np.ndarray:
         return f"array({value.dtype.str}, {value.shape})"
     if cls.__name__.startswith("Hostile"):
@@ -143,7 +143,8 @@ class Records:
             self.compare(start, nbytes)
 
     def compare(self, start, nbytes):
-        for other, (size, buffer) in list(self.live.items()):
+        for other in list(self.live):  # the keys alone: an iteration that allocates is one that finalisers interrupt
+            size, buffer = self.live.get(other, (0, lambda: None))
             if other != start and other < start + nbytes and start < other + size and is_at(buffer(), other):
                 self.world.finding(f"two live buffers overlap: {start:#x} + {nbytes}, {other:#x} + {size}")
 
