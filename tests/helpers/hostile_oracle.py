@@ -35,7 +35,8 @@ def told(value, depth=0):
     if cls in (list, tuple) and depth < 3:
         return f"{cls.__name__}({', '.join(told(each, depth + 1) for each in value[:5])})"
     if cls is dict and depth < 3:
-        return "{" + ", ".join(f"{told(k)}: {told(value.get(k), depth + 1)}" for k in list(value)[:5]) + "}"
+        items = list(zip(list(value), list(value.values()), strict=False))[:5]  # asks no key for its hash
+        return "{" + ", ".join(f"{told(k)}: {told(v, depth + 1)}" for k, v in items) + "}"
     if cls is np.ndarray:
         return f"array({value.dtype.str}, {value.shape})"
     if cls.__name__.startswith("Hostile"):
