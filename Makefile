@@ -54,10 +54,11 @@ dist: $(READY)
 	$(BIN)/twine check --strict dist/*
 
 # The modules that lie beside their sources. It needs ocloc, of Debian's package intel-opencl-icd.
-kernels: $(patsubst %.cl,%.spv,$(wildcard l0rt/*/*.cl tests/kernels/*.cl))
+kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl,$(wildcard l0rt/*/*.cl tests/kernels/*.cl)))
+l0rt/kernels/random.spv l0rt/kernels/random_fp64.spv: l0rt/kernels/philox.clh
 %.spv: %.cl
-	ocloc compile -q -file $< -device skl -options -cl-std=CL2.0 -spv_only -output $(*F) -out_dir build/ocloc
-	mv build/ocloc/$(*F)_*.spv $@
+	ocloc compile -q -file $< -device skl -options '-cl-std=CL2.0 -I l0rt/kernels' -spv_only -output $(*F) -out_dir build/ocloc
+	mv build/ocloc/$(*F)_Gen9core.spv $@
 
 # The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.
 test-c: ; @+$(MAKE) -C l0rt/cpu_driver/test test

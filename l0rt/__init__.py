@@ -21,7 +21,7 @@ _DEFINED_IN = {
     "memset": "l0rt.copies",
     "pinned": "l0rt.copies",
     "Event": "l0rt.runtime.current.event",
-    "Generator": "l0rt.runtime.current.generator",
+    "Generator": "l0rt.accelerator",
     "Stream": "l0rt.runtime.current.stream",
     "device": "l0rt.runtime.streams.naming",
     "Module": "l0rt.kernels.module",

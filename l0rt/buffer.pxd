@@ -49,9 +49,6 @@ cdef void Buffer_slice(Buffer made, Buffer whole, size_t start) noexcept
 cdef int Buffer_hold(Buffer self) except -1
 cdef void Buffer_unhold(Buffer self) noexcept
 
-# Remember that `stream` uses the memory, or has used it, unless its order covers that already. The buffer is held.
-cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=*) except -1
-
 # What copies and fills work on, while the buffer is held.
 cdef l0rt_operand Buffer_operand(Buffer self) noexcept
 

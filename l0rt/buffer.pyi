@@ -46,6 +46,24 @@ class Buffer(Sized):
         non_blocking: bool = False,
         stream: Stream | None = None,
     ) -> Buffer: ...
+    def exponential_(
+        self,
+        lambd: float = 1.0,
+        *,
+        dtype: Any = "float32",
+        generator: Generator | None = None,
+        non_blocking: bool = False,
+        stream: Stream | None = None,
+    ) -> Buffer: ...
+    def bernoulli_(
+        self,
+        p: float = 0.5,
+        *,
+        dtype: Any = "float32",
+        generator: Generator | None = None,
+        non_blocking: bool = False,
+        stream: Stream | None = None,
+    ) -> Buffer: ...
     def randint_(
         self,
         low: int,

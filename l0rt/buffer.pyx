@@ -6,19 +6,20 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInf
 from cpython.exc cimport PyErr_Fetch, PyErr_Restore
 from cpython.object cimport PyObject, PyTypeObject, destructor
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdint cimport uint64_t
 
 from l0rt.arguments cimport array_of, check_sizes, checked_pattern, get_view, known_as, part_of
+from l0rt.kernels.random cimport random_fill
 from l0rt.runtime.alloc.arena cimport block_drop
 from l0rt.runtime.alloc.deferred_free cimport block_move
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go, shared_free
-from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use, transfer, transfer_in, transfer_out
+from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use, transfer, transfer_fill, transfer_in, transfer_out
 from l0rt.runtime.streams.hooks cimport HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, has_hooks, note
 from l0rt.runtime.streams.naming cimport device as device_name
-from l0rt.runtime.streams.queue cimport Queue, about_to_wait, queue_fill, queue_synchronize
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
 import numpy as np
@@ -92,18 +93,13 @@ cdef class Buffer:
         TypeError
             ``source`` is not memory of numbers.
         """
-        cdef Py_buffer view
         Buffer_check_open(self)
         if isinstance(source, Buffer) and (<Buffer>source).memory == ELSEWHERE:
             source = source.host_bytes()
         elif isinstance(source, Buffer):
             Buffer_copy(self, <Buffer>source, stream, non_blocking)
             return self
-        get_view(source, &view, PyBUF_C_CONTIGUOUS, "copy_from")
-        try:
-            Buffer_copy_host(self, &view, True, stream, non_blocking, self.memory != DEVICE)
-        finally:
-            PyBuffer_Release(&view)
+        Buffer_copy_host(self, source, True, stream, non_blocking)
         return self
 
     def copy_to(self, target, *, bint non_blocking=False, Queue stream=None):
@@ -130,7 +126,6 @@ cdef class Buffer:
         TypeError
             ``target`` is not memory of numbers.
         """
-        cdef Py_buffer view
         Buffer_check_open(self)
         if isinstance(target, Buffer) and (<Buffer>target).memory == ELSEWHERE:
             if target.kind != "host":
@@ -138,11 +133,7 @@ cdef class Buffer:
         elif isinstance(target, Buffer):
             Buffer_copy(<Buffer>target, self, stream, non_blocking)
             return target
-        get_view(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, "copy_to")
-        try:
-            Buffer_copy_host(self, &view, False, stream, non_blocking, False)
-        finally:
-            PyBuffer_Release(&view)
+        Buffer_copy_host(self, target, False, stream, non_blocking)
         return target
 
     def fill(self, value=None, *, pattern=None, bint non_blocking=False, Queue stream=None):
@@ -175,23 +166,14 @@ cdef class Buffer:
         -----
         A pattern above Level Zero's ``maxMemoryFillPatternSize`` of the queue group is written in parts.
         """
+        cdef l0rt_operand operand
         cdef l0rt_stream* on
-        cdef bint wait = self.memory != DEVICE and not non_blocking
-        cdef const unsigned char* c_pattern
-        cdef size_t size
         pattern = checked_pattern(value, pattern, self.nbytes)
-        c_pattern = pattern
-        size = len(pattern)
         on = Buffer_stream(self, stream)
         Buffer_hold(self)
         try:
-            Buffer_use(self, on)
-            if wait:
-                about_to_wait("a fill of host memory without non_blocking=True", on)
-            with nogil:
-                queue_fill(on, self.pointer, c_pattern, size, self.nbytes)
-                if wait:
-                    queue_synchronize(on, UINT64_MAX)
+            operand = Buffer_operand(self)
+            transfer_fill(&operand, pattern, on, self.memory != DEVICE and not non_blocking)
         finally:
             Buffer_unhold(self)
         return self
@@ -199,6 +181,8 @@ cdef class Buffer:
     def uniform_(self, low=0.0, high=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
                  Queue stream=None):
         """Fill the buffer with uniform random numbers from [low, high), and return the buffer.
+
+        They are the numbers of `l0rt.philox.uniform`.
 
         Parameters
         ----------
@@ -209,16 +193,12 @@ cdef class Buffer:
         generator : Generator or None, optional
             The source of the random numbers. None is the default generator of the device.
         non_blocking, stream : optional, optional
-            As in `copy_from`.
+            As in `fill`.
 
         Returns
         -------
         Buffer
             The buffer itself.
-
-        Notes
-        -----
-        They are the numbers of `l0rt.philox.uniform` (Philox4x32-10 of Salmon et al., SC11).
         """
         return Buffer_draw(self, "uniform", dtype, generator, stream, non_blocking, low, high)
 
@@ -226,58 +206,78 @@ cdef class Buffer:
                 Queue stream=None):
         """Fill the buffer with normally distributed random numbers, and return the buffer.
 
+        They are the numbers of `l0rt.philox.normal`, up to the last places.
+
         Parameters
         ----------
-        mean : float, optional
-            The mean.
-        std : float, optional
-            The standard deviation.
-        dtype : str or NumPy dtype, optional
-            The element type.
-        generator : Generator or None, optional
-            The source of the random numbers. None is the default generator of the device.
-        non_blocking, stream : optional, optional
-            As in `copy_from`.
+        mean, std : float, optional
+            The mean and the standard deviation.
+        dtype, generator, non_blocking, stream : optional, optional
+            As in `uniform_`.
 
         Returns
         -------
         Buffer
             The buffer itself.
-
-        Notes
-        -----
-        They are the numbers of `l0rt.philox.normal` (Philox4x32-10 of Salmon et al., SC11; Box and Muller).
         """
         return Buffer_draw(self, "normal", dtype, generator, stream, non_blocking, mean, std)
+
+    def exponential_(self, lambd=1.0, *, dtype="float32", generator=None, bint non_blocking=False,
+                     Queue stream=None):
+        """Fill the buffer with exponentially distributed random numbers, and return the buffer.
+
+        They are the numbers of `l0rt.philox.exponential`, up to the last places.
+
+        Parameters
+        ----------
+        lambd : float, optional
+            The rate: the mean is ``1 / lambd``.
+        dtype, generator, non_blocking, stream : optional, optional
+            As in `uniform_`.
+
+        Returns
+        -------
+        Buffer
+            The buffer itself.
+        """
+        return Buffer_draw(self, "exponential", dtype, generator, stream, non_blocking, lambd)
+
+    def bernoulli_(self, p=0.5, *, dtype="float32", generator=None, bint non_blocking=False, Queue stream=None):
+        """Fill the buffer with numbers that are 1 with probability ``p`` and otherwise 0, and return the buffer.
+
+        They are the numbers of `l0rt.philox.bernoulli`.
+
+        Parameters
+        ----------
+        p : float, optional
+            The probability of 1, from 0 to 1.
+        dtype, generator, non_blocking, stream : optional, optional
+            As in `uniform_`.
+
+        Returns
+        -------
+        Buffer
+            The buffer itself.
+        """
+        return Buffer_draw(self, "bernoulli", dtype, generator, stream, non_blocking, p)
 
     def randint_(self, low, high, *, dtype="int64", generator=None, bint non_blocking=False,
                  Queue stream=None):
         """Fill the buffer with random whole numbers from [low, high), and return the buffer.
 
+        They are the numbers of `l0rt.philox.randint`.
+
         Parameters
         ----------
         low, high : int
-            The bounds. ``high`` itself is excluded.
-        dtype : str or NumPy dtype, optional
-            The element type.
-        generator : Generator or None, optional
-            The source of the random numbers. None is the default generator of the device.
-        non_blocking, stream : optional, optional
-            As in `copy_from`.
+            The bounds, ``low`` below ``high``. ``high`` itself is excluded.
+        dtype, generator, non_blocking, stream : optional, optional
+            As in `uniform_`.
 
         Returns
         -------
         Buffer
             The buffer itself.
-
-        Raises
-        ------
-        ValueError
-            The buffer was freed, or ``low`` is not below ``high``.
-
-        Notes
-        -----
-        They are the numbers of `l0rt.philox.randint` (Philox4x32-10 of Salmon et al., SC11).
         """
         return Buffer_draw(self, "randint", dtype, generator, stream, non_blocking, low, high)
 
@@ -293,11 +293,7 @@ cdef class Buffer:
         -----
         The freed memory waits for the work that ``stream`` has at that time, as with ``torch.Tensor.record_stream``.
         """
-        Buffer_hold(self)
-        try:
-            Buffer_use(self, stream.ptr)
-        finally:
-            Buffer_unhold(self)
+        Buffer_record(self, stream.ptr, False)
 
     def record_use(self, Queue stream=None):
         """Announce that ``stream`` has used the memory, up to the work that it has now.
@@ -311,12 +307,7 @@ cdef class Buffer:
         stream : Stream or None, optional
             The stream that uses the memory. None is the current stream of the buffer's device.
         """
-        cdef l0rt_stream* on = Buffer_stream(self, stream)
-        Buffer_hold(self)
-        try:
-            Buffer_use(self, on, True)
-        finally:
-            Buffer_unhold(self)
+        Buffer_record(self, Buffer_stream(self, stream), True)
 
     def free(self, Queue stream=None):
         """Free the memory. It is reused in the order of the stream for which it was allocated.
@@ -432,15 +423,18 @@ cdef void Buffer_end(Buffer self) noexcept:
     cdef PyObject* value
     cdef PyObject* trace
     cdef PyObject* base
+    cdef l0rt_block* block = self.block
+    cdef void* pointer = self.pointer
     if not self.freed:
-        if self.block != NULL and not has_hooks() and block_drop(self.block):
+        if block != NULL and not has_hooks() and block_drop(block):
             self.freed = True
         elif self.base != NULL:
             base, self.base = self.base, NULL
             Py_DECREF(<object>base)
         else:
             PyErr_Fetch(&kind, &value, &trace)
-            Buffer_release(self)
+            Buffer_take(self)
+            let_go(self.owner, block, pointer)
             PyErr_Restore(kind, value, trace)
     rest_of_end(self)
 
@@ -506,13 +500,6 @@ cdef inline void Buffer_take(Buffer self) noexcept:
     self.pointer = NULL
 
 
-cdef void Buffer_release(Buffer self) noexcept:
-    cdef l0rt_block* block = self.block
-    cdef void* pointer = self.pointer
-    Buffer_take(self)
-    let_go(self.owner, block, pointer)
-
-
 cdef void let_go(l0rt_device* owner, l0rt_block* block, void* pointer) noexcept:
     """Free the memory of a buffer. The hooks are called before, since another buffer may get the address at once."""
     if pointer != NULL:
@@ -525,40 +512,54 @@ cdef void let_go(l0rt_device* owner, l0rt_block* block, void* pointer) noexcept:
         shared_free(owner, pointer)
 
 
-cdef int Buffer_use(Buffer self, l0rt_stream* stream, bint is_past=False) except -1:
-    cdef l0rt_operand what = Buffer_operand(self)
-    return operand_use(&what, stream, is_past)
-
-
-cdef Buffer_draw(Buffer self, str kind, dtype, generator, Queue stream, bint non_blocking, first, second):
-    """Random numbers, made on the host and copied."""
-    cdef Py_buffer view
-    Buffer_check_open(self)
-    if generator is None:
-        generator = default_generator(self.owner.index)
-    numbers = philox.draw(kind, generator, self.nbytes, first, second, dtype)
-    get_view(numbers, &view, PyBUF_C_CONTIGUOUS, kind)
+cdef int Buffer_record(Buffer self, l0rt_stream* stream, bint is_past) except -1:
+    cdef l0rt_operand what
+    Buffer_hold(self)
     try:
-        Buffer_copy_host(self, &view, True, stream, False, self.memory != DEVICE and not non_blocking)
+        what = Buffer_operand(self)
+        operand_use(&what, stream, is_past)
     finally:
-        PyBuffer_Release(&view)
-    return self
+        Buffer_unhold(self)
+    return 0
 
 
-cdef int Buffer_copy_host(Buffer self, Py_buffer* view, bint is_in, Queue stream, bint non_blocking,
-                          bint wait) except -1:
-    cdef l0rt_stream* on = Buffer_stream(self, stream)
+cdef Buffer_draw(
+        Buffer self, str kind, dtype, generator, Queue stream, bint non_blocking, first, second=None):
     cdef l0rt_operand operand
+    cdef l0rt_stream* on
+    Buffer_check_open(self)
+    wanted, seed, offset = philox.draw(
+        kind, default_generator(self.owner.index) if generator is None else generator, self.nbytes, first, second,
+        dtype)
+    on = Buffer_stream(self, stream)
     Buffer_hold(self)
     try:
         operand = Buffer_operand(self)
-        check_sizes(view.len if is_in else self.nbytes, self.nbytes if is_in else view.len)
-        if is_in:
-            transfer_in(&operand, view.buf, NULL, on, non_blocking, wait)
-        else:
-            transfer_out(view.buf, &operand, NULL, on, non_blocking)
+        random_fill(&operand, wanted, seed, offset, on, self.memory != DEVICE and not non_blocking)
     finally:
         Buffer_unhold(self)
+    return self
+
+
+cdef int Buffer_copy_host(Buffer self, other, bint is_in, Queue stream, bint non_blocking) except -1:
+    cdef l0rt_stream* on
+    cdef l0rt_operand operand
+    cdef Py_buffer view
+    get_view(other, &view, PyBUF_C_CONTIGUOUS | (0 if is_in else PyBUF_WRITABLE), "copy_from" if is_in else "copy_to")
+    try:
+        on = Buffer_stream(self, stream)
+        Buffer_hold(self)
+        try:
+            operand = Buffer_operand(self)
+            check_sizes(view.len if is_in else self.nbytes, self.nbytes if is_in else view.len)
+            if is_in:
+                transfer_in(&operand, view.buf, NULL, on, non_blocking, self.memory != DEVICE)
+            else:
+                transfer_out(view.buf, &operand, NULL, on, non_blocking)
+        finally:
+            Buffer_unhold(self)
+    finally:
+        PyBuffer_Release(&view)
     return 0
 
 

@@ -21,9 +21,9 @@ from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.operations cimport l0rt_extent, shared_find
 from l0rt.runtime.memory.registration cimport is_registered
 from l0rt.runtime.memory.transfer cimport (
-    l0rt_operand, operand_use, rows_span, transfer, transfer_host, transfer_in, transfer_out)
+    l0rt_operand, rows_span, transfer, transfer_fill, transfer_host, transfer_in, transfer_out)
 from l0rt.runtime.streams.devices cimport device_record, device_total
-from l0rt.runtime.streams.queue cimport Queue, about_to_wait, l0rt_rows, queue_fill, queue_synchronize
+from l0rt.runtime.streams.queue cimport Queue, about_to_wait, l0rt_rows, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED, ze_memory_type_t
 
@@ -294,23 +294,17 @@ def memset(dst, value, nbytes, Queue stream=None, *, bint non_blocking=False):
     cdef unsigned char byte = checked_pattern(value, None, 0)[0]
     cdef Side target = side_of(dst, size, True, "memset")
     cdef l0rt_stream* on = stream_of(target, None, stream)
-    cdef bint wait = not target.operand.on_device and (target.is_plain or not non_blocking)
     if size == 0:
         return
     if target.is_plain and non_blocking:
         raise ValueError("memset(): non_blocking=True needs memory of a device, or pinned or shared memory")
     if not target.is_plain:
-        operand_use(&target.operand, on)
-    if wait:
-        about_to_wait("a fill of host memory without non_blocking=True", on)
+        transfer_fill(&target.operand, bytes((byte,)), on, not target.operand.on_device and not non_blocking)
+        return
+    about_to_wait("a fill of host memory without non_blocking=True", on)
     with nogil:
-        if target.is_plain:
-            queue_synchronize(on, UINT64_MAX)
-            host_fill(target.operand.pointer, byte, size)
-        else:
-            queue_fill(on, target.operand.pointer, &byte, 1, size)
-            if wait:
-                queue_synchronize(on, UINT64_MAX)
+        queue_synchronize(on, UINT64_MAX)
+        host_fill(target.operand.pointer, byte, size)
 
 
 def from_numpy(array, *, kind="device", device=None, stream=None):

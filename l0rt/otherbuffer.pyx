@@ -221,6 +221,14 @@ cdef class OtherBuffer(Buffer):
         """Fill the buffer with normally distributed random numbers, and return the buffer."""
         return draw(self, "normal", dtype, generator, stream, mean, std)
 
+    def exponential_(self, lambd=1.0, *, dtype="float32", generator=None, bint non_blocking=False, stream=None):
+        """Fill the buffer with exponentially distributed random numbers, and return the buffer."""
+        return draw(self, "exponential", dtype, generator, stream, lambd)
+
+    def bernoulli_(self, p=0.5, *, dtype="float32", generator=None, bint non_blocking=False, stream=None):
+        """Fill the buffer with numbers that are 1 with probability ``p`` and otherwise 0, and return the buffer."""
+        return draw(self, "bernoulli", dtype, generator, stream, p)
+
     def randint_(self, low, high, *, dtype="int64", generator=None, bint non_blocking=False, stream=None):
         """Fill the buffer with random whole numbers from [low, high), and return the buffer."""
         return draw(self, "randint", dtype, generator, stream, low, high)
@@ -405,11 +413,12 @@ cdef int note_use(OtherBuffer self, str name, stream) except -1:
     return 0
 
 
-cdef OtherBuffer draw(OtherBuffer self, str kind, dtype, generator, stream, first, second):
+cdef OtherBuffer draw(OtherBuffer self, str kind, dtype, generator, stream, first, second=None):
     check_open(self)
     if generator is None:
         generator = default_generator_of(self.named.type, self.named.index)
-    return self.copy_from(philox.draw(kind, generator, self.nbytes, first, second, dtype), stream=stream)
+    wanted, seed, offset = philox.draw(kind, generator, self.nbytes, first, second, dtype)
+    return self.copy_from(wanted.numbers(seed, offset), stream=stream)
 
 
 cdef OtherBuffer new_other(size_t nbytes, named, interface, order):

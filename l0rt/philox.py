@@ -8,12 +8,13 @@ the seed as the key. So any part of the stream can be computed without the part 
 """
 
 import math
+from collections import namedtuple
 
 import numpy as np
 
 from l0rt.whole import real_number, whole_number
 
-__all__ = ["normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
+__all__ = ["bernoulli", "exponential", "normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
 
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL = 0x9E3779B9, 0xBB67AE85
@@ -149,9 +150,11 @@ def _unit(seed, offset, count, dtype):
     """Numbers in [0, 1) with as many random bits as the dtype's significand holds, as float64."""
     raw = words(seed, offset, words_needed(dtype, count))
     if dtype.itemsize == 8:
-        return (_wide(raw) >> np.uint64(11)) * 2.0**-53
-    bits = 24 if dtype.itemsize == 4 else 11
-    return (raw >> np.uint32(32 - bits)) * 2.0**-bits
+        return (_wide(raw) >> np.uint64(11)) * 2.0 ** -_BITS[8]
+    return (raw >> np.uint32(32 - _BITS[dtype.itemsize])) * 2.0 ** -_BITS[dtype.itemsize]
+
+
+_BITS = {2: 11, 4: 24, 8: 53}  # of a significand, by the size of the type
 
 
 def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
@@ -183,18 +186,25 @@ def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
     -----
     The result is ``low + (high - low) * u``, where ``u`` has as many random bits as the significand of the type: 53
     for float64, 24 for float32 and 11 for float16. The numbers of bits are those of torch's ``uniform_`` on the CPU.
-    If rounding reaches ``high``, the result is the next smaller number of the type.
+    The product and the sum are rounded to float64 for float64, and to float32 otherwise, unless ``high - low`` is too
+    large for float32. If rounding reaches ``high``, the result is the next smaller number of the type.
     """
-    known = _dtype(dtype, "f")
-    low, high = real_number(low, "low"), real_number(high, "high")
-    if not low <= high:
-        raise ValueError(f"uniform expects low <= high, got low {low} and high {high}")
-    if not high - low < math.inf:
-        raise ValueError(f"uniform expects a finite high - low, got low {low} and high {high}")
+    return Draw("uniform", count, low, high, dtype).numbers(seed, offset)
+
+
+def _uniform(seed, offset, draw):
+    work, low, span, last = uniform_parameters(draw.first, draw.second, draw.dtype)
+    unit = _unit(seed, offset, draw.count, draw.dtype).astype(work)
+    return np.minimum(low + span * unit, last).astype(draw.dtype)
+
+
+def uniform_parameters(low, high, dtype):
+    """Return the type in which the numbers are computed, and in that type ``low``, ``high - low`` and the largest
+    number of the result's type that is below ``high``."""
     with np.errstate(over="ignore"):
-        made = (low + (high - low) * _unit(seed, offset, count, known)).astype(known)
-        # Rounding to the dtype may reach `high`, which is not in the interval.
-        return np.where(made >= high, np.nextafter(known.type(high), known.type(low)), made) if low < high else made
+        last = np.nextafter(dtype.type(high), dtype.type(low))
+        work = np.float64 if dtype.itemsize == 8 or not np.isfinite(np.float32(high - low)) else np.float32
+        return work, work(low), work(high - low), work(last)
 
 
 def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
@@ -228,18 +238,103 @@ def normal(seed, offset, count, mean=0.0, std=1.0, dtype="float32"):
     -----
     The method is that of Box and Muller, "A Note on the Generation of Random Normal Deviates" (1958): from two uniform
     numbers ``u`` and ``v``, ``sqrt(-2 log(1 - u))`` times ``cos(2 pi v)`` and times ``sin(2 pi v)`` are two
-    independent normal numbers.
+    independent normal numbers. Here they are computed in float64. A device computes them in the result's type (in
+    float32 for float16): its numbers differ by up to 8 units in the last place of ``abs(mean) + 8 * std``.
     """
-    known = _dtype(dtype, "f")
-    mean, std = real_number(mean, "mean"), real_number(std, "std")
-    if not std >= 0:
-        raise ValueError(f"normal expects std >= 0.0, but found std {std}")
-    unit = _unit(seed, offset, count + count % 2, known)
+    return Draw("normal", count, mean, std, dtype).numbers(seed, offset)
+
+
+def _normal(seed, offset, draw):
+    unit = _unit(seed, offset, draw.count + draw.count % 2, draw.dtype)
     radius = np.sqrt(-2.0 * np.log1p(-unit[0::2]))
     angle = 2.0 * np.pi * unit[1::2]
-    pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)[:count]
+    pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)[: draw.count]
     with np.errstate(over="ignore"):  # what is beyond the dtype is infinite
-        return (mean + std * pairs).astype(known)
+        return (draw.first + draw.second * pairs).astype(draw.dtype)
+
+
+def exponential(seed, offset, count, lambd=1.0, dtype="float32"):
+    """Return ``count`` exponentially distributed random numbers, all above 0.
+
+    Parameters
+    ----------
+    seed : int
+        From 0 to 2**64 - 1.
+    offset : int
+        The number of 32-bit words that were used before, a multiple of 4.
+    count : int
+        The number of results.
+    lambd : float, optional
+        The rate: the mean is ``1 / lambd``.
+    dtype : str or NumPy dtype, optional
+        The element type.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ValueError
+        ``lambd`` is not above 0.
+
+    Notes
+    -----
+    The result is ``-log(1 - u) / lambd`` of a uniform number ``u`` with as many random bits as `uniform` has. Where
+    ``u`` is 0, ``2**-bits`` stands for the logarithm. The name of the rate is torch's. A device computes them in the
+    result's type (in float32 for float16): its numbers differ by up to 8 units in the last place.
+    """
+    return Draw("exponential", count, lambd, None, dtype).numbers(seed, offset)
+
+
+def _exponential(seed, offset, draw):
+    unit = _unit(seed, offset, draw.count, draw.dtype)
+    least = 2.0 ** -_BITS[draw.dtype.itemsize]
+    with np.errstate(over="ignore", under="ignore"):
+        return (np.maximum(-np.log1p(-unit), least) / draw.first).astype(draw.dtype)
+
+
+def bernoulli(seed, offset, count, p=0.5, dtype="float32"):
+    """Return ``count`` numbers that are 1 with probability ``p``, and otherwise 0.
+
+    Parameters
+    ----------
+    seed : int
+        From 0 to 2**64 - 1.
+    offset : int
+        The number of 32-bit words that were used before, a multiple of 4.
+    count : int
+        The number of results.
+    p : float, optional
+        The probability of 1, from 0 to 1.
+    dtype : str or NumPy dtype, optional
+        The element type: of floats, whole numbers or bool.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ValueError
+        ``p`` is not from 0 to 1.
+
+    Notes
+    -----
+    A number is 1 if its word is below ``p * 2**32``, rounded up. So a type of any size uses 1 word for a number, and
+    the probability differs from ``p`` by less than ``2**-32``. This is a rule of l0rt.
+    """
+    return Draw("bernoulli", count, p, None, dtype).numbers(seed, offset)
+
+
+def _bernoulli(seed, offset, draw):
+    raw = words(seed, offset, draw.words)
+    return (raw < np.uint64(bernoulli_limit(draw.first))).astype(draw.dtype)
+
+
+def bernoulli_limit(p):
+    """Return the word from which on the result is 0, at most 2**32."""
+    return math.ceil(p * 2**32)
 
 
 def randint(seed, offset, count, low, high, dtype="int64"):
@@ -275,6 +370,57 @@ def randint(seed, offset, count, low, high, dtype="int64"):
     of ``2**28`` on; below it takes the remainder of one word. The relative bias of both is at most
     ``(high - low) / 2**32``, or ``/ 2**64``.
     """
+    return Draw("randint", count, low, high, dtype).numbers(seed, offset)
+
+
+def _randint(seed, offset, draw):
+    raw = words(seed, offset, draw.words)
+    span = draw.second - draw.first
+    if draw.dtype.itemsize < 8:
+        steps = raw.astype(np.uint64) * np.uint64(span) >> _HALF  # the high half: no division, and no worse than %
+    else:
+        steps = _wide(raw) if span == 1 << 64 else _wide(raw) % np.uint64(span)
+    return (steps + np.uint64(draw.first & 0xFFFFFFFFFFFFFFFF)).astype(draw.dtype)
+
+
+# --- What the arguments of each kind must be.
+
+
+def _check_uniform(low, high, dtype):
+    known = _dtype(dtype, "f")
+    low, high = real_number(low, "low"), real_number(high, "high")
+    if not low <= high:
+        raise ValueError(f"uniform expects low <= high, got low {low} and high {high}")
+    if not high - low < math.inf:
+        raise ValueError(f"uniform expects a finite high - low, got low {low} and high {high}")
+    return known, low, high
+
+
+def _check_normal(mean, std, dtype):
+    known = _dtype(dtype, "f")
+    mean, std = real_number(mean, "mean"), real_number(std, "std")
+    if not std >= 0:
+        raise ValueError(f"normal expects std >= 0.0, but found std {std}")
+    return known, mean, std
+
+
+def _check_exponential(lambd, _, dtype):
+    known = _dtype(dtype, "f")
+    lambd = real_number(lambd, "lambd")
+    if not lambd > 0:
+        raise ValueError(f"exponential expects lambda > 0.0, but found lambda={lambd}")
+    return known, lambd, None
+
+
+def _check_bernoulli(p, _, dtype):
+    known = _dtype(dtype, "fiub")
+    p = real_number(p, "p")
+    if not 0 <= p <= 1:
+        raise ValueError(f"bernoulli expects p to be in [0, 1], but got p={p}")
+    return known, p, None
+
+
+def _check_randint(low, high, dtype):
     known = _dtype(dtype, "iu")
     low, high = (whole_number(limit, "a limit of random whole numbers") for limit in (low, high))
     limits = np.iinfo(known)
@@ -282,26 +428,63 @@ def randint(seed, offset, count, low, high, dtype="int64"):
         raise ValueError(f"randint expects low < high, got low {_told(low)} and high {_told(high)}")
     if low < limits.min or high - 1 > limits.max:
         raise ValueError(f"{known} can hold {limits.min} to {limits.max}, got [{_told(low)}, {_told(high)})")
-    raw = words(seed, offset, words_needed(known, count))
-    span = high - low
-    if known.itemsize < 8:
-        steps = raw.astype(np.uint64) * np.uint64(span) >> _HALF  # the high half: no division, and no worse than %
-    else:
-        steps = _wide(raw) if span == 1 << 64 else _wide(raw) % np.uint64(span)
-    return (steps + np.uint64(low & 0xFFFFFFFFFFFFFFFF)).astype(known)
+    return known, low, high
 
 
-_KINDS = {"uniform": uniform, "normal": normal, "randint": randint}
+_KINDS = {
+    "uniform": (_check_uniform, _uniform),
+    "normal": (_check_normal, _normal),
+    "exponential": (_check_exponential, _exponential),
+    "bernoulli": (_check_bernoulli, _bernoulli),
+    "randint": (_check_randint, _randint),
+}
+
+
+class Draw(namedtuple("Draw", "kind count first second dtype")):
+    """Numbers of a kind that are to be made: how many, of which type, and with which two parameters.
+
+    Parameters
+    ----------
+    kind : str
+        The name of one of this module's functions.
+    count : int
+        The number of results.
+    first, second : number or None
+        The parameters of the kind.
+    dtype : str or NumPy dtype
+        The element type.
+
+    Raises
+    ------
+    TypeError
+        A parameter is no number, or the kind has no numbers of this type.
+    ValueError
+        A parameter is out of range.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kind, count, first, second, dtype):
+        known, first, second = _KINDS[kind][0](first, second, dtype)
+        return super().__new__(cls, kind, count, first, second, known)
+
+    @property
+    def words(self):
+        """How many words of a stream they use."""
+        return self.count if self.kind == "bernoulli" else words_needed(self.dtype, self.count)
+
+    def numbers(self, seed, offset):
+        """Return the numbers from word ``offset`` of the stream of ``seed`` on, as an array."""
+        return _KINDS[self.kind][1](seed, offset, self)
 
 
 def draw(kind, generator, nbytes, first, second, dtype):
-    """Return ``nbytes`` of numbers of a kind; ``generator`` gives the seed, and moves on by the words used."""
+    """Return what is to be drawn to fill ``nbytes``, the seed, and the first word; ``generator`` moves on."""
     if not hasattr(generator, "philox_engine_inputs"):
         raise TypeError(f"generator must be a Generator or None, got {type(generator).__name__}")
-    make = _KINDS[kind]
-    make(0, 0, 0, first, second, dtype)  # refuses wrong arguments before the generator moves
-    count, rest = divmod(nbytes, np.dtype(dtype).itemsize)
+    wanted = Draw(kind, 0, first, second, dtype)  # refuses wrong arguments before the generator moves
+    count, rest = divmod(nbytes, wanted.dtype.itemsize)
     if rest:
         raise ValueError(f"{nbytes} bytes are not a multiple of the size of {dtype}")
-    seed, offset = generator.philox_engine_inputs(words_needed(dtype, count))
-    return make(seed, offset, count, first, second, dtype)
+    wanted = wanted._replace(count=count)
+    return wanted, *generator.philox_engine_inputs(wanted.words)

@@ -16,3 +16,9 @@ def normal(
 def randint(
     seed: int, offset: int, count: int, low: int, high: int, dtype: npt.DTypeLike = "int64"
 ) -> npt.NDArray[Any]: ...
+def exponential(
+    seed: int, offset: int, count: int, lambd: float = 1.0, dtype: npt.DTypeLike = "float32"
+) -> npt.NDArray[Any]: ...
+def bernoulli(
+    seed: int, offset: int, count: int, p: float = 0.5, dtype: npt.DTypeLike = "float32"
+) -> npt.NDArray[Any]: ...

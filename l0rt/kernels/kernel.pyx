@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from l0rt.arguments cimport address_in, checked_size, get_view, is_address, is_whole, known_as, whole
-from l0rt.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_unhold, Buffer_use
+from l0rt.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
 from l0rt.factory cimport made_by
 from l0rt.kernels.launch cimport (
     kernel_launch,
@@ -27,6 +27,7 @@ from l0rt.kernels.launch cimport (
     refuse_count,
 )
 from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use
 from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks, has_hooks
 from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.queue cimport Queue
@@ -390,13 +391,15 @@ cdef int take(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt
 
 
 cdef int take_buffer(Kernel self, Py_ssize_t at, Buffer buffer, Slot* slot, l0rt_stream* on) except -1:
+    cdef l0rt_operand operand
     if buffer.memory == ELSEWHERE:
         raise ValueError(f"{place(self, at)} must be memory of {self.device}, got {buffer!r}")
     Buffer_hold(buffer)
     slot.buffer = <PyObject*>buffer
     if buffer.memory == DEVICE and buffer.owner != on.device and buffer.owner.context != on.device.context:
         raise ValueError(f"{place(self, at)} must be memory that {self.device} reaches, got {buffer!r}")
-    Buffer_use(buffer, on)
+    operand = Buffer_operand(buffer)
+    operand_use(&operand, on)
     slot.word = <uint64_t>buffer.pointer
     return 0
 

@@ -241,6 +241,22 @@ def test_normal_numbers_have_their_moments(dtype):
     assert philox.normal(2, 0, 7, dtype=dtype).tolist() == philox.normal(2, 0, 8, dtype=dtype)[:7].tolist()
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_exponential_numbers_have_their_mean_and_are_above_0(dtype):
+    made = philox.exponential(4, 0, 20_000, 2.0, dtype).astype("f8")
+    assert abs(made.mean() - 0.5) < 0.02
+    assert abs(made.std() - 0.5) < 0.02
+    assert made.min() > 0
+
+
+@pytest.mark.parametrize("p", [0.0, 2.0**-40, 0.1, 0.5, 1.0])
+def test_bernoulli_numbers_have_their_probability(p):
+    made = philox.bernoulli(5, 0, 20_000, p, "i8")
+    assert abs(made.mean() - p) < 0.01
+    assert set(made.tolist()) <= {0, 1}
+    assert p not in (0.0, 1.0) or (made == p).all()
+
+
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "i4", "u4", "i8", "u8"])
 def test_whole_numbers_fill_their_interval(dtype):
     low = 0 if dtype[0] == "u" else -3
@@ -264,10 +280,17 @@ def test_buffers_hold_what_the_reference_makes(kind):
     assert read.view("f4").tolist() == philox.uniform(42, 0, 1000, -1, 1).tolist()
     assert generator.get_offset() == 1000
     buffer.normal_(dtype="f8", generator=generator).copy_to(read)
-    assert read.view("f8").tolist() == philox.normal(42, 1000, 500, dtype="f8").tolist()
+    np.testing.assert_allclose(read.view("f8"), philox.normal(42, 1000, 500, dtype="f8"), rtol=0, atol=1e-14)
     assert generator.get_offset() == 2000
     buffer.randint_(0, 10, dtype="u1", generator=generator).copy_to(read)
     assert read.tolist() == philox.randint(42, 2000, 4000, 0, 10, "u1").tolist()
+    assert generator.get_offset() == 6000
+    buffer.exponential_(2, generator=generator).copy_to(read)
+    np.testing.assert_allclose(read.view("f4"), philox.exponential(42, 6000, 1000, 2), rtol=1e-6)
+    assert generator.get_offset() == 7000
+    buffer.bernoulli_(0.25, dtype="f8", generator=generator).copy_to(read)
+    assert read.view("f8").tolist() == philox.bernoulli(42, 7000, 500, 0.25, "f8").tolist()
+    assert generator.get_offset() == 7500
 
 
 @pytest.mark.checks_data
@@ -286,6 +309,10 @@ def test_buffers_draw_from_their_devices_default_generator():
         (lambda b, g: b.uniform_(dtype="i4", generator=g), TypeError),
         (lambda b, g: b.normal_(0, -1, generator=g), ValueError),
         (lambda b, g: b.randint_(3, 3, generator=g), ValueError),
+        (lambda b, g: b.exponential_(0, generator=g), ValueError),
+        (lambda b, g: b.exponential_(dtype="i4", generator=g), TypeError),
+        (lambda b, g: b.bernoulli_(1.5, generator=g), ValueError),
+        (lambda b, g: b.bernoulli_(dtype="c8", generator=g), TypeError),
         (lambda b, g: b.randint_(0, 300, dtype="u1", generator=g), ValueError),
         (lambda b, g: b.randint_(0, 3, dtype="i8", generator=g), ValueError),
     ],
@@ -317,6 +344,11 @@ def test_odd_limits_of_random_numbers_are_told(device):
         (buffer.normal_, (HUGE, 1.0), ValueError),
         (buffer.normal_, (0.0, HUGE), ValueError),
         (buffer.normal_, (0.0, "1"), TypeError),
+        (buffer.exponential_, (-1.0,), ValueError),
+        (buffer.exponential_, (float("nan"),), ValueError),
+        (buffer.exponential_, (None,), TypeError),
+        (buffer.bernoulli_, (float("nan"),), ValueError),
+        (buffer.bernoulli_, ("0.5",), TypeError),
         (buffer.normal_, (object(), 1), TypeError),
         (buffer.randint_, (0, HUGE), ValueError),
         (buffer.randint_, (0, 1.5), TypeError),

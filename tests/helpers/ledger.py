@@ -54,7 +54,15 @@ def live():
         counts["usm"] -= cache["timed"] // POOL_SLOTS  # a pool of timed events has a clock
         counts["point"] -= cache["counter"]  # a counter-based event keeps the point that it was last signalled at
     counts["point"] = max(counts["point"], 0)
+    for kind, made in generator_kernels().items():
+        counts[kind] -= made
     return counts
+
+
+def generator_kernels():
+    """Return the modules that stay for random numbers, and their kernels."""
+    random = sys.modules.get("l0rt.kernels.random")
+    return {} if random is None else random.built()
 
 
 def event_caches():

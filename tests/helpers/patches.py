@@ -159,7 +159,7 @@ PATCHES = (
           "process/test_lifecycle.py", "hung_device_and_a_daemon_thread"),
     Patch(24, "l0rt/runtime/streams/wait.pyx", "        PyErr_CheckSignals()\n", "        pass\n",
           "process/test_lifecycle.py", "control_c"),
-    Patch(25, "l0rt/buffer.pyx", "with nogil:\n                queue_fill(", "if True:\n                queue_fill(",
+    Patch(25, "l0rt/runtime/memory/transfer.pyx", "with nogil:\n        queue_fill(", "if True:\n        queue_fill(",
           "process/test_traps.py", "append_that_blocks and Fill"),
     Patch(27, "l0rt/runtime/streams/queue.pyx", "if pattern_size <= piece:", "if True:",
           "process/test_traps.py", "short_patterns"),

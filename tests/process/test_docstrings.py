@@ -110,7 +110,7 @@ def test_many_names_are_walked_and_many_return_something():
 SOURCED = """
 empty Stream Stream.synchronize Stream.wait_event
 Event.record Event.wait Event.query Event.elapsed_time Event.host_time Event.ipc_handle
-Buffer.fill Buffer.record_stream Buffer.uniform_ Buffer.normal_ Buffer.randint_
+Buffer.fill Buffer.record_stream
 Generator Generator.manual_seed Generator.philox_engine_inputs Generator.graphsafe_get_state Generator.set_state
 accelerator.DeviceGuard accelerator.StreamGuard accelerator.MultiStreamGuard accelerator.OptionalDeviceGuard
 accelerator.OptionalStreamGuard accelerator.wait_all accelerator.set_sync_debug_mode
@@ -120,7 +120,7 @@ memory.memory_summary memory.recommended_max_memory memory.register memory.set_a
 memory.set_per_process_memory_fraction memory.use_mem_pool
 xpu.affinity_mask xpu.can_device_access_peer xpu.find_device xpu.get_device_properties xpu.is_bf16_supported
 interface.register_interface_for_device sanitizer.host_access
-philox.philox4x32 philox.words philox.words_needed philox.uniform philox.normal philox.randint
+philox.philox4x32 philox.words philox.words_needed philox.uniform philox.normal philox.randint philox.exponential philox.bernoulli
 """.split()
 SOURCE = re.compile(
     r"torch|CUDA|c10::|``cuda[A-Z]|``zes?[A-Z]\w+``|``ze_\w+_t``|``ZE_\w+``|Level Zero"

@@ -256,7 +256,8 @@ class PlainProgram:
         self.buffers[i].copy_from(self.model[i])
 
     def draw(self, i):
-        self.model[i] = philox.draw("randint", self.generator.clone_state(), self.nbytes, 0, 256, "uint8")  # type: ignore[attr-defined]
+        state = self.generator.clone_state()
+        self.model[i] = philox.randint(state.initial_seed(), state.get_offset(), self.nbytes, 0, 256, "uint8")
         self.buffers[i].randint_(0, 256, dtype="uint8", generator=self.generator)
 
     def read(self, i):

@@ -12,4 +12,5 @@ cdef class Generator:
     cdef PhiloxState state
     cdef int index              # -1: the name has none
     cdef str type               # of the device
+    cdef dict places            # stream's address -> where kernels of that stream find the state
     cdef object __weakref__

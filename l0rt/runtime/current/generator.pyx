@@ -12,7 +12,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint64_t
 
 from l0rt.arguments cimport bytes_of, is_whole, known_as, whole
-from l0rt.runtime.current.thread cimport current_device
+from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.streams.naming cimport (
     call,
     current_type,
@@ -26,10 +26,14 @@ from l0rt.runtime.streams.naming cimport (
     type_named,
 )
 
+from l0rt.errors import UnsupportedError
 from l0rt.runtime.streams.devices import lazy
 
 cdef enum:
     NONE = -0x80000000
+    PLACES = 64         # states in the memory of a stream, one after another
+
+cdef object _empty = None       # makes a Buffer: memory is a matter of later packages
 
 DEFAULT_SEED = 67280421310721   # torch's, for generators without a seed
 
@@ -53,10 +57,24 @@ cdef uint64_t offset_bits(offset) except? 1:
     return offset
 
 
+def provide_memory(empty):
+    """Let the memory for `Generator.philox_state` come from ``empty(nbytes, device=)``, which makes Buffers."""
+    global _empty
+    _empty = empty
+
+
 @cython.final
 @cython.binding(False)
 cdef class PhiloxState:
     pass
+
+
+@cython.final
+@cython.binding(False)
+cdef class Places:
+    """Where the kernels of a stream find states: 16 bytes each, in turn."""
+    cdef object memory
+    cdef int next
 
 
 @cython.binding(False)
@@ -88,6 +106,7 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
             self.index = current_index(self.type)
         elif self.index < 0:
             raise RuntimeError(f"Device index must not be negative, got {self.index}")
+        self.places = {}
         self.state = PhiloxState.__new__(PhiloxState)
         self.state.seed = DEFAULT_SEED
 
@@ -275,6 +294,52 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         cdef uint64_t offset = self.state.offset
         self.state.offset = offset + words
         return self.state.seed, offset
+
+    def philox_state(self, increment):
+        """Advance the offset by ``increment`` words, and return where a kernel finds the seed and the offset.
+
+        The kernel uses the words from ``*offset + intragraph_offset`` on. Seed and offset are written in the order of
+        the current stream of the generator's device: launch the kernel there, or behind it. 64 more calls for that
+        stream write at other addresses.
+
+        Parameters
+        ----------
+        increment : int
+            How many 32-bit words the kernel uses. It is rounded up to a multiple of 4.
+
+        Returns
+        -------
+        tuple of three int
+            The address of the seed and that of the offset, 64 bits each, in memory of the device; and how many words
+            of a captured graph come before, which is 0 outside of a graph.
+
+        Raises
+        ------
+        UnsupportedError
+            The generator is for another device type than the built-in one.
+
+        Notes
+        -----
+        The three values are those of torch's ``PhiloxCudaState``, which a captured graph needs: an address stays where
+        the number that is there changes from replay to replay.
+        """
+        cdef Places places
+        cdef int at
+        if self.type != lazy.device_type:
+            raise UnsupportedError(f"kernels of the device type {self.type} are not l0rt's: philox_engine_inputs() "
+                                   "returns the seed and the offset themselves")
+        lazy.init()
+        key = <size_t>current_stream(self.index)
+        places = self.places.get(key)
+        if places is None:
+            places = Places.__new__(Places)
+            places.memory = _empty(16 * PLACES, device=self.device)
+            places = self.places.setdefault(key, places)
+        seed, offset = self.philox_engine_inputs(increment)
+        at = places.next
+        places.next = (at + 1) % PLACES
+        place = places.memory[16 * at:16 * at + 16].fill(pattern=struct.pack("<QQ", seed, offset))
+        return place.ptr, place.ptr + 8, 0
 
     def __reduce__(self):
         return Generator, (str(self.device),), (self.state.seed, self.state.offset, self.get_state())

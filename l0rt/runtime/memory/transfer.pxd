@@ -34,6 +34,9 @@ cdef int transfer_out(void* target, l0rt_operand* source, const l0rt_rows* rows,
 cdef int transfer(l0rt_operand* target, l0rt_operand* source, const l0rt_rows* rows, l0rt_stream* on,
                   l0rt_stream* target_on, bint wait) except -1
 
+# Repeat ``pattern``; with ``wait``, until that is done.
+cdef int transfer_fill(l0rt_operand* target, bytes pattern, l0rt_stream* on, bint wait) except -1
+
 # Within host memory, behind what the stream was given.
 cdef int transfer_host(void* target, const void* source, size_t nbytes, const l0rt_rows* rows, l0rt_stream* on,
                        str what) except -1

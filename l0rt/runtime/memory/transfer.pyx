@@ -23,6 +23,7 @@ from l0rt.runtime.streams.queue cimport (
     l0rt_rows,
     queue_copy,
     queue_copy_rows,
+    queue_fill,
     queue_move,
     queue_record,
     queue_synchronize,
@@ -280,6 +281,19 @@ cdef int transfer_across(l0rt_operand* target, l0rt_operand* source, const l0rt_
     finally:
         if not done:            # nothing orders the target's stream behind a copy that may have begun
             operand_use(target, on)
+    return 0
+
+
+cdef int transfer_fill(l0rt_operand* target, bytes pattern, l0rt_stream* on, bint wait) except -1:
+    cdef const unsigned char* first = pattern
+    cdef size_t size = len(pattern)
+    operand_use(target, on)
+    if wait:
+        about_to_wait("a fill of host memory without non_blocking=True", on)
+    with nogil:
+        queue_fill(on, target.pointer, first, size, target.nbytes)
+        if wait:
+            queue_synchronize(on, UINT64_MAX)
     return 0
 
 

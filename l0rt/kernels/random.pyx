@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers by kernels: the numbers of `l0rt.philox`, made where they are needed.
+
+The kernels are in random.cl and random_fp64.cl. A device's modules are built at their first use. What no kernel can
+make is made on the host and copied: for a stream of a copy engine or of another device, for addresses that are no
+multiple of the type's size, for parameters beyond float, and where the device has no double precision.
+"""
+
+import functools
+from pathlib import Path
+
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+
+from l0rt.arguments cimport get_view
+from l0rt.kernels.launch cimport (
+    kernel_launch,
+    l0rt_arg,
+    l0rt_kernel,
+    l0rt_module,
+    module_kernel,
+    module_open,
+    module_release,
+)
+from l0rt.runtime.memory.transfer cimport operand_use, transfer_in
+from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks
+from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize
+from l0rt.runtime.streams.types cimport *
+from l0rt.ze.api cimport ZE_MODULE_FORMAT_IL_SPIRV
+
+import numpy as np
+
+from l0rt import callers
+from l0rt.errors import ModuleBuildError
+from l0rt.philox import bernoulli_limit, uniform_parameters
+from l0rt.runtime.streams.devices import properties
+
+cdef enum:
+    MOST_PARAMETERS = 3
+    GROUP = 256             # work-items
+
+# By the device's index, and by whether it is the module of type double.
+cdef l0rt_module* _modules[L0RT_MAX_DEVICES][2]
+cdef bint _unbuildable[L0RT_MAX_DEVICES][2]
+cdef tuple CODE = ("random.spv", "random_fp64.spv")
+cdef dict FLOATS = {2: "half", 4: "float", 8: "double"}
+cdef dict WHOLE = {1: "char", 2: "short", 4: "int", 8: "long"}
+
+
+cdef int random_fill(l0rt_operand* target, wanted, seed, offset, l0rt_stream* on, bint wait) except -1:
+    cdef Py_buffer view
+    if target.nbytes == 0:
+        return 0
+    if not fill_by_kernel(target, wanted, seed, offset, on):
+        get_view(wanted.numbers(seed, offset), &view, PyBUF_C_CONTIGUOUS, wanted.kind)
+        try:
+            transfer_in(target, view.buf, NULL, on, False, wait)
+        finally:
+            PyBuffer_Release(&view)
+    elif wait:
+        about_to_wait("random numbers in host memory without non_blocking=True", on)
+        with nogil:
+            queue_synchronize(on, UINT64_MAX)
+    return 0
+
+
+cdef bint fill_by_kernel(l0rt_operand* target, wanted, seed, offset, l0rt_stream* on) except -1:
+    """False: no kernel can do that."""
+    cdef uint64_t[4] fixed      # what every kernel begins with: the memory, the count, the block, the seed
+    cdef l0rt_arg[4 + MOST_PARAMETERS] args
+    cdef uint32_t[3] groups = [1, 1, 1]
+    cdef uint32_t[3] size = [1, 1, 1]
+    cdef uint64_t blocks, count = wanted.count, block_count
+    cdef uint32_t used = 4
+    cdef l0rt_module* module
+    cdef l0rt_kernel* kernel
+    cdef size_t i
+    cdef bint fits = on.device == target.device and on.ordinal != on.device.info.copy_ordinal
+    if not fits or <size_t>target.pointer % <size_t>wanted.dtype.itemsize != 0:
+        return False
+    if type(seed) is not int or type(offset) is not int or offset % 4 or not 0 <= seed < 1 << 64 > offset >= 0:
+        return False            # not from a Generator of l0rt
+    name, is_double, block_count, parameters = kernel_of(wanted.kind, wanted.first, wanted.second, wanted.dtype)
+    if parameters is None:
+        return False
+    module = module_of(on.device, is_double)
+    if module == NULL:
+        return False
+    blocks = (count - 1) // block_count + 1
+    size[0] = min(<uint32_t>GROUP, module.most_items[0], module.most_items_of_group)
+    if (blocks - 1) // size[0] >= module.most_groups[0]:
+        return False
+    groups[0] = (blocks - 1) // size[0] + 1
+    fixed = [<uint64_t>target.pointer, count, offset // 4, seed]
+    for i in range(4):
+        args[i] = l0rt_arg(&fixed[i], sizeof(uint64_t))
+    for value in parameters:
+        args[used] = l0rt_arg(<const char*><bytes>value, len(value))
+        used += 1
+    kernel = module_kernel(module, name)
+    operand_use(target, on)
+    with nogil:
+        kernel_launch(kernel, groups, size, args, used, False, on)
+    call_hooks(KERNEL_ACCESS, <uint64_t>on, <uint64_t>target.pointer, target.nbytes, 2)
+    return True
+
+
+@functools.lru_cache(maxsize=256)
+def kernel_of(kind, first, second, dtype):
+    """Return the kernel of a `Draw`: its name, whether it is in the module of type double, how many numbers it makes
+    of a block, and the bytes of its last arguments, None where its arithmetic cannot have them."""
+    is_float = kind in ("uniform", "normal", "exponential")
+    name = (FLOATS if is_float else WHOLE)[dtype.itemsize]
+    values = parameters_of(kind, first, second, dtype)
+    taken = None if values is None else tuple([value.tobytes() for value in values])
+    return f"{kind}_{name}".encode(), name == "double", 2 if dtype.itemsize == 8 and kind != "bernoulli" else 4, taken
+
+
+cdef tuple parameters_of(kind, first, second, dtype):
+    work = np.float64 if dtype.itemsize == 8 else np.float32
+    if kind == "randint":
+        return np.uint64(first & 0xFFFFFFFFFFFFFFFF), np.uint64((second - first) & 0xFFFFFFFFFFFFFFFF)
+    if kind == "bernoulli":
+        one = np.ones(1, dtype).tobytes()
+        return np.uint64(bernoulli_limit(first)), np.uint64(int.from_bytes(one, "little"))
+    if kind == "uniform":
+        computed_in, *made = uniform_parameters(first, second, dtype)
+        return tuple(made) if computed_in is work else None
+    with np.errstate(over="ignore", under="ignore"):
+        made = tuple([work(value) for value in (first, second) if value is not None])
+    fits = np.isfinite(made).all() and not (kind == "exponential" and made[0] == 0)
+    return made if fits else None
+
+
+cdef l0rt_module* module_of(l0rt_device* device, bint is_double) except? NULL:
+    """NULL: the device cannot have it."""
+    cdef l0rt_module* made
+    if _modules[device.index][is_double] != NULL or _unbuildable[device.index][is_double]:
+        return _modules[device.index][is_double]
+    if is_double and not properties(device.index)["has_fp64"]:
+        _unbuildable[device.index][is_double] = True
+        return NULL
+    code = Path(__file__).with_name(CODE[is_double]).read_bytes()
+    try:
+        made = module_open(device, ZE_MODULE_FORMAT_IL_SPIRV, code, b"", {})
+    except ModuleBuildError as error:
+        _unbuildable[device.index][is_double] = True
+        callers.warn(f"the host makes the random numbers of device {device.index}, since its driver does not build "
+                     f"the kernels for them: {error}", RuntimeWarning)
+        return NULL
+    if _modules[device.index][is_double] == NULL:
+        _modules[device.index][is_double] = made
+    else:                       # another thread was first
+        module_release(made)
+    return _modules[device.index][is_double]
+
+
+def built():
+    """Return how many modules and kernels there are for random numbers; they stay."""
+    cdef l0rt_kernel* kernel
+    made = {"module": 0, "kernel": 0}
+    for device in range(L0RT_MAX_DEVICES):
+        for is_double in range(2):
+            if _modules[device][is_double] != NULL:
+                made["module"] += 1
+                kernel = _modules[device][is_double].kernels
+                while kernel != NULL:
+                    made["kernel"] += 1
+                    kernel = kernel.next
+    return made
