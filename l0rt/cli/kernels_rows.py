@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels' rows: what a launch costs above the bare driver."""
+"""The kernels' rows: what a launch costs above the bare driver, and how fast kernels make random numbers."""
 
 from importlib.resources import files
 
 import l0rt
 import l0rt.accelerator as acc
 import l0rt.cli.loops as loops
-from l0rt.cli.rows import Work, python, suite
+import l0rt.cli.reference as reference
+from l0rt.cli.rows import MIB, Note, Work, python, suite
 
 row = suite("kernels")
 AT_ONCE = 512  # launches before a wait: many enough for a sleeping device's wake-up to be shared, few enough to queue
@@ -36,3 +37,30 @@ RAW = "raw: 4 KernelSetArgumentValue, AppendLaunchKernel"
 row("launch.append.c", f"l0rt_launch with four arguments; {RAW}", "c", over_raw=60)(launches)
 row("launch.append.python", "kernel[1, 1](y, x, 0.0, 1)", "python", over_raw=500)(launches)
 row("launch.append.bound.python", "launch(y, x, 0.0, 1), launch = kernel[1, 1]", "bound", over_raw=500)(launches)
+
+
+@row("random.uniform.64MiB.python", "x.uniform_() of 64 MiB of float32, and the wait for it; beside: scalar C, one thread")
+def uniform(lab):
+    nbytes = 64 * MIB
+    x = l0rt.empty(nbytes)
+
+    def notes(figures):
+        if "beside" not in figures:
+            return {}
+        share = figures["own"].median / figures["beside"].median
+        noise = share - figures["own"].quartiles[0] / figures["beside"].quartiles[1]
+        return {"of scalar C's time": Note(share, "x", 0.6, noise=noise)}
+
+    yield Work(
+        python("x.uniform_(); wait()", x=x, wait=acc.synchronize),
+        beside=lambda n: reference.philox(nbytes, n),
+        n=1,
+        rounds=7,
+        notes=notes,
+    )
+
+
+@row("random.uniform.4KiB.python", "x.uniform_() of 4 KiB of float32", long=True)
+def small_uniform(lab):
+    x = l0rt.empty(4096)
+    yield Work(python("x.uniform_()", x=x), most=AT_ONCE, rest=acc.synchronize)

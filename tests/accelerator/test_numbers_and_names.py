@@ -35,9 +35,9 @@ OTHERS = set("""
     check_available clear_history code compile_only constants context data_ptr device_interface device_name
     device_type dst dtype enable_timing enabled end_event engine event events filename fraction free free_fn_name
     function generator handle headers high include_dirs include_traces including_emulation interprocess kind kwargs
-    lambd lazy log low max_entries mean memory mempool_id message methods name new_state new_states no_split non_blocking p
-    obj observer on_oom options owner path_to_lib_file pattern policy pool shape skip_actions source src stacks state
-    std stream streams table target text timeout type use_on_oom value values what
+    lambd lazy log low max_entries mean memory mempool_id message methods name new_state new_states no_split
+    non_blocking obj observer on_oom options owner p path_to_lib_file pattern policy pool shape skip_actions source
+    src stacks state std stream streams table target text timeout type use_on_oom value values what
 """.split())  # fmt: skip
 NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}

@@ -120,7 +120,8 @@ memory.memory_summary memory.recommended_max_memory memory.register memory.set_a
 memory.set_per_process_memory_fraction memory.use_mem_pool
 xpu.affinity_mask xpu.can_device_access_peer xpu.find_device xpu.get_device_properties xpu.is_bf16_supported
 interface.register_interface_for_device sanitizer.host_access
-philox.philox4x32 philox.words philox.words_needed philox.uniform philox.normal philox.randint philox.exponential philox.bernoulli
+philox.philox4x32 philox.words philox.words_needed philox.uniform philox.normal philox.randint
+philox.exponential philox.bernoulli
 """.split()
 SOURCE = re.compile(
     r"torch|CUDA|c10::|``cuda[A-Z]|``zes?[A-Z]\w+``|``ze_\w+_t``|``ZE_\w+``|Level Zero"
