@@ -12,7 +12,7 @@ from helpers.process import run, run_python
 
 TESTS = Path(__file__).resolve().parents[1]
 FOLDERS = ("core", "runtime", "accelerator", "kernels")  # tests on the interface: they never ask which driver they have
-PARTS = 12  # of the tests, in a short run; a ring runs one
+PARTS = 20  # of the tests, in a short run; a ring runs one
 SLICES = 20  # of the tests, in CI; a simulated device runs one, which takes less than a minute
 HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
