@@ -27,6 +27,7 @@ _DEFINED_IN = {
     "Module": "l0rt.kernels.module",
     "LocalMemory": "l0rt.kernels.kernel",
     "compile": "l0rt.kernels.compiler",
+    "specialize": "l0rt.kernels.specialized",
     "L0Error": "l0rt.errors",
     "OutOfMemoryError": "l0rt.errors",
     "DeviceLostError": "l0rt.errors",

@@ -28,6 +28,7 @@ from l0rt.errors import UnsupportedError as UnsupportedError
 from l0rt.kernels.compiler import compile as compile
 from l0rt.kernels.kernel import LocalMemory as LocalMemory
 from l0rt.kernels.module import Module as Module
+from l0rt.kernels.specialized import specialize as specialize
 from l0rt.otherbuffer import empty as empty
 from l0rt.runtime.current.event import Event as Event
 from l0rt.runtime.current.generator import Generator as Generator

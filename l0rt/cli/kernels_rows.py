@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels' rows: what a launch costs above the bare driver, and how fast kernels make random numbers."""
+"""The kernels' rows: what a launch costs above the bare driver, what specialising gains, how fast random numbers are."""
 
 from importlib.resources import files
 
@@ -7,7 +7,7 @@ import l0rt
 import l0rt.accelerator as acc
 import l0rt.cli.loops as loops
 import l0rt.cli.reference as reference
-from l0rt.cli.rows import MIB, Note, Work, python, suite
+from l0rt.cli.rows import MIB, Note, Skip, Work, python, suite
 
 row = suite("kernels")
 AT_ONCE = 512  # launches before a wait: many enough for a sleeping device's wake-up to be shared, few enough to queue
@@ -37,6 +37,67 @@ RAW = "raw: 4 KernelSetArgumentValue, AppendLaunchKernel"
 row("launch.append.c", f"l0rt_launch with four arguments; {RAW}", "c", over_raw=60)(launches)
 row("launch.append.python", "kernel[1, 1](y, x, 0.0, 1)", "python", over_raw=500)(launches)
 row("launch.append.bound.python", "launch(y, x, 0.0, 1), launch = kernel[1, 1]", "bound", over_raw=500)(launches)
+
+
+@row(
+    "launch.specialized.python",
+    "kernel[1, 1](y, x, 0.0, 1) of l0rt.specialize, with one predicate; raw: kernel[1, 1] of the same variant",
+    over_raw=200,
+)
+def specialized(lab):
+    """What choosing a variant that is built adds to a launch."""
+    code = (files("l0rt.cli") / "saxpy.spv").read_bytes()
+    stream = acc.Stream()
+    with stream, l0rt.specialize(code, [(lambda y, x, a, n: n == 1, {})]) as module:
+        x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
+        kernel = module["saxpy"]
+        yield Work(
+            python("kernel[1, 1](y, x, 0.0, 1)", kernel=kernel, y=y, x=x),
+            python("kernel[1, 1](y, x, 0.0, 1)", kernel=kernel.select(y, x, 0.0, 1), y=y, x=x),
+            most=AT_ONCE,
+            rest=stream.synchronize,
+        )
+
+
+POWER = """
+#if COUNT == 32
+#define TWICE(step) step step
+#define TIMES(count, step) TWICE(TWICE(TWICE(TWICE(TWICE(step)))))
+#else
+#define TIMES(count, step) for (uint k = 0; k < count; k++) { step }
+#endif
+kernel void power(global float *to, const global float *x, uint n) {
+  size_t i = get_global_id(0);
+  float product = 1, factor = x[i];
+  TIMES(n, product *= factor;)
+  to[i] = product;
+}
+"""
+
+
+@row("specialize.fixed_loop.python", "65536 powers x**32, whose exponent is a fact; beside: the generic variant")
+def fixed_loop(lab):
+    """What a variant whose loop has a fixed length takes of the generic one's time: at most half."""
+    groups, size, exponent = 1024, 64, 32
+    try:
+        facts = {"COUNT": exponent}
+        module = l0rt.specialize(POWER, [(lambda to, x, n: n == exponent, facts)], "-D COUNT=0").prebuild()
+    except l0rt.CompilerNotFoundError:
+        raise Skip("no compiler of OpenCL C is installed") from None
+    stream = acc.Stream()
+    with stream, module:
+        x, to = l0rt.empty(4 * groups * size).fill(0), l0rt.empty(4 * groups * size)
+
+        def loop(kernel):
+            names = {"launch": kernel[groups, size], "to": to, "x": x, "n": exponent, "wait": stream.synchronize}
+            return python("launch(to, x, n); wait()", **names)
+
+        def notes(figures):
+            return {"share of the generic time": Note(figures["own"].median / figures["beside"].median, limit=0.5)}
+
+        yield Work(
+            loop(module["power"].select(to, x, exponent)), beside=loop(module["power"].select(to, x, 0)), notes=notes
+        )
 
 
 @row("random.uniform.64MiB.python", "x.uniform_() of 64 MiB of float32, and the wait for it; beside: scalar C, one thread")

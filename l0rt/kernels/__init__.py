@@ -13,7 +13,10 @@ _DEFINED_IN = {
     "Kernel": "l0rt.kernels.kernel",
     "LocalMemory": "l0rt.kernels.kernel",
     "Module": "l0rt.kernels.module",
+    "SpecializedKernel": "l0rt.kernels.specialized",
+    "SpecializedModule": "l0rt.kernels.specialized",
     "compile": "l0rt.kernels.compiler",
+    "specialize": "l0rt.kernels.specialized",
 }
 
 __all__ = list(_DEFINED_IN)

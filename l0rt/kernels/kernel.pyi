@@ -42,3 +42,13 @@ class Kernel:
 class Launcher:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def __call__(self, *args: Any) -> None: ...
+
+class Dispatcher:
+    def __new__(
+        cls,
+        predicates: tuple[Any, ...] | None = None,
+        ready: dict[int, list[Kernel | None]] | None = None,
+        hits: list[int] | None = None,
+        fixed: int = -1,
+    ) -> Dispatcher: ...
+    def __getitem__(self, sizes: tuple[Any, ...], /) -> Launcher: ...

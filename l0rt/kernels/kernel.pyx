@@ -26,7 +26,7 @@ from l0rt.kernels.launch cimport (
     module_retain,
     refuse_count,
 )
-from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use
 from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks, has_hooks
 from l0rt.runtime.streams.naming cimport device as device_name
@@ -200,17 +200,8 @@ cdef class Kernel:
         raise TypeError(f"a launch needs its sizes: {self.name}[groups, group_size](...), or {self.name}.launch(...)")
 
     def __getitem__(self, sizes):
-        cdef Launcher made
-        if not PyTuple_CheckExact(sizes) or PyTuple_GET_SIZE(sizes) not in (2, 3):
-            raise TypeError("a launch takes kernel[groups, group_size] or kernel[groups, group_size, stream]")
-        made = Launcher.__new__(Launcher)
+        cdef Launcher made = new_launcher(sizes)
         made.kernel = self
-        extent("groups", sizes[0], made.groups)
-        extent("group_size", sizes[1], made.size)
-        if len(sizes) == 3 and sizes[2] is not None:
-            if not isinstance(sizes[2], Queue):
-                raise TypeError(f"a stream must be a Stream, got {type(sizes[2]).__name__}")
-            made.stream = sizes[2]
         return made
 
     def __reduce__(self):
@@ -224,7 +215,8 @@ cdef class Kernel:
 @cython.binding(False)
 cdef class Launcher:
     """A kernel with the sizes of its launches: ``kernel[groups, group_size]``."""
-    cdef Kernel kernel
+    cdef Kernel kernel          # None: the dispatcher chooses one for each launch
+    cdef Dispatcher dispatcher
     cdef Queue stream
     cdef uint32_t[3] groups
     cdef uint32_t[3] size
@@ -234,10 +226,81 @@ cdef class Launcher:
 
     def __call__(self, *args):
         """Launch the kernel. See `Kernel.launch`."""
-        Kernel_launch(self.kernel, args, self.groups, self.size, self.stream, False)
+        cdef Kernel kernel = self.kernel
+        if kernel is None:
+            kernel = Dispatcher_choose(self.dispatcher, args, self.stream)
+        Kernel_launch(kernel, args, self.groups, self.size, self.stream, False)
 
     def __repr__(self):
-        return f"{self.kernel!r}[{self.groups}, {self.size}]"
+        return f"{self.dispatcher if self.kernel is None else self.kernel!r}[{self.groups}, {self.size}]"
+
+
+cdef Launcher new_launcher(sizes):
+    cdef Launcher made
+    if not PyTuple_CheckExact(sizes) or PyTuple_GET_SIZE(sizes) not in (2, 3):
+        raise TypeError("a launch takes kernel[groups, group_size] or kernel[groups, group_size, stream]")
+    made = Launcher.__new__(Launcher)
+    extent("groups", sizes[0], made.groups)
+    extent("group_size", sizes[1], made.size)
+    if len(sizes) == 3 and sizes[2] is not None:
+        if not isinstance(sizes[2], Queue):
+            raise TypeError(f"a stream must be a Stream, got {type(sizes[2]).__name__}")
+        made.stream = sizes[2]
+    return made
+
+
+@cython.binding(False)
+cdef class Dispatcher:
+    """What the launches of a specialised kernel look at. `kernels.specialized` has the rest."""
+    cdef tuple predicates       # of the variants; the generic one comes behind them
+    cdef dict ready             # device's index -> a list of kernels by variant, None for those that are not there
+    cdef list hits              # by variant
+    cdef int fixed              # the device's index, -1: the one that launches
+
+    def __cinit__(self, tuple predicates=None, dict ready=None, list hits=None, int fixed=-1):
+        if predicates is None or ready is None or hits is None:
+            raise TypeError("a kernel is a module's: module[name]")
+        self.predicates, self.ready, self.hits, self.fixed = predicates, ready, hits, fixed
+
+    def _number(self, tuple args not None):
+        """Return the number of the variant for some arguments."""
+        return Dispatcher_number(self, args)
+
+    def _chosen(self, tuple args not None, stream):
+        """Return the kernel for a launch, and count it."""
+        return Dispatcher_choose(self, args, stream if isinstance(stream, Queue) else None)
+
+    def __getitem__(self, sizes):
+        cdef Launcher made = new_launcher(sizes)
+        made.dispatcher = self
+        return made
+
+
+cdef Py_ssize_t Dispatcher_number(Dispatcher self, tuple args) except -1:
+    cdef Py_ssize_t at, count = PyTuple_GET_SIZE(self.predicates)
+    for at in range(count):
+        found = (<object>PyTuple_GET_ITEM(self.predicates, at))(*args)
+        if found is True:
+            return at
+        if found is not False:
+            if not isinstance(found, np.bool_):     # nearly always a mistake
+                raise TypeError(f"the predicate of specialize_on[{at}] must return a bool, got {type(found).__name__}")
+            if found:
+                return at
+    return count
+
+
+cdef Kernel Dispatcher_choose(Dispatcher self, tuple args, Queue stream):
+    cdef Py_ssize_t number = Dispatcher_number(self, args)
+    cdef int index = self.fixed
+    if index < 0:
+        index = current_device() if stream is None else stream.ptr.device.index
+    row = self.ready.get(index)
+    kernel = None if row is None else (<list>row)[number]
+    if kernel is None:
+        return self._missed(number, index)
+    self.hits[number] += 1
+    return <Kernel>kernel
 
 
 cdef str told(argument):
