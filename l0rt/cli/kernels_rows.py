@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels' rows: what a launch costs above the bare driver, what specialising gains, how fast random numbers are."""
+"""The kernels' rows: launches beside the bare driver's, what specialising gains, how fast random numbers are."""
 
 from importlib.resources import files
 
@@ -100,7 +100,7 @@ def fixed_loop(lab):
         )
 
 
-@row("random.uniform.64MiB.python", "x.uniform_() of 64 MiB of float32, and the wait for it; beside: scalar C, one thread")
+@row("random.uniform.64MiB.python", "x.uniform_() of 64 MiB of float32, with the wait; beside: scalar C, one thread")
 def uniform(lab):
     nbytes = 64 * MIB
     x = l0rt.empty(nbytes)
