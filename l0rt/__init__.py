@@ -51,6 +51,7 @@ _SUBMODULES = (
     "logs",
     "memory",
     "philox",
+    "profiler",
     "sanitizer",
     "xpu",
 )

@@ -25,6 +25,7 @@ from l0rt.runtime.alloc.atomics cimport mutex_destroy, mutex_init, mutex_lock, m
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.hooks cimport KERNEL_LAUNCH, note
 from l0rt.runtime.streams.queue cimport progress, queue_open, queue_try_launch
+from l0rt.runtime.streams.timeline cimport timeline_free
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, refuse
 from l0rt.ze cimport table
@@ -296,7 +297,7 @@ cdef void module_free(l0rt_module* module) noexcept:
         Py_DECREF(owner)
         mutex_destroy(&kernel.lock)
         free(kernel.launched)
-        free(kernel.name)
+        timeline_free(kernel.name)
         free(kernel)
     free(module)
 
@@ -372,7 +373,8 @@ cdef int launch_locked(
             return r
         r = kernel_set_argument(kernel.handle, i, args[i].size, args[i].value)
     if r == ZE_RESULT_SUCCESS:
-        r = queue_try_launch(stream, kernel.handle, groups, cooperative, &launched.seq)
+        r = queue_try_launch(
+            stream, kernel.handle, kernel.name, groups, kernel.group_size, cooperative, &launched.seq)
     return r
 
 

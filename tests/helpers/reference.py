@@ -15,6 +15,7 @@ import l0rt.kernels
 import l0rt.logs
 import l0rt.memory
 import l0rt.philox
+import l0rt.profiler
 import l0rt.sanitizer
 import l0rt.xpu
 
@@ -26,7 +27,8 @@ docstrings; a test compares both. The C functions of `l0rt.capi` are in [c-api.m
 """
 CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Generator", "device")
 MODULES = (
-    "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "logs", "sanitizer",
+    "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "profiler", "logs",
+    "sanitizer",
 )  # fmt: skip
 INTEROP = ("torch",)  # read as text: each needs its partner
 

@@ -9,7 +9,7 @@ import pytest
 from helpers.source import ROOT, imports, none_of
 
 MOST = {"`l0rt.empty`": 12, "`Buffer.copy_from`": 10, "`event.record`": 6}
-MODULES = 61  # with what came after the runtime: l0rt.copies, and five of modules, kernels, launches, random numbers
+MODULES = 62  # with what came after the runtime: l0rt.copies; modules, kernels, launches, random numbers; the timeline
 
 
 def paths(text):

@@ -19,7 +19,14 @@ from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.event_pool cimport slot_release, slot_retain
 from l0rt.runtime.streams.hooks cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, call_hooks, hooked
 from l0rt.runtime.streams.naming cimport index_of, only_built_in
-from l0rt.runtime.streams.queue cimport Queue, progress, queue_name, queue_end_event, queue_wait_all
+from l0rt.runtime.streams.queue cimport (
+    Queue,
+    progress,
+    queue_end_event,
+    queue_name,
+    queue_synchronize,
+    queue_wait_all,
+)
 from l0rt.runtime.streams.stream_pool cimport next_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
@@ -267,17 +274,33 @@ def wait_any(*events, timeout=None, policy=None):
 
 # The report of streams that are not idle, on demand and when a wait times out.
 
-def name_at(size_t address):
-    """Return the repr of the stream to which `l0rt.xpu.gpu_trace` gives this number."""
+cdef l0rt_stream* stream_of_number(size_t address) noexcept:
     cdef l0rt_stream* stream
     cdef int i
     for i in range(device_total()):
         stream = next_stream(device_record(i), NULL)
-        while stream != NULL:
-            if <size_t>stream == address:
-                return queue_name(stream)
+        while stream != NULL and <size_t>stream != address:
             stream = next_stream(device_record(i), stream)
+        if stream != NULL:
+            return stream
+    return NULL
+
+
+def name_at(size_t address):
+    """Return the repr of the stream to which `l0rt.xpu.gpu_trace` gives this number."""
+    cdef l0rt_stream* stream = stream_of_number(address)
+    if stream != NULL:
+        return queue_name(stream)
     return f"stream {address:#x}" if address else "no stream"
+
+
+def synchronize_at(size_t address):
+    """Wait for the stream to which `l0rt.xpu.gpu_trace` gives this number. Ctrl-C interrupts the wait."""
+    cdef l0rt_stream* stream = stream_of_number(address)
+    if stream == NULL:
+        raise ValueError(f"there is no stream {address:#x}")
+    with nogil:
+        queue_synchronize(stream, UINT64_MAX)
 
 
 cdef list waits_of(l0rt_stream* stream, uint64_t done):

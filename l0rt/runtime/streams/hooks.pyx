@@ -67,6 +67,14 @@ def remove(str name, callback):
         hooked &= ~(1 << kind)
 
 
+cdef void note_timeline(bint on) noexcept nogil:
+    global hooked
+    if on:
+        hooked |= 1 << TIMELINE
+    else:
+        hooked &= ~(1 << TIMELINE)
+
+
 cdef int implicit_sync(str what, str whom) except -1:
     if sync_mode == 2:
         raise RuntimeError(f"{what} synchronizes implicitly with {whom}")

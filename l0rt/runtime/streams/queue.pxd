@@ -51,10 +51,10 @@ cdef inline int queue_move(
 cdef int queue_fill(
     l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
 # A launch with the arguments and the group size that the kernel has: its lock is held, so that this never raises. The
-# stream was opened before. `number` is the command's in the stream.
+# stream was opened before. `seq` is the command's number in the stream.
 cdef ze_result_t queue_try_launch(
-    l0rt_stream* stream, ze_kernel_handle_t kernel, const uint32_t* groups, bint cooperative,
-    uint64_t* number) noexcept nogil
+    l0rt_stream* stream, ze_kernel_handle_t kernel, const char* name, const uint32_t* groups,
+    const uint32_t* group_size, bint cooperative, uint64_t* seq) noexcept nogil
 cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int queue_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil

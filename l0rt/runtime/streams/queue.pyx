@@ -45,6 +45,8 @@ from l0rt.runtime.streams.hooks cimport (
     call_hooks,
     hooked,
 )
+from l0rt.runtime.streams.order cimport after, before, number
+from l0rt.runtime.streams.timeline cimport begin_command, begin_kernel, end_command, l0rt_command
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
     WAIT_ADAPTIVE,
@@ -147,31 +149,6 @@ cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil
     return stream.list
 
 
-cdef inline uint64_t number(l0rt_stream* stream) noexcept nogil:
-    """Number the next command. The lock is held; others read the number without it."""
-    l0rt_store64(&stream.issued, stream.issued + 1)
-    return stream.issued
-
-
-cdef inline ze_result_t before(l0rt_stream* stream) noexcept nogil:
-    """Put what comes next behind everything appended so far."""
-    cdef ze_result_t r = ZE_RESULT_SUCCESS
-    number(stream)
-    if not stream.in_order:
-        if stream.dirty or stream.shared:
-            r = list_barrier(stream.list, NULL)
-        stream.dirty = True
-    return r
-
-
-cdef inline ze_result_t after(l0rt_stream* stream) noexcept nogil:
-    """Hold back what other hands append to a list that does not keep the order itself."""
-    if not stream.shared or stream.in_order or not stream.dirty:
-        return ZE_RESULT_SUCCESS
-    stream.dirty = False
-    return list_barrier(stream.list, NULL)
-
-
 cdef inline int* hold_off_maps(l0rt_stream* stream) noexcept nogil:
     """Before a command that the driver must not append while another thread maps memory; NULL: it may."""
     cdef int* gate = stream.device.map_gate
@@ -202,12 +179,16 @@ cdef inline ze_result_t pattern_locked(
 
 cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
     cdef ze_result_t r
+    cdef l0rt_command* told
     if nbytes == 0:
         return 0
     lock(stream)
+    told = begin_command(stream, COPY, dst, src, nbytes)
     r = before(stream)
     if r == ZE_RESULT_SUCCESS and dst != src:   # a driver's ranges must not overlap; equal ones are all that do
         r = copy_locked(stream, dst, src, nbytes)
+    if told != NULL:
+        end_command(told, r)
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)
     unlock(stream, r)
@@ -217,6 +198,7 @@ cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbyt
 
 
 cdef int queue_copy_rows(l0rt_stream* stream, void* dst, const void* src, const l0rt_rows* rows) except -1 nogil:
+    cdef l0rt_command* told
     cdef ze_result_t r
     cdef size_t i
     if rows.height == 1 or rows.target_pitch == rows.source_pitch == rows.width:
@@ -224,9 +206,12 @@ cdef int queue_copy_rows(l0rt_stream* stream, void* dst, const void* src, const 
     if rows.width == 0 or rows.height == 0:
         return 0
     lock(stream)
+    told = begin_command(stream, COPY, dst, src, rows.width * rows.height)
     r = before(stream)
     if dst != src and r == ZE_RESULT_SUCCESS:
         r = rows_locked(stream, <char*>dst, <const char*>src, rows)
+    if told != NULL:
+        end_command(told, r)
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)
     unlock(stream, r)
@@ -256,12 +241,15 @@ cdef ze_result_t rows_locked(
     return r
 
 
-cdef ze_result_t queue_try_launch(l0rt_stream* stream, ze_kernel_handle_t kernel, const uint32_t* groups,
-                                  bint cooperative, uint64_t* number) noexcept nogil:
+cdef ze_result_t queue_try_launch(
+        l0rt_stream* stream, ze_kernel_handle_t kernel, const char* name, const uint32_t* groups,
+        const uint32_t* group_size, bint cooperative, uint64_t* seq) noexcept nogil:
     cdef ze_result_t r = ZE_RESULT_NOT_READY    # the list was just given back to its owner
+    cdef l0rt_command* told = NULL
     cdef int* gate
     mutex_lock(&stream.lock)
     if stream.list != NULL:
+        told = begin_kernel(stream, name, groups, group_size)
         r = before(stream)
         if stream.device.is_software:
             l0rt_store_int(&stream.launched, 1)
@@ -269,7 +257,9 @@ cdef ze_result_t queue_try_launch(l0rt_stream* stream, ze_kernel_handle_t kernel
         gate = hold_off_maps(stream)
         r = list_launch(stream.list, kernel, groups, cooperative)
         allow_maps(gate)
-    number[0] = stream.issued
+    if told != NULL:
+        end_command(told, r)
+    seq[0] = stream.issued
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)
     mutex_unlock(&stream.lock)
@@ -278,11 +268,15 @@ cdef ze_result_t queue_try_launch(l0rt_stream* stream, ze_kernel_handle_t kernel
 
 cdef int queue_fill(
         l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil:
+    cdef l0rt_command* told
     cdef ze_result_t r
     if nbytes == 0:
         return 0
     lock(stream)
+    told = begin_command(stream, FILL, dst, NULL, nbytes)
     r = fill_locked(stream, <char*>dst, <const char*>pattern, pattern_size, nbytes)
+    if told != NULL:
+        end_command(told, r)
     if r == ZE_RESULT_SUCCESS and stream.shared:
         r = after(stream)
     unlock(stream, r)
@@ -455,14 +449,18 @@ cdef int wait_for(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except
     """Append one wait for ``count`` events, AT_ONCE at the most."""
     cdef ze_event_handle_t events[AT_ONCE]
     cdef l0rt_waited* note
+    cdef l0rt_command* told
     cdef ze_result_t r
     cdef uint64_t seq
     cdef uint32_t i
     for i in range(count):
         events[i] = slots[i].event
     lock(stream)
+    told = begin_command(stream, EVENT_WAIT, NULL, NULL, 0)
     seq = number(stream)
     r = list_wait(stream.list, count, events)
+    if told != NULL:
+        end_command(told, r)
     if r == ZE_RESULT_SUCCESS:
         for i in range(count):
             note = &stream.waited[stream.waits % 4]
