@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging of allocations, streams, events and the opening of drivers, through Python's ``logging``.
+"""Logging of allocations, streams, events, kernels and the opening of drivers, through Python's ``logging``.
 
 `begin` is called by the import of l0rt if the variable is set; without it nothing is watched and nothing costs.
 """
@@ -8,6 +8,7 @@ import logging
 
 from l0rt import config
 from l0rt.callers import level
+from l0rt.kernels.module import watchers
 from l0rt.runtime.current.waits import name_at
 from l0rt.runtime.streams import hooks
 from l0rt.runtime.streams.devices import device_count as _device_count
@@ -32,6 +33,7 @@ _TEXTS = {
     "event_wait": ("event", "point %#x is waited for on %s"),
     "event_synchronization": ("event", "the host knows that point %#x is complete"),
 }
+BUILD = "%s: %s for xpu:%d in %.3f ms"
 
 
 def _opened():
@@ -55,12 +57,14 @@ def begin():
     for kind, (topic, text) in _TEXTS.items():
         if topic in topics:
             hooks.add(kind, _writer(logging.getLogger(f"l0rt.{topic}"), text))
+    if "kernel" in topics:
+        watchers.append(_writer(logging.getLogger("l0rt.kernel"), BUILD))
     if "init" in topics:
         lazy.call(_opened)
 
 
 def _writer(logger, text):
-    streams = {i for i, kind in enumerate(text.split("%")[1:]) if kind.startswith("s")}
+    streams = {i for i, kind in enumerate(text.split("%")[1:]) if kind.startswith("s") and text != BUILD}
 
     def write(*values):
         if logger.isEnabledFor(logging.DEBUG):

@@ -25,12 +25,39 @@ def launches(lab, language):
             "python": python("kernel[1, 1](y, x, 0.0, 1)", kernel=module["saxpy"], y=y, x=x),
             "bound": python("launch(y, x, 0.0, 1)", launch=module["saxpy"][1, 1], y=y, x=x),
         }[language]
+        beside, finish = pyopencl_launches() if language == "python" else (None, None)
+
+        def rest():
+            stream.synchronize()
+            if finish:
+                finish()
+
+        def notes(figures):
+            return {"pyopencl": Note(figures["beside"].median, "ns")} if beside else {}
+
         yield Work(
             loop,
             lambda n: saxpy.raw_launch(lab.list, lab.events, n),
+            beside,
             most=AT_ONCE,
-            rest=stream.synchronize,
+            rest=rest,
+            notes=notes,
         )
+
+
+def pyopencl_launches():
+    """Return a loop of pyopencl's launches of the same kernel, and what waits for them; Nones without a device."""
+    try:
+        import pyopencl as cl  # here, not above: who has no use for it need not install it
+
+        queue = cl.CommandQueue(cl.Context(cl.get_platforms()[0].get_devices()[:1]))
+        kernel = cl.Program(queue.context, (files("l0rt.cli") / "saxpy.cl").read_text()).build().saxpy
+        y, x = (cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4) for _ in range(2))
+    except (ImportError, IndexError, RuntimeError):  # pyopencl's errors are RuntimeErrors
+        return None, None
+    kernel.set_scalar_arg_dtypes([None, None, "f4", "u4"])
+    names = {"kernel": kernel, "queue": queue, "y": y, "x": x}
+    return python("kernel(queue, (1,), (1,), y, x, 0.0, 1)", **names), queue.finish
 
 
 RAW = "raw: 4 KernelSetArgumentValue, AppendLaunchKernel"
@@ -125,3 +152,14 @@ def uniform(lab):
 def small_uniform(lab):
     x = l0rt.empty(4096)
     yield Work(python("x.uniform_()", x=x), most=AT_ONCE, rest=acc.synchronize)
+
+
+@row("compile.cached.python", "l0rt.compile of a source that was compiled before: its module", ns=200_000)
+def compile_cached(lab):
+    """What a compile takes that finds the SPIR-V in memory; the driver builds the module each time."""
+    source = (files("l0rt.cli") / "saxpy.cl").read_text()
+    try:
+        l0rt.compile(source)
+    except l0rt.CompilerNotFoundError:
+        raise Skip("no compiler of OpenCL C is installed") from None
+    yield Work(python("compile(source)", compile=l0rt.compile, source=source))

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import threading
+import time
 from collections import namedtuple
 from contextlib import nullcontext, suppress
 from functools import lru_cache
@@ -17,7 +18,7 @@ from functools import lru_cache
 from l0rt import callers, config
 from l0rt.errors import CompilerNotFoundError, L0Error, ModuleBuildError, ModuleBuildWarning
 from l0rt.kernels import cache, includes, ocloc, zig
-from l0rt.kernels.module import Compiled, Module, facts
+from l0rt.kernels.module import Compiled, Module, facts, tell, watchers
 from l0rt.kernels.spirv import Spirv, is_spirv
 
 __all__ = ["compile"]
@@ -77,6 +78,7 @@ def compile(source, options="", device=None, *, include_dirs=(), headers=None, c
     The compiler is libocloc where it is installed, else zig's clang; the setting ``compiler`` chooses. Without
     ``-cl-std`` the language is OpenCL C 1.2, as the OpenCL specification says (section 5.8.6.5).
     """
+    begun = time.perf_counter()
     given = _options_of(options)
     text, shown, home = _source_of(source)
     named = includes.given_headers(headers)
@@ -86,8 +88,18 @@ def compile(source, options="", device=None, *, include_dirs=(), headers=None, c
     index, about = facts(device)
     found = includes.headers_of(text, home, folders, named)
     work = _work_of(shown, text, found, given, about, constants)
-    compiled = _kept.get(work.key)
-    module = _made(work, index, constants) if compiled is None else _module_of(compiled, work, index, constants)
+    compiled, how = _kept.get(work.key), "taken from memory"
+    try:
+        if compiled is None:
+            module, how = _made(work, index, constants)
+        else:
+            module = _module_of(compiled, work, index, constants)
+    except ModuleBuildError:
+        how = f"refused by {work.compiler.kind} or the driver"
+        raise
+    finally:
+        if watchers:
+            tell(shown, how, index, begun)
     if module.build_log:
         callers.warn(f"the compiler's warnings for {shown}:\n{module.build_log[:MOST_TOLD]}", ModuleBuildWarning)
     return module
@@ -249,19 +261,25 @@ def _keep(key, compiled):
 
 
 def _made(work, index, constants):
-    """Return the module, from the cache or compiled now; other threads and processes with the same work wait."""
+    """Return the module and where it comes from: the cache, or the compiler, now.
+
+    Other threads and processes with the same work wait.
+    """
     with _working[int(work.spirv_key[:2], 16)]:
         compiled = _kept.get(work.key)
         if compiled is not None:
-            return _module_of(compiled, work, index, constants)
+            return _module_of(compiled, work, index, constants), "taken from memory"
         folder = _usable(cache.chosen) if work.is_cached else None
         compiled = _loaded(folder, work.key)
         if compiled is None and folder is not None and not _usable(folder.prepare):
             folder = None
         with nullcontext() if folder is None or compiled is not None else folder.locked(work.spirv_key):
+            how = "taken from the cache"
             if compiled is None:  # another process may have made it meanwhile, and another work of the SPIR-V a part
-                compiled = _loaded(folder, work.key) or _loaded(folder, work.spirv_key) or _compiled(work, folder)
-            return _module_of(compiled, work, index, constants, folder)
+                compiled = _loaded(folder, work.key) or _loaded(folder, work.spirv_key)
+            if compiled is None:
+                compiled, how = _compiled(work, folder), f"compiled by {work.compiler.kind}"
+            return _module_of(compiled, work, index, constants, folder), how
 
 
 def _usable(ask):

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from l0rt.kernels.kernel import Kernel
 from l0rt.kernels.spirv import Spirv
 from l0rt.runtime.streams.naming import device as _device
+
+watchers: list[Callable[[str, str, int, float], object]]
+
+def tell(what: str, how: str, index: int, begun: float) -> None: ...
 
 class Compiled:
     spirv: bytes

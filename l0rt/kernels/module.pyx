@@ -2,6 +2,7 @@
 """Modules in Python: code and constants, checked before the driver gets any of them."""
 
 import os
+import time
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
@@ -81,6 +82,16 @@ cdef dict checked_constants(constants, spirv):
         kind, size = spirv.constants[at]
         found[at] = constant(at, value, kind, size)
     return found
+
+
+watchers: list = []     # called after each compile and build with what it was of, how it went, the device, and ms
+
+
+def tell(what, how, index, begun):
+    """Tell the watchers of a compile or a build that began at this time of `time.perf_counter`."""
+    seconds = time.perf_counter() - begun
+    for watcher in tuple(watchers):
+        watcher(what, how, index, 1e3 * seconds)
 
 
 class Compiled:
@@ -178,7 +189,10 @@ build options.
         lazy.init()
         on = device_at(index_of(device, current_device(), lazy.device_type))
         self.made = {}
+        begun = time.perf_counter() if watchers else 0
         self.ptr = module_open(on, NATIVE if is_native else SPIRV, binary, options.encode(), fixed)
+        if watchers:
+            tell(f"{len(binary)} bytes of {'native code' if is_native else 'SPIR-V'}", "built", on.index, begun)
 
     def __dealloc__(self):
         if self.ptr != NULL:

@@ -10,7 +10,8 @@ from l0rt.runtime.streams.naming import device as _device
 __all__ = ["SpecializedKernel", "SpecializedModule", "specialize"]
 
 _Source = str | bytes | bytearray | memoryview | os.PathLike[str]
-_Entry = tuple[Callable[..., bool], Mapping[str | int, Any]]
+_Facts = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
+_Entry = tuple[Callable[..., bool], _Facts]
 _Extent = int | tuple[int, ...] | list[int]
 
 class VariantInfo(NamedTuple):

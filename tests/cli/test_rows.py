@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a row is defined and measured, without any driver."""
 
+import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from l0rt.cli import allocator_rows, replays, report, traces
+from l0rt.cli import allocator_rows, kernels_rows, replays, report, traces
 from l0rt.cli.rows import ROWS, SMOKE, Budget, Effort, Note, Row, Skip, Work, measure, row
 
 
@@ -153,3 +154,47 @@ def test_a_trace_may_stop_fitting_into_its_limit(monkeypatch):
     lab = SimpleNamespace(memory=1 << 50)
     result = measure(made(lambda lab: allocator_rows.limited(lab, traces.NAMES[0], 1)), lab, SMOKE)
     assert result.skipped == "does not fit into 1.1 times its peak here", result
+
+
+def refused():
+    raise RuntimeError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+
+@pytest.mark.parametrize("get_platforms", [None, list, refused])
+def test_launches_are_measured_without_pyopencl_or_its_devices(get_platforms, monkeypatch):
+    there = SimpleNamespace(get_platforms=get_platforms, Context=list, CommandQueue=None)
+    monkeypatch.setitem(sys.modules, "pyopencl", get_platforms and there)
+    assert kernels_rows.pyopencl_launches() == (None, None)
+
+
+def test_launches_are_measured_beside_pyopencls(monkeypatch):
+    """With a stand-in of pyopencl, as far as the row uses it."""
+    launched, finished = [], []
+
+    class Kernel:
+        def set_scalar_arg_dtypes(self, types):
+            assert types == [None, None, "f4", "u4"]
+
+        def __call__(self, *args):
+            launched.append(args)
+
+    def program(context, source):
+        assert "kernel void saxpy(" in source
+        return SimpleNamespace(build=lambda: SimpleNamespace(saxpy=Kernel()))
+
+    platform = SimpleNamespace(get_devices=lambda: ["device", "another"])
+    queue = SimpleNamespace(finish=lambda: finished.append(1), context=["device"])
+    stand_in = SimpleNamespace(
+        get_platforms=lambda: [platform],
+        Context=list,
+        CommandQueue=lambda context: queue,
+        Program=program,
+        Buffer=lambda context, flags, size: size,
+        mem_flags=SimpleNamespace(READ_WRITE=1),
+    )
+    monkeypatch.setitem(sys.modules, "pyopencl", stand_in)
+    loop, finish = kernels_rows.pyopencl_launches()
+    assert loop(3) > 0
+    finish()
+    assert launched == 3 * [(queue, (1,), (1,), 4, 4, 0.0, 1)]
+    assert finished == [1]

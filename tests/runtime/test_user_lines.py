@@ -3,6 +3,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
@@ -115,6 +116,55 @@ LOGS = {
     "init": ("acc.init() #!", r"device 0: .*, driver .*"),
     "host memory": ("l0rt.empty(64, kind='host') #!", rf"allocated 0x[0-9a-f]+, 64 bytes, for (no stream|{STREAM})"),
 }
+
+
+NUMBER = r"\d+\.\d{3} ms"
+BUILDS = {  # the last line -> what is told of it
+    "l0rt.Module(PATH) #!": [rf"\d+ bytes of SPIR-V: built for xpu:0 in {NUMBER}"],
+    "l0rt.Module(l0rt.Module(PATH).native_binary()) #!": [
+        rf"\d+ bytes of SPIR-V: built for xpu:0 in {NUMBER}",
+        rf"\d+ bytes of native code: built for xpu:0 in {NUMBER}",
+    ],
+    "for _ in range(2): l0rt.compile(TEXT) #!": [
+        rf"\d+ bytes of SPIR-V: built for xpu:0 in {NUMBER}",
+        rf"<source>: compiled by ocloc for xpu:0 in {NUMBER}",
+        rf"\d+ bytes of SPIR-V: built for xpu:0 in {NUMBER}",
+        rf"<source>: taken from memory for xpu:0 in {NUMBER}",
+    ],
+    "l0rt.compile(TEXT), forget(), l0rt.compile(FILE), forget(), l0rt.compile(FILE) #!": [
+        rf"\d+ bytes of SPIR-V: built for xpu:0 in {NUMBER}",
+        rf"<source>: compiled by ocloc for xpu:0 in {NUMBER}",
+        rf"\d+ bytes of SPIR-V: built for xpu:0 in {NUMBER}",
+        rf"\S+/k.cl: compiled by ocloc for xpu:0 in {NUMBER}",
+        rf"\d+ bytes of SPIR-V: built for xpu:0 in {NUMBER}",
+        rf"\S+/k.cl: taken from the cache for xpu:0 in {NUMBER}",
+    ],
+    "made.before = fail\nwith contextlib.suppress(l0rt.ModuleBuildError): l0rt.compile(TEXT) #!": [
+        rf"<source>: refused by ocloc or the driver for xpu:0 in {NUMBER}"
+    ],
+    "l0rt.specialize(TEXT, [])['add'].select() #!": [
+        rf"\d+ bytes of SPIR-V: built for xpu:0 in {NUMBER}",
+        rf"<source>: compiled by ocloc for xpu:0 in {NUMBER}",
+    ],
+}
+
+
+@pytest.mark.parametrize("last", BUILDS)
+def test_compiles_and_builds_are_logged_with_the_users_line(last, tmp_path):
+    path = Path(__file__).parents[1] / "kernels/add.spv"
+    begin = f"""
+import contextlib, pathlib, l0rt
+from helpers.compilers import StandIn, forget
+made = StandIn("builds").install()
+PATH, TEXT, FILE = {str(path)!r}, "kernel void add() {{}}", pathlib.Path("k.cl").absolute()
+FILE.write_text(TEXT)
+def fail():
+    raise l0rt.ModuleBuildError("no luck")
+"""
+    env = {"L0RT_LOGS": "kernel", "L0RT_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": Path(__file__).parents[1]}
+    told, line = told_by(tmp_path, begin + last + "\n", **env)
+    expected = [rf"l0rt\.kernel: {text} \(theirs\.py:{line}\)" for text in BUILDS[last]]
+    assert re.fullmatch("\n".join(expected) + "\n", told), told
 
 
 @pytest.mark.parametrize("name", LOGS)
