@@ -147,6 +147,7 @@ _SETTINGS = {
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
     "logs": _Setting("L0RT_LOGS", _words("alloc", "event", "init", "kernel", "stream"), ""),
     "sanitize": _Setting("L0RT_SANITIZE", _words("stream"), ""),
+    "itt": _Setting("L0RT_ITT", _switch, "0"),
     "lazy_init": _Setting("L0RT_LAZY_INIT", _one_of("0", "1"), "1"),
     "tuning": _Setting("L0RT_TUNING", str, ""),
     "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),

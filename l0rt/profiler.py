@@ -2,7 +2,8 @@
 """A timeline of what streams do, by the devices' clocks, and of ranges that the program names.
 
 `profile` records what streams are given inside its block: kernels, copies, fills, and waits for events. `range_push`,
-`range_pop`, `range` and `mark` give parts of the program names.
+`range_pop`, `range` and `mark` give parts of the program names, for the profile and, with ``L0RT_ITT=1``, for Intel's
+ITT tools such as VTune.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from l0rt import profiletext
+from l0rt import itt, profiletext
 from l0rt.errors import L0Error
 from l0rt.runtime.current.waits import synchronize_at
 from l0rt.runtime.streams import timeline
@@ -97,20 +98,24 @@ class profile:  # the name that torch.profiler has for it
     beginning and at the end, relates that clock to the host's.
     """
 
+    _most = MOST
+    _timeline: Any = None
+    _over = False
+    _process = 0
+    _ended: Any = None
+    _left_ns = 0
+    _unfinished = _dropped_ranges = 0
+    _events: tuple[Record, ...] | None = None
+    begin_ns = 0
+    end_ns = 0
+
     def __init__(self, *, max_records=MOST):
-        self._most = whole_number(max_records, "max_records")
-        if not 1 <= self._most <= 1 << 28:
+        if self._timeline is not None:
+            raise RuntimeError("a profile records once: make another one")
+        most = whole_number(max_records, "max_records")
+        if not 1 <= most <= 1 << 28:
             raise ValueError(f"max_records must be 1 to {1 << 28}, got {max_records}")
-        self._timeline: Any = None
-        self._over = False
-        self._process = os.getpid()
-        self._clocks = dict[int, Clock]()
-        self._ranges = list[Record]()
-        self._dropped_ranges = 0
-        self._unfinished = 0
-        self._threads = dict[int, str]()
-        self._events: tuple[Record, ...] | None = None
-        self.begin_ns = self._left_ns = self.end_ns = 0
+        self._most = most
 
     def __enter__(self):
         self.start()
@@ -129,21 +134,24 @@ class profile:  # the name that torch.profiler has for it
         if self._timeline is not None:
             raise RuntimeError("a profile records once: make another one")
         for left in list(_abandoned):
-            if timeline.unfinished_streams(left) == []:
-                _abandoned.remove(left)
-                timeline.drop(left)
+            let_go(left)
+        clocks = dict[int, Clock]()
         begun = timeline.begin_timeline(self._most)
         try:
             for index in timeline.devices(begun):
                 bits, hz = timeline.clock_facts(index)
-                self._clocks[index] = Clock(bits, hz, timeline.clocks(index))
+                clocks[index] = Clock(bits, hz, timeline.clocks(index))
         except BaseException:
             timeline.end_timeline(begun)
-            _abandoned.append(begun)
+            let_go(begun)
             raise
-        self._timeline = begun
+        self._clocks = clocks
+        self._ranges = list[Record]()
+        self._threads = dict[int, str]()
+        self._lock = threading.RLock()
         self._process = os.getpid()
         self.begin_ns = now_ns()
+        self._timeline = begun
         _active = self
 
     def stop(self):
@@ -153,15 +161,17 @@ class profile:  # the name that torch.profiler has for it
             raise RuntimeError("the profile was not started")
         if self._process != os.getpid():
             return
-        if not self._over:
-            timeline.end_timeline(self._timeline)
-            self._over = True
-            self._left_ns = now_ns()
-            if _active is self:
-                _active = None
-            self._end_ranges()
-            weakref.finalize(self, _abandoned.append, self._timeline).atexit = False
-        self._finish()
+        with self._lock:
+            if not self._over:
+                timeline.end_timeline(self._timeline)
+                self._over = True
+                self._left_ns = now_ns()
+                if _active is self:
+                    _active = None
+                self._end_ranges()
+                self._ended = weakref.finalize(self, let_go, self._timeline)
+                self._ended.atexit = False
+            self._finish()
 
     def _end_ranges(self):
         for stack in list(_stacks):
@@ -177,9 +187,14 @@ class profile:  # the name that torch.profiler has for it
 
     def _finish(self):
         """Wait until the device has come past all stamps, and read them. Ctrl-C leaves the rest for the next call."""
-        if self._events is not None:
-            return
-        failure = self._wait()
+        with self._lock:
+            failure = self._wait() if self._events is None else None
+            if self._events is None:  # else a signal handler has asked meanwhile
+                self._read()
+        if failure is not None:
+            raise failure
+
+    def _read(self):
         self.end_ns = now_ns()
         told = timeline.commands(self._timeline)
         for index, clock in self._clocks.items():
@@ -188,9 +203,8 @@ class profile:  # the name that torch.profiler has for it
         found = records(told, self._clocks)
         self._unfinished = len(told) - len(found)
         self._events = tuple(sorted([*found, *self._ranges], key=lambda record: record.begin_ns))
+        self._ended.detach()
         timeline.drop(self._timeline)
-        if failure is not None:
-            raise failure
 
     def _wait(self):
         failure = None
@@ -320,9 +334,20 @@ def records(commands, clocks):
             name = copy_name(source, source_device, target, target_device)
         found.append(
             Record(
-                kind, name or kind, clock.host_ns(begin), clock.host_ns(end), thread, device, stream, call, returned,
-                nbytes if kind in ("copy", "fill") else None, source, target,
-                groups and tuple(groups), group_size and tuple(group_size),
+                kind,
+                name or kind,
+                clock.host_ns(begin),
+                clock.host_ns(end),
+                thread,
+                device,
+                stream,
+                call,
+                returned,
+                nbytes if kind in ("copy", "fill") else None,
+                source,
+                target,
+                groups and tuple(groups),
+                group_size and tuple(group_size),
             )  # fmt: skip
         )
     return found
@@ -340,6 +365,17 @@ def copy_name(source, source_device, target, target_device):
 
 _active: profile | None = None
 _abandoned = list[timeline.Timeline]()  # of profiles that were dropped before the device had come past their stamps
+
+
+def let_go(left):
+    """Free what nobody asks for any more; while a device may still write to it, when the next profile begins."""
+    over = timeline.unfinished_streams(left) == []
+    if over:
+        timeline.drop(left)
+    with contextlib.suppress(ValueError):
+        _abandoned.remove(left)
+    if not over:
+        _abandoned.append(left)
 
 
 class Stack:
@@ -398,6 +434,8 @@ def range_push(name):
     """
     stack = _local.stack
     stack.ranges.append((checked_name(name), now_ns()))
+    if (tool := itt.collector()) is not None:
+        tool.begin(name)
     return len(stack.ranges) - 1
 
 
@@ -422,6 +460,8 @@ def range_pop():
     if not stack.ranges:
         raise RuntimeError("range_pop() without a range_push() of this thread")
     name, begin_ns = stack.ranges.pop()
+    if (tool := itt.collector()) is not None:
+        tool.end()
     running = _active
     if running is not None:
         note(Record("range", name, max(begin_ns, running.begin_ns), now_ns(), stack.thread))
@@ -441,6 +481,8 @@ def mark(name):
     As ``torch.cuda.nvtx.mark``.
     """
     checked_name(name)
+    if (tool := itt.collector()) is not None:
+        tool.mark(name)
     if _active is not None:
         now = now_ns()
         note(Record("mark", name, now, now, threading.get_native_id()))
@@ -458,6 +500,8 @@ class range:  # the name that torch.cuda.nvtx has for it
     -----
     As ``torch.cuda.nvtx.range``.
     """
+
+    _name = ""
 
     def __init__(self, name):
         self._name = checked_name(name)

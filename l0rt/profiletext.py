@@ -8,6 +8,7 @@ from collections import defaultdict
 from l0rt.whole import time_text
 
 COMMANDS = ("kernel", "copy", "fill", "wait")
+LONGEST = 60  # letters of a name in the table
 DEVICE_PID = 1 << 22  # above all processes of Linux
 
 
@@ -48,7 +49,9 @@ def aligned(lines):
 
 def section(title, rows, whole, limit):
     lines = [(title, "count", "total", "mean", "min", "max", "share")]
-    for name, row in rows[:limit]:
+    for whole_name, row in rows[:limit]:
+        name = " ".join(whole_name.split())
+        name = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
         share = f"{100 * row.total / whole:.1f} %" if whole and row.kind != "wait" else "-"
         times = (row.total, row.total / row.count, row.least, row.most)
         lines.append((name, str(row.count), *map(time_text, times), share))

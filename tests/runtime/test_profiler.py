@@ -342,6 +342,39 @@ def test_what_is_asked_too_early_or_twice():
     p.stop()  # again is harmless
 
 
+@pytest.mark.checks_data
+def test_a_blank_profile_is_one_that_was_not_started_and_none_begins_anew():
+    blank = profiler.profile.__new__(profiler.profile)
+    with pytest.raises(RuntimeError, match="when its block has ended"):
+        blank.table()
+    with blank, pytest.raises(RuntimeError, match="make another one"):
+        blank.__init__()
+    assert blank.events == ()
+    with profiler.range.__new__(profiler.range):
+        pass
+
+
+@pytest.mark.checks_data
+def test_threads_may_end_and_read_a_profile_at_once(hasty):
+    x, go, seen = l0rt.empty(KIB), threading.Barrier(4), []
+    p = profiler.profile()
+    p.start()
+    for _ in range(200):
+        x.fill(0)
+
+    def read():
+        go.wait()
+        p.stop()
+        seen.append(len(p.events))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [200] * 4
+
+
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [(0, ValueError), (-1, ValueError), (1 << 40, ValueError), (1.5, TypeError), ("x", TypeError), (True, TypeError)],
