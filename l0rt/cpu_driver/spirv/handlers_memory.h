@@ -19,7 +19,8 @@ typedef struct {
   uint64_t low, high;
   size_t begin, end;
   bool solid;      /* all of these lanes run */
-  bool contiguous; /* and their elements are contiguous */
+  bool contiguous; /* and their elements are contiguous, */
+  uint64_t apart;  /* or so many bytes apart, each above the one before; 0: not known */
 } extent;
 
 static inline extent running_lanes(const spirv_wave *w) {
@@ -51,16 +52,18 @@ static inline extent running_lanes(const spirv_wave *w) {
   static inline extent extent_##tag(const spirv_wave *w, const I *index, uint64_t base, uint64_t scale, size_t size) { \
     extent e = running_lanes(w);                                                                                       \
     I low, high;                                                                                                       \
-    N apart = 0;                                                                                                       \
-    if (e.solid) {                                                                                                     \
+    if (e.solid && e.end - e.begin > 1) {                                                                              \
       const size_t more = e.end - e.begin - 1;                                                                         \
-      const I first = index[e.begin];                                                                                  \
-      const N zeroth = (N)((N)first - (N)e.begin);                                                                     \
-      for (size_t k = e.begin; k < e.end; k++) apart |= (N)((N)index[k] - (N)(zeroth + (N)k));                         \
-      if (apart == 0 && (I)((N)first + (N)more) >= first) { /* and no index overflows */                               \
+      const I first = index[e.begin], step = (I)((N)index[e.begin + 1] - (N)first);                                    \
+      N uneven = 0;                                                                                                    \
+      I rise, last;                                                                                                    \
+      for (size_t k = e.begin; k < e.begin + more; k++) uneven |= (N)((N)index[k + 1] - (N)index[k]) ^ (N)step;        \
+      if (uneven == 0 && step > 0 && !__builtin_mul_overflow(step, (I)more, &rise) &&                                  \
+          !__builtin_add_overflow(first, rise, &last)) {                                                               \
         e.low = base + (uint64_t)(W)first * scale;                                                                     \
-        e.high = e.low + more * scale;                                                                                 \
-        e.contiguous = scale == size;                                                                                  \
+        e.high = base + (uint64_t)(W)last * scale;                                                                     \
+        e.apart = (uint64_t)step * scale;                                                                              \
+        e.contiguous = e.apart == size;                                                                                \
         return e;                                                                                                      \
       }                                                                                                                \
     }                                                                                                                  \
@@ -73,17 +76,20 @@ EXTENT(s32, int32_t, uint32_t, int64_t)
 EXTENT(u32, uint32_t, uint32_t, uint64_t)
 EXTENT(s64, int64_t, uint64_t, int64_t)
 
-/* Addresses without an index: unsigned; contiguous ones differ by the size of an element. */
+/* Addresses without an index: unsigned. */
 static inline extent extent_address(const spirv_wave *w, const uint64_t *index, size_t size) {
   extent e = running_lanes(w);
-  uint64_t low, high, apart = 0;
-  if (e.solid) {
-    const uint64_t first = index[e.begin], zeroth = first - e.begin * size, more = (e.end - e.begin - 1) * size;
-    for (size_t k = e.begin; k < e.end; k++) apart |= index[k] - (zeroth + k * size);
-    if (apart == 0 && first + more >= first) {
+  uint64_t low, high;
+  if (e.solid && e.end - e.begin > 1) {
+    const uint64_t first = index[e.begin], step = index[e.begin + 1] - first, more = e.end - e.begin - 1;
+    uint64_t uneven = 0, rise, last;
+    for (size_t k = e.begin; k < e.begin + more; k++) uneven |= (index[k + 1] - index[k]) ^ step;
+    if (uneven == 0 && step != 0 && !__builtin_mul_overflow(step, more, &rise) &&
+        !__builtin_add_overflow(first, rise, &last)) {
       e.low = first;
-      e.high = first + more;
-      e.contiguous = true;
+      e.high = last;
+      e.apart = step;
+      e.contiguous = step == size;
       return e;
     }
   }
@@ -177,6 +183,9 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
         if (sizeof(M) == sizeof(T)) KERNEL_READ_ALL(M, d + e.begin, from, many);                                       \
         else                                                                                                           \
           for (size_t k = 0; k < many; k++) d[e.begin + k] = loaded_##tag(KERNEL_READ(M, from + k * sizeof(M)));       \
+      } else if (e.apart != 0) {                                                                                       \
+        const char *from = (const char *)(uintptr_t)e.low;                                                             \
+        for (size_t k = e.begin; k < e.end; k++, from += e.apart) d[k] = loaded_##tag(KERNEL_READ(M, from));           \
       } else if (e.solid) {                                                                                            \
         LOAD_PIECES(tag, M, T, I, one, stride, in_order)                                                               \
       } else {                                                                                                         \
@@ -202,6 +211,11 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
     bool good = reaches(w, s, e, sizeof(M), true);                                                                     \
     if (good && e.contiguous && sizeof(M) == sizeof(T)) {                                                              \
       KERNEL_WRITE_ALL(M, e.low + w->ranges[s->range].shift, value + e.begin, e.end - e.begin);                        \
+      return;                                                                                                          \
+    }                                                                                                                  \
+    if (good && e.apart != 0) {                                                                                        \
+      char *to = (char *)(uintptr_t)(e.low + w->ranges[s->range].shift);                                               \
+      for (size_t k = e.begin; k < e.end; k++, to += e.apart) KERNEL_WRITE(M, to, stored_##tag(value[k]));             \
       return;                                                                                                          \
     }                                                                                                                  \
     for (size_t k = e.begin; k < e.end; k++) {                                                                         \
