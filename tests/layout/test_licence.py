@@ -7,7 +7,7 @@ from helpers.source import ROOT, none_of, plant
 
 HASH = (".py", ".pyi", ".pyx", ".pxd", ".sh")
 C = (".c", ".h", ".hpp")
-FOLDERS = ("l0rt", "include", "tests", "bench")
+FOLDERS = ("l0rt", "include", "tests", "bench", "examples")
 ALONE = ("setup.py", "Makefile", ".ci/run")
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples run, and print what docs/examples.md says; without a compiler they say what is missing."""
+
+import re
+import sys
+
+import pytest
+
+from helpers import compilers
+from helpers.ci import skip_unless_ci
+from helpers.process import run, run_python
+from helpers.source import ROOT
+
+FOLDER = ROOT / "examples"
+EXAMPLES = sorted(path.name for path in FOLDER.glob("*.py"))
+PAGE = (ROOT / "docs/examples.md").read_text()
+ANY_DRIVER = {"L0RT_DRIVER": None, "L0RT_CPU_DEVICES": None}
+PNG = b"\x89PNG\r\n\x1a\n"
+
+needs_compiler = pytest.mark.skipif(not compilers.INSTALLED, reason=compilers.WITHOUT)
+
+
+def rounded(text):
+    """Return a text whose numbers with a point have as many digits as any compiler's code agrees on."""
+    return re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.1f}", text)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_prints_what_the_page_says(name, tmp_path):
+    shown = re.search(rf"^```\n\$ python examples/{name}(.*)\n((?:(?!```).*\n)*)```$", PAGE, re.MULTILINE)
+    assert shown, f"docs/examples.md does not show examples/{name}"
+    result = run([sys.executable, "-W", "ignore", FOLDER / name, *shown[1].split()], ANY_DRIVER, tmp_path, timeout=300)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    assert rounded(result.stdout) == rounded(shown[2])
+
+
+@needs_compiler
+def test_the_training_draws_its_loss(tmp_path):
+    if run([sys.executable, "-c", "import matplotlib"]).returncode != 0:
+        skip_unless_ci("needs matplotlib: the extra `test`")
+    code = f"""
+import runpy
+import numpy as np
+made = runpy.run_path({str(FOLDER / "train_spirals.py")!r})
+made["l0rt"].config.set("driver", "cpu")
+points, labels = made["spirals"](8)
+made["draw"]("loss.png", np.array([1.0, 0.5, 0.05]), made["Network"](), points, labels)
+"""
+    result = run_python(code, ANY_DRIVER, tmp_path, timeout=300)
+    assert result.returncode == 0, result
+    assert (tmp_path / "loss.png").read_bytes().startswith(PNG)
+
+
+@needs_compiler
+def test_a_training_that_learns_nothing_fails(tmp_path):
+    code = f"""
+import runpy
+main = runpy.run_path({str(FOLDER / "train_spirals.py")!r})["main"]
+main.__globals__.update(EPOCHS=100, RATE=0.0, draw=lambda *args: None)
+main()
+"""
+    result = run_python(code, ANY_DRIVER, tmp_path, timeout=300)
+    assert result.returncode == 1, result
+    assert re.search(r"^the loss is 0\.\d+, and should have fallen below 0\.1$", result.stderr, re.MULTILINE), result
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_without_a_compiler_the_error_says_what_to_install(name, tmp_path):
+    code = f"""
+import runpy
+from l0rt.kernels import compiler
+for module in compiler.COMPILERS.values():
+    module.find = lambda: None
+runpy.run_path({str(FOLDER / name)!r}, run_name="__main__")
+"""
+    result = run_python(code, ANY_DRIVER, tmp_path)
+    assert result.returncode == 1, result
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("l0rt.errors.CompilerNotFoundError: l0rt.compile needs a compiler of OpenCL C"), result
+    assert "intel-opencl-icd" in last
+    assert "ziglang" in last
+
+
+def test_the_page_shows_the_first_example_as_it_is():
+    text = (FOLDER / "vector_add.py").read_text().split('"""\n\n', 1)[1]
+    assert f"```python\n{text}```" in PAGE
