@@ -122,6 +122,7 @@ class Collector:
         self.task_begin, self.task_end = found[b"__itt_task_begin"], found[b"__itt_task_end"]
         self.marker = found.get(b"__itt_marker")
         self.domain = self.made(b"__itt_domain_create", Domain(flags=1, name=DOMAIN), DOMAIN)
+        self.on = c_int.from_address(self.domain)  # its flags: a tool switches a domain off with 0
         self.handle = functools.lru_cache(MOST_NAMES)(self.new_handle)
 
     def by_name(self):
@@ -161,15 +162,17 @@ class Collector:
 
     def begin(self, name):
         """Begin a task of this thread, inside of those that it has begun."""
-        self.task_begin(self.domain, NONE, NONE, self.handle(name))
+        if self.on.value:
+            self.task_begin(self.domain, NONE, NONE, self.handle(name))
 
     def end(self):
         """End the task that this thread has begun last."""
-        self.task_end(self.domain)
+        if self.on.value:
+            self.task_end(self.domain)
 
     def mark(self, name):
         """Note a moment, if the collector takes any."""
-        if self.marker is not None:
+        if self.marker is not None and self.on.value:
             self.marker(self.domain, NONE, self.handle(name), TRACK_SCOPE)
 
 

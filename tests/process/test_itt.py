@@ -22,7 +22,9 @@ static void say(const char *what, const domain *d, const string *s) {
 #ifdef MAKES
 static domain *make_domain(const char *name) {
   domain *d = calloc(1, sizeof *d);
+#ifndef OFF
   d->flags = 1;
+#endif
   d->name = strdup(name);
   return d;
 }
@@ -114,6 +116,10 @@ def said(path, switch="1"):
 @pytest.mark.parametrize("words", [("NAMES", "MAKES"), ("NAMES",), ("TABLE", "MAKES"), ("TABLE",)])
 def test_ranges_and_marks_are_tasks_and_markers(collector, words):
     assert said(collector(*words)) == (SAID, "")
+
+
+def test_a_tool_switches_the_domain_off(collector):
+    assert said(collector("TABLE", "MAKES", "OFF")) == ("", "")
 
 
 def test_nothing_is_told_without_the_variable(collector):
