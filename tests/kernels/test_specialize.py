@@ -129,9 +129,10 @@ def test_the_first_predicate_that_matches_wins():
 def test_predicates_get_the_arguments_of_the_launch():
     seen = []
     with l0rt.specialize(BASIC, [(lambda *args: seen.append(args) or False, {})]) as module:
-        to = l0rt.empty(4)
+        to, stream = l0rt.empty(4), acc.Stream()
         module["store"][1, 1](to, 5)
-        module["store"].launch(to, 6, global_size=1, stream=acc.Stream())
+        stream.wait_stream(acc.current_stream())
+        module["store"].launch(to, 6, global_size=1, stream=stream)
         assert module["store"].select(to, 7).name == "store"
         assert [args[1] for args in seen] == [5, 6, 7]
         assert all(args[0] is to for args in seen)
