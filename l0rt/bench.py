@@ -43,6 +43,8 @@ class Timing:
 
 def spread(seconds):
     """Return the median of times, with their minimum and maximum, as text."""
+    if not len(seconds):
+        return "never"
     median, least, most = (time_text(1e9 * figure(seconds)) for figure in (np.median, np.min, np.max))
     return f"{median} ({least} to {most})"
 

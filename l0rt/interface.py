@@ -381,6 +381,7 @@ class StreamMethodContainer:
         """Take the methods of a device type; ValueError for a missing or an unknown key."""
         if not hasattr(methods, "keys"):
             raise TypeError(f"stream methods of {device_name} must be a dict, got {type(methods).__name__}")
+        methods = dict(methods)
         missing = [key for key in self.KEYS if key not in methods]
         unknown = sorted(str(key) for key in methods if key not in self.KEYS)
         if missing or unknown:
@@ -388,10 +389,9 @@ class StreamMethodContainer:
                 f"stream methods of {device_name}: {', '.join(missing) or 'none'} missing, "
                 f"{', '.join(unknown) or 'none'} unknown; there are {', '.join(self.KEYS)}"
             )
-        for key in self.KEYS:
-            if not callable(methods[key]):
-                raise TypeError(f"stream method {key} of {device_name} is not callable")
-        self._methods[device_name] = {key: methods[key] for key in self.KEYS}
+        if wrong := [key for key in self.KEYS if not callable(methods[key])]:
+            raise TypeError(f"stream method {wrong[0]} of {device_name} is not callable")
+        self._methods[device_name] = methods
 
     def __getitem__(self, device_name):
         return self._methods[device_name]

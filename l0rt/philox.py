@@ -43,7 +43,7 @@ def philox4x32(counter, key, rounds=10):
     ValueError
         A word is not from 0 to 2**32 - 1.
     TypeError
-        ``key`` is not two whole numbers.
+        ``key`` is not two whole numbers, or ``counter`` is complex.
 
     Notes
     -----
@@ -51,6 +51,8 @@ def philox4x32(counter, key, rounds=10):
     10 rounds) are those of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11), and of
     the authors' library Random123.
     """
+    if np.asarray(counter).dtype.kind == "c":
+        raise TypeError("the words of a counter must be whole numbers, got complex ones")
     try:
         c0, c1, c2, c3 = np.asarray(counter, dtype=np.uint32).reshape(-1, 4).astype(np.uint64).T
     except OverflowError:

@@ -80,7 +80,7 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, seed, offset, l0rt_stream
         return False
     if type(seed) is not int or type(offset) is not int or offset % 4 or not 0 <= seed < 1 << 64 > offset >= 0:
         return False            # not from a Generator of l0rt
-    name, is_double, block_count, parameters = kernel_of(wanted.kind, wanted.first, wanted.second, wanted.dtype)
+    name, is_double, block_count, parameters = _kernel_of(wanted.kind, wanted.first, wanted.second, wanted.dtype)
     if parameters is None:
         return False
     module = module_of(on.device, is_double)
@@ -106,7 +106,7 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, seed, offset, l0rt_stream
 
 
 @functools.lru_cache(maxsize=256)
-def kernel_of(kind, first, second, dtype):
+def _kernel_of(kind, first, second, dtype):
     """Return the kernel of a `Draw`: its name, whether it is in the module of type double, how many numbers it makes
     of a block, and the bytes of its last arguments, None where its arithmetic cannot have them."""
     is_float = kind in ("uniform", "normal", "exponential")

@@ -249,6 +249,11 @@ def test_exponential_numbers_have_their_mean_and_are_above_0(dtype):
     assert made.min() > 0
 
 
+def test_a_complex_counter_is_refused():
+    with pytest.raises(TypeError, match="must be whole numbers, got complex"):
+        philox.philox4x32(np.zeros((1, 4), "c8"), (1, 2))
+
+
 @pytest.mark.parametrize("p", [0.0, 2.0**-40, 0.1, 0.5, 1.0])
 def test_bernoulli_numbers_have_their_probability(p):
     made = philox.bernoulli(5, 0, 20_000, p, "i8")

@@ -151,3 +151,8 @@ def test_wrong_arguments_are_told_before_anything_is_called(arguments, error, to
     with pytest.raises(error, match=told):
         l0rt.bench.time(**{"function": lambda: calls.append(1), **arguments})
     assert calls == []
+
+
+def test_a_timing_without_calls_has_a_text():
+    nothing = np.array([])
+    assert str(l0rt.bench.Timing("f", nothing, nothing)).startswith("f: device never, host never")

@@ -71,7 +71,7 @@ class Surface:
         found.append(Target(f"{path}()", "subclass", cls, cls, parameters_of(cls)))
         for name in sorted(set(dir(cls))):
             value = inspect.getattr_static(cls, name)
-            if name.startswith("_") and name not in SPECIAL:
+            if name.startswith("_") and name not in SPECIAL or value is getattr(tuple, name, None):
                 continue
             if isinstance(value, type):
                 if value.__module__.startswith("l0rt"):

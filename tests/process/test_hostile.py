@@ -51,7 +51,7 @@ def fault(choice):
     """Return a rule of two faults for L0RT_CPU_FAIL."""
     rules = []
     for name in choice.sample(FUNCTIONS, 2):
-        result = choice.choice(RESULTS if "Alloc" in name or "Physical" in name else RESULTS[:-1])
+        result = choice.choice(RESULTS if "Alloc" in name else RESULTS[:-1])
         rules.append(f"{name}:{choice.randrange(2, 30)}:{result}")
     return ",".join(rules)
 
