@@ -24,7 +24,9 @@ CLEAR = (TypeError, ValueError, IndexError, RuntimeError, BufferError, MemoryErr
 INTERNALS = re.compile(
     r"__cinit__|\bNULL\b|__pyx|'NoneType' object (?:has no|is not)|'struct'|\b_frame\b|\bcdef\b"
 )
-OS_ERRORS = {"XPUPluggableAllocator", "XPUPluggableAllocator()", "Module", "Module()", "from_ipc_handle", "ipc_handle", "compile"}
+OS_ERRORS = {
+    "XPUPluggableAllocator", "XPUPluggableAllocator()", "Module", "Module()", "from_ipc_handle", "ipc_handle", "compile",
+}  # fmt: skip
 MISSING = {"XPUPluggableAllocator", "XPUPluggableAllocator()"}
 
 
