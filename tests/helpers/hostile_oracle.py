@@ -25,7 +25,8 @@ INTERNALS = re.compile(
     r"__cinit__|\bNULL\b|__pyx|'NoneType' object (?:has no|is not)|'struct'|\b_frame\b|\bcdef\b"
 )
 OS_ERRORS = {
-    "XPUPluggableAllocator", "XPUPluggableAllocator()", "Module", "Module()", "from_ipc_handle", "ipc_handle", "compile",
+    "XPUPluggableAllocator", "XPUPluggableAllocator()", "Module", "Module()", "compile", "from_ipc_handle",
+    "ipc_handle",
 }  # fmt: skip
 MISSING = {"XPUPluggableAllocator", "XPUPluggableAllocator()"}
 

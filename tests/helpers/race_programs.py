@@ -101,7 +101,7 @@ CONFIGURATIONS = (
 )
 
 # What threads are told because of what others do: a limit is low, a pool sleeps, a buffer is freed, or named in a call.
-REFUSALS = ("out of memory", "asleep", "put to sleep", "was freed", "in use by")
+REFUSALS = ("out of memory", "asleep", "put to sleep", "must end first", "was freed", "in use by")
 
 
 def unless_refused(work, *args):
