@@ -195,12 +195,12 @@ def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
 
 
 def _uniform(seed, offset, draw):
-    work, low, span, last = uniform_parameters(draw.first, draw.second, draw.dtype)
+    work, low, span, last = _uniform_parameters(draw.first, draw.second, draw.dtype)
     unit = _unit(seed, offset, draw.count, draw.dtype).astype(work)
     return np.minimum(low + span * unit, last).astype(draw.dtype)
 
 
-def uniform_parameters(low, high, dtype):
+def _uniform_parameters(low, high, dtype):
     """Return the type in which the numbers are computed, and in that type ``low``, ``high - low`` and the largest
     number of the result's type that is below ``high``."""
     with np.errstate(over="ignore"):
@@ -331,10 +331,10 @@ def bernoulli(seed, offset, count, p=0.5, dtype="float32"):
 
 def _bernoulli(seed, offset, draw):
     raw = words(seed, offset, draw.words)
-    return (raw < np.uint64(bernoulli_limit(draw.first))).astype(draw.dtype)
+    return (raw < np.uint64(_bernoulli_limit(draw.first))).astype(draw.dtype)
 
 
-def bernoulli_limit(p):
+def _bernoulli_limit(p):
     """Return the word from which on the result is 0, at most 2**32."""
     return math.ceil(p * 2**32)
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from l0rt import callers
 from l0rt.errors import ModuleBuildError
-from l0rt.philox import bernoulli_limit, uniform_parameters
+from l0rt.philox import _bernoulli_limit, _uniform_parameters
 from l0rt.runtime.streams.devices import properties
 
 cdef enum:
@@ -122,9 +122,9 @@ cdef tuple parameters_of(kind, first, second, dtype):
         return np.uint64(first & 0xFFFFFFFFFFFFFFFF), np.uint64((second - first) & 0xFFFFFFFFFFFFFFFF)
     if kind == "bernoulli":
         one = np.ones(1, dtype).tobytes()
-        return np.uint64(bernoulli_limit(first)), np.uint64(int.from_bytes(one, "little"))
+        return np.uint64(_bernoulli_limit(first)), np.uint64(int.from_bytes(one, "little"))
     if kind == "uniform":
-        computed_in, *made = uniform_parameters(first, second, dtype)
+        computed_in, *made = _uniform_parameters(first, second, dtype)
         return tuple(made) if computed_in is work else None
     with np.errstate(over="ignore", under="ignore"):
         made = tuple([work(value) for value in (first, second) if value is not None])

@@ -37,13 +37,13 @@ OTHERS = set("""
     function generator handle headers high include_dirs include_traces including_emulation interprocess kind kwargs
     lambd lazy log low max_entries mean memory mempool_id message methods name new_state new_states no_split
     non_blocking obj observer on_oom options owner p path_to_lib_file pattern policy pool shape skip_actions source
-    src stacks state std stream streams table target text timeout type use_on_oom value values what
+    specialize_on src stacks state std stream streams table target text timeout type use_on_oom value values what
 """.split())  # fmt: skip
 NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}
 REFUSES = {"is_triton_capable", "raise_if_triton_unavailable"}  # whatever the device
 HANDLES = {"from_handle", "from_ipc_handle", "get_stream_from_external", "XPUPluggableAllocator", "register"}
-COMPILERS = {"compile"}
+COMPILERS = {"compile", "specialize"}
 
 
 class Number:

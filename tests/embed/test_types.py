@@ -48,7 +48,7 @@ def draw(generator: l0rt.Generator) -> bytes:
     buffer = l0rt.empty(4096, kind="host").uniform_(0, 1, generator=generator)
     buffer.fill(0).copy_from(b"x" * 4096).record_stream(acc.default_stream())
     seed, offset = generator.philox_engine_inputs(4)
-    acc.manual_seed_all(seed + offset)
+    acc.manual_seed_all(seed + offset + len(memoryview(buffer)))
     with acc.fork_rng(devices=[0]):
         state: bytes = acc.get_rng_state()
     return state

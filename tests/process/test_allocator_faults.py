@@ -256,6 +256,32 @@ def test_all_threads_that_are_first_have_one_heap(turn):
     assert_runs(FIRST)
 
 
+FIRST_WITH_A_LIMIT = """
+import threading, l0rt, l0rt.accelerator as acc
+acc.synchronize()
+import sys; sys.setswitchinterval(1e-6)
+gate, kept = threading.Barrier(8), []
+def first():
+    gate.wait()
+    try:
+        kept.append(l0rt.empty(8 << 20))
+    except l0rt.OutOfMemoryError:
+        pass
+threads = [threading.Thread(target=first) for _ in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert len(kept) == 4, len(kept)
+assert acc.memory_reserved() <= 32 << 20
+print("done")
+"""
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_the_first_allocations_keep_to_the_configured_limit(turn):
+    configuration = {"L0RT_CPU_MEMORY": "256MiB", "L0RT_ALLOC_CONF": "per_process_memory_fraction:0.125"}
+    assert_runs(FIRST_WITH_A_LIMIT, **configuration)
+
+
 BAD = """
 import l0rt
 for kind in ("device", "host") * 2:

@@ -36,7 +36,8 @@ def make(word, tmp_path, *variables, timeout=600):
 
 
 @pytest.mark.takes_minutes
-def test_c_tests_pass(tmp_path):
+def test_c_tests_pass(tmp_path, extent):
+    extent.skip_unless_whole()
     said = make("test", tmp_path)
     tests = {path.stem.removeprefix("test_") for path in TESTS.glob("test_*.c")}
     assert tests <= {line.split(":")[0] for line in said.splitlines() if line.endswith(": ok")}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any
+from typing import Any, final
 
+@final
 class Timeline: ...
 
 def clocks(index: int) -> tuple[int, int]: ...
