@@ -44,7 +44,7 @@ STAND_IN = "loader/libze_loader.so.1"  # beside the driver
 # The modules of each of these packages are linked into one library, which l0rt/libraries.py finds them in: what an
 # import of l0rt takes is to a third the loading of libraries, one by one.
 RUNTIME = [f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "memory")]
-SHARING = ("l0rt.ze", "l0rt.core", "l0rt.kernels", *RUNTIME)
+SHARING = ("l0rt.ze", "l0rt.core", "l0rt.kernels", "l0rt.graphs", *RUNTIME)
 LIBRARY = "modules"
 NOTES = "l0rt/libraries.txt"
 # Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.

@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _DEFINED_IN = {
     "Buffer": "l0rt.buffer",
     "empty": "l0rt.otherbuffer",
+    "from_dlpack": "l0rt.copies",
     "from_numpy": "l0rt.copies",
     "memcpy": "l0rt.copies",
     "memcpy2d": "l0rt.copies",

@@ -11,6 +11,7 @@ from l0rt import philox as philox
 from l0rt import profiler as profiler
 from l0rt import xpu as xpu
 from l0rt.buffer import Buffer as Buffer
+from l0rt.copies import from_dlpack as from_dlpack
 from l0rt.copies import from_numpy as from_numpy
 from l0rt.copies import memcpy as memcpy
 from l0rt.copies import memcpy2d as memcpy2d

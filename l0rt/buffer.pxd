@@ -41,16 +41,41 @@ cdef inline void Buffer_count_export(Buffer self, int more) noexcept:
 
 # What `free` refuses: ValueError for a slice, BufferError while the memory is in use.
 cdef int Buffer_check_free(Buffer self) except -1
+
 # Make a new object a slice from this byte on. The caller makes sure that `base` lives as long.
-cdef void Buffer_slice(Buffer made, Buffer whole, size_t start) noexcept
+cdef inline void Buffer_slice(Buffer made, Buffer whole, size_t start) noexcept:
+    made.pointer = <char*>whole.pointer + start if made.nbytes != 0 else NULL
+    made.base = whole.base if whole.base != NULL else <PyObject*>whole
+
+
+# ValueError if the buffer, or what it is a slice of, was freed or never allocated.
+cdef int Buffer_check_open(Buffer self) except -1
 
 # Keep `free` away from the memory until Buffer_unhold: around whatever gives up the GIL or runs other code. ValueError
 # if the buffer, or what it is a slice of, was freed or never allocated, or is memory of another device type.
-cdef int Buffer_hold(Buffer self) except -1
-cdef void Buffer_unhold(Buffer self) noexcept
+cdef inline int Buffer_hold(Buffer self) except -1:
+    Buffer_check_open(self)
+    Buffer_count_export(self, 1)
+    return 0
+
+
+cdef inline void Buffer_unhold(Buffer self) noexcept:
+    Buffer_count_export(self, -1)
+
+
+# The same for who has the buffer as an object.
+cdef inline void Buffer_end_export(object self) noexcept:
+    Buffer_unhold(<Buffer>self)
+
 
 # What copies and fills work on, while the buffer is held.
-cdef l0rt_operand Buffer_operand(Buffer self) noexcept
+cdef inline l0rt_operand Buffer_operand(Buffer self) noexcept:
+    cdef l0rt_operand made
+    made.pointer, made.nbytes = self.pointer, self.nbytes
+    made.block = self.block if self.base == NULL else (<Buffer>self.base).block
+    made.stream, made.device, made.on_device = self.stream, self.owner, self.memory == DEVICE
+    return made
+
 
 cdef tuple KINDS        # their names, in the order of the numbers
 

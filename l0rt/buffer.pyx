@@ -9,13 +9,15 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint64_t
 
 from l0rt.arguments cimport array_of, check_sizes, checked_pattern, get_view, known_as, part_of
+from l0rt.dlpack cimport DL_CPU, DL_ONEAPI, dlpack_capsule, dlpack_choose, dlpack_is_versioned, dlpack_order
 from l0rt.kernels.random cimport random_fill
 from l0rt.runtime.alloc.arena cimport block_drop
 from l0rt.runtime.alloc.deferred_free cimport block_move
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_stream
-from l0rt.runtime.memory.device cimport raise_status
+from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport block_let_go, shared_free
+from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use, transfer, transfer_fill, transfer_in, transfer_out
 from l0rt.runtime.streams.hooks cimport HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, has_hooks, note
 from l0rt.runtime.streams.naming cimport device as device_name
@@ -84,7 +86,6 @@ cdef class Buffer:
         Returns
         -------
         Buffer
-            The buffer itself.
 
         Raises
         ------
@@ -155,7 +156,6 @@ cdef class Buffer:
         Returns
         -------
         Buffer
-            The buffer itself.
 
         Raises
         ------
@@ -198,7 +198,6 @@ cdef class Buffer:
         Returns
         -------
         Buffer
-            The buffer itself.
         """
         return Buffer_draw(self, "uniform", dtype, generator, stream, non_blocking, low, high)
 
@@ -218,7 +217,6 @@ cdef class Buffer:
         Returns
         -------
         Buffer
-            The buffer itself.
         """
         return Buffer_draw(self, "normal", dtype, generator, stream, non_blocking, mean, std)
 
@@ -238,7 +236,6 @@ cdef class Buffer:
         Returns
         -------
         Buffer
-            The buffer itself.
         """
         return Buffer_draw(self, "exponential", dtype, generator, stream, non_blocking, lambd)
 
@@ -257,7 +254,6 @@ cdef class Buffer:
         Returns
         -------
         Buffer
-            The buffer itself.
         """
         return Buffer_draw(self, "bernoulli", dtype, generator, stream, non_blocking, p)
 
@@ -277,7 +273,6 @@ cdef class Buffer:
         Returns
         -------
         Buffer
-            The buffer itself.
         """
         return Buffer_draw(self, "randint", dtype, generator, stream, non_blocking, low, high)
 
@@ -396,6 +391,20 @@ cdef class Buffer:
             raise TypeError("the host cannot read device memory: x.numpy(dtype, shape) copies it into an array")
         return np.array(memoryview(self), dtype, copy=copy) if copy else np.asarray(memoryview(self), dtype)
 
+    def __dlpack_device__(self):
+        Buffer_check_open(self)
+        return (DL_ONEAPI, <int>self.owner.index) if self.memory == DEVICE else (DL_CPU, <int>0)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        cdef bint versioned = dlpack_is_versioned(max_version)
+        cdef Buffer made = self
+        device, is_copied = dlpack_choose(self.__dlpack_device__(), self.owner.index, dl_device, copy)
+        if is_copied:
+            made = Buffer_clone(self, self.memory == DEVICE and device[0] == DL_ONEAPI)
+        dlpack_order(current_stream(self.owner.index), stream, device[0] == DL_CPU)
+        Buffer_hold(made)
+        return dlpack_capsule(made.pointer, made.nbytes, device, is_copied, versioned, made, Buffer_end_export)
+
     def __copy__(self):
         raise TypeError("a Buffer cannot be copied by copy.copy: allocate another and copy_from() this one")
 
@@ -462,35 +471,12 @@ cdef int Buffer_check_free(Buffer self) except -1:
     return 0
 
 
-cdef void Buffer_slice(Buffer made, Buffer whole, size_t start) noexcept:
-    made.pointer = <char*>whole.pointer + start if made.nbytes != 0 else NULL
-    made.base = whole.base if whole.base != NULL else <PyObject*>whole
-
-
-cdef int Buffer_hold(Buffer self) except -1:
-    Buffer_check_open(self)
-    Buffer_count_export(self, 1)
-    return 0
-
-
-cdef void Buffer_unhold(Buffer self) noexcept:
-    Buffer_count_export(self, -1)
-
-
 cdef l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:
     """The stream that an argument means; None: the current one, of the buffer's own device if it is device memory."""
     if stream is not None:
         return stream.ptr
     Buffer_check_made(self)
     return current_stream(self.owner.index if self.memory == DEVICE else -1)
-
-
-cdef l0rt_operand Buffer_operand(Buffer self) noexcept:
-    cdef l0rt_operand made
-    made.pointer, made.nbytes = self.pointer, self.nbytes
-    made.block = self.block if self.base == NULL else (<Buffer>self.base).block
-    made.stream, made.device, made.on_device = self.stream, self.owner, self.memory == DEVICE
-    return made
 
 
 cdef inline void Buffer_take(Buffer self) noexcept:
@@ -582,6 +568,19 @@ cdef int Buffer_copy(Buffer target, Buffer source, Queue stream, bint non_blocki
         Buffer_unhold(source)
         Buffer_unhold(target)
     return 0
+
+
+cdef Buffer Buffer_clone(Buffer self, bint on_device):
+    """A new Buffer with the same bytes, of device or of pinned memory."""
+    cdef size_t nbytes = self.nbytes
+    cdef l0rt_stream* on = Buffer_stream(self, None)
+    cdef l0rt_block* block = NULL
+    if nbytes != 0:
+        with nogil:
+            block = malloc_slow(on, nbytes) if on_device else host_malloc(on.device, nbytes)
+    made = new_buffer(nbytes, on, on.device, DEVICE if on_device else HOST, block)
+    Buffer_copy(made, self, None, False)
+    return made
 
 
 cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, int memory, l0rt_block* block):

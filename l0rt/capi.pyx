@@ -34,11 +34,12 @@ from l0rt.runtime.current.thread cimport current_device, current_stream, exchang
 from l0rt.runtime.memory.active_pool cimport arena_asked
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport knows_streams
+from l0rt.runtime.streams.copy cimport queue_copy, queue_fill
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.devices cimport device_total, ensure
 from l0rt.runtime.streams.guard_impl cimport l0rt_guard_impl
 from l0rt.runtime.streams.naming cimport guard_impl_of
-from l0rt.runtime.streams.queue cimport queue_copy, queue_fill, queue_share, queue_synchronize
+from l0rt.runtime.streams.queue cimport queue_share, queue_synchronize
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
 from l0rt.interrupts import belongs_to_main_thread, raise_later

@@ -32,6 +32,7 @@ CAPABILITIES = (
     "device_status",
     "device_sync",
     "event_ipc",
+    "copy_offload",
 )
 QUIRKS = (
     "unflushed_counters",
@@ -144,6 +145,7 @@ _SETTINGS = {
     "quirks": _Setting("L0RT_QUIRKS", _switches(*QUIRKS), ""),
     "alloc_conf": _Setting("L0RT_ALLOC_CONF", _alloc_conf, ""),
     "no_memory_caching": _Setting("L0RT_NO_MEMORY_CACHING", _switch, "0"),
+    "copy_threads": _Setting("L0RT_COPY_THREADS", _one_of("auto", "1", "2", "3", "4"), "auto"),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
     "logs": _Setting("L0RT_LOGS", _words("alloc", "event", "init", "kernel", "stream"), ""),
     "sanitize": _Setting("L0RT_SANITIZE", _words("stream"), ""),

@@ -14,6 +14,8 @@ from libc.string cimport memset as host_fill
 from l0rt.arguments cimport address_in, checked_pattern, checked_shape, checked_size, get_view, is_address
 from l0rt.buffer cimport ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
 from l0rt.core.memory cimport memory_kind
+from l0rt.dlpack cimport Loan, dlpack_borrow
+from l0rt.otherbuffer cimport new_borrowed
 from l0rt.runtime.alloc.heap cimport block_find
 from l0rt.runtime.alloc.page_map cimport map_find
 from l0rt.runtime.alloc.types cimport l0rt_block
@@ -22,8 +24,10 @@ from l0rt.runtime.memory.operations cimport l0rt_extent, shared_find
 from l0rt.runtime.memory.registration cimport is_registered
 from l0rt.runtime.memory.transfer cimport (
     l0rt_operand, rows_span, transfer, transfer_fill, transfer_host, transfer_in, transfer_out)
+from l0rt.runtime.streams.copy cimport l0rt_rows
 from l0rt.runtime.streams.devices cimport device_record, device_total
-from l0rt.runtime.streams.queue cimport Queue, about_to_wait, l0rt_rows, queue_synchronize
+from l0rt.runtime.streams.naming cimport device as device_name
+from l0rt.runtime.streams.queue cimport Queue, about_to_wait, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED, ze_memory_type_t
 
@@ -343,6 +347,49 @@ def from_numpy(array, *, kind="device", device=None, stream=None):
         raise TypeError("from_numpy() takes an array of numbers, not of objects")
     plain = np.ascontiguousarray(array)
     return empty(plain.nbytes, kind=kind, device=device, stream=stream).copy_from(plain, stream=stream)
+
+
+def from_dlpack(array, /, *, device=None, copy=None):
+    """Return a Buffer of the bytes of an object with ``__dlpack__``: an array or a tensor of another library.
+
+    Parameters
+    ----------
+    array : object
+        An object with ``__dlpack__`` and ``__dlpack_device__`` whose memory is contiguous and the host's; or a Buffer.
+    device : int, str, device or None, optional
+        Where the bytes are wanted. None is where they are: ``"cpu"``, or a Buffer's own device.
+    copy : bool or None, optional
+        Whether the memory is new. None copies only if that is needed; False never copies.
+
+    Returns
+    -------
+    Buffer
+        The memory of ``array`` itself, which it keeps until it is freed or dropped; or new memory.
+
+    Raises
+    ------
+    BufferError
+        The memory is not contiguous, not the host's, read-only and not to be copied, or ``copy=False`` cannot be had.
+    TypeError
+        ``array`` has no ``__dlpack__``.
+
+    Notes
+    -----
+    The protocol is that of DLPack 1.3 and of the array API standard's ``from_dlpack``.
+    """
+    cdef Loan loan = None if isinstance(array, Buffer) else dlpack_borrow(array)
+    cdef Buffer found = array[:] if loan is None else new_borrowed(loan)
+    here = found.device
+    wanted = here if device is None else device_name(device)
+    is_here = wanted.type == here.type and (wanted.type == "cpu" or wanted.index in (None, here.index))
+    if is_here and not copy:
+        if loan is not None and loan.read_only:
+            raise BufferError("the memory is read-only, and a Buffer's is not: copy=True copies it")
+        return found
+    if copy is not None and not copy:
+        raise BufferError(f"copy=False: memory of {here} is on {wanted} as a copy only")
+    kind = found.kind if is_here else "host" if wanted.type == "cpu" else "device"
+    return empty(found.nbytes, device=here if is_here else wanted, kind=kind).copy_from(found)
 
 
 def pinned(shape, dtype="float64", *, device=None):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry of device types. A device type registers here, and software that works on any device asks here.
-
-Registering and asking touch no driver.
-"""
+"""The registry of device types, where a device type registers and software that works on any device asks. Neither
+touches a driver."""
 
 from l0rt import memory as _memory
 from l0rt import xpu as _xpu
+from l0rt.graphs import graph as _graphs
 from l0rt.otherbuffer import add_allocator as _add_allocator
 from l0rt.otherbuffer import allocator_of as _allocator_of
 from l0rt.runtime.current import generator as _generator
@@ -63,6 +62,7 @@ class DeviceInterface:
     Stream = _without("Stream")
     Generator = None  # `l0rt.Generator` serves any device type
     MemPool = use_mem_pool = None  # a class and what enters an object of it; None: no private memory pools
+    Graph = graph = graph_pool_handle = None  # as `l0rt.accelerator` has them; None: no graphs
 
     class Worker:
         """The current device and the properties for a process that must not open the driver."""
@@ -146,13 +146,12 @@ class DeviceInterface:
 
 
 # What torch.accelerator's other functions need.
-_OTHERS = """
-init default_stream default_generator can_device_access_peer empty_cache empty_host_cache memory_stats
-mem_get_info reset_peak_memory_stats reset_accumulated_memory_stats memory_snapshot attach_oom_observer
-set_memory_limit get_memory_limit set_per_process_memory_fraction get_per_process_memory_fraction
-supported_dtypes record_data_ptr_on_stream copy_memory fill_memory
-"""
-for _name in _OTHERS.split():
+for _name in """
+init default_stream default_generator can_device_access_peer empty_cache empty_host_cache memory_stats mem_get_info
+reset_peak_memory_stats reset_accumulated_memory_stats memory_snapshot attach_oom_observer set_memory_limit
+get_memory_limit set_per_process_memory_fraction get_per_process_memory_fraction supported_dtypes
+record_data_ptr_on_stream copy_memory fill_memory
+""".split():
     setattr(DeviceInterface, _name, staticmethod(_missing(_name)))
 
 
@@ -184,8 +183,8 @@ def register_interface_for_device(device, device_interface):
 
     Raises
     ------
-    ValueError
-        The name is malformed.
+    TypeError, ValueError
+        ``device_interface`` is no class or lacks a name of `DeviceInterface`; or the type's name is malformed.
 
     Notes
     -----
@@ -193,6 +192,8 @@ def register_interface_for_device(device, device_interface):
     """
     if not isinstance(device_interface, type):
         raise TypeError(f"an interface must be a class, got an object of {type(device_interface).__name__}")
+    if missing := next((n for n in dir(DeviceInterface) if n[0] != "_" and not hasattr(device_interface, n)), None):
+        raise TypeError(f"an interface must be a DeviceInterface or have its names, {missing} is missing")
     name = _type_to_register(device)
     _naming.register_type(name)
     _naming.add_interface(name, device_interface)
@@ -506,11 +507,9 @@ def _interface_of_table(functions, base=DeviceInterface):
 class XpuInterface(DeviceInterface):
     """The built-in device type: `l0rt.xpu`."""
 
-    device = _xpu.device
-    Event = _xpu.Event
-    Stream = _xpu.Stream
-    MemPool = _memory.MemPool
-    use_mem_pool = _memory.use_mem_pool
+    device, Event, Stream = _xpu.device, _xpu.Event, _xpu.Stream
+    MemPool, use_mem_pool = _memory.MemPool, _memory.use_mem_pool
+    Graph, graph, graph_pool_handle = _graphs.Graph, _graphs.graph, staticmethod(_graphs.graph_pool_handle)
 
     class Worker:
         """Cached facts: filled in the parent, they serve a forked child, which must not open the driver."""

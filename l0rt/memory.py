@@ -14,6 +14,7 @@ from l0rt.arguments import address_of as _address
 from l0rt.memorystats import (
     host_memory_stats,
     host_memory_stats_as_nested_dict,
+    list_gpu_processes,
     max_memory_allocated,
     max_memory_reserved,
     memory_stats,
@@ -63,6 +64,7 @@ __all__ = [
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
     "is_pinned",
+    "list_gpu_processes",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The allocators' statistics under torch's keys, and the table that torch's `memory_summary` lays them out in."""
+"""The allocators' statistics under torch's keys, and the texts that torch makes: `memory_summary`'s table, and the
+processes that use a device."""
 
 from itertools import repeat
 
 import l0rt.runtime.memory.device as _device
 import l0rt.runtime.memory.pinned as _host
+from l0rt.errors import L0Error as _L0Error
 from l0rt.runtime.memory.pools import index_or_current as _index_of
-from l0rt.runtime.streams.devices import device_count, lazy
+from l0rt.runtime.streams.devices import device_count, lazy, processes, properties
 
 _ROWS = (
     ("allocated_bytes", "Allocated memory", True),
@@ -326,3 +328,39 @@ def memory_summary(device=None, abbreviated=False):
     """
     index = _index_of(device)
     return table(_device.flat_stats(index), index, abbreviated)
+
+
+def list_gpu_processes(device=None):
+    """Return a text that lists the processes that use ``device``, with the device memory that each has allocated.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+
+    Returns
+    -------
+    str
+        A line for each process, in units of 1024² bytes; or why they are not known: the driver has no system
+        management, does not list processes, or requires privileges.
+
+    Raises
+    ------
+    IndexError
+        There is no device with this index.
+
+    Notes
+    -----
+    The lines are those of ``torch.cuda.memory.list_gpu_processes``. The source is ``zesDeviceProcessesGetState`` of
+    Level Zero. It lists the processes of a whole card, and so the same for each of its tiles. A device of the CPU
+    driver belongs to one process, and the text says so.
+    """
+    index = _index_of(device)
+    is_software = properties(index)["is_software"]
+    try:
+        found = processes(index)
+    except _L0Error as error:
+        return f"the processes that use GPU:{index} are not known: {error}"
+    lines = [f"GPU:{index}" + (" is the CPU driver's, which only this process uses" if is_software else "")]
+    lines += [f"process {pid:>10d} uses {nbytes / (1 << 20):>12.3f} MB GPU memory" for pid, nbytes in found]
+    return "\n".join(lines if found else [*lines, "no processes are running"])

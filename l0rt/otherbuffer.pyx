@@ -24,11 +24,13 @@ from l0rt.buffer cimport (
     Buffer,
     Buffer_check_free,
     Buffer_count_export,
+    Buffer_end_export,
     Buffer_is_freed,
     Buffer_slice,
     Buffer_unhold,
     new_buffer,
 )
+from l0rt.dlpack cimport DL_CPU, Loan, dlpack_capsule, dlpack_choose, dlpack_is_versioned, dlpack_order
 from l0rt.runtime.alloc.arena cimport arena_hit
 from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
@@ -260,6 +262,22 @@ cdef class OtherBuffer(Buffer):
     def __releasebuffer__(self, Py_buffer* view):
         Buffer_unhold(self)
 
+    def __dlpack_device__(self):
+        check_open(self)
+        if not self.on_host:
+            raise BufferError(f"DLPack has no number for the device type {self.named.type}")
+        return DL_CPU, 0
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        cdef bint versioned = dlpack_is_versioned(max_version)
+        cdef OtherBuffer made = self
+        device, is_copied = dlpack_choose(self.__dlpack_device__(), -1, dl_device, copy)
+        dlpack_order(NULL, stream, True)
+        if is_copied:
+            made = serve(self.nbytes, self.named, None, "host").copy_from(self)
+        hold(made)
+        return dlpack_capsule(<void*>made.pointer, made.nbytes, device, is_copied, versioned, made, Buffer_end_export)
+
     def __getitem__(self, index):
         cdef size_t start = 0
         cdef size_t nbytes = part_of(index, self.nbytes, &start)
@@ -467,6 +485,12 @@ cdef OtherBuffer serve(size_t nbytes, device, stream, str kind):
     made.allocator = allocator
     if on_host and nbytes != 0:
         fill_host(made.pointer, nbytes)
+    return made
+
+
+cdef Buffer new_borrowed(Loan loan):
+    cdef OtherBuffer made = new_other(loan.nbytes, device_name("cpu"), None, None)
+    made.pointer, made.allocator = <void*>loan.ptr, loan
     return made
 
 

@@ -182,7 +182,8 @@ def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
     Raises
     ------
     ValueError
-        ``low`` is above ``high``, or ``high - low`` is not finite.
+        ``low`` is above ``high``, one of them is not finite or outside the range of the type, or ``high - low`` is
+        not finite.
 
     Notes
     -----
@@ -393,6 +394,10 @@ def _check_uniform(low, high, dtype):
     low, high = real_number(low, "low"), real_number(high, "high")
     if not low <= high:
         raise ValueError(f"uniform expects low <= high, got low {low} and high {high}")
+    most = float(np.finfo(known).max)
+    for name, bound in (("low", low), ("high", high)):
+        if not -most <= bound <= most:
+            raise ValueError(f"uniform expects {name} from {-most:g} to {most:g} for {known}, got {bound}")
     if not high - low < math.inf:
         raise ValueError(f"uniform expects a finite high - low, got low {low} and high {high}")
     return known, low, high

@@ -138,7 +138,7 @@ class Sanitizer:
         self.command(stream)
 
     def on_kernel_access(self, stream, low, nbytes, how):
-        knows = self.clocks[stream]
+        knows = self.clocks.get(stream) or self.command(stream)  # none: started between the launch and this
         if how & 1:
             self.access(stream, knows, low, nbytes, False, "kernel, read")
         if how & 2:

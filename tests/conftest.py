@@ -15,9 +15,13 @@ from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm  # noq
 if not os.environ.get("L0RT_DRIVER"):
     os.environ["L0RT_DRIVER"] = "cpu"
     os.environ.setdefault("L0RT_CPU_DEVICES", "2")
-_cache = None  # what tests compile is not kept in the user's folder, and tests begin without anything compiled
-if not os.environ.get("L0RT_CACHE_DIR"):
-    os.environ["L0RT_CACHE_DIR"] = _cache = tempfile.mkdtemp(prefix="l0rt-cache-")
+_folders = []  # removed at the end
+if not os.environ.get("L0RT_CACHE_DIR"):  # what tests compile is not kept in the user's folder
+    os.environ["L0RT_CACHE_DIR"] = tempfile.mkdtemp(prefix="l0rt-cache-")
+    _folders.append(os.environ["L0RT_CACHE_DIR"])
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # the tests' hundreds of Pythons share what one has compiled
+    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="l0rt-bytecode-")
+    _folders.append(os.environ["PYTHONPYCACHEPREFIX"])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,8 +58,8 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_sessionfinish():
     process.kill_all()
-    if _cache is not None:
-        shutil.rmtree(_cache, ignore_errors=True)
+    for folder in _folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_runtest_setup(item):

@@ -77,6 +77,16 @@
            const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,          \
            const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,                              \
            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))                  \
+  OPTIONAL(1_0, zeCommandQueueCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                      \
+           const ze_command_queue_desc_t *desc, ze_command_queue_handle_t *phCommandQueue))                           \
+  OPTIONAL(1_0, zeCommandQueueDestroy, (ze_command_queue_handle_t hCommandQueue))                                     \
+  OPTIONAL(1_0, zeCommandQueueExecuteCommandLists, (ze_command_queue_handle_t hCommandQueue, uint32_t numCommandLists,\
+           ze_command_list_handle_t *phCommandLists, ze_fence_handle_t hFence))                                       \
+  OPTIONAL(1_0, zeCommandQueueSynchronize, (ze_command_queue_handle_t hCommandQueue, uint64_t timeout))               \
+  OPTIONAL(1_0, zeCommandListCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                       \
+           const ze_command_list_desc_t *desc, ze_command_list_handle_t *phCommandList))                              \
+  OPTIONAL(1_0, zeCommandListClose, (ze_command_list_handle_t hCommandList))                                          \
+  OPTIONAL(1_0, zeCommandListAppendEventReset, (ze_command_list_handle_t hCommandList, ze_event_handle_t hEvent))     \
   REQUIRED(1_0, zeModuleCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                            \
            const ze_module_desc_t *desc, ze_module_handle_t *phModule, ze_module_build_log_handle_t *phBuildLog))     \
   REQUIRED(1_0, zeModuleDestroy, (ze_module_handle_t hModule))                                                        \

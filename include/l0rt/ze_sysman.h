@@ -24,6 +24,7 @@ typedef enum {
   ZES_STRUCTURE_TYPE_PCI_PROPERTIES = 0x2,
   ZES_STRUCTURE_TYPE_MEM_PROPERTIES = 0xb,
   ZES_STRUCTURE_TYPE_DEVICE_STATE = 0x15,
+  ZES_STRUCTURE_TYPE_PROCESS_STATE = 0x16,
   ZES_STRUCTURE_TYPE_PCI_STATE = 0x17,
   ZES_STRUCTURE_TYPE_MEM_STATE = 0x1e,
   ZES_STRUCTURE_TYPE_DEVICE_EXT_PROPERTIES = 0x2d, /* 1.8 */
@@ -32,6 +33,12 @@ typedef enum {
 typedef enum {
   ZES_DEVICE_TYPE_GPU = 1, /* 1.8 */
 } zes_device_type_t;
+
+typedef uint32_t zes_engine_type_flags_t;
+typedef enum {
+  ZES_ENGINE_TYPE_FLAG_COMPUTE = 0x2,
+  ZES_ENGINE_TYPE_FLAG_DMA = 0x10,
+} zes_engine_type_flag_t;
 
 typedef enum {
   ZES_MEM_TYPE_DDR = 1,
@@ -82,6 +89,15 @@ typedef struct {
   uint32_t reset;
   uint32_t repaired;
 } zes_device_state_t;
+
+typedef struct {
+  zes_structure_type_t stype;
+  const void *pNext;
+  uint32_t processId;
+  uint64_t memSize;
+  uint64_t sharedSize;
+  zes_engine_type_flags_t engines;
+} zes_process_state_t;
 
 typedef struct {
   uint32_t domain;

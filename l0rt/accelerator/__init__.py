@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The current accelerator, of any device type: the functions of torch.accelerator, and functions that torch lacks."""
 
-from l0rt.accelerator import memory, random
+from l0rt.accelerator import graphs, memory, random  # noqa: F401 - graphs has torch's name
 from l0rt.accelerator._api import (
     current_device_index,
     current_stream,
@@ -13,6 +13,7 @@ from l0rt.accelerator._api import (
     synchronize,
 )
 from l0rt.accelerator._api import device_or_current as _device_or_current
+from l0rt.accelerator.graphs import Graph, graph, graph_pool_handle, is_current_stream_capturing
 from l0rt.accelerator.memory import (
     MemPool,
     attach_oom_observer,
@@ -61,7 +62,8 @@ from l0rt.runtime.current.guards import (
     OptionalStreamGuard,
     StreamGuard,
 )
-from l0rt.runtime.current.stream import Stream, stream_pool
+from l0rt.runtime.current.lease import stream_pool
+from l0rt.runtime.current.stream import Stream
 from l0rt.runtime.current.waits import stuck_report, wait_all, wait_any
 from l0rt.runtime.streams import naming as _naming
 from l0rt.runtime.streams.hooks import get_sync_debug_mode, set_sync_debug_mode
@@ -72,6 +74,7 @@ __all__ = [
     "DeviceGuard",
     "Event",
     "Generator",
+    "Graph",
     "MemPool",
     "MultiStreamGuard",
     "OptionalDeviceGuard",
@@ -102,9 +105,12 @@ __all__ = [
     "get_rng_state",
     "get_rng_state_all",
     "get_sync_debug_mode",
+    "graph",
+    "graph_pool_handle",
     "init",
     "initial_seed",
     "is_available",
+    "is_current_stream_capturing",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

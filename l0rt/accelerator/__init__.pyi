@@ -11,6 +11,10 @@ from l0rt.accelerator._api import set_device_index as set_device_index
 from l0rt.accelerator._api import set_stream as set_stream
 from l0rt.accelerator._api import stream as stream
 from l0rt.accelerator._api import synchronize as synchronize
+from l0rt.accelerator.graphs import Graph as Graph
+from l0rt.accelerator.graphs import graph as graph
+from l0rt.accelerator.graphs import graph_pool_handle as graph_pool_handle
+from l0rt.accelerator.graphs import is_current_stream_capturing as is_current_stream_capturing
 from l0rt.accelerator.memory import MemPool as MemPool
 from l0rt.accelerator.memory import attach_oom_observer as attach_oom_observer
 from l0rt.accelerator.memory import empty_cache as empty_cache
@@ -52,8 +56,8 @@ from l0rt.runtime.current.guards import MultiStreamGuard as MultiStreamGuard
 from l0rt.runtime.current.guards import OptionalDeviceGuard as OptionalDeviceGuard
 from l0rt.runtime.current.guards import OptionalStreamGuard as OptionalStreamGuard
 from l0rt.runtime.current.guards import StreamGuard as StreamGuard
+from l0rt.runtime.current.lease import stream_pool as stream_pool
 from l0rt.runtime.current.stream import Stream as Stream
-from l0rt.runtime.current.stream import stream_pool as stream_pool
 from l0rt.runtime.current.waits import stuck_report as stuck_report
 from l0rt.runtime.current.waits import wait_all as wait_all
 from l0rt.runtime.current.waits import wait_any as wait_any

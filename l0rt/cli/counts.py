@@ -66,15 +66,16 @@ def totals_in(folder):
 def serve():
     """Run rows, a few operations and many, and have valgrind write down what each took."""
     lab = Lab()
-    loops.count_start()
     for id in sys.argv[1:]:
         try:
             with rows.ROWS[id].open(lab) as work:
                 rows.run(work, work.loop, MANY)  # to warm up
+                loops.count(True)
                 for n in (FEW, MANY):
                     loops.count_zero()
                     rows.run(work, work.loop, n)
                     loops.count_dump(f"{id}@{n}")
+                loops.count(False)
         except rows.Skip:
             pass
     lab.close()

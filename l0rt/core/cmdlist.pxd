@@ -4,7 +4,16 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.core.driver cimport Context
 from l0rt.core.device cimport Device
-from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t, ze_event_handle_t, ze_result_t
+from l0rt.ze.api cimport (
+    ze_command_list_handle_t,
+    ze_command_queue_priority_t,
+    ze_device_handle_t,
+    ze_event_handle_t,
+    ze_result_t,
+)
+
+
+cdef ze_command_queue_priority_t queue_priority(int priority) noexcept nogil
 
 
 # Verbs on handles, for code without the GIL; the caller holds the list's lock and turns a status into an error.
@@ -13,10 +22,10 @@ cdef ze_result_t list_signal(ze_command_list_handle_t list, ze_event_handle_t ev
 cdef ze_result_t list_wait(
     ze_command_list_handle_t list, uint32_t count, ze_event_handle_t* events) noexcept nogil
 cdef ze_result_t list_copy(
-    ze_command_list_handle_t list, void* dst, const void* src, size_t nbytes) noexcept nogil
+    ze_command_list_handle_t list, void* dst, const void* src, size_t nbytes, ze_event_handle_t signal) noexcept nogil
 cdef ze_result_t list_copy_rows(
     ze_command_list_handle_t list, void* dst, uint32_t dst_pitch, const void* src, uint32_t src_pitch,
-    uint32_t width, uint32_t height) noexcept nogil
+    uint32_t width, uint32_t height, ze_event_handle_t signal) noexcept nogil
 cdef ze_result_t list_fill(
     ze_command_list_handle_t list, void* dst, const void* pattern, size_t pattern_size,
     size_t nbytes) noexcept nogil
@@ -25,6 +34,8 @@ cdef ze_result_t list_timestamp(
 # Properties of a foreign list that the driver reports; the others stay unchanged.
 cdef int list_facts(
     ze_command_list_handle_t list, bint* immediate, ze_device_handle_t* device, int* ordinal) except -1 nogil
+# Make an event unsignalled when its turn comes. INVALID_FUNCTION: the driver lacks the call.
+cdef ze_result_t list_reset_event(ze_command_list_handle_t list, ze_event_handle_t event) noexcept nogil
 cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil
 
 
@@ -37,4 +48,9 @@ cdef class CommandList:
 
     @staticmethod
     cdef CommandList immediate(
-        Context context, Device device, uint32_t ordinal, uint32_t index, int priority, bint in_order)
+        Context context, Device device, uint32_t ordinal, uint32_t index, int priority, bint in_order,
+        bint offloads=*)
+
+    @staticmethod
+    cdef CommandList regular(Context context, Device device, uint32_t ordinal, bint in_order)
+    cdef int end(self) except -1

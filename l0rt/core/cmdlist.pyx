@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command lists: asynchronous immediate lists, and the commands that are appended to them."""
+"""Command lists, immediate and regular, and the commands that are appended to them."""
 
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -31,15 +31,18 @@ cdef ze_result_t list_wait(
 
 
 cdef ze_result_t list_copy(
-    ze_command_list_handle_t list, void* dst, const void* src, size_t nbytes) noexcept nogil:
-    """Copy ``nbytes``; the ranges must not overlap."""
-    return ze.zeCommandListAppendMemoryCopy(list, dst, src, nbytes, NULL, 0, NULL)
+    ze_command_list_handle_t list, void* dst, const void* src, size_t nbytes, ze_event_handle_t signal) noexcept nogil:
+    """Copy ``nbytes``, then signal, if ``signal`` is not NULL; the ranges must not overlap."""
+    return ze.zeCommandListAppendMemoryCopy(list, dst, src, nbytes, signal, 0, NULL)
 
 
 cdef ze_result_t list_copy_rows(
     ze_command_list_handle_t list, void* dst, uint32_t dst_pitch, const void* src, uint32_t src_pitch,
-    uint32_t width, uint32_t height) noexcept nogil:
-    """Copy ``height`` rows of ``width`` bytes, which must not overlap; UNSUPPORTED_FEATURE without such a command."""
+    uint32_t width, uint32_t height, ze_event_handle_t signal) noexcept nogil:
+    """Copy ``height`` rows of ``width`` bytes, which must not overlap, then signal, if ``signal`` is not NULL.
+
+    UNSUPPORTED_FEATURE without such a command.
+    """
     cdef ze_copy_region_t region
     cdef ze_result_t r
     if ze.zeCommandListAppendMemoryCopyRegion == NULL:
@@ -47,7 +50,7 @@ cdef ze_result_t list_copy_rows(
     memset(&region, 0, sizeof(region))
     region.width, region.height = width, height
     r = ze.zeCommandListAppendMemoryCopyRegion(
-        list, dst, &region, dst_pitch, 0, src, &region, src_pitch, 0, NULL, 0, NULL)
+        list, dst, &region, dst_pitch, 0, src, &region, src_pitch, 0, signal, 0, NULL)
     return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE if r == ZE_RESULT_ERROR_UNINITIALIZED else r
 
 
@@ -62,6 +65,10 @@ cdef ze_result_t list_timestamp(
     ze_command_list_handle_t list, uint64_t* ticks, ze_event_handle_t signal) noexcept nogil:
     """Write the device's clock to ``ticks`` (USM, 8-byte aligned), then signal."""
     return ze.zeCommandListAppendWriteGlobalTimestamp(list, ticks, signal, 0, NULL)
+
+
+cdef ze_result_t list_reset_event(ze_command_list_handle_t list, ze_event_handle_t event) noexcept nogil:
+    return ze.zeCommandListAppendEventReset(list, event)
 
 
 cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil:
@@ -100,21 +107,24 @@ cdef ze_command_queue_priority_t queue_priority(int priority) noexcept nogil:
 @cython.no_gc
 @cython.binding(False)
 cdef class CommandList:
-    """An asynchronous immediate list. Made by ``CommandList.immediate(...)``."""
+    """A list: immediate and asynchronous, or regular. Made by ``immediate(...)`` and ``regular(...)``."""
 
     def __init__(self):
         raise TypeError("core.CommandList is made by CommandList.immediate()")
 
     @staticmethod
     cdef CommandList immediate(
-            Context context, Device device, uint32_t ordinal, uint32_t index, int priority, bint in_order):
+            Context context, Device device, uint32_t ordinal, uint32_t index, int priority, bint in_order,
+            bint offloads=False):
+        """``offloads``: copies from and to host memory are better given to a copy engine, the driver decides."""
         cdef CommandList self = CommandList.__new__(CommandList)
         cdef ze_command_queue_desc_t desc
         memset(&desc, 0, sizeof(desc))
         desc.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC
         desc.ordinal = ordinal
         desc.index = index
-        desc.flags = ZE_COMMAND_QUEUE_FLAG_IN_ORDER if in_order else 0
+        desc.flags = ((ZE_COMMAND_QUEUE_FLAG_IN_ORDER if in_order else 0)
+                      | (ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT if offloads else 0))
         desc.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
         desc.priority = queue_priority(priority)
         self.context = context
@@ -123,6 +133,28 @@ cdef class CommandList:
         with nogil:
             CHECK(ze.zeCommandListCreateImmediate(context._h, device._h, &desc, &self._h))
         return self
+
+    @staticmethod
+    cdef CommandList regular(Context context, Device device, uint32_t ordinal, bint in_order):
+        """A list that a queue executes, as often as one likes, once it has its commands and its end."""
+        cdef CommandList self = CommandList.__new__(CommandList)
+        cdef ze_command_list_desc_t desc
+        memset(&desc, 0, sizeof(desc))
+        desc.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC
+        desc.commandQueueGroupOrdinal = ordinal
+        desc.flags = ZE_COMMAND_LIST_FLAG_IN_ORDER if in_order else 0
+        self.context = context
+        self.device = device
+        self.in_order = in_order
+        with nogil:
+            CHECK(ze.zeCommandListCreate(context._h, device._h, &desc, &self._h))
+        return self
+
+    cdef int end(self) except -1:
+        """No further command comes into a regular list."""
+        with nogil:
+            CHECK(ze.zeCommandListClose(self._h))
+        return 0
 
     @property
     def handle(self):

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""System management: cards and how much of their memory is free.
+"""System management: cards, how much of their memory is free, and which processes use them.
 
 Its devices are cards, in an order of their own and whatever ZE_FLAT_DEVICE_HIERARCHY makes of them: one is found by
 UUID or PCI address, never by index.
 """
 
+from libc cimport stdlib
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
 from l0rt.ze.api cimport *
+from l0rt.ze.status cimport CHECK
 
 from l0rt.errors import UnsupportedError
 
 
 cdef extern from "l0rt/ze_sysman.h" nogil:
     const uint32_t ZES_STRUCTURE_TYPE_DEVICE_PROPERTIES, ZES_STRUCTURE_TYPE_PCI_PROPERTIES
-    const uint32_t ZES_STRUCTURE_TYPE_MEM_STATE
+    const uint32_t ZES_STRUCTURE_TYPE_MEM_STATE, ZES_STRUCTURE_TYPE_PROCESS_STATE
 
     ctypedef struct zes_device_properties_t:
         uint32_t stype
@@ -32,16 +34,25 @@ cdef extern from "l0rt/ze_sysman.h" nogil:
         uint32_t stype
         uint64_t free
         uint64_t size
+    ctypedef struct zes_process_state_t:
+        uint32_t stype
+        uint32_t processId
+        uint64_t memSize
+
+cdef enum:
+    MOST_PROCESSES = 1 << 16
 
 ctypedef ze_result_t (*init_fn)(uint32_t) noexcept nogil
 ctypedef ze_result_t (*list_fn)(void*, uint32_t*, void**) noexcept nogil
 ctypedef ze_result_t (*drivers_fn)(uint32_t*, void**) noexcept nogil
 ctypedef ze_result_t (*get_fn)(void*, void*) noexcept nogil
+ctypedef ze_result_t (*processes_fn)(void*, uint32_t*, zes_process_state_t*) noexcept nogil
 
 cdef init_fn zes_init = NULL
 cdef drivers_fn zes_drivers = NULL
 cdef list_fn zes_devices = NULL, zes_modules = NULL
 cdef get_fn zes_device = NULL, zes_pci = NULL, zes_memory = NULL
+cdef processes_fn zes_processes = NULL
 
 
 def open_cards(address, legacy):
@@ -50,7 +61,7 @@ def open_cards(address, legacy):
     ``address(name)`` finds functions in the loaded library; ``legacy`` is what ZES_ENABLE_SYSMAN was when the driver
     was opened: with 1 the driver gave system management to the core's handles, and zesInit must not be called too.
     """
-    global zes_init, zes_drivers, zes_devices, zes_modules, zes_device, zes_pci, zes_memory
+    global zes_init, zes_drivers, zes_devices, zes_modules, zes_device, zes_pci, zes_memory, zes_processes
     cdef void* drivers[16]
     cdef void* devices[64]
     cdef uint32_t driver_count = 16, count
@@ -68,6 +79,7 @@ def open_cards(address, legacy):
     zes_devices, zes_modules = <list_fn><size_t>found[2], <list_fn><size_t>found[3]
     zes_device, zes_pci = <get_fn><size_t>found[4], <get_fn><size_t>found[5]
     zes_memory = <get_fn><size_t>found[6]
+    zes_processes = <processes_fn><size_t>(address("zesDeviceProcessesGetState") or 0)
     cards = []
     with nogil:
         r = zes_init(0)
@@ -138,3 +150,33 @@ def free_memory(size_t handle):
             free += state.free
             size += state.size
     return (free, size) if r == ZE_RESULT_SUCCESS and free < size else None
+
+
+def processes(size_t handle):
+    """Return ``[(process ID, bytes)]``: what each process that uses the card has allocated of its memory.
+
+    UnsupportedError where the driver does not say, and what else it answers, such as that privileges are missing.
+    """
+    cdef zes_process_state_t* states = NULL
+    cdef zes_process_state_t* grown
+    cdef uint32_t capacity = 64, count = 0, i
+    cdef ze_result_t r = ZE_RESULT_ERROR_INVALID_SIZE
+    if zes_processes == NULL:
+        raise UnsupportedError("this driver has no zesDeviceProcessesGetState")
+    try:
+        while r == ZE_RESULT_ERROR_INVALID_SIZE and capacity < MOST_PROCESSES:      # more than at the last call
+            capacity *= 2
+            grown = <zes_process_state_t*>stdlib.realloc(states, capacity * sizeof(zes_process_state_t))
+            if grown == NULL:
+                raise MemoryError()
+            states = grown
+            memset(states, 0, capacity * sizeof(zes_process_state_t))
+            for i in range(capacity):
+                states[i].stype = ZES_STRUCTURE_TYPE_PROCESS_STATE
+            count = capacity
+            with nogil:
+                r = zes_processes(<void*>handle, &count, states)
+        CHECK(r)
+        return [(states[i].processId, states[i].memSize) for i in range(min(count, capacity))]
+    finally:
+        stdlib.free(states)

@@ -2,6 +2,7 @@
 /* append.c: appending commands that move no data: barriers, waits, signals, timestamps. */
 #include "gate.h"
 #include "list.h"
+#include "mutation.h"
 #include "usm.h"
 
 CPU_EXPORT ze_result_t zeCommandListAppendBarrier(ze_command_list_handle_t handle, ze_event_handle_t signal,
@@ -79,6 +80,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (events == NULL || target == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (cpu_mutations_wait(list->mutations)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE; /* it would be of several */
   enum { RESULT = sizeof(ze_kernel_timestamp_result_t) };
   for (uint32_t i = 0; i < count; i++) {
     cpu_event *event = cpu_event_cast(events[i]);

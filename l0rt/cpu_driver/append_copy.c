@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* append_copy.c: appending commands that move data: copies, fills, and hints about memory. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "gate.h"
 #include "import.h"
 #include "list.h"
+#include "profile.h"
 #include "quirk.h"
 #include "usm.h"
 
@@ -22,6 +24,19 @@ static ze_result_t check(const cpu_list *list, const void *pointer, size_t size,
   return resolves(list, pointer) ? cpu_reservation_walk(pointer, written) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
+static _Atomic uint64_t offloaded;
+
+/* Intel's driver gives a copy to a copy engine where the list was made with the hint, unless both sides are device
+ * memory or an engine's caches would have to be flushed for it. Here such a copy is only counted. */
+static void offload(const cpu_list *list, const void *target, const void *source) {
+  if ((list->flags & ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT) == 0 || !list->immediate || !list->in_order) return;
+  if (cpu_knobs.device == NULL || !cpu_knobs.device->offloads || list->ordinal == CPU_GROUP_COPY) return;
+  if (cpu_memory_is_device(target) && cpu_memory_is_device(source)) return;
+  atomic_fetch_add(&offloaded, 1);
+}
+
+CPU_EXPORT uint64_t l0rt_cpu_offloaded(void) { return atomic_load(&offloaded); }
+
 static ze_result_t append_copy(ze_command_list_handle_t handle, void *target, const void *source, size_t size,
                                ze_event_handle_t signal, uint32_t wait_count, ze_event_handle_t *waits) {
   cpu_list *list = cpu_list_cast(handle);
@@ -34,6 +49,7 @@ static ze_result_t append_copy(ze_command_list_handle_t handle, void *target, co
   command.copy.target = target;
   command.copy.source = source;
   command.copy.size = size;
+  offload(list, target, source);
   return cpu_list_append(list, &command, signal, wait_count, waits);
 }
 
@@ -163,6 +179,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendMemoryCopyRegion(ze_command_list_handl
   command.region.target_slice = to.slice;
   command.region.source_pitch = from.pitch;
   command.region.source_slice = from.slice;
+  offload(list, target, source);
   return cpu_list_append(list, &command, signal, wait_count, waits);
 }
 

@@ -5,6 +5,7 @@
 #include "gate.h"
 #include "launch.h"
 #include "list.h"
+#include "mutation.h"
 #include "usm.h"
 
 enum { COUNTS = sizeof(ze_group_count_t) };
@@ -33,13 +34,12 @@ static ze_result_t append(cpu_list *list, cpu_launch *launch, ze_event_handle_t 
 static ze_result_t append_counted(cpu_list *list, const cpu_kernel *kernel, const ze_group_count_t *counts,
                                   bool cooperative, ze_event_handle_t signal, uint32_t wait_count,
                                   ze_event_handle_t *waits) {
-  uint64_t groups = (uint64_t)counts->groupCountX * counts->groupCountY;
-  bool too_many = groups > SPIRV_MAX_COOPERATIVE_GROUPS || groups * counts->groupCountZ > SPIRV_MAX_COOPERATIVE_GROUPS;
-  if (cooperative && too_many) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  const uint32_t groups[3] = {counts->groupCountX, counts->groupCountY, counts->groupCountZ};
+  if (cooperative && cpu_launch_has_too_many_groups(groups)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   cpu_launch *launch = cpu_launch_new(kernel);
   if (launch != NULL) {
     launch->cooperative = cooperative;
-    memcpy(launch->group_count, counts, sizeof(launch->group_count));
+    memcpy(launch->group_count, groups, sizeof(groups));
   }
   return append(list, launch, signal, wait_count, waits);
 }
@@ -109,6 +109,7 @@ CPU_EXPORT ze_result_t zeCommandListAppendLaunchMultipleKernelsIndirect(
   cpu_list *list = cpu_list_cast(list_handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (kernels == NULL || number == NULL || counts == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (cpu_mutations_wait(list->mutations)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE; /* it would be of several */
   ze_result_t result = cpu_memory_check(number, sizeof(*number), false);
   if (result == ZE_RESULT_SUCCESS) result = cpu_memory_check(counts, (size_t)count * COUNTS, false);
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) result = check(list, cpu_kernel_cast(kernels[i]));

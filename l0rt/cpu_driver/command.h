@@ -27,6 +27,7 @@ typedef struct cpu_command {
   uint64_t stamp;    /* the same in its engine */
   uint64_t due;      /* when it completes, for those that fly; host time, CPU_NEVER if it hangs */
   uint64_t start;
+  uint64_t blamed; /* the fifo whose waits tell of a failed launch; 0: its own */
   cpu_event *signal;
   cpu_fence *fence;
   cpu_event *waits[CPU_WAITS];
@@ -36,6 +37,7 @@ typedef struct cpu_command {
   bool barrier; /* starts when all earlier ones of its fifo are complete */
   bool hangs;
   bool failed; /* a launch, when it has run */
+  bool unnamed; /* what it signals is known to no program */
   atomic_int cancel; /* a launch: another thread wants it to end */
   union {
     struct {

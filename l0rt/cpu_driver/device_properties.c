@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "driver.h"
 #include "gate.h"
 #include "knobs.h"
+#include "mutation.h"
 #include "native.h"
 #include "profile.h"
 
@@ -30,6 +32,13 @@ static void fill_chain(const cpu_device *device, void *next) {
     else if (p->stype == ZE_STRUCTURE_TYPE_DEVICE_READONLY_MEMORY_EXT_PROPERTIES && !cpu_knobs.neo_22_43)
       ((ze_device_readonly_memory_ext_properties_t *)p)
           ->readonlyCapability = ZE_DEVICE_READONLY_MEMORY_CAPABILITY_ENFORCED;
+    else if (p->stype == ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_PROPERTIES && !cpu_knobs.neo_22_43) {
+      ze_mutable_command_list_exp_properties_t *m = (ze_mutable_command_list_exp_properties_t *)p;
+      m->mutableCommandListFlags = 0;
+      m->mutableCommandFlags = CPU_MUTABLE;
+    } else if (p->stype == ZE_STRUCTURE_TYPE_RECORD_REPLAY_GRAPH_EXT_PROPERTIES && cpu_driver_has_graphs())
+      ((ze_record_replay_graph_ext_properties_t *)p)->graphFlags = ZE_RECORD_REPLAY_GRAPH_EXT_FLAG_IMMUTABLE_GRAPH |
+                                                                   ZE_RECORD_REPLAY_GRAPH_EXT_FLAG_APPEND_COMMANDLIST;
   }
 }
 

@@ -15,6 +15,9 @@ ze_result_t cpu_driver_open(const char *function);
 /* Its version as a text. */
 const char *cpu_driver_version(void);
 
+/* Are graphs recorded and replayed? Not by a build of Intel's driver that is older than that. */
+bool cpu_driver_has_graphs(void);
+
 /* Lists the driver, and its devices, all or those that the affinity mask shows, as the specification says of lists. */
 ze_result_t cpu_driver_list(uint32_t *count, ze_driver_handle_t *drivers);
 ze_result_t cpu_driver_devices(ze_driver_handle_t driver, bool all, uint32_t *count, ze_device_handle_t *devices);

@@ -169,6 +169,10 @@ static uint64_t oldest(const cpu_fifo *fifo) {
   return sequence;
 }
 
+static uint64_t blamed(const cpu_fifo *fifo, const cpu_command *command) {
+  return command->blamed != 0 ? command->blamed : fifo->serial;
+}
+
 /* The command is done. Whoever sees its event set may destroy the event at once, and whoever sees the fifo finished
  * may destroy all; so the event is let go of before it is set, and the fifo is told last. Called and left with the
  * lock held; sleepers are woken without it. */
@@ -180,8 +184,9 @@ static void complete(cpu_engine *engine, cpu_fifo *fifo, cpu_command *command) {
   if ((event != NULL && !point) || fence != NULL) cpu_cache_flush();
   cpu_command_release(command);
   if (event != NULL) {
-    if (CPU_UNLIKELY(atomic_load_explicit(&cpu_failures, memory_order_relaxed) != 0) && !command->failed)
-      cpu_failure_follow(fifo->serial, event);
+    if (CPU_UNLIKELY(atomic_load_explicit(&cpu_failures, memory_order_relaxed) != 0) && !command->failed &&
+        !command->unnamed)
+      cpu_failure_follow(blamed(fifo, command), event);
     if (event->timed) {
       atomic_store_explicit(&event->state->start, command->start, memory_order_relaxed);
       atomic_store_explicit(&event->state->end, cpu_host_ns(), memory_order_relaxed);
@@ -253,7 +258,8 @@ static bool serve_ring(cpu_engine *engine, cpu_fifo **ring, uint64_t *wake) {
         run(command);
         pthread_mutex_lock(&engine->lock);
       }
-      if (command->failed) cpu_failure_add(fifo->serial, command->signal, cpu_launch_error());
+      if (command->failed)
+        cpu_failure_add(blamed(fifo, command), command->unnamed ? NULL : command->signal, cpu_launch_error());
       engine->running = NULL;
       complete(engine, fifo, command);
       return true;

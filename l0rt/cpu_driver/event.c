@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "cache.h"
+#include "capture.h"
 #include "engine.h"
 #include "failure.h"
 #include "gate.h"
@@ -49,7 +50,7 @@ cpu_event *cpu_event_new_point(cpu_event *event) {
   cpu_event *point = cpu_new(CPU_POINT);
   if (point == NULL) return NULL;
   point->state = &point->own;
-  point->timed = event->timed;
+  point->timed = event != NULL && event->timed;
   atomic_store(&point->users, 1);
   return point;
 }
@@ -153,6 +154,7 @@ CPU_EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (cpu_capture_names(event, false)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
   cpu_event *point = cpu_event_take(event);
   bool raced = is_asked_by_two(event);
   ze_result_t result = point == NULL ? ZE_RESULT_SUCCESS : wait(event, point, timeout);
@@ -165,6 +167,7 @@ CPU_EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
   CPU_ENTER();
   cpu_event *event = cpu_event_cast(handle);
   if (event == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (cpu_capture_names(event, true)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
   cpu_event *point = cpu_event_take(event);
   bool raced = is_asked_by_two(event);
   bool set = point == NULL || cpu_latch_is_set(&point->state->latch);

@@ -44,6 +44,9 @@ typedef struct cpu_event {
   ze_event_scope_flags_t wait_scope;
   ze_event_counter_based_flags_t counter_flags; /* where it may be used; 0: it is not counter-based */
   bool timed;
+  uint32_t node; /* of the last signal that was recorded into a graph: its node there, */
+  void *graph;   /* the graph, which may be gone, */
+  uint64_t session; /* and the capture; see capture.c */
 } cpu_event;
 
 static inline cpu_event *cpu_event_cast(ze_event_handle_t handle) { return cpu_cast(handle, CPU_EVENT); }
@@ -66,7 +69,7 @@ static inline void cpu_event_put_back(cpu_event *event) {
   if (event != NULL && cpu_event_is_point(event)) cpu_event_let_go(event);
 }
 
-/* A point to be signalled, held by the caller; once its command is appended, the event's last. */
+/* A point to be signalled (of no event: NULL), held by the caller; once its command is appended, the event's last. */
 cpu_event *cpu_event_new_point(cpu_event *event);
 void cpu_event_set_point(cpu_event *event, cpu_event *point);
 

@@ -72,15 +72,21 @@ CPU_EXPORT ze_result_t zeKernelDestroy(ze_kernel_handle_t handle) {
   return ZE_RESULT_SUCCESS;
 }
 
-ze_result_t cpu_kernel_set_group_size(cpu_kernel *kernel, uint32_t x, uint32_t y, uint32_t z) {
-  const uint32_t size[3] = {x, y, z}, *required = kernel->info->required_group_size;
+ze_result_t cpu_group_size_check(const spirv_kernel_info *info, const uint32_t size[3]) {
+  const uint32_t *required = info->required_group_size;
   uint64_t items = 1;
   for (int i = 0; i < 3; i++) {
     if (size[i] == 0 || size[i] > SPIRV_MAX_GROUP_SIZE || (required[i] != 0 && size[i] != required[i]))
       return ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION;
     items *= size[i];
   }
-  if (items > kernel->info->max_group_size) return ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION;
+  return items > info->max_group_size ? ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION : ZE_RESULT_SUCCESS;
+}
+
+ze_result_t cpu_kernel_set_group_size(cpu_kernel *kernel, uint32_t x, uint32_t y, uint32_t z) {
+  const uint32_t size[3] = {x, y, z};
+  ze_result_t result = cpu_group_size_check(kernel->info, size);
+  if (result != ZE_RESULT_SUCCESS) return result;
   memcpy(kernel->group_size, size, sizeof(size));
   return ZE_RESULT_SUCCESS;
 }
@@ -115,10 +121,10 @@ CPU_EXPORT ze_result_t zeKernelSetArgumentValue(ze_kernel_handle_t handle, uint3
   return cpu_kernel_set_argument(kernel, index, size, value);
 }
 
-uint64_t cpu_kernel_local_bytes(const cpu_kernel *kernel) {
-  uint64_t bytes = kernel->info->local_bytes;
-  for (uint32_t i = 0; i < kernel->info->argument_count; i++) {
-    uint64_t size = kernel->local_sizes[i];
+uint64_t cpu_local_bytes(const spirv_kernel_info *info, const uint64_t *local_sizes) {
+  uint64_t bytes = info->local_bytes;
+  for (uint32_t i = 0; i < info->argument_count; i++) {
+    uint64_t size = local_sizes[i];
     if (size > SPIRV_MAX_LOCAL_BYTES) return UINT64_MAX;
     bytes += (size + 15) & ~(uint64_t)15;
   }

@@ -27,7 +27,13 @@ static inline cpu_kernel *cpu_kernel_cast(ze_kernel_handle_t handle) { return cp
 ze_result_t cpu_kernel_set_group_size(cpu_kernel *kernel, uint32_t x, uint32_t y, uint32_t z);
 ze_result_t cpu_kernel_set_argument(cpu_kernel *kernel, uint32_t index, size_t size, const void *value);
 
+/* May groups of a kernel have this size? */
+ze_result_t cpu_group_size_check(const spirv_kernel_info *info, const uint32_t size[3]);
+
 /* Local memory of a group: declared, and of arguments. */
-uint64_t cpu_kernel_local_bytes(const cpu_kernel *kernel);
+uint64_t cpu_local_bytes(const spirv_kernel_info *info, const uint64_t *local_sizes);
+static inline uint64_t cpu_kernel_local_bytes(const cpu_kernel *kernel) {
+  return cpu_local_bytes(kernel->info, kernel->local_sizes);
+}
 
 #endif

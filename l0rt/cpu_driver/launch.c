@@ -3,6 +3,7 @@
 #include "launch.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,13 @@
 
 static _Thread_local char error[256];
 
+static size_t bytes_of(uint32_t count, uint32_t values) {
+  return sizeof(cpu_launch) + (sizeof(void *) + sizeof(uint64_t)) * count + values;
+}
+
 cpu_launch *cpu_launch_new(const cpu_kernel *kernel) {
   uint32_t count = kernel->info->argument_count;
-  size_t arguments = sizeof(void *) * count, sizes = sizeof(uint64_t) * count;
-  cpu_launch *launch = calloc(1, sizeof(*launch) + arguments + sizes + kernel->values_size);
+  cpu_launch *launch = calloc(1, bytes_of(count, kernel->values_size));
   if (launch == NULL) return NULL;
   atomic_init(&launch->holds, 1);
   launch->programs = kernel->module->programs;
@@ -24,17 +28,34 @@ cpu_launch *cpu_launch_new(const cpu_kernel *kernel) {
   launch->kernel = kernel->kernel;
   launch->kinds = kernel->info->arguments;
   launch->argument_count = count;
+  launch->values_size = kernel->values_size;
   launch->arguments = (const void **)(launch + 1);
   launch->local_sizes = (uint64_t *)(launch->arguments + count);
   char *values = (char *)(launch->local_sizes + count);
   memcpy(values, kernel->values, kernel->values_size);
-  memcpy(launch->local_sizes, kernel->local_sizes, sizes);
+  memcpy(launch->local_sizes, kernel->local_sizes, sizeof(uint64_t) * count);
   for (uint32_t i = 0; i < count; i++) launch->arguments[i] = values + kernel->places[i];
   for (int i = 0; i < 3; i++) {
     launch->group_size[i] = kernel->group_size[i];
     launch->offset[i] = kernel->offset[i];
   }
   return launch;
+}
+
+cpu_launch *cpu_launch_copy(const cpu_launch *launch) {
+  uint32_t count = launch->argument_count;
+  size_t bytes = bytes_of(count, launch->values_size);
+  cpu_launch *copy = malloc(bytes);
+  if (copy == NULL) return NULL;
+  size_t from = offsetof(cpu_launch, programs); /* others may take holds meanwhile */
+  memcpy((char *)copy + from, (const char *)launch + from, bytes - from);
+  atomic_init(&copy->holds, 1);
+  atomic_fetch_add(&copy->programs->holds, 1);
+  copy->arguments = (const void **)(copy + 1);
+  copy->local_sizes = (uint64_t *)(copy->arguments + count);
+  for (uint32_t i = 0; i < count; i++)
+    copy->arguments[i] = (const char *)copy + ((const char *)launch->arguments[i] - (const char *)launch);
+  return copy;
 }
 
 void cpu_launch_let_go(cpu_launch *launch) {

@@ -16,16 +16,30 @@ typedef struct cpu_launch {
   const uint32_t *number;         /* in memory, of several launches: only those of a lower index run; NULL: all */
   uint32_t index;
   bool cooperative;
+  uint64_t awaited; /* what a launch whose kernel was changed is still to be given: arguments, and those below */
   uint32_t argument_count;
-  const void **arguments;
+  uint32_t values_size;
+  const void **arguments; /* point into its own memory */
   uint64_t *local_sizes;
   const spirv_argument *kinds;
 } cpu_launch;
 
-/* A copy of what the kernel is set to, held by the caller; NULL without memory. */
+/* Bits of `awaited` above those of the arguments; of arguments beyond those none is awaited. */
+#define CPU_AWAITS_COUNT (UINT64_C(1) << 63)
+#define CPU_AWAITS_SIZE (UINT64_C(1) << 62)
+enum { CPU_AWAITED_ARGUMENTS = 62 };
+
+/* A copy of what the kernel is set to, or of another launch, held by the caller; NULL without memory. */
 cpu_launch *cpu_launch_new(const cpu_kernel *kernel);
+cpu_launch *cpu_launch_copy(const cpu_launch *launch);
 static inline void cpu_launch_hold(cpu_launch *launch) { atomic_fetch_add(&launch->holds, 1); }
 void cpu_launch_let_go(cpu_launch *launch);
+
+/* More groups than a cooperative launch may have? */
+static inline bool cpu_launch_has_too_many_groups(const uint32_t counts[3]) {
+  uint64_t groups = (uint64_t)counts[0] * counts[1];
+  return groups > SPIRV_MAX_COOPERATIVE_GROUPS || groups * counts[2] > SPIRV_MAX_COOPERATIVE_GROUPS;
+}
 
 /* Runs all its groups; false after an error, which cpu_launch_error names for this thread. One that was cancelled is no
  * error. */

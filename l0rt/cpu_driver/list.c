@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "fault.h"
 #include "gate.h"
 #include "knobs.h"
 #include "latency.h"
 #include "launch.h"
+#include "mutation.h"
 #include "queue.h"
 #include "submit.h"
 #include "usm.h"
@@ -36,14 +38,27 @@ static void forget(cpu_list *list) {
   for (uint32_t i = 0; i < list->count; i++)
     if (list->recorded[i].op == CPU_OP_LAUNCH) cpu_launch_let_go(list->recorded[i].launch.launch);
   list->count = 0;
+  if (list->mutations != NULL) cpu_mutations_reset(list->mutations);
 }
 
-static void end(cpu_list *list) {
+void cpu_list_end(cpu_list *list) {
   cpu_context *context = list->context;
   forget(list);
   free(list->recorded);
+  cpu_mutations_free(list->mutations);
   cpu_delete(list);
   cpu_context_let_go(context);
+}
+
+/* Is the list to be mutable? */
+static ze_result_t read_chain(const ze_base_desc_t *d, bool *is_mutable) {
+  *is_mutable = false;
+  for (; d != NULL && !cpu_knobs.neo_22_43; d = d->pNext) {
+    if (d->stype != ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_DESC) continue;
+    if (((const ze_mutable_command_list_exp_desc_t *)d)->flags > 0x1) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+    *is_mutable = true;
+  }
+  return ZE_RESULT_SUCCESS;
 }
 
 CPU_EXPORT ze_result_t zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t device,
@@ -52,13 +67,39 @@ CPU_EXPORT ze_result_t zeCommandListCreate(ze_context_handle_t context, ze_devic
   if (cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (desc->flags > 0x3f && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  bool is_mutable;
   cpu_list *list;
-  ze_result_t result = create(context, device, desc->commandQueueGroupOrdinal, 0, &list);
+  ze_result_t result = read_chain(desc->pNext, &is_mutable);
+  if (result == ZE_RESULT_SUCCESS) result = create(context, device, desc->commandQueueGroupOrdinal, 0, &list);
   if (result != ZE_RESULT_SUCCESS) return result;
+  if (is_mutable && (list->mutations = cpu_mutations_new()) == NULL) {
+    cpu_list_end(list);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
   list->flags = desc->flags;
   list->in_order = (desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER) != 0 && !cpu_knobs.neo_22_43;
   *out = (ze_command_list_handle_t)list;
   return ZE_RESULT_SUCCESS;
+}
+
+static bool make_immediate(cpu_list *list, ze_command_queue_priority_t priority, bool in_order) {
+  cpu_engine *engine = cpu_engine_get(list->device, list->ordinal, list->index);
+  if (engine == NULL) return false;
+  list->immediate = true;
+  list->priority = (uint8_t)priority;
+  list->in_order = in_order;
+  cpu_fifo_init(&list->fifo, engine, list->context, priority, in_order);
+  return true;
+}
+
+cpu_list *cpu_list_immediate(cpu_context *context, cpu_device *device, uint32_t ordinal, uint32_t index,
+                             ze_command_queue_priority_t priority, bool in_order) {
+  cpu_list *list;
+  ze_result_t result = create((ze_context_handle_t)context, (ze_device_handle_t)device, ordinal, index, &list);
+  if (result != ZE_RESULT_SUCCESS) return NULL;
+  if (make_immediate(list, priority, in_order)) return list;
+  cpu_list_end(list);
+  return NULL;
 }
 
 CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context, ze_device_handle_t device,
@@ -72,18 +113,13 @@ CPU_EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t context,
   cpu_list *list;
   result = create(context, device, desc->ordinal, desc->index, &list);
   if (result != ZE_RESULT_SUCCESS) return result;
-  cpu_engine *engine = cpu_engine_get(list->device, desc->ordinal, desc->index);
-  if (engine == NULL) {
-    end(list);
+  if (!make_immediate(list, desc->priority, cpu_queue_desc_in_order(desc))) {
+    cpu_list_end(list);
     return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   }
-  list->immediate = true;
   list->flags = desc->flags;
   list->mode = (uint8_t)desc->mode;
-  list->priority = (uint8_t)desc->priority;
   list->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
-  list->in_order = cpu_queue_desc_in_order(desc);
-  cpu_fifo_init(&list->fifo, engine, list->context, desc->priority, list->in_order);
   *out = (ze_command_list_handle_t)list;
   return ZE_RESULT_SUCCESS;
 }
@@ -98,8 +134,11 @@ static cpu_fifo *place_of(const cpu_list *list) {
   return fifo != NULL && fifo->serial == list->serial ? fifo : NULL;
 }
 
-/* Is the device still at it? */
-static bool busy(cpu_list *list) {
+bool cpu_list_is_closed(const cpu_list *list) {
+  return list->closed && (list->mutations == NULL || !list->mutations->updated);
+}
+
+bool cpu_list_is_busy(cpu_list *list) {
   if (list->immediate) return !cpu_fifo_reached(&list->fifo, cpu_fifo_last(&list->fifo));
   cpu_fifo *fifo = place_of(list);
   return fifo != NULL && !cpu_fifo_reached(fifo, list->last);
@@ -116,8 +155,9 @@ CPU_EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (busy(list) && !stopped(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
-  end(list);
+  if (cpu_list_is_busy(list) && !stopped(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  cpu_capture_forget(list);
+  cpu_list_end(list);
   return ZE_RESULT_SUCCESS;
 }
 
@@ -125,6 +165,9 @@ CPU_EXPORT ze_result_t zeCommandListClose(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (cpu_capture_has(list)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
+  if (list->mutations != NULL && list->mutations->awaiting != 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (list->mutations != NULL) list->mutations->updated = false;
   list->closed = true; /* an immediate one, too, takes nothing then before it is reset */
   return ZE_RESULT_SUCCESS;
 }
@@ -133,7 +176,8 @@ CPU_EXPORT ze_result_t zeCommandListReset(ze_command_list_handle_t handle) {
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (busy(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  if (cpu_capture_has(list)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
+  if (cpu_list_is_busy(list)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   list->closed = false;
   forget(list);
   return ZE_RESULT_SUCCESS;
@@ -143,6 +187,7 @@ CPU_EXPORT ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t han
   CPU_ENTER();
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (cpu_capture_has(list)) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
   return list->immediate ? cpu_fifo_wait(&list->fifo, timeout) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
@@ -207,7 +252,8 @@ static void pay(const cpu_list *list, const cpu_command *command, ze_event_handl
   cpu_latency(CPU_COST_SUBMIT_PER_PIECE, pieces * pieces);
   const void *last = atomic_exchange(&list->fifo.engine->last_list, list);
   if (last != NULL && last != list) cpu_latency(CPU_COST_LIST_SWITCH, 1);
-  if (signal == NULL) return;
+  /* A copy, a fill or a launch signals with its own submission. */
+  if (signal == NULL || (command->op != CPU_OP_NONE && command->op != CPU_OP_CLOCK)) return;
   const cpu_event *event = cpu_event_cast(signal);
   cpu_latency(!cpu_event_is_counter_based(event)                      ? CPU_COST_RECORD_PLAIN
               : (event->signal_scope & ZE_EVENT_SCOPE_FLAG_HOST) != 0 ? CPU_COST_RECORD_HOST
@@ -220,9 +266,16 @@ ze_result_t cpu_list_append(cpu_list *list, cpu_command *command, ze_event_handl
   ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
   if (result != ZE_RESULT_SUCCESS) return result;
   if (CPU_UNLIKELY(cpu_usm_is_over(list->device))) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+  if (cpu_capture_any()) {
+    bool captured;
+    result = cpu_capture_append(list, command, signal, wait_count, waits, &captured);
+    if (result != ZE_RESULT_SUCCESS || captured) return result;
+  }
   if (CPU_UNLIKELY(cpu_latency_on)) pay(list, command, signal);
   command->hangs = cpu_fault_any() && cpu_fault_take() == CPU_FAULT_HANG;
   command->signal = signal == NULL ? NULL : cpu_event_cast(signal);
+  if (list->mutations != NULL) result = cpu_mutations_bind(list, command, signal, wait_count, waits);
+  if (result != ZE_RESULT_SUCCESS) return result;
   result = put_all(list, command, wait_count, waits);
   if (!list->immediate) return result;
   cpu_engine_ring(list->fifo.engine);
@@ -235,7 +288,7 @@ CPU_EXPORT ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t hand
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (list->immediate || !list->closed || (list->flags & ZE_COMMAND_LIST_FLAG_EXP_CLONEABLE) == 0)
+  if (list->immediate || !cpu_list_is_closed(list) || (list->flags & ZE_COMMAND_LIST_FLAG_EXP_CLONEABLE) == 0)
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   cpu_list *clone;
   ze_result_t result = create((ze_context_handle_t)list->context, (ze_device_handle_t)list->device, list->ordinal, 0,
@@ -243,9 +296,11 @@ CPU_EXPORT ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t hand
   if (result != ZE_RESULT_SUCCESS) return result;
   clone->flags = list->flags;
   clone->in_order = list->in_order;
+  if (list->mutations != NULL && (clone->mutations = cpu_mutations_copy(list->mutations)) == NULL)
+    result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   for (uint32_t i = 0; i < list->count && result == ZE_RESULT_SUCCESS; i++) result = record(clone, &list->recorded[i]);
   if (result != ZE_RESULT_SUCCESS) {
-    end(clone);
+    cpu_list_end(clone);
     return result;
   }
   clone->closed = true;

@@ -93,8 +93,9 @@ CPU_EXPORT ze_result_t zeCommandListImmediateGetPriority(ze_command_list_handle_
 
 CPU_EXPORT ze_result_t zeCommandListIsMutableExp(ze_command_list_handle_t handle, ze_bool_t *is_mutable) {
   CPU_ENTER();
-  if (cpu_list_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  const cpu_list *list = cpu_list_cast(handle);
+  if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (is_mutable == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  *is_mutable = 0;
+  *is_mutable = list->mutations != NULL;
   return ZE_RESULT_SUCCESS;
 }

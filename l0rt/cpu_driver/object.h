@@ -31,6 +31,8 @@ typedef enum {
   CPU_MODULE,
   CPU_KERNEL,
   CPU_BUILD_LOG,
+  CPU_GRAPH,
+  CPU_EXECUTABLE,
   CPU_KINDS,
 } cpu_kind;
 

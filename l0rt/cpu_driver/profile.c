@@ -13,13 +13,17 @@
 #define GIB ((uint64_t)1 << 30)
 
 static const cpu_device_profile devices[] = {
-    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
-    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, 36, 32, 19200000},
-    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, false, 12 * GIB, 64, 64, 19200000},
+    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, 36, 32, 19200000,
+     false},
+    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, 36, 32, 19200000,
+     false},
+    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, false, 12 * GIB, 64, 64, 19200000, true},
     {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", "ponte vecchio", 0x0bda, false, 48 * GIB, 36, 32,
-     12500000},
-    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, true, 16 * GIB, 64, 64, 19200000},
-    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, true, 16 * GIB, 36, 32, 19200000},
+     12500000, true},
+    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, true, 16 * GIB, 64, 64, 19200000,
+     false},
+    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, true, 16 * GIB, 36, 32, 19200000,
+     false},
 };
 
 static const cpu_driver_profile builds[] = {

@@ -19,6 +19,7 @@ typedef struct cpu_device_profile {
   uint32_t timestamp_bits;
   uint32_t kernel_timestamp_bits;
   uint64_t timestamp_hz;
+  bool offloads; /* copies go to a copy engine where a list asks for it */
 } cpu_device_profile;
 
 /* Builds of Intel's driver where something changed: the last parts of their releases' names. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "capture.h"
 #include "gate.h"
 #include "quirk.h"
 #include "usm.h"
@@ -49,7 +50,8 @@ ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device
     const cpu_list *list = cpu_list_cast(lists[i]);
     if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (list->immediate || list->ordinal != ordinal) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
-    if (!list->closed || list->context != context || list->device != device) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (!cpu_list_is_closed(list) || list->context != context || list->device != device)
+      return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     for (uint32_t k = 0; k < list->count; k++) {
       if (!cpu_command_valid(&list->recorded[k])) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
       ze_result_t result = cpu_command_memory(&list->recorded[k]);
@@ -82,8 +84,12 @@ static ze_result_t append_lists(ze_command_list_handle_t handle, uint32_t count,
   if (result == ZE_RESULT_SUCCESS) result = cpu_lists_check(list->context, list->device, list->ordinal, count, lists);
   cpu_command begin = {.op = CPU_OP_NONE}, end = {.op = CPU_OP_NONE, .barrier = signal != NULL};
   if (result == ZE_RESULT_SUCCESS && wait_count != 0) result = cpu_list_append(list, &begin, NULL, wait_count, waits);
-  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)
-    result = cpu_submit_list(list, &list->fifo, cpu_list_cast(lists[i]));
+  for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) {
+    cpu_list *closed = cpu_list_cast(lists[i]);
+    bool captured = cpu_capture_any();
+    if (captured) result = cpu_capture_list(list, closed, &captured);
+    if (result == ZE_RESULT_SUCCESS && !captured) result = cpu_submit_list(list, &list->fifo, closed);
+  }
   return result == ZE_RESULT_SUCCESS ? cpu_list_append(list, &end, signal, 0, NULL) : result;
 }
 

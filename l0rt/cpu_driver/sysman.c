@@ -3,6 +3,7 @@
  * has one memory module, whose handle is the device's own. Of other parts it has none. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "driver.h"
@@ -91,6 +92,19 @@ CPU_EXPORT ze_result_t zesDeviceGetProperties(zes_device_handle_t handle, zes_de
 CPU_EXPORT ze_result_t zesDeviceGetState(zes_device_handle_t handle, zes_device_state_t *p) {
   CHECK_ARGUMENTS(handle, p);
   CLEAR(p); /* no reset is needed, and none was made */
+  return ZE_RESULT_SUCCESS;
+}
+
+/* A device is a process's own: no other process uses it, however many have one of the same name. */
+CPU_EXPORT ze_result_t zesDeviceProcessesGetState(zes_device_handle_t handle, uint32_t *count, zes_process_state_t *p) {
+  CHECK_ARGUMENTS(handle, count);
+  if (*count != 0 && p != NULL) {
+    CLEAR(p);
+    p->processId = (uint32_t)getpid();
+    p->memSize = cpu_knobs.memory - cpu_device_free(cpu_device_cast(handle));
+    p->engines = ZES_ENGINE_TYPE_FLAG_COMPUTE | ZES_ENGINE_TYPE_FLAG_DMA;
+  }
+  *count = 1;
   return ZE_RESULT_SUCCESS;
 }
 

@@ -46,6 +46,16 @@ cdef struct l0rt_module:
     uint32_t most_items_of_group
 
 
+# A launch that a graph has recorded: in one piece of memory, with what its arguments point to.
+cdef struct l0rt_recorded_launch:
+    l0rt_kernel* kernel
+    uint32_t groups[3]
+    uint32_t group_size[3]
+    uint32_t count
+    bint cooperative
+    l0rt_arg args[0]
+
+
 # Build code; `constants` is None or a dict of SpecId -> bytes.
 cdef l0rt_module* module_open(l0rt_device* device, int format, bytes code, bytes options, dict constants) except NULL
 # ValueError if the module was closed.
@@ -67,3 +77,7 @@ cdef int kernel_most_cooperative(l0rt_kernel* kernel, const uint32_t* size, uint
 cdef int kernel_launch(
     l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
     bint cooperative, l0rt_stream* stream) except -1 nogil
+# Append a recorded launch to a regular list.
+cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) except -1 nogil
+# A recorded launch is dropped: its module may end.
+cdef void launch_drop(l0rt_recorded_launch* launch) noexcept

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, strcmp, strdup
+from libc.string cimport memcpy, memset, strcmp, strdup
 
 from l0rt.core.device cimport Limits, device_limits
 from l0rt.core.module cimport (
@@ -22,6 +22,7 @@ from l0rt.core.module cimport (
     kernel_suggest_group_size,
 )
 from l0rt.runtime.alloc.atomics cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from l0rt.runtime.streams.capture cimport NODE_KERNEL, capture_add, captures, l0rt_node
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.hooks cimport KERNEL_LAUNCH, note
 from l0rt.runtime.streams.queue cimport progress, queue_open, queue_try_launch
@@ -360,21 +361,25 @@ cdef int launch_locked(
         bint cooperative, l0rt_stream* stream) noexcept nogil:
     """A driver's result, or one of the codes above. Nothing raises, for the kernel's lock is held."""
     cdef l0rt_launched* launched
-    cdef ze_result_t r
-    cdef uint32_t i
     if l0rt_load_int(&kernel.module.closed):
         return CLOSED
     launched = launch_on(kernel, stream)
     if launched == NULL:
         return NO_MEMORY
-    r = set_size(kernel, size)
+    return append_locked(kernel, groups, size, args, count, cooperative, stream, &launched.seq)
+
+
+cdef inline ze_result_t append_locked(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
+        bint cooperative, l0rt_stream* stream, uint64_t* seq) noexcept nogil:
+    cdef ze_result_t r = set_size(kernel, size)
+    cdef uint32_t i
     for i in range(count):
         if r != ZE_RESULT_SUCCESS:
             return r
         r = kernel_set_argument(kernel.handle, i, args[i].size, args[i].value)
     if r == ZE_RESULT_SUCCESS:
-        r = queue_try_launch(
-            stream, kernel.handle, kernel.name, groups, kernel.group_size, cooperative, &launched.seq)
+        r = queue_try_launch(stream, kernel.handle, kernel.name, groups, kernel.group_size, cooperative, seq)
     return r
 
 
@@ -384,6 +389,8 @@ cdef int kernel_launch(
     cdef int status
     if count != kernel.argument_count or stream.device != kernel.module.device or not fits(kernel, groups, size):
         return refuse_launch(kernel, groups, size, count, stream)
+    if captures(stream) and record_launch(kernel, groups, size, args, count, cooperative, stream):
+        return 0
     queue_open(stream)                  # may need the GIL: before the lock
     mutex_lock(&kernel.lock)
     status = launch_locked(kernel, groups, size, args, count, cooperative, stream)
@@ -393,6 +400,79 @@ cdef int kernel_launch(
         return fail(kernel, status)
     note(KERNEL_LAUNCH, <uint64_t>stream, <uint64_t>kernel, 0)
     return 0
+
+
+# --- Launches of a graph. Its module stays until the graph is dropped.
+
+
+cdef l0rt_recorded_launch* launch_copy(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
+        bint cooperative) noexcept nogil:
+    cdef size_t nbytes = sizeof(l0rt_recorded_launch) + count * sizeof(l0rt_arg)
+    cdef l0rt_recorded_launch* made
+    cdef char* at
+    cdef uint32_t i
+    for i in range(count):
+        nbytes += (args[i].size + 7) & ~<size_t>7 if args[i].value != NULL else 0
+    made = <l0rt_recorded_launch*>malloc(nbytes)
+    if made == NULL:
+        return NULL
+    made.kernel, made.count, made.cooperative = kernel, count, cooperative
+    memcpy(made.groups, groups, sizeof(made.groups))
+    memcpy(made.group_size, size, sizeof(made.group_size))
+    at = <char*>&made.args[count]
+    for i in range(count):
+        made.args[i] = args[i]
+        if args[i].value != NULL:
+            memcpy(at, args[i].value, args[i].size)
+            made.args[i].value = at
+            at += (args[i].size + 7) & ~<size_t>7
+    return made
+
+
+cdef int record_launch(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
+        bint cooperative, l0rt_stream* stream) except -1 nogil:
+    """1: recorded, 0: nothing is captured from the stream any more."""
+    cdef l0rt_node node
+    cdef int added = 0
+    memset(&node, 0, sizeof(node))
+    node.kind = NODE_KERNEL
+    node.payload = launch_copy(kernel, groups, size, args, count, cooperative)
+    with gil:
+        if node.payload == NULL:
+            raise MemoryError()
+        try:
+            module_use(kernel.module)
+        except ValueError:              # it was closed
+            free(node.payload)
+            raise
+        module_retain(kernel.module)
+        try:
+            added = capture_add(stream, &node)
+        finally:
+            if added != 1:
+                launch_drop(<l0rt_recorded_launch*>node.payload)
+                free(node.payload)
+    return added
+
+
+cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) except -1 nogil:
+    cdef l0rt_kernel* kernel = launch.kernel
+    cdef ze_result_t r
+    cdef uint64_t seq
+    mutex_lock(&kernel.lock)
+    r = append_locked(kernel, launch.groups, launch.group_size, launch.args, launch.count, launch.cooperative, list,
+                      &seq)
+    mutex_unlock(&kernel.lock)
+    return 0 if r == ZE_RESULT_SUCCESS else device_fails(list.device, r)
+
+
+cdef void launch_drop(l0rt_recorded_launch* launch) noexcept:
+    cdef l0rt_module* module = launch.kernel.module
+    module.users -= 1
+    module_release(module)
+    sweep()
 
 
 cdef inline bint fits(const l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size) noexcept nogil:

@@ -39,7 +39,7 @@ cdef bytes code_of(code):
     """The bytes of a module: of memory, or of the file at a path."""
     cdef Py_buffer view
     if isinstance(code, (str, os.PathLike)):
-        with open(code, "rb") as file:
+        with open(os.fspath(code), "rb") as file:   # open() would take one with an index for a descriptor
             return file.read()
     if not PyObject_CheckBuffer(code):
         raise TypeError(f"a module must be bytes or a path, got {type(code).__name__}")

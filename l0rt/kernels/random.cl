@@ -14,17 +14,20 @@
   else                                                         \
     for (uint k = 0; k < count - first; k++) vstore_half_rte(value[k], k, out + first);
 
+/* Random bits of each word as a fraction, below 1. */
+#define FRACTIONS(BITS) convert_float4(word >> (32 - BITS)) * (1.0f / (1 << BITS))
+
 #define FLOATS(T, BITS)                                                                                   \
   kernel void uniform_##T(global T *out, ulong count, ulong block, ulong seed, float low, float span,     \
                           float last) {                                                                   \
     BEGIN(4)                                                                                              \
-    float4 u = convert_float4(word >> (32 - BITS)) * (1.0f / (1 << BITS));                                \
+    float4 u = FRACTIONS(BITS);                                                                           \
     float4 made = fmin(low + span * u, last);                                                             \
     STORE_##T(made)                                                                                       \
   }                                                                                                       \
   kernel void normal_##T(global T *out, ulong count, ulong block, ulong seed, float mean, float std) {    \
     BEGIN(4)                                                                                              \
-    float4 u = convert_float4(word >> (32 - BITS)) * (1.0f / (1 << BITS));                                \
+    float4 u = FRACTIONS(BITS);                                                                           \
     float2 radius = sqrt(-2.0f * log1p(-u.s02)), angle = 2.0f * u.s13;                                    \
     float4 made = mean + std * (radius.s0011 * (float4)(cospi(angle.s0), sinpi(angle.s0),                 \
                                                         cospi(angle.s1), sinpi(angle.s1)));               \
@@ -32,7 +35,7 @@
   }                                                                                                       \
   kernel void exponential_##T(global T *out, ulong count, ulong block, ulong seed, float lambd) {         \
     BEGIN(4)                                                                                              \
-    float4 u = convert_float4(word >> (32 - BITS)) * (1.0f / (1 << BITS));                                \
+    float4 u = FRACTIONS(BITS);                                                                           \
     float4 made = fmax(-log1p(-u), 1.0f / (1 << BITS)) / lambd;                                           \
     STORE_##T(made)                                                                                       \
   }

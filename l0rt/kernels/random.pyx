@@ -23,6 +23,7 @@ from l0rt.kernels.launch cimport (
     module_release,
 )
 from l0rt.runtime.memory.transfer cimport operand_use, transfer_in
+from l0rt.runtime.streams.capture cimport capture_refuse, captures
 from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks
 from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize
 from l0rt.runtime.streams.types cimport *
@@ -51,6 +52,8 @@ cdef int random_fill(l0rt_operand* target, wanted, seed, offset, l0rt_stream* on
     cdef Py_buffer view
     if target.nbytes == 0:
         return 0
+    if captures(on):
+        capture_refuse(on, b"a fill with random numbers")
     if not fill_by_kernel(target, wanted, seed, offset, on):
         get_view(wanted.numbers(seed, offset), &view, PyBUF_C_CONTIGUOUS, wanted.kind)
         try:

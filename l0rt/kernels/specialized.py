@@ -467,7 +467,7 @@ def _code_of(source):
     """Return the SPIR-V of a source; None if the source is OpenCL C, which is checked too."""
     data = b""
     if isinstance(source, os.PathLike):
-        with open(source, "rb") as file:
+        with open(os.fspath(source), "rb") as file:  # open() would take one with an index for a descriptor
             data = file.read()
     elif isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)

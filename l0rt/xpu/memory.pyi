@@ -7,6 +7,7 @@ from l0rt.memory import change_current_allocator as change_current_allocator
 from l0rt.memory import get_per_process_memory_fraction as get_per_process_memory_fraction
 from l0rt.memory import host_memory_stats as host_memory_stats
 from l0rt.memory import host_memory_stats_as_nested_dict as host_memory_stats_as_nested_dict
+from l0rt.memory import list_gpu_processes as list_gpu_processes
 from l0rt.memory import reset_accumulated_host_memory_stats as reset_accumulated_host_memory_stats
 from l0rt.memory import reset_peak_host_memory_stats as reset_peak_host_memory_stats
 from l0rt.memory import set_per_process_memory_fraction as set_per_process_memory_fraction

@@ -11,6 +11,10 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef _ze_device_handle_t* ze_device_handle_t
     ctypedef struct _ze_context_handle_t
     ctypedef _ze_context_handle_t* ze_context_handle_t
+    ctypedef struct _ze_command_queue_handle_t
+    ctypedef _ze_command_queue_handle_t* ze_command_queue_handle_t
+    ctypedef struct _ze_fence_handle_t
+    ctypedef _ze_fence_handle_t* ze_fence_handle_t
     ctypedef struct _ze_command_list_handle_t
     ctypedef _ze_command_list_handle_t* ze_command_list_handle_t
     ctypedef struct _ze_event_pool_handle_t
@@ -46,7 +50,11 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE, ZE_RESULT_ERROR_INVALID_KERNEL_ATTRIBUTE_VALUE
         ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED, ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE
         ZE_RESULT_ERROR_OVERLAPPING_REGIONS, ZE_RESULT_WARNING_ACTION_REQUIRED
-        ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE, ZE_RESULT_ERROR_ADDRESS_NOT_FOUND, ZE_RESULT_ERROR_UNKNOWN
+        ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE, ZE_RESULT_ERROR_ADDRESS_NOT_FOUND, ZE_RESULT_QUERY_TRUE
+        ZE_RESULT_QUERY_FALSE, ZE_RESULT_ERROR_INVALID_GRAPH, ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED
+        ZE_RESULT_ERROR_GRAPH_CAPTURE_INVALIDATED, ZE_RESULT_ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT
+        ZE_RESULT_ERROR_COMMAND_LIST_NOT_CAPTURING, ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS
+        ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT, ZE_RESULT_ERROR_UNKNOWN
 
     ctypedef enum ze_structure_type_t:
         ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
@@ -54,6 +62,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES
         ZE_STRUCTURE_TYPE_DEVICE_CACHE_PROPERTIES, ZE_STRUCTURE_TYPE_CONTEXT_DESC
         ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, ZE_STRUCTURE_TYPE_EVENT_DESC
+        ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC
         ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC, ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
         ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC, ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
         ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES, ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC
@@ -102,6 +111,8 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE
         ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
         ZE_COMMAND_QUEUE_FLAG_IN_ORDER
+        ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT
+        ZE_COMMAND_LIST_FLAG_IN_ORDER
         ZE_EVENT_POOL_FLAG_HOST_VISIBLE
         ZE_EVENT_POOL_FLAG_IPC
         ZE_EVENT_SCOPE_FLAG_DEVICE
@@ -277,6 +288,12 @@ cdef extern from "l0rt/ze.h" nogil:
         ze_command_queue_mode_t mode
         ze_command_queue_priority_t priority
 
+    ctypedef struct ze_command_list_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t commandQueueGroupOrdinal
+        uint32_t flags
+
     ctypedef struct ze_event_pool_desc_t:
         ze_structure_type_t stype
         const void *pNext
@@ -435,6 +452,19 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,
             const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,
             ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
+        ze_result_t (*zeCommandQueueCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            const ze_command_queue_desc_t *desc, ze_command_queue_handle_t *phCommandQueue) noexcept nogil
+        ze_result_t (*zeCommandQueueDestroy)(ze_command_queue_handle_t hCommandQueue) noexcept nogil
+        ze_result_t (*zeCommandQueueExecuteCommandLists)(ze_command_queue_handle_t hCommandQueue,
+            uint32_t numCommandLists, ze_command_list_handle_t *phCommandLists,
+            ze_fence_handle_t hFence) noexcept nogil
+        ze_result_t (*zeCommandQueueSynchronize)(ze_command_queue_handle_t hCommandQueue,
+            uint64_t timeout) noexcept nogil
+        ze_result_t (*zeCommandListCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            const ze_command_list_desc_t *desc, ze_command_list_handle_t *phCommandList) noexcept nogil
+        ze_result_t (*zeCommandListClose)(ze_command_list_handle_t hCommandList) noexcept nogil
+        ze_result_t (*zeCommandListAppendEventReset)(ze_command_list_handle_t hCommandList,
+            ze_event_handle_t hEvent) noexcept nogil
         ze_result_t (*zeModuleCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
             const ze_module_desc_t *desc, ze_module_handle_t *phModule,
             ze_module_build_log_handle_t *phBuildLog) noexcept nogil

@@ -20,6 +20,7 @@ ctypedef struct l0rt_caps:
     bint cb_pool              # event pools of counter-based events (for in-order immediate lists)
     bint event_ipc            # an event can be shared with another process
     bint cb_events            # any way of counter-based events
+    bint copy_offload         # an in-order list can be asked to give copies to a copy engine
     uint32_t api_version      # major << 16 | minor
     uint32_t driver_version   # as zeDriverGetProperties gives it
     uint32_t build            # Intel's build number, 0 for another driver

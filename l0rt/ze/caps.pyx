@@ -52,8 +52,13 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
     caps.vmm = "vmm" not in off and _virtual_probe(driver, device)
     # A build of Intel's without a number is trusted by its version.
     trusted = caps.build >= IN_ORDER_BUILD if caps.build else caps.api_version >= (0x10006 if intel else 0x10007)
-    plain = _list_probe(driver, device, False, &caps.list_sync)
-    caps.inorder = plain and trusted and "inorder" not in off and _list_probe(driver, device, True, &caps.list_sync)
+    plain = _list_probe(driver, device, 0, &caps.list_sync)
+    caps.inorder = plain and trusted and "inorder" not in off and _list_probe(
+        driver, device, ZE_COMMAND_QUEUE_FLAG_IN_ORDER, &caps.list_sync)
+    # Part of API 1.14. A layer that is older than the flag refuses it.
+    caps.copy_offload = (caps.inorder and caps.api_version >= 0x1000E and "copy_offload" not in off
+                         and _list_probe(driver, device, ZE_COMMAND_QUEUE_FLAG_IN_ORDER
+                                         | ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT, &caps.list_sync))
     caps.cb_pool = (caps.inorder and not off & {"cb_events", "cb_pool"}
                     and "ZE_experimental_event_pool_counter_based" in extensions and _counter_pool_probe(driver))
     caps.cb_events = caps.cb_pool
@@ -112,7 +117,7 @@ cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) e
     return r == ZE_RESULT_SUCCESS
 
 
-cdef bint _list_probe(ze_driver_handle_t driver, ze_device_handle_t device, bint in_order, bint* sync) except -1:
+cdef bint _list_probe(ze_driver_handle_t driver, ze_device_handle_t device, uint32_t flags, bint* sync) except -1:
     """Can an immediate list be made, and be asked as a whole?
 
     A layer older than the flag refuses it before any driver is asked; a loader newer than the driver has a function
@@ -127,7 +132,7 @@ cdef bint _list_probe(ze_driver_handle_t driver, ze_device_handle_t device, bint
     context_desc.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC
     memset(&desc, 0, sizeof(desc))
     desc.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC
-    desc.flags = ZE_COMMAND_QUEUE_FLAG_IN_ORDER if in_order else 0
+    desc.flags = flags
     desc.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
     with nogil:
         CHECK(ze.zeContextCreate(driver, &context_desc, &context))

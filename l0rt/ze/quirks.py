@@ -33,6 +33,12 @@ def architecture(vendor_id, device_id):
     return next((name for first, last, name in ARCHITECTURES if first <= device_id <= last), None)
 
 
+def copy_threads(vendor_id, device_id, processors):
+    """Return how many threads divide a host's copy of pageable memory: one, but where the link is several times faster
+    than a thread copies."""
+    return min(3, processors) if architecture(vendor_id, device_id) == "ponte vecchio" else 1
+
+
 class Quirk:
     """A row of the table."""
 

@@ -10,7 +10,8 @@ FORMAT = 1  # of the self-test's JSON
 IDENTITY = ("vendor_id", "device_id", "build", "kernel_driver")
 EVENTS = ("pool", "cb")
 SIZES = {"small_segment_size_mb": (2, 1 << 10), "range_growth_mb": (1, 1 << 20), "range_move_mb": (1, 1 << 20)}
-PARAMETERS = ("events", "expandable_segments", *SIZES, "quirks")
+STREAMS = (1, 32)
+PARAMETERS = ("events", "expandable_segments", "stream_pool_size", *SIZES, "quirks")
 QUIRKS = tuple(quirk.name for quirk in table.QUIRKS)
 
 
@@ -60,12 +61,11 @@ def _parameters(path, parameters):
         if not isinstance(ranges, bool):
             raise _wrong(path, f"expandable_segments is {ranges!r}: expected true or false")
         pairs["expandable_segments"] = ranges
-    for name, (low, high) in SIZES.items():
-        if (size := parameters.get(name)) is None:
-            continue
-        if type(size) is not int or not low <= size <= high:
-            raise _wrong(path, f"{name} is {size!r}: expected a whole number from {low} to {high}")
-        pairs[name] = size
+    if (streams := _number(path, parameters, "stream_pool_size", *STREAMS)) is not None:
+        settings["stream_pool_size"] = str(streams)
+    for name, limits in SIZES.items():
+        if (size := _number(path, parameters, name, *limits)) is not None:
+            pairs[name] = size
     if pairs:
         settings["alloc_conf"] = ",".join(f"{key}:{value}" for key, value in pairs.items())
     quirks = parameters.get("quirks", {})
@@ -75,6 +75,13 @@ def _parameters(path, parameters):
         if name not in QUIRKS or not isinstance(there, bool):
             raise _wrong(path, f"quirks has {name!r}: {there!r}: expected true or false for {', '.join(QUIRKS)}")
     return settings, quirks
+
+
+def _number(path, parameters, name, low, high):
+    value = parameters.get(name)
+    if value is not None and (type(value) is not int or not low <= value <= high):
+        raise _wrong(path, f"{name} is {value!r}: expected a whole number from {low} to {high}")
+    return value
 
 
 def check(tuning, identity):

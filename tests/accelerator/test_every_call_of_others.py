@@ -107,6 +107,7 @@ GIVEN = {
     "stream": SpyStream, "streams": lambda: [SpyStream()], "seed": lambda: 3, "new_state": lambda: b"",
     "new_states": lambda: [b"", b""], "limit": lambda: 1 << 20, "fraction": lambda: 0.5, "observer": lambda: print,
     "pool": SpyPool, "mode": lambda: 0, "devices": lambda: [0, 1], "size": lambda: 64,
+    "graph": object,
 }  # fmt: skip
 POOL = ("lease", "copy_stream", "state")
 FACADE = {name: getattr(acc, name) for name in acc.__all__ if callable(getattr(acc, name)) and name not in NEUTRAL}
@@ -216,8 +217,8 @@ def test_a_stream_pool_lends_streams_of_the_built_in_type_only():
 
 @pytest.fixture
 def poor():
-    """A type whose interface has no pools, one that derives from nothing."""
-    register_interface_for_device("poor", type("PoorInterface", (), {"device_count": staticmethod(lambda: 2)}))
+    """A type whose interface has no pools."""
+    register_interface_for_device("poor", type("Poor", (DeviceInterface,), {"device_count": staticmethod(lambda: 2)}))
     acc.set_accelerator("poor")
 
 

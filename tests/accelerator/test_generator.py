@@ -231,6 +231,20 @@ def test_uniform_numbers_are_the_words_top_bits():
     assert philox.uniform(9, 0, 4, dtype="f8").tolist() == [w / 2**53 for w in wide]
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_bounds_of_uniform_numbers_are_numbers_of_the_type(dtype):
+    most = float(np.finfo(dtype).max)
+    for wrong in (np.inf, -np.inf, np.nan, *(() if dtype == "f8" else (1.001 * most, -1e300))):
+        for bounds in ((wrong, 0.0), (0.0, wrong), (wrong, wrong)):
+            with pytest.raises(ValueError, match="uniform expects"):
+                philox.uniform(1, 0, 4, *bounds, dtype)
+            with pytest.raises(ValueError, match="uniform expects"):
+                l0rt.empty(64).uniform_(*bounds, dtype=dtype)
+    made = philox.uniform(1, 0, 1000, most / 2, most, dtype)
+    assert np.isfinite(made).all()
+    assert (made >= np.dtype(dtype).type(most / 2)).all()
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_normal_numbers_have_their_moments(dtype):
     made = philox.normal(2, 0, 200_001, 5.0, 2.0, dtype).astype("f8")

@@ -88,6 +88,15 @@ def test_an_interface_is_a_class():
         register_interface_for_device("demo", DeviceInterface())
 
 
+def test_an_interface_has_every_name():
+    own = {name: getattr(DeviceInterface, name) for name in dir(DeviceInterface) if not name.startswith("_")}
+    register_interface_for_device("whole", type("Whole", (), own))
+    for lost in own:
+        part = type("Part", (), {name: value for name, value in own.items() if name != lost})
+        with pytest.raises(TypeError, match=f"have its names, {lost} is missing"):
+            register_interface_for_device("part", part)
+
+
 @pytest.mark.needs_two_devices
 def test_the_guard_restores_and_can_be_used_again_and_inside_itself():
     xpu = get_interface_for_device("xpu")

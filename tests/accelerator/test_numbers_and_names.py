@@ -32,7 +32,8 @@ SOMETIMES = {
 }  # fmt: skip
 OTHERS = set("""
     abbreviated alloc alloc_fn_name allocator aot_mode args array augment_with_fx_traces base blocking buffer
-    check_available clear_history code compile_only constants context data_ptr device_interface device_name
+    capture_error_mode check_available clear_history code compile_only constants context copy data_ptr debug_path
+    device_interface device_name graph keep_graph
     device_type dst dtype enable_timing enabled end_event engine event events filename fraction free free_fn_name
     function generator handle headers high include_dirs include_traces including_emulation interprocess kind kwargs
     lambd lazy log low max_entries mean memory mempool_id message methods name new_state new_states no_split

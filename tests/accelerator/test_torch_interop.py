@@ -49,6 +49,30 @@ print("done")
 """
 
 
+LENT = """
+import gc, torch, l0rt
+x = l0rt.empty(1024, kind="host").fill(0)
+tensor = torch.from_dlpack(x).view(torch.float32)
+assert tensor.data_ptr() == x.ptr and tensor.shape == (256,)
+tensor += 1.5
+assert x.numpy("f4").tolist() == [1.5] * 256
+del x
+gc.collect()
+assert tensor.sum() == 384
+back = l0rt.from_dlpack(tensor)
+assert back.ptr == tensor.data_ptr() and back.nbytes == 1024
+on_device = l0rt.from_dlpack(torch.arange(64, dtype=torch.int32), device="xpu")
+assert on_device.numpy("i4").tolist() == list(range(64))
+for refused in (torch.zeros(4, 4).t(), torch.zeros(4, requires_grad=True), torch.zeros(2).expand(3, 2)):
+    try:
+        l0rt.from_dlpack(refused)
+    except BufferError:
+        continue
+    raise AssertionError(refused)
+device = torch.from_dlpack(l0rt.empty(64).fill(7).numpy())
+assert device.sum() == 7 * 64
+print("done")
+"""
 ASKED = "import torch._dynamo.device_interface as d; d.get_interface_for_device('cpu')\n"
 
 
@@ -70,5 +94,12 @@ def test_the_script_that_runs_here_uses_torchs_names_only():
 def test_torchs_registry_gives_l0rts_interface_and_its_methods_work(before):
     skip_without_torch()
     result = run_python(before + CODE, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, timeout=300)
+    assert result.returncode == 0, result
+    assert result.stdout == "done\n"
+
+
+def test_tensors_and_buffers_share_memory():
+    skip_without_torch()
+    result = run_python(LENT, {"L0RT_DRIVER": "cpu"}, timeout=300)
     assert result.returncode == 0, result
     assert result.stdout == "done\n"

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`l0rt bench` measures every row of the registry; its reports can be read, kept and compared."""
 
+import contextlib
+import fcntl
 import importlib.util
 import json
 import os
+import pty
 import re
-import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 
 import l0rt as package
 import pytest
@@ -94,45 +98,6 @@ def test_ways_of_getting_memory_differ(bench):
     assert len(set(held)) == 3
 
 
-def test_instructions_are_counted(extent, tmp_path):
-    extent.skip_unless_whole()
-    if shutil.which("valgrind") is None:
-        pytest.skip("needs valgrind")
-    path = tmp_path / "report.json"
-    result = l0rt("bench", "allocator", "--smoke", "--instructions", "--json", str(path), env=CPU, timeout=400)
-    assert result.returncode == 0, result
-    found = json.loads(path.read_text())
-    notes = {id: row.get("notes", {}) for id, row in found["rows"].items()}
-    counts = {id: said["instructions"] for id, said in notes.items() if "instructions" in said}
-    assert set(counts) == {row.id for row in chosen({"allocator"}) if row.counts}
-    assert min(note["value"] for note in counts.values()) > 50
-    assert counts["allocator.malloc_free.4KiB.c"]["limit"] == 160
-    assert re.search(r"^allocator\.malloc_free\.4KiB\.c instructions +\d+ ", result.stdout, re.MULTILINE)
-
-
-def test_pools_cost_little_inside_and_less_beside():
-    if shutil.which("valgrind") is None:
-        pytest.skip("needs valgrind")
-    result = run_python("""
-from l0rt.cli import counts, rows
-budgets = {id: row.budget.instructions for id, row in rows.ROWS.items() if id.startswith("allocator.pool.")}
-counted = counts.counted(list(budgets))
-assert len(counted) == len(budgets) == 8, counted
-assert not {id: (figure, budgets[id]) for id, figure in counted.items() if figure > budgets[id]}, counted
-""", env=CPU, timeout=300)
-    assert result.returncode == 0, result
-
-
-def test_without_valgrind_it_says_so(tmp_path):
-    path = tmp_path / "report.json"
-    result = l0rt(
-        "bench", "allocator", "--smoke", "--instructions", "--json", str(path), env={**CPU, "PATH": str(tmp_path)}
-    )
-    assert result.returncode == 0, result
-    assert "no instruction counts: valgrind is not installed" in result.stdout
-    assert "valgrind" in json.loads(path.read_text())["uncounted"]
-
-
 def test_one_suite_alone_as_json_on_stdout():
     result = l0rt("bench", "streams", "--smoke", "--json", "-", env=CPU)
     found = json.loads(result.stdout)
@@ -160,8 +125,9 @@ class Bench:
     """`l0rt bench` as it runs, with its output in a pipe."""
 
     def __init__(self, *words):
-        command = [sys.executable, "-u", "-m", "l0rt", "bench", *words]
+        command = [sys.executable, "-m", "l0rt", "bench", *words]
         environment = {**os.environ, "L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "1"}
+        environment.pop("PYTHONUNBUFFERED", None)  # each line must come without it
         self.child = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd="/"
         )
@@ -208,6 +174,26 @@ def test_a_reader_who_has_seen_enough_ends_the_bench():
     assert bench.child.wait(60) == 1
     assert bench.child.stderr.read() == ""
     bench.child.stderr.close()
+
+
+def test_a_terminal_shows_what_is_measured_while_the_rows_go_into_a_pipe():
+    screen, stderr = pty.openpty()
+    fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {**os.environ, "L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "1", "TERM": "xterm", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "l0rt", "bench", "event.query.*", "--smoke"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment, cwd="/")
+    os.close(stderr)
+    shown = b""
+    with contextlib.suppress(OSError):  # EIO: nobody has the other end any more
+        while piece := os.read(screen, 4096):
+            shown += piece
+    os.close(screen)
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0, (out, shown)
+    assert b"event.query.python" in shown
+    assert b"\x1b[" in shown  # it is one line, drawn anew and in the end removed
+    assert "\x1b" not in out
+    assert re.search("^event.query.python .*ns$", out, re.MULTILINE)
 
 
 def picture(path):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a row is defined and measured, without any driver."""
 
+import io
+import re
 import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from l0rt.cli import allocator_rows, kernels_rows, replays, report, traces
-from l0rt.cli.rows import ROWS, SMOKE, Budget, Effort, Note, Row, Skip, Work, measure, row
+from l0rt.cli import allocator_rows, bench, kernels_rows, replays, report, traces, verdict
+from l0rt.cli.rows import ROWS, SMOKE, Budget, Effort, Figure, Note, Result, Row, Skip, Work, measure, row
 
 
 def made(open, **options):
@@ -122,6 +124,59 @@ def test_an_id_is_given_once():
 )
 def test_budgets(budget, raw, limit):
     assert budget.limit(raw, {"other": 100}, scale=2) == limit
+
+
+STEADY, BELOW = (66, 66, 66, 66, 66), (80, 90, 95, 99, 170)
+ABOUT, ABOVE = (80, 95, 110, 120, 130), (60, 101, 103, 105, 110)  # 100, by quartiles and medians
+
+
+@pytest.mark.parametrize(
+    ("budget", "own", "other", "sign"),
+    [
+        ({"ns": 100}, BELOW, STEADY, "<="),
+        ({"ns": 100}, ABOUT, STEADY, "~"),  # a quarter of the rounds keep it
+        ({"ns": 100}, ABOVE, STEADY, ">"),
+        ({"over_raw": 34}, BELOW, STEADY, "<="),
+        ({"over_raw": 34}, ABOVE, STEADY, ">"),
+        ({"over_raw": 34}, ABOVE, (60, 64, 66, 67, 90), "~"),  # what it is compared with may have had a quick run
+        ({"times": (1.5, "demo.other.c")}, BELOW, STEADY, "<="),
+        ({"times": (1.5, "demo.other.c")}, ABOVE, STEADY, ">"),
+        ({"times": (1.5, "demo.other.c")}, ABOVE, (60, 64, 66, 68, 90), "~"),
+    ],
+)
+def test_a_row_is_marked_only_when_it_is_off_by_more_than_the_runs_noise(budget, own, other, sign):
+    budgets = {"other": {}, "own": budget}
+    rows = [Row(f"demo.{name}.c", "demo", "a row", None, Budget(**said)) for name, said in budgets.items()]
+    raw = Figure.of(other)
+    results = [Result(rows[0], {"own": raw}), Result(rows[1], {"own": Figure.of(own), "raw": raw})]
+    found = {row.id: bench.plain(results[: count + 1]) for count, row in enumerate(rows)}
+    out = report.console(io.StringIO())
+    bench.show_row(out, rows, rows[1], found)
+    assert re.search(r" (\S+) \d+\.?\d* ns$", out.file.getvalue()[:-1])[1] == sign
+    whole = {"head": {"device": {"is_software": True}}, "effort": "quick", "interrupted": False, "summary": {}}
+    said = verdict.sentences({**whole, "rows": found, "scales": {"c": 1, "python": 1}})[0]
+    assert said.startswith("Good: none of 1 " if sign != ">" else ("Not good: 1 of 1 ", "Not sure: 1 of 1 "))
+
+
+@pytest.mark.parametrize(
+    ("note", "sign"),
+    [
+        (Note(1.05, "x", 1.06), "<="),
+        (Note(1.10, "x", 1.06, noise=0.05), "~"),
+        (Note(1.10, "x", 1.06, noise=0.03), ">"),
+        (Note(0.98, "x", 0.97, least=True), ">="),
+        (Note(0.95, "x", 0.97, least=True, noise=0.03), "~"),
+        (Note(0.95, "x", 0.97, least=True, noise=0.01), "<"),
+    ],
+)
+def test_a_further_figure_is_marked_by_its_noise_too(note, sign):
+    result = Result(Row("demo.row.c", "demo", "a row", None, Budget()), {"own": Figure.of(STEADY)}, {"share": note})
+    found = {"rows": {"demo.row.c": bench.plain([result])}, "effort": "quick", "summary": {}, "interrupted": False,
+             "head": {"device": {"is_software": True}}, "scales": {"c": 1, "python": 1}}  # fmt: skip
+    out = report.console(io.StringIO())
+    bench.show_rest(out, found)
+    assert f" {sign} {note.limit}\n" in out.file.getvalue()
+    assert ("Good: none of 1 " in out.file.getvalue()) == (sign not in "<>")
 
 
 @pytest.mark.parametrize(

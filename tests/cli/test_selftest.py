@@ -282,6 +282,12 @@ def test_answers_become_parameters():
         "expandable_segments": True,
         "range_growth_mb": 8,
     }
+    found["answers"]["M5"] = vars(Answer("measured", figures={"copy_1": 3.0, "copy_2": 450.0, "copy_32": 453.0}))
+    assert page.parameters(found)["stream_pool_size"] == 2
+    found["facts"]["compute_queues"] = 4
+    assert page.parameters(found)["stream_pool_size"] == 4
+    found["answers"]["M5"]["figures"]["copy_32"] = 20.0  # as on i915: an append costs as much
+    assert "stream_pool_size" not in page.parameters(found)
     found["answers"]["M2"]["figures"]["map_2MiB_idle"] = 1.0  # no bind is as quick as that
     assert page.parameters(found)["expandable_segments"] is False
 

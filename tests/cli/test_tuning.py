@@ -96,6 +96,36 @@ def test_measured_sizes_are_what_the_allocator_goes_by(tmp_path):
     assert policy(written(tmp_path, {"range_move_mb": 64})) == (8, 64, 8)
 
 
+STREAMS = """
+import ctypes
+import l0rt, l0rt.accelerator as acc
+charged = ctypes.CDLL(l0rt.cpu_driver_path()).l0rt_cpu_charged
+charged.restype, charged.argtypes = ctypes.c_uint64, [ctypes.c_char_p]
+streams, x = [acc.Stream() for _ in range(32)], l0rt.empty(4096)
+for stream in 2 * streams:
+    x.fill(1, stream=stream)
+acc.synchronize()
+print(len({stream.stream_id for stream in streams}), charged(b"list_switch") // 1000)
+"""
+
+
+def test_where_a_change_of_the_list_is_dear_streams_share_lists(tmp_path):
+    def switches(path, **env):
+        costs = {"L0RT_CPU_LATENCY": "virtual,list_switch=1", "L0RT_STREAM_POOL_SIZE": None}
+        result = run_python(STREAMS, {**SIMULATED, **costs, **env, "L0RT_TUNING": path})
+        assert (result.returncode, result.stderr) == (0, ""), result
+        return tuple(map(int, result.stdout.split()))
+
+    few = written(tmp_path, {"stream_pool_size": 2})  # as many as the simulated device has hardware queues
+    count, dear = switches(None)
+    assert count == 32
+    assert dear >= 2 * 32 - 2
+    count, cheap = switches(few)
+    assert count == 2
+    assert cheap <= 4  # beside the default stream, which shares a queue with one of them
+    assert switches(few, L0RT_STREAM_POOL_SIZE=32)[0] == 32
+
+
 MAPS = {f"{what}_{mib}MiB_idle": us for what, us in (("create", 8.0), ("unmap", 70.0)) for mib in (2, 16, 128)}
 
 

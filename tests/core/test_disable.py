@@ -15,6 +15,7 @@ import ctypes, json, os
 from l0rt.ze import loader
 kind = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_size_t] * 12)   # more than any function takes
 MAX_ALLOC_AT = 40   # of ze_device_properties_t
+FLAGS_AT, OFFLOAD = 24, 4   # of ze_command_queue_desc_t
 address, called, kept = loader.Library.address, set(), []
 
 def noted(self, name):
@@ -26,6 +27,8 @@ def noted(self, name):
         called.add(name)
         if name == "zeMemAllocDevice" and ctypes.c_uint64.from_address(args[1] + 8).value:   # its pNext
             called.add("zeMemAllocDevice with an extension")
+        if name == "zeCommandListCreateImmediate" and ctypes.c_uint32.from_address(args[2] + FLAGS_AT).value & OFFLOAD:
+            called.add("zeCommandListCreateImmediate with the hint to offload copies")
         result = original(*args)
         if name == "zeDeviceGetProperties":
             ctypes.c_uint64.from_address(args[1] + MAX_ALLOC_AT).value = 1 << 20
@@ -93,5 +96,5 @@ def test_each_name_changes_what_is_done(name):
 
 @pytest.mark.parametrize("name", ["graph", "host_func", "inorde", "INORDER"])
 def test_another_name_is_refused_with_a_list_of_those_that_there_are(name):
-    with pytest.raises(ValueError, match=r"expected a comma-separated list of inorder, .*, event_ipc$"):
+    with pytest.raises(ValueError, match=r"expected a comma-separated list of inorder, .*, copy_offload$"):
         config.set("disable", name)

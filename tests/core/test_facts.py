@@ -218,3 +218,89 @@ def test_mask_and_hierarchy_together(mask, composite, flat):
 def test_an_unknown_hierarchy_lists_the_right_ones():
     with pytest.raises(ValueError, match="expected one of COMPOSITE, FLAT, COMBINED"):
         affinity.visible("0", "flat", [1])
+
+
+def test_the_cpu_driver_lists_this_process_and_says_that_there_are_no_others():
+    code = SYSMAN + """
+import os
+head = "GPU:0 is the CPU driver's, which only this process uses"
+assert memory.list_gpu_processes() == f"{head}\\nprocess {os.getpid():>10d} uses        0.000 MB GPU memory"
+x = l0rt.empty(64 << 20)
+expected = f"{head}\\nprocess {os.getpid():>10d} uses       64.000 MB GPU memory"
+assert memory.list_gpu_processes() == xpu.list_gpu_processes("xpu:0") == expected
+assert "uses        0.000 MB" in memory.list_gpu_processes(1)
+for wrong, error in ((2, IndexError), ("cpu", ValueError)):
+    try:
+        memory.list_gpu_processes(wrong)
+    except error:
+        continue
+    raise AssertionError(wrong)
+"""
+    result = run_python(code, CPU)
+    assert result.returncode == 0, result
+
+
+def test_processes_that_are_not_known_are_told_with_the_reason():
+    code = SYSMAN + """
+print(memory.list_gpu_processes())
+"""
+    for env, reason in (
+        ({"L0RT_CPU_FAIL": "zesInit:1:ERROR_UNINITIALIZED"}, "no system management"),
+        ({"ZES_ENABLE_SYSMAN": 1}, "ZES_ENABLE_SYSMAN=1"),
+        ({"L0RT_CPU_FAIL": "zesDeviceProcessesGetState:1:ERROR_UNSUPPORTED_FEATURE"}, "UNSUPPORTED_FEATURE"),
+        ({"L0RT_CPU_FAIL": "zesDeviceProcessesGetState:1:ERROR_INSUFFICIENT_PERMISSIONS"}, "INSUFFICIENT_PERMISSIONS"),
+    ):
+        result = run_python(code, {**CPU, **env})
+        assert result.returncode == 0, result
+        assert result.stdout.startswith("the processes that use GPU:0 are not known: "), result
+        assert reason in result.stdout, result
+
+
+# A driver that lists 300 processes, none, one more at each call, or has no such function.
+MANY = SYSMAN + """
+import ctypes
+from l0rt.core import sysman
+assert devices.card(0)                                     # opened, once, with the driver's own functions
+
+class State(ctypes.Structure):
+    _fields_ = [("stype", ctypes.c_uint32), ("next", ctypes.c_void_p), ("pid", ctypes.c_uint32),
+                ("nbytes", ctypes.c_uint64), ("shared", ctypes.c_uint64), ("engines", ctypes.c_uint32)]
+
+there, capacities = [], []
+def answer(device, count, states):
+    capacities.append(count[0])
+    for place in range(min(count[0], len(there))):
+        assert states[place].stype == 0x16 and not states[place].next
+        states[place].pid, states[place].nbytes = there[place]
+    enough = count[0] >= len(there)
+    count[0] = len(there)
+    return 0 if enough else 0x78000008                     # ERROR_INVALID_SIZE
+
+kind = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(State))
+function = kind(answer)
+def listed(function):
+    address = lambda name: function if name == "zesDeviceProcessesGetState" else devices.library.address(name)
+    assert sysman.open_cards(address, None)
+    return memory.list_gpu_processes().splitlines()[1:]
+"""
+
+
+def test_any_number_of_processes_is_listed():
+    code = MANY + """
+address = ctypes.cast(function, ctypes.c_void_p).value
+assert listed(address) == ["no processes are running"]
+there[:] = [(7, 3 << 20), (4_194_303, (5 << 30) + (1 << 19))]
+assert listed(address) == ["process          7 uses        3.000 MB GPU memory",
+                           "process    4194303 uses     5120.500 MB GPU memory"]
+there[:] = [(pid, pid << 20) for pid in range(1, 301)]
+capacities.clear()
+lines = listed(address)
+assert (len(lines), capacities) == (300, [128, 256, 512])
+assert lines[299] == "process        300 uses      300.000 MB GPU memory"
+there[:] = [(1, 1)] * 100_000                              # nobody has so many: the driver is broken
+assert listed(address) == []
+assert "ERROR_INVALID_SIZE" in memory.list_gpu_processes() and capacities[-1] <= 1 << 16
+assert listed(0) == [] and "no zesDeviceProcessesGetState" in memory.list_gpu_processes()
+"""
+    result = run_python(code, CPU)
+    assert result.returncode == 0, result

@@ -2,7 +2,8 @@
 """One injected fault in a process of its own: what l0rt makes of it, whether anything leaks, whether work goes on.
 
 A fork server, so that a case costs no start of Python: reads a line of JSON a case, ``{"rule": L0RT_CPU_FAIL,
-"disable": L0RT_DISABLE}``, forks before l0rt has initialised anything, and answers with a line.
+"disable": L0RT_DISABLE}``, forks before l0rt has initialised anything, and answers with a line. A case may also have a
+``"profile"``, and ``"work"``: which functions are called.
 """
 
 import ctypes
@@ -107,6 +108,58 @@ def copies_of_rows():
     acc.synchronize()
 
 
+def staged_copies():
+    """Through chunks of several sizes, whose copies signal; what returns has the data. Not in WORK."""
+    nbytes, rows = 5 << 20, 300
+    data, out, one = np.random.default_rng(1).integers(0, 256, nbytes, "u1"), np.zeros(nbytes, "u1"), bytearray(4)
+    x, pinned = l0rt.empty(nbytes), l0rt.empty(1 << 20, kind="host")
+    x.copy_from(data)
+    x.copy_to(out)
+    assert np.array_equal(out, data)
+    x[3:7].copy_to(one)
+    assert bytes(one) == data[3:7].tobytes()
+    x[: 1 << 20].copy_to(pinned)
+    assert bytes(pinned) == data[: 1 << 20].tobytes()
+    out[:] = 0
+    l0rt.memcpy2d(out, 8192, x, 4096, 4000, rows)
+    taken = np.lib.stride_tricks.as_strided(data, (rows, 4000), (4096, 1))
+    assert np.array_equal(out[: rows * 8192].reshape(rows, 8192)[:, :4000], taken)
+    l0rt.memcpy2d(x, 4096, data, 8192, 4000, rows)
+    x.copy_to(out)
+    assert np.array_equal(out[: rows * 4096].reshape(rows, 4096)[:, :4000],
+                          data[: rows * 8192].reshape(rows, 8192)[:, :4000])
+
+
+def last_uses():
+    """Of memory that is dropped while another stream uses it: a mark is put behind each use. Not in WORK."""
+    s = acc.Stream()
+    for _ in range(3):
+        x = l0rt.empty(4096)
+        x.fill(1, stream=s)
+        x.record_stream(s)
+        del x
+
+
+def graphs():
+    """Two branches, captured and replayed."""
+    x, y, side = l0rt.empty(4096).fill(0), l0rt.empty(4096), acc.Stream()
+    acc.synchronize()
+    graph = acc.Graph()
+    with acc.graph(graph):
+        stream = acc.current_stream()
+        x.fill(1, stream=stream)
+        side.wait_stream(stream)
+        y.fill(2, stream=side)
+        l0rt.empty(4096).copy_from(x, stream=stream)
+        stream.wait_stream(side)
+        x.copy_from(y, stream=stream)
+    graph.replay()
+    graph.replay()
+    acc.synchronize()
+    assert bytes(x.numpy()) == b"\2" * 4096
+    graph.reset()
+
+
 def plain_calls():
     found = driver.open_drivers()[0]
     first = device.open_devices(found)[0]
@@ -121,13 +174,13 @@ def plain_calls():
         owner.close()
 
 
-WORK = (properties, blocks, streams, events, copies_between_devices, copies_of_rows, launches, plain_calls)
+WORK = (properties, blocks, streams, events, copies_between_devices, copies_of_rows, launches, graphs, plain_calls)
 
 
-def attempt():
+def attempt(work):
     """Do all the work; what is raised ends only the part that raised it."""
     raised = []
-    for part in WORK:
+    for part in work:
         try:
             part()
         except Exception as error:
@@ -139,12 +192,15 @@ def attempt():
     return raised
 
 
-def outcome(rule, disable):
+def outcome(rule, disable, profile=None, work=None):
     """Work with the fault, then more often; say what was raised, what was warned of and what is alive."""
     os.environ["L0RT_CPU_FAIL"], os.environ["L0RT_DISABLE"] = rule, disable
+    if profile is not None:
+        os.environ["L0RT_CPU_PROFILE"] = profile
+    parts = WORK if work is None else [globals()[name] for name in work]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        rounds = [attempt() for _ in range(ROUNDS)]
+        rounds = [attempt(parts) for _ in range(ROUNDS)]
         loaded = ledger.library()
         loaded.l0rt_cpu_faults.restype = ctypes.c_uint64
         happened = loaded.l0rt_cpu_faults()

@@ -25,8 +25,8 @@ INTERNALS = re.compile(
     r"__cinit__|\bNULL\b|__pyx|'NoneType' object (?:has no|is not)|'struct'|\b_frame\b|\bcdef\b"
 )
 OS_ERRORS = {
-    "XPUPluggableAllocator", "XPUPluggableAllocator()", "Module", "Module()", "compile", "from_ipc_handle",
-    "ipc_handle",
+    "XPUPluggableAllocator", "XPUPluggableAllocator()", "Module", "Module()", "SpecializedModule",
+    "SpecializedModule()", "compile", "specialize", "export_chrome_trace", "from_ipc_handle", "ipc_handle",
 }  # fmt: skip
 MISSING = {"XPUPluggableAllocator", "XPUPluggableAllocator()"}
 
@@ -83,6 +83,8 @@ def judge(world, path, error, target):
         return
     if isinstance(error, SystemError) and text.startswith("AST constructor recursion depth mismatch"):
         return  # CPython's own, when a signal or a finalizer runs while it parses
+    if isinstance(error, SystemError) and text.startswith("<class '_io."):
+        return  # CPython's own, when a signal comes while it opens a file
     if path.startswith(("pickle of", "deepcopy of", "vars of", "int of", "init of")) and cls.__name__ in (
         "PicklingError", "AttributeError", "TypeError"):  # fmt: skip
         return
@@ -224,8 +226,8 @@ def settle(world):
         world.unraisable(world.unraised.pop())
     if world.interrupts:
         for stack in world.interrupts.values():
-            if any(f.name in ("npy_ctypes_check", "_format_non_nat") for f in stack):
-                continue  # NumPy's own bare except has it
+            if any(f.name in ("npy_ctypes_check", "_format_non_nat", "_dtype") for f in stack):
+                continue  # NumPy's C code, or its own bare except, has it
             places = [f"{os.path.basename(f.filename)}:{f.lineno} {f.name}" for f in stack]
             world.finding(f"an interrupt was lost, which was raised at {', '.join(places)}")
         world.interrupts.clear()

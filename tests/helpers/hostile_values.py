@@ -145,6 +145,8 @@ class Values:
             "path_to_lib_file": lambda: self.rng.choice(("libc.so.6", "/nowhere.so", "")),
             "owner": self.anything, "rounds": lambda: self.rng.randrange(12),
             "counter": lambda: np.zeros(4, "u4"), "key": lambda: self.rng.choice((np.zeros(2, "u4"), self.slice())),
+            "repeats": lambda: self.rng.choice((None, 0, 1, 5)), "warmup": lambda: self.rng.choice((-1, 0, 3)),
+            "seconds": lambda: self.rng.choice((0.0, 1e-6, 0.01)),
             "device_type": lambda: self.rng.choice((None, "xpu")),
         }  # fmt: skip
 
@@ -286,8 +288,10 @@ class Values:
             made = self.anything()
         if name in ADDRESSES and hasattr(type(made), "__index__") and not isinstance(made, bool):
             return None
-        if name in ("rounds", "count") and isinstance(made, int) and made > 4096:
+        if name in ("rounds", "count", "repeats", "warmup") and isinstance(made, int) and made > 4096:
             return 17  # so much work was asked for
+        if name == "seconds" and isinstance(made, (int, float)) and made > 0.1:
+            return 0.01
         return made
 
     def hostile(self):

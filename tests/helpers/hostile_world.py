@@ -141,7 +141,7 @@ class World:
     def instance_of(self, name):
         """Return an object of the class of that name; one that is fit for use, or not."""
         rng = self.rng
-        found = self.instances.get(name, ())
+        found = list(self.instances.get(name, ()))  # a finalizer may change the list while it is read
         if found and rng.random() > 0.15:
             return rng.choice(found)
         try:
@@ -378,7 +378,7 @@ class World:
             "with": self.in_block, "init": lambda x: x.__init__(), "sizeof": sys.getsizeof, "vars": vars,
         }  # fmt: skip
         way = rng.choice(sorted(ways))
-        if way == "bytes" and not 0 <= getattr(value, "nbytes", 0) < 1 << 26:
+        if way == "bytes" and not 0 <= (getattr(value, "nbytes", 0) or 0) < 1 << 26:
             return
         self.perform(f"{way} of {name}", ways[way], [value], {}, None)
 

@@ -36,17 +36,24 @@ def library():
     return found
 
 
-def live():
-    """Return the live objects, kind -> number; None without the CPU driver."""
+def counted():
+    """Return the driver's live objects, kind -> number, those of caches too; None without the CPU driver."""
     driver = library()
     if driver is None:
         return None
+    counts = {}
+    while name := driver.l0rt_cpu_kind_name(len(counts)):
+        counts[name.decode()] = driver.l0rt_cpu_live(len(counts))
+    return counts
+
+
+def live():
+    """Return the live objects that nothing keeps for its next use, kind -> number; None without the CPU driver."""
+    if library() is None:
+        return None
     gc.collect()
     settle()
-    counts, kind = {}, 0
-    while name := driver.l0rt_cpu_kind_name(kind):
-        counts[name.decode()] = driver.l0rt_cpu_live(kind)
-        kind += 1
+    counts = counted()
     for cache in event_caches():
         in_use = cache["made"] - cache["free"] - cache["retired"]
         counts["event"] += max(in_use - KEPT, 0) - cache["made"]

@@ -75,6 +75,7 @@ cdef struct l0rt_plain:
     int64_t waits
     int64_t drops
     int64_t ranges
+    uint64_t addresses              # in these ranges
     int64_t physicals
     int64_t maps
     int64_t unmaps
@@ -268,6 +269,7 @@ cdef int plain_range_reserve(void* self, size_t nbytes, void** out) noexcept nog
     out[0] = memory + before
     mutex_lock(&plain.mutex)
     plain.ranges += 1
+    plain.addresses += nbytes
     mutex_unlock(&plain.mutex)
     return 0
 
@@ -277,6 +279,7 @@ cdef int plain_range_release(void* self, void* ptr, size_t nbytes) noexcept nogi
     munmap(ptr, nbytes)
     mutex_lock(&plain.mutex)
     plain.ranges -= 1
+    plain.addresses -= nbytes
     mutex_unlock(&plain.mutex)
     return 0
 
@@ -466,7 +469,7 @@ cdef class PlainMemory(Memory):
 
     @property
     def counters(self):
-        """What was called how often, and the bytes in use."""
+        """What was called how often, and the bytes in use and of addresses."""
         return {
             "used": self.plain.used,
             "reserves": self.plain.reserves,
@@ -476,6 +479,7 @@ cdef class PlainMemory(Memory):
             "orders": self.plain.orders,
             "drops": self.plain.drops,
             "ranges": self.plain.ranges,
+            "addresses": self.plain.addresses,
             "physicals": self.plain.physicals,
             "maps": self.plain.maps,
             "unmaps": self.plain.unmaps,

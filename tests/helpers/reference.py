@@ -4,6 +4,8 @@
 import ast
 import inspect
 import re
+import textwrap
+from functools import partial
 from pathlib import Path
 
 import l0rt
@@ -108,6 +110,27 @@ def entries(place, owner, names):
     return lines
 
 
+def with_members(module, known):
+    """Return the lines of a module's names. Behind a class that the page has not ``known`` yet come its documented
+    members."""
+    lines = []
+    for name in public(module):
+        value = getattr(module, name)
+        lines += entries(module.__name__.removeprefix("l0rt."), module, [name])
+        if inspect.isclass(value) and not issubclass(value, (BaseException, tuple, *known)):
+            known.append(value)
+            text = "\n".join(entries(name, value, filter(partial(has_docstring, value), members(value))))
+            lines += textwrap.indent(text, "  ").splitlines()
+    return lines
+
+
+def has_docstring(owner, name):
+    """Whether a class says what its method or property is: others are told of by the class."""
+    value = inspect.getattr_static(owner, name)
+    known = inspect.isdatadescriptor(value) or inspect.isroutine(getattr(value, "__func__", value))
+    return known and bool(inspect.getdoc(value))
+
+
 def interop(name):
     """Return the section of a module that is not imported."""
     tree = ast.parse((ROOT / "l0rt/interop" / f"{name}.py").read_text())
@@ -127,10 +150,11 @@ def page():
         owner = getattr(l0rt, name)
         parts += [f"## `l0rt.{name}{signature(owner)}`\n", told(inspect.getdoc(owner) or "") + "\n"]
         parts += [*entries(name, owner, members(owner)), ""]
+    known = [l0rt.interface.DeviceInterface, *(getattr(l0rt, name) for name in CLASSES)]
     for name in MODULES:
         module = getattr(l0rt, name)
         parts += [f"## `l0rt.{name}`\n", paragraphs(inspect.getdoc(module))[0] + "\n"]
-        parts += [*entries(name, module, public(module)), ""]
+        parts += [*with_members(module, known), ""]
     for name in INTEROP:
         parts += interop(name)
     return "\n".join(parts).rstrip() + "\n"

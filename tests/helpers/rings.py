@@ -11,8 +11,9 @@ from helpers.extents import SOAK, WHOLE, noted
 from helpers.process import run, run_python
 
 TESTS = Path(__file__).resolve().parents[1]
-FOLDERS = ("core", "runtime", "accelerator", "kernels")  # tests on the interface: they never ask which driver they have
-PARTS = 20  # of the tests, in a short run; a ring runs one
+# Tests on the interface: they never ask which driver they have.
+FOLDERS = ("core", "runtime", "accelerator", "kernels", "graphs")
+PARTS = 8  # of the tests of a file, in a short run; a ring runs one
 SLICES = 20  # of the tests, in CI; a simulated device runs one, which takes less than a minute
 HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
@@ -47,11 +48,16 @@ class Ring:
         return [name for name in self.libraries if not installed(name)]
 
     def part(self):
-        """Return which part of the tests this ring runs in a short run, each ring another one; None for all of them.
+        """Return the files, and which part of their tests, that this ring runs; a whole run has all, and None.
 
-        A soak makes more of random numbers in that part, too.
+        In a short run each file is some ring's, because collecting all of them takes longer than such a part. A soak
+        makes more of random numbers in that part, too.
         """
-        return None if WHOLE and not SOAK else f"{RINGS.index(self) + 1}/{PARTS}"
+        if WHOLE and not SOAK:
+            return [TESTS / name for name in FOLDERS], None
+        files = sorted(path for name in FOLDERS for path in (TESTS / name).rglob("test_*.py"))
+        number = RINGS.index(self)
+        return files[number :: len(RINGS)], f"{number + 1}/{PARTS}"
 
     def slice(self):
         """The same of a simulated device: all of the tests, but in CI and in a soak."""

@@ -44,6 +44,25 @@ def test_a_module_is_made_of_a_path_or_of_memory(form):
     assert made.closed
 
 
+def test_a_path_with_an_index_is_no_descriptor():
+    read, write = os.pipe()
+
+    class Odd:
+        def __fspath__(self):
+            return str(PATH)
+
+        def __index__(self):
+            return read
+
+    with l0rt.Module(Odd()) as made:
+        assert set(made) == NAMES
+    with l0rt.specialize(Odd(), ()) as made:
+        assert set(made.kernels) == NAMES
+    os.close(write)
+    assert os.read(read, 1) == b""  # neither was it read, nor closed
+    os.close(read)
+
+
 def test_what_a_module_refuses(tmp_path):
     for wrong in (None, 7, 1.5, [1]):
         with pytest.raises(TypeError, match="a module must be bytes or a path, got"):

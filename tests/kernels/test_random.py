@@ -47,8 +47,9 @@ def assert_drawn(got, want, kind, first, second):
 def parameters(choice, kind, dtype):
     """Return two parameters of a kind, ordinary ones and the limits of the type."""
     if kind == "uniform":
-        low = choice.choice([0.0, -1.0, 2.5, -1e30, -6e4, 1e-30])
-        return low, low + choice.choice([0.0, 1.0, 1e-3, 7.0, 1e30, 1.2e5])
+        most = float(np.finfo(dtype).max)
+        low = max(choice.choice([0.0, -1.0, 2.5, -1e30, -6e4, 1e-30]), -most)
+        return low, min(low + choice.choice([0.0, 1.0, 1e-3, 7.0, 1e30, 1.2e5]), most)
     if kind == "normal":
         return choice.choice([0.0, -3.0, 100.0]), choice.choice([0.0, 1.0, 0.125, 30.0])
     if kind == "exponential":

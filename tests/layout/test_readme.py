@@ -35,6 +35,54 @@ def test_it_bites(change):
     assert not obeys((ROOT / "README.md").read_text(), script.replace(change, "true"))
 
 
+def box(readme):
+    """Return the bold words of the quotation that stands before the first chapter, and what follows each."""
+    quoted = re.findall(r"^>(.*)$", readme.partition("\n## ")[0], re.MULTILINE)
+    return dict(re.findall(r"\*\*(What [^*]*):\*\*(.*?)(?=\*\*What |$)", " ".join(quoted), re.DOTALL))
+
+
+def durations(readme):
+    """Return what the paragraph before each of the two commands says of how long it takes."""
+    paragraphs = readme.split("\n\n")
+    before = [paragraphs[place - 1] for place, text in enumerate(paragraphs) if COMMAND.match(text)]
+    return [re.findall(r"(?:about|some) \w+ minutes", text) for text in before]
+
+
+def tells(readme):
+    """Does it say what a newcomer must know: what this is and is not, what it ran on, how long the commands take, and
+    what shows meanwhile that they go on?"""
+    said = box(readme)
+    return (
+        list(said) == ["What l0rt is", "What l0rt is not", "What it ran on"]
+        and all(len(text) > 60 for text in said.values())
+        and "the CPU driver" in said["What it ran on"]
+        and "real Intel GPU" in said["What it ran on"]
+        and [len(found) for found in durations(readme)] == [1, 1]
+        and "without output; then each row appears as soon as it is measured" in " ".join(readme.split())
+    )
+
+
+def test_a_newcomer_is_told_what_this_is_and_how_long_it_takes():
+    assert tells((ROOT / "README.md").read_text())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "> **What l0rt is:**",
+        "> **What l0rt is not:**",
+        "**It has not run on a real Intel GPU yet.**",
+        "about five minutes",
+        "about eight minutes",
+        "each row appears",
+    ],
+)
+def test_nothing_of_this_may_be_missing(change):
+    readme = (ROOT / "README.md").read_text()
+    assert readme.count(change) == 1
+    assert not tells(readme.replace(change, ""))
+
+
 @pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda path: path.name)
 def test_links_lead_to_files(page):
     code = r"^```.*?^```$|``?[^`\n]*``?"  # which has brackets too

@@ -105,7 +105,7 @@ sys.path.insert(0, {str(TESTS)!r})
 from helpers.plain import PlainMemory
 from l0rt.runtime.streams import devices
 from l0rt.runtime.current import generator, guard_table as guardtable
-from l0rt.runtime.current.stream import lease
+from l0rt.runtime.current.lease import lease
 
 def walk(module):
     "With devices of its own: the parent opened no driver, so the child may."

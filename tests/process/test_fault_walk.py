@@ -33,6 +33,7 @@ ELSEWHERE = {
     "zeMemGetAllocProperties", "zeDeviceGetStatus", "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle",
     "zeCommandListGetDeviceHandle", "zeCommandListGetOrdinal", "zeCommandListIsImmediate",
     "zeModuleBuildLogGetString",  # of modules that do not build
+    "zeCommandQueueSynchronize",  # of graphs of which a part was refused
     "zeEventPoolGetIpcHandle", "zeEventPoolOpenIpcHandle", "zeEventPoolCloseIpcHandle", "zeEventPoolPutIpcHandle",
 }  # fmt: skip
 # Without these the library is no driver: it is not asked again.
@@ -68,6 +69,7 @@ GIVEN_UP = {
     "zeVirtualMemUnmap": {"reservation", "physical", "context"},
     "zePhysicalMemDestroy": {"physical", "context"},
     "zeCommandListDestroy": {"list", "context"},
+    "zeCommandQueueDestroy": {"queue", "context"},
     "zeModuleDestroy": {"module", "context"},
     "zeModuleBuildLogDestroy": {"build_log", "context"},
     "zeKernelDestroy": {"kernel", "module", "context"},
@@ -96,8 +98,8 @@ def walk():
         command, cwd="/", env=changed, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:
 
-        def ask(rule, disable=""):
-            server.stdin.write(json.dumps({"rule": rule, "disable": disable}) + "\n")
+        def ask(rule, disable="", **rest):
+            server.stdin.write(json.dumps({"rule": rule, "disable": disable, **rest}) + "\n")
             server.stdin.flush()
             return json.loads(server.stdout.readline())
 
@@ -177,7 +179,7 @@ def test_a_device_that_is_lost_on_the_way_of_freeing_is_known_to_be_lost(walk):
 
 def test_a_mark_that_fails_twice_behind_the_last_use_of_a_block_is_warned_of(walk):
     twice = "zeCommandListAppendSignalEvent:{}:ERROR_UNKNOWN,zeCommandListAppendSignalEvent:{}:ERROR_UNKNOWN"
-    outcomes = [walk(twice.format(n, n + 1)) for n in (1, 2, 3)]
+    outcomes = [walk(twice.format(n, n + 1), work=["last_uses"]) for n in (1, 2, 3)]
     warned = [len(got["warned"]) for got in outcomes if not got["rounds"][0]]
     assert 1 in warned
     assert max(warned) == 1  # none where the two belong to two marks, each of which succeeds when tried again
@@ -197,3 +199,41 @@ def test_a_library_that_is_no_driver_is_not_asked_again(walk):
         assert {(error["tree"][0], error["code"][0]) for error in raised[:4]} == {
             ("DriverNotFoundError", "ERROR_UNINITIALIZED")
         }
+
+
+STAGED = {  # a call that a staged copy makes: how many of them are made to fail, one at a time
+    "zeCommandListAppendMemoryCopy": 16,
+    "zeCommandListAppendMemoryCopyRegion": 2,
+    "zeCommandListAppendBarrier": 8,
+    "zeEventHostSynchronize": 6,
+    "zeMemAllocHost": 4,
+    "zeEventPoolCreate": 6,
+}
+
+
+@pytest.mark.parametrize("disable", ["", "inorder"])
+def test_a_staged_copy_that_fails_half_way_leaves_no_chunk_behind_and_the_next_one_is_right(disable, walk, extent):
+    rest = {"profile": "arc-a770-xe", "work": ["staged_copies"]}  # the plain CPU driver's chunks are large
+    clean = walk("", disable, **rest)
+    assert not any(clean["rounds"])
+    failed, wrong = set(), []
+    results = ("ERROR_UNKNOWN", "ERROR_OUT_OF_DEVICE_MEMORY", "ERROR_OUT_OF_HOST_MEMORY")[: extent(1, 1, 3)]
+    for name, most in STAGED.items():
+        for nth in range(1, most + 1):
+            for result in results:
+                got, rule = walk(f"{name}:{nth}:{result}", disable, **rest), f"{name}:{nth}:{result}"
+                if got["status"] != 0:
+                    wrong.append(f"{rule}: the process ended with status {got['status']}")
+                    continue
+                if not got["happened"]:
+                    continue
+                raised = [error for errors in got["rounds"] for error in errors]
+                allowed = CLASS_OF_RESULT.get(result, l0rt.L0Error).__name__
+                wrong += [f"{rule}: {e['tree'][0]}: {e['text']}" for e in raised if e["tree"][0] != allowed]
+                wrong += [f"{rule}: it still fails" for errors in got["rounds"][1:] if errors]
+                grown = {kind: n for kind, n in got["live"].items() if n > clean["live"][kind]}
+                wrong += [f"{rule}: leaked {grown}"] if grown else []
+                failed |= {name} if raised else set()
+    assert not wrong, "\n".join(wrong)
+    assert "zeCommandListAppendMemoryCopy" in failed
+    assert ("zeCommandListAppendBarrier" in failed) == (disable == "inorder")

@@ -2,6 +2,7 @@
 """A forked child of a process that has initialised l0rt: everything works or says so, and nothing hangs or crashes."""
 
 from helpers.process import run_python
+from helpers.source import ROOT
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
 QUIET = (0, "", "")
@@ -255,3 +256,16 @@ for thread in threads:
     thread.join()
 """
     assert run_python(code, CPU, timeout=200).stdout == ""
+
+
+def test_every_fork_handler_runs_in_the_child_however_many_there_are():
+    code = f"""{PARENT}
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from helpers import build_loops
+handlers = build_loops.load("forkhandlers")
+handlers.register(40)
+assert in_child("handlers", lambda tell: tell(str(handlers.called()))) == ["40"]
+assert handlers.called() == 0
+"""
+    result = run_python(code, CPU, timeout=300)
+    assert (result.returncode, result.stdout, result.stderr) == QUIET, result

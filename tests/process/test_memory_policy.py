@@ -105,6 +105,27 @@ assert acc.memory_reserved() <= 8 * (2 << 20), acc.memory_reserved()
     assert run_python(code, env).returncode == 0
 
 
+def test_addresses_last_for_ten_thousand_pools():
+    """A process has 128 TiB of them; a range for all of a device's 16 GiB takes 18 GiB."""
+    code = """
+import l0rt, l0rt.accelerator as acc
+def addresses():
+    "What the process has mapped or reserved: most of it is what the CPU driver reserves."
+    return next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize:"))
+def used():
+    pool = l0rt.memory.MemPool()
+    with l0rt.memory.use_mem_pool(pool):
+        return pool, l0rt.empty(1000)
+first = used()
+before = addresses()
+pools = [used() for _ in range(500)]
+print((addresses() - before) / 500 / (1 << 30))
+"""
+    result = run_python(code, {**dict.fromkeys(NAMES), "L0RT_DRIVER": "cpu", "L0RT_CPU_MEMORY": "16GiB"})
+    assert result.returncode == 0, result
+    assert 10_000 * float(result.stdout) < 128 << 10, result
+
+
 @pytest.mark.parametrize("profile", ["arc-b580,timing", "pvc,timing", "arc-a770-i915,timing"])
 def test_the_default_takes_no_more_time_and_memory_than_torchs_segments(profile, monkeypatch):
     for name in NAMES:

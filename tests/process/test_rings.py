@@ -30,12 +30,13 @@ ANSWERS = ["2 ours", "1 ours", "2 ours", "1 0x8086", "2 0x8086"]
 @pytest.mark.takes_minutes
 @pytest.mark.parametrize("ring", RINGS, ids=str)
 def test_the_same_tests_pass_on_ring(ring, tmp_path, record_property, extent):
-    extent(1, PARTS)
+    extent(1, PARTS * len(RINGS))
     if missing := ring.missing():
         reason = f"NOT RUN: {', '.join(missing)} is not installed"
         record_property("ring", (ring.name, reason))
         skip_unless_ci(reason)
-    result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / name for name in FOLDERS], HANG_LIMIT, ring.part())
+    files, part = ring.part()
+    result = ring.run(l0rt.cpu_driver_path(), tmp_path, files, HANG_LIMIT, part)
     record_property("ring", (ring.name, verdict(result) or "failed"))
     assert verdict(result), f"ring {ring.name}: {result}"
 

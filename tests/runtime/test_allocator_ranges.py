@@ -6,6 +6,7 @@ import random
 
 import pytest
 from l0rt.errors import OutOfMemoryError
+from l0rt.runtime.alloc.allocator import Pool
 
 GROWTH = ("ranges",)
 KIB, MIB = 1 << 10, 1 << 20
@@ -306,3 +307,25 @@ def test_a_request_without_bounds_does_not_end_the_ranges(make):
     address = allocator.malloc(3 * MIB, 1)
     assert counters(allocator)["ranges"] == 1
     allocator.free(address)
+
+
+def test_a_pool_reserves_addresses_in_steps(make):
+    """The default pool reserves for all that it may ever need; ten thousand pools that did would have no addresses."""
+    allocator = make(virtual=16 << 30)
+    held = [allocator.malloc(KIB, 1)]
+    assert counters(allocator)["addresses"] == 16 << 30
+    pools = [Pool() for _ in range(100)]
+    held += [allocator.malloc(KIB, 1, pool) for pool in pools]
+    assert counters(allocator)["addresses"] == (16 << 30) + 100 * (256 << 20)
+    steps = []
+    for _ in range(9):                                  # a pool that grows has few ranges none the less
+        before = counters(allocator)["addresses"]
+        while counters(allocator)["addresses"] == before:
+            held.append(allocator.malloc(128 * MIB, 1, pools[0]))
+        steps.append(counters(allocator)["addresses"] - before >> 20)
+    assert steps == [512, 1024, 2048, 4096, 8192, 16384, 16384, 16384, 16384]
+    for address in held:
+        allocator.free(address)
+    pools.clear()
+    allocator.empty_cache()
+    assert counters(allocator)["addresses"] == 0

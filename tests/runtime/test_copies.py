@@ -15,7 +15,6 @@ from l0rt.runtime.streams import hooks
 from helpers.process import run_python
 
 NBYTES = 4096
-CHUNK, LEAST = 4 << 20, 512 << 10  # staging copies pageable memory in pieces of these sizes
 
 
 class Memory:
@@ -104,52 +103,6 @@ def test_rows_are_copied_between_all_memories(target_kind, source_kind):
         model_copy(target.model, target_at, target_pitch, source.model, source_at, source_pitch, width, height)
         assert target.is_as_expected()
     assert source.is_as_expected()
-
-
-@pytest.mark.checks_data
-@pytest.mark.parametrize(
-    ("width", "height"),
-    [(3, 5), (1000, 9000), (CHUNK - 1, 3), (CHUNK + 1, 3), (CHUNK, 4),
-     (LEAST, 9), (LEAST - 1, 2), (LEAST + 1, 2), (700_000, 7), (3, 600_000)],
-)  # fmt: skip
-def test_rows_of_pageable_memory_are_staged_in_chunks(width, height):
-    pitch = width + 5
-    data = np.random.default_rng(width).integers(0, 256, (height, pitch), "u1")
-    x = l0rt.empty(width * height)
-    l0rt.memcpy2d(x, width, data, pitch, width, height)
-    assert np.array_equal(x.numpy(shape=(height, width)), data[:, :width])
-    out = np.zeros_like(data)
-    l0rt.memcpy2d(out, pitch, x, width, width, height)
-    assert np.array_equal(out[:, :width], data[:, :width])
-    assert not out[:, width:].any()
-
-
-STAGED = """
-import ctypes
-import l0rt, numpy as np
-charged = ctypes.CDLL(l0rt.cpu_driver_path()).l0rt_cpu_charged
-charged.restype, charged.argtypes = ctypes.c_uint64, [ctypes.c_char_p]
-for nbytes in SIZES:
-    x, data = l0rt.empty(nbytes), np.random.default_rng(nbytes).integers(0, 256, nbytes, "u1")
-    counts = []
-    for copy in (lambda: x.copy_from(data), lambda: x.copy_to(out)):
-        before, out = charged(b"append_copy"), np.zeros(nbytes, "u1")
-        copy()
-        counts.append((charged(b"append_copy") - before) // 1000)
-    assert np.array_equal(out, data)
-    print(*counts)
-"""
-
-
-def test_chunks_begin_and_end_small():
-    alone = LEAST * 3 // 2
-    sizes = {1: 1, LEAST: 1, alone: 1, alone + 1: 2, 2 * LEAST: 2, CHUNK: 5, 16 << 20: 9, 64 << 20: 21}
-    whole = {size: -(-size // CHUNK) for size in sizes}  # where no link is to be kept busy
-    for profile, expected in (("arc-b580", sizes), (None, whole)):
-        env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": profile, "L0RT_CPU_LATENCY": "virtual,append_copy=1"}
-        result = run_python(STAGED.replace("SIZES", str(tuple(sizes))), env)
-        assert (result.returncode, result.stderr) == (0, ""), result
-        assert result.stdout.split("\n")[:-1] == [f"{count} {count}" for count in expected.values()]
 
 
 @pytest.mark.checks_data

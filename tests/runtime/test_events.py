@@ -18,6 +18,9 @@ from l0rt.runtime.current.event import elapsed_ms
 from l0rt.runtime.streams import hooks
 from l0rt.runtime.streams.event_pool import cache_state
 
+from helpers.process import run_python
+from helpers.source import ROOT
+
 
 def test_an_event_that_was_never_recorded_is_complete_and_holds_nobody_up():
     e = l0rt.Event()
@@ -247,6 +250,38 @@ def test_one_interprocess_event_is_recorded_by_many_threads(hasty):
         assert len(shared.ipc_handle()) == 64
 
 
+def test_threads_that_record_an_interprocess_event_for_the_first_time_make_one_native_pool():
+    """Each pool takes so long to make that all threads come while the first makes it."""
+    slow = ",".join(f"zeEventPoolCreate:{call}:slow=50" for call in range(1, 61))
+    script = f"""
+import sys, threading
+sys.path.insert(0, {str(ROOT / "tests")!r})
+import l0rt, l0rt.accelerator as acc
+from helpers import ledger
+streams = [acc.Stream() for _ in range(4)]
+for stream in streams:
+    stream.record_event().synchronize()
+def pools():
+    return ledger.counted()["event_pool"]
+for _ in range(3):
+    before, shared, gate = pools(), l0rt.Event(interprocess=True), threading.Barrier(4)
+    def record(stream):
+        gate.wait()
+        shared.record(stream)
+    threads = [threading.Thread(target=record, args=(stream,)) for stream in streams]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shared.synchronize()
+    assert pools() == before + 1, (before, pools())
+    del shared, record
+    assert pools() == before, (before, pools())
+"""
+    done = run_python(script, env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "L0RT_CPU_FAIL": slow})
+    assert (done.returncode, done.stderr) == (0, ""), done
+
+
 @pytest.mark.checks_data
 def test_an_interprocess_event_is_recorded_from_a_callback_of_its_own_record():
     shared, stream, told = l0rt.Event(interprocess=True), acc.Stream(), []
@@ -332,3 +367,32 @@ def test_slots_stay_bounded_when_events_are_recorded_anew_while_waited_for_and_d
         acc.synchronize(device)
     after = cache_state(0)["made"] + cache_state(acc.device_count() - 1)["made"]
     assert after - before <= 2048
+
+
+MARKS = """
+import ctypes
+import l0rt, l0rt.accelerator as acc
+charged = ctypes.CDLL(l0rt.cpu_driver_path()).l0rt_cpu_charged
+charged.restype, charged.argtypes = ctypes.c_uint64, [ctypes.c_char_p]
+a, b, x = acc.Stream(), acc.Stream(), l0rt.empty(64 << 20)
+for _ in range(16):
+    x.fill(1, stream=b)
+for _ in range(600):
+    event = l0rt.Event(enable_timing=True)
+    event.record(a)
+    b.wait_event(event)     # dropped, its slot is used again once this stream, which is late, has come past
+    event.synchronize()
+print(charged(b"record_plain") // 1000, charged(b"record_host") // 1000)
+"""
+
+
+def test_a_stream_is_asked_how_far_it_is_by_a_counter_based_event_where_there_are_such():
+    costs = {"L0RT_CPU_LATENCY": "virtual,record_plain=1,record_host=1,record_scope0=1"}
+    for disable in (None, "cb_events"):
+        env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": "arc-b580", "L0RT_EVENTS": None, "L0RT_DISABLE": disable}
+        result = run_python(MARKS, {**env, **costs})
+        assert (result.returncode, result.stderr) == (0, ""), result
+        plain, counters = map(int, result.stdout.split())
+        marks = counters if disable is None else plain - 600  # beside the program's own records, which are timed
+        assert marks > 0
+        assert plain + counters == 600 + marks

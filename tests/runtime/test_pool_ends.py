@@ -217,6 +217,46 @@ def test_a_pool_of_a_device_gives_everything_back():
     assert acc.memory_reserved() == before
 
 
+def test_pools_that_come_and_go_leave_no_memory_of_the_host():
+    """Each left 0.17 MiB resident: records of what it had had."""
+    script = """
+import ctypes, gc
+import l0rt, l0rt.accelerator as acc
+from l0rt.memory import MemPool, use_mem_pool
+
+class Allocated(ctypes.Structure):                      # glibc's struct mallinfo2
+    _fields_ = [(name, ctypes.c_size_t) for name in
+                ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keep")]
+
+mallinfo2 = ctypes.CDLL(None).mallinfo2
+mallinfo2.restype = Allocated
+
+def come_and_go(count):
+    "Return the bytes that are resident then, and those that malloc has given out."
+    for _ in range(count):
+        with use_mem_pool(MemPool()):
+            l0rt.empty(1000).free()
+            l0rt.empty(3 << 20).free()
+    acc.synchronize()
+    gc.collect()
+    info = mallinfo2()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096, info.uordblks + info.hblkhd
+
+assert acc.memory_reserved() == 0
+come_and_go(1000)                                       # what grows once
+before = come_and_go(1000)
+after = come_and_go(5000)
+assert acc.memory_reserved() == 0
+print(*((now - then) / 5000 for now, then in zip(after, before)))
+"""
+    done = run_python(script, env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1})
+    assert done.returncode == 0, done
+    resident, allocated = map(float, done.stdout.split())
+    assert resident < 200, done
+    assert allocated < 10, done
+
+
 @pytest.mark.checks_data  # work has to end
 @pytest.mark.usefixtures("emptied")
 def test_a_buffer_outlives_its_pool_and_then_goes_with_its_segment():

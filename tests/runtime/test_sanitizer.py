@@ -191,6 +191,31 @@ def test_memory_that_is_freed_early(ordered):
     assert len(found) == (not ordered)
 
 
+def test_a_sanitizer_may_start_between_any_two_of_its_calls():
+    told = [
+        lambda s: s.on_memory_allocation(0x1000, 64, 1),
+        lambda s: s.on_kernel_launch(1, None),
+        lambda s: s.on_kernel_access(1, 0x1000, 64, 3),
+        lambda s: s.on_event_record(7, 1),
+        lambda s: s.on_event_wait(7, 2),
+        lambda s: s.on_memory_use(0x1000, 2),
+        lambda s: s.on_copy(2, 0x2000, 0x1000, 64),
+        lambda s: s.on_event_synchronization(7),
+        lambda s: s.on_stream_wait(3, 2),
+        lambda s: s.on_fill(3, 0x1000, 64),
+        lambda s: s.on_stream_synchronization(3),
+        lambda s: s.on_host_access(0x1000, 64, True),
+        lambda s: s.on_memory_deallocation(0x1000),
+    ]
+    for begin in range(len(told)):
+        found = []
+        sanitizer = Sanitizer(lambda old, new, found=found: found.append((old, new)))
+        for call in told[begin:]:
+            call(sanitizer)
+        assert found == []
+        assert sanitizer.find(0x1000) is None
+
+
 def test_only_bytes_that_overlap_race():
     found = []
     sanitizer = Sanitizer(lambda old, new: found.append(new.low))

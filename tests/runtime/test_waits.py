@@ -143,7 +143,7 @@ assert lost, "never called"
         }:
             continue
         # The probes of the capabilities come first.
-        nth = 3 if function in ("zeCommandListCreateImmediate", "zeCommandListHostSynchronize") else 2
+        nth = 4 if function in ("zeCommandListCreateImmediate", "zeCommandListHostSynchronize") else 2
         fail = f"{function}:{nth}:ERROR_DEVICE_LOST"
         env = {**CPU, "L0RT_CPU_DEVICES": "1", "L0RT_DISABLE": disabled, "L0RT_CPU_FAIL": fail}
         assert outcome(code, env) == QUIET, disabled

@@ -14,7 +14,15 @@ import time
 from dataclasses import asdict
 
 from l0rt import config
-from l0rt.cli.selftest import capabilities, measurements, order, quirk_tests, trap_tests, traps_of_memory
+from l0rt.cli.selftest import (
+    capabilities,
+    launches,
+    measurements,
+    order,
+    quirk_tests,
+    trap_tests,
+    traps_of_memory,
+)
 from l0rt.cli.selftest.driver import Missing, Refused
 from l0rt.cli.selftest.ground import Ground, Untestable
 from l0rt.cli.selftest.questions import BY_ID, MARK, Answer
@@ -24,6 +32,7 @@ from l0rt.ze import quirks
 ASK = {
     **capabilities.ASK,
     **order.ASK,
+    **launches.ASK,
     **quirk_tests.ASK,
     **trap_tests.ASK,
     **traps_of_memory.ASK,

@@ -17,6 +17,7 @@ import l0rt.accelerator as acc
 from l0rt.cli import report
 from l0rt.cli.selftest.driver import COPY_OFFLOAD, HOST_SCOPE, TIMED, VISIBLE, Missing, Refused
 from l0rt.cli.selftest.ground import MIB, Untestable
+from l0rt.cli.selftest.launches import saxpy
 from l0rt.cli.selftest.questions import Answer
 from l0rt.cli.selftest.quirk_tests import no_vm_bind
 from l0rt.cli.selftest.traps_of_memory import exhaust
@@ -179,7 +180,7 @@ def allocation_costs(ground):
 
 
 def append_costs(ground):
-    """M5: barriers and copies, appended to one list, or to each of several in turn."""
+    """M5: barriers and copies, appended to one list, or to each of several in turn; launches likewise, by l0rt."""
     bare, figures = ground.driver, {}
     source, target = bare.allocate(4096), bare.allocate(4096)
     for count in (1, 2, 32):
@@ -199,8 +200,26 @@ def append_costs(ground):
                 figures[f"{name}_{count}"] = round(cost(work, rounds=12, batch=batch) / count, 3)
                 for list_ in lists:
                     bare.drain(list_)
-    told = " / ".join(f"{figures[f'copy_{count}']:g}" for count in (1, 2, 32))
-    return measured(f"a copy on 1 / 2 / 32 lists: {told} µs; launches: no kernels yet", **figures)
+        figures[f"launch_{count}"] = round(launch_cost(ground.index, count) / count, 3)
+    told = {name: " / ".join(f"{figures[f'{name}_{count}']:g}" for count in (1, 2, 32)) for name in ("copy", "launch")}
+    return measured(f"on 1 / 2 / 32 lists a copy takes {told['copy']} µs, a launch {told['launch']} µs", **figures)
+
+
+def launch_cost(index, count):
+    """Return what it costs in µs to launch a kernel of one work-item on each of ``count`` streams."""
+    with saxpy(index) as module:
+        streams = [acc.Stream(index) for _ in range(count)]
+        x, y = (l0rt.empty(4, device=index, kind="shared") for _ in range(2))
+        launch = module["saxpy"][1, 1]
+
+        def all_of_them():
+            for stream in streams:
+                with stream:
+                    launch(y, x, 0.0, 1)
+
+        found = cost(all_of_them, rounds=12, batch=max(1, 32 // count))
+        acc.synchronize(index)
+    return found
 
 
 def event_costs(ground):

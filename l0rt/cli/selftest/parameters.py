@@ -11,6 +11,7 @@ LEAST, MOST = 8, 64  # MiB: what ranges grow by and small segments have by defau
 MOST_SMALL = 32  # MiB: small requests seldom need more together
 LEAST_MOVE = 4  # MiB
 PIECES = 128  # of a range, as many as it should have
+DEAR_SWITCH = 50.0  # µs: what an append to another list than the last may cost more, several times an append
 
 
 def parameters(found):
@@ -29,6 +30,9 @@ def parameters(found):
     }
     if len(costs) == 2 and facts.get("capabilities", {}).get("cb_events"):
         chosen["events"] = min(costs, key=lambda kind: costs[kind])
+    lists = figures_of(answers, "M5")
+    if "copy_32" in lists and lists["copy_32"] - lists["copy_1"] > DEAR_SWITCH:
+        chosen["stream_pool_size"] = max(2, facts.get("compute_queues", 1))
     maps = figures_of(answers, "M2")
     if "map_2MiB_idle" in maps and facts.get("capabilities", {}).get("vmm"):
         listed = not facts["is_software"] and maps["map_2MiB_idle"] < VM_BIND_LEAST

@@ -463,6 +463,7 @@ enum { /* decorations */
 enum { /* execution modes */
        ModeLocalSize = 17,
        ModeSubgroupSize = 35,
+       ModeSubgroupsPerWorkgroup = 36,
        ModeLocalSizeId = 38,
        ModeLocalSizeHintId = 39,
 };

@@ -131,6 +131,8 @@ static void execution_mode(spirv_module *m, uint32_t at) {
       entry->subgroup_size = m->words[at + 3];
     } else if (mode == ModeLocalSizeId) {
       REFUSE(m, at, "LocalSizeId is a mode of OpExecutionModeId");
+    } else if (mode == ModeSubgroupsPerWorkgroup) {
+      REFUSE(m, at, "execution mode %u is not supported", mode);
     }
   }
 }

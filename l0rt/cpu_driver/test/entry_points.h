@@ -189,6 +189,38 @@ ze_result_t zeCommandListImmediateGetFlags(ze_command_list_handle_t handle, ze_c
 ze_result_t zeCommandListImmediateGetMode(ze_command_list_handle_t handle, ze_command_queue_mode_t *mode);
 ze_result_t zeCommandListImmediateGetPriority(ze_command_list_handle_t handle, ze_command_queue_priority_t *priority);
 ze_result_t zeCommandListIsMutableExp(ze_command_list_handle_t handle, ze_bool_t *is_mutable);
+ze_result_t zeGraphCreateExt(ze_context_handle_t context_handle, const void *next, ze_graph_handle_t *out);
+ze_result_t zeGraphDestroyExt(ze_graph_handle_t handle);
+ze_result_t zeGraphSetDestructionCallbackExt(ze_graph_handle_t handle, zex_mem_graph_free_callback_fn_t function,
+                                             void *data, const void *next);
+ze_result_t zeGraphIsEmptyExt(ze_graph_handle_t handle);
+ze_result_t zeGraphGetPrimaryCommandListExt(ze_graph_handle_t handle, ze_command_list_handle_t *out);
+ze_result_t zeGraphInstantiateExt(ze_graph_handle_t handle, const void *next, ze_executable_graph_handle_t *out);
+ze_result_t zeGraphDumpContentsExt(ze_graph_handle_t handle, const char *path, const void *next);
+ze_result_t zeExecutableGraphDestroyExt(ze_executable_graph_handle_t handle);
+ze_result_t zeExecutableGraphGetSourceGraphExt(ze_executable_graph_handle_t handle, ze_graph_handle_t *out);
+ze_result_t zeCommandListBeginGraphCaptureExt(ze_command_list_handle_t handle, const void *next);
+ze_result_t zeCommandListBeginCaptureIntoGraphExt(ze_command_list_handle_t handle, ze_graph_handle_t graph_handle,
+                                                  const void *next);
+ze_result_t zeCommandListIsGraphCaptureEnabledExt(ze_command_list_handle_t handle);
+ze_result_t zeCommandListEndGraphCaptureExt(ze_command_list_handle_t handle, const void *next, ze_graph_handle_t *out);
+ze_result_t zeCommandListGetGraphExt(ze_command_list_handle_t handle, ze_graph_handle_t *out);
+ze_result_t zeCommandListAppendGraphExt(ze_command_list_handle_t handle, ze_executable_graph_handle_t graph_handle,
+                                        const void *next, ze_event_handle_t signal, uint32_t wait_count,
+                                        ze_event_handle_t *waits);
+ze_result_t zeCommandListGetNextCommandIdExp(ze_command_list_handle_t list,
+                                             const ze_mutable_command_id_exp_desc_t *desc, uint64_t *id);
+ze_result_t zeCommandListGetNextCommandIdWithKernelsExp(ze_command_list_handle_t list,
+                                                        const ze_mutable_command_id_exp_desc_t *desc, uint32_t count,
+                                                        ze_kernel_handle_t *kernels, uint64_t *id);
+ze_result_t zeCommandListUpdateMutableCommandsExp(ze_command_list_handle_t handle,
+                                                  const ze_mutable_commands_exp_desc_t *desc);
+ze_result_t zeCommandListUpdateMutableCommandSignalEventExp(ze_command_list_handle_t handle, uint64_t id,
+                                                            ze_event_handle_t signal);
+ze_result_t zeCommandListUpdateMutableCommandWaitEventsExp(ze_command_list_handle_t handle, uint64_t id, uint32_t count,
+                                                           ze_event_handle_t *waits);
+ze_result_t zeCommandListUpdateMutableCommandKernelsExp(ze_command_list_handle_t handle, uint32_t count, uint64_t *ids,
+                                                        ze_kernel_handle_t *kernels);
 ze_result_t zePhysicalMemGetProperties(ze_context_handle_t context, ze_physical_mem_handle_t handle,
                                        ze_physical_mem_properties_t *properties);
 ze_result_t zeCommandQueueGetFlags(ze_command_queue_handle_t handle, ze_command_queue_flags_t *flags);
@@ -210,6 +242,7 @@ ze_result_t zesDriverGetDeviceByUuidExp(zes_driver_handle_t driver, zes_uuid_t u
                                         ze_bool_t *on_subdevice, uint32_t *subdevice);
 ze_result_t zesDeviceGetProperties(zes_device_handle_t handle, zes_device_properties_t *p);
 ze_result_t zesDeviceGetState(zes_device_handle_t handle, zes_device_state_t *p);
+ze_result_t zesDeviceProcessesGetState(zes_device_handle_t handle, uint32_t *count, zes_process_state_t *p);
 ze_result_t zesDeviceGetSubDevicePropertiesExp(zes_device_handle_t handle, uint32_t *count, void *p);
 ze_result_t zesDevicePciGetProperties(zes_device_handle_t handle, zes_pci_properties_t *p);
 ze_result_t zesDevicePciGetState(zes_device_handle_t handle, zes_pci_state_t *p);
@@ -246,6 +279,7 @@ ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, 
 uint64_t l0rt_cpu_live(int kind);
 uint64_t l0rt_cpu_faults(void);
 uint64_t l0rt_cpu_races(void);
+uint64_t l0rt_cpu_offloaded(void);
 uint64_t l0rt_cpu_charged(const char *name);
 const char *l0rt_cpu_kind_name(int kind);
 

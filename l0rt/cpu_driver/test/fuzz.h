@@ -22,6 +22,8 @@ enum {
   PHYSICAL,
   MODULE,
   KERNEL,
+  GRAPH,
+  EXECUTABLE,
   KINDS,
   SLOTS = 6,
   BLOCKS = 6,
@@ -92,6 +94,8 @@ static ze_result_t destroy(int kind, void *h) {
     case EVENT: return zeEventDestroy(h);
     case MODULE: return zeModuleDestroy(h);
     case KERNEL: return zeKernelDestroy(h);
+    case GRAPH: return zeGraphDestroyExt(h);
+    case EXECUTABLE: return zeExecutableGraphDestroyExt(h);
     case POOL:
       result = zeEventPoolDestroy(h);
       return result == ZE_RESULT_ERROR_INVALID_ARGUMENT ? zeEventPoolCloseIpcHandle(h) : result;
@@ -209,7 +213,10 @@ static void create(void) {
                                            : b & 16 ? 0
                                                     : 2,
                                    .priority = wild & 7};
+  ze_mutable_command_list_exp_desc_t is_mutable = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_DESC,
+                                                   .flags = wild & 3};
   ze_command_list_desc_t list = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC,
+                                 .pNext = a & 8 ? &is_mutable : NULL,
                                  .flags = b % 66,
                                  .commandQueueGroupOrdinal = wild != 0 ? wild : a & 1};
   ze_fence_desc_t fence = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC, .flags = b % 3};
@@ -246,6 +253,11 @@ static void create(void) {
       break;
     case MODULE: make_module(out); break;
     case KERNEL: make_kernel(out); break;
+    case GRAPH:
+      if (a < 64) zeGraphCreateExt(a_context(), NULL, out);
+      else zeCommandListEndGraphCaptureExt(handle(LIST), NULL, out);
+      break;
+    case EXECUTABLE: zeGraphInstantiateExt(handle(GRAPH), NULL, out); break;
     default: zePhysicalMemCreate(a_context(), a_device(), &physical, out);
   }
 }
@@ -290,11 +302,86 @@ static void append(void) {
   }
 }
 
+/* Identifiers of mutable lists are small numbers, so the bytes often name one. */
+static void change(void) {
+  ze_command_list_handle_t list = handle(LIST);
+  ze_kernel_handle_t kernels[] = {handle(KERNEL), handle(KERNEL)};
+  ze_event_handle_t waits[12];
+  ze_group_count_t groups = {below(4), below(3), below(3)};
+  void *values[32] = {memory()};
+  uint64_t ids[] = {below(8), below(8)}, made;
+  uint32_t count = below(12), wild = below(16) == 0 ? byte() << 2 : 0;
+  for (uint32_t i = 0; i < count; i++) waits[i] = an_event();
+  ze_mutable_command_id_exp_desc_t id = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC,
+                                         .flags = below(2) ? wild : below(128)};
+  ze_mutable_group_size_exp_desc_t size = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_GROUP_SIZE_EXP_DESC,
+                                           .commandId = ids[0],
+                                           .groupSizeX = below(40),
+                                           .groupSizeY = 1 + wild,
+                                           .groupSizeZ = 1};
+  ze_mutable_group_count_exp_desc_t shape = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC,
+                                             .pNext = below(2) ? &size : NULL,
+                                             .commandId = ids[1],
+                                             .pGroupCount = &groups};
+  ze_mutable_kernel_argument_exp_desc_t argument = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_KERNEL_ARGUMENT_EXP_DESC,
+                                                    .pNext = below(2) ? &shape : NULL,
+                                                    .commandId = ids[0],
+                                                    .argIndex = below(4),
+                                                    .argSize = below(4) ? sizeof(void *) : a_size() & 0xff,
+                                                    .pArgValue = below(8) ? values : NULL};
+  ze_mutable_commands_exp_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC,
+                                         .pNext = below(2) ? (const void *)&argument : &shape};
+  switch (below(8)) {
+    case 0: zeCommandListGetNextCommandIdWithKernelsExp(list, &id, below(3), kernels, &made); break;
+    case 1:
+    case 2: zeCommandListGetNextCommandIdExp(list, &id, &made); break;
+    case 3: zeCommandListUpdateMutableCommandSignalEventExp(list, ids[0], an_event()); break;
+    case 4: zeCommandListUpdateMutableCommandWaitEventsExp(list, ids[0], count, below(8) ? waits : NULL); break;
+    case 5: zeCommandListUpdateMutableCommandKernelsExp(list, below(3), ids, kernels); break;
+    default: zeCommandListUpdateMutableCommandsExp(list, &desc);
+  }
+}
+
+/* Whatever is captured becomes a graph and is replayed. */
+static void end_captures(void) {
+  for (int i = 0; i < SLOTS; i++) {
+    ze_command_list_handle_t list = handles[LIST][i];
+    if (zeCommandListIsGraphCaptureEnabledExt(list) != ZE_RESULT_QUERY_TRUE) continue;
+    void **executable = vacant(EXECUTABLE), **graph = vacant(GRAPH);
+    if (graph == NULL || executable == NULL) continue;
+    if (zeCommandListEndGraphCaptureExt(list, NULL, (void *)graph) != ZE_RESULT_SUCCESS) continue;
+    if (zeGraphInstantiateExt(*graph, NULL, (void *)executable) != ZE_RESULT_SUCCESS) continue;
+    for (uint32_t k = below(4); k > 0; k--) zeCommandListAppendGraphExt(list, *executable, NULL, an_event(), 0, NULL);
+  }
+}
+
+static void capture(void) {
+  ze_command_list_handle_t list = handle(LIST), primary;
+  ze_event_handle_t waits[] = {handle(EVENT), handle(EVENT)};
+  ze_graph_handle_t graph;
+  switch (below(16)) {
+    case 0: zeCommandListBeginCaptureIntoGraphExt(list, handle(GRAPH), NULL); break;
+    case 1: zeCommandListGetGraphExt(list, &graph); break;
+    case 2: zeGraphIsEmptyExt(handle(GRAPH)); break;
+    case 3: zeGraphGetPrimaryCommandListExt(handle(GRAPH), &primary); break;
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+      zeCommandListAppendGraphExt(list, handle(EXECUTABLE), NULL, an_event(), below(4) ? 0 : below(3), waits);
+      break;
+    case 8:
+    case 9:
+    case 10: end_captures(); break;
+    default: zeCommandListBeginGraphCaptureExt(list, NULL);
+  }
+}
+
 static void use(void) {
   ze_kernel_timestamp_result_t times;
   ze_command_list_handle_t lists[] = {handle(LIST), handle(LIST), handle(LIST)};
   uint32_t number = below(4);
-  switch (below(22)) {
+  switch (below(28)) {
     case 0: zeCommandListClose(lists[0]); break;
     case 1: zeCommandListReset(lists[0]); break;
     case 2: zeCommandListHostSynchronize(lists[0], below(2) * 1000); break;
@@ -313,6 +400,12 @@ static void use(void) {
     case 15:
     case 16:
     case 17: zeCommandQueueExecuteCommandLists(handle(QUEUE), number, lists, NULL); break;
+    case 18:
+    case 19:
+    case 20:
+    case 21:
+    case 22:
+    case 23: change(); break;
     default: zeEventHostSignal(handle(EVENT));
   }
 }
@@ -374,7 +467,7 @@ static bool unmapped(void) {
 
 /* Ends everything, once what it waits for is signalled. */
 static void clean_up(void) {
-  static const int order[] = {LIST, FENCE, QUEUE, EVENT, POOL, PHYSICAL, KERNEL, MODULE, CONTEXT};
+  static const int order[] = {LIST, EXECUTABLE, GRAPH, FENCE, QUEUE, EVENT, POOL, PHYSICAL, KERNEL, MODULE, CONTEXT};
   for (bool again = true; again;) {
     again = !unmapped();
     for (int i = 0; i < SLOTS; i++) zeEventHostSignal(handles[EVENT][i]);
@@ -408,13 +501,14 @@ static void fuzz(const uint8_t *sequence, size_t size) {
   bytes = sequence;
   left = size;
   while (left != 0) {
-    switch (below(8)) {
+    switch (below(9)) {
       case 0: destroy((int)below(KINDS), handle((int)below(KINDS))); break;
       case 1: allocate(); break;
       case 2:
       case 3: create(); break;
       case 4: use(); break;
       case 5: below(2) ? map() : ask_about_memory(); break;
+      case 6: capture(); break;
       default: append();
     }
   }

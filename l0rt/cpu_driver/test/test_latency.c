@@ -48,6 +48,10 @@ static void a_b580(void) {
   OK(zeCommandListAppendSignalEvent(other, event));
   CHECK(costs("record_plain", 2) && costs("submit_per_piece", 0));
   OK(zeCommandListHostSynchronize(other, FOREVER));
+  OK(zeEventHostReset(event));
+  OK(zeCommandListAppendMemoryCopy(other, mine, plain, 4096, event, 0, NULL)); /* signals with its own submission */
+  CHECK(costs("append_copy", 12) && costs("record_plain", 2));
+  OK(zeCommandListHostSynchronize(other, FOREVER));
   OK(zeVirtualMemUnmap(context, base + PIECE, PIECE));
   OK(zePhysicalMemDestroy(context, piece));
   CHECK(costs("phys_destroy", 10) && costs("free", 0));

@@ -58,6 +58,26 @@ static ze_ipc_event_pool_handle_t handle_for(int file) {
   return made;
 }
 
+/* A file that is right in all but its owner. Only root can give one away. */
+static void refuse_files_of_others(void) {
+  const cpu_share_record *record = (cpu_share_record *)handles.events.data;
+  if (geteuid() != 0) return;
+  int file = memfd_create("given", MFD_ALLOW_SEALING);
+  CHECK(file >= 0 && ftruncate(file, (off_t)record->size) == 0);
+  CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+  ze_event_pool_handle_t pool;
+  ze_ipc_mem_handle_t memory;
+  for (uid_t owner = 0; owner < 3; owner++) {
+    CHECK(fchown(file, owner, (gid_t)-1) == 0);
+    ze_result_t result = zeEventPoolOpenIpcHandle(context, handle_for(file), &pool);
+    CHECK(result == (owner == 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT));
+    if (result == ZE_RESULT_SUCCESS) OK(zeEventPoolCloseIpcHandle(pool));
+    result = zeMemGetIpcHandleFromFileDescriptorExp(context, file, &memory);
+    CHECK(result == (owner == 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT));
+  }
+  close(file);
+}
+
 /* Only a file whose length nobody can change is mapped: the shortened one would end who looks at it. */
 static void refuse_other_files(void) {
   cpu_share_record *record = (cpu_share_record *)handles.events.data;
@@ -115,6 +135,7 @@ int main(void) {
   int status;
   CHECK(waitpid(child, &status, 0) == child && status == 0);
   refuse_other_files();
+  refuse_files_of_others();
   ze_ipc_event_pool_handle_t none;
   ze_event_pool_handle_t plain = pool_of(1, 0);
   GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolGetIpcHandle(plain, &none));

@@ -201,6 +201,7 @@ int main(void) {
   refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, UINT), "LocalSizeId needs three constant integers");
   refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, ZERO), "a local size of 0");
   refused(SIZED(NULL, 331, MAIN, 38, SIZE, OTHER, 99), "id 99 is outside the bound");
+  refused(SIZED(NULL, 16, MAIN, 36, 4), "execution mode 36 is not supported");
   refused(SIZED(NULL, 331, MAIN, 37, SIZE), "execution mode 37 is not supported");
   refused(SIZED(&zero, 331, MAIN, 38, SIZE, OTHER, SUM), "a local size of 0");
   free_blocks();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sysman.c: devices and their memory as tools see them. */
+#include <unistd.h>
+
 #include "harness.h"
 
 static void devices(void) {
@@ -58,6 +60,30 @@ static void memory(void) {
   CHECK(after.free == before.free);
 }
 
+static zes_process_state_t processes(void) {
+  zes_process_state_t found[2] = {{.stype = ZES_STRUCTURE_TYPE_PROCESS_STATE}, {.processId = 77}};
+  uint32_t count = 0;
+  OK(zesDeviceProcessesGetState(device, &count, NULL));
+  CHECK(count == 1);
+  count = 2;
+  OK(zesDeviceProcessesGetState(device, &count, found));
+  CHECK(count == 1 && found[0].processId == (uint32_t)getpid() && found[1].processId == 77);
+  CHECK(found[0].stype == ZES_STRUCTURE_TYPE_PROCESS_STATE && found[0].sharedSize == 0);
+  CHECK(found[0].engines == (ZES_ENGINE_TYPE_FLAG_COMPUTE | ZES_ENGINE_TYPE_FLAG_DMA));
+  GIVES(ERROR_INVALID_NULL_HANDLE, zesDeviceProcessesGetState(NULL, &count, NULL));
+  GIVES(ERROR_INVALID_NULL_POINTER, zesDeviceProcessesGetState(device, NULL, found));
+  return found[0];
+}
+
+static void this_process(void) {
+  enum { SIZE = 3 << 20 };
+  CHECK(processes().memSize == 0);
+  void *block = device_memory(SIZE);
+  CHECK(processes().memSize == SIZE);
+  OK(zeMemFree(context, block));
+  CHECK(processes().memSize == 0);
+}
+
 int main(void) {
   uint32_t count = 0;
   GIVES(ERROR_UNINITIALIZED, zesDriverGet(&count, NULL));
@@ -65,6 +91,7 @@ int main(void) {
   OK(zesInit(0)); /* without zeInit */
   devices();
   memory();
+  this_process();
   finish("sysman");
   return 0;
 }

@@ -24,6 +24,7 @@ from l0rt.runtime.alloc.block cimport records_leave
 from l0rt.runtime.alloc.expandable_segment cimport ranges_release, ranges_trim
 from l0rt.runtime.alloc.segment cimport segments_destroy, segments_release, segments_settle
 from l0rt.runtime.alloc.share cimport share_end, share_looked_at, share_of, shares_gone
+from l0rt.runtime.alloc.stats cimport heap_rest
 from l0rt.runtime.alloc.types cimport LARGE, SMALL, l0rt_index, l0rt_share
 
 cdef extern from "stdlib.h" nogil:
@@ -220,7 +221,9 @@ cdef bint share_empty(l0rt_heap* heap, l0rt_share* share) noexcept nogil:
     if ended:
         share_end(heap, share)
     mutex_unlock(&heap.recount)
-    if not ended:
+    if ended:
+        heap_rest(heap)     # or each of a thousand pools that go in turn would look at all that went before
+    else:
         share_looked_at(share, more)
     return False
 

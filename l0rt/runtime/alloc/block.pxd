@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from l0rt.runtime.alloc.atomics cimport load_i64, load_int
 from l0rt.runtime.alloc.bins cimport bins_add, bins_remove
 from l0rt.runtime.alloc.page_map cimport map_set
+from l0rt.runtime.alloc.share cimport is_kept
 from l0rt.runtime.alloc.types cimport (
     BINNED,
     LIVE,
@@ -57,8 +58,10 @@ cdef inline bint block_is_segment(l0rt_block* block) noexcept nogil:
 
 
 cdef inline bint is_settled(l0rt_block* block) noexcept nogil:
-    """Is the arena's stream known to be done with a free block? What no stream orders is not in use once it is free."""
-    return block.arena.stream == NULL or block.epoch <= block.arena.settled
+    """Is the arena's stream known to be done with a free block? What no stream orders is not in use once it is free.
+    What is free of a graph's pool is in use by the graph."""
+    return ((block.arena.stream == NULL or block.epoch <= block.arena.settled)
+            and not is_kept(block.arena.private_pool))
 
 
 cdef inline l0rt_block* record_take(l0rt_arena* arena) noexcept nogil:

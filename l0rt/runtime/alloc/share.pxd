@@ -34,6 +34,11 @@ cdef inline bint is_asleep(l0rt_private_pool* private_pool) noexcept nogil:
     return private_pool != NULL and load_int(&private_pool.is_asleep) != 0
 
 
+cdef inline bint is_kept(l0rt_private_pool* private_pool) noexcept nogil:
+    """Does a graph use the pool's addresses?"""
+    return private_pool != NULL and load_int(&private_pool.holders) != 0
+
+
 cdef inline l0rt_private_pool* private_pool_of(l0rt_arena* arena) noexcept nogil:
     """For who walks over all arenas: one without memory may just be getting another pool."""
     return <l0rt_private_pool*>load(<void**>&arena.private_pool)

@@ -35,6 +35,7 @@ cdef void count_oom(l0rt_heap* heap, bint by_limit) noexcept nogil
 cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil
 cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t capacity) noexcept nogil
 cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil
+cdef void heap_rest(l0rt_heap* heap) noexcept nogil
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_reserved_bytes(l0rt_heap* heap) noexcept nogil

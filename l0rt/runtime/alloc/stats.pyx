@@ -503,6 +503,13 @@ cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
     recount_unlock(heap)
 
 
+cdef void heap_rest(l0rt_heap* heap) noexcept nogil:
+    """Recount, so that arenas that nothing uses rest: they are no more looked at until something does."""
+    if recount_lock(heap, NULL):
+        recount_all(heap, NULL, SMALL)
+        recount_unlock(heap)
+
+
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
     """Let everything that only grows start at zero."""
     if not recount_lock(heap, NULL):

@@ -209,6 +209,7 @@ cdef struct l0rt_private_pool:      # of a private pool's arenas
     bint serves                     # what fails in the default pool is served from here
     bint no_split                   # a free block is handed out as it is
     int is_asleep                   # its ranges have no memory; atomic, for the pool may be in several heaps
+    int holders                     # graphs that use its addresses: nothing of it is given back; atomic
     uint64_t limit                  # bytes that it may reserve of each heap; 0: as many as the heap
     l0rt_upstream* upstream         # where its segments come from; NULL: from the heap's own memory
     int64_t[2] id                   # by which the statistics name it

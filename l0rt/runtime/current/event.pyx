@@ -16,6 +16,7 @@ from l0rt.arguments cimport is_whole, known_as
 from l0rt.core.device cimport device_clocks
 from l0rt.core.event cimport EventPool
 from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.streams.capture cimport capture_refuse, capture_refuse_slot, captures
 from l0rt.runtime.streams.devices cimport core_context, device_at
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
 from l0rt.runtime.streams.hooks cimport (
@@ -214,6 +215,9 @@ interprocess : bool, optional
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self.slot == NULL or end.slot == NULL:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
+        for each in (self, end):
+            if (<Event>each).slot.event == NULL:
+                capture_refuse_slot((<Event>each).slot, b"Event.elapsed_time()")
         if not (self.query() and end.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
         return slots_elapsed_ms(self.slot, end.slot)
@@ -468,10 +472,11 @@ cdef int begin_recording(Event self) except -1:
 
 cdef int record_shared(Event self, l0rt_stream* stream) except -1:
     """There is one native event, whose handle other processes have. So it is recorded again only after the last record
-    is
-    complete."""
+    is complete."""
     if self.pool != NULL and (<EventPool><object>self.pool).imported:
         raise RuntimeError("an event of another process can only be recorded in that process")
+    if captures(stream):
+        capture_refuse(stream, b"the record of an interprocess event")
     with nogil:
         queue_open(stream)           # first: nothing that could record the event, too, runs between begin and end
     begin_recording(self)

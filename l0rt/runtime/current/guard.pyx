@@ -24,6 +24,7 @@ from l0rt.runtime.current.thread cimport (
     thread_peek,
 )
 from l0rt.runtime.current.stream cimport stream_object
+from l0rt.runtime.streams.capture cimport captures
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
 from l0rt.runtime.streams.guard_impl cimport *
@@ -124,7 +125,7 @@ cdef int impl_stream_priority(void* stream, int* priority) noexcept nogil:
 
 
 cdef int impl_is_stream_capturing(void* stream) noexcept nogil:
-    return 0
+    return captures(<l0rt_stream*>stream)
 
 
 cdef int impl_record_event(void** event, void* stream, uint32_t flags) except -1 nogil:

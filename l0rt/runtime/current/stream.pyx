@@ -19,14 +19,13 @@ from l0rt.runtime.current.thread cimport (
     restore_saved,
     save,
 )
+from l0rt.runtime.streams.capture cimport capture_callback, capture_refuse, captures
 from l0rt.runtime.streams.stream_pool cimport (
     adopt_list,
     device_synchronize,
     hold_adopted,
-    lease_stream,
     pool_stream,
     release_adopted,
-    return_stream,
     stream_by_id,
 )
 from l0rt.runtime.streams.devices cimport device_at
@@ -37,7 +36,6 @@ from l0rt.runtime.streams.naming cimport (
     index_of,
     maker_for,
     maker_of,
-    only_built_in,
     set_slots,
     slots,
 )
@@ -56,7 +54,6 @@ from l0rt.ze.api cimport ze_command_list_handle_t
 
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.streams.devices import device_count, lazy
-from l0rt.runtime.streams.stream_pool import pool_state
 
 
 @cython.binding(False)
@@ -173,6 +170,8 @@ instead of refused.
         cdef uint64_t limit = timeout_ns(timeout)
         cdef int how = stream_policy(policy)
         cdef bint idle
+        if captures(self.ptr):
+            capture_refuse(self.ptr, b"Stream.synchronize()")
         with nogil:
             idle = queue_synchronize_by(self.ptr, limit, how)
         if not idle:
@@ -183,7 +182,8 @@ instead of refused.
         """Call ``function(*args)`` on the host when all work that the stream was given so far is complete.
 
         The callbacks of one stream run one after another, on a thread of their own. Later work of the stream does not
-        wait for them. An exception in a callback goes to `sys.unraisablehook`.
+        wait for them. An exception in a callback goes to `sys.unraisablehook`. While a graph is captured from the
+        stream, the callback becomes a part of it: each replay calls it, once all work of the replay is complete.
 
         Parameters
         ----------
@@ -199,6 +199,8 @@ instead of refused.
         """
         if not callable(function):
             raise TypeError(f"a callback must be callable, got {type(function).__name__}")
+        if captures(self.ptr) and capture_callback(self.ptr, function, args):
+            return
         callbacks.add(<size_t>self.ptr, self.record_event(), function, args)
 
     @staticmethod
@@ -293,7 +295,7 @@ instead of refused.
         -------
         bool
         """
-        return False
+        return captures(self.ptr)
 
     @property
     def stream_id(self):
@@ -516,85 +518,3 @@ cdef int checked_index(what) except -1:
 
 known_as(Stream, b"l0rt.Stream")
 known_as(XpuStream, b"l0rt.xpu.Stream")
-
-
-# --- Streams for one holder: leases, and the copy engine's.
-
-
-cdef str POOL = "stream pool: l0rt.Stream(device) makes a stream"
-cdef tuple ENGINES = ("compute", "copy")
-cdef dict _copy_streams = {}
-
-
-@cython.binding(False)
-cdef class Lease:
-    """A stream with one holder. A with block has the stream; its end returns the stream, with its pending work."""
-    cdef l0rt_stream* ptr
-    cdef int index, priority
-    cdef bint copies
-
-    def __enter__(self):
-        if self.ptr != NULL:
-            raise RuntimeError("the lease was entered before")
-        self.ptr = lease_stream(device_at(self.index), self.priority, self.copies)
-        return stream_object(self.ptr)
-
-    def __exit__(self, kind, value, trace):
-        cdef l0rt_stream* stream = self.ptr
-        if stream == NULL:
-            raise RuntimeError("the lease was not entered")
-        self.ptr = NULL
-        return_stream(stream)
-
-    def __dealloc__(self):
-        if self.ptr != NULL:
-            return_stream(self.ptr)
-
-
-def lease(device=None, priority=0, *, engine="compute"):
-    """Return a with block in which a stream of ``device`` belongs to the caller alone.
-
-    ``engine="copy"`` binds it to an engine that only copies, where the device has one. Its work need not be over when
-    the block ends: the next holder's comes behind it.
-    """
-    only_built_in(device, POOL)
-    cdef Lease made = Lease.__new__(Lease)
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
-    made.priority = clamped_priority(priority)
-    lazy.init()
-    made.index = index_of(device, current_device(), lazy.device_type)
-    device_at(made.index)
-    made.copies = engine == "copy"
-    return made
-
-
-def copy_stream(device=None):
-    """Return the stream of ``device`` that is bound to a copy engine, one a device; without one, it computes too."""
-    only_built_in(device, POOL)
-    lazy.init()
-    cdef int index = index_of(device, current_device(), lazy.device_type)
-    cdef l0rt_device* record = device_at(index)
-    if index not in _copy_streams:
-        _copy_streams[index] = stream_object(lease_stream(record, 0, True))
-    return _copy_streams[index]
-
-
-class StreamPool:
-    """The stream pools of all devices.
-
-    Only the built-in device type has stream pools. For another type it raises NotImplementedError.
-    """
-
-    lease = staticmethod(lease)
-    copy_stream = staticmethod(copy_stream)
-
-    @staticmethod
-    def state(device=None):
-        """Return the number of streams of ``device`` with a list, leased, given back and adopted, by name."""
-        only_built_in(device, POOL)
-        lazy.init()
-        return pool_state(index_of(device, current_device(), lazy.device_type))
-
-
-stream_pool = StreamPool()

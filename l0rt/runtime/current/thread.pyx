@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove
 
 from l0rt.runtime.lazy cimport on_fork_child
+from l0rt.runtime.streams.capture cimport capture_leave
 from l0rt.runtime.streams.devices cimport device_at, device_total, ensure
 from l0rt.runtime.streams.naming cimport index_of
 from l0rt.runtime.streams.queue cimport Queue
@@ -172,6 +173,8 @@ cdef void on_thread_end(void (*function)(l0rt_thread* thread) noexcept nogil) no
 
 
 cdef void free_record(void* record) noexcept nogil:
+    if l0rt_tls == record:
+        capture_leave()
     if l0rt_tls == record and thread_end != NULL:
         thread_end(<l0rt_thread*>record)
     free((<l0rt_thread*>record).saved)

@@ -24,6 +24,7 @@ cdef l0rt_private_pool* active_private_pool(l0rt_thread* thread, int device) noe
 cdef void active_pool_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil
 cdef void active_pools_push(l0rt_thread* thread, l0rt_active_pool* active) noexcept nogil
 cdef l0rt_active_pool* active_pools_pop(l0rt_thread* thread) noexcept nogil
+cdef bint active_pools_remove(l0rt_thread* thread, l0rt_active_pool* active) noexcept nogil
 cdef l0rt_active_pool* active_pools_left() noexcept nogil
 cdef int set_filling(byte) except -1
 cdef int fill_host(void* pointer, size_t nbytes) except -1

@@ -12,7 +12,7 @@ from libc.string cimport memset
 from l0rt.runtime.alloc.atomics cimport load, load_int, mutex_lock, mutex_unlock, pthread_mutex_t, store, store_int
 from l0rt.runtime.alloc.heap cimport block_free
 from l0rt.runtime.current.thread cimport on_thread_end
-from l0rt.runtime.streams.queue cimport queue_fill
+from l0rt.runtime.streams.copy cimport queue_fill
 
 from l0rt import config
 
@@ -90,6 +90,26 @@ cdef l0rt_active_pool* active_pools_pop(l0rt_thread* thread) noexcept nogil:
     active_pools_change(-1)
     mutex_unlock(&active_pools_lock)
     return active
+
+
+cdef bint active_pools_remove(l0rt_thread* thread, l0rt_active_pool* active) noexcept nogil:
+    """The calling thread leaves an active pool wherever it stands among its others; False: it is not in it."""
+    cdef l0rt_active_pool** at = <l0rt_active_pool**>&thread.active_pools
+    cdef l0rt_active_pool* inner = <l0rt_active_pool*>thread.active_pools
+    while at[0] != NULL and at[0] != active:
+        at = &at[0].outer
+    if at[0] == NULL:
+        return False
+    at[0] = active.outer
+    mutex_lock(&active_pools_lock)
+    while inner != NULL and inner != active:    # these may remember arenas of the pool
+        memset(inner.entries, 0, sizeof(inner.entries))
+        inner = inner.outer
+        if inner == active.outer:
+            break
+    active_pools_change(-1)
+    mutex_unlock(&active_pools_lock)
+    return True
 
 
 cdef void leave_behind(l0rt_thread* thread) noexcept nogil:

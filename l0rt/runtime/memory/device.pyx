@@ -468,10 +468,25 @@ cdef int trim(int index, l0rt_stream* stream, l0rt_private_pool* private_pool) e
     return 0 if status == L0RT_OK else raise_status(status, NULL)
 
 
+cdef list _keepers = []     # functions that drop what they kept for work that may be over
+
+
+def let_go_before_trim(function):
+    """Call ``function`` before cached memory is given back: it drops the pools that it kept for work that is over."""
+    _keepers.append(function)
+
+
+def let_go():
+    """Call these functions."""
+    for function in _keepers:
+        function()
+
+
 def empty_cache(device=None):
     """Give memory that no allocation uses back to the driver, of one device or on every device."""
     cdef l0rt_heap* heap
     cdef int i, status, only = -1
+    let_go()
     if device is not None:
         only = index_of(device, current_device(), lazy.device_type)
         device_at(only)

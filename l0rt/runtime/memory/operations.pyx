@@ -30,6 +30,7 @@ from l0rt.runtime.alloc.expandable_segment cimport range_close
 from l0rt.runtime.alloc.heap cimport GRANULE, block_free, heap_close, options_map
 from l0rt.runtime.alloc.stats cimport heap_arenas
 from l0rt.runtime.alloc.types cimport *
+from l0rt.runtime.streams.capture cimport capture_is_of, captures
 from l0rt.runtime.streams.event_pool cimport slot_release
 from l0rt.runtime.streams.queue cimport queue_open, queue_try_end_event, wait_untold
 from l0rt.runtime.streams.stream_pool cimport context_rest
@@ -117,7 +118,7 @@ cdef int op_record(void* self, void* stream, void** event) noexcept nogil:
     """NULL is the event of a stream that is known to be idle, or of a device that is lost."""
     cdef l0rt_stream* on = <l0rt_stream*>stream
     event[0] = NULL
-    if known_idle(on):
+    if known_idle(on) and not captures(on):
         return 0
     event[0] = end_event_of(on)
     if event[0] == NULL and table.alive and not on.device.lost:
@@ -151,6 +152,8 @@ cdef bint may_order(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
     have to wait."""
     if l0rt_load_list(&stream.list) == NULL:
         return False
+    if slot.event == NULL:          # captured: no other stream joins for memory's sake
+        return captures(stream) and capture_is_of(stream, slot)
     if slot.device == stream.device:
         return True
     return slot.device.context == stream.device.context and (
@@ -173,7 +176,7 @@ cdef int op_order(void* self, void* stream, void* event) noexcept nogil:
     cdef l0rt_slot* slot = <l0rt_slot*>event
     if not table.alive or on.device.lost:
         return ZE_RESULT_ERROR_DEVICE_LOST
-    if not may_order(on, slot):
+    if not may_order(on, slot) or (captures(on) and slot.event != NULL):
         return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
     if (<int (*)(l0rt_stream*, unsigned int, l0rt_slot**) noexcept nogil>wait_untold)(on, 1, &slot) < 0:
         return forget_error()

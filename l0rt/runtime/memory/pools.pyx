@@ -14,14 +14,14 @@ from libc.stdlib cimport calloc, free, realloc
 from l0rt.arguments cimport known_as
 from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.alloc.arena_index cimport heap_reclaim
-from l0rt.runtime.alloc.atomics cimport load
+from l0rt.runtime.alloc.atomics cimport load, store_int
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_order
 from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.heap cimport block_find, heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.alloc.share cimport private_pool_leave
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device, current_stream, thread_peek, thread_record
-from l0rt.runtime.memory.active_pool cimport active_pools_left, active_pools_pop, active_pools_push
+from l0rt.runtime.memory.active_pool cimport active_pools_left, active_pools_pop, active_pools_push, active_pools_remove
 from l0rt.runtime.memory.device cimport raise_status, trim
 from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_find
 from l0rt.runtime.memory.pluggable cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
@@ -34,7 +34,7 @@ from l0rt.ze cimport table
 
 from l0rt.errors import InvalidArgumentError, UnsupportedError
 from l0rt.runtime.alloc.allocator import STATES
-from l0rt.runtime.memory.device import attach_pool
+from l0rt.runtime.memory.device import attach_pool, let_go
 from l0rt.runtime.memory.pluggable import set_current
 from l0rt.runtime.streams.devices import lazy
 
@@ -386,6 +386,21 @@ The contract is that of ``torch.cuda.use_mem_pool``; docs/parity.md has the diff
             active_pools_pop(thread)
         active_pool_drop(active)
 
+    def _leave(self):
+        """Leave the block that was entered last, if this thread is in it, also behind blocks entered since."""
+        cdef l0rt_thread* thread = thread_peek()
+        cdef l0rt_active_pool* active
+        cdef bint left = False
+        if not self.entered:
+            return
+        active = <l0rt_active_pool*><uintptr_t>self.entered[-1]
+        if thread != NULL and table.alive:
+            with nogil:
+                left = active_pools_remove(thread, active)
+        self.entered.pop()
+        if left:
+            active_pool_drop(active)
+
     def __call__(self, function):
         """Return ``function`` as one that allocates from the pool."""
         if not callable(function):
@@ -407,6 +422,7 @@ def trim_pools(device=None, Queue stream=None, MemPool pool=None):
     """Give back what one stream, one pool, or one stream in one pool has cached, on one device or all."""
     cdef int i, only = -1
     cdef l0rt_private_pool* private_pool
+    let_go()
     if device is not None:
         only = index_or_current(device)
     if stream is not None:
@@ -481,6 +497,14 @@ def pool_of(id):
     """Return the `MemPool` with this ``id``, None if there is none any more."""
     found = _living.get(id)
     return None if found is None else found()
+
+
+def keep_addresses(MemPool pool not None, bint keeps):
+    """A graph uses the pool's addresses from now on, or one does no more: as long as one does, no memory of it is
+    given back."""
+    store_int(&pool.private_pool.holders, pool.private_pool.holders + (1 if keeps else -1))
+    if not keeps:
+        reclaim()
 
 
 def record_use(size_t ptr, Queue stream=None):

@@ -13,10 +13,11 @@ from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.pinned cimport is_pinned as is_allocated
+from l0rt.runtime.streams.copy cimport l0rt_rows, queue_move, queue_move_wait
 from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.hooks cimport MEMORY_USE, note
 from l0rt.runtime.streams.naming cimport index_of
-from l0rt.runtime.streams.queue cimport about_to_wait, l0rt_rows, queue_move, queue_synchronize
+from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
 from l0rt.ze cimport table
@@ -343,9 +344,10 @@ cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbyte
         if not non_blocking:
             about_to_wait("a copy from or to host memory without non_blocking=True", on)
         with nogil:
-            queue_move(on, dst, src, nbytes, rows)
-            if not non_blocking:
-                queue_synchronize(on, UINT64_MAX)
+            if non_blocking:
+                queue_move(on, dst, src, nbytes, rows)
+            else:
+                queue_move_wait(on, dst, src, nbytes, rows)
     finally:
         if held != NULL:
             held.copies -= 1

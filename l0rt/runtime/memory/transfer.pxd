@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from l0rt.runtime.alloc.types cimport l0rt_block
-from l0rt.runtime.streams.queue cimport l0rt_rows
+from l0rt.runtime.streams.copy cimport l0rt_rows
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
 

@@ -16,31 +16,28 @@ from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go
 from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.memory.registration cimport copy_pinned
+from l0rt.runtime.streams.copy cimport (
+    is_contiguous, l0rt_rows, queue_fill, queue_move, queue_move_signal, queue_move_wait)
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
 from l0rt.runtime.streams.hooks cimport MEMORY_USE, STREAM_SYNCHRONIZATION, note
-from l0rt.runtime.streams.queue cimport (
-    about_to_wait,
-    l0rt_rows,
-    queue_copy,
-    queue_copy_rows,
-    queue_fill,
-    queue_move,
-    queue_record,
-    queue_synchronize,
-    queue_wait_queue,
-)
+from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize, queue_wait_queue
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_wait
+from l0rt.threads cimport pthread_join, pthread_t, thread_start
 
 # Nothing overlaps with the first copy of the first chunk, nor with the second copy of the last one: both are small.
 # Between them a chunk should be worth its append: chunks double up to the largest, and halve again.
 cdef size_t LEAST_CHUNK = 512 << 10
 cdef size_t CHUNK = 4 << 20
+cdef size_t LEAST_SHARE = 512 << 10     # of a chunk: a thread takes about as long to start as to copy a quarter of it
+
+cdef enum:
+    MOST_THREADS = 4
 
 
 cdef struct Chunk:
     l0rt_block* block       # pinned memory
-    l0rt_slot* slot         # recorded behind the copy that uses it; NULL: none does
+    l0rt_slot* slot         # that the copy signals which uses it; NULL: none does
     size_t height           # the rows in it, where they are asked for ahead
 
 
@@ -56,11 +53,6 @@ cdef int chunk_wait(Chunk* chunk) except -1 nogil:
         slot_release(chunk.slot)
         chunk.slot = NULL
     return 0
-
-
-cdef int chunk_mark(Chunk* chunk, l0rt_stream* stream) except -1 nogil:
-    chunk.slot = slot_acquire(stream, False)
-    return queue_record(stream, chunk.slot)
 
 
 cdef int chunk_open(Chunk* chunk, l0rt_stream* stream, size_t nbytes) except -1 nogil:
@@ -87,10 +79,6 @@ cdef inline l0rt_rows bytes_as_rows(size_t nbytes) noexcept nogil:
     return rows
 
 
-cdef inline bint is_contiguous(const l0rt_rows* rows) noexcept nogil:
-    return rows.source_pitch == rows.width and rows.target_pitch == rows.width
-
-
 cdef void host_copy_rows(char* dst, const char* src, const l0rt_rows* rows) noexcept nogil:
     cdef size_t i
     if is_contiguous(rows):
@@ -100,10 +88,48 @@ cdef void host_copy_rows(char* dst, const char* src, const l0rt_rows* rows) noex
         memmove(dst + i * rows.target_pitch, src + i * rows.source_pitch, rows.width)
 
 
-cdef int append_rows(l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
-    if is_contiguous(rows):
-        return queue_copy(stream, dst, src, rows.width * rows.height)
-    return queue_copy_rows(stream, dst, src, rows)
+cdef struct Share:
+    char* dst
+    const char* src
+    l0rt_rows rows
+
+
+cdef void* copy_share(void* argument) noexcept nogil:
+    cdef Share* share = <Share*>argument
+    host_copy_rows(share.dst, share.src, &share.rows)
+    return NULL
+
+
+cdef void share_copy(const l0rt_device* device, char* dst, const char* src, const l0rt_rows* rows) noexcept nogil:
+    """A host's copy from or to a chunk, divided among threads where one is slower than the device's link."""
+    cdef Share shares[MOST_THREADS]
+    cdef pthread_t threads[MOST_THREADS]
+    cdef bint runs[MOST_THREADS]
+    cdef size_t count = min(<size_t>device.copy_threads, rows.width * rows.height // LEAST_SHARE, rows.height)
+    cdef size_t i, at = 0
+    if count < 2:
+        host_copy_rows(dst, src, rows)
+        return
+    for i in range(count):
+        shares[i].rows = rows[0]
+        shares[i].rows.height = rows.height * (i + 1) // count - at
+        shares[i].dst = dst + at * rows.target_pitch
+        shares[i].src = src + at * rows.source_pitch
+        at += shares[i].rows.height
+        runs[i] = i + 1 < count and thread_start(&threads[i], copy_share, &shares[i]) == 0
+    for i in range(count):
+        if not runs[i]:     # the last share, and those for which there is no thread
+            copy_share(&shares[i])
+    for i in range(count):
+        if runs[i]:
+            pthread_join(threads[i], NULL)
+
+
+cdef int chunk_copy(
+        Chunk* chunk, l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) except -1 nogil:
+    """Copy to or from the chunk. The last copy to the device signals too: the chunk's memory is freed behind it."""
+    chunk.slot = slot_acquire(stream, False)
+    return queue_move_signal(stream, dst, src, 0, rows, chunk.slot)
 
 
 cdef inline Ramp ramp_of(const l0rt_device* device, size_t width) noexcept nogil:
@@ -155,11 +181,9 @@ cdef int stage_in(l0rt_stream* stream, char* dst, const char* src, const l0rt_ro
             packing.height = packed.height = ramp_take(&ramp, rows.height - at)
             chunk_open(&chunks[turn], stream, capacity)
             chunk_wait(&chunks[turn])
-            host_copy_rows(<char*>chunks[turn].block.ptr, src + at * rows.source_pitch, &packing)
-            append_rows(stream, dst + at * rows.target_pitch, <char*>chunks[turn].block.ptr, &packed)
+            share_copy(stream.device, <char*>chunks[turn].block.ptr, src + at * rows.source_pitch, &packing)
+            chunk_copy(&chunks[turn], stream, dst + at * rows.target_pitch, <char*>chunks[turn].block.ptr, &packed)
             at += packed.height
-            if at < rows.height:
-                chunk_mark(&chunks[turn], stream)
             turn ^= 1
     finally:
         chunk_close(&chunks[0])
@@ -191,14 +215,13 @@ cdef int stage_out(l0rt_stream* stream, char* dst, const char* src, const l0rt_r
                 chunk = &chunks[asks & 1]
                 packed.height = chunk.height = ramp_take(&ramp, rows.height - asked)
                 chunk_open(chunk, stream, capacity)
-                append_rows(stream, <char*>chunk.block.ptr, src + asked * rows.source_pitch, &packed)
-                chunk_mark(chunk, stream)
+                chunk_copy(chunk, stream, <char*>chunk.block.ptr, src + asked * rows.source_pitch, &packed)
                 asked += packed.height
                 asks += 1
             chunk = &chunks[gots & 1]
             unpacking.height = chunk.height
             chunk_wait(chunk)
-            host_copy_rows(dst + got * rows.target_pitch, <char*>chunk.block.ptr, &unpacking)
+            share_copy(stream.device, dst + got * rows.target_pitch, <char*>chunk.block.ptr, &unpacking)
             got += unpacking.height
             gots += 1
     finally:
@@ -260,9 +283,10 @@ cdef int transfer(l0rt_operand* target, l0rt_operand* source, const l0rt_rows* r
     if wait:
         about_to_wait("a copy from or to host memory without non_blocking=True", on)
     with nogil:
-        queue_move(on, target.pointer, source.pointer, source.nbytes, rows)
         if wait:
-            queue_synchronize(on, UINT64_MAX)
+            queue_move_wait(on, target.pointer, source.pointer, source.nbytes, rows)
+        else:
+            queue_move(on, target.pointer, source.pointer, source.nbytes, rows)
     return 0
 
 

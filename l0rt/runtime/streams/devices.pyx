@@ -132,7 +132,7 @@ def _choose():
     return _open_library("cpu")
 
 
-READ_AT_OPENING = ("driver", "disable", "quirks", "stream_pool_size", "events", "lazy_init", "tuning")
+READ_AT_OPENING = ("driver", "disable", "quirks", "copy_threads", "stream_pool_size", "events", "lazy_init", "tuning")
 
 
 def _open():
@@ -198,6 +198,9 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context, d
     record.counter_based = record.caps.cb_events and (
         events == "cb"
         or (events == "auto" and not record.is_plain_software))
+    threads = config.get("copy_threads")
+    record.copy_threads = int(threads) if threads != "auto" else quirks.copy_threads(
+        device.info.vendor_id, device.info.device_id, len(os.sched_getaffinity(0)))
     fill_stream(&record.default_stream, record, 0, 0, False)
     for p in range(3):
         for i in range(L0RT_POOL_STREAMS):
@@ -217,6 +220,7 @@ cdef tuple _mend(l0rt_device* record, Device device, dict identity, dict measure
     record.caps.cb_pool = record.caps.cb_pool and "cb_pool" not in without
     record.caps.cb_events = record.caps.cb_events and "cb_events" not in without
     record.caps.event_ipc = record.caps.event_ipc and "event_ipc" not in without
+    record.caps.copy_offload = record.caps.copy_offload and device.info.copy_ordinal >= 0
     names = {quirk.name for quirk in found}
     record.maps_nothing = "vmm" in without
     record.map_gate = gate_of(device.driver.index) if "racing_maps" in names else NULL
@@ -322,6 +326,17 @@ def memory_on_card(int index):
     told = None if found is None else sysman.free_memory(found["handle"])
     # A tile that is alone here because a mask hides the others is less than its card.
     return told if told is not None and told[1] < 1.25 * _records[index].info.total_memory else None
+
+
+def processes(int index):
+    """Return ``[(process ID, bytes)]`` of the processes that use the card of device ``index``, from system management.
+
+    UnsupportedError or another `L0Error` where it does not say.
+    """
+    found = card(index)
+    if found is None:
+        raise UnsupportedError("this driver has no system management (sysman) of the device")
+    return sysman.processes(found["handle"])
 
 
 def capabilities(int index):

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport uint64_t
 
-from l0rt.runtime.streams.types cimport l0rt_device, l0rt_slot, l0rt_stream
+from l0rt.runtime.streams.types cimport SLOT_COUNTER, SLOT_PLAIN, SLOT_TIMED, l0rt_device, l0rt_slot, l0rt_stream
 
 
 # How the recycling asks a stream for its progress (`done`); given by who knows how to append to it.
 ctypedef void (*progress_fn)(l0rt_stream* stream) noexcept nogil
 cdef void ask_progress_with(progress_fn progress) noexcept
 
-# A slot with one reference, ready to be recorded on the stream.
+# What kind of slot a stream records.
+cdef inline int slot_kind(const l0rt_stream* stream, bint timing) noexcept nogil:
+    if timing:
+        return SLOT_TIMED
+    return SLOT_COUNTER if stream.device.counter_based and stream.in_order else SLOT_PLAIN
+
+
+# A slot with one reference, ready to be recorded on the stream. Of a stream that is captured, one without a native
+# event, which is recorded already.
 cdef l0rt_slot* slot_acquire(l0rt_stream* stream, bint timing) except NULL nogil
 cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nogil
 cdef void slot_retain(l0rt_slot* slot) noexcept nogil

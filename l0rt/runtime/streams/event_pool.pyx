@@ -7,12 +7,13 @@ and can be signalled anew while an earlier signal is in flight. ``L0RT_EVENTS`` 
 """
 
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, realloc
+from libc.stdlib cimport calloc, free as free_memory, realloc
 
 from l0rt.core.driver cimport Context
 from l0rt.core.event cimport EventPool, event_query, event_reset
 from l0rt.core.memory cimport Allocation
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock
+from l0rt.runtime.streams.capture cimport capture_point, captures
 from l0rt.runtime.streams.devices cimport core_context, device_at
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, refuse, slot_completed
@@ -40,10 +41,8 @@ cdef void ask_progress_with(progress_fn progress) noexcept:
 
 
 cdef l0rt_slot* slot_acquire(l0rt_stream* stream, bint timing) except NULL nogil:
-    if timing:
-        return slot_acquire_kind(stream.device, SLOT_TIMED)
-    return slot_acquire_kind(
-        stream.device, SLOT_COUNTER if stream.device.counter_based and stream.in_order else SLOT_PLAIN)
+    cdef l0rt_slot* slot = capture_point(stream) if captures(stream) else NULL
+    return slot if slot != NULL else slot_acquire_kind(stream.device, slot_kind(stream, timing))
 
 
 cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nogil:
@@ -126,6 +125,8 @@ cdef void slot_release(l0rt_slot* slot) noexcept nogil:
         return
     cache = slot.cache
     if cache == NULL:
+        if slot.event == NULL:
+            free_memory(slot)
         return
     over = slot_is_over(slot, False)
     if over and not slot_clear(slot):

@@ -75,6 +75,14 @@ cdef void note_timeline(bint on) noexcept nogil:
         hooked &= ~(1 << TIMELINE)
 
 
+cdef void note_captures(bint on) noexcept nogil:
+    global hooked
+    if on:
+        hooked |= 1 << CAPTURES
+    else:
+        hooked &= ~(1 << CAPTURES)
+
+
 cdef int implicit_sync(str what, str whom) except -1:
     if sync_mode == 2:
         raise RuntimeError(f"{what} synchronizes implicitly with {whom}")

@@ -2,6 +2,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock
+from l0rt.runtime.streams.capture cimport capture_refuse, captures
 from l0rt.runtime.streams.hooks cimport implicit_sync, sync_mode
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_load_list, l0rt_slot, l0rt_stream
 from l0rt.runtime.streams.wait cimport device_fails
@@ -23,6 +24,8 @@ cdef str queue_name(l0rt_stream* stream)
 
 cdef inline int about_to_wait(str what, l0rt_stream* stream) except -1:
     """``what`` is about to make the host wait for the stream."""
+    if captures(stream):
+        capture_refuse(stream, what.encode())
     return implicit_sync(what, queue_name(stream)) if sync_mode else 0
 
 
@@ -30,26 +33,6 @@ cdef inline int about_to_wait(str what, l0rt_stream* stream) except -1:
 cdef int queue_open(l0rt_stream* stream) except -1 nogil
 # The native list, for hands that append to it without l0rt: from then on its counts are only a part of the truth.
 cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil
-cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil
-# Rows of `width` bytes, whose starts are a pitch apart.
-cdef struct l0rt_rows:
-    size_t width
-    size_t height
-    size_t target_pitch
-    size_t source_pitch
-
-
-cdef int queue_copy_rows(l0rt_stream* stream, void* dst, const void* src, const l0rt_rows* rows) except -1 nogil
-
-
-cdef inline int queue_move(
-        l0rt_stream* stream, void* dst, const void* src, size_t nbytes, const l0rt_rows* rows) except -1 nogil:
-    """Copy rows, or with NULL so many bytes."""
-    return queue_copy(stream, dst, src, nbytes) if rows == NULL else queue_copy_rows(stream, dst, src, rows)
-
-
-cdef int queue_fill(
-    l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil
 # A launch with the arguments and the group size that the kernel has: its lock is held, so that this never raises. The
 # stream was opened before. `seq` is the command's number in the stream.
 cdef ze_result_t queue_try_launch(
@@ -64,6 +47,9 @@ cdef int queue_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) 
 # A slot with a reference, recorded behind everything that the stream has been given so far.
 cdef l0rt_slot* queue_end_event(l0rt_stream* stream) except NULL nogil
 cdef l0rt_slot* queue_try_end_event(l0rt_stream* stream) noexcept nogil
+# The same of what the native list was given, whatever is captured from the stream since.
+cdef l0rt_slot* issued_end_event(l0rt_stream* stream) except NULL nogil
+cdef l0rt_slot* issued_try_end_event(l0rt_stream* stream) noexcept nogil
 # Update `done`, the number that the stream has completed, without waiting.
 cdef void progress(l0rt_stream* stream) noexcept nogil
 cdef bint queue_knows_peer(l0rt_device* device, l0rt_device* peer) except -1 nogil
@@ -88,6 +74,7 @@ cdef inline int unlock(l0rt_stream* stream, ze_result_t result) except -1 nogil:
 # 1: idle, 0: not yet.
 cdef int queue_query(l0rt_stream* stream) except -1 nogil
 cdef int queue_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil
+# Of a stream that is captured too, for what it was given before.
 cdef int queue_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int policy) except -1 nogil
 # Make `stream` wait for what `other` has been given so far.
 cdef int queue_wait_queue(l0rt_stream* stream, l0rt_stream* other) except -1 nogil

@@ -8,16 +8,11 @@ command and what came before it, so that both kinds of list behave alike.
 from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject_TypeCheck, PyTypeObject
 cimport cython
-from libc.stdint cimport UINT32_MAX, UINT64_MAX, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
 from l0rt.arguments cimport known_as
 from l0rt.core.cmdlist cimport (
     CommandList,
-    list_barrier,
-    list_copy,
-    list_copy_rows,
-    list_fill,
-    list_signal,
     list_synchronize,
     list_timestamp,
     list_wait,
@@ -25,27 +20,32 @@ from l0rt.core.cmdlist cimport (
 from l0rt.core.event cimport event_query, event_reset
 from l0rt.core.module cimport list_launch
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_trylock, mutex_unlock
+from l0rt.runtime.streams.capture cimport (
+    capture_lose,
+    capture_point,
+    capture_refuse,
+    capture_wait,
+    captures,
+)
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.event_pool cimport (
     ask_progress_with,
-    slot_acquire,
     slot_acquire_kind,
     slot_add_waiter,
+    slot_kind,
     slot_release,
     slot_retain,
 )
 from l0rt.runtime.streams.hooks cimport (
-    COPY,
     EVENT_RECORD,
     EVENT_WAIT,
-    FILL,
     STREAM_CREATION,
     STREAM_SYNCHRONIZATION,
     STREAM_WAIT,
     call_hooks,
     hooked,
 )
-from l0rt.runtime.streams.order cimport after, before, number
+from l0rt.runtime.streams.order cimport after, allow_maps, before, hold_off_maps, number, signal_behind
 from l0rt.runtime.streams.timeline cimport begin_command, begin_kernel, end_command, l0rt_command
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
@@ -61,7 +61,6 @@ from l0rt.runtime.streams.wait cimport (
 )
 from l0rt.ze cimport table
 from l0rt.ze.api cimport (
-    ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
     ZE_RESULT_NOT_READY,
     ZE_RESULT_SUCCESS,
     ze_command_list_handle_t,
@@ -70,6 +69,7 @@ from l0rt.ze.api cimport (
     ze_result_t,
 )
 
+from l0rt import config
 from l0rt.errors import DeviceLostError
 from l0rt.runtime.lazy import LISTS, on_exit
 from l0rt.runtime.streams.devices import lazy
@@ -113,6 +113,13 @@ cdef int queue_open(l0rt_stream* stream) except -1 nogil:
         return queue_create(stream)
 
 
+cdef bint offloads(l0rt_stream* stream) except -1:
+    """Should the driver give copies from and to host memory to a copy engine? One hint is for both directions."""
+    if not stream.device.caps.copy_offload or stream.ordinal != stream.device.info.compute_ordinal:
+        return False
+    return "compute" not in (config.effective("xpu.h2d.copy_engine"), config.effective("xpu.d2h.copy_engine"))
+
+
 cdef int queue_create(l0rt_stream* stream) except -1:
     cdef CommandList made
     cdef l0rt_slot* mark
@@ -121,12 +128,12 @@ cdef int queue_create(l0rt_stream* stream) except -1:
     try:
         made = CommandList.immediate(
             core_context(stream.device.index), core_device(stream.device.index),
-            stream.ordinal, stream.queue, stream.priority, stream.in_order)
+            stream.ordinal, stream.queue, stream.priority, stream.in_order, offloads(stream))
     except DeviceLostError:
         l0rt_store_int(&stream.device.lost, 1)
         raise
     with nogil:
-        mark = slot_acquire_kind(stream.device, SLOT_PLAIN)
+        mark = slot_acquire_kind(stream.device, slot_kind(stream, False))
     if stream.list != NULL:     # another thread was quicker while this one was in the driver
         made.close()
         slot_release(mark)
@@ -141,104 +148,14 @@ cdef int queue_create(l0rt_stream* stream) except -1:
 
 cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil:
     cdef ze_result_t r = ZE_RESULT_SUCCESS
+    if captures(stream):
+        capture_refuse(stream, b"what other software appends to the native list of a stream")
     lock(stream)
     if not stream.shared:
         l0rt_store_int(&stream.shared, 1)
         r = after(stream)
     unlock(stream, r)
     return stream.list
-
-
-cdef inline int* hold_off_maps(l0rt_stream* stream) noexcept nogil:
-    """Before a command that the driver must not append while another thread maps memory; NULL: it may."""
-    cdef int* gate = stream.device.map_gate
-    if gate != NULL:
-        l0rt_gate_share(gate)
-    return gate
-
-
-cdef inline void allow_maps(int* gate) noexcept nogil:
-    if gate != NULL:
-        l0rt_gate_leave(gate)
-
-
-cdef inline ze_result_t copy_locked(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) noexcept nogil:
-    cdef int* gate = hold_off_maps(stream)
-    cdef ze_result_t r = list_copy(stream.list, dst, src, nbytes)
-    allow_maps(gate)
-    return r
-
-
-cdef inline ze_result_t pattern_locked(
-        l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
-    cdef int* gate = hold_off_maps(stream)
-    cdef ze_result_t r = list_fill(stream.list, dst, pattern, pattern_size, nbytes)
-    allow_maps(gate)
-    return r
-
-
-cdef int queue_copy(l0rt_stream* stream, void* dst, const void* src, size_t nbytes) except -1 nogil:
-    cdef ze_result_t r
-    cdef l0rt_command* told
-    if nbytes == 0:
-        return 0
-    lock(stream)
-    told = begin_command(stream, COPY, dst, src, nbytes)
-    r = before(stream)
-    if r == ZE_RESULT_SUCCESS and dst != src:   # a driver's ranges must not overlap; equal ones are all that do
-        r = copy_locked(stream, dst, src, nbytes)
-    if told != NULL:
-        end_command(told, r)
-    if r == ZE_RESULT_SUCCESS and stream.shared:
-        r = after(stream)
-    unlock(stream, r)
-    if hooked:
-        call_hooks(COPY, <uint64_t>stream, <uint64_t>dst, <uint64_t>src, nbytes)
-    return 0
-
-
-cdef int queue_copy_rows(l0rt_stream* stream, void* dst, const void* src, const l0rt_rows* rows) except -1 nogil:
-    cdef l0rt_command* told
-    cdef ze_result_t r
-    cdef size_t i
-    if rows.height == 1 or rows.target_pitch == rows.source_pitch == rows.width:
-        return queue_copy(stream, dst, src, rows.width * rows.height)
-    if rows.width == 0 or rows.height == 0:
-        return 0
-    lock(stream)
-    told = begin_command(stream, COPY, dst, src, rows.width * rows.height)
-    r = before(stream)
-    if dst != src and r == ZE_RESULT_SUCCESS:
-        r = rows_locked(stream, <char*>dst, <const char*>src, rows)
-    if told != NULL:
-        end_command(told, r)
-    if r == ZE_RESULT_SUCCESS and stream.shared:
-        r = after(stream)
-    unlock(stream, r)
-    if hooked:                      # row by row: what lies between two rows is not copied
-        for i in range(rows.height):
-            call_hooks(COPY, <uint64_t>stream, <uint64_t>dst + i * rows.target_pitch,
-                       <uint64_t>src + i * rows.source_pitch, rows.width)
-    return 0
-
-
-cdef ze_result_t rows_locked(
-        l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows) noexcept nogil:
-    """With one command; row by row if the engine has none, or if a number has more bits than the command's."""
-    cdef ze_result_t r = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
-    cdef int* gate = hold_off_maps(stream)
-    cdef size_t i
-    if not stream.refuses_rows and (rows.height | rows.target_pitch | rows.source_pitch) <= UINT32_MAX:
-        r = list_copy_rows(stream.list, dst, <uint32_t>rows.target_pitch, src, <uint32_t>rows.source_pitch,
-                           <uint32_t>rows.width, <uint32_t>rows.height)
-        stream.refuses_rows = r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
-    if r == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE:
-        for i in range(rows.height):
-            r = list_copy(stream.list, dst + i * rows.target_pitch, src + i * rows.source_pitch, rows.width)
-            if r != ZE_RESULT_SUCCESS:
-                break
-    allow_maps(gate)
-    return r
 
 
 cdef ze_result_t queue_try_launch(
@@ -266,55 +183,6 @@ cdef ze_result_t queue_try_launch(
     return r
 
 
-cdef int queue_fill(
-        l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil:
-    cdef l0rt_command* told
-    cdef ze_result_t r
-    if nbytes == 0:
-        return 0
-    lock(stream)
-    told = begin_command(stream, FILL, dst, NULL, nbytes)
-    r = fill_locked(stream, <char*>dst, <const char*>pattern, pattern_size, nbytes)
-    if told != NULL:
-        end_command(told, r)
-    if r == ZE_RESULT_SUCCESS and stream.shared:
-        r = after(stream)
-    unlock(stream, r)
-    if hooked:
-        call_hooks(FILL, <uint64_t>stream, <uint64_t>dst, nbytes, 0)
-    return 0
-
-
-cdef ze_result_t fill_locked(
-        l0rt_stream* stream, char* dst, const char* pattern, size_t pattern_size, size_t nbytes) noexcept nogil:
-    """If the engine fills only with short patterns, write the first pattern in parts and then copy it.
-
-    The same where the address is not a multiple of the pattern's size, which drivers refuse.
-    """
-    cdef ze_result_t r
-    cdef size_t piece = min(max(stream.fill_limit, <size_t>1), pattern_size), filled = 0
-    while <size_t>dst % piece:
-        piece >>= 1
-    if pattern_size <= piece:
-        r = before(stream)
-        return r if r != ZE_RESULT_SUCCESS else pattern_locked(stream, dst, pattern, pattern_size, nbytes)
-    while filled < pattern_size:
-        r = before(stream)
-        if r == ZE_RESULT_SUCCESS:
-            r = pattern_locked(stream, dst + filled, pattern + filled, piece, piece)
-        if r != ZE_RESULT_SUCCESS:
-            return r
-        filled += piece
-    while filled < nbytes:
-        r = before(stream)
-        if r == ZE_RESULT_SUCCESS:
-            r = copy_locked(stream, dst + filled, dst, min(filled, nbytes - filled))
-        if r != ZE_RESULT_SUCCESS:
-            return r
-        filled += min(filled, nbytes - filled)
-    return ZE_RESULT_SUCCESS
-
-
 cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
     cdef ze_result_t r
     slot.stream = stream
@@ -324,13 +192,12 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
         r = before(stream)
         return r if r != ZE_RESULT_SUCCESS else list_timestamp(stream.list, slot.ticks, slot.event)
     number(stream)
-    if stream.in_order:
-        return list_signal(stream.list, slot.event)
-    stream.dirty = False
-    return list_barrier(stream.list, slot.event)
+    return signal_behind(stream, slot.event)
 
 
 cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    if slot.event == NULL:          # captured
+        return 0
     record_untold(stream, slot)
     if hooked:
         call_hooks(EVENT_RECORD, <uint64_t>slot, <uint64_t>stream, 0, 0)
@@ -348,6 +215,12 @@ cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
 
 
 cdef l0rt_slot* queue_end_event(l0rt_stream* stream) except NULL nogil:
+    cdef l0rt_slot* slot = capture_point(stream) if captures(stream) else NULL
+    return slot if slot != NULL else issued_end_event(stream)
+
+
+cdef l0rt_slot* issued_end_event(l0rt_stream* stream) except NULL nogil:
+    """Of what the native list was given, whatever is captured since."""
     cdef l0rt_slot* slot
     cdef l0rt_slot* old
     cdef bint recorded = False
@@ -362,7 +235,7 @@ cdef l0rt_slot* queue_end_event(l0rt_stream* stream) except NULL nogil:
         unlock(stream, ZE_RESULT_SUCCESS)
         return slot
     unlock(stream, ZE_RESULT_SUCCESS)
-    slot = slot_acquire(stream, False)
+    slot = slot_acquire_kind(stream.device, slot_kind(stream, False))
     try:
         record_untold(stream, slot)
         recorded = True
@@ -386,6 +259,10 @@ cdef l0rt_slot* queue_try_end_event(l0rt_stream* stream) noexcept nogil:
     return (<end_event_fn>queue_end_event)(stream)
 
 
+cdef l0rt_slot* issued_try_end_event(l0rt_stream* stream) noexcept nogil:
+    return (<end_event_fn>issued_end_event)(stream)
+
+
 cdef int queue_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     return queue_wait_all(stream, 1, &slot)
 
@@ -394,7 +271,8 @@ cdef int queue_wait_all(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) 
     cdef uint32_t i
     if hooked:
         for i in range(count):
-            call_hooks(EVENT_WAIT, <uint64_t>slots[i], <uint64_t>stream, 0, 0)
+            if slots[i].event != NULL:
+                call_hooks(EVENT_WAIT, <uint64_t>slots[i], <uint64_t>stream, 0, 0)
     return wait_untold(stream, count, slots)
 
 
@@ -404,6 +282,10 @@ cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) exc
     if not table.alive or stream.device.lost:
         return refuse(stream.device)
     for i in range(count):
+        if slots[i].event == NULL or captures(stream):
+            queue_open(stream)
+            if capture_wait(stream, slots[i]):
+                continue
         if l0rt_load_int(&slots[i].complete) or slots[i].stream == stream:
             continue
         if not can_wait_for(stream, slots[i]):
@@ -484,7 +366,8 @@ cdef void progress(l0rt_stream* stream) noexcept nogil:
     elif stream.marked:
         if event_query(stream.mark.event) == ZE_RESULT_SUCCESS:
             slot_completed(stream.mark)
-            stream.marked = event_reset(stream.mark.event) != ZE_RESULT_SUCCESS
+            stream.marked = (stream.mark.cache.kind != SLOT_COUNTER
+                             and event_reset(stream.mark.event) != ZE_RESULT_SUCCESS)
     elif stream.mark != NULL:
         stream.marked = record_locked(stream, stream.mark) == ZE_RESULT_SUCCESS
     mutex_unlock(&stream.lock)
@@ -495,8 +378,10 @@ ask_progress_with(progress)
 
 cdef void queue_give_back(l0rt_stream* stream) noexcept nogil:
     cdef l0rt_slot* last
+    if captures(stream):
+        capture_lose(stream)
     if table.alive and not stream.device.lost:
-        last = queue_try_end_event(stream)
+        last = issued_try_end_event(stream)
         if last == NULL:
             with gil:
                 PyErr_Clear()       # a lost device: nothing of the stream is waited for any more
@@ -525,10 +410,11 @@ cdef int queue_wait_queue(l0rt_stream* stream, l0rt_stream* other) except -1 nog
     cdef l0rt_slot* slot
     if stream == other:
         return 0
-    if hooked:
-        call_hooks(STREAM_WAIT, <uint64_t>stream, <uint64_t>other, 0, 0)
-    if known_idle(other):
-        return 0
+    if not captures(stream) and not captures(other):
+        if hooked:
+            call_hooks(STREAM_WAIT, <uint64_t>stream, <uint64_t>other, 0, 0)
+        if known_idle(other):
+            return 0
     slot = queue_end_event(other)
     try:
         return wait_untold(stream, 1, &slot)
@@ -557,11 +443,13 @@ cdef int poll(l0rt_stream* stream) except -1 nogil:
 cdef int queue_query(l0rt_stream* stream) except -1 nogil:
     cdef l0rt_slot* slot
     cdef int idle
+    if captures(stream):
+        capture_refuse(stream, b"Stream.query()")
     if not table.alive or stream.device.lost:
         return refuse(stream.device)
     idle = poll(stream)
     if not idle and (not stream.device.caps.list_sync or stream.list == NULL):
-        slot = queue_end_event(stream)
+        slot = issued_end_event(stream)
         try:
             idle = slot_query(slot)
         finally:
@@ -572,6 +460,8 @@ cdef int queue_query(l0rt_stream* stream) except -1 nogil:
 
 
 cdef int queue_synchronize(l0rt_stream* stream, uint64_t timeout_ns) except -1 nogil:
+    if captures(stream):
+        capture_refuse(stream, b"Stream.synchronize()")
     return queue_synchronize_by(stream, timeout_ns, WAIT_ADAPTIVE)
 
 
@@ -583,7 +473,7 @@ cdef int queue_synchronize_by(l0rt_stream* stream, uint64_t timeout_ns, int poli
         return refuse(stream.device)
     idle = poll(stream)
     if not idle:
-        slot = queue_end_event(stream)
+        slot = issued_end_event(stream)
         try:
             idle = slot_wait_by(slot, timeout_ns, policy)
         finally:

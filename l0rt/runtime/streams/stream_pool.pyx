@@ -15,19 +15,20 @@ from l0rt.core.cmdlist cimport list_facts
 from l0rt.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.lazy cimport LazyInit
+from l0rt.runtime.streams.capture cimport capture_lose, capture_refuse_device, captures
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total, fill_stream
 from l0rt.runtime.streams.event_pool cimport slot_acquire_kind, slot_release
-from l0rt.runtime.streams.hooks cimport DEVICE_SYNCHRONIZATION, STREAM_CREATION, call_hooks, hooked
+from l0rt.runtime.streams.hooks cimport CAPTURES, DEVICE_SYNCHRONIZATION, STREAM_CREATION, call_hooks, hooked
 from l0rt.runtime.streams.queue cimport (
+    issued_try_end_event,
     progress,
     queue_give_back,
     queue_knows_peer,
     queue_open,
-    queue_synchronize,
-    queue_try_end_event,
+    queue_synchronize_by,
 )
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport driver_synchronize, host_clock_ns, refuse, slot_rest
+from l0rt.runtime.streams.wait cimport WAIT_ADAPTIVE, driver_synchronize, host_clock_ns, refuse, slot_rest
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ze_command_list_handle_t, ze_device_handle_t
 
@@ -105,7 +106,8 @@ cdef int streams_synchronize(l0rt_device* device, uint64_t timeout_ns, bint adop
             continue
         if timeout_ns != UINT64_MAX:
             spent = min(host_clock_ns() - start, timeout_ns)
-        if not queue_synchronize(stream, timeout_ns - spent if timeout_ns != UINT64_MAX else UINT64_MAX):
+        if not queue_synchronize_by(
+                stream, timeout_ns - spent if timeout_ns != UINT64_MAX else UINT64_MAX, WAIT_ADAPTIVE):
             return 0
 
 
@@ -122,7 +124,7 @@ cdef void context_rest(l0rt_device* device) noexcept nogil:
         stream = next_stream(device_record(i), NULL)
         while stream != NULL and table.alive and not l0rt_load_int(&stream.device.lost):
             if not known_idle(stream):
-                slot = queue_try_end_event(stream)
+                slot = issued_try_end_event(stream)
                 if slot == NULL:
                     with gil:
                         PyErr_Clear()       # a device that is being lost
@@ -138,6 +140,8 @@ cdef void context_rest(l0rt_device* device) noexcept nogil:
 cdef int device_synchronize(l0rt_device* device, uint64_t timeout_ns) except -1 nogil:
     cdef uint64_t start_ns = host_clock_ns(), spent
     cdef int idle
+    if hooked >> CAPTURES & 1:
+        capture_refuse_device(device, b"synchronize()")
     if not table.alive or l0rt_load_int(&device.lost):
         return refuse(device)
     idle = streams_synchronize(device, timeout_ns, True)
@@ -174,6 +178,8 @@ cdef l0rt_stream* lease_stream(l0rt_device* device, int priority, bint copies) e
 
 
 cdef void return_stream(l0rt_stream* stream) noexcept:
+    if captures(stream):
+        capture_lose(stream)
     stream.live = 0
     _returned.setdefault((stream.device.index, stream.priority, stream.ordinal), []).append(<size_t>stream)
 

@@ -98,6 +98,8 @@ cdef inline uint64_t raw_clock_ns() noexcept nogil:
 cdef l0rt_command* new_command(l0rt_stream* stream, int kind) noexcept nogil:
     cdef l0rt_command* command = NULL
     cdef uint64_t* stamps
+    if stream.kind == STREAM_RECORDED:      # it runs when its graph does: then there may be no profile any more
+        return NULL
     mutex_lock(&_lock)
     stamps = _stamps[stream.device.index]
     if _commands != NULL and stamps != NULL:

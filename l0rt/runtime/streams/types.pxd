@@ -61,6 +61,8 @@ cdef struct l0rt_slot:
     l0rt_stream* stream         # recorded on this stream,
     uint64_t seq                # after this many of its commands,
     uint64_t host_ns            # at this time of the host's clock (with timing only)
+    uint64_t capture            # recorded in this capture, after node `seq` of a branch; then it has no native event
+    uint32_t branch
     int refs
     int asked                   # a gate: with the quirk `racing_queries` one thread alone asks the driver
     int complete                # sticky: once seen complete, the driver is not asked again
@@ -91,6 +93,7 @@ cdef enum:
     STREAM_POOLED = 0
     STREAM_LEASED = 1
     STREAM_ADOPTED = 2
+    STREAM_RECORDED = 3         # no stream: a regular list that a graph's commands are appended to
 
 
 cdef struct l0rt_stream:
@@ -121,6 +124,15 @@ cdef struct l0rt_stream:
     l0rt_stream* next               # not a pool stream: the device's next such
     l0rt_waited waited[4]           # its last waits, a ring
     uint32_t waits
+    void* branch                    # while a graph is captured: the l0rt_branch that records what it is given
+
+
+# Rows of `width` bytes, whose starts are a pitch apart.
+cdef struct l0rt_rows:
+    size_t width
+    size_t height
+    size_t target_pitch
+    size_t source_pitch
 
 
 cdef struct l0rt_device:
@@ -132,6 +144,7 @@ cdef struct l0rt_device:
     int lost                        # sticky: every later call raises DeviceLostError
     bint is_software
     bint is_plain_software      # and passes for no real device
+    int copy_threads            # that divide a host's copy of pageable memory
     bint counter_based          # events are counter-based, but for those with timing
     # What its quirks make l0rt do, beside doing without capabilities:
     int* map_gate               # racing_maps: copies and fills share it, mapping is alone in it; NULL without

@@ -16,6 +16,7 @@ from l0rt.interrupts cimport signals_pass
 from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.lazy cimport on_fork_child
+from l0rt.runtime.streams.capture cimport capture_lasts, capture_refuse_slot
 from l0rt.runtime.streams.types cimport *
 from l0rt.threads cimport pthread_t, thread_join, thread_start, time_after
 from l0rt.ze cimport table
@@ -168,6 +169,8 @@ cdef ze_result_t slot_ask(l0rt_slot* slot, uint64_t timeout_ns) noexcept nogil:
     cdef bint counter = slot.cache != NULL and slot.cache.kind == SLOT_COUNTER
     cdef bint alone = slot.device.racing_queries and not counter
     cdef bint naps = slot.device.outlasting_waits and counter
+    if slot.event == NULL:          # captured: nothing signals it, and nothing is behind it once the capture is over
+        return ZE_RESULT_NOT_READY if capture_lasts(slot) else ZE_RESULT_SUCCESS
     if alone and not l0rt_gate_try_once(&slot.asked):
         if timeout_ns != 0:
             nap(WAIT_ADAPTIVE, 0, timeout_ns)
@@ -232,6 +235,8 @@ cdef int slot_query(l0rt_slot* slot) except -1 nogil:
     cdef ze_result_t r
     if slot_known_complete(slot):
         return slot_is_complete(slot)
+    if slot.event == NULL:
+        return capture_refuse_slot(slot, b"Event.query()")
     if not table.alive or slot.device.lost:
         return refuse(slot.device)
     r = slot_ask(slot, 0)
@@ -259,6 +264,8 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
     cdef uint64_t start, checked, spent = 0
     if slot_known_complete(slot):
         return slot_is_complete(slot)
+    if slot.event == NULL:
+        return capture_refuse_slot(slot, b"Event.synchronize()")
     if not table.alive or slot.device.lost:
         return refuse(slot.device)
     start = host_clock_ns()
@@ -285,6 +292,8 @@ cdef int slot_rest(l0rt_slot* slot) noexcept nogil:
     cdef ze_result_t r
     if slot_known_complete(slot):
         return 0
+    if slot.event == NULL:
+        return ZE_RESULT_NOT_READY if capture_lasts(slot) else 0
     start = host_clock_ns()
     while not l0rt_load_int(&slot.device.lost):
         r = look(slot, WAIT_ADAPTIVE, spent, UINT64_MAX)

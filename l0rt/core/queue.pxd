@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from l0rt.core.device cimport Device
+from l0rt.core.driver cimport Context
+from l0rt.ze.api cimport ze_command_list_handle_t, ze_command_queue_handle_t, ze_result_t
+
+
+# Execute closed lists, one after another. The caller lets no two threads do so for one queue.
+cdef ze_result_t queue_execute(
+    ze_command_queue_handle_t queue, uint32_t count, ze_command_list_handle_t* lists) noexcept nogil
+# Wait so long for what the queue executes; false if that was too short.
+cdef bint queue_is_idle(ze_command_queue_handle_t queue, uint64_t timeout_ns) noexcept nogil
+# Has the driver all that executes closed lists?
+cdef bint has_queues() noexcept nogil
+
+
+@cython.final
+cdef class CommandQueue:
+    cdef ze_command_queue_handle_t _h
+    cdef readonly Context context
+    cdef readonly Device device
+
+    @staticmethod
+    cdef CommandQueue create(Context context, Device device, uint32_t ordinal, uint32_t index, int priority)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a capture has recorded: nodes in the order in which they were captured, in branches."""
+
+cimport cython
+from libc.stdint cimport UINT32_MAX, uint32_t
+from libc.stdlib cimport calloc, free
+
+from l0rt.factory cimport made_by
+from l0rt.kernels.launch cimport l0rt_recorded_launch, launch_drop
+from l0rt.runtime.streams.capture cimport (
+    NODE_CALLBACK,
+    NODE_COPY,
+    NODE_FILL,
+    NODE_KERNEL,
+    NODE_ROWS,
+    NODE_WAIT,
+    capture_close,
+    capture_free,
+    capture_new,
+    l0rt_capture,
+    l0rt_node,
+)
+from l0rt.runtime.streams.queue cimport queue_name, queue_open
+from l0rt.runtime.streams.types cimport *
+
+from l0rt.runtime.memory.pools import keep_addresses
+
+cdef dict KINDS_OF_NODES = {
+    NODE_KERNEL: "kernel", NODE_COPY: "copy", NODE_ROWS: "copy", NODE_FILL: "fill", NODE_WAIT: "wait",
+    NODE_CALLBACK: "callback"}
+
+
+@cython.final
+@cython.binding(False)
+cdef class Recording:
+    """Made by ``Recording.begin()``."""
+
+    @staticmethod
+    cdef Recording begin(l0rt_stream* stream, int mode, pool):
+        cdef Recording made = Recording.__new__(Recording)
+        with nogil:
+            queue_open(stream)
+        made.capture = capture_new(stream, mode)
+        made.pool = pool
+        keep_addresses(pool, True)
+        return made
+
+    cdef int end(self) except -1:
+        cdef l0rt_capture* capture = self.capture
+        cdef l0rt_node* node
+        cdef uint32_t i
+        capture_close(capture)
+        if capture.ended_by[0] != 0:
+            raise RuntimeError(f"there is no graph: {(<char*>capture.ended_by).decode()} ended the capture")
+        self.joined = <uint32_t*>calloc(capture.branch_count, sizeof(uint32_t))
+        if self.joined == NULL:
+            raise MemoryError()
+        self.joined[0] = UINT32_MAX
+        for i in range(capture.count, 0, -1):
+            node = &capture.nodes[i - 1]
+            if node.kind == NODE_WAIT and i <= self.joined[node.branch]:
+                self.joined[node.after_branch] = max(self.joined[node.after_branch], node.after)
+        for i in range(1, capture.count + 1):
+            node = &capture.nodes[i - 1]
+            if node.kind != NODE_WAIT and i > self.joined[node.branch]:
+                raise RuntimeError(
+                    f"there is no graph: {queue_name(capture.branches[node.branch].stream)} was not joined. Before the "
+                    "end of the capture, the stream that it began on must wait for all others")
+        return 0
+
+    cdef int close(self) except -1:
+        """Drop it; nothing of it may run any more."""
+        cdef l0rt_capture* capture = self.capture
+        cdef uint32_t i
+        if capture == NULL:
+            return 0
+        self.capture = NULL
+        if capture.is_open:
+            capture_close(capture)
+        for i in range(capture.count):
+            if capture.nodes[i].kind == NODE_KERNEL:
+                launch_drop(<l0rt_recorded_launch*>capture.nodes[i].payload)
+        capture_free(capture)
+        pool, self.pool = self.pool, None
+        keep_addresses(pool, False)
+        return 0
+
+    def __dealloc__(self):
+        free(self.joined)
+
+
+made_by(Recording, "a Recording is made by a Graph")
+
+
+def described(Recording recording not None):
+    """Return the nodes as (kind, name, the stream's name, its index, bytes, (index of the stream, node) that it waits
+    for)."""
+    cdef l0rt_capture* capture = recording.capture
+    cdef l0rt_node* node
+    cdef l0rt_recorded_launch* launch
+    cdef uint32_t i
+    found = []
+    for i in range(capture.count if capture != NULL else 0):
+        node = &capture.nodes[i]
+        launch = <l0rt_recorded_launch*>node.payload
+        name = None
+        if node.kind == NODE_KERNEL:
+            name = launch.kernel.name.decode("utf-8", "replace")
+        elif node.kind == NODE_CALLBACK:
+            function = (<list>capture.objects)[node.size][0]
+            name = getattr(function, "__name__", type(function).__name__)
+        found.append((KINDS_OF_NODES[node.kind], name, queue_name(capture.branches[node.branch].stream), node.branch,
+                      node.nbytes, (node.after_branch, node.after) if node.kind == NODE_WAIT else None))
+    return found

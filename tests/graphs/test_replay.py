@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replays: on which streams, of what memory, how often; what a graph keeps, and what it gives back."""
+
+import gc
+import threading
+
+import l0rt
+import l0rt.accelerator as acc
+import numpy as np
+import pytest
+
+from helpers.graph_programs import KERNELS
+
+NBYTES = 1 << 12
+MIB = 1 << 20
+
+
+def read(buffer, dtype=np.uint8):
+    found = np.empty(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
+    acc.synchronize()
+    buffer.copy_to(found)
+    return found
+
+
+def reserved():
+    return l0rt.memory.memory_stats()["reserved_bytes.all.current"]
+
+
+@pytest.fixture
+def buffer():
+    made = l0rt.empty(NBYTES).fill(0)
+    acc.synchronize()
+    return made
+
+
+@pytest.mark.checks_data
+def test_replays_on_several_streams_run_one_after_another(buffer, kernels):
+    graph, streams = acc.Graph(), [l0rt.Stream() for _ in range(4)]
+    one, total = l0rt.empty(256).fill(pattern=np.float32(1).tobytes()), l0rt.empty(256).fill(0)
+    acc.synchronize()
+    with acc.graph(graph):
+        kernels["vector_add"][2, 32](total, total, one, 64)
+    for turn in range(40):
+        with streams[turn % 4]:
+            graph.replay()
+    acc.synchronize()
+    assert (read(total, np.float32) == 40).all()
+
+
+@pytest.mark.checks_data
+def test_a_replay_is_in_the_order_of_its_stream(buffer):
+    graph, stream = acc.Graph(), l0rt.Stream()
+    big = l0rt.empty(4 * MIB)
+    copy = l0rt.empty(4 * MIB)
+    with acc.graph(graph):
+        copy.copy_from(big, stream=acc.current_stream())
+    for value in range(1, 6):
+        big.fill(value, stream=stream)
+        with stream:
+            graph.replay()
+        big.fill(0, stream=stream)
+        assert (read(copy) == value).all()
+
+
+@pytest.mark.checks_data
+def test_a_graph_of_one_engine_is_replayed_on_a_stream_of_another(buffer):
+    graph, copies = acc.Graph(), acc.stream_pool.copy_stream()
+    with acc.graph(graph):
+        buffer.fill(pattern=bytes(range(8)), stream=acc.current_stream())
+    with copies:
+        graph.replay()
+    copies.synchronize()
+    assert read(buffer).tobytes() == bytes(range(8)) * (NBYTES // 8)
+    with acc.graph(graph2 := acc.Graph(), stream=copies):
+        buffer.fill(pattern=bytes(range(16)), stream=copies)
+    graph2.replay()
+    assert read(buffer).tobytes() == bytes(range(16)) * (NBYTES // 16)
+
+
+@pytest.mark.needs_two_devices
+def test_a_graph_stays_on_its_device(buffer):
+    graph = acc.Graph()
+    with acc.device_index(1):
+        other = l0rt.empty(NBYTES).fill(0)
+        with acc.graph(graph):
+            other.fill(3, stream=acc.current_stream())
+    graph.replay()  # on device 1's current stream
+    acc.synchronize(1)
+
+
+@pytest.mark.checks_data
+@pytest.mark.needs_two_devices
+def test_captures_of_two_threads_and_devices_interleave(kernels):
+    steps, found = threading.Barrier(2, timeout=60), {}
+
+    def work(device):
+        with acc.device_index(device):
+            stream, side = l0rt.Stream(), l0rt.Stream()
+            with l0rt.Module(KERNELS) as module:
+                add = module["vector_add"]
+                x, total = l0rt.empty(256).fill(pattern=np.float32(1 + device).tobytes()), l0rt.empty(256).fill(0)
+                acc.synchronize()
+                graph = acc.Graph()
+                with stream:
+                    steps.wait()
+                    graph.capture_begin()
+                    for _ in range(10):
+                        steps.wait()
+                        add[2, 32](total, total, x, 64)
+                        side.wait_stream(stream)
+                        with side:
+                            between = l0rt.empty(256)
+                            add[2, 32](between, total, x, 64)
+                            add[2, 32](total, between, x, 64)
+                        del between
+                        stream.wait_stream(side)
+                    steps.wait()
+                    graph.capture_end()
+                    for _ in range(5):
+                        graph.replay()
+                found[device] = read(total, np.float32)
+                graph.reset()
+
+    threads = [threading.Thread(target=work, args=(device,)) for device in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (found[0] == 150).all()
+    assert (found[1] == 300).all()
+
+
+# Memory.
+
+
+@pytest.mark.checks_data
+def test_memory_of_a_capture_has_the_same_addresses_in_each_replay(buffer):
+    graph, stream = acc.Graph(), l0rt.Stream()
+    with acc.graph(graph, stream=stream):
+        made = l0rt.empty(NBYTES)
+        made.fill(9)
+        buffer.copy_from(made, stream=stream)
+        address = made.ptr
+        del made
+        again = l0rt.empty(NBYTES)
+        assert again.ptr == address  # freed inside of the capture: reused in the order of the stream
+        again.fill(8)
+    acc.empty_cache()
+    others = [l0rt.empty(NBYTES).fill(1) for _ in range(64)]
+    for _ in range(3):
+        buffer.fill(0)
+        graph.replay()
+        acc.synchronize()
+        assert (read(buffer) == 9).all()
+        assert (read(again) == 8).all()
+    assert all((read(other) == 1).all() for other in others)
+
+
+def test_what_another_captured_stream_uses_is_not_reused_before_the_capture_ends(buffer):
+    graph, stream, side = acc.Graph(), l0rt.Stream(), l0rt.Stream()
+    with acc.graph(graph, stream=stream):
+        made = l0rt.empty(NBYTES)
+        address = made.ptr
+        side.wait_stream(stream)
+        made.fill(1, stream=side)
+        made.free()
+        again = l0rt.empty(NBYTES)
+        assert again.ptr != address
+        stream.wait_stream(side)
+    graph.replay()
+    acc.synchronize()
+
+
+def test_the_pool_is_counted_bounded_and_given_back(buffer):
+    gc.collect()
+    acc.synchronize()
+    acc.empty_cache()
+    before = reserved()
+    graph = acc.Graph()
+    with acc.graph(graph):
+        for _ in range(20):
+            made = l0rt.empty(4 * MIB)
+            made.fill(1)
+            del made
+    inside = reserved()
+    assert 4 * MIB <= inside - before <= 24 * MIB  # a segment, where there is no virtual memory
+    first, second = graph.pool()
+    share = f"reserved_bytes_by_private_pools.{first}_{second}.all.current"
+    assert l0rt.memory.memory_stats()[share] == inside - before
+    for _ in range(10):
+        graph.replay()
+    acc.synchronize()
+    acc.empty_cache()
+    assert reserved() == inside  # the graph uses it, although it is free
+    graph.reset()
+    acc.empty_cache()
+    assert reserved() == before
+
+
+def test_graphs_share_a_pool(buffer):
+    handle = acc.graph_pool_handle()
+    assert len(handle) == 2
+    assert all(type(number) is int for number in handle)
+    one, two, alone = acc.Graph(pool=handle), acc.Graph(), acc.Graph()
+    assert one.graph_pool == handle
+    assert two.graph_pool is None
+    addresses = []
+    for graph, pool in ((one, None), (two, one.pool()), (alone, None)):
+        with acc.graph(graph, pool=pool, stream=acc.default_stream()):
+            made = l0rt.empty(MIB)
+            made.fill(1)
+            addresses.append(made.ptr)
+            del made
+    assert one.pool() == two.pool() == handle != alone.pool()
+    assert addresses[0] == addresses[1] != addresses[2]
+    one.reset()
+    acc.empty_cache()
+    two.replay()
+    acc.synchronize()
+    for wrong, error in ((tuple(alone.pool())[::-1], ValueError), ("pool", TypeError), (7, TypeError)):
+        with pytest.raises(error):
+            acc.Graph(pool=wrong)
+
+
+# What a graph keeps.
+
+
+@pytest.mark.checks_data
+def test_a_module_lives_as_long_as_graphs_that_launch_it(buffer):
+    module = l0rt.Module(KERNELS)
+    graph, x = acc.Graph(), l0rt.empty(256).fill(pattern=np.float32(2).tobytes())
+    acc.synchronize()
+    with acc.graph(graph):
+        module["vector_add"][2, 32](x, x, x, 64)
+        with pytest.raises(TypeError, match="takes 4 arguments"):
+            module["vector_add"][2, 32](x)
+    module.close()
+    del module
+    gc.collect()
+    for _ in range(3):
+        graph.replay()
+    assert (read(x, np.float32) == 16).all()
+
+
+@pytest.mark.checks_data
+def test_keep_graph_builds_when_it_is_told_to(buffer):
+    graph = acc.Graph(keep_graph=True)
+    with acc.graph(graph):
+        buffer.fill(3, stream=acc.current_stream())
+    for _ in range(2):
+        graph.instantiate()
+        buffer.fill(0)
+        graph.replay()
+        assert (read(buffer) == 3).all()
+
+
+def test_a_graph_that_is_dropped_while_it_runs_goes_later(buffer):
+    big = l0rt.empty(16 * MIB)
+    for _ in range(5):
+        graph = acc.Graph()
+        with acc.graph(graph):
+            for _ in range(10):
+                big.fill(1, stream=acc.current_stream())
+        graph.replay()
+        del graph
+    acc.synchronize()
+    acc.Graph()  # what is left goes with the next graph
+
+
+def test_reset_waits_for_the_replays(buffer):
+    graph = acc.Graph()
+    big = l0rt.empty(16 * MIB)
+    with acc.graph(graph):
+        big.fill(1, stream=acc.current_stream())
+    for _ in range(20):
+        graph.replay()
+    graph.reset()
+    assert repr(graph) == "<l0rt.Graph empty>"
+    with pytest.raises(RuntimeError, match="nothing captured"):
+        graph.replay()
+
+
+def test_the_dump_has_nodes_streams_and_events(buffer, kernels, tmp_path):
+    graph, stream, side = acc.Graph(), l0rt.Stream(), l0rt.Stream()
+    graph.enable_debug_mode()
+    with acc.graph(graph, stream=stream):
+        side.wait_stream(stream)
+        kernels["store"][1, 1](buffer, 1)
+        buffer.fill(2, stream=side)
+        stream.wait_stream(side)
+        stream.add_callback(print, "at each replay")
+    graph.debug_dump(tmp_path / "g.dot")
+    text = (tmp_path / "g.dot").read_text()
+    for expected in (
+        "digraph captured {",
+        'n0 [label="begin"];',
+        "n0 -> n1 [style=dashed",
+        '[label="kernel store"];',
+        '[label="fill 4.00 KiB"];',
+        "n3 -> n4 [style=dashed",
+        '[label="callback print"];',
+        f"stream_id={side.stream_id}",
+    ):
+        assert expected in text, expected
