@@ -514,14 +514,14 @@ cdef Buffer_draw(
     cdef l0rt_operand operand
     cdef l0rt_stream* on
     Buffer_check_open(self)
-    wanted, seed, offset = philox.draw(
-        kind, default_generator(self.owner.index) if generator is None else generator, self.nbytes, first, second,
-        dtype)
+    if generator is None:
+        generator = default_generator(self.owner.index)
+    wanted = philox.draw(kind, generator, self.nbytes, first, second, dtype)
     on = Buffer_stream(self, stream)
     Buffer_hold(self)
     try:
         operand = Buffer_operand(self)
-        random_fill(&operand, wanted, seed, offset, on, self.memory != DEVICE and not non_blocking)
+        random_fill(&operand, wanted, generator, on, self.memory != DEVICE and not non_blocking)
     finally:
         Buffer_unhold(self)
     return self

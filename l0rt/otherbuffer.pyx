@@ -435,8 +435,8 @@ cdef OtherBuffer draw(OtherBuffer self, str kind, dtype, generator, stream, firs
     check_open(self)
     if generator is None:
         generator = default_generator_of(self.named.type, self.named.index)
-    wanted, seed, offset = philox.draw(kind, generator, self.nbytes, first, second, dtype)
-    return self.copy_from(wanted.numbers(seed, offset), stream=stream)
+    wanted = philox.draw(kind, generator, self.nbytes, first, second, dtype)
+    return self.copy_from(wanted.numbers(*generator.philox_engine_inputs(wanted.words)), stream=stream)
 
 
 cdef OtherBuffer new_other(size_t nbytes, named, interface, order):

@@ -486,12 +486,11 @@ class Draw(namedtuple("Draw", "kind count first second dtype")):
 
 
 def draw(kind, generator, nbytes, first, second, dtype):
-    """Return what is to be drawn to fill ``nbytes``, the seed, and the first word; ``generator`` moves on."""
+    """Return what is to be drawn from ``generator`` to fill ``nbytes``."""
     if not hasattr(generator, "philox_engine_inputs"):
         raise TypeError(f"generator must be a Generator or None, got {type(generator).__name__}")
-    wanted = Draw(kind, 0, first, second, dtype)  # refuses wrong arguments before the generator moves
+    wanted = Draw(kind, 0, first, second, dtype)
     count, rest = divmod(nbytes, wanted.dtype.itemsize)
     if rest:
         raise ValueError(f"{nbytes} bytes are not a multiple of the size of {dtype}")
-    wanted = wanted._replace(count=count)
-    return wanted, *generator.philox_engine_inputs(wanted.words)
+    return wanted._replace(count=count)

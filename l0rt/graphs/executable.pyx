@@ -95,6 +95,8 @@ cdef class Executable:
                 raise RuntimeError("the driver refused a part of an earlier replay: the graph can only be reset")
             with nogil:
                 follow(self, stream)
+            self.recording.advance(stream)
+            with nogil:
                 issue(self, stream)
         return 0
 

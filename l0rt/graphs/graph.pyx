@@ -11,6 +11,7 @@ from l0rt.arguments cimport known_as
 from l0rt.graphs.executable cimport Executable
 from l0rt.graphs.recording cimport Recording
 from l0rt.runtime.current.event cimport built_in_event
+from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.streams.capture cimport (
     MODE_GLOBAL,
@@ -27,9 +28,11 @@ from l0rt.runtime.streams.types cimport *
 
 from l0rt.graphs.drawing import dot
 from l0rt.graphs.recording import described
+from l0rt.otherbuffer import empty
 from l0rt.runtime.current import callbacks
+from l0rt.runtime.current.generator import default_generator
 from l0rt.runtime.current.lease import lease
-from l0rt.runtime.current.stream import Stream, synchronize
+from l0rt.runtime.current.stream import Stream, default_stream, synchronize
 from l0rt.runtime.memory.device import let_go_before_trim
 from l0rt.runtime.memory.pools import MemPool, XpuMemPool, pool_of, trim_pools, use_mem_pool
 from l0rt.runtime.streams.devices import lazy
@@ -153,6 +156,7 @@ stream of its device.
     cdef bint keeps
     cdef readonly str capture_error_mode
     cdef list called                # (function, arguments) at each replay
+    cdef list generators            # that were registered, each with the state that it had then
     cdef object __weakref__
 
     def __cinit__(self, keep_graph=False, *, pool=None, capture_error_mode="default"):
@@ -162,6 +166,7 @@ stream of its device.
         self.keeps = bool(keep_graph)
         self.capture_error_mode = capture_error_mode
         self.memory = None if pool is None else pool_named(pool)
+        self.generators = []
         sweep_graphs()
 
     @property
@@ -205,6 +210,41 @@ stream of its device.
             self.recording = None
             recording.close()
             raise
+
+    def register_generator_state(self, Generator generator not None):
+        """Let captures of this graph draw random numbers from ``generator``.
+
+        Each replay uses the numbers that the captured calls would have used if they had been issued then. So the
+        generator's offset advances by what they use, and no two replays have the same numbers. The default generator
+        of the device is registered by itself.
+
+        Parameters
+        ----------
+        generator : Generator
+            A generator of the device of which streams are captured.
+
+        Raises
+        ------
+        RuntimeError
+            A capture of this graph is under way.
+        ValueError
+            The generator is of another device type.
+
+        Notes
+        -----
+        The name and the contract are those of ``torch.cuda.CUDAGraph.register_generator_state``. What is registered is
+        the state, which generators can share: see `Generator.graphsafe_get_state`.
+        """
+        cdef Generator same
+        if self.inside is not None:
+            raise RuntimeError("a generator must be registered before the capture begins")
+        if generator.type != lazy.device_type:
+            raise ValueError(f"graphs are of devices of type {lazy.device_type}, the generator of {generator.device}")
+        same = generator.graphsafe_get_state()      # what it shares later is another state
+        for registered in self.generators:
+            if (<Generator>registered).state is same.state:
+                return
+        self.generators.append(same)
 
     def instantiate(self):
         """Build what is replayed, of a graph that was made with ``keep_graph=True``.
@@ -327,12 +367,28 @@ cdef int begin(Graph graph, pool) except -1:
         raise RuntimeError("the graph has a capture already: reset() drops it")
     sweep_graphs()
     memory = pool_named(pool) if pool is not None else graph.memory if graph.memory is not None else XpuMemPool()
-    graph.recording = Recording.begin(stream, MODES[graph.capture_error_mode], memory)
+    graph.recording = Recording.begin(
+        stream, MODES[graph.capture_error_mode], memory, states_of(graph, stream.device.index))
     graph.memory = memory
     inside = use_mem_pool(memory)
     inside.__enter__()
     graph.inside = inside
     return 0
+
+
+cdef list states_of(Graph graph, int index):
+    """What a capture of streams of this device draws from. The memory is no node's, and so of the default stream."""
+    cdef Generator default = default_generator(index)
+    cdef Generator generator
+    found = []
+    for registered in [default, *graph.generators]:
+        generator = registered
+        if generator.index != index:
+            raise ValueError(f"the graph is of device {index}, a generator that was registered of {generator.device}")
+        if generator.state is not default.state or generator is default:
+            memory = empty(STATE_BYTES, device=index, stream=default_stream(index))
+            found.append(CapturedState.create(generator, memory))
+    return found
 
 
 cdef Executable built(Graph graph, bint anew):

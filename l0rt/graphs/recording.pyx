@@ -2,11 +2,12 @@
 """What a capture has recorded: nodes in the order in which they were captured, in branches."""
 
 cimport cython
-from libc.stdint cimport UINT32_MAX, uint32_t
+from libc.stdint cimport UINT32_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.factory cimport made_by
 from l0rt.kernels.launch cimport l0rt_recorded_launch, launch_drop
+from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState
 from l0rt.runtime.streams.capture cimport (
     NODE_CALLBACK,
     NODE_COPY,
@@ -20,8 +21,11 @@ from l0rt.runtime.streams.capture cimport (
     l0rt_capture,
     l0rt_node,
 )
-from l0rt.runtime.streams.queue cimport queue_name, queue_open
+from l0rt.runtime.streams.copy cimport fill_locked
+from l0rt.runtime.streams.order cimport after
+from l0rt.runtime.streams.queue cimport lock, queue_name, queue_open, unlock
 from l0rt.runtime.streams.types cimport *
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.runtime.memory.pools import keep_addresses
 
@@ -36,19 +40,24 @@ cdef class Recording:
     """Made by ``Recording.begin()``."""
 
     @staticmethod
-    cdef Recording begin(l0rt_stream* stream, int mode, pool):
+    cdef Recording begin(l0rt_stream* stream, int mode, pool, list states):
         cdef Recording made = Recording.__new__(Recording)
+        cdef CapturedState state
         with nogil:
             queue_open(stream)
         made.capture = capture_new(stream, mode)
         made.pool = pool
         keep_addresses(pool, True)
+        made.states = states
+        for state in states:
+            state.begin(made.capture.id)
         return made
 
     cdef int end(self) except -1:
         cdef l0rt_capture* capture = self.capture
         cdef l0rt_node* node
         cdef uint32_t i
+        end_states(self.states)
         capture_close(capture)
         if capture.ended_by[0] != 0:
             raise RuntimeError(f"there is no graph: {(<char*>capture.ended_by).decode()} ended the capture")
@@ -68,6 +77,13 @@ cdef class Recording:
                     "end of the capture, the stream that it began on must wait for all others")
         return 0
 
+    cdef int advance(self, l0rt_stream* stream) except -1:
+        cdef CapturedState state
+        for state in self.states:
+            if state.words != 0:
+                advance_one(state, stream)
+        return 0
+
     cdef int close(self) except -1:
         """Drop it; nothing of it may run any more."""
         cdef l0rt_capture* capture = self.capture
@@ -75,6 +91,8 @@ cdef class Recording:
         if capture == NULL:
             return 0
         self.capture = NULL
+        end_states(self.states)
+        self.states = None
         if capture.is_open:
             capture_close(capture)
         for i in range(capture.count):
@@ -90,6 +108,27 @@ cdef class Recording:
 
 
 made_by(Recording, "a Recording is made by a Graph")
+
+
+cdef int end_states(list states) except -1:
+    cdef CapturedState state
+    for state in states:
+        state.end()
+    return 0
+
+
+cdef int advance_one(CapturedState state, l0rt_stream* stream) except -1:
+    cdef uint64_t[2] begins     # the seed, the offset
+    cdef char* place = <char*><size_t>state.place
+    cdef ze_result_t r
+    state.replayed(&begins[0], &begins[1])
+    with nogil:
+        lock(stream)
+        r = fill_locked(stream, place, <const char*>begins, STATE_BYTES, STATE_BYTES)
+        if r == ZE_RESULT_SUCCESS:
+            r = after(stream)
+        unlock(stream, r)
+    return 0
 
 
 def described(Recording recording not None):

@@ -18,14 +18,13 @@
 #define FRACTIONS(BITS) convert_float4(word >> (32 - BITS)) * (1.0f / (1 << BITS))
 
 #define FLOATS(T, BITS)                                                                                   \
-  kernel void uniform_##T(global T *out, ulong count, ulong block, ulong seed, float low, float span,     \
-                          float last) {                                                                   \
+  kernel void uniform_##T(global T *out, ulong count, FROM, float low, float span, float last) {          \
     BEGIN(4)                                                                                              \
     float4 u = FRACTIONS(BITS);                                                                           \
     float4 made = fmin(low + span * u, last);                                                             \
     STORE_##T(made)                                                                                       \
   }                                                                                                       \
-  kernel void normal_##T(global T *out, ulong count, ulong block, ulong seed, float mean, float std) {    \
+  kernel void normal_##T(global T *out, ulong count, FROM, float mean, float std) {                       \
     BEGIN(4)                                                                                              \
     float4 u = FRACTIONS(BITS);                                                                           \
     float2 radius = sqrt(-2.0f * log1p(-u.s02)), angle = 2.0f * u.s13;                                    \
@@ -33,7 +32,7 @@
                                                         cospi(angle.s1), sinpi(angle.s1)));               \
     STORE_##T(made)                                                                                       \
   }                                                                                                       \
-  kernel void exponential_##T(global T *out, ulong count, ulong block, ulong seed, float lambd) {         \
+  kernel void exponential_##T(global T *out, ulong count, FROM, float lambd) {                            \
     BEGIN(4)                                                                                              \
     float4 u = FRACTIONS(BITS);                                                                           \
     float4 made = fmax(-log1p(-u), 1.0f / (1 << BITS)) / lambd;                                           \
@@ -43,12 +42,12 @@ FLOATS(half, 11)
 FLOATS(float, 24)
 
 #define WHOLE(T, U)                                                                                       \
-  kernel void randint_##T(global U *out, ulong count, ulong block, ulong seed, ulong low, ulong span) {   \
+  kernel void randint_##T(global U *out, ulong count, FROM, ulong low, ulong span) {                      \
     BEGIN(4)                                                                                              \
     U##4 made = convert_##U##4(low + (convert_ulong4(word) * span >> 32));                                \
     STORE4(made)                                                                                          \
   }                                                                                                       \
-  kernel void bernoulli_##T(global U *out, ulong count, ulong block, ulong seed, ulong limit, ulong one) { \
+  kernel void bernoulli_##T(global U *out, ulong count, FROM, ulong limit, ulong one) {                   \
     BEGIN(4)                                                                                              \
     ulong4 drawn = convert_ulong4(word);                                                                  \
     U##4 made = convert_##U##4(select((ulong4)0, (ulong4)one, drawn < limit));                            \
@@ -56,14 +55,14 @@ FLOATS(float, 24)
   }
 FOR_ALL(WHOLE)
 
-kernel void randint_long(global ulong *out, ulong count, ulong block, ulong seed, ulong low, ulong span) {
+kernel void randint_long(global ulong *out, ulong count, FROM, ulong low, ulong span) {
   BEGIN(2) /* a span of 0 is 2**64 */
   ulong2 made = convert_ulong2(word.s02) | convert_ulong2(word.s13) << 32;
   made = low + (span ? made % span : made);
   STORE2(made)
 }
 
-kernel void bernoulli_long(global ulong *out, ulong count, ulong block, ulong seed, ulong limit, ulong one) {
+kernel void bernoulli_long(global ulong *out, ulong count, FROM, ulong limit, ulong one) {
   BEGIN(4)
   ulong4 drawn = convert_ulong4(word);
   ulong4 made = select((ulong4)0, (ulong4)one, drawn < limit);

@@ -4,6 +4,9 @@
 The kernels are in random.cl and random_fp64.cl. A device's modules are built at their first use. What no kernel can
 make is made on the host and copied: for a stream of a copy engine or of another device, for addresses that are no
 multiple of the type's size, for parameters beyond float, and where the device has no double precision.
+
+Launches of a graph take the same kernels from random_graph.cl and random_graph_fp64.cl: where the numbers of a replay
+begin, these read in memory of the graph's, which each replay writes anew.
 """
 
 import functools
@@ -22,6 +25,7 @@ from l0rt.kernels.launch cimport (
     module_open,
     module_release,
 )
+from l0rt.runtime.current.generator cimport CapturedState, Generator, captured_state, generator_advance
 from l0rt.runtime.memory.transfer cimport operand_use, transfer_in
 from l0rt.runtime.streams.capture cimport capture_refuse, captures
 from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks
@@ -34,27 +38,43 @@ import numpy as np
 from l0rt import callers
 from l0rt.errors import ModuleBuildError
 from l0rt.philox import _bernoulli_limit, _uniform_parameters
+from l0rt.runtime.current.generator import XpuGenerator
 from l0rt.runtime.streams.devices import properties
 
 cdef enum:
     MOST_PARAMETERS = 3
     GROUP = 256             # work-items
 
-# By the device's index, and by whether it is the module of type double.
-cdef l0rt_module* _modules[L0RT_MAX_DEVICES][2]
-cdef bint _unbuildable[L0RT_MAX_DEVICES][2]
-cdef tuple CODE = ("random.spv", "random_fp64.spv")
+# By the device's index, and by which module it is.
+cdef l0rt_module* _modules[L0RT_MAX_DEVICES][4]
+cdef bint _unbuildable[L0RT_MAX_DEVICES][4]
+cdef enum:
+    FP64 = 1
+    IN_GRAPH = 2
+cdef tuple CODE = ("random.spv", "random_fp64.spv", "random_graph.spv", "random_graph_fp64.spv")
 cdef dict FLOATS = {2: "half", 4: "float", 8: "double"}
 cdef dict WHOLE = {1: "char", 2: "short", 4: "int", 8: "long"}
 
 
-cdef int random_fill(l0rt_operand* target, wanted, seed, offset, l0rt_stream* on, bint wait) except -1:
+# Where the numbers begin: at a word of a seed's, or so many words behind the state that a capture has.
+cdef struct l0rt_beginning:
+    uint64_t word
+    uint64_t seed
+    size_t state            # its address; 0: outside of captures
+
+
+cdef int random_fill(l0rt_operand* target, wanted, generator, l0rt_stream* on, bint wait) except -1:
     cdef Py_buffer view
+    cdef l0rt_beginning beginning
+    if captures(on) and fill_captured(target, wanted, generator, on, wait):
+        return 0
+    if type(generator) is XpuGenerator:
+        seed, offset = generator.initial_seed(), generator_advance(generator, wanted.words)
+    else:
+        seed, offset = generator.philox_engine_inputs(wanted.words)
     if target.nbytes == 0:
         return 0
-    if captures(on):
-        capture_refuse(on, b"a fill with random numbers")
-    if not fill_by_kernel(target, wanted, seed, offset, on):
+    if not can_begin(&beginning, seed, offset) or not fill_by_kernel(target, wanted, &beginning, on):
         get_view(wanted.numbers(seed, offset), &view, PyBUF_C_CONTIGUOUS, wanted.kind)
         try:
             transfer_in(target, view.buf, NULL, on, False, wait)
@@ -67,9 +87,38 @@ cdef int random_fill(l0rt_operand* target, wanted, seed, offset, l0rt_stream* on
     return 0
 
 
-cdef bint fill_by_kernel(l0rt_operand* target, wanted, seed, offset, l0rt_stream* on) except -1:
+cdef bint fill_captured(l0rt_operand* target, wanted, generator, l0rt_stream* on, bint wait) except -1:
+    """False: the stream is captured no more."""
+    cdef CapturedState state
+    cdef l0rt_beginning beginning
+    if not isinstance(generator, Generator):
+        capture_refuse(on, b"a draw from a generator that is not l0rt's")
+        return False
+    if wait:
+        capture_refuse(on, b"a draw into host memory without non_blocking=True")
+        return False
+    state = captured_state(generator, on)
+    if state is None:
+        return False
+    beginning.word, beginning.seed, beginning.state = state.draw((wanted.words + 3) & ~3), 0, state.place
+    if target.nbytes == 0 or fill_by_kernel(target, wanted, &beginning, on):
+        return True
+    capture_refuse(on, b"a draw that no kernel can make")
+    return False
+
+
+cdef bint can_begin(l0rt_beginning* beginning, seed, offset) except -1:
+    """False: the two are not from a Generator of l0rt, and no kernel can begin there."""
+    if type(seed) is not int or type(offset) is not int or offset % 4 or not 0 <= seed < 1 << 64 > offset >= 0:
+        return False
+    beginning.word, beginning.seed, beginning.state = offset, seed, 0
+    return True
+
+
+cdef bint fill_by_kernel(l0rt_operand* target, wanted, const l0rt_beginning* beginning, l0rt_stream* on) except -1:
     """False: no kernel can do that."""
-    cdef uint64_t[4] fixed      # what every kernel begins with: the memory, the count, the block, the seed
+    # what every kernel begins with: the memory, the count, the block and the seed, or the words and the state before
+    cdef uint64_t[4] fixed
     cdef l0rt_arg[4 + MOST_PARAMETERS] args
     cdef uint32_t[3] groups = [1, 1, 1]
     cdef uint32_t[3] size = [1, 1, 1]
@@ -77,16 +126,15 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, seed, offset, l0rt_stream
     cdef uint32_t used = 4
     cdef l0rt_module* module
     cdef l0rt_kernel* kernel
+    cdef bint captured = beginning.state != 0
     cdef size_t i
     cdef bint fits = on.device == target.device and on.ordinal != on.device.info.copy_ordinal
     if not fits or <size_t>target.pointer % <size_t>wanted.dtype.itemsize != 0:
         return False
-    if type(seed) is not int or type(offset) is not int or offset % 4 or not 0 <= seed < 1 << 64 > offset >= 0:
-        return False            # not from a Generator of l0rt
     name, is_double, block_count, parameters = _kernel_of(wanted.kind, wanted.first, wanted.second, wanted.dtype)
     if parameters is None:
         return False
-    module = module_of(on.device, is_double)
+    module = module_of(on.device, FP64 * is_double + IN_GRAPH * captured)
     if module == NULL:
         return False
     blocks = (count - 1) // block_count + 1
@@ -94,7 +142,9 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, seed, offset, l0rt_stream
     if (blocks - 1) // size[0] >= module.most_groups[0]:
         return False
     groups[0] = (blocks - 1) // size[0] + 1
-    fixed = [<uint64_t>target.pointer, count, offset // 4, seed]
+    fixed = [<uint64_t>target.pointer, count, beginning.word, beginning.state]
+    if not captured:
+        fixed[2], fixed[3] = beginning.word // 4, beginning.seed
     for i in range(4):
         args[i] = l0rt_arg(&fixed[i], sizeof(uint64_t))
     for value in parameters:
@@ -104,7 +154,8 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, seed, offset, l0rt_stream
     operand_use(target, on)
     with nogil:
         kernel_launch(kernel, groups, size, args, used, False, on)
-    call_hooks(KERNEL_ACCESS, <uint64_t>on, <uint64_t>target.pointer, target.nbytes, 2)
+    if not captured:
+        call_hooks(KERNEL_ACCESS, <uint64_t>on, <uint64_t>target.pointer, target.nbytes, 2)
     return True
 
 
@@ -135,27 +186,27 @@ cdef tuple parameters_of(kind, first, second, dtype):
     return made if fits else None
 
 
-cdef l0rt_module* module_of(l0rt_device* device, bint is_double) except? NULL:
+cdef l0rt_module* module_of(l0rt_device* device, int which) except? NULL:
     """NULL: the device cannot have it."""
     cdef l0rt_module* made
-    if _modules[device.index][is_double] != NULL or _unbuildable[device.index][is_double]:
-        return _modules[device.index][is_double]
-    if is_double and not properties(device.index)["has_fp64"]:
-        _unbuildable[device.index][is_double] = True
+    if _modules[device.index][which] != NULL or _unbuildable[device.index][which]:
+        return _modules[device.index][which]
+    if which & FP64 and not properties(device.index)["has_fp64"]:
+        _unbuildable[device.index][which] = True
         return NULL
-    code = Path(__file__).with_name(CODE[is_double]).read_bytes()
+    code = Path(__file__).with_name(CODE[which]).read_bytes()
     try:
         made = module_open(device, ZE_MODULE_FORMAT_IL_SPIRV, code, b"", {})
     except ModuleBuildError as error:
-        _unbuildable[device.index][is_double] = True
+        _unbuildable[device.index][which] = True
         callers.warn(f"the host makes the random numbers of device {device.index}, since its driver does not build "
                      f"the kernels for them: {error}", RuntimeWarning)
         return NULL
-    if _modules[device.index][is_double] == NULL:
-        _modules[device.index][is_double] = made
+    if _modules[device.index][which] == NULL:
+        _modules[device.index][which] = made
     else:                       # another thread was first
         module_release(made)
-    return _modules[device.index][is_double]
+    return _modules[device.index][which]
 
 
 def built():
@@ -163,10 +214,10 @@ def built():
     cdef l0rt_kernel* kernel
     made = {"module": 0, "kernel": 0}
     for device in range(L0RT_MAX_DEVICES):
-        for is_double in range(2):
-            if _modules[device][is_double] != NULL:
+        for which in range(4):
+            if _modules[device][which] != NULL:
                 made["module"] += 1
-                kernel = _modules[device][is_double].kernels
+                kernel = _modules[device][which].kernels
                 while kernel != NULL:
                     made["kernel"] += 1
                     kernel = kernel.next

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of graphs share: the kernels."""
+"""What the tests of graphs share: the kernels, and a buffer of zeros."""
 
 import l0rt
+import l0rt.accelerator as acc
 import pytest
 
-from helpers.graph_programs import KERNELS
+from helpers.graph_programs import BUFFER, KERNELS
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +16,10 @@ def kernels():
     yield module
     del kept
     module.close()
+
+
+@pytest.fixture
+def buffer():
+    made = l0rt.empty(BUFFER).fill(0)
+    acc.synchronize()
+    return made

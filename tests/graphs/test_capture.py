@@ -10,14 +10,8 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 
-NBYTES = 1 << 12
-
-
-def read(buffer):
-    found = np.empty(buffer.nbytes, np.uint8)
-    acc.synchronize()
-    buffer.copy_to(found)
-    return found
+from helpers.graph_programs import BUFFER as NBYTES
+from helpers.graph_programs import read
 
 
 def in_thread(function):
@@ -34,13 +28,6 @@ def in_thread(function):
     thread.start()
     thread.join()
     return found[0]
-
-
-@pytest.fixture
-def buffer():
-    made = l0rt.empty(NBYTES).fill(0)
-    acc.synchronize()
-    return made
 
 
 @pytest.mark.checks_data
@@ -100,7 +87,9 @@ REFUSED = {
     "a copy from or to host memory without non_blocking=True": lambda s, e, b: b.copy_to(
         l0rt.empty(NBYTES, kind="host"), stream=s
     ),
-    "a fill with random numbers": lambda s, e, b: b.uniform_(stream=s),
+    "a draw from a generator that was not registered": lambda s, e, b: b.uniform_(
+        generator=l0rt.Generator(), stream=s
+    ),
     "native list": lambda s, e, b: s.native_handle,
     "recorded outside of the capture": lambda s, e, b: s.wait_stream(l0rt.Stream()),
     "interprocess event": lambda s, e, b: l0rt.Event(interprocess=True).record(s),

@@ -9,28 +9,14 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 
-from helpers.graph_programs import KERNELS
+from helpers.graph_programs import BUFFER as NBYTES
+from helpers.graph_programs import KERNELS, read
 
-NBYTES = 1 << 12
 MIB = 1 << 20
-
-
-def read(buffer, dtype=np.uint8):
-    found = np.empty(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
-    acc.synchronize()
-    buffer.copy_to(found)
-    return found
 
 
 def reserved():
     return l0rt.memory.memory_stats()["reserved_bytes.all.current"]
-
-
-@pytest.fixture
-def buffer():
-    made = l0rt.empty(NBYTES).fill(0)
-    acc.synchronize()
-    return made
 
 
 @pytest.mark.checks_data

@@ -11,6 +11,15 @@ import numpy as np
 KERNELS = Path(__file__).parents[1] / "kernels" / "basic.spv"
 COUNT = 64  # numbers in a buffer
 NBYTES = 4 * COUNT
+BUFFER = 1 << 12  # bytes of the buffer that tests are given
+
+
+def read(buffer, dtype=np.uint8):
+    """Return what is in a buffer once everything has run."""
+    found = np.empty(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
+    acc.synchronize()
+    buffer.copy_to(found)
+    return found
 
 
 class Program:

@@ -13,6 +13,7 @@ from libc.stdint cimport uint64_t
 
 from l0rt.arguments cimport bytes_of, is_whole, known_as, whole
 from l0rt.runtime.current.thread cimport current_device, current_stream
+from l0rt.runtime.streams.capture cimport capture_number, capture_refuse, captures
 from l0rt.runtime.streams.naming cimport (
     call,
     current_type,
@@ -25,6 +26,7 @@ from l0rt.runtime.streams.naming cimport (
     slots,
     type_named,
 )
+from l0rt.runtime.streams.types cimport l0rt_stream
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.streams.devices import lazy
@@ -66,7 +68,77 @@ def provide_memory(empty):
 @cython.final
 @cython.binding(False)
 cdef class PhiloxState:
-    pass
+    def __cinit__(self):
+        self.captures = {}
+
+
+@cython.final
+@cython.binding(False)
+cdef class CapturedState:
+
+    @staticmethod
+    cdef CapturedState create(Generator generator, memory):
+        cdef CapturedState made = CapturedState.__new__(CapturedState)
+        made.state, made.index = generator.state, generator.index
+        made.memory, made.place = memory, memory.ptr
+        return made
+
+    cdef int begin(self, uint64_t capture) except -1:
+        self.capture = capture
+        self.state.captures[capture] = self
+        return 0
+
+    cdef int end(self) except -1:
+        self.state.captures.pop(self.capture, None)
+        return 0
+
+    cdef uint64_t draw(self, uint64_t words) noexcept:
+        cdef uint64_t before = self.words
+        self.words = before + words
+        return before
+
+    cdef int replayed(self, uint64_t* seed, uint64_t* offset) noexcept:
+        seed[0], offset[0] = self.state.seed, self.state.offset
+        self.state.offset += self.words
+        return 0
+
+
+cdef CapturedState captured_state(Generator generator, l0rt_stream* stream):
+    cdef uint64_t capture = capture_number(stream)
+    cdef CapturedState found
+    if capture == 0:
+        return None
+    found = generator.state.captures.get(capture)
+    if found is None:
+        capture_refuse(stream, b"a draw from a generator that was not registered (Graph.register_generator_state)")
+    elif found.index != stream.device.index:
+        capture_refuse(stream, b"a draw on another device than the generator's")
+        return None
+    return found
+
+
+cdef uint64_t generator_advance(Generator generator, uint64_t words) noexcept:
+    cdef uint64_t offset = generator.state.offset
+    generator.state.offset = offset + ((words + 3) & ~<uint64_t>3)
+    return offset
+
+
+cdef int refuse_captured(Generator self, const char* what) except -1:
+    """A replay would not do it again."""
+    cdef l0rt_stream* stream
+    if self.state.captures:
+        stream = current_stream(self.index)
+        if captures(stream):
+            capture_refuse(stream, what)
+    return 0
+
+
+cdef uint64_t checked_words(increment) except? 1:
+    """An increment, rounded up."""
+    increment = whole(increment, "an increment")
+    if not 0 <= increment < 1 << 63:
+        raise ValueError(f"an increment must be from 0 to 2**63 - 1, got {increment}")
+    return (<uint64_t>increment + 3) & ~<uint64_t>3
 
 
 @cython.final
@@ -138,6 +210,7 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         A negative seed ``s`` means ``2**64 + s``, as in ``torch.Generator.manual_seed``.
         """
         cdef uint64_t bits = seed_bits(seed)
+        refuse_captured(self, b"Generator.manual_seed()")
         self.state.seed = bits
         self.state.offset = 0
         return self
@@ -184,7 +257,9 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         RuntimeError
             ``offset`` is not a multiple of 4.
         """
-        self.state.offset = offset_bits(offset)
+        cdef uint64_t bits = offset_bits(offset)
+        refuse_captured(self, b"Generator.set_offset()")
+        self.state.offset = bits
 
     def get_state(self):
         """Return the state: 16 bytes, the seed and the offset.
@@ -221,7 +296,9 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         if len(raw) not in (8, 16):
             raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, or 8 of a seed alone, got {len(raw)}")
         seed, offset = struct.unpack("<QQ", raw.ljust(16, b"\0"))
-        self.state.offset = offset_bits(offset)
+        offset = offset_bits(offset)
+        refuse_captured(self, b"Generator.set_state()")
+        self.state.offset = offset
         self.state.seed = seed
         return self
 
@@ -287,20 +364,21 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         The name and the rounding to 4 words are those of torch's ``CUDAGeneratorImpl::philox_engine_inputs``:
         Philox4x32 makes 4 words at a time.
         """
-        increment = whole(increment, "an increment")
-        if not 0 <= increment < 1 << 63:
-            raise ValueError(f"an increment must be from 0 to 2**63 - 1, got {increment}")
-        cdef uint64_t words = (<uint64_t>increment + 3) & ~<uint64_t>3
-        cdef uint64_t offset = self.state.offset
-        self.state.offset = offset + words
-        return self.state.seed, offset
+        cdef uint64_t words = checked_words(increment)
+        cdef l0rt_stream* stream
+        if self.type == lazy.device_type and lazy.initialized:
+            stream = current_stream(self.index)
+            if captures(stream):
+                capture_refuse(stream, b"Generator.philox_engine_inputs()")
+        return self.state.seed, generator_advance(self, words)
 
     def philox_state(self, increment):
         """Advance the offset by ``increment`` words, and return where a kernel finds the seed and the offset.
 
         The kernel uses the words from ``*offset + intragraph_offset`` on. Seed and offset are written in the order of
         the current stream of the generator's device: launch the kernel there, or behind it. 64 more calls for that
-        stream write at other addresses.
+        stream write at other addresses. While a graph is captured from that stream, the offset does not advance: each
+        replay of the graph writes the seed and the offset, and advances it by what the whole graph uses.
 
         Parameters
         ----------
@@ -317,29 +395,39 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         ------
         UnsupportedError
             The generator is for another device type than the built-in one.
+        RuntimeError
+            A graph is captured from the stream, and the generator is not registered with it.
 
         Notes
         -----
         The three values are those of torch's ``PhiloxCudaState``, which a captured graph needs: an address stays where
         the number that is there changes from replay to replay.
         """
+        cdef uint64_t words = checked_words(increment)
+        cdef CapturedState captured
+        cdef l0rt_stream* stream
         cdef Places places
         cdef int at
         if self.type != lazy.device_type:
             raise UnsupportedError(f"kernels of the device type {self.type} are not l0rt's: philox_engine_inputs() "
                                    "returns the seed and the offset themselves")
         lazy.init()
-        key = <size_t>current_stream(self.index)
+        stream = current_stream(self.index)
+        if captures(stream):
+            captured = captured_state(self, stream)
+            if captured is not None:
+                return captured.place, captured.place + sizeof(uint64_t), captured.draw(words)
+        key = <size_t>stream
         places = self.places.get(key)
         if places is None:
             places = Places.__new__(Places)
-            places.memory = _empty(16 * PLACES, device=self.device)
+            places.memory = _empty(STATE_BYTES * PLACES, device=self.device)
             places = self.places.setdefault(key, places)
-        seed, offset = self.philox_engine_inputs(increment)
-        at = places.next
-        places.next = (at + 1) % PLACES
-        place = places.memory[16 * at:16 * at + 16].fill(pattern=struct.pack("<QQ", seed, offset))
-        return place.ptr, place.ptr + 8, 0
+        seed, offset = self.state.seed, generator_advance(self, words)
+        at = STATE_BYTES * places.next
+        places.next = (places.next + 1) % PLACES
+        place = places.memory[at:at + STATE_BYTES].fill(pattern=struct.pack("<QQ", seed, offset))
+        return place.ptr, place.ptr + sizeof(uint64_t), 0
 
     def __reduce__(self):
         return Generator, (str(self.device),), (self.state.seed, self.state.offset, self.get_state())

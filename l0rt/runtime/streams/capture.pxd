@@ -76,6 +76,8 @@ cdef void capture_close(l0rt_capture* capture) noexcept
 cdef void capture_free(l0rt_capture* capture) noexcept
 # None may be open any more.
 cdef bint capture_is_of_thread(const l0rt_capture* capture) noexcept nogil
+# The number of the capture that a stream is in; 0: none.
+cdef uint64_t capture_number(const l0rt_stream* stream) noexcept nogil
 
 # Of a stream that is captured: record this and return 1. 0: it is captured no more. `node` comes with its payload,
 # which is the capture's from then on, and otherwise stays the caller's.

@@ -129,6 +129,14 @@ cdef bint capture_is_of_thread(const l0rt_capture* capture) noexcept nogil:
     return capture.thread == &capturing_thread
 
 
+cdef uint64_t capture_number(const l0rt_stream* stream) noexcept nogil:
+    cdef uint64_t found
+    mutex_lock(&captures_lock)
+    found = (<l0rt_branch*>stream.branch).capture.id if stream.branch != NULL else 0
+    mutex_unlock(&captures_lock)
+    return found
+
+
 # --- Nodes.
 
 
