@@ -52,10 +52,7 @@ class PoolHandle(tuple):
 
 
 def graph_pool_handle():
-    """Return the id of a new memory pool, for graphs that share it.
-
-    Graphs that share a pool must never run at the same time, nor use what another of them has left in its memory. The
-    pool lives as long as one of these graphs or the returned object.
+    """Return the id of a new memory pool, for graphs that share it: see `l0rt.accelerator.graph_pool_handle`.
 
     Returns
     -------
@@ -376,6 +373,11 @@ cdef int begin(Graph graph, pool) except -1:
     return 0
 
 
+def begin_with(Graph graph not None, pool):
+    """Begin a capture that allocates from this pool; None: from the graph's own."""
+    begin(graph, pool)
+
+
 cdef list states_of(Graph graph, int index):
     """What a capture of streams of this device draws from. The memory is no node's, and so of the default stream."""
     cdef Generator default = default_generator(index)
@@ -443,26 +445,7 @@ cdef class graph:
     """graph(graph, pool=None, stream=None, capture_error_mode=None)
 --
 
-Capture what a with block gives to a stream, as a graph.
-
-At its beginning the block waits for the device, collects garbage and gives cached memory back. ``stream`` is the
-current stream inside the block. If the block raises, the capture ends, and the graph has nothing.
-
-Parameters
-----------
-graph : Graph
-    The graph that gets what is captured.
-pool : tuple of two int or None, optional
-    What `graph_pool_handle` or another graph's `pool` returned. None is the pool that the graph was made with.
-stream : Stream or None, optional
-    The stream that is captured. None is a stream of the current device that nobody else has meanwhile.
-capture_error_mode : str or None, optional
-    The mode of this capture. None is the one that the graph was made with.
-
-Raises
-------
-ValueError
-    There is no such mode.
+As `l0rt.accelerator.graph`, which has the parameters.
 """
 
     cdef Graph captured

@@ -10,8 +10,9 @@ from l0rt.runtime.streams import devices as _devices
 from l0rt.runtime.streams import naming as _naming
 from l0rt.runtime.streams.devices import device_count
 from l0rt.whole import whole_number as _whole
-from l0rt.xpu import facts, gpu_trace, memory, random, streams  # noqa: F401 - torch.xpu has it beside its names
+from l0rt.xpu import facts, gpu_trace, graphs, memory, random, streams  # noqa: F401 - torch.xpu has it beside its names
 from l0rt.xpu.facts import *  # noqa: F403
+from l0rt.xpu.graphs import *  # noqa: F403
 from l0rt.xpu.memory import *  # noqa: F403
 from l0rt.xpu.random import *  # noqa: F403
 from l0rt.xpu.random import _get_rng_state_offset, _set_rng_state_offset  # noqa: F401
@@ -20,6 +21,7 @@ from l0rt.xpu.streams import _set_stream_by_id  # noqa: F401
 
 __all__ = [
     *facts.__all__,
+    *graphs.__all__,
     *memory.__all__,
     *random.__all__,
     *streams.__all__,

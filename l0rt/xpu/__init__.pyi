@@ -6,10 +6,12 @@ from l0rt.runtime.current.guard import xpu_device_index
 from l0rt.runtime.current.stream import current_raw_stream as current_raw_stream
 from l0rt.runtime.streams.naming import _Device
 from l0rt.xpu import facts as facts
+from l0rt.xpu import graphs as graphs
 from l0rt.xpu import memory as memory
 from l0rt.xpu import random as random
 from l0rt.xpu import streams as streams
 from l0rt.xpu.facts import *  # noqa: F403
+from l0rt.xpu.graphs import *  # noqa: F403
 from l0rt.xpu.memory import *  # noqa: F403
 from l0rt.xpu.random import *  # noqa: F403
 from l0rt.xpu.random import _get_rng_state_offset as _get_rng_state_offset

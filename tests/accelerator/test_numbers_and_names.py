@@ -31,14 +31,14 @@ SOMETIMES = {
     ("Buffer.randint_", "high"): 9,
 }  # fmt: skip
 OTHERS = set("""
-    abbreviated alloc alloc_fn_name allocator aot_mode args array augment_with_fx_traces base blocking buffer
-    capture_error_mode check_available clear_history code compile_only constants context copy data_ptr debug_path
-    device_interface device_name graph keep_graph
-    device_type dst dtype enable_timing enabled end_event engine event events filename fraction free free_fn_name
-    function generator handle headers high include_dirs include_traces including_emulation interprocess kind kwargs
-    lambd lazy log low max_entries mean memory mempool_id message methods name new_state new_states no_split
-    non_blocking obj observer on_oom options owner p path_to_lib_file pattern policy pool shape skip_actions source
-    specialize_on src stacks state std stream streams table target text timeout type use_on_oom value values what
+    abbreviated alloc alloc_fn_name allocator allow_unused_input aot_mode args array augment_with_fx_traces base
+    blocking buffer callables capture_error_mode check_available clear_history code compile_only constants context copy
+    data_ptr debug_path device_interface device_name graph keep_graph device_type dst dtype enable_timing enabled
+    end_event engine event events filename fraction free free_fn_name function generator handle headers high
+    include_dirs include_traces including_emulation interprocess kind kwargs lambd lazy log low max_entries mean memory
+    mempool_id message methods name new_state new_states no_split non_blocking num_warmup_iters obj observer on_oom
+    options owner p path_to_lib_file pattern policy pool sample_args shape skip_actions source specialize_on src stacks
+    state std stream streams table target text timeout type use_on_oom value values what xpu_graph
 """.split())  # fmt: skip
 NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}

@@ -26,6 +26,8 @@ CLASSES = {
     "accelerator.Stream": "torch.Stream",
     "accelerator.Event": "torch.Event",
     "accelerator.Generator": "torch.Generator",
+    "accelerator.Graph": "torch.accelerator.Graph",
+    "xpu.XPUGraph": "torch.xpu.XPUGraph",
 }
 
 # What a machine without an accelerator sees. `acc` and `xpu` are torch's modules, or ours.
