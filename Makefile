@@ -30,7 +30,7 @@ test-all: build
 	L0RT_TEST_ALL=1 $(BIN)/pytest $(ARGS)
 
 soak: build
-	L0RT_TEST_SOAK=1 L0RT_TEST_HANG_LIMIT=7200 $(BIN)/pytest $(ARGS)
+	L0RT_TEST_SOAK=1 L0RT_TEST_HANG_LIMIT=7200 $(BIN)/pytest -o faulthandler_timeout=9000 $(ARGS)
 
 bench: build
 	$(BIN)/l0rt bench $(ARGS)

@@ -11,6 +11,7 @@ import pytest
 
 SOAK = os.environ.get("L0RT_TEST_SOAK") == "1"
 WHOLE = SOAK or os.environ.get("L0RT_TEST_ALL") == "1"
+HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)  # seconds that the longest part of a test may take
 
 
 class Extent:

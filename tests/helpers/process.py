@@ -81,7 +81,7 @@ def end(child):
         child.wait(timeout=3)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    return child.communicate()
+    return child.communicate(timeout=60)
 
 
 def run_python(code, env=None, cwd=None, timeout=60.0):

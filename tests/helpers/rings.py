@@ -15,7 +15,6 @@ TESTS = Path(__file__).resolve().parents[1]
 FOLDERS = ("core", "runtime", "accelerator", "kernels", "graphs")
 PARTS = 8  # of the tests of a file, in a short run; a ring runs one
 SLICES = 20  # of the tests, in CI; a simulated device runs one, which takes less than a minute
-HANG_LIMIT = float(os.environ.get("L0RT_TEST_HANG_LIMIT") or 900)
 
 LOADER, VALIDATION, INTEL = "libze_loader.so.1", "libze_validation_layer.so.1", "libze_intel_gpu.so.1"
 NO_HARDWARE = {  # Intel's driver encodes every command, and executes none

@@ -3,6 +3,7 @@
 
 import pytest
 
+from helpers.extents import HANG_LIMIT
 from helpers.process import run_python
 from helpers.rings import TESTS
 
@@ -20,5 +21,5 @@ from helpers.vandals import run
 print(run(range({extent(3, 12, 400)}), told={told!r}))
 """
     env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_CHAOS": chaos, "L0RT_ALLOC_CONF": conf}
-    result = run_python(code, env, timeout=3600)
+    result = run_python(code, env, timeout=HANG_LIMIT)
     assert (result.returncode, result.stdout, result.stderr) == (0, "{}\n", "")

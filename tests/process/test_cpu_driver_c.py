@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from helpers.extents import HANG_LIMIT
+from helpers.process import run
+
 TESTS = Path(__file__).resolve().parents[2] / "l0rt" / "cpu_driver" / "test"
 
 pytestmark = pytest.mark.skipif(
@@ -27,11 +30,11 @@ needs_loader = pytest.mark.skipif(
 
 def make(word, tmp_path, *variables, timeout=600):
     # The tests set what they need, and expect the defaults otherwise.
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("L0RT_CPU_", "ZE_", "MAKE"))}
+    env = {name: None for name in os.environ if name.startswith(("L0RT_CPU_", "ZE_", "MAKE"))}
     options = [f"-j{os.cpu_count() or 1}", "--no-print-directory", "-C", TESTS]
     command = ["make", *options, f"BUILD={tmp_path}", *variables, word]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = run(command, env, timeout=timeout)
+    assert done.returncode == 0, done
     return done.stdout
 
 
@@ -88,7 +91,7 @@ def test_modules_that_others_made_are_prepared(tmp_path, extent):
 def test_damaged_modules_by_the_million(tmp_path, soak):
     if not soak:
         pytest.skip("takes minutes: make soak")
-    said = make("damaged", tmp_path, timeout=7200)
+    said = make("damaged", tmp_path, timeout=HANG_LIMIT)
     assert "damaged: ok" in said
     assert "fuzz_spirv: ok" in said or "no clang: libFuzzer has not run on modules" in said
 
@@ -96,14 +99,14 @@ def test_damaged_modules_by_the_million(tmp_path, soak):
 def test_functions_are_accurate_on_millions_of_operands(tmp_path, soak):
     if not soak:
         pytest.skip("takes minutes: make soak")
-    assert "spirv_accuracy: ok" in make("accurate", tmp_path, timeout=7200)
+    assert "spirv_accuracy: ok" in make("accurate", tmp_path, timeout=HANG_LIMIT)
 
 
 @needs_loader
 def test_soak(tmp_path, soak):
     if not soak:
         pytest.skip("takes minutes: make soak")
-    said = make("soak", tmp_path, timeout=7200)
+    said = make("soak", tmp_path, timeout=HANG_LIMIT)
     assert "seeds: ok" in said
     assert "fuzz: ok" in said
     for suite in ("trixie", "sid"):

@@ -3,7 +3,7 @@
 
 import pytest
 
-from helpers.extents import SOAK
+from helpers.extents import HANG_LIMIT, SOAK
 from helpers.process import run_python
 from helpers.rings import TESTS
 
@@ -24,7 +24,7 @@ WAYS = {  # how the driver keeps order, and what its events are
 
 
 def check(code, env):
-    result = run_python(PROGRAMS + code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, **env}, timeout=7200)
+    result = run_python(PROGRAMS + code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, **env}, timeout=HANG_LIMIT)
     assert (result.returncode, result.stdout, result.stderr) == (0, "{}\n", "")
 
 
@@ -89,3 +89,30 @@ def test_a_copy_between_devices_on_a_stream_that_is_named_has_that_order_alone(w
     env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_CHAOS": 1, **WAYS[way]}
     result = run_python(code, env, timeout=600)
     assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
+
+
+RECYCLED = """
+import l0rt, numpy as np
+from l0rt.accelerator import Stream
+one, other = Stream(), Stream()
+small, big, out = l0rt.empty(64).fill(0), l0rt.empty(1 << 16).fill(0), l0rt.empty(1 << 16)
+l0rt.accelerator.synchronize()
+host, wrong = np.empty(64, np.uint8), {}
+for i in range(ROUNDS):
+    one.record_event()                      # dropped at once
+    small.copy_to(host, stream=one)         # all before it is complete as well, so the event can be recycled
+    big.fill(i % 256, stream=other)
+    one.wait_event(other.record_event())    # a signal of the event's first use must not end this wait
+    out.copy_from(big, stream=one)
+    one.synchronize()
+    if not (out.numpy() == i % 256).all():
+        wrong[i] = "filled late"
+    other.synchronize()
+print(wrong)
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_event_is_recycled_after_its_signal(way, extent):
+    rounds = extent(300, 3000, 30000)
+    check(RECYCLED.replace("ROUNDS", str(rounds)), {**WAYS[way], "L0RT_CPU_CHAOS": 7})

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads in and out of private pools on two devices: see `helpers.pool_programs`."""
 
-import os
-
 import pytest
 
+from helpers.extents import HANG_LIMIT, SOAK
 from helpers.process import run_python
 from helpers.rings import TESTS
 
-SOAK = os.environ.get("L0RT_TEST_SOAK") == "1"
 PROGRAMS = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
@@ -34,5 +32,5 @@ before = live()
 print({{seed: wrong for seed in {seeds!r} if (wrong := wrong_pools(seed))}}, leaks(before, live()))
 """
     env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, **WAYS[way]}
-    result = run_python(code, env, timeout=7200)
+    result = run_python(code, env, timeout=HANG_LIMIT)
     assert (result.returncode, result.stdout, result.stderr) == (0, "{} []\n", ""), result

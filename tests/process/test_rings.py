@@ -8,7 +8,8 @@ import pytest
 
 from helpers.ci import skip_unless_ci
 from helpers.process import run_python
-from helpers.rings import FOLDERS, HANG_LIMIT, PARTS, RINGS, SIMULATED, TESTS, Ring, summary, verdict
+from helpers.extents import HANG_LIMIT
+from helpers.rings import FOLDERS, PARTS, RINGS, SIMULATED, TESTS, Ring, summary, verdict
 
 WHO = """
 import ctypes

@@ -132,7 +132,9 @@ cdef int queue_move_signal(l0rt_stream* stream, void* dst, const void* src, size
                            l0rt_slot* slot) except -1 nogil:
     if rows != NULL:
         nbytes = rows.width * rows.height
-    if nbytes == 0 or not stream.in_order:  # there only a barrier is behind all that the list was given
+    # Where the driver does not keep the order, the copy may be complete before the barrier in front of it has signalled
+    # its event. Whoever takes the copy's event for the end of all before it would recycle that event too early.
+    if nbytes == 0 or not stream.in_order:
         queue_move(stream, dst, src, nbytes, rows)
         return record_untold(stream, slot)
     if rows == NULL or is_contiguous(rows):
