@@ -93,14 +93,16 @@ def test_a_copy_between_devices_on_a_stream_that_is_named_has_that_order_alone(w
 
 RECYCLED = """
 import l0rt, numpy as np
-from l0rt.accelerator import Stream
+from l0rt.accelerator import Event, Stream
 one, other = Stream(), Stream()
 small, big, out = l0rt.empty(64).fill(0), l0rt.empty(1 << 16).fill(0), l0rt.empty(1 << 16)
 l0rt.accelerator.synchronize()
 host, wrong = np.empty(64, np.uint8), {}
 for i in range(ROUNDS):
-    one.record_event()                      # dropped at once
-    small.copy_to(host, stream=one)         # all before it is complete as well, so the event can be recycled
+    event = one.record_event()
+    WAIT                                    # all before it is complete as well,
+    assert event.query()
+    del event                               # so this event is recycled at once
     big.fill(i % 256, stream=other)
     one.wait_event(other.record_event())    # a signal of the event's first use must not end this wait
     out.copy_from(big, stream=one)
@@ -112,7 +114,15 @@ print(wrong)
 """
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_an_event_is_recycled_after_its_signal(way, extent):
-    rounds = extent(300, 3000, 30000)
-    check(RECYCLED.replace("ROUNDS", str(rounds)), {**WAYS[way], "L0RT_CPU_CHAOS": 7})
+@pytest.mark.parametrize("way", ["in order", "not in order", "neither in order nor list_sync", "22.43"])
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "small.copy_to(host, stream=one)",
+        "timed = Event(enable_timing=True); timed.record(one); timed.synchronize()",
+    ],
+    ids=["copy", "timed event"],
+)
+def test_an_event_is_recycled_after_its_signal(wait, way, extent):
+    code = RECYCLED.replace("ROUNDS", str(extent(100, 1000, 30000))).replace("WAIT", wait)
+    check(code, {**WAYS[way], "L0RT_CPU_CHAOS": 7})

@@ -189,6 +189,7 @@ cdef ze_result_t record_locked(l0rt_stream* stream, l0rt_slot* slot) noexcept no
     slot.seq = stream.issued + 1
     if slot.ticks != NULL:
         slot.host_ns = host_clock_ns()
+        stream.dirty = True     # the barrier in front may not have signalled yet: see queue_move_signal
         r = before(stream)
         return r if r != ZE_RESULT_SUCCESS else list_timestamp(stream.list, slot.ticks, slot.event)
     number(stream)
