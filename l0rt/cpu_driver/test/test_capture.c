@@ -337,5 +337,5 @@ int main(int count, char **arguments) {
   failures_are_told();
   replays_do_what_the_program_did(count > 1 ? strtoull(arguments[1], NULL, 10) : 1);
   threads_capture_at_once();
-  finish("test_capture");
+  finish("capture");
 }

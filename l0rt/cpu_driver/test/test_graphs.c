@@ -353,5 +353,5 @@ int main(void) {
   graphs_are_dumped();
   OK(zeKernelDestroy(add));
   OK(zeModuleDestroy(module));
-  finish("test_graphs");
+  finish("graphs");
 }

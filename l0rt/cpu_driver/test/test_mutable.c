@@ -544,5 +544,5 @@ int main(void) {
   ze_kernel_handle_t kernels[] = {add, reverse, where, count};
   for (int i = 0; i < 4; i++) OK(zeKernelDestroy(kernels[i]));
   OK(zeModuleDestroy(module));
-  finish("test_mutable");
+  finish("mutable");
 }
