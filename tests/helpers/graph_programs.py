@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs on several streams, and what they leave, computed one operation after another."""
+"""Random programs on several streams, a step of training, and what they leave, computed one operation after another."""
 
+import json
+import os
 import random
 from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
 import numpy as np
+from l0rt import philox
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "basic.spv"
 COUNT = 64  # numbers in a buffer
@@ -28,10 +31,11 @@ class Program:
     def __init__(self, seed, *, streams=4, buffers=6, length=40):
         choose = random.Random(seed)
         self.streams, self.buffers = streams, buffers
+        self.generator, self.drawn = l0rt.Generator().manual_seed(seed), 0
         self.operations = [self._operation(choose) for _ in range(length)]
 
     def _operation(self, choose):
-        kind = choose.choice(("add", "add", "copy", "rows", "fill", "pattern", "temporary"))
+        kind = choose.choice(("add", "add", "copy", "rows", "fill", "pattern", "temporary", "draw"))
         to, x, y = choose.sample(range(self.buffers), 3)
         return kind, choose.randrange(self.streams), to, x, y, choose.randrange(1, 9)
 
@@ -48,6 +52,9 @@ class Program:
                 arrays[to].view(np.uint8)[:] = value
             elif kind == "pattern":
                 arrays[to][:] = value
+            elif kind == "draw":
+                arrays[to][:value] = philox.uniform(self.generator.initial_seed(), self.drawn, value)
+                self.drawn += (value + 3) // 4 * 4
             else:
                 arrays[to][:] = arrays[x] + (arrays[x] + arrays[y])
 
@@ -71,8 +78,7 @@ class Program:
         for stream in streams[1:]:
             streams[0].wait_stream(stream)
 
-    @staticmethod
-    def _issue(kind, add, buffers, to, x, y, value):
+    def _issue(self, kind, add, buffers, to, x, y, value):
         stream = acc.current_stream()
         if kind == "add":
             add[2, 32](buffers[to], buffers[x], buffers[y], COUNT)
@@ -84,6 +90,8 @@ class Program:
             buffers[to].fill(value, stream=stream)
         elif kind == "pattern":
             buffers[to].fill(pattern=np.float32(value).tobytes(), stream=stream)
+        elif kind == "draw":
+            buffers[to][: 4 * value].uniform_(generator=self.generator, stream=stream)
         else:
             between = l0rt.empty(NBYTES)
             add[2, 32](between, buffers[x], buffers[y], COUNT)
@@ -98,6 +106,7 @@ def wrong_replays(seed, add, replays=2):
     buffers = [l0rt.empty(NBYTES).copy_from(array.view(np.uint8)) for array in arrays]
     acc.synchronize()
     graph = acc.Graph()
+    graph.register_generator_state(program.generator)
     with acc.graph(graph, stream=streams[0]):
         program.issue(add, buffers, streams)
     wrong = []
@@ -112,3 +121,124 @@ def wrong_replays(seed, add, replays=2):
                     wrong.append((turn, b))
     graph.reset()
     return wrong
+
+
+class Step:
+    """A step of training: 40 kernels on three streams, with temporary memory and dropout.
+
+    The first stream has the forward pass, the second the backward pass, the third updates the weights.
+    """
+
+    LAYERS = 8
+    RATE = 2.0**-10  # products with it are exact, so that no order of roundings matters
+
+    def __init__(self, kernels, seed):
+        self.add, self.axpy = kernels["vector_add"], kernels["axpy"]
+        self.generator, self.drawn = l0rt.Generator().manual_seed(seed), 0
+        choose = np.random.default_rng(seed)
+        self.arrays = {"x": choose.random(COUNT, "f4"), "out": np.zeros(COUNT, "f4"), "sum": np.zeros(COUNT, "f4")}
+        self.arrays |= {f"w{i}": choose.random(COUNT, "f4") for i in range(self.LAYERS)}
+        self.buffers = {name: l0rt.from_numpy(array.view("u1")) for name, array in self.arrays.items()}
+        self.streams = [l0rt.Stream() for _ in range(3)]
+        acc.synchronize()
+
+    def _sum(self, x, y, stream):
+        made = l0rt.empty(NBYTES)
+        with stream:
+            self.add[2, 32](made, x, y, COUNT)
+        return made
+
+    def issue(self):
+        """Give the step to the current stream and two others."""
+        first, (second, third) = acc.current_stream(), self.streams[1:]
+        own = self.buffers
+        noise = l0rt.empty(NBYTES).uniform_(generator=self.generator)
+        hidden = self._sum(own["x"], noise, first)
+        total = hidden
+        for i in range(self.LAYERS):
+            mask = l0rt.empty(NBYTES).bernoulli_(0.5, generator=self.generator)
+            before, hidden = hidden, self._sum(hidden, own[f"w{i}"], first)
+            second.wait_stream(first)
+            gradient = self._sum(before, mask, second)
+            if i < 5:
+                total = self._sum(total, gradient, second)
+            third.wait_stream(second)
+            with third:
+                self.axpy[2, 32](own[f"w{i}"], gradient, self.RATE)
+        first.wait_stream(second)
+        first.wait_stream(third)
+        self.add[2, 32](own["out"], hidden, noise, COUNT)
+        own["sum"].copy_from(total, stream=first)
+
+    def model(self):
+        """Do the same to the arrays."""
+        own, seed = self.arrays, self.generator.initial_seed()
+
+        def draw(function, *arguments):
+            self.drawn += COUNT
+            return function(seed, self.drawn - COUNT, COUNT, *arguments)
+
+        noise = draw(philox.uniform)
+        hidden = total = own["x"] + noise
+        for i in range(self.LAYERS):
+            mask = draw(philox.bernoulli, 0.5)
+            before, hidden = hidden, hidden + own[f"w{i}"]
+            gradient = before + mask
+            total = total + gradient if i < 5 else total
+            own[f"w{i}"] = own[f"w{i}"] + np.float32(self.RATE) * gradient
+        own["out"][:], own["sum"][:] = hidden + noise, total
+
+    def capture(self):
+        graph = acc.Graph()
+        graph.register_generator_state(self.generator)
+        with acc.graph(graph, stream=self.streams[0]):
+            self.issue()
+        return graph
+
+    def wrong(self):
+        """Return the names of the buffers that differ from the model."""
+        return [n for n, array in self.arrays.items() if read(self.buffers[n], np.float32).tobytes() != array.tobytes()]
+
+
+def wrong_steps(kernels, seed, replays):
+    """Replay a step so often, on several streams, and return which buffers differ from the model after which replay."""
+    step, choose, turn, wrong = Step(kernels, seed), random.Random(seed), 0, []
+    graph, on = step.capture(), [acc.current_stream(), *step.streams]
+    last = on[0]
+    while turn < replays and not wrong:
+        for _ in range(min(choose.randrange(1, 30), replays - turn)):
+            stream = choose.choice(on)
+            stream.wait_stream(last)
+            with stream:
+                graph.replay()
+            last = stream
+            step.model()
+            turn += 1
+        wrong = [(turn, name) for name in step.wrong()]
+    graph.reset()
+    return wrong
+
+
+def under_chaos(check, seeds):
+    """Return what ``check(seed, kernels)`` finds in a process with that chaos seed, where it finds anything."""
+    found = {}
+    for seed in seeds:
+        here, there = os.pipe()
+        child = os.fork()
+        if child == 0:
+            said = "no answer"
+            os.environ["L0RT_CPU_CHAOS"] = str(seed)
+            try:
+                with l0rt.Module(KERNELS) as kernels:
+                    said = check(seed, kernels)
+            except BaseException as error:
+                said = repr(error)
+            os.write(there, json.dumps(said).encode()[:4096])
+            os._exit(0)
+        os.close(there)
+        with os.fdopen(here, "rb") as answer:
+            said = json.loads(answer.read() or '"it died"')
+        os.waitpid(child, 0)
+        if said:
+            found[seed] = said
+    return found

@@ -70,17 +70,25 @@ def test_a_child_cannot_replay_and_drops_the_graph_in_silence():
     code = """
 capture()
 graph.replay()
+drawing, generator = acc.Graph(), l0rt.Generator()
+drawing.register_generator_state(generator)
+with acc.graph(drawing):
+    x.uniform_(generator=generator)
+drawing.replay()
 child = os.fork()
 if child == 0:
-    try:
-        graph.replay()
-        os._exit(3)
-    except RuntimeError:
-        pass
-    del graph
+    for replay in (graph.replay, drawing.replay):
+        try:
+            replay()
+            os._exit(3)
+        except RuntimeError:
+            pass
+    del graph, drawing, replay
     gc.collect()
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+drawing.replay()
+assert generator.get_offset() == 2048
 graph.replay()
 check()
 print("works")
@@ -98,6 +106,9 @@ print("works")
         "capture(); [graph.replay() for _ in range(100)]",
         "capture(); graph.replay(); del graph",
         "with a: graph.capture_begin(); x.fill(1, stream=a); sys.exit(0)",
+        "with a: graph.capture_begin(); x.uniform_(); sys.exit(0)",
+        "with a: graph.capture_begin(); x.uniform_(); graph.capture_end(); graph.replay(); graph.replay()",
+        "with acc.graph(graph): x.uniform_()\ngraph.replay(); del graph",
     ],
 )
 def test_a_process_exits_whatever_its_graph_does(end):
