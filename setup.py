@@ -236,7 +236,7 @@ if __name__ == "__main__":
         packages=[os.path.dirname(f).replace("/", ".") for f in glob("l0rt/**/__init__.py", recursive=True)]
         + list(ELSEWHERE),
         package_dir={"l0rt": "l0rt", **ELSEWHERE},
-        package_data={"": ["*.pxd", "*.h", "py.typed", "*.pyi", "*.npz", "*.spv"]},
+        package_data={"": ["*.pxd", "*.h", "py.typed", "*.pyi", "*.npz", "*.spv", "*.html"]},
         exclude_package_data={"": ["*.c", "*.pyx"]},
         ext_modules=cythonized(),
         cmdclass={"build_ext": BuildExt, "editable_wheel": EditableWheel},

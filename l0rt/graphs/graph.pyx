@@ -26,7 +26,7 @@ from l0rt.runtime.streams.naming cimport call, current_type, get_slots, maker_of
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
-from l0rt.graphs.drawing import dot
+from l0rt.graphs.drawing import dot, page
 from l0rt.graphs.recording import described
 from l0rt.otherbuffer import empty
 from l0rt.runtime.current import callbacks
@@ -329,6 +329,30 @@ stream of its device.
         check_captured(self)
         with open(os.fspath(debug_path), "w", encoding="utf-8") as file:
             file.write(dot(described(self.recording)))
+
+    def to_html(self, path=None):
+        """Return a page of HTML that shows the nodes, their streams, sizes and events, and needs no other file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike or None, optional
+            A file into which the page is written, too.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        RuntimeError
+            Nothing was captured.
+        """
+        check_captured(self)
+        text = page(described(self.recording))
+        if path is not None:
+            with open(os.fspath(path), "w", encoding="utf-8") as file:
+                file.write(text)
+        return text
 
     def __enter__(self):
         synchronize()

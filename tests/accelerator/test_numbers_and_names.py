@@ -37,8 +37,8 @@ OTHERS = set("""
     end_event engine event events filename fraction free free_fn_name function generator handle headers high
     include_dirs include_traces including_emulation interprocess kind kwargs lambd lazy log low max_entries mean memory
     mempool_id message methods name new_state new_states no_split non_blocking num_warmup_iters obj observer on_oom
-    options owner p path_to_lib_file pattern policy pool sample_args shape skip_actions source specialize_on src stacks
-    state std stream streams table target text timeout type use_on_oom value values what xpu_graph
+    options owner p path path_to_lib_file pattern policy pool sample_args shape skip_actions source specialize_on src
+    stacks state std stream streams table target text timeout type use_on_oom value values what xpu_graph
 """.split())  # fmt: skip
 NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}

@@ -2,7 +2,11 @@
 """Replays: on which streams, of what memory, how often; what a graph keeps, and what it gives back."""
 
 import gc
+import html
+import html.parser
+import re
 import threading
+import xml.etree.ElementTree
 
 import l0rt
 import l0rt.accelerator as acc
@@ -288,3 +292,45 @@ def test_the_dump_has_nodes_streams_and_events(buffer, kernels, tmp_path):
         f"stream_id={side.stream_id}",
     ):
         assert expected in text, expected
+
+
+def test_the_page_has_nodes_streams_sizes_and_events(buffer, kernels, tmp_path):
+    graph, stream, side, third = acc.Graph(), l0rt.Stream(), l0rt.Stream(), l0rt.Stream()
+
+    def named():
+        pass
+
+    named.__name__ = "<script>&"
+    with acc.graph(graph, stream=stream):
+        side.wait_stream(stream)
+        kernels["store"][1, 1](buffer, 1)
+        buffer[:8].fill(2, stream=side)
+        third.wait_stream(side)  # hands on what it waits for
+        stream.wait_stream(third)
+        stream.add_callback(named)
+    text = graph.to_html(tmp_path / "g.html")
+    assert (tmp_path / "g.html").read_text(encoding="utf-8") == text
+    for expected in (
+        "<title>Graph of 3 nodes</title>",
+        "Streams: 3. Events that are waited for: 2. Copied and filled: 8 bytes.",
+        "<td>kernel</td><td>store</td>",
+        f"<td>fill</td><td></td><td>device={side.device} stream_id={side.stream_id}</td><td>8</td><td>begin</td>",
+        "<td>callback</td><td>&lt;script&gt;&amp;</td>",
+        "</td><td></td><td>3</td></tr>",
+    ):
+        assert expected in text, expected
+    assert text.count('class="event"') == 2
+    assert "<script" not in text
+    assert "http" not in text
+    parser = html.parser.HTMLParser()
+    parser.feed(text)
+    xml.etree.ElementTree.fromstring(re.search(r"<svg.*</svg>", text, re.DOTALL)[0])
+    for wrong in (3, 1.5, b"\0"):
+        with pytest.raises((TypeError, ValueError, OSError)):
+            graph.to_html(wrong)
+    graph.reset()
+    with pytest.raises(RuntimeError, match="nothing captured"):
+        graph.to_html()
+    with acc.graph(graph):
+        pass
+    assert "Graph of 0 nodes" in graph.to_html()
