@@ -6,7 +6,17 @@ from math import exp, log
 
 from rich.text import Text
 
-from l0rt.cli import allocator_rows, counts, kernels_rows, reference_rows, replays, report, streams_rows, verdict
+from l0rt.cli import (
+    allocator_rows,
+    counts,
+    graphs_rows,
+    kernels_rows,
+    reference_rows,
+    replays,
+    report,
+    streams_rows,
+    verdict,
+)
 from l0rt.cli.allocator_rows import HELD, HELD_IN_STEPS, SMALLEST
 from l0rt.cli.lab import Lab
 from l0rt.cli.rows import ROWS, Note, measure
@@ -17,6 +27,7 @@ SUITES = {
     "allocator": allocator_rows,
     "streams": streams_rows,
     "kernels": kernels_rows,
+    "graphs": graphs_rows,
 }
 COLUMNS, WIDTHS = ("median", "min", "raw", "ratio", "budget"), (7, 7, 7, 6, 10)
 LEGEND = (
