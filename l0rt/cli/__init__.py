@@ -112,7 +112,7 @@ def make_parser():
         "words",
         nargs="*",
         metavar="ROWS | compare A.json B.json",
-        help="what to measure: allocator, streams, kernels, graphs, or IDs such as 'event.*'; or two reports to compare",
+        help="what to measure: allocator, streams, kernels, graphs, or IDs such as '*.c'; or two reports to compare",
     )
     command.add_argument("--quick", action="store_true", help="fewer and shorter rounds: half a minute at most")
     command.add_argument(

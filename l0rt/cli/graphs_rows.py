@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graphs' rows: a replay beside issuing the same launches again, what a capture takes, and the host memory of it."""
+"""The graphs' rows: a replay beside issuing the same launches again, what a capture takes in time and memory."""
 
 import ctypes
 import time
@@ -23,7 +23,7 @@ class Launches:
         self.x, self.y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         self.module, self.stream = l0rt.Module(code), acc.Stream()
         self.bare = loops.Saxpy(lab.context, lab.device, code, self.y.ptr, self.x.ptr)
-        self.names = {"launch": self.module["saxpy"][1, 1], "x": self.x, "y": self.y, "nodes": range(NODES)}
+        self.launch = self.module["saxpy"][1, 1]
 
     def __enter__(self):
         self.stream.__enter__()
@@ -36,7 +36,8 @@ class Launches:
 
     def from_python(self):
         """Return a loop that issues all of them."""
-        return python("for _ in nodes: launch(y, x, 0.0, 1)", **self.names)
+        names = {"launch": self.launch, "x": self.x, "y": self.y, "nodes": range(NODES)}
+        return python("for _ in nodes: launch(y, x, 0.0, 1)", **names)
 
     def from_c(self, n):
         return sum(self.bare.launch(NODES) for _ in range(n))
@@ -47,9 +48,9 @@ class Launches:
     def capture(self, **options):
         """Return a graph of all of them."""
         graph = acc.Graph(**options)
-        launch, x, y = self.names["launch"], self.x, self.y
+        launch, x, y = self.launch, self.x, self.y
         graph.capture_begin()
-        for _ in self.names["nodes"]:
+        for _ in range(NODES):
             launch(y, x, 0.0, 1)
         graph.capture_end()
         return graph
@@ -123,12 +124,14 @@ def host_bytes():
     """Return how much memory malloc has handed out, None where the C library does not tell."""
 
     class Told(ctypes.Structure):
-        _fields_ = [(f"{name}_", ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks".split()]
-        _fields_ += [(f"{name}_", ctypes.c_size_t) for name in ("uordblks", "fordblks", "keepcost")]
+        _fields_ = [  # of its struct mallinfo2
+            (name, ctypes.c_size_t)
+            for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+        ]
 
     ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if ask is None:
         return None
     ask.restype = Told
     told = ask()
-    return told.uordblks_ + told.hblkhd_
+    return told.uordblks + told.hblkhd
