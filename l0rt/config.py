@@ -33,6 +33,7 @@ CAPABILITIES = (
     "device_sync",
     "event_ipc",
     "copy_offload",
+    "mutable_lists",
 )
 QUIRKS = (
     "unflushed_counters",

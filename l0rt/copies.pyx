@@ -42,16 +42,11 @@ cdef enum:
     MOST_NBYTES = (1 << 62) - 1
 
 
-# One side of a copy: what a Buffer or a view of an object keeps, until it is closed.
 @cython.final
 @cython.no_gc
 @cython.binding(False)
 cdef class Side:
-    cdef l0rt_operand operand
-    cdef bint is_plain              # memory of the process that no driver knows
-    cdef Buffer held
-    cdef Py_buffer view
-    cdef bint has_view
+    """Made by ``side_of()``."""
 
     def __init__(self):
         raise TypeError("made by side_of()")

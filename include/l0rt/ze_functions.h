@@ -86,6 +86,7 @@
   OPTIONAL(1_0, zeCommandListCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                       \
            const ze_command_list_desc_t *desc, ze_command_list_handle_t *phCommandList))                              \
   OPTIONAL(1_0, zeCommandListClose, (ze_command_list_handle_t hCommandList))                                          \
+  OPTIONAL(1_0, zeCommandListReset, (ze_command_list_handle_t hCommandList))                                          \
   OPTIONAL(1_0, zeCommandListAppendEventReset, (ze_command_list_handle_t hCommandList, ze_event_handle_t hEvent))     \
   REQUIRED(1_0, zeModuleCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                            \
            const ze_module_desc_t *desc, ze_module_handle_t *phModule, ze_module_build_log_handle_t *phBuildLog))     \
@@ -137,6 +138,10 @@
   OPTIONAL(1_9, zeCommandListGetDeviceHandle, (ze_command_list_handle_t hCommandList, ze_device_handle_t *phDevice))  \
   OPTIONAL(1_9, zeCommandListGetOrdinal, (ze_command_list_handle_t hCommandList, uint32_t *pOrdinal))                 \
   OPTIONAL(1_9, zeCommandListIsImmediate, (ze_command_list_handle_t hCommandList, ze_bool_t *pIsImmediate))           \
+  OPTIONAL(1_9, zeCommandListGetNextCommandIdExp, (ze_command_list_handle_t hCommandList,                             \
+           const ze_mutable_command_id_exp_desc_t *desc, uint64_t *pCommandId))                                       \
+  OPTIONAL(1_9, zeCommandListUpdateMutableCommandsExp, (ze_command_list_handle_t hCommandList,                        \
+           const ze_mutable_commands_exp_desc_t *desc))                                                               \
   OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))  \
   OPTIONAL(1_14, zeDeviceSynchronize, (ze_device_handle_t hDevice))                                                   \
   OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))

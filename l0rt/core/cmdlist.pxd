@@ -34,6 +34,12 @@ cdef ze_result_t list_timestamp(
 # Properties of a foreign list that the driver reports; the others stay unchanged.
 cdef int list_facts(
     ze_command_list_handle_t list, bint* immediate, ze_device_handle_t* device, int* ordinal) except -1 nogil
+# A regular list without its commands, as new.
+cdef ze_result_t list_reset(ze_command_list_handle_t list) noexcept nogil
+# Of a mutable list: the number of the launch that is appended next; changes of launches, a chain of the driver's
+# descriptors, while the list is closed and does not run; then it is to be closed again.
+cdef ze_result_t list_next_id(ze_command_list_handle_t list, uint64_t* number) noexcept nogil
+cdef ze_result_t list_change(ze_command_list_handle_t list, const void* chain) noexcept nogil
 # Make an event unsignalled when its turn comes. INVALID_FUNCTION: the driver lacks the call.
 cdef ze_result_t list_reset_event(ze_command_list_handle_t list, ze_event_handle_t event) noexcept nogil
 cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil
@@ -52,5 +58,5 @@ cdef class CommandList:
         bint offloads=*)
 
     @staticmethod
-    cdef CommandList regular(Context context, Device device, uint32_t ordinal, bint in_order)
+    cdef CommandList regular(Context context, Device device, uint32_t ordinal, bint in_order, bint is_mutable=*)
     cdef int end(self) except -1

@@ -71,6 +71,27 @@ cdef ze_result_t list_reset_event(ze_command_list_handle_t list, ze_event_handle
     return ze.zeCommandListAppendEventReset(list, event)
 
 
+cdef ze_result_t list_reset(ze_command_list_handle_t list) noexcept nogil:
+    return ze.zeCommandListReset(list)
+
+
+cdef ze_result_t list_next_id(ze_command_list_handle_t list, uint64_t* number) noexcept nogil:
+    cdef ze_mutable_command_id_exp_desc_t desc
+    memset(&desc, 0, sizeof(desc))
+    desc.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC
+    desc.flags = (ZE_MUTABLE_COMMAND_EXP_FLAG_KERNEL_ARGUMENTS | ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_COUNT
+                  | ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_SIZE)
+    return ze.zeCommandListGetNextCommandIdExp(list, &desc, number)
+
+
+cdef ze_result_t list_change(ze_command_list_handle_t list, const void* chain) noexcept nogil:
+    cdef ze_mutable_commands_exp_desc_t desc
+    memset(&desc, 0, sizeof(desc))
+    desc.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC
+    desc.pNext = chain
+    return ze.zeCommandListUpdateMutableCommandsExp(list, &desc)
+
+
 cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil:
     """Wait for everything appended. Only where the capability record says ``list_sync``."""
     return ze.zeCommandListHostSynchronize(list, timeout_ns)
@@ -135,12 +156,17 @@ cdef class CommandList:
         return self
 
     @staticmethod
-    cdef CommandList regular(Context context, Device device, uint32_t ordinal, bint in_order):
+    cdef CommandList regular(Context context, Device device, uint32_t ordinal, bint in_order, bint is_mutable=False):
         """A list that a queue executes, as often as one likes, once it has its commands and its end."""
         cdef CommandList self = CommandList.__new__(CommandList)
+        cdef ze_mutable_command_list_exp_desc_t changes
         cdef ze_command_list_desc_t desc
+        memset(&changes, 0, sizeof(changes))
+        changes.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_DESC
         memset(&desc, 0, sizeof(desc))
         desc.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC
+        if is_mutable:
+            desc.pNext = &changes
         desc.commandQueueGroupOrdinal = ordinal
         desc.flags = ZE_COMMAND_LIST_FLAG_IN_ORDER if in_order else 0
         self.context = context

@@ -44,11 +44,12 @@ cdef class Device:
     cdef readonly bint is_first         # of its driver's: what belongs to one device of a context is this one's
 
 
-# The most that a launch may have, in groups and in work-items of a group, along x, y and z.
+# The most that a launch may have: groups, and work-items of a group, along x, y and z; local memory.
 cdef struct Limits:
     uint32_t total_group_size
     uint32_t[3] group_size
     uint32_t[3] group_count
+    uint32_t local_bytes        # of a group
 
 
 cdef Limits device_limits(Device device) except *

@@ -294,6 +294,7 @@ cdef Limits device_limits(Device device) except *:
     found.total_group_size = p.maxTotalGroupSize
     found.group_size = [p.maxGroupSizeX, p.maxGroupSizeY, p.maxGroupSizeZ]
     found.group_count = [p.maxGroupCountX, p.maxGroupCountY, p.maxGroupCountZ]
+    found.local_bytes = p.maxSharedLocalMemory
     return found
 
 

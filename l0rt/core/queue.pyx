@@ -28,7 +28,8 @@ cdef bint has_queues() noexcept nogil:
     return (ze.zeCommandQueueCreate != NULL and ze.zeCommandQueueDestroy != NULL
             and ze.zeCommandQueueSynchronize != NULL
             and ze.zeCommandQueueExecuteCommandLists != NULL and ze.zeCommandListCreate != NULL
-            and ze.zeCommandListClose != NULL and ze.zeCommandListAppendEventReset != NULL)
+            and ze.zeCommandListClose != NULL and ze.zeCommandListReset != NULL
+            and ze.zeCommandListAppendEventReset != NULL)
 
 
 @cython.final

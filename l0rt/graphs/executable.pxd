@@ -3,21 +3,35 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.graphs.recording cimport Recording
-from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
-from l0rt.ze.api cimport ze_command_list_handle_t, ze_command_queue_handle_t, ze_event_handle_t
+from l0rt.graphs.segment cimport Plan, Segment, Version
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_slot, l0rt_stream
+from l0rt.ze.api cimport ze_command_list_handle_t, ze_command_queue_handle_t
+
+
+cdef enum:
+    VERSIONS = 4        # lists of a segment, of which one can be changed while others run
+
+
+# A replay whose end the host can ask about.
+cdef struct l0rt_replay:
+    uint64_t number
+    l0rt_slot* slot
 
 
 @cython.final
 cdef class Executable:
-    cdef list owners                # of the lists, the queues and the events
     cdef readonly Recording recording
-    cdef object turn                # a replay is one step
+    cdef Plan plan
+    cdef list queues                # the owners, by branch
     cdef l0rt_device* device
     cdef ze_command_list_handle_t* lists
-    cdef ze_command_queue_handle_t* queues  # that executes each
+    cdef ze_command_queue_handle_t* queue_of    # that executes each
     cdef uint32_t count
-    cdef ze_event_handle_t begun    # by the stream, for the lists,
-    cdef ze_event_handle_t ended    # and by the lists
+    cdef list stale                 # Segments whose list is not what the nodes are now
+    cdef uint64_t replays           # issued so far,
+    cdef uint64_t replayed          # and known to be over
+    cdef l0rt_replay[VERSIONS] watched
+    cdef int watched_count
     cdef bint is_broken             # a part of a replay was refused
     cdef l0rt_stream* last          # which replayed it last; it is over
     cdef uint64_t last_seq          # once that has completed so many commands

@@ -1,55 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph as the driver has it: closed command lists, which queues of its own execute, ordered by events.
+"""A graph as the driver has it: closed command lists, one a segment, which queues of its own execute.
 
-Each list has what one stream was given between two waits. So a list waits only in its beginning, for lists that are
-executed before it: they may all go to one hardware queue, and none blocks another for ever.
+Replays of one graph run one after another, and are issued without a wait in between.
 
-Replays of one graph run one after another, and are issued without a wait in between. The first list waits for the
-stream that replays; the first of each other branch waits for that. The last list signals the stream. Who alone waits
-for an event resets it; the last list resets the others, behind everything that waits for them.
+A node that is changed makes the list of its segment stale. The next replay has it renewed: a list that no replay under
+way uses gets the changes, or is recorded anew; without one, another is made. With ``VERSIONS`` lists of one segment in
+replays under way, it waits for the first of them.
 """
-
-from _thread import RLock
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport UINT64_MAX, uint32_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 
-from l0rt.core.cmdlist cimport CommandList, list_barrier, list_reset_event, list_wait
-from l0rt.core.event cimport EventPool
+from l0rt.core.cmdlist cimport list_reset_event, list_wait
 from l0rt.core.queue cimport CommandQueue, has_queues, queue_execute, queue_is_idle
 from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording
-from l0rt.kernels.launch cimport kernel_append, l0rt_recorded_launch
-from l0rt.runtime.alloc.atomics cimport mutex_init
-from l0rt.runtime.streams.capture cimport (
-    NODE_CALLBACK,
-    NODE_COPY,
-    NODE_FILL,
-    NODE_KERNEL,
-    NODE_WAIT,
-    capture_refuse,
-    captures,
-    l0rt_branch,
-    l0rt_capture,
-    l0rt_node,
-)
-from l0rt.runtime.streams.copy cimport copy_locked, fill_locked, rows_locked
+from l0rt.graphs.segment cimport Plan, Segment, Version
+from l0rt.runtime.streams.capture cimport NODE_KERNEL, capture_refuse, captures
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.event_pool cimport slot_release
 from l0rt.runtime.streams.order cimport allow_maps, before, hold_off_maps, number, signal_behind
 from l0rt.runtime.streams.queue cimport issued_end_event, lock, progress, unlock, wait_untold
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport device_fails, slot_wait
+from l0rt.runtime.streams.wait cimport device_fails, slot_query, slot_wait
 from l0rt.ze cimport table
-from l0rt.ze.api cimport (
-    ZE_RESULT_SUCCESS,
-    ze_command_list_handle_t,
-    ze_command_queue_handle_t,
-    ze_event_handle_t,
-    ze_result_t,
-)
+from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_command_queue_handle_t, ze_result_t
 
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.lazy import LISTS, on_exit
@@ -68,18 +45,22 @@ cdef class Executable:
     @staticmethod
     cdef Executable build(Recording recording):
         cdef Executable made = Executable.__new__(Executable)
-        cdef Builder builder
+        cdef Segment segment
         if not has_queues():
             raise UnsupportedError("this driver cannot execute command lists (zeCommandQueueExecuteCommandLists)")
-        made.owners = []
         made.recording = recording
-        made.turn = RLock()
         made.device = recording.capture.branches[0].device
+        made.queues, made.stale = [None] * recording.capture.branch_count, []
         _there.add(made)
         try:
-            builder = Builder.__new__(Builder, made)
-            builder.events_of()
-            builder.lists_of()
+            made.plan = Plan.make(recording)
+            made.lists = <ze_command_list_handle_t*>calloc(len(made.plan.segments), sizeof(void*))
+            made.queue_of = <ze_command_queue_handle_t*>calloc(len(made.plan.segments), sizeof(void*))
+            if made.lists == NULL or made.queue_of == NULL:
+                raise MemoryError()
+            for segment in made.plan.segments:
+                add_list(made, segment)
+            recording.take_news()
         except BaseException:
             made.close()
             raise
@@ -90,14 +71,16 @@ cdef class Executable:
             capture_refuse(stream, b"Graph.replay()")
         if stream.device != self.device:
             raise ValueError(f"the graph is of device {self.device.index}, the stream of device {stream.device.index}")
-        with self.turn:
+        with self.recording.turn:
             if self.is_broken:
                 raise RuntimeError("the driver refused a part of an earlier replay: the graph can only be reset")
+            renew(self)
             with nogil:
                 follow(self, stream)
             self.recording.advance(stream)
             with nogil:
                 issue(self, stream)
+            self.replays += 1
         return 0
 
     cdef bint is_idle(self) except -1:
@@ -115,7 +98,7 @@ cdef class Executable:
         if self.is_broken:
             with nogil:
                 for i in range(self.count):
-                    if not queue_is_idle(self.queues[i], timeout_ns):
+                    if not queue_is_idle(self.queue_of[i], timeout_ns):
                         return False
         return True
 
@@ -135,15 +118,28 @@ cdef class Executable:
 
     cdef int close(self) except -1:
         """Destroy everything; nothing of it may run any more."""
+        cdef Segment segment
+        cdef Version version
         _there.discard(self)
-        while self.owners:
-            self.owners.pop().close()       # the events last
+        self.stale = []
+        for segment in self.plan.segments if self.plan is not None else ():
+            while segment.versions:
+                version = segment.versions.pop()
+                version.close()
+        while self.queues:
+            queue = self.queues.pop()
+            if queue is not None:
+                queue.close()
+        if self.plan is not None:
+            self.plan.close()
+        forget_replays(self, UINT64_MAX)
         self.count = 0
         return 0
 
     def __dealloc__(self):
+        forget_replays(self, UINT64_MAX)
         free(self.lists)
-        free(self.queues)
+        free(self.queue_of)
 
 
 made_by(Executable, "an Executable is made by a Graph")
@@ -168,15 +164,15 @@ cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
     cdef int* gate
     lock(stream)
     number(stream)
-    r = signal_behind(stream, self.begun)
+    r = signal_behind(stream, self.plan.begun)
     self.last, self.last_seq = stream, stream.issued
     unlock(stream, r)
     gate = hold_off_maps(stream)
     while at < self.count and r == ZE_RESULT_SUCCESS:
         run = 1
-        while at + run < self.count and self.queues[at + run] == self.queues[at]:
+        while at + run < self.count and self.queue_of[at + run] == self.queue_of[at]:
             run += 1
-        r = queue_execute(self.queues[at], run, &self.lists[at])
+        r = queue_execute(self.queue_of[at], run, &self.lists[at])
         at += run
     allow_maps(gate)
     if r != ZE_RESULT_SUCCESS:
@@ -184,227 +180,153 @@ cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
         return device_fails(stream.device, r)
     lock(stream)
     number(stream)
-    r = list_wait(stream.list, 1, &self.ended)
+    r = list_wait(stream.list, 1, &self.plan.ended)
     if r == ZE_RESULT_SUCCESS:
         r = before(stream)
     if r == ZE_RESULT_SUCCESS:
-        r = list_reset_event(stream.list, self.ended)   # or the next replay's wait would find it signalled
+        r = list_reset_event(stream.list, self.plan.ended)   # or the next replay's wait would find it signalled
     self.last, self.last_seq = stream, stream.issued
     self.is_broken = r != ZE_RESULT_SUCCESS
     return unlock(stream, r)
 
 
-# --- Building. A branch's list is a l0rt_stream of its own kind, so that commands are appended as to any other.
+# --- Lists and their versions.
 
 
-cdef struct Segment:
-    l0rt_stream list
-    bint is_open            # the branch has a list that takes commands,
-    bint is_begun           # and that has some
-    uint32_t at             # among the lists,
-    size_t owner            # and its place among the owners
-    ze_command_queue_handle_t queue
-    bint is_used            # it has a node that is needed
-    ze_event_handle_t begun     # not of the first branch: in each replay, its first list waits for the first of all
+cdef int add_list(Executable self, Segment segment) except -1:
+    """The first list of a segment."""
+    cdef l0rt_stream* list = &self.plan.lists[segment.branch]
+    cdef int index = list.device.index
+    cdef Version version
+    if self.queues[segment.branch] is None:
+        self.queues[segment.branch] = CommandQueue.create(
+            core_context(index), core_device(index), list.ordinal, list.queue, list.priority)
+    version = self.plan.record(segment)
+    segment.versions.append(version)
+    take(self, segment, version)
+    self.queue_of[segment.at] = (<CommandQueue>self.queues[segment.branch])._h
+    self.count += 1
+    return 0
 
 
-@cython.final
-@cython.binding(False)
-cdef class Builder:
-    cdef Executable made
-    cdef Recording recording
-    cdef Segment* segments          # one a branch
-    cdef ze_event_handle_t* events  # behind each node, 0 being the beginning; NULL: nothing waits for it
-    cdef EventPool pool
-
-    def __cinit__(self, Executable made):
-        cdef l0rt_capture* capture = made.recording.capture
-        cdef l0rt_branch* branch
-        cdef l0rt_stream* list
-        cdef uint32_t i
-        self.made = made
-        self.recording = made.recording
-        self.events = <ze_event_handle_t*>calloc(capture.count + 1, sizeof(ze_event_handle_t))
-        self.segments = <Segment*>calloc(capture.branch_count, sizeof(Segment))
-        if self.events == NULL or self.segments == NULL:
-            raise MemoryError()
-        for i in range(capture.branch_count):
-            branch = capture.branches[i]
-            list = &self.segments[i].list
-            list.device, list.kind = branch.device, STREAM_RECORDED
-            list.ordinal, list.queue, list.priority = branch.ordinal, branch.queue, branch.priority
-            list.fill_limit, list.refuses_rows = branch.fill_limit, branch.refuses_rows
-            list.in_order = branch.device.caps.inorder
-            mutex_init(&list.lock, NULL)
-
-    def __dealloc__(self):
-        free(self.events)
-        free(self.segments)
-
-    cdef bint is_needed(self, uint32_t i) noexcept:
-        """Does the capture's end wait for node ``i``?"""
-        cdef l0rt_capture* capture = self.recording.capture
-        return i <= self.recording.joined[capture.nodes[i - 1].branch]
-
-    cdef int events_of(self) except -1:
-        """One event behind each node that a branch waits for, one for the beginning of each branch, and two for the
-        stream that replays."""
-        cdef l0rt_capture* capture = self.recording.capture
-        cdef ze_event_handle_t wanted = <ze_event_handle_t><void*>self.segments     # not NULL
-        cdef uint32_t i, count = 0
-        for i in range(1, capture.count + 1):
-            if self.is_needed(i):
-                self.segments[capture.nodes[i - 1].branch].is_used = True
-                if capture.nodes[i - 1].kind == NODE_WAIT:
-                    count += self.events[capture.nodes[i - 1].after] == NULL
-                    self.events[capture.nodes[i - 1].after] = wanted
-        for i in range(1, capture.branch_count):
-            count += self.segments[i].is_used
-        self.pool = EventPool.create(core_context(self.made.device.index), count + 2, False, False)
-        self.made.owners.append(self.pool)
-        for i in range(capture.count + 1):
-            if self.events[i] != NULL:
-                count -= 1
-                self.events[i] = self.pool.events[count + 2]
-        for i in range(1, capture.branch_count):
-            if self.segments[i].is_used:
-                count -= 1
-                self.segments[i].begun = self.pool.events[count + 2]
-        self.made.begun, self.made.ended = self.pool.events[0], self.pool.events[1]
-        return 0
-
-    cdef bint is_beginning(self, ze_event_handle_t event) noexcept nogil:
-        """Is it a branch's, which resets it itself?"""
-        cdef uint32_t i
-        for i in range(1, self.recording.capture.branch_count):
-            if self.segments[i].begun == event:
-                return True
-        return False
-
-    cdef int lists_of(self) except -1:
-        cdef l0rt_capture* capture = self.recording.capture
-        cdef Segment* first = &self.segments[0]
-        cdef Segment* segment
-        cdef l0rt_node* node
-        cdef uint32_t i
-        self.open_list(0)
-        with nogil:
-            check(first, list_wait(first.list.list, 1, &self.made.begun))
-            for i in range(1, capture.branch_count):
-                if self.segments[i].begun != NULL:
-                    signal_event(first, self.segments[i].begun)
-        first.is_begun = True
-        self.signal(0, 0)
-        for i in range(1, capture.count + 1):
-            node = &capture.nodes[i - 1]
-            segment = &self.segments[node.branch]
-            if not self.is_needed(i):
-                continue
-            # a list waits in its beginning, and for none that is executed behind it
-            if not segment.is_open or (
-                    node.kind == NODE_WAIT and (segment.is_begun or segment.at + 1 != self.made.count)):
-                self.open_list(node.branch)
-            with nogil:
-                if node.kind == NODE_WAIT:
-                    check(segment, list_wait(segment.list.list, 1, &self.events[node.after]))
-                else:
-                    append(segment, node)
-            segment.is_begun = segment.is_begun or node.kind != NODE_WAIT
-            self.signal(node.branch, i)
-        with nogil:
-            for i in range(self.pool.count):
-                if self.pool.events[i] != self.made.ended and not self.is_beginning(self.pool.events[i]):
-                    reset(first, self.pool.events[i])
-            signal_event(first, self.made.ended)
-        for i in range(capture.branch_count):
-            self.close_list(i)
-        return 0
-
-    cdef int open_list(self, uint32_t branch) except -1:
-        """A new list for the branch: it is executed behind all lists so far."""
-        cdef Segment* segment = &self.segments[branch]
-        cdef Executable made = self.made
-        cdef int index = segment.list.device.index
-        cdef uint32_t at = made.count
-        cdef CommandQueue queue
-        cdef CommandList opened
-        cdef bint is_first = segment.queue == NULL
-        self.close_list(branch)
-        made.lists = <ze_command_list_handle_t*>grown(made.lists, at)
-        made.queues = <ze_command_queue_handle_t*>grown(made.queues, at)
-        opened = CommandList.regular(
-            core_context(index), core_device(index), segment.list.ordinal, segment.list.in_order)
-        segment.at, segment.owner = at, len(made.owners)
-        made.owners.append(opened)
-        if is_first:
-            queue = CommandQueue.create(core_context(index), core_device(index), segment.list.ordinal,
-                                        segment.list.queue, segment.list.priority)
-            made.owners.append(queue)
-            segment.queue = queue._h
-        made.lists[at], made.queues[at] = opened._h, segment.queue
-        made.count += 1
-        segment.list.list = opened._h
-        segment.list.dirty = False
-        segment.is_open, segment.is_begun = True, False
-        with nogil:
-            check(segment, list_barrier(opened._h, NULL))   # behind the queue's lists before
-            if is_first and segment.begun != NULL:  # the events of the last replay may not have been reset yet
-                check(segment, list_wait(opened._h, 1, &segment.begun))
-                reset(segment, segment.begun)
-        return 0
-
-    cdef int close_list(self, uint32_t branch) except -1:
-        cdef Segment* segment = &self.segments[branch]
-        if segment.is_open:
-            segment.is_open = False
-            (<CommandList>self.made.owners[segment.owner]).end()
-        return 0
-
-    cdef int signal(self, uint32_t branch, uint32_t i) except -1:
-        """Behind node ``i``, which was just appended to the branch's list: let those go on that wait for it."""
-        cdef Segment* segment = &self.segments[branch]
-        if self.events[i] != NULL:
-            with nogil:
-                signal_event(segment, self.events[i])
-            segment.is_begun = True
-        return 0
+cdef int take(Executable self, Segment segment, Version version) except -1:
+    """The version is what the next replays execute."""
+    segment.current = version
+    version.since = self.replays
+    self.lists[segment.at] = version.commands._h
+    return 0
 
 
-cdef void* grown(void* handles, uint32_t count) except NULL:
-    """Handles with space for one more."""
-    cdef void* found = realloc(handles, (count + 1) * sizeof(void*))
-    if found == NULL:
-        raise MemoryError()
+cdef int renew(Executable self) except -1:
+    """Let the lists be what the nodes are now. If a list cannot, it stays stale, and nothing was issued."""
+    cdef Recording recording = self.recording
+    cdef Segment segment
+    cdef uint32_t at = 0, i
+    while at < recording.news_count:
+        i = recording.news[at]
+        segment = self.plan.segments[self.plan.where[i]]
+        segment.add(i)
+        if segment not in self.stale:
+            self.stale.append(segment)
+        if recording.capture.nodes[i - 1].kind == NODE_KERNEL:
+            segment.is_mutable = self.device.caps.mutable_lists and self.plan.lists[segment.branch].in_order
+        at += 1
+    recording.take_news()
+    if self.stale:
+        watch_last(self)
+    while self.stale:
+        renew_list(self, self.stale[len(self.stale) - 1])
+        self.stale.pop()
+    return 0
+
+
+cdef int renew_list(Executable self, Segment segment) except -1:
+    cdef bint done = False
+    cdef Version version
+    if segment.current.since < self.replays:
+        segment.current.replay = self.replays
+    version = idle_version(self, segment)
+    if version is None:
+        version = self.plan.record(segment)
+        segment.versions.append(version)
+    else:
+        try:
+            if not self.plan.change(segment, version):
+                self.plan.record_anew(segment, version)
+            done = True
+        finally:
+            if not done:                # it has some of the changes: the next replay has another one made
+                segment.versions.remove(version)
+                version.close()
+    return take(self, segment, version)
+
+
+cdef Version idle_version(Executable self, Segment segment):
+    """A list of the segment that no replay uses, and that can be changed if others can; None: one is to be made."""
+    cdef Version version
+    cdef Version first = None
+    cdef Version found = None
+    for version in segment.versions[:]:
+        if version.replay > self.replayed:
+            if first is None or version.replay < first.replay:
+                first = version
+        elif version.is_mutable != segment.is_mutable:
+            segment.versions.remove(version)
+            version.close()
+        elif found is None or version.now > found.now:
+            found = version
+    if found is None and len(segment.versions) >= VERSIONS:
+        wait_replay(self, first.replay)
+        return idle_version(self, segment)
     return found
 
 
-cdef int check(Segment* segment, ze_result_t result) except -1 nogil:
-    return 0 if result == ZE_RESULT_SUCCESS else device_fails(segment.list.device, result)
+# --- What was replayed. An event behind a replay is recorded before the first change of a list that follows it: the end
+# of the stream is then the end of the replay, or lies behind it.
 
 
-cdef int signal_event(Segment* segment, ze_event_handle_t event) except -1 nogil:
-    return check(segment, signal_behind(&segment.list, event))
-
-
-cdef int reset(Segment* segment, ze_event_handle_t event) except -1 nogil:
-    check(segment, before(&segment.list))
-    return check(segment, list_reset_event(segment.list.list, event))
-
-
-cdef int append(Segment* segment, const l0rt_node* node) except -1 nogil:
-    cdef l0rt_stream* list = &segment.list
-    if node.kind == NODE_KERNEL:
-        return kernel_append(<const l0rt_recorded_launch*>node.payload, list)
-    if node.kind == NODE_CALLBACK:
+cdef int watch_last(Executable self) except -1:
+    """Find out which replays are over; if the last one is not, have an event behind it."""
+    cdef l0rt_slot* slot
+    if self.last != NULL and l0rt_load64(&self.last.done) >= self.last_seq:
+        forget_replays(self, self.replays)
+    while self.watched_count and slot_query(self.watched[0].slot):
+        forget_replays(self, self.watched[0].number)
+    if self.replayed == self.replays or (
+            self.watched_count and self.watched[self.watched_count - 1].number == self.replays):
         return 0
-    if node.kind == NODE_FILL:
-        return check(segment, fill_locked(
-            list, <char*>node.target, <const char*>node.payload, node.size, node.nbytes))
-    check(segment, before(list))
-    if node.kind == NODE_COPY:
-        return check(segment, copy_locked(list, node.target, node.source, node.nbytes, NULL))
-    return check(segment, rows_locked(
-        list, <char*>node.target, <const char*>node.source, <const l0rt_rows*>node.payload, NULL))
+    with nogil:
+        slot = issued_end_event(self.last)
+    if self.watched_count == VERSIONS:      # who waits for the first one waits for the second instead
+        drop_first(self)
+    self.watched[self.watched_count] = l0rt_replay(self.replays, slot)
+    self.watched_count += 1
+    return 0
+
+
+cdef int wait_replay(Executable self, uint64_t last) except -1:
+    cdef int at = 0
+    while self.watched[at].number < last:
+        at += 1
+    with nogil:
+        slot_wait(self.watched[at].slot, UINT64_MAX)
+    forget_replays(self, self.watched[at].number)
+    return 0
+
+
+cdef void forget_replays(Executable self, uint64_t last) noexcept:
+    """Those up to this one are over."""
+    self.replayed = max(self.replayed, min(last, self.replays))
+    while self.watched_count and self.watched[0].number <= last:
+        drop_first(self)
+
+
+cdef void drop_first(Executable self) noexcept:
+    cdef int i
+    slot_release(self.watched[0].slot)
+    self.watched_count -= 1
+    for i in range(self.watched_count):
+        self.watched[i] = self.watched[i + 1]
 
 
 def close_all():

@@ -9,6 +9,7 @@ from cpython.object cimport PyObject, PyTypeObject
 
 from l0rt.arguments cimport known_as
 from l0rt.graphs.executable cimport Executable
+from l0rt.graphs.node cimport nodes_of
 from l0rt.graphs.recording cimport Recording
 from l0rt.runtime.current.event cimport built_in_event
 from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
@@ -202,7 +203,8 @@ stream of its device.
             recording.end()
             self.called = callbacks_of(recording)
             if not self.keeps:
-                self.executable = Executable.build(recording)
+                with recording.turn:
+                    self.executable = Executable.build(recording)
         except BaseException:
             self.recording = None
             recording.close()
@@ -309,6 +311,18 @@ stream of its device.
         if self.memory is None:
             raise RuntimeError("the graph has no memory pool before its capture")
         return handle_of(self.memory)
+
+    @property
+    def nodes(self):
+        """What was captured, a tuple of nodes in the order of the capture. `Node.update` changes one of them.
+
+        Raises
+        ------
+        RuntimeError
+            Nothing was captured.
+        """
+        check_captured(self)
+        return nodes_of(self.recording)
 
     def enable_debug_mode(self):
         """Do nothing: `debug_dump` works without it. The method exists because torch has it."""
@@ -424,9 +438,10 @@ cdef Executable built(Graph graph, bint anew):
         executable, graph.executable = graph.executable, None
         executable.rest()
         executable.close()
-    if graph.executable is None:
-        graph.executable = Executable.build(graph.recording)
-    return graph.executable
+    with graph.recording.turn:
+        if graph.executable is None:
+            graph.executable = Executable.build(graph.recording)
+        return graph.executable
 
 
 cdef list callbacks_of(Recording recording):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 cimport cython
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.streams.capture cimport l0rt_capture
 from l0rt.runtime.streams.types cimport l0rt_stream
@@ -14,6 +14,13 @@ cdef class Recording:
     # How far each branch is joined: what a branch was given after that node, the capture's end does not wait for.
     cdef uint32_t* joined
     cdef list states                # what it draws from, each a CapturedState
+    cdef readonly object turn       # who replays or changes nodes does it alone
+    # Changes of nodes are counted. What was built of the nodes looks at those that were changed since, and clears them.
+    cdef uint64_t now
+    cdef uint64_t* changed          # when each node was changed last; NULL: none was
+    cdef uint32_t* news             # the nodes that were changed since the last look
+    cdef uint32_t news_count
+    cdef uint64_t looked            # which was after so many changes
 
     @staticmethod
     cdef Recording begin(l0rt_stream* stream, int mode, pool, list states)
@@ -21,4 +28,12 @@ cdef class Recording:
     cdef int end(self) except -1
     # Each generator advances by what a replay uses, and the stream writes where that begins. Before the first node.
     cdef int advance(self, l0rt_stream* stream) except -1
+    # Does the capture's end wait for node `i`?
+    cdef bint is_needed(self, uint32_t i) noexcept nogil
+    # RuntimeError: it was dropped, so that its nodes cannot be changed any more.
+    cdef int check_open(self) except -1
+    # Before node `i` is changed: what may fail; behind it: what cannot. Both in one turn.
+    cdef int announce_change(self) except -1
+    cdef void note_change(self, uint32_t i) noexcept
+    cdef void take_news(self) noexcept
     cdef int close(self) except -1

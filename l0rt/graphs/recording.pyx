@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a capture has recorded: nodes in the order in which they were captured, in branches."""
 
+from _thread import RLock
+
 cimport cython
 from libc.stdint cimport UINT32_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -47,6 +49,7 @@ cdef class Recording:
             queue_open(stream)
         made.capture = capture_new(stream, mode)
         made.pool = pool
+        made.turn = RLock()
         keep_addresses(pool, True)
         made.states = states
         for state in states:
@@ -84,6 +87,36 @@ cdef class Recording:
                 advance_one(state, stream)
         return 0
 
+    cdef bint is_needed(self, uint32_t i) noexcept nogil:
+        return i <= self.joined[self.capture.nodes[i - 1].branch]
+
+    cdef int check_open(self) except -1:
+        if self.capture == NULL:
+            raise RuntimeError("the graph was reset or dropped: its nodes are gone")
+        return 0
+
+    cdef int announce_change(self) except -1:
+        cdef size_t count = self.capture.count + 1
+        if self.changed == NULL:
+            self.news = <uint32_t*>calloc(count, sizeof(uint32_t))
+            self.changed = <uint64_t*>calloc(count, sizeof(uint64_t)) if self.news != NULL else NULL
+            if self.changed == NULL:
+                free(self.news)
+                self.news = NULL
+                raise MemoryError()
+        self.now += 1
+        return 0
+
+    cdef void note_change(self, uint32_t i) noexcept:
+        if self.changed[i] <= self.looked:
+            self.news[self.news_count] = i
+            self.news_count += 1
+        self.changed[i] = self.now
+
+    cdef void take_news(self) noexcept:
+        self.news_count = 0
+        self.looked = self.now
+
     cdef int close(self) except -1:
         """Drop it; nothing of it may run any more."""
         cdef l0rt_capture* capture = self.capture
@@ -105,6 +138,8 @@ cdef class Recording:
 
     def __dealloc__(self):
         free(self.joined)
+        free(self.changed)
+        free(self.news)
 
 
 made_by(Recording, "a Recording is made by a Graph")

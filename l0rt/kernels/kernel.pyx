@@ -6,6 +6,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_Check
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLong, PyLong_AsUnsignedLongLong, PyLong_CheckExact
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -47,19 +48,8 @@ cdef enum:
     ANY = 5             # of a native module, which does not tell
     UNSUPPORTED = 6
 
-cdef enum:
-    MOST = 128          # arguments of a kernel
-
 cdef dict KINDS = {"pointer": POINTER, "local": LOCAL, "image": UNSUPPORTED, "sampler": UNSUPPORTED}
 cdef dict NUMBERS = {"int": INT, "float": FLOAT, "": VALUE}
-
-
-# A value in the course of a launch. What it holds is let go when the launch is over.
-cdef struct Slot:
-    uint64_t word
-    int viewed
-    Py_buffer view
-    PyObject* buffer    # a Buffer that is held
 
 
 @cython.final
@@ -330,7 +320,23 @@ cdef Kernel new_kernel(l0rt_kernel* kernel, str name, interface):
             self.expected[i].access = argument.reads | argument.writes << 1
     else:
         self.required = kernel_properties(self.ptr)["required_group_size"]
+    if kernel.told == NULL:
+        told = (interface, self.required)
+        Py_INCREF(told)
+        kernel.told = <PyObject*>told
     return self
+
+
+cdef Kernel kernel_of(l0rt_kernel* kernel):
+    cdef Kernel made
+    name = kernel.name.decode("utf-8", "replace")
+    interface, required = <tuple>kernel.told if kernel.told != NULL else (None, None)
+    if interface is not None or kernel.told == NULL:
+        return new_kernel(kernel, name, interface)
+    made = Kernel.__new__(Kernel)       # what a native module says of it is known: the module may be closed
+    made.name, made.ptr, made.required = name, kernel, required
+    module_retain(kernel.module)
+    return made
 
 
 # --- Sizes of a launch.
@@ -405,15 +411,12 @@ cdef int Kernel_launch(
     if count != kernel.argument_count:
         refuse_count(kernel, count)
     on = stream.ptr if stream is not None else current_stream(kernel.module.device.index)
-    if self.required is not None and (size[0], size[1], size[2]) != self.required:
-        raise ValueError(f"{self.name}() requires group_size={self.required}, got {(size[0], size[1], size[2])}")
+    Kernel_check_size(self, size)
     try:
         while taken < count:
-            slots[taken].viewed = 0
-            slots[taken].buffer = NULL
             taken += 1
-            take(self, taken - 1, <object>PyTuple_GET_ITEM(args, taken - 1), &slots[taken - 1], &values[taken - 1],
-                 on)
+            Kernel_take(self, taken - 1, <object>PyTuple_GET_ITEM(args, taken - 1), &slots[taken - 1],
+                        &values[taken - 1], on)
         with nogil:
             kernel_launch(kernel, groups, size, values, count, cooperative, on)
         if has_hooks():
@@ -421,17 +424,28 @@ cdef int Kernel_launch(
     finally:
         while taken > 0:
             taken -= 1
-            if slots[taken].viewed:
-                PyBuffer_Release(&slots[taken].view)
-            if slots[taken].buffer != NULL:
-                Buffer_unhold(<Buffer>slots[taken].buffer)
+            slot_let_go(&slots[taken])
     return 0
 
 
-cdef int take(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1:
-    """Turn a Python object into what the driver is given."""
+cdef int Kernel_check_size(Kernel self, const uint32_t* size) except -1:
+    if self.required is not None and (size[0], size[1], size[2]) != self.required:
+        raise ValueError(f"{self.name}() requires group_size={self.required}, got {(size[0], size[1], size[2])}")
+    return 0
+
+
+cdef void slot_let_go(Slot* slot) noexcept:
+    if slot.viewed:
+        PyBuffer_Release(&slot.view)
+    if slot.buffer != NULL:
+        Buffer_unhold(<Buffer>slot.buffer)
+
+
+cdef int Kernel_take(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1:
     cdef Expected unknown = Expected(ANY, 0, 3)
     cdef Expected* expected = &unknown if self.expected == NULL else &self.expected[at]
+    slot.viewed = 0
+    slot.buffer = NULL
     out.value = &slot.word
     out.size = expected.size
     if isinstance(value, Buffer) and (expected.kind == POINTER or expected.kind == ANY):
@@ -454,15 +468,17 @@ cdef int take(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt
 
 
 cdef int take_buffer(Kernel self, Py_ssize_t at, Buffer buffer, Slot* slot, l0rt_stream* on) except -1:
+    cdef l0rt_device* device = self.ptr.module.device
     cdef l0rt_operand operand
     if buffer.memory == ELSEWHERE:
         raise ValueError(f"{place(self, at)} must be memory of {self.device}, got {buffer!r}")
     Buffer_hold(buffer)
     slot.buffer = <PyObject*>buffer
-    if buffer.memory == DEVICE and buffer.owner != on.device and buffer.owner.context != on.device.context:
+    if buffer.memory == DEVICE and buffer.owner != device and buffer.owner.context != device.context:
         raise ValueError(f"{place(self, at)} must be memory that {self.device} reaches, got {buffer!r}")
-    operand = Buffer_operand(buffer)
-    operand_use(&operand, on)
+    if on != NULL:
+        operand = Buffer_operand(buffer)
+        operand_use(&operand, on)
     slot.word = <uint64_t>buffer.pointer
     return 0
 
@@ -521,6 +537,18 @@ cdef int take_memory(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* ou
     out.value = slot.view.buf
     out.size = slot.view.len
     return 0
+
+
+cdef object Kernel_value(Kernel self, Py_ssize_t at, const l0rt_arg* value):
+    cdef int kind = ANY if self.expected == NULL else self.expected[at].kind
+    cdef bytes found
+    if value.value == NULL:
+        made = LocalMemory(value.size)
+        return made
+    found = (<const char*>value.value)[:value.size]
+    if kind == POINTER or kind == INT:
+        return int.from_bytes(found, "little", signed=kind == INT)
+    return np.frombuffer(found, f"f{value.size}")[0].item() if kind == FLOAT else found
 
 
 cdef str place(Kernel self, Py_ssize_t at):

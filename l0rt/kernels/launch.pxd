@@ -26,7 +26,9 @@ cdef struct l0rt_kernel:
     PyObject* owner             # the core Kernel
     char* name
     pthread_mutex_t lock        # around arguments, group size and launch, which are one step; no GIL inside
+    PyObject* told              # (what the module says of it, its required group size), both or None; NULL: not known
     uint32_t argument_count
+    uint32_t local_bytes        # of a group, beside its arguments
     uint32_t group_size[3]      # of the last launch; 0: not known
     l0rt_launched* launched
     uint32_t launched_count
@@ -44,6 +46,7 @@ cdef struct l0rt_module:
     uint32_t most_groups[3]
     uint32_t most_items[3]      # in a group, along each axis
     uint32_t most_items_of_group
+    uint32_t most_local_bytes   # of a group
 
 
 # A launch that a graph has recorded: in one piece of memory, with what its arguments point to.
@@ -53,6 +56,7 @@ cdef struct l0rt_recorded_launch:
     uint32_t group_size[3]
     uint32_t count
     bint cooperative
+    uint64_t* changed           # when each argument was changed last, then the groups, then their size; NULL: never
     l0rt_arg args[0]
 
 
@@ -79,5 +83,13 @@ cdef int kernel_launch(
     bint cooperative, l0rt_stream* stream) except -1 nogil
 # Append a recorded launch to a regular list.
 cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) except -1 nogil
+# A launch like another one, with other values: what is NULL stays, and `args` are those of the arguments `which`. It
+# takes the other one's place: nothing is kept of that, which the caller frees. NULL without memory.
+cdef l0rt_recorded_launch* launch_changed(
+    l0rt_recorded_launch* launch, uint32_t count, const uint32_t* which, const l0rt_arg* args, const uint32_t* groups,
+    const uint32_t* size, uint64_t now) noexcept nogil
+# ValueError: a launch cannot have these sizes, which a driver would not refuse before it is appended.
+cdef int launch_check(
+    const l0rt_recorded_launch* launch, const uint32_t* groups, const uint32_t* size, uint64_t local_bytes) except -1
 # A recorded launch is dropped: its module may end.
 cdef void launch_drop(l0rt_recorded_launch* launch) noexcept

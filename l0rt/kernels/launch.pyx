@@ -7,7 +7,7 @@ for its destructor must not wait.
 """
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcmp, strdup
@@ -74,6 +74,7 @@ cdef l0rt_module* module_open(l0rt_device* device, int format, bytes code, bytes
     made.device = device
     made.refs = 1
     made.most_items_of_group = limits.total_group_size
+    made.most_local_bytes = limits.local_bytes
     memcpy(made.most_items, limits.group_size, sizeof(limits.group_size))
     memcpy(made.most_groups, limits.group_count, sizeof(limits.group_count))
     made.next = _open
@@ -158,7 +159,7 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
             if error.code[1] == ZE_RESULT_ERROR_INVALID_KERNEL_NAME:
                 check_name(module, name)
             raise
-        count = owner.properties()["argument_count"]
+        found = owner.properties()
         if l0rt_load_int(&module.closed):       # others ran meanwhile
             owner.close()
     finally:
@@ -179,7 +180,8 @@ cdef l0rt_kernel* module_kernel(l0rt_module* module, bytes name) except NULL:
     Py_INCREF(owner)
     kernel.owner = <PyObject*>owner
     kernel.handle = owner._h
-    kernel.argument_count = count
+    kernel.argument_count = found["argument_count"]
+    kernel.local_bytes = found["local_memory"]
     kernel.module = module
     kernel.next = module.kernels
     module.kernels = kernel
@@ -296,6 +298,7 @@ cdef void module_free(l0rt_module* module) noexcept:
         module.kernels = kernel.next
         owner = <Kernel>kernel.owner
         Py_DECREF(owner)
+        Py_XDECREF(kernel.told)
         mutex_destroy(&kernel.lock)
         free(kernel.launched)
         timeline_free(kernel.name)
@@ -417,7 +420,7 @@ cdef l0rt_recorded_launch* launch_copy(
     made = <l0rt_recorded_launch*>malloc(nbytes)
     if made == NULL:
         return NULL
-    made.kernel, made.count, made.cooperative = kernel, count, cooperative
+    made.kernel, made.count, made.cooperative, made.changed = kernel, count, cooperative, NULL
     memcpy(made.groups, groups, sizeof(made.groups))
     memcpy(made.group_size, size, sizeof(made.group_size))
     at = <char*>&made.args[count]
@@ -428,6 +431,56 @@ cdef l0rt_recorded_launch* launch_copy(
             made.args[i].value = at
             at += (args[i].size + 7) & ~<size_t>7
     return made
+
+
+cdef l0rt_recorded_launch* launch_changed(
+        l0rt_recorded_launch* launch, uint32_t count, const uint32_t* which, const l0rt_arg* args,
+        const uint32_t* groups, const uint32_t* size, uint64_t now) noexcept nogil:
+    cdef l0rt_arg* values = <l0rt_arg*>malloc((launch.count + 1) * sizeof(l0rt_arg))
+    cdef uint64_t* changed = launch.changed
+    cdef l0rt_recorded_launch* made = NULL
+    cdef uint32_t i
+    if changed == NULL:
+        changed = <uint64_t*>calloc(launch.count + 2, sizeof(uint64_t))
+    if values != NULL and changed != NULL:
+        memcpy(values, launch.args, launch.count * sizeof(l0rt_arg))
+        for i in range(count):
+            values[which[i]] = args[i]
+        made = launch_copy(launch.kernel, groups if groups != NULL else launch.groups,
+                           size if size != NULL else launch.group_size, values, launch.count, launch.cooperative)
+    free(values)
+    if made == NULL:
+        if changed != launch.changed:
+            free(changed)
+        return NULL
+    for i in range(count):
+        changed[which[i]] = now
+    if groups != NULL:
+        changed[launch.count] = now
+    if size != NULL:
+        changed[launch.count + 1] = now
+    made.changed, launch.changed = changed, NULL
+    return made
+
+
+cdef int launch_check(
+        const l0rt_recorded_launch* launch, const uint32_t* groups, const uint32_t* size,
+        uint64_t local_bytes) except -1:
+    cdef l0rt_kernel* kernel = launch.kernel
+    cdef uint32_t most = 0
+    if not fits(kernel, groups, size):
+        refuse_launch(kernel, groups, size, kernel.argument_count, NULL)
+    if local_bytes + kernel.local_bytes > kernel.module.most_local_bytes:
+        name = kernel.name.decode("utf-8", "replace")
+        raise ValueError(f"a group of {name}() would have {local_bytes + kernel.local_bytes} bytes of local memory: "
+                         f"the device has {kernel.module.most_local_bytes}")
+    if launch.cooperative:
+        with nogil:
+            kernel_most_cooperative(kernel, size, &most)
+        if <uint64_t>groups[0] * groups[1] * groups[2] > most:
+            raise ValueError(f"a cooperative launch may have at most {most} groups of this size, got "
+                             f"{groups[0]} x {groups[1]} x {groups[2]}")
+    return 0
 
 
 cdef int record_launch(
@@ -470,6 +523,8 @@ cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) ex
 
 cdef void launch_drop(l0rt_recorded_launch* launch) noexcept:
     cdef l0rt_module* module = launch.kernel.module
+    free(launch.changed)
+    launch.changed = NULL
     module.users -= 1
     module_release(module)
     sweep()
@@ -491,7 +546,7 @@ cdef int refuse_launch(
         name = kernel.name.decode("utf-8", "replace")
         if count != kernel.argument_count:
             refuse_count(kernel, count)
-        if stream.device != kernel.module.device:
+        if stream != NULL and stream.device != kernel.module.device:
             raise ValueError(f"{name}() is of device {kernel.module.device.index}, the stream of device "
                              f"{stream.device.index}")
         check_limits("groups", [groups[i] for i in range(3)], [kernel.module.most_groups[i] for i in range(3)])

@@ -72,6 +72,10 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC, ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
         ZE_STRUCTURE_TYPE_MODULE_DESC, ZE_STRUCTURE_TYPE_KERNEL_DESC, ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES
         ZE_STRUCTURE_TYPE_KERNEL_PREFERRED_GROUP_SIZE_PROPERTIES
+        ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_PROPERTIES, ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_DESC
+        ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC, ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC
+        ZE_STRUCTURE_TYPE_MUTABLE_KERNEL_ARGUMENT_EXP_DESC, ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC
+        ZE_STRUCTURE_TYPE_MUTABLE_GROUP_SIZE_EXP_DESC
 
     ctypedef enum ze_memory_access_attribute_t:
         ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE
@@ -119,6 +123,9 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_EVENT_SCOPE_FLAG_HOST
         ZE_INIT_FLAG_GPU_ONLY
         ZE_INIT_DRIVER_TYPE_FLAG_GPU
+        ZE_MUTABLE_COMMAND_EXP_FLAG_KERNEL_ARGUMENTS
+        ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_COUNT
+        ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_SIZE
 
     ctypedef struct ze_init_driver_type_desc_t:
         ze_structure_type_t stype
@@ -368,6 +375,49 @@ cdef extern from "l0rt/ze.h" nogil:
         uint32_t groupCountY
         uint32_t groupCountZ
 
+    ctypedef struct ze_mutable_command_list_exp_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t mutableCommandListFlags
+        uint32_t mutableCommandFlags
+
+    ctypedef struct ze_mutable_command_list_exp_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+
+    ctypedef struct ze_mutable_command_id_exp_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+
+    ctypedef struct ze_mutable_commands_exp_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
+
+    ctypedef struct ze_mutable_kernel_argument_exp_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint64_t commandId
+        uint32_t argIndex
+        size_t argSize
+        const void *pArgValue
+
+    ctypedef struct ze_mutable_group_count_exp_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint64_t commandId
+        const ze_group_count_t *pGroupCount
+
+    ctypedef struct ze_mutable_group_size_exp_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint64_t commandId
+        uint32_t groupSizeX
+        uint32_t groupSizeY
+        uint32_t groupSizeZ
+
     ctypedef struct ze_event_desc_t:
         ze_structure_type_t stype
         const void *pNext
@@ -463,6 +513,7 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeCommandListCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
             const ze_command_list_desc_t *desc, ze_command_list_handle_t *phCommandList) noexcept nogil
         ze_result_t (*zeCommandListClose)(ze_command_list_handle_t hCommandList) noexcept nogil
+        ze_result_t (*zeCommandListReset)(ze_command_list_handle_t hCommandList) noexcept nogil
         ze_result_t (*zeCommandListAppendEventReset)(ze_command_list_handle_t hCommandList,
             ze_event_handle_t hEvent) noexcept nogil
         ze_result_t (*zeModuleCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
@@ -531,6 +582,10 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             uint32_t *pOrdinal) noexcept nogil
         ze_result_t (*zeCommandListIsImmediate)(ze_command_list_handle_t hCommandList,
             uint8_t *pIsImmediate) noexcept nogil
+        ze_result_t (*zeCommandListGetNextCommandIdExp)(ze_command_list_handle_t hCommandList,
+            const ze_mutable_command_id_exp_desc_t *desc, uint64_t *pCommandId) noexcept nogil
+        ze_result_t (*zeCommandListUpdateMutableCommandsExp)(ze_command_list_handle_t hCommandList,
+            const ze_mutable_commands_exp_desc_t *desc) noexcept nogil
         ze_result_t (*zeInitDrivers)(uint32_t *pCount, ze_driver_handle_t *phDrivers,
             ze_init_driver_type_desc_t *desc) noexcept nogil
         ze_result_t (*zeDeviceSynchronize)(ze_device_handle_t hDevice) noexcept nogil

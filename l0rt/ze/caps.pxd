@@ -21,6 +21,7 @@ ctypedef struct l0rt_caps:
     bint event_ipc            # an event can be shared with another process
     bint cb_events            # any way of counter-based events
     bint copy_offload         # an in-order list can be asked to give copies to a copy engine
+    bint mutable_lists        # launches in closed lists can be changed: all arguments, and both sizes
     uint32_t api_version      # major << 16 | minor
     uint32_t driver_version   # as zeDriverGetProperties gives it
     uint32_t build            # Intel's build number, 0 for another driver

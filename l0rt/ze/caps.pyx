@@ -62,6 +62,8 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
     caps.cb_pool = (caps.inorder and not off & {"cb_events", "cb_pool"}
                     and "ZE_experimental_event_pool_counter_based" in extensions and _counter_pool_probe(driver))
     caps.cb_events = caps.cb_pool
+    caps.mutable_lists = ("mutable_lists" not in off and "ZE_experimental_mutable_command_list" in extensions
+                          and _changes_launches(device))
     return 0
 
 
@@ -79,6 +81,24 @@ cdef set extension_names(ze_driver_handle_t driver):
         return {found[i].name.decode("utf-8", "replace") for i in range(count)}
     finally:
         free(found)
+
+
+cdef bint _changes_launches(ze_device_handle_t device) except -1:
+    """Can all that l0rt changes of a launch be changed?"""
+    cdef ze_mutable_command_list_exp_properties_t found
+    cdef ze_device_properties_t properties
+    cdef uint32_t needed = (ZE_MUTABLE_COMMAND_EXP_FLAG_KERNEL_ARGUMENTS | ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_COUNT
+                            | ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_SIZE)
+    if ze.zeCommandListGetNextCommandIdExp == NULL or ze.zeCommandListUpdateMutableCommandsExp == NULL:
+        return False
+    memset(&found, 0, sizeof(found))
+    found.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_PROPERTIES
+    memset(&properties, 0, sizeof(properties))
+    properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
+    properties.pNext = &found
+    with nogil:
+        CHECK(ze.zeDeviceGetProperties(device, &properties))
+    return found.mutableCommandFlags & needed == needed
 
 
 cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) except -1:

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 from l0rt import config
 
+from helpers.graph_programs import KERNELS
 from helpers.process import run_python
 
 # What was asked of the driver once it was open, and how it was opened; and what came of what may be impossible.
@@ -63,6 +64,12 @@ l0rt.empty(64, kind="shared").fill(1).free()
 shared = l0rt.Event(interprocess=True)
 shared.record()
 shared.synchronize()
+graph, module = acc.Graph(), l0rt.Module(KERNELS)
+with acc.graph(graph):
+    module["store"][1, 64](x, 1)
+graph.nodes[0].update(args={1: 2})
+graph.replay()
+graph.reset()
 timed.record()
 timed.synchronize()
 attempt("share", shared.ipc_handle)
@@ -83,7 +90,7 @@ def seen(*names):
     env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_EVENTS": "cb", "L0RT_ALLOC_CONF": None,
            "L0RT_CPU_FAIL": "zeCommandListAppendMemoryCopy:1:hang",
            "L0RT_DISABLE": ",".join(name for name in names if name)}  # fmt: skip
-    result = run_python(PROGRAM, env)
+    result = run_python(f"KERNELS = {str(KERNELS)!r}\n{PROGRAM}", env)
     assert (result.returncode, result.stderr) == (0, ""), result
     return json.loads(result.stdout)
 
@@ -96,5 +103,5 @@ def test_each_name_changes_what_is_done(name):
 
 @pytest.mark.parametrize("name", ["graph", "host_func", "inorde", "INORDER"])
 def test_another_name_is_refused_with_a_list_of_those_that_there_are(name):
-    with pytest.raises(ValueError, match=r"expected a comma-separated list of inorder, .*, copy_offload$"):
+    with pytest.raises(ValueError, match=r"expected a comma-separated list of inorder, .*, mutable_lists$"):
         config.set("disable", name)

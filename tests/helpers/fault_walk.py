@@ -160,6 +160,29 @@ def graphs():
     graph.reset()
 
 
+def changed_graphs():
+    """A graph whose nodes are changed, in the list that has them and in others."""
+    x = l0rt.empty(4096).fill(0)
+    acc.synchronize()
+    with l0rt.Module(KERNELS) as module:
+        graph = acc.Graph()
+        try:
+            with acc.graph(graph):
+                module["store"][1, 64](x, 1)
+                x.fill(1, stream=acc.current_stream())
+            store, fill = graph.nodes
+            for value in range(2, 5):
+                store.update(args={1: value})
+                graph.replay()
+                acc.synchronize()
+                fill.update(value=value)
+                graph.replay()
+                acc.synchronize()
+            assert bytes(x.numpy()) == b"\4" * 4096
+        finally:
+            graph.reset()
+
+
 def plain_calls():
     found = driver.open_drivers()[0]
     first = device.open_devices(found)[0]
@@ -174,7 +197,8 @@ def plain_calls():
         owner.close()
 
 
-WORK = (properties, blocks, streams, events, copies_between_devices, copies_of_rows, launches, graphs, plain_calls)
+WORK = (properties, blocks, streams, events, copies_between_devices, copies_of_rows, launches, graphs, changed_graphs,
+        plain_calls)
 
 
 def attempt(work):

@@ -12,6 +12,7 @@ import l0rt
 import l0rt.accelerator
 import l0rt.config
 import l0rt.errors
+import l0rt.graphs.node
 import l0rt.interface
 import l0rt.kernels
 import l0rt.logs
@@ -38,6 +39,7 @@ INTEROP = ("torch",)  # read as text: each needs its partner
 FIELDS = {
     "Buffer.nbytes": "The size in bytes, as it was asked for.",
     "LocalMemory.nbytes": "The size in bytes.",
+    "Node.kind": "One of ``kernel``, ``copy``, ``fill``, ``wait`` and ``callback``.",
     "Event.blocking": "Whether a wait for the event sleeps at once instead of spinning first.",
     "Event.enable_timing": "Whether `elapsed_time` and `host_time` work.",
     "Event.interprocess": "Whether another process can wait for the event.",
@@ -150,6 +152,8 @@ def page():
         owner = getattr(l0rt, name)
         parts += [f"## `l0rt.{name}{signature(owner)}`\n", told(inspect.getdoc(owner) or "") + "\n"]
         parts += [*entries(name, owner, members(owner)), ""]
+    parts += ["## The nodes of a graph\n", told(inspect.getdoc(l0rt.graphs.node.Node)) + "\n"]
+    parts += [*entries("Node", l0rt.graphs.node.Node, members(l0rt.graphs.node.Node)), ""]
     known = [l0rt.interface.DeviceInterface, *(getattr(l0rt, name) for name in CLASSES)]
     for name in MODULES:
         module = getattr(l0rt, name)

@@ -17,6 +17,9 @@ cdef struct l0rt_operand:
 # How many bytes there are from the start of the first row to the end of the last.
 cdef size_t rows_span(const l0rt_rows* rows, size_t pitch) noexcept nogil
 
+# ValueError: a copy onto some of its own bytes. Rows may lie between each other.
+cdef int check_apart(const void* target, const void* source, size_t nbytes, const l0rt_rows* rows) except -1
+
 # Remember that ``stream`` uses the memory, or has used it, unless its order covers that already.
 cdef int operand_use(l0rt_operand* what, l0rt_stream* stream, bint is_past=*) except -1
 
