@@ -40,7 +40,7 @@ cdef ze_result_t list_reset(ze_command_list_handle_t list) noexcept nogil
 # descriptors, while the list is closed and does not run; then it is to be closed again.
 cdef ze_result_t list_next_id(ze_command_list_handle_t list, uint64_t* number) noexcept nogil
 cdef ze_result_t list_change(ze_command_list_handle_t list, const void* chain) noexcept nogil
-# Make an event unsignalled when its turn comes. INVALID_FUNCTION: the driver lacks the call.
+# Make an event unsignalled when its turn comes. Only where `has_queues` of core/queue says so.
 cdef ze_result_t list_reset_event(ze_command_list_handle_t list, ze_event_handle_t event) noexcept nogil
 cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeout_ns) noexcept nogil
 
