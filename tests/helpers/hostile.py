@@ -211,13 +211,8 @@ class Program(World):
         oracle.settle(self)
         self.local.step = f"{self.local.step}c"
         self.local.depth = DEPTH + 1  # finalizers rest
-        for value in reversed(self.blocks):
-            for _ in range(3):
-                try:
-                    type(value).__exit__(value, None, None, None)
-                except Exception:
-                    break
-        self.blocks.clear()
+        while self.blocks:
+            leave_block(self.blocks.pop())
         for detach in self.detachers:
             detach()
         self.detachers.clear()
@@ -230,6 +225,14 @@ class Program(World):
         config._notify(self.texts)
         oracle.nothing_is_left(self)
         self.local.depth = 0
+
+
+def leave_block(value):
+    for _ in range(3):
+        try:
+            type(value).__exit__(value, None, None, None)
+        except Exception:
+            break
 
 
 def contexts_of(text):

@@ -113,11 +113,22 @@ cdef int queue_open(l0rt_stream* stream) except -1 nogil:
         return queue_create(stream)
 
 
-cdef bint offloads(l0rt_stream* stream) except -1:
-    """Should the driver give copies from and to host memory to a copy engine? One hint is for both directions."""
-    if not stream.device.caps.copy_offload or stream.ordinal != stream.device.info.compute_ordinal:
-        return False
-    return "compute" not in (config.effective("xpu.h2d.copy_engine"), config.effective("xpu.d2h.copy_engine"))
+cdef bint _may_offload = True   # what a thread reads that cannot run Python: a list may be made with an allocator's locks
+
+
+def read_copy_engines():
+    """Take over from the settings whether copies of host memory may use a copy engine. One hint is for both ways."""
+    global _may_offload
+    _may_offload = "compute" not in (config.effective("xpu.h2d.copy_engine"), config.effective("xpu.d2h.copy_engine"))
+
+
+config.on_change(read_copy_engines)
+read_copy_engines()
+
+
+cdef inline bint offloads(l0rt_stream* stream) noexcept nogil:
+    """Should the driver give copies from and to host memory to a copy engine?"""
+    return _may_offload and stream.device.caps.copy_offload and stream.ordinal == stream.device.info.compute_ordinal
 
 
 cdef int queue_create(l0rt_stream* stream) except -1:
