@@ -10,7 +10,7 @@ from libc.stdint cimport uint64_t
 
 from l0rt.arguments cimport array_of, check_sizes, checked_pattern, get_view, known_as, part_of
 from l0rt.dlpack cimport DL_CPU, DL_ONEAPI, dlpack_capsule, dlpack_choose, dlpack_is_versioned, dlpack_order
-from l0rt.kernels.random cimport random_fill
+from l0rt.kernels.random cimport random_begins, random_fill
 from l0rt.runtime.alloc.arena cimport block_drop
 from l0rt.runtime.alloc.deferred_free cimport block_move
 from l0rt.runtime.alloc.types cimport l0rt_block
@@ -518,10 +518,11 @@ cdef Buffer_draw(
         generator = default_generator(self.owner.index)
     wanted = philox.draw(kind, generator, self.nbytes, first, second, dtype)
     on = Buffer_stream(self, stream)
+    begins = random_begins(wanted, generator, on)
     Buffer_hold(self)
     try:
         operand = Buffer_operand(self)
-        random_fill(&operand, wanted, generator, on, self.memory != DEVICE and not non_blocking)
+        random_fill(&operand, wanted, generator, begins, on, self.memory != DEVICE and not non_blocking)
     finally:
         Buffer_unhold(self)
     return self

@@ -13,7 +13,7 @@ from l0rt.graphs.node cimport nodes_of
 from l0rt.graphs.recording cimport Recording
 from l0rt.runtime.current.event cimport built_in_event
 from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
-from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.streams.capture cimport (
     MODE_GLOBAL,
     MODE_RELAXED,
@@ -33,7 +33,7 @@ from l0rt.otherbuffer import empty
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.generator import default_generator
 from l0rt.runtime.current.lease import lease
-from l0rt.runtime.current.stream import Stream, default_stream, synchronize
+from l0rt.runtime.current.stream import XpuStream, default_stream, synchronize
 from l0rt.runtime.memory.device import let_go_before_trim
 from l0rt.runtime.memory.pools import MemPool, XpuMemPool, pool_of, trim_pools, use_mem_pool
 from l0rt.runtime.streams.devices import lazy
@@ -274,7 +274,7 @@ stream of its device.
         executable.replay(stream)
         if self.called is not None:
             event = built_in_event(False)
-            event.record(Stream(stream_id=stream.id, device_index=stream.device.index))
+            event.record(XpuStream(stream_id=stream.id, device_index=stream.device.index))
             for function, args in self.called:
                 callbacks.add(<size_t>stream, event, function, args)
 
@@ -507,7 +507,7 @@ As `l0rt.accelerator.graph`, which has the parameters.
         if self.guard is not None:
             raise RuntimeError("the block was entered before, and has not ended")
         if self.stream is None:
-            self.leased = lease()
+            self.leased = lease(f"{lazy.device_type}:{current_device()}")   # whatever accelerator is current
         self.guard = self.leased.__enter__() if self.stream is None else self.stream
         self.guard.__enter__()
         try:

@@ -63,15 +63,24 @@ cdef struct l0rt_beginning:
     size_t state            # its address; 0: outside of captures
 
 
-cdef int random_fill(l0rt_operand* target, wanted, generator, l0rt_stream* on, bint wait) except -1:
+cdef random_begins(wanted, generator, l0rt_stream* on):
+    cdef bint captured = captures(on)
+    if type(generator) is XpuGenerator or (captured and isinstance(generator, Generator)):
+        return None
+    if captured:
+        capture_refuse(on, b"a draw from a generator that is not l0rt's")
+    return generator.philox_engine_inputs(wanted.words)
+
+
+cdef int random_fill(l0rt_operand* target, wanted, generator, begins, l0rt_stream* on, bint wait) except -1:
     cdef Py_buffer view
     cdef l0rt_beginning beginning
     if captures(on) and fill_captured(target, wanted, generator, on, wait):
         return 0
-    if type(generator) is XpuGenerator:
-        seed, offset = generator.initial_seed(), generator_advance(generator, wanted.words)
+    if begins is None:
+        seed, offset = (<Generator>generator).state.seed, generator_advance(generator, wanted.words)
     else:
-        seed, offset = generator.philox_engine_inputs(wanted.words)
+        seed, offset = begins
     if target.nbytes == 0:
         return 0
     if not can_begin(&beginning, seed, offset) or not fill_by_kernel(target, wanted, &beginning, on):

@@ -20,6 +20,8 @@ GIVEN = {
     "memory": lambda: bytearray(1 << 16), "data_ptr": xpu.current_raw_stream,
     "what": lambda: xpu.get_device_properties(0).uuid,
     "path_to_lib_file": l0rt.cpu_driver_path, "alloc_fn_name": lambda: "zeInit", "free_fn_name": lambda: "zeInit",
+    "xpu_graph": xpu.XPUGraph, "callables": lambda: lambda x: None,
+    "sample_args": lambda: (l0rt.empty(64, device="xpu:0"),),
     "alloc": lambda: lambda size, device, stream: 0, "free": lambda: lambda ptr, size, device, stream: None,
 }  # fmt: skip
 # Nobody makes a registration; an allocator can be put in place of l0rt's only before the first allocation; settings.
