@@ -10,7 +10,9 @@ from l0rt.ze.api cimport ze_command_list_handle_t, ze_command_queue_handle_t, ze
 # Execute closed lists, one after another. The caller lets no two threads do so for one queue.
 cdef ze_result_t queue_execute(
     ze_command_queue_handle_t queue, uint32_t count, ze_command_list_handle_t* lists) noexcept nogil
-# Wait so long for what the queue executes; false if that was too short.
+# Wait so long for what the queue executes. An error may be that of a launch, which the CPU driver tells of once.
+cdef ze_result_t queue_rest(ze_command_queue_handle_t queue, uint64_t timeout_ns) noexcept nogil
+# The same; false if that was too short.
 cdef bint queue_is_idle(ze_command_queue_handle_t queue, uint64_t timeout_ns) noexcept nogil
 # Has the driver all that executes closed lists?
 cdef bint has_queues() noexcept nogil

@@ -20,8 +20,12 @@ cdef ze_result_t queue_execute(
     return ze.zeCommandQueueExecuteCommandLists(queue, count, lists, NULL)
 
 
+cdef ze_result_t queue_rest(ze_command_queue_handle_t queue, uint64_t timeout_ns) noexcept nogil:
+    return ze.zeCommandQueueSynchronize(queue, timeout_ns)
+
+
 cdef bint queue_is_idle(ze_command_queue_handle_t queue, uint64_t timeout_ns) noexcept nogil:
-    return ze.zeCommandQueueSynchronize(queue, timeout_ns) != ZE_RESULT_NOT_READY     # with an error nothing runs on
+    return queue_rest(queue, timeout_ns) != ZE_RESULT_NOT_READY     # with an error nothing runs on
 
 
 cdef bint has_queues() noexcept nogil:

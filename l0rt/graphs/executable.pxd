@@ -4,7 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.graphs.recording cimport Recording
 from l0rt.graphs.segment cimport Plan, Segment, Version
-from l0rt.runtime.streams.types cimport l0rt_device, l0rt_slot, l0rt_stream
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_replayed, l0rt_slot, l0rt_stream
 from l0rt.ze.api cimport ze_command_list_handle_t, ze_command_queue_handle_t
 
 
@@ -35,6 +35,8 @@ cdef class Executable:
     cdef bint is_broken             # a part of a replay was refused
     cdef l0rt_stream* last          # which replayed it last; it is over
     cdef uint64_t last_seq          # once that has completed so many commands
+    cdef bint may_fail              # it has launches, and the driver tells of failed ones
+    cdef l0rt_replayed told
 
     @staticmethod
     cdef Executable build(Recording recording)
@@ -42,6 +44,6 @@ cdef class Executable:
     cdef int replay(self, l0rt_stream* stream) except -1
     cdef bint is_idle(self) except -1
     cdef bint are_queues_idle(self, uint64_t timeout_ns) noexcept
-    # Wait until it is.
-    cdef int rest(self) except -1
+    # Wait until it is; return the KernelFaultError of a launch, which nobody was told of, or None.
+    cdef object rest(self)
     cdef int close(self) except -1

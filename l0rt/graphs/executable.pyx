@@ -18,17 +18,24 @@ from l0rt.core.queue cimport CommandQueue, has_queues, queue_execute, queue_is_i
 from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording
 from l0rt.graphs.segment cimport Plan, Segment, Version
-from l0rt.runtime.streams.capture cimport NODE_KERNEL, capture_refuse, captures
+from l0rt.runtime.streams.capture cimport (
+    NODE_KERNEL,
+    capture_refuse,
+    captures,
+    replayed_add,
+    replayed_failure,
+    replayed_remove,
+)
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.event_pool cimport slot_release
 from l0rt.runtime.streams.order cimport allow_maps, before, hold_off_maps, number, signal_behind
 from l0rt.runtime.streams.queue cimport issued_end_event, lock, progress, unlock, wait_untold
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport device_fails, slot_query, slot_wait
+from l0rt.runtime.streams.wait cimport device_fails, slot_query, slot_wait, stream_fails
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_command_queue_handle_t, ze_result_t
 
-from l0rt.errors import UnsupportedError
+from l0rt.errors import KernelFaultError, UnsupportedError
 from l0rt.runtime.lazy import LISTS, on_exit
 
 cdef enum:
@@ -60,6 +67,8 @@ cdef class Executable:
                 raise MemoryError()
             for segment in made.plan.segments:
                 add_list(made, segment)
+            made.told.queues, made.told.count = made.queue_of, made.count
+            made.may_fail = made.device.is_software and launches(recording)
             recording.take_news()
         except BaseException:
             made.close()
@@ -102,25 +111,36 @@ cdef class Executable:
                         return False
         return True
 
-    cdef int rest(self) except -1:
+    cdef object rest(self):
         cdef l0rt_slot* slot
-        if self.is_idle():
-            return 0
-        with nogil:
-            slot = issued_end_event(self.last)
-            try:
-                slot_wait(slot, UINT64_MAX)
-            finally:
-                slot_release(slot)
+        cdef ze_result_t r
+        failure = None
+        try:
+            if not self.is_idle():
+                with nogil:
+                    slot = issued_end_event(self.last)
+                    try:
+                        slot_wait(slot, UINT64_MAX)
+                    finally:
+                        slot_release(slot)
+            if self.told.stream != NULL and table.alive:
+                with nogil:
+                    r = replayed_failure(&self.told)
+                    if r != ZE_RESULT_SUCCESS:
+                        stream_fails(self.last, r)
+        except KernelFaultError as error:
+            failure = error
         while not self.are_queues_idle(SLICE):
             PyErr_CheckSignals()
-        return 0
+        return failure
 
     cdef int close(self) except -1:
         """Destroy everything; nothing of it may run any more."""
         cdef Segment segment
         cdef Version version
         _there.discard(self)
+        with nogil:
+            replayed_remove(&self.told)
         self.stale = []
         for segment in self.plan.segments if self.plan is not None else ():
             while segment.versions:
@@ -143,6 +163,15 @@ cdef class Executable:
 
 
 made_by(Executable, "an Executable is made by a Graph")
+
+
+cdef bint launches(Recording recording) noexcept:
+    """Has it launches of kernels?"""
+    cdef uint32_t i
+    for i in range(recording.capture.count):
+        if recording.capture.nodes[i].kind == NODE_KERNEL:
+            return True
+    return False
 
 
 cdef int follow(Executable self, l0rt_stream* stream) except -1 nogil:
@@ -187,6 +216,8 @@ cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
         r = list_reset_event(stream.list, self.plan.ended)   # or the next replay's wait would find it signalled
     self.last, self.last_seq = stream, stream.issued
     self.is_broken = r != ZE_RESULT_SUCCESS
+    if self.may_fail:
+        replayed_add(stream, &self.told)
     return unlock(stream, r)
 
 

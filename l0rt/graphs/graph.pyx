@@ -279,22 +279,31 @@ stream of its device.
                 callbacks.add(<size_t>stream, event, function, args)
 
     def reset(self):
-        """Drop the capture, wait for its replays, and let go of the memory pool. A capture that is under way ends."""
+        """Drop the capture, wait for its replays, and let go of the memory pool. A capture that is under way ends.
+
+        Raises
+        ------
+        KernelFaultError
+            A launch of a replay has failed, of which no wait has told yet. The graph is empty then as well.
+        """
         cdef Executable executable = self.executable
         cdef Recording recording = self.recording
+        failure = None
         self.called = None
         if self.inside is not None:
             if capture_is_of_thread(recording.capture):
                 self.inside._leave()
             self.inside = None
         if executable is not None:
-            executable.rest()
+            failure = executable.rest()
             self.executable = None
             executable.close()
         self.recording = self.memory = None
         if recording is not None:
             recording.close()
         sweep_graphs()
+        if failure is not None:
+            raise failure
 
     def pool(self):
         """Return the id of the graph's memory pool, which other graphs can share.
@@ -436,8 +445,10 @@ cdef Executable built(Graph graph, bint anew):
     check_captured(graph)
     if anew and graph.executable is not None:
         executable, graph.executable = graph.executable, None
-        executable.rest()
+        failure = executable.rest()
         executable.close()
+        if failure is not None:
+            raise failure
     with graph.recording.turn:
         if graph.executable is None:
             graph.executable = Executable.build(graph.recording)

@@ -334,3 +334,89 @@ def test_the_page_has_nodes_streams_sizes_and_events(buffer, kernels, tmp_path):
     with acc.graph(graph):
         pass
     assert "Graph of 0 nodes" in graph.to_html()
+
+
+# Faults.
+
+
+def faulty(kernels, buffer, side):
+    """A graph of which the second stream's launch fails."""
+    graph = acc.Graph()
+    with acc.graph(graph):
+        stream = acc.current_stream()
+        side.wait_stream(stream)
+        kernels["store"].launch(1 << 46, 1, groups=1, group_size=1, stream=side)
+        buffer.fill(3, stream=stream)
+        stream.wait_stream(side)
+        buffer[:8].fill(4, stream=stream)
+    return graph
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("wait", ["stream", "query", "device", "event", "reset"])
+def test_a_launch_that_fails_in_a_replay_is_told_of_once(wait, buffer, kernels):
+    graph, stream = faulty(kernels, buffer, l0rt.Stream()), l0rt.Stream()
+    for _ in range(2):
+        with stream:
+            graph.replay()
+            event = stream.record_event()
+        waits = {
+            "stream": stream.synchronize,
+            "query": lambda: until_idle(stream),
+            "device": acc.synchronize,
+            "event": event.synchronize,
+            "reset": graph.reset,
+        }
+        with pytest.raises(l0rt.KernelFaultError):
+            waits[wait]()
+        stream.synchronize()
+        acc.synchronize()
+        assert event.query()
+        assert read(buffer)[:9].tolist() == [4] * 8 + [3]
+        if wait == "reset":
+            assert repr(graph) == "<l0rt.Graph empty>"
+            graph.reset()
+            graph = faulty(kernels, buffer, l0rt.Stream())
+
+
+def until_idle(stream):
+    while not stream.query():
+        pass
+
+
+@pytest.mark.checks_data
+def test_the_stream_that_replays_last_tells_of_a_fault(buffer, kernels):
+    graph, streams = faulty(kernels, buffer, l0rt.Stream()), [l0rt.Stream() for _ in range(3)]
+    good = acc.Graph()
+    with acc.graph(good):
+        kernels["store"].launch(buffer, 5, groups=1, group_size=8)
+    for stream in streams:
+        with stream:
+            good.replay()
+            graph.replay()
+    with pytest.raises(l0rt.KernelFaultError):
+        streams[2].synchronize()
+    for graph in (graph, good):
+        try:
+            graph.reset()
+        except l0rt.KernelFaultError:  # of an earlier replay
+            graph.reset()
+    for stream in streams:
+        stream.synchronize()
+    acc.synchronize()
+
+
+@pytest.mark.checks_data
+def test_a_graph_that_failed_is_dropped_in_silence(buffer, kernels):
+    for _ in range(3):
+        graph = faulty(kernels, buffer, l0rt.Stream())
+        graph.replay()
+        del graph
+    acc.empty_cache()
+    try:
+        acc.synchronize()
+    except l0rt.KernelFaultError:
+        acc.synchronize()
+    acc.empty_cache()
+    buffer.fill(1)
+    assert (read(buffer) == 1).all()

@@ -5,7 +5,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.streams.hooks cimport CAPTURES, hooked
-from l0rt.runtime.streams.types cimport l0rt_device, l0rt_rows, l0rt_slot, l0rt_stream
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_replayed, l0rt_rows, l0rt_slot, l0rt_stream
+from l0rt.ze.api cimport ze_result_t
 
 
 cdef enum:
@@ -105,3 +106,14 @@ cdef int capture_refuse_device(const l0rt_device* device, const char* call) exce
 cdef void capture_lose(l0rt_stream* stream) noexcept nogil
 # The calling thread ends.
 cdef void capture_leave() noexcept nogil
+
+# The stream has replayed this graph, whose launches may have failed: who waits for the stream asks the queues, too. The
+# stream's lock is held.
+cdef void replayed_add(l0rt_stream* stream, l0rt_replayed* graph) noexcept nogil
+# Its queues are about to end.
+cdef void replayed_remove(l0rt_replayed* graph) noexcept nogil
+# What the queues tell of a launch that has failed.
+cdef ze_result_t replayed_failure(const l0rt_replayed* graph) noexcept nogil
+# Has a launch failed of a graph that the stream has replayed? With `is_over` nobody needs to ask again. The stream's
+# lock is held.
+cdef ze_result_t replays_failure(l0rt_stream* stream, bint is_over) noexcept nogil

@@ -2,7 +2,8 @@
 """Captures: while a graph is captured, its streams record what they are given instead of issuing it.
 
 A capture has a branch for each stream. Streams join it by waiting for an event of one that is in it. One lock is
-around all of this: a stream's branch is read without it only to find out whether there may be one.
+around all of this: a stream's branch is read without it only to find out whether there may be one. The same lock is
+around what streams have replayed.
 """
 
 from cpython.object cimport PyObject
@@ -11,10 +12,12 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strncpy
 
+from l0rt.core.queue cimport queue_rest
 from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock, pthread_mutex_t, store
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.hooks cimport note_captures
 from l0rt.runtime.streams.types cimport *
+from l0rt.ze.api cimport ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.runtime.lazy import DRAIN, on_exit
 
@@ -424,6 +427,63 @@ cdef void forget_captures() noexcept nogil:
     while _open != NULL:
         close_locked(_open, b"a fork")
     note_captures(False)
+
+
+# --- Replays whose launches may have failed, which only the queues that executed them tell.
+
+
+cdef void unlink_locked(l0rt_replayed* graph) noexcept nogil:
+    cdef l0rt_replayed** at
+    if graph.stream != NULL:
+        at = &graph.stream.replayed
+        while at[0] != graph:
+            at = &at[0].next
+        at[0] = graph.next
+        graph.stream = NULL
+
+
+cdef void replayed_add(l0rt_stream* stream, l0rt_replayed* graph) noexcept nogil:
+    l0rt_store_int(&stream.launched, 1)
+    if graph.stream == stream:      # which only who holds its lock changes
+        return
+    mutex_lock(&captures_lock)
+    unlink_locked(graph)
+    graph.stream, graph.next = stream, stream.replayed
+    stream.replayed = graph
+    mutex_unlock(&captures_lock)
+
+
+cdef void replayed_remove(l0rt_replayed* graph) noexcept nogil:
+    mutex_lock(&captures_lock)
+    unlink_locked(graph)
+    mutex_unlock(&captures_lock)
+
+
+cdef ze_result_t replayed_failure(const l0rt_replayed* graph) noexcept nogil:
+    cdef ze_result_t r
+    cdef uint32_t i
+    for i in range(graph.count):
+        if i == 0 or graph.queues[i] != graph.queues[i - 1]:
+            r = queue_rest(graph.queues[i], 0)
+            if r != ZE_RESULT_SUCCESS and r != ZE_RESULT_NOT_READY:
+                return r
+    return ZE_RESULT_SUCCESS
+
+
+cdef ze_result_t replays_failure(l0rt_stream* stream, bint is_over) noexcept nogil:
+    cdef l0rt_replayed* graph
+    cdef ze_result_t r = ZE_RESULT_SUCCESS
+    if stream.replayed == NULL:
+        return r
+    mutex_lock(&captures_lock)
+    graph = stream.replayed
+    while graph != NULL and r == ZE_RESULT_SUCCESS:
+        r = replayed_failure(graph)
+        graph = graph.next
+    while is_over and r == ZE_RESULT_SUCCESS and stream.replayed != NULL:
+        unlink_locked(stream.replayed)
+    mutex_unlock(&captures_lock)
+    return r
 
 
 def _close():

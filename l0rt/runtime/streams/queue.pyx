@@ -26,6 +26,7 @@ from l0rt.runtime.streams.capture cimport (
     capture_refuse,
     capture_wait,
     captures,
+    replays_failure,
 )
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.event_pool cimport (
@@ -447,6 +448,8 @@ cdef int poll(l0rt_stream* stream) except -1 nogil:
     r = list_synchronize(stream.list, 0)
     if r == ZE_RESULT_SUCCESS:
         l0rt_raise64(&stream.done, stream.issued)
+        r = replays_failure(stream, True)
+    if r == ZE_RESULT_SUCCESS:
         l0rt_store_int(&stream.launched, 0)
     mutex_unlock(&stream.lock)
     return r == ZE_RESULT_SUCCESS if r == ZE_RESULT_SUCCESS or r == ZE_RESULT_NOT_READY else stream_fails(stream, r)

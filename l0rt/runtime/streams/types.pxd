@@ -8,7 +8,13 @@ from posix.types cimport pid_t
 
 from l0rt.core.device cimport l0rt_device_info
 from l0rt.runtime.alloc.atomics cimport pthread_mutex_t
-from l0rt.ze.api cimport ze_command_list_handle_t, ze_context_handle_t, ze_device_handle_t, ze_event_handle_t
+from l0rt.ze.api cimport (
+    ze_command_list_handle_t,
+    ze_command_queue_handle_t,
+    ze_context_handle_t,
+    ze_device_handle_t,
+    ze_event_handle_t,
+)
 from l0rt.ze.caps cimport l0rt_caps
 
 cdef extern from "l0rt/atomics.h" nogil:
@@ -88,6 +94,14 @@ cdef struct l0rt_waited:
     uint64_t stream_seq
 
 
+# A graph with launches that may fail: on which queues, and which stream replayed it last and was not waited for since.
+cdef struct l0rt_replayed:
+    ze_command_queue_handle_t* queues
+    uint32_t count
+    l0rt_stream* stream
+    l0rt_replayed* next         # of that stream
+
+
 # The kinds of streams: of the pool, with many holders; leased, with one holder; adopted, with a list of other software.
 cdef enum:
     STREAM_POOLED = 0
@@ -118,6 +132,7 @@ cdef struct l0rt_stream:
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL
     int launched                    # on the CPU driver: launches were appended since the last wait, and may have failed
+    l0rt_replayed* replayed         # the same of graphs that were replayed here; all lists under one lock
     int shared                      # other software has the list too, and may append commands that l0rt does not count
     int kind
     int live                        # not a pool stream, and it has a holder

@@ -16,7 +16,7 @@ from l0rt.interrupts cimport signals_pass
 from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.lazy cimport on_fork_child
-from l0rt.runtime.streams.capture cimport capture_lasts, capture_refuse_slot
+from l0rt.runtime.streams.capture cimport capture_lasts, capture_refuse_slot, replays_failure
 from l0rt.runtime.streams.types cimport *
 from l0rt.threads cimport pthread_t, thread_join, thread_start, time_after
 from l0rt.ze cimport table
@@ -213,12 +213,17 @@ cdef ze_result_t ask_for_failure(l0rt_slot* slot) noexcept nogil:
 cdef int find_failure(l0rt_slot* slot) except -1 nogil:
     """Ask whether one of the launches before a slot that is complete has failed: to look at an event does not tell."""
     cdef l0rt_stream* stream = slot.stream
-    cdef ze_result_t r
+    cdef bint is_over
+    cdef ze_result_t r, of_replays
     if l0rt_load_list(&stream.list) == NULL or not table.alive:
         return 0
     mutex_lock(&stream.lock)
     r = ask_for_failure(slot)
-    if r == ZE_RESULT_SUCCESS and (stream.device.caps.list_sync or slot.seq >= stream.issued):
+    is_over = r == ZE_RESULT_SUCCESS and (stream.device.caps.list_sync or slot.seq >= stream.issued)
+    if r == ZE_RESULT_SUCCESS or r == ZE_RESULT_NOT_READY:
+        of_replays = replays_failure(stream, is_over)
+        r = r if of_replays == ZE_RESULT_SUCCESS else of_replays
+    if is_over and r == ZE_RESULT_SUCCESS:
         l0rt_store_int(&stream.launched, 0)
     mutex_unlock(&stream.lock)
     return 0 if r == ZE_RESULT_SUCCESS or r == ZE_RESULT_NOT_READY else stream_fails(stream, r)
