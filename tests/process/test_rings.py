@@ -7,8 +7,8 @@ import l0rt
 import pytest
 
 from helpers.ci import skip_unless_ci
-from helpers.process import run_python
 from helpers.extents import HANG_LIMIT
+from helpers.process import run_python
 from helpers.rings import FOLDERS, PARTS, RINGS, SIMULATED, TESTS, Ring, summary, verdict
 
 WHO = """

@@ -114,7 +114,7 @@ cdef int queue_open(l0rt_stream* stream) except -1 nogil:
         return queue_create(stream)
 
 
-cdef bint _may_offload = True   # what a thread reads that cannot run Python: a list may be made with an allocator's locks
+cdef bint _may_offload = True   # what a thread reads that cannot run Python: it may hold the locks of an allocator
 
 
 def read_copy_engines():
