@@ -33,7 +33,8 @@ class Record:
     Parameters
     ----------
     kind : str
-        ``kernel``, ``copy``, ``fill`` or ``wait`` on a device; ``range`` or ``mark`` on the host.
+        ``kernel``, ``copy``, ``fill``, ``wait`` or ``graph``, which is a replay, on a device; ``range`` or ``mark`` on
+        the host.
     name : str
         The kernel's name, the range's name, or for example ``copy host to device``.
     begin_ns, end_ns : int
@@ -332,6 +333,8 @@ def records(commands, clocks):
         end = last[address] = clock.unwrap(second, begin)
         if kind == "copy":
             name = copy_name(source, source_device, target, target_device)
+        elif kind == "graph":
+            name = f"graph of {nbytes} nodes"
         found.append(
             Record(
                 kind,

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from l0rt.whole import time_text
 
-COMMANDS = ("kernel", "copy", "fill", "wait")
+COMMANDS = ("kernel", "copy", "fill", "wait", "graph")
 LONGEST = 60  # letters of a name in the table
 DEVICE_PID = 1 << 22  # above all processes of Linux
 

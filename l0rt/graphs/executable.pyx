@@ -28,8 +28,10 @@ from l0rt.runtime.streams.capture cimport (
 )
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.event_pool cimport slot_release
+from l0rt.runtime.streams.hooks cimport GRAPH_REPLAY
 from l0rt.runtime.streams.order cimport allow_maps, before, hold_off_maps, number, signal_behind
 from l0rt.runtime.streams.queue cimport issued_end_event, lock, progress, unlock, wait_untold
+from l0rt.runtime.streams.timeline cimport begin_command, end_command, l0rt_command
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, slot_query, slot_wait, stream_fails
 from l0rt.ze cimport table
@@ -189,12 +191,16 @@ cdef int follow(Executable self, l0rt_stream* stream) except -1 nogil:
 
 cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
     cdef uint32_t at = 0, run
+    cdef l0rt_command* told
     cdef ze_result_t r
     cdef int* gate
     lock(stream)
+    told = begin_command(stream, GRAPH_REPLAY, NULL, NULL, self.recording.capture.count)
     number(stream)
     r = signal_behind(stream, self.plan.begun)
     self.last, self.last_seq = stream, stream.issued
+    if told != NULL and r != ZE_RESULT_SUCCESS:
+        end_command(told, r)
     unlock(stream, r)
     gate = hold_off_maps(stream)
     while at < self.count and r == ZE_RESULT_SUCCESS:
@@ -205,6 +211,8 @@ cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
         at += run
     allow_maps(gate)
     if r != ZE_RESULT_SUCCESS:
+        if told != NULL:
+            end_command(told, r)
         self.is_broken = True
         return device_fails(stream.device, r)
     lock(stream)
@@ -214,6 +222,8 @@ cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
         r = before(stream)
     if r == ZE_RESULT_SUCCESS:
         r = list_reset_event(stream.list, self.plan.ended)   # or the next replay's wait would find it signalled
+    if told != NULL:
+        end_command(told, r)
     self.last, self.last_seq = stream, stream.issued
     self.is_broken = r != ZE_RESULT_SUCCESS
     if self.may_fail:

@@ -336,6 +336,28 @@ def test_the_page_has_nodes_streams_sizes_and_events(buffer, kernels, tmp_path):
     assert "Graph of 0 nodes" in graph.to_html()
 
 
+@pytest.mark.checks_data
+def test_a_profile_shows_each_replay_as_one_command(buffer, kernels):
+    graph, stream, side = acc.Graph(), l0rt.Stream(), l0rt.Stream()
+    big = l0rt.empty(16 * MIB)
+    with l0rt.profiler.profile() as whole:
+        with acc.graph(graph, stream=stream):
+            side.wait_stream(stream)
+            kernels["store"][1, 1](buffer, 1)
+            big.fill(2, stream=side)
+            stream.wait_stream(side)
+        with stream:
+            for _ in range(3):
+                graph.replay()
+            buffer.fill(1, stream=stream)
+    replays = [record for record in whole.events if record.kind == "graph"]
+    assert [record.name for record in replays] == ["graph of 4 nodes"] * 3
+    assert all(record.stream == stream.stream_id and record.duration_ns > 0 for record in replays)
+    assert all(a.end_ns <= b.begin_ns for a, b in zip(replays, replays[1:], strict=False))
+    assert [record.kind for record in whole.events if record.kind in ("kernel", "fill")] == ["fill"]
+    assert "graph of 4 nodes" in whole.table()
+
+
 # Faults.
 
 

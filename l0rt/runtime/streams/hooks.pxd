@@ -23,6 +23,7 @@ cdef enum:
     KERNEL_LAUNCH           # stream, kernel
     KERNEL_ACCESS           # stream of the launch before, address, bytes, 1: reads, 2: writes, 3: both
     KINDS
+    GRAPH_REPLAY = 28       # no hook is called: a command of the timeline
     CAPTURES = 29           # no hook is called: a graph is being captured, and streams record instead
     TIMELINE = 30           # no hook is called: a profile runs, and streams stamp their commands
 

@@ -25,7 +25,7 @@ cdef struct l0rt_command:
     uint64_t number             # of the second stamp, in the stream
     uint64_t called_ns          # by the host's CLOCK_MONOTONIC_RAW: when appending began,
     uint64_t returned_ns        # and when it ended
-    uint64_t nbytes
+    uint64_t nbytes             # of a graph: how many nodes it has
     const char* name            # of a kernel
     uint32_t groups[3]
     uint32_t group_size[3]

@@ -21,7 +21,7 @@ from l0rt.runtime.alloc.page_map cimport map_find
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.devices cimport core_context, device_at, device_record, device_total
-from l0rt.runtime.streams.hooks cimport COPY, EVENT_WAIT, FILL, KERNEL_LAUNCH, note_timeline
+from l0rt.runtime.streams.hooks cimport COPY, EVENT_WAIT, FILL, GRAPH_REPLAY, KERNEL_LAUNCH, note_timeline
 from l0rt.runtime.streams.order cimport before
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport (
@@ -57,7 +57,8 @@ cdef extern from *:
 cdef enum:
     READINGS = 8        # of both clocks
 
-KINDS_OF_COMMANDS = {KERNEL_LAUNCH: "kernel", COPY: "copy", FILL: "fill", EVENT_WAIT: "wait"}
+KINDS_OF_COMMANDS = {KERNEL_LAUNCH: "kernel", COPY: "copy", FILL: "fill", EVENT_WAIT: "wait",
+                     GRAPH_REPLAY: "graph"}
 PLACES = {PLACE_UNKNOWN: None, PLACE_HOST: "host", PLACE_DEVICE: "device", PLACE_SHARED: "shared"}
 
 
@@ -328,7 +329,8 @@ def unfinished_streams(Timeline timeline not None):
 
 def commands(Timeline timeline not None):
     """Return the commands in the order in which they were appended: (kind, name, device, stream's address and id,
-    first stamp, second stamp, call, return, thread, bytes, source, its device, target, its device, groups, group size).
+    first stamp, second stamp, call, return, thread, bytes or a graph's nodes, source, its device, target, its device,
+    groups, group size).
 
     The stamps are ticks; both are 0 if the device did not come so far. What was refused is left out.
     """
