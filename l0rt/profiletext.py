@@ -5,6 +5,7 @@ import json
 import os
 from collections import defaultdict
 
+from l0rt.paths import plain_path
 from l0rt.whole import time_text
 
 COMMANDS = ("kernel", "copy", "fill", "wait", "graph")
@@ -84,7 +85,7 @@ def table(profile, limit):
 
 def write_chrome_trace(profile, path, threads):
     """Write the trace, one event a line."""
-    path = os.fspath(path)
+    path = plain_path(path)
     events = chrome_events(profile, threads)
     other = {"clock": "CLOCK_MONOTONIC_RAW", "begin_ns": profile.begin_ns, "dropped": profile.dropped}
     with open(path, "w", encoding="utf-8") as file:

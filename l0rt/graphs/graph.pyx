@@ -2,7 +2,6 @@
 """Graphs in Python: capture, replay, and the block around a capture."""
 
 import gc
-import os
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
@@ -30,6 +29,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.graphs.drawing import dot, page
 from l0rt.graphs.recording import described
 from l0rt.otherbuffer import empty
+from l0rt.paths import plain_path
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.generator import default_generator
 from l0rt.runtime.current.lease import lease
@@ -350,7 +350,7 @@ stream of its device.
             Nothing was captured.
         """
         check_captured(self)
-        with open(os.fspath(debug_path), "w", encoding="utf-8") as file:
+        with open(plain_path(debug_path), "w", encoding="utf-8") as file:
             file.write(dot(described(self.recording)))
 
     def to_html(self, path=None):
@@ -373,7 +373,7 @@ stream of its device.
         check_captured(self)
         text = page(described(self.recording))
         if path is not None:
-            with open(os.fspath(path), "w", encoding="utf-8") as file:
+            with open(plain_path(path), "w", encoding="utf-8") as file:
                 file.write(text)
         return text
 

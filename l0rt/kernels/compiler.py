@@ -20,6 +20,7 @@ from l0rt.errors import CompilerNotFoundError, L0Error, ModuleBuildError, Module
 from l0rt.kernels import cache, includes, ocloc, zig
 from l0rt.kernels.module import Compiled, Module, facts, tell, watchers
 from l0rt.kernels.spirv import Spirv, is_spirv
+from l0rt.paths import plain_path
 
 __all__ = ["compile"]
 
@@ -111,6 +112,7 @@ def _source_of(source):
         path = os.fspath(source)
         if not isinstance(path, str):
             raise TypeError("the path of a source must be one of str")
+        path = plain_path(path)
         with open(path, "rb") as file:
             text = file.read()
         shown, home = path, os.path.dirname(os.path.abspath(path))

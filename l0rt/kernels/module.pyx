@@ -27,6 +27,7 @@ from l0rt.runtime.streams.types cimport *
 import numpy as np
 
 from l0rt.kernels.spirv import Spirv, is_spirv
+from l0rt.paths import plain_path
 from l0rt.runtime.streams.devices import lazy, properties
 
 __all__ = ["Module"]
@@ -39,7 +40,7 @@ cdef bytes code_of(code):
     """The bytes of a module: of memory, or of the file at a path."""
     cdef Py_buffer view
     if isinstance(code, (str, os.PathLike)):
-        with open(os.fspath(code), "rb") as file:   # open() would take one with an index for a descriptor
+        with open(plain_path(code), "rb") as file:
             return file.read()
     if not PyObject_CheckBuffer(code):
         raise TypeError(f"a module must be bytes or a path, got {type(code).__name__}")

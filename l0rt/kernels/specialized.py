@@ -20,6 +20,7 @@ from l0rt.kernels.kernel import Dispatcher
 from l0rt.kernels.module import Compiled, Module
 from l0rt.kernels.module import facts as device_facts
 from l0rt.kernels.spirv import is_spirv
+from l0rt.paths import plain_path
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.naming import device as device_name
 from l0rt.whole import whole_number
@@ -467,7 +468,7 @@ def _code_of(source):
     """Return the SPIR-V of a source; None if the source is OpenCL C, which is checked too."""
     data = b""
     if isinstance(source, os.PathLike):
-        with open(os.fspath(source), "rb") as file:  # open() would take one with an index for a descriptor
+        with open(plain_path(source), "rb") as file:
             data = file.read()
     elif isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)

@@ -44,20 +44,34 @@ def test_a_module_is_made_of_a_path_or_of_memory(form):
     assert made.closed
 
 
-def test_a_path_with_an_index_is_no_descriptor():
+@pytest.mark.parametrize("kind", [object, str, bytes])
+def test_a_path_with_an_index_is_no_descriptor(kind, tmp_path):
     read, write = os.pipe()
 
-    class Odd:
+    class Odd(kind):
         def __fspath__(self):
-            return str(PATH)
+            return self if kind is not object else self.place
 
         def __index__(self):
             return read
 
-    with l0rt.Module(Odd()) as made:
+    def odd(path):
+        made = Odd() if kind is object else Odd(path if kind is str else os.fsencode(path))
+        made.place = str(path)
+        return made
+
+    with l0rt.Module(odd(str(PATH))) as made:
         assert set(made) == NAMES
-    with l0rt.specialize(Odd(), ()) as made:
+    with l0rt.specialize(odd(str(PATH)), ()) as made:
         assert set(made.kernels) == NAMES
+    with l0rt.profiler.profile() as profile:
+        pass
+    profile.export_chrome_trace(odd(str(tmp_path / "trace.json")))
+    with acc.Graph() as graph:
+        pass
+    graph.debug_dump(odd(str(tmp_path / "graph.dot")))
+    graph.to_html(odd(str(tmp_path / "graph.html")))
+    assert len(list(tmp_path.iterdir())) == 3
     os.close(write)
     assert os.read(read, 1) == b""  # neither was it read, nor closed
     os.close(read)
