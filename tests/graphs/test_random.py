@@ -4,6 +4,7 @@
 import gc
 import random
 import struct
+import threading
 
 import l0rt
 import l0rt.accelerator as acc
@@ -288,6 +289,47 @@ def test_draws_outside_of_the_capture_go_on_meanwhile(generator):
     assert generator.get_offset() == 24
     graph.replay()
     assert generator.get_offset() == 40
+    acc.synchronize()
+
+
+def test_another_thread_draws_into_the_capture_or_is_refused(generator):
+    x, inside, graph, found = l0rt.empty(64), l0rt.Stream(), acc.Graph(), []
+
+    def draw():
+        x.uniform_(generator=generator, stream=inside)
+        try:
+            x.uniform_(generator=l0rt.Generator(), stream=inside)
+        except RuntimeError as error:
+            found.append(str(error))
+
+    graph.register_generator_state(generator)
+    with acc.graph(graph, stream=inside):
+        thread = threading.Thread(target=draw)
+        thread.start()
+        thread.join()
+        assert inside.is_capturing()
+    assert len(found) == 1
+    assert "another thread captures" in found[0]
+    graph.replay()
+    assert generator.get_offset() == 16
+    acc.synchronize()
+
+
+def test_replays_of_two_threads_use_no_number_twice(generator):
+    x, y = l0rt.empty(64), l0rt.empty(64)
+    graphs = [captured(lambda one=one: one.uniform_(generator=generator), [generator]) for one in (x, y)]
+
+    def replay(graph):
+        with l0rt.Stream():
+            for _ in range(200):
+                graph.replay()
+
+    threads = [threading.Thread(target=replay, args=(graph,)) for graph in graphs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert generator.get_offset() == 2 * 200 * 16
     acc.synchronize()
 
 
