@@ -194,9 +194,9 @@ class World:
 
     def drop(self, count):
         for _ in range(count):
-            names = [name for name in list(self.instances) if self.instances[name]]
+            names = [name for name in list(self.instances) if self.instances.get(name)]
             if names:
-                found = self.instances[self.rng.choice(names)]
+                found = self.instances.get(self.rng.choice(names), [])
                 with contextlib.suppress(IndexError, ValueError):  # another thread was faster
                     self.forget(found.pop(self.rng.randrange(len(found))))
 
@@ -398,7 +398,7 @@ class World:
             value = self.blocks.pop(rng.randrange(len(self.blocks)))
             self.perform(f"leave {type(value).__name__}", type(value).__exit__, [value, None, None, None], {}, None)
             return
-        names = [n for n in list(self.instances) if any(hasattr(x, "__enter__") for x in self.instances[n][:1])]
+        names = [n for n in list(self.instances) if any(hasattr(x, "__enter__") for x in self.instances.get(n, ())[:1])]
         if not names:
             return
         value = self.instance_of(rng.choice(sorted(names)))
