@@ -34,6 +34,8 @@ CAPABILITIES = (
     "event_ipc",
     "copy_offload",
     "mutable_lists",
+    "graph",
+    "graph_forks",
 )
 QUIRKS = (
     "unflushed_counters",

@@ -144,6 +144,16 @@
            const ze_mutable_commands_exp_desc_t *desc))                                                               \
   OPTIONAL(1_10, zeInitDrivers, (uint32_t *pCount, ze_driver_handle_t *phDrivers, ze_init_driver_type_desc_t *desc))  \
   OPTIONAL(1_14, zeDeviceSynchronize, (ze_device_handle_t hDevice))                                                   \
+  OPTIONAL(1_17, zeCommandListBeginGraphCaptureExt, (ze_command_list_handle_t hCommandList, const void *pNext))       \
+  OPTIONAL(1_17, zeCommandListEndGraphCaptureExt, (ze_command_list_handle_t hCommandList, const void *pNext,          \
+           ze_graph_handle_t *phGraph))                                                                               \
+  OPTIONAL(1_17, zeCommandListAppendGraphExt, (ze_command_list_handle_t hCommandList,                                 \
+           ze_executable_graph_handle_t hGraph, const void *pNext, ze_event_handle_t hSignalEvent,                    \
+           uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents))                                                  \
+  OPTIONAL(1_17, zeGraphInstantiateExt, (ze_graph_handle_t hGraph, const void *pNext,                                 \
+           ze_executable_graph_handle_t *phExecutableGraph))                                                          \
+  OPTIONAL(1_17, zeGraphDestroyExt, (ze_graph_handle_t hGraph))                                                       \
+  OPTIONAL(1_17, zeExecutableGraphDestroyExt, (ze_executable_graph_handle_t hExecutableGraph))                        \
   OPTIONAL(1_3, zelLoaderTranslateHandle, (uint32_t handleType, void *handleIn, void **handleOut))
 /* clang-format on */
 

@@ -41,6 +41,8 @@ FALLBACKS = {
     "cb_pool": "events are reset before they are recorded anew",
     "event_ipc": "an event cannot be shared with another process",
     "copy_offload": "copies from and to host memory run where their stream's kernels do",
+    "graph": "a graph is replayed as command lists of l0rt's own",
+    "graph_forks": "a graph of several streams is replayed as command lists of l0rt's own",
     "mutable_lists": "an update of a node of a graph records the node's command list anew",
     "memmap": "l0rt.memory.register raises UnsupportedError; copies of such memory go through pinned memory",
 }

@@ -2,6 +2,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
+from l0rt.graphs.native cimport NativeGraph
 from l0rt.graphs.recording cimport Recording
 from l0rt.graphs.segment cimport Plan, Segment, Version
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_replayed, l0rt_slot, l0rt_stream
@@ -21,6 +22,9 @@ cdef struct l0rt_replay:
 @cython.final
 cdef class Executable:
     cdef readonly Recording recording
+    cdef NativeGraph native         # what replays append; None: they execute lists
+    cdef NativeGraph retired        # what the replays up to this number appended; None: that is gone
+    cdef uint64_t retired_at
     cdef Plan plan
     cdef list queues                # the owners, by branch
     cdef l0rt_device* device

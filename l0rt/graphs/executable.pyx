@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph as the driver has it: closed command lists, one a segment, which queues of its own execute.
+"""A graph as the driver has it: a graph of the driver's own, or closed command lists, one a segment, which queues
+execute.
 
 Replays of one graph run one after another, and are issued without a wait in between.
+
+The driver's own graph cannot be changed: with the first change of a node, lists take its place.
 
 A node that is changed makes the list of its segment stale. The next replay has it renewed: a list that no replay under
 way uses gets the changes, or is recorded anew; without one, another is made. With ``VERSIONS`` lists of one segment in
@@ -14,8 +17,10 @@ from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.core.cmdlist cimport list_reset_event, list_wait
+from l0rt.core.graph cimport list_append_graph
 from l0rt.core.queue cimport CommandQueue, has_queues, queue_execute, queue_is_idle
 from l0rt.factory cimport made_by
+from l0rt.graphs.native cimport NativeGraph, native_can
 from l0rt.graphs.recording cimport Recording
 from l0rt.graphs.segment cimport Plan, Segment, Version
 from l0rt.runtime.streams.capture cimport (
@@ -35,13 +40,22 @@ from l0rt.runtime.streams.timeline cimport begin_command, end_command, l0rt_comm
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, slot_query, slot_wait, stream_fails
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_command_list_handle_t, ze_command_queue_handle_t, ze_result_t
+from l0rt.ze.api cimport (
+    ZE_RESULT_SUCCESS,
+    ze_command_list_handle_t,
+    ze_command_queue_handle_t,
+    ze_result_t,
+)
 
-from l0rt.errors import KernelFaultError, UnsupportedError
+from l0rt.errors import KernelFaultError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import LISTS, on_exit
 
 cdef enum:
     SLICE = 100_000_000     # ns of a wait between two looks for signals
+
+# What a driver answers that has the functions, and does not record a command with them; and a loader, whose driver
+# lacks them.
+cdef set NOT_RECORDED = {"ERROR_UNSUPPORTED_FEATURE", "ERROR_GRAPH_CAPTURE_UNSUPPORTED", "ERROR_UNINITIALIZED"}
 
 _there = set()      # every Executable that has something of the driver's
 
@@ -54,23 +68,15 @@ cdef class Executable:
     @staticmethod
     cdef Executable build(Recording recording):
         cdef Executable made = Executable.__new__(Executable)
-        cdef Segment segment
-        if not has_queues():
-            raise UnsupportedError("this driver cannot execute command lists (zeCommandQueueExecuteCommandLists)")
         made.recording = recording
         made.device = recording.capture.branches[0].device
-        made.queues, made.stale = [None] * recording.capture.branch_count, []
+        made.queues, made.stale = [], []
         _there.add(made)
         try:
-            made.plan = Plan.make(recording)
-            made.lists = <ze_command_list_handle_t*>calloc(len(made.plan.segments), sizeof(void*))
-            made.queue_of = <ze_command_queue_handle_t*>calloc(len(made.plan.segments), sizeof(void*))
-            if made.lists == NULL or made.queue_of == NULL:
-                raise MemoryError()
-            for segment in made.plan.segments:
-                add_list(made, segment)
-            made.told.queues, made.told.count = made.queue_of, made.count
-            made.may_fail = made.device.is_software and launches(recording)
+            if native_can(recording):
+                try_native(made)
+            if made.native is None:
+                build_lists(made)
             recording.take_news()
         except BaseException:
             made.close()
@@ -85,12 +91,15 @@ cdef class Executable:
         with self.recording.turn:
             if self.is_broken:
                 raise RuntimeError("the driver refused a part of an earlier replay: the graph can only be reset")
-            renew(self)
+            renew(self, stream)
             with nogil:
                 follow(self, stream)
             self.recording.advance(stream)
             with nogil:
-                issue(self, stream)
+                if self.native is None:
+                    issue(self, stream)
+                else:
+                    append_native(self, stream)
             self.replays += 1
         return 0
 
@@ -118,7 +127,8 @@ cdef class Executable:
         cdef ze_result_t r
         failure = None
         try:
-            if not self.is_idle():
+            if not self.is_idle() or (self.native is not None and self.last != NULL
+                                      and l0rt_load_int(&self.last.launched)):
                 with nogil:
                     slot = issued_end_event(self.last)
                     try:
@@ -138,24 +148,14 @@ cdef class Executable:
 
     cdef int close(self) except -1:
         """Destroy everything; nothing of it may run any more."""
-        cdef Segment segment
-        cdef Version version
         _there.discard(self)
         with nogil:
             replayed_remove(&self.told)
-        self.stale = []
-        for segment in self.plan.segments if self.plan is not None else ():
-            while segment.versions:
-                version = segment.versions.pop()
-                version.close()
-        while self.queues:
-            queue = self.queues.pop()
-            if queue is not None:
-                queue.close()
-        if self.plan is not None:
-            self.plan.close()
+        drop_lists(self)
+        for native in (self.native, self.retired):
+            if native is not None:
+                native.close()
         forget_replays(self, UINT64_MAX)
-        self.count = 0
         return 0
 
     def __dealloc__(self):
@@ -231,7 +231,105 @@ cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
     return unlock(stream, r)
 
 
+cdef int append_native(Executable self, l0rt_stream* stream) except -1 nogil:
+    """A replay is one command of the stream."""
+    cdef l0rt_command* told
+    cdef ze_result_t r
+    cdef int* gate
+    lock(stream)
+    told = begin_command(stream, GRAPH_REPLAY, NULL, NULL, self.recording.capture.count)
+    number(stream)
+    gate = hold_off_maps(stream)
+    r = list_append_graph(stream.list, self.native.executable._h)
+    allow_maps(gate)
+    if told != NULL:
+        end_command(told, r)
+    if stream.device.is_software:
+        l0rt_store_int(&stream.launched, 1)
+    self.last, self.last_seq = stream, stream.issued
+    self.is_broken = r != ZE_RESULT_SUCCESS
+    return unlock(stream, r)
+
+
+# --- The driver's own graph.
+
+
+cdef int try_native(Executable self) except -1:
+    """None, where the driver has something that it does not record."""
+    try:
+        self.native = NativeGraph.build(self.recording)
+    except L0Error as error:
+        if error.code is None or error.code[0] not in NOT_RECORDED:
+            raise
+    return 0
+
+
+cdef int move_to_lists(Executable self) except -1:
+    """A node was changed, or the stream is of another engine, which the driver's graph cannot have: from now on, replays
+    execute lists."""
+    cdef bint done = False
+    try:
+        build_lists(self)
+        done = True
+    finally:
+        if not done:
+            drop_lists(self)
+    self.recording.take_news()
+    self.retired, self.retired_at, self.native = self.native, self.replays, None
+    watch_last(self)
+    return 0
+
+
+cdef int drop_retired(Executable self) except -1:
+    """What the driver's graph has goes once its replays are over."""
+    find_replayed(self)
+    if self.replayed >= self.retired_at:
+        retired, self.retired = self.retired, None
+        retired.close()
+    return 0
+
+
 # --- Lists and their versions.
+
+
+cdef int build_lists(Executable self) except -1:
+    cdef Segment segment
+    if not has_queues():
+        raise UnsupportedError("this driver cannot execute command lists (zeCommandQueueExecuteCommandLists)")
+    self.plan = Plan.make(self.recording)
+    self.queues = [None] * self.recording.capture.branch_count
+    self.lists = <ze_command_list_handle_t*>calloc(len(self.plan.segments), sizeof(void*))
+    self.queue_of = <ze_command_queue_handle_t*>calloc(len(self.plan.segments), sizeof(void*))
+    if self.lists == NULL or self.queue_of == NULL:
+        raise MemoryError()
+    for segment in self.plan.segments:
+        add_list(self, segment)
+    self.told.queues, self.told.count = self.queue_of, self.count
+    self.may_fail = self.device.is_software and launches(self.recording)
+    return 0
+
+
+cdef int drop_lists(Executable self) except -1:
+    """Destroy them; nothing of them may run any more."""
+    cdef Segment segment
+    cdef Version version
+    self.stale = []
+    for segment in self.plan.segments if self.plan is not None else ():
+        while segment.versions:
+            version = segment.versions.pop()
+            version.close()
+    while self.queues:
+        queue = self.queues.pop()
+        if queue is not None:
+            queue.close()
+    if self.plan is not None:
+        self.plan.close()
+    self.plan = None
+    self.count = 0
+    free(self.lists)
+    free(self.queue_of)
+    self.lists, self.queue_of = NULL, NULL
+    return 0
 
 
 cdef int add_list(Executable self, Segment segment) except -1:
@@ -258,11 +356,15 @@ cdef int take(Executable self, Segment segment, Version version) except -1:
     return 0
 
 
-cdef int renew(Executable self) except -1:
+cdef int renew(Executable self, const l0rt_stream* stream) except -1:
     """Let the lists be what the nodes are now. If a list cannot, it stays stale, and nothing was issued."""
     cdef Recording recording = self.recording
     cdef Segment segment
     cdef uint32_t at = 0, i
+    if self.retired is not None:
+        drop_retired(self)
+    if self.native is not None:
+        return 0 if recording.news_count == 0 and self.native.fits(stream) else move_to_lists(self)
     while at < recording.news_count:
         i = recording.news[at]
         segment = self.plan.segments[self.plan.where[i]]
@@ -327,12 +429,9 @@ cdef Version idle_version(Executable self, Segment segment):
 
 
 cdef int watch_last(Executable self) except -1:
-    """Find out which replays are over; if the last one is not, have an event behind it."""
+    """Have an event behind the last replay, unless that is over."""
     cdef l0rt_slot* slot
-    if self.last != NULL and l0rt_load64(&self.last.done) >= self.last_seq:
-        forget_replays(self, self.replays)
-    while self.watched_count and slot_query(self.watched[0].slot):
-        forget_replays(self, self.watched[0].number)
+    find_replayed(self)
     if self.replayed == self.replays or (
             self.watched_count and self.watched[self.watched_count - 1].number == self.replays):
         return 0
@@ -342,6 +441,15 @@ cdef int watch_last(Executable self) except -1:
         drop_first(self)
     self.watched[self.watched_count] = l0rt_replay(self.replays, slot)
     self.watched_count += 1
+    return 0
+
+
+cdef int find_replayed(Executable self) except -1:
+    """Find out which replays are over."""
+    if self.last != NULL and l0rt_load64(&self.last.done) >= self.last_seq:
+        forget_replays(self, self.replays)
+    while self.watched_count and slot_query(self.watched[0].slot):
+        forget_replays(self, self.watched[0].number)
     return 0
 
 

@@ -142,9 +142,9 @@ NotImplementedError
 
 Notes
 -----
-The interface is that of ``torch.accelerator.Graph``. A graph is a set of closed command lists of Level Zero, which
-command queues execute, ordered by events. The lists are a copy of what was recorded, so a graph is replayed on any
-stream of its device.
+The interface is that of ``torch.accelerator.Graph``. A graph is one that the driver has recorded, or a set of closed
+command lists of Level Zero, which command queues execute, ordered by events. Either is a copy of what was captured, so
+a graph is replayed on any stream of its device.
 """
 
     cdef Recording recording

@@ -5,8 +5,17 @@ from libc.stdint cimport uint32_t, uint64_t
 from l0rt.core.cmdlist cimport CommandList
 from l0rt.core.event cimport EventPool
 from l0rt.graphs.recording cimport Recording
+from l0rt.runtime.streams.capture cimport l0rt_branch, l0rt_node
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 from l0rt.ze.api cimport ze_command_queue_handle_t, ze_event_handle_t
+
+
+# A list of a graph's, as a stream of its own kind: it is given commands as any other, and has no native list yet.
+cdef void fill_list(l0rt_stream* list, const l0rt_branch* branch) noexcept
+# Give a list what a node does; `event` is waited for, or signalled behind all so far if it is not NULL.
+cdef int append_node(l0rt_stream* list, const l0rt_node* node, uint64_t* number) except -1 nogil
+cdef int append_wait(l0rt_stream* list, ze_event_handle_t event) except -1 nogil
+cdef int append_signal(l0rt_stream* list, ze_event_handle_t event) except -1 nogil
 
 
 # A closed list with the nodes of a segment, as they were after so many changes.

@@ -119,6 +119,7 @@ cdef class Plan:
     cdef Plan make(Recording recording):
         cdef Plan made = Plan.__new__(Plan)
         cdef l0rt_capture* capture = recording.capture
+        cdef uint32_t i
         made.recording = recording
         made.device = capture.branches[0].device
         made.segments = []
@@ -130,7 +131,8 @@ cdef class Plan:
         if (made.lists == NULL or made.opened == NULL or made.behind == NULL or made.where == NULL
                 or made.place == NULL):
             raise MemoryError()
-        lists_of(made)
+        for i in range(capture.branch_count):
+            fill_list(&made.lists[i], capture.branches[i])
         events_of(made)
         divide(made)
         return made
@@ -201,20 +203,12 @@ made_by(Plan, "a Plan is made by an Executable")
 # --- Planning.
 
 
-cdef int lists_of(Plan self) noexcept:
-    cdef l0rt_capture* capture = self.recording.capture
-    cdef l0rt_branch* branch
-    cdef l0rt_stream* list
-    cdef uint32_t i
-    for i in range(capture.branch_count):
-        branch = capture.branches[i]
-        list = &self.lists[i]
-        list.device, list.kind = branch.device, STREAM_RECORDED
-        list.ordinal, list.queue, list.priority = branch.ordinal, branch.queue, branch.priority
-        list.fill_limit, list.refuses_rows = branch.fill_limit, branch.refuses_rows
-        list.in_order = branch.device.caps.inorder
-        mutex_init(&list.lock, NULL)
-    return 0
+cdef void fill_list(l0rt_stream* list, const l0rt_branch* branch) noexcept:
+    list.device, list.kind = branch.device, STREAM_RECORDED
+    list.ordinal, list.queue, list.priority = branch.ordinal, branch.queue, branch.priority
+    list.fill_limit, list.refuses_rows = branch.fill_limit, branch.refuses_rows
+    list.in_order = branch.device.caps.inorder
+    mutex_init(&list.lock, NULL)
 
 
 cdef int events_of(Plan self) except -1:
@@ -288,11 +282,11 @@ cdef int check(l0rt_stream* list, ze_result_t result) except -1 nogil:
     return 0 if result == ZE_RESULT_SUCCESS else device_fails(list.device, result)
 
 
-cdef int signal(l0rt_stream* list, ze_event_handle_t event) except -1 nogil:
+cdef int append_signal(l0rt_stream* list, ze_event_handle_t event) except -1 nogil:
     return 0 if event == NULL else check(list, signal_behind(list, event))
 
 
-cdef int wait(l0rt_stream* list, ze_event_handle_t event) except -1 nogil:
+cdef int append_wait(l0rt_stream* list, ze_event_handle_t event) except -1 nogil:
     return check(list, list_wait(list.list, 1, &event))
 
 
@@ -301,7 +295,7 @@ cdef int reset(l0rt_stream* list, ze_event_handle_t event) except -1 nogil:
     return check(list, list_reset_event(list.list, event))
 
 
-cdef int append(l0rt_stream* list, const l0rt_node* node, uint64_t* number) except -1 nogil:
+cdef int append_node(l0rt_stream* list, const l0rt_node* node, uint64_t* number) except -1 nogil:
     """`number` of a launch in a mutable list: where the driver's is put."""
     if node.kind == NODE_KERNEL:
         if number != NULL and is_mutable(node):
@@ -323,13 +317,13 @@ cdef int begin_list(Plan self, Segment segment, l0rt_stream* list) except -1 nog
     list.dirty = False
     check(list, list_barrier(list.list, NULL))      # behind the queue's lists before
     if segment.is_opening and segment.branch != 0:  # the events of the last replay may not have been reset yet
-        wait(list, self.opened[segment.branch])
+        append_wait(list, self.opened[segment.branch])
         reset(list, self.opened[segment.branch])
     elif segment.is_opening:
-        wait(list, self.begun)
+        append_wait(list, self.begun)
         for i in range(1, self.recording.capture.branch_count):
-            signal(list, self.opened[i])
-        signal(list, self.behind[0])
+            append_signal(list, self.opened[i])
+        append_signal(list, self.behind[0])
     return 0
 
 
@@ -340,7 +334,7 @@ cdef int end_list(Plan self, l0rt_stream* list) except -1 nogil:
         if self.behind[i] != NULL:
             reset(list, self.behind[i])
     reset(list, self.begun)
-    return signal(list, self.ended)
+    return append_signal(list, self.ended)
 
 
 cdef bint is_last_of_first(Plan self, Segment segment) noexcept:
@@ -367,10 +361,10 @@ cdef int write(Plan self, Segment segment, Version version) except -1:
             if node.branch != segment.branch or not self.recording.is_needed(i):
                 continue
             if node.kind == NODE_WAIT:
-                wait(list, self.behind[node.after])
+                append_wait(list, self.behind[node.after])
             else:
-                append(list, node, NULL if version.ids == NULL else &version.ids[self.place[i]])
-            signal(list, self.behind[i])
+                append_node(list, node, NULL if version.ids == NULL else &version.ids[self.place[i]])
+            append_signal(list, self.behind[i])
         if ends:
             end_list(self, list)
     version.commands.end()

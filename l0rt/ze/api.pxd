@@ -30,6 +30,11 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef struct _ze_kernel_handle_t
     ctypedef _ze_kernel_handle_t* ze_kernel_handle_t
 
+    ctypedef struct _ze_graph_handle_t
+    ctypedef _ze_graph_handle_t* ze_graph_handle_t
+    ctypedef struct _ze_executable_graph_handle_t
+    ctypedef _ze_executable_graph_handle_t* ze_executable_graph_handle_t
+
     ctypedef enum ze_result_t:
         ZE_RESULT_SUCCESS, ZE_RESULT_NOT_READY, ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
         ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY, ZE_RESULT_ERROR_MODULE_BUILD_FAILURE
@@ -75,7 +80,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_PROPERTIES, ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_DESC
         ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC, ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC
         ZE_STRUCTURE_TYPE_MUTABLE_KERNEL_ARGUMENT_EXP_DESC, ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC
-        ZE_STRUCTURE_TYPE_MUTABLE_GROUP_SIZE_EXP_DESC
+        ZE_STRUCTURE_TYPE_MUTABLE_GROUP_SIZE_EXP_DESC, ZE_STRUCTURE_TYPE_RECORD_REPLAY_GRAPH_EXT_PROPERTIES
 
     ctypedef enum ze_memory_access_attribute_t:
         ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE
@@ -126,6 +131,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_MUTABLE_COMMAND_EXP_FLAG_KERNEL_ARGUMENTS
         ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_COUNT
         ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_SIZE
+        ZE_RECORD_REPLAY_GRAPH_EXT_FLAG_IMMUTABLE_GRAPH
 
     ctypedef struct ze_init_driver_type_desc_t:
         ze_structure_type_t stype
@@ -175,12 +181,8 @@ cdef extern from "l0rt/ze.h" nogil:
         ze_structure_type_t stype
         void *pNext
         uint32_t maxTotalGroupSize
-        uint32_t maxGroupSizeX
-        uint32_t maxGroupSizeY
-        uint32_t maxGroupSizeZ
-        uint32_t maxGroupCountX
-        uint32_t maxGroupCountY
-        uint32_t maxGroupCountZ
+        uint32_t maxGroupSizeX, maxGroupSizeY, maxGroupSizeZ
+        uint32_t maxGroupCountX, maxGroupCountY, maxGroupCountZ
         uint32_t maxSharedLocalMemory
         uint32_t numSubGroupSizes
         uint32_t subGroupSizes[8]
@@ -316,12 +318,8 @@ cdef extern from "l0rt/ze.h" nogil:
         char data[64]
 
     ctypedef struct ze_copy_region_t:
-        uint32_t originX
-        uint32_t originY
-        uint32_t originZ
-        uint32_t width
-        uint32_t height
-        uint32_t depth
+        uint32_t originX, originY, originZ
+        uint32_t width, height, depth
 
     ctypedef enum ze_module_format_t:
         ZE_MODULE_FORMAT_IL_SPIRV, ZE_MODULE_FORMAT_NATIVE
@@ -354,9 +352,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ze_structure_type_t stype
         void *pNext
         uint32_t numKernelArgs
-        uint32_t requiredGroupSizeX
-        uint32_t requiredGroupSizeY
-        uint32_t requiredGroupSizeZ
+        uint32_t requiredGroupSizeX, requiredGroupSizeY, requiredGroupSizeZ
         uint32_t requiredNumSubGroups
         uint32_t requiredSubgroupSize
         uint32_t maxSubgroupSize
@@ -371,15 +367,18 @@ cdef extern from "l0rt/ze.h" nogil:
         uint32_t preferredMultiple
 
     ctypedef struct ze_group_count_t:
-        uint32_t groupCountX
-        uint32_t groupCountY
-        uint32_t groupCountZ
+        uint32_t groupCountX, groupCountY, groupCountZ
 
     ctypedef struct ze_mutable_command_list_exp_properties_t:
         ze_structure_type_t stype
         void *pNext
         uint32_t mutableCommandListFlags
         uint32_t mutableCommandFlags
+
+    ctypedef struct ze_record_replay_graph_ext_properties_t:
+        ze_structure_type_t stype
+        void *pNext
+        uint32_t graphFlags
 
     ctypedef struct ze_mutable_command_list_exp_desc_t:
         ze_structure_type_t stype
@@ -414,9 +413,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ze_structure_type_t stype
         const void *pNext
         uint64_t commandId
-        uint32_t groupSizeX
-        uint32_t groupSizeY
-        uint32_t groupSizeZ
+        uint32_t groupSizeX, groupSizeY, groupSizeZ
 
     ctypedef struct ze_event_desc_t:
         ze_structure_type_t stype
@@ -589,4 +586,15 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeInitDrivers)(uint32_t *pCount, ze_driver_handle_t *phDrivers,
             ze_init_driver_type_desc_t *desc) noexcept nogil
         ze_result_t (*zeDeviceSynchronize)(ze_device_handle_t hDevice) noexcept nogil
+        ze_result_t (*zeCommandListBeginGraphCaptureExt)(ze_command_list_handle_t hCommandList,
+            const void *pNext) noexcept nogil
+        ze_result_t (*zeCommandListEndGraphCaptureExt)(ze_command_list_handle_t hCommandList, const void *pNext,
+            ze_graph_handle_t *phGraph) noexcept nogil
+        ze_result_t (*zeCommandListAppendGraphExt)(ze_command_list_handle_t hCommandList,
+            ze_executable_graph_handle_t hGraph, const void *pNext, ze_event_handle_t hSignalEvent,
+            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents) noexcept nogil
+        ze_result_t (*zeGraphInstantiateExt)(ze_graph_handle_t hGraph, const void *pNext,
+            ze_executable_graph_handle_t *phExecutableGraph) noexcept nogil
+        ze_result_t (*zeGraphDestroyExt)(ze_graph_handle_t hGraph) noexcept nogil
+        ze_result_t (*zeExecutableGraphDestroyExt)(ze_executable_graph_handle_t hExecutableGraph) noexcept nogil
         ze_result_t (*zelLoaderTranslateHandle)(uint32_t handleType, void *handleIn, void **handleOut) noexcept nogil

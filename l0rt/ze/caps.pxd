@@ -22,6 +22,8 @@ ctypedef struct l0rt_caps:
     bint cb_events            # any way of counter-based events
     bint copy_offload         # an in-order list can be asked to give copies to a copy engine
     bint mutable_lists        # launches in closed lists can be changed: all arguments, and both sizes
+    bint graph                # lists can be recorded as a graph of the driver's, which is replayed as a whole
+    bint graph_forks          # and others join the recording where they wait for it
     uint32_t api_version      # major << 16 | minor
     uint32_t driver_version   # as zeDriverGetProperties gives it
     uint32_t build            # Intel's build number, 0 for another driver

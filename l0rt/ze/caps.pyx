@@ -14,6 +14,9 @@ from l0rt import config
 # The first build of Intel's driver whose in-order lists its own clients trust; older ones ignore the flag (22.43) or
 # are not relied on by anyone.
 cdef uint32_t IN_ORDER_BUILD = 32149
+# The first one whose graphs have the extension's final names. Lists that wait for another which is recorded do not join
+# it as the specification says: once one was waited for, what it is given is not recorded any more.
+cdef uint32_t GRAPH_BUILD = 39395
 cdef uint32_t INTEL = 0x8086
 
 
@@ -64,6 +67,9 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
     caps.cb_events = caps.cb_pool
     caps.mutable_lists = ("mutable_lists" not in off and "ZE_experimental_mutable_command_list" in extensions
                           and _changes_launches(device))
+    caps.graph = (caps.cb_pool and "graph" not in off and "ZE_extension_record_replay_graph" in extensions
+                  and (not intel or caps.build >= GRAPH_BUILD) and _records_graphs(device))
+    caps.graph_forks = caps.graph and not intel and "graph_forks" not in off
     return 0
 
 
@@ -99,6 +105,23 @@ cdef bint _changes_launches(ze_device_handle_t device) except -1:
     with nogil:
         CHECK(ze.zeDeviceGetProperties(device, &properties))
     return found.mutableCommandFlags & needed == needed
+
+
+cdef bint _records_graphs(ze_device_handle_t device) except -1:
+    cdef ze_record_replay_graph_ext_properties_t found
+    cdef ze_device_properties_t properties
+    if (ze.zeCommandListBeginGraphCaptureExt == NULL or ze.zeCommandListEndGraphCaptureExt == NULL
+            or ze.zeCommandListAppendGraphExt == NULL or ze.zeGraphInstantiateExt == NULL
+            or ze.zeGraphDestroyExt == NULL or ze.zeExecutableGraphDestroyExt == NULL):
+        return False
+    memset(&found, 0, sizeof(found))
+    found.stype = ZE_STRUCTURE_TYPE_RECORD_REPLAY_GRAPH_EXT_PROPERTIES
+    memset(&properties, 0, sizeof(properties))
+    properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
+    properties.pNext = &found
+    with nogil:
+        CHECK(ze.zeDeviceGetProperties(device, &properties))
+    return found.graphFlags & ZE_RECORD_REPLAY_GRAPH_EXT_FLAG_IMMUTABLE_GRAPH != 0
 
 
 cdef bint _virtual_probe(ze_driver_handle_t driver, ze_device_handle_t device) except -1:

@@ -17,7 +17,7 @@ from l0rt.ze import loader
 kind = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_size_t] * 12)   # more than any function takes
 MAX_ALLOC_AT = 40   # of ze_device_properties_t
 FLAGS_AT, OFFLOAD = 24, 4   # of ze_command_queue_desc_t
-address, called, kept = loader.Library.address, set(), []
+address, called, recordings, kept = loader.Library.address, set(), [], []
 
 def noted(self, name):
     found = address(self, name)
@@ -26,6 +26,9 @@ def noted(self, name):
     original = kind(found)
     def call(*args):
         called.add(name)
+        if name == "zeCommandListBeginGraphCaptureExt":
+            recordings.append(name)
+            called.add(f"{len(recordings)} graphs")
         if name == "zeMemAllocDevice" and ctypes.c_uint64.from_address(args[1] + 8).value:   # its pNext
             called.add("zeMemAllocDevice with an extension")
         if name == "zeCommandListCreateImmediate" and ctypes.c_uint32.from_address(args[2] + FLAGS_AT).value & OFFLOAD:
@@ -67,8 +70,16 @@ shared.synchronize()
 graph, module = acc.Graph(), l0rt.Module(KERNELS)
 with acc.graph(graph):
     module["store"][1, 64](x, 1)
-graph.nodes[0].update(args={1: 2})
-graph.replay()
+for i in range(2, 4):
+    graph.nodes[0].update(args={1: i})
+    graph.replay()
+    acc.synchronize()
+graph.reset()
+joined = acc.Stream()
+with acc.graph(graph, stream=s):
+    joined.wait_stream(s)
+    x.fill(1, stream=joined)
+    s.wait_stream(joined)
 graph.reset()
 timed.record()
 timed.synchronize()
@@ -101,7 +112,7 @@ def test_each_name_changes_what_is_done(name):
     assert seen(name, beside) != seen(beside)
 
 
-@pytest.mark.parametrize("name", ["graph", "host_func", "inorde", "INORDER"])
+@pytest.mark.parametrize("name", ["graphs", "host_func", "inorde", "INORDER"])
 def test_another_name_is_refused_with_a_list_of_those_that_there_are(name):
-    with pytest.raises(ValueError, match=r"expected a comma-separated list of inorder, .*, mutable_lists$"):
+    with pytest.raises(ValueError, match=r"expected a comma-separated list of inorder, .*, graph_forks$"):
         config.set("disable", name)

@@ -422,6 +422,8 @@ def test_the_stream_that_replays_last_tells_of_a_fault(buffer, kernels):
         faults(one.reset)  # of an earlier replay
         assert repr(one) == "<l0rt.Graph empty>"
     for stream in streams:
+        faults(stream.synchronize)  # of a graph of the driver's own, each stream tells
+    for stream in streams:
         stream.synchronize()
     acc.synchronize()
 

@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
 
-@pytest.mark.parametrize("disable", ["mutable_lists", "inorder"])
+@pytest.mark.parametrize("disable", ["graph", "graph_forks", "graph,mutable_lists", "inorder"])
 def test_the_same_tests_pass_without(disable, tmp_path):
     files = sorted(path for path in HERE.glob("test_*.py") if path != Path(__file__))
     args = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", ROOT, "-q", "-n", "0"]

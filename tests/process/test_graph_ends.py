@@ -115,19 +115,8 @@ def test_a_process_exits_whatever_its_graph_does(end):
     check(f"print('works', flush=True)\n{end}\n")
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        "zeCommandListCreate",
-        "zeCommandQueueCreate",
-        "zeCommandListClose",
-        "zeCommandListAppendEventReset",
-        "zeEventPoolCreate",
-    ],
-)
-def test_a_driver_that_refuses_a_part_leaves_no_graph(function):
-    code = """
-import ctypes
+LISTS = {"L0RT_DISABLE": "graph"}  # the driver's own graphs otherwise
+REFUSED = """
 found = 0
 for attempt in range(40):
     try:
@@ -142,11 +131,103 @@ for attempt in range(40):
 assert found == 1, found
 print("works")
 """
-    nth = 20 if function == "zeEventPoolCreate" else 2  # behind the runtime's own
-    check(code, {**CPU, "L0RT_CPU_FAIL": f"{function}:{nth}:ERROR_OUT_OF_HOST_MEMORY"})
 
 
-def test_a_replay_that_the_driver_refuses_breaks_the_graph_and_not_the_stream():
+@pytest.mark.parametrize(
+    ("way", "function", "nth"),
+    [
+        (LISTS, "zeCommandListCreate", 2),
+        (LISTS, "zeCommandQueueCreate", 2),
+        (LISTS, "zeCommandListClose", 2),
+        (LISTS, "zeCommandListAppendEventReset", 2),
+        (LISTS, "zeEventPoolCreate", 20),  # behind the runtime's own
+        ({}, "zeCommandListBeginGraphCaptureExt", 1),
+        ({}, "zeCommandListBeginGraphCaptureExt", 3),
+        ({}, "zeCommandListEndGraphCaptureExt", 1),
+        ({}, "zeCommandListEndGraphCaptureExt", 2),
+        ({}, "zeGraphInstantiateExt", 2),
+        ({}, "zeCommandListAppendWaitOnEvents", 2),
+        ({}, "zeCommandListCreateImmediate", 30),
+        ({}, "zeEventPoolCreate", 20),
+    ],
+)
+def test_a_driver_that_refuses_a_part_leaves_no_graph(way, function, nth):
+    check(REFUSED, {**CPU, **way, "L0RT_CPU_FAIL": f"{function}:{nth}:ERROR_OUT_OF_HOST_MEMORY"})
+
+
+@pytest.mark.parametrize(
+    "function", ["zeCommandListBeginGraphCaptureExt", "zeCommandListEndGraphCaptureExt", "zeGraphInstantiateExt",
+                 "zeCommandListAppendWaitOnEvents"]
+)  # fmt: skip
+@pytest.mark.parametrize("result", ["ERROR_UNSUPPORTED_FEATURE", "ERROR_GRAPH_CAPTURE_UNSUPPORTED"])
+def test_what_the_driver_does_not_record_becomes_lists(function, result):
+    code = """
+for attempt in range(3):
+    capture()
+    graph.replay()
+    check()
+    graph.reset()
+print("works")
+"""
+    check(code, {**CPU, "L0RT_CPU_FAIL": f"{function}:1:{result}"})
+
+
+BEGINS = "zeCommandListBeginGraphCaptureExt:1:ERROR_OUT_OF_HOST_MEMORY"
+
+
+@pytest.mark.parametrize(
+    ("profile", "disable", "one", "two"),
+    [
+        (None, "", True, True),
+        (None, "graph", False, False),
+        (None, "inorder", False, False),
+        (None, "cb_pool", False, False),
+        (None, "graph_forks", True, False),  # as with Intel's driver
+        ("neo-26.31,arc-b580", "", False, False),
+        ("neo-22.43", "", False, False),
+    ],
+)
+@pytest.mark.parametrize("streams", [1, 2])
+def test_the_driver_records_what_it_is_trusted_with(profile, disable, one, two, streams):
+    code = f"""
+try:
+    with acc.graph(graph, stream=a):
+        x.fill(7, stream=a)
+        if {streams} == 2:
+            b.wait_stream(a)
+            y.copy_from(x, stream=b)
+            a.wait_stream(b)
+    print("lists")
+except MemoryError:
+    print("recorded")
+"""
+    expected = "recorded\n" if (one if streams == 1 else two) else "lists\n"
+    check(code, {**CPU, "L0RT_CPU_PROFILE": profile, "L0RT_DISABLE": disable, "L0RT_CPU_FAIL": BEGINS}, expected)
+
+
+@pytest.mark.parametrize(
+    "end", ["graph.reset()", "del graph", "sys.exit(0)", "graph.replay(); graph.nodes[0].update(value=6)"]
+)
+def test_a_graph_whose_lists_have_just_taken_the_drivers_place_ends(end):
+    code = f"""
+big = l0rt.empty(32 << 20)
+print("works", flush=True)
+with acc.graph(graph, stream=a):
+    x.fill(7, stream=a)
+    big.fill(1, stream=a)
+for value in range(4):
+    graph.replay()
+    graph.nodes[0].update(value=value)
+    graph.replay()
+{end}
+"""
+    check(code)
+
+
+@pytest.mark.parametrize(
+    ("way", "function"), [(LISTS, "zeCommandQueueExecuteCommandLists"), ({}, "zeCommandListAppendGraphExt")]
+)
+def test_a_replay_that_the_driver_refuses_breaks_the_graph_and_not_the_stream(way, function):
     code = """
 capture()
 try:
@@ -165,4 +246,4 @@ graph.replay()
 check()
 print("works")
 """
-    check(code, {**CPU, "L0RT_CPU_FAIL": "zeCommandQueueExecuteCommandLists:1:ERROR_OUT_OF_HOST_MEMORY"})
+    check(code, {**CPU, **way, "L0RT_CPU_FAIL": f"{function}:1:ERROR_OUT_OF_HOST_MEMORY"})
