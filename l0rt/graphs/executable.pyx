@@ -265,8 +265,8 @@ cdef int try_native(Executable self) except -1:
 
 
 cdef int move_to_lists(Executable self) except -1:
-    """A node was changed, or the stream is of another engine, which the driver's graph cannot have: from now on, replays
-    execute lists."""
+    """A node was changed, or the stream is of another engine, neither of which the driver's graph can have: from now
+    on, replays execute lists."""
     cdef bint done = False
     try:
         build_lists(self)
