@@ -8,6 +8,8 @@ import os
 import sys
 import warnings
 
+from l0rt.interrupts import belongs_to_main_thread, raise_later
+
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -37,3 +39,12 @@ def level():
 def warn(message, category=UserWarning):
     """Warn of something on the user's line."""
     warnings.warn(message, category, stacklevel=level())
+
+
+def warn_late(message, category):
+    """Warn where nobody can raise. An interrupt that comes meanwhile is raised after it."""
+    try:
+        warn(message, category)
+    except BaseException as failure:
+        if not belongs_to_main_thread(failure) or not raise_later(failure):
+            raise

@@ -134,7 +134,8 @@ cdef void warn_dropped(ze_result_t result, const char* call) noexcept nogil:
         if sys is None or sys.is_finalizing():
             return
         # if warnings are errors, this raises, and Cython reports it as unraisable: a destructor cannot raise
-        callers.warn(f"{call.decode()} failed with {name_of(<long> result)}; the object is given up", ResourceWarning)
+        callers.warn_late(
+            f"{call.decode()} failed with {name_of(<long> result)}; the object is given up", ResourceWarning)
 
 
 cdef void warn_soon(ze_result_t result, const char* call) noexcept nogil:

@@ -135,6 +135,25 @@ assert l0rt.memory.is_pinned(array)
 
 
 @pytest.mark.usefixtures("can")
+def test_an_interrupt_during_that_warning_arrives_after_it():
+    """A destructor can raise nothing."""
+    result = run_python("""
+import warnings, numpy as np, l0rt
+def shown(*args, **kwargs):
+    raise KeyboardInterrupt
+warnings.simplefilter("always")
+warnings.showwarning = shown
+try:
+    l0rt.memory.register(np.zeros(10_000, np.uint8))
+    for _ in range(100):
+        pass
+except KeyboardInterrupt:
+    print("interrupted")
+""")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "interrupted\n", "")
+
+
+@pytest.mark.usefixtures("can")
 def test_a_registration_that_ends_is_nothing_to_warn_of(array):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -227,8 +227,8 @@ cdef void block_let_go(l0rt_block* block) noexcept nogil:
 cdef void warn_of_no_memory() noexcept with gil:
     """Where warnings are errors it is unraisable, as for any noexcept function."""
     if sys is not None and not sys.is_finalizing():
-        callers.warn("an allocation is not freed: no host memory to wait for its last use with; it is given up",
-                     ResourceWarning)
+        callers.warn_late("an allocation is not freed: no host memory to wait for its last use with; it is given up",
+                          ResourceWarning)
 
 
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept:

@@ -180,8 +180,8 @@ cdef class Registration:
 
 
 cdef void warn_of(l0rt_registered* held) noexcept:
-    callers.warn(f"registered memory at {<size_t>held.start:#x}, {held.nbytes} bytes, was dropped without "
-                 "unregister(): it stays pinned", ResourceWarning)
+    callers.warn_late(f"registered memory at {<size_t>held.start:#x}, {held.nbytes} bytes, was dropped without "
+                      "unregister(): it stays pinned", ResourceWarning)
 
 
 def register(memory, nbytes=None, *, device=None):
