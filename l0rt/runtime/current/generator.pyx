@@ -14,6 +14,7 @@ from libc.stdint cimport uint64_t
 from l0rt.arguments cimport bytes_of, is_whole, known_as, whole
 from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.streams.capture cimport capture_number, capture_refuse, captures
+from l0rt.runtime.streams.devices cimport device_total
 from l0rt.runtime.streams.naming cimport (
     call,
     current_type,
@@ -126,7 +127,7 @@ cdef uint64_t generator_advance(Generator generator, uint64_t words) noexcept:
 cdef int refuse_captured(Generator self, const char* what) except -1:
     """A replay would not do it again."""
     cdef l0rt_stream* stream
-    if self.state.captures:
+    if self.state.captures and self.index < device_total():
         stream = current_stream(self.index)
         if captures(stream):
             capture_refuse(stream, what)
@@ -366,7 +367,7 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         """
         cdef uint64_t words = checked_words(increment)
         cdef l0rt_stream* stream
-        if self.type == lazy.device_type and lazy.initialized:
+        if self.type == lazy.device_type and self.index < device_total():
             stream = current_stream(self.index)
             if captures(stream):
                 capture_refuse(stream, b"Generator.philox_engine_inputs()")
