@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from l0rt.arguments cimport checked_pattern, is_whole, known_as, whole
 from l0rt.copies cimport Side, side_of
 from l0rt.factory cimport made_by
-from l0rt.graphs.recording cimport Recording
+from l0rt.graphs.recording cimport Recording, node_kind, node_name
 from l0rt.kernels.kernel cimport (
     MOST,
     Kernel,
@@ -38,9 +38,6 @@ from l0rt.runtime.streams.capture cimport (
 )
 from l0rt.runtime.streams.types cimport *
 
-cdef dict KINDS = {
-    NODE_KERNEL: "kernel", NODE_COPY: "copy", NODE_ROWS: "copy", NODE_FILL: "fill", NODE_WAIT: "wait",
-    NODE_CALLBACK: "callback"}
 # What `update` takes for each kind.
 cdef dict TAKES = {"kernel": "args, groups, group_size", "copy": "src, dst", "fill": "dst, value"}
 
@@ -69,13 +66,7 @@ cdef class Node:
     @property
     def name(self):
         """The name of a kernel or of a callback's function; None of other nodes."""
-        cdef l0rt_node* node = node_of(self)
-        if node.kind == NODE_KERNEL:
-            return launch_of(node).kernel.name.decode("utf-8", "replace")
-        if node.kind == NODE_CALLBACK:
-            function = (<list>self.recording.capture.objects)[node.size][0]
-            return getattr(function, "__name__", type(function).__name__)
-        return None
+        return node_name(self.recording, node_of(self))
 
     @property
     def arguments(self):
@@ -197,7 +188,7 @@ cdef tuple nodes_of(Recording recording):
     for i in range(recording.capture.count):
         made = Node.__new__(Node)
         made.recording, made.number = recording, i + 1
-        made.kind = KINDS[recording.capture.nodes[i].kind]
+        made.kind = node_kind(&recording.capture.nodes[i])
         found.append(made)
     return tuple(found)
 

@@ -2,7 +2,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from l0rt.runtime.streams.capture cimport l0rt_capture
+from l0rt.runtime.streams.capture cimport l0rt_capture, l0rt_node
 from l0rt.runtime.streams.types cimport l0rt_stream
 
 
@@ -37,3 +37,8 @@ cdef class Recording:
     cdef void note_change(self, uint32_t i) noexcept
     cdef void take_news(self) noexcept
     cdef int close(self) except -1
+
+
+# What a node is called: its kind; and the name of a kernel or of a callback's function, None of others.
+cdef str node_kind(const l0rt_node* node)
+cdef node_name(Recording self, const l0rt_node* node)

@@ -31,7 +31,7 @@ from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.runtime.memory.pools import keep_addresses
 
-cdef dict KINDS_OF_NODES = {
+cdef dict KINDS = {
     NODE_KERNEL: "kernel", NODE_COPY: "copy", NODE_ROWS: "copy", NODE_FILL: "fill", NODE_WAIT: "wait",
     NODE_CALLBACK: "callback"}
 
@@ -166,23 +166,28 @@ cdef int advance_one(CapturedState state, l0rt_stream* stream) except -1:
     return 0
 
 
+cdef str node_kind(const l0rt_node* node):
+    return KINDS[node.kind]
+
+
+cdef node_name(Recording self, const l0rt_node* node):
+    if node.kind == NODE_KERNEL:
+        return (<const l0rt_recorded_launch*>node.payload).kernel.name.decode("utf-8", "replace")
+    if node.kind == NODE_CALLBACK:
+        function = (<list>self.capture.objects)[node.size][0]
+        return getattr(function, "__name__", type(function).__name__)
+    return None
+
+
 def described(Recording recording not None):
     """Return the nodes as (kind, name, the stream's name, its index, bytes, (index of the stream, node) that it waits
     for)."""
     cdef l0rt_capture* capture = recording.capture
     cdef l0rt_node* node
-    cdef l0rt_recorded_launch* launch
     cdef uint32_t i
     found = []
     for i in range(capture.count if capture != NULL else 0):
         node = &capture.nodes[i]
-        launch = <l0rt_recorded_launch*>node.payload
-        name = None
-        if node.kind == NODE_KERNEL:
-            name = launch.kernel.name.decode("utf-8", "replace")
-        elif node.kind == NODE_CALLBACK:
-            function = (<list>capture.objects)[node.size][0]
-            name = getattr(function, "__name__", type(function).__name__)
-        found.append((KINDS_OF_NODES[node.kind], name, queue_name(capture.branches[node.branch].stream), node.branch,
-                      node.nbytes, (node.after_branch, node.after) if node.kind == NODE_WAIT else None))
+        found.append((node_kind(node), node_name(recording, node), queue_name(capture.branches[node.branch].stream),
+                      node.branch, node.nbytes, (node.after_branch, node.after) if node.kind == NODE_WAIT else None))
     return found

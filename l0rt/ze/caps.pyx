@@ -89,38 +89,39 @@ cdef set extension_names(ze_driver_handle_t driver):
         free(found)
 
 
+cdef int _ask_device(ze_device_handle_t device, void* found) except -1:
+    """Have the driver fill in an extension of a device's properties."""
+    cdef ze_device_properties_t properties
+    memset(&properties, 0, sizeof(properties))
+    properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
+    properties.pNext = found
+    with nogil:
+        CHECK(ze.zeDeviceGetProperties(device, &properties))
+    return 0
+
+
 cdef bint _changes_launches(ze_device_handle_t device) except -1:
     """Can all that l0rt changes of a launch be changed?"""
     cdef ze_mutable_command_list_exp_properties_t found
-    cdef ze_device_properties_t properties
     cdef uint32_t needed = (ZE_MUTABLE_COMMAND_EXP_FLAG_KERNEL_ARGUMENTS | ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_COUNT
                             | ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_SIZE)
     if ze.zeCommandListGetNextCommandIdExp == NULL or ze.zeCommandListUpdateMutableCommandsExp == NULL:
         return False
     memset(&found, 0, sizeof(found))
     found.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_LIST_EXP_PROPERTIES
-    memset(&properties, 0, sizeof(properties))
-    properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
-    properties.pNext = &found
-    with nogil:
-        CHECK(ze.zeDeviceGetProperties(device, &properties))
+    _ask_device(device, &found)
     return found.mutableCommandFlags & needed == needed
 
 
 cdef bint _records_graphs(ze_device_handle_t device) except -1:
     cdef ze_record_replay_graph_ext_properties_t found
-    cdef ze_device_properties_t properties
     if (ze.zeCommandListBeginGraphCaptureExt == NULL or ze.zeCommandListEndGraphCaptureExt == NULL
             or ze.zeCommandListAppendGraphExt == NULL or ze.zeGraphInstantiateExt == NULL
             or ze.zeGraphDestroyExt == NULL or ze.zeExecutableGraphDestroyExt == NULL):
         return False
     memset(&found, 0, sizeof(found))
     found.stype = ZE_STRUCTURE_TYPE_RECORD_REPLAY_GRAPH_EXT_PROPERTIES
-    memset(&properties, 0, sizeof(properties))
-    properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES
-    properties.pNext = &found
-    with nogil:
-        CHECK(ze.zeDeviceGetProperties(device, &properties))
+    _ask_device(device, &found)
     return found.graphFlags & ZE_RECORD_REPLAY_GRAPH_EXT_FLAG_IMMUTABLE_GRAPH != 0
 
 

@@ -67,20 +67,20 @@ def remove(str name, callback):
         hooked &= ~(1 << kind)
 
 
-cdef void note_timeline(bint on) noexcept nogil:
+cdef inline void set_hooked(int kind, bint on) noexcept nogil:
     global hooked
     if on:
-        hooked |= 1 << TIMELINE
+        hooked |= 1 << kind
     else:
-        hooked &= ~(1 << TIMELINE)
+        hooked &= ~(1 << kind)
+
+
+cdef void note_timeline(bint on) noexcept nogil:
+    set_hooked(TIMELINE, on)
 
 
 cdef void note_captures(bint on) noexcept nogil:
-    global hooked
-    if on:
-        hooked |= 1 << CAPTURES
-    else:
-        hooked &= ~(1 << CAPTURES)
+    set_hooked(CAPTURES, on)
 
 
 cdef int implicit_sync(str what, str whom) except -1:
