@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory between processes: how pickles share Buffers, and what is left of those that were shared.
+
+`Buffer.ipc_handle` and `Buffer.from_ipc_handle` share without a pickle.
+"""
+
+import copyreg as _copyreg
+import multiprocessing.reduction as _reduction
+import threading as _threading
+from contextlib import contextmanager as _contextmanager
+
+from l0rt.buffer import Buffer as _Buffer
+from l0rt.runtime.memory.exported import collect as _collect_exported
+from l0rt.runtime.memory.exported import exported_count
+from l0rt.runtime.memory.imported import collect as _collect_imported
+from l0rt.runtime.memory.imported import imported_count
+from l0rt.sharedbuffer import add_to_multiprocessing as _add_to_multiprocessing
+from l0rt.sharedbuffer import reduce_shared as _reduce_shared
+
+__all__ = ["collect", "exported_count", "imported_count", "sharing"]
+
+_here = _threading.local()
+
+
+def collect():
+    """Free exported memory that was freed here and that no other process uses any more; end unused imports.
+
+    This also happens with each export and import, and with ``l0rt.memory.empty_cache()``.
+    """
+    _collect_exported()
+    _collect_imported()
+
+
+def _reduce(buffer):
+    return _reduce_shared(buffer) if getattr(_here, "depth", 0) else buffer.__reduce_ex__(4)
+
+
+@_contextmanager
+def sharing():
+    """Let pickles of the calling thread share device memory instead of copying it, inside a with block.
+
+    Whoever unpickles gets a Buffer of the same memory. Each pickle keeps its Buffers until it was unpickled once.
+    `multiprocessing` shares Buffers without this block.
+
+    Returns
+    -------
+    context manager
+    """
+    _copyreg.pickle(_Buffer, _reduce)
+    _here.depth = getattr(_here, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _here.depth -= 1
+
+
+_add_to_multiprocessing(_reduction)

@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of other processes that is open here: each allocation once, each block of it locked in its process's ledger.
+
+See exported.pyx for what the ledger is. The GIL is the lock of all records here.
+"""
+
+import os
+import threading
+
+from cpython.exc cimport PyErr_Clear
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memset
+
+from l0rt.core.memory cimport l0rt_identity, memory_close, memory_identify, memory_open
+from l0rt.runtime.lazy cimport on_fork_child
+from l0rt.runtime.memory.exported cimport began_here, check_shares, export_own, exports_poll, sent_down
+from l0rt.runtime.memory.ledger cimport *
+from l0rt.runtime.memory.operations cimport extent_add, extent_remove, set_import_end, told
+from l0rt.runtime.streams.devices cimport device_record, device_total
+from l0rt.runtime.streams.event_pool cimport slot_release
+from l0rt.runtime.streams.queue cimport issued_try_end_event
+from l0rt.runtime.streams.stream_pool cimport context_rest, next_stream
+from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport device_fails, slot_poll
+from l0rt.ze cimport table
+from l0rt.ze.api cimport *
+
+from l0rt.errors import InvalidArgumentError, L0Error
+from l0rt.runtime.lazy import MEMORY, on_exit
+from l0rt.runtime.memory import handle
+from l0rt.runtime.memory.device import let_go_before_trim
+from l0rt.runtime.streams.devices import lazy
+
+cdef struct l0rt_peer:              # a process that exports: its ledger
+    uint64_t pid
+    uint64_t began
+    uint64_t inode
+    int file
+    l0rt_entry* entries
+    int uses
+    l0rt_peer* next
+
+cdef struct l0rt_held:              # a block that is kept from being freed there
+    size_t offset
+    size_t nbytes
+    uint32_t entry
+    int uses                        # Buffers, and those that were dropped and may still be in use
+    l0rt_held* next
+
+cdef struct l0rt_opened:            # an allocation that is mapped here
+    l0rt_peer* peer
+    l0rt_device* device
+    uint64_t id
+    char* base
+    size_t nbytes
+    l0rt_held* held
+    l0rt_opened* next
+
+cdef struct l0rt_ending:            # a Buffer was dropped while work may use it
+    l0rt_opened* opened
+    l0rt_held* held
+    int count
+    int capacity
+    l0rt_slot** slots
+    l0rt_ending* next
+
+cdef l0rt_peer* _peers = NULL
+cdef l0rt_opened* _opened = NULL
+cdef l0rt_ending* _endings = NULL
+_opening = threading.RLock()        # one thread imports at a time
+
+
+cdef object import_handle(what, l0rt_import* out):
+    cdef l0rt_peer* peer
+    cdef l0rt_opened* opened
+    cdef l0rt_device* device
+    cdef size_t block_offset, block_size
+    memset(out, 0, sizeof(l0rt_import))
+    lazy.init()
+    (kind, pid, began_at, file, inode, entry, generation, uuid, id, size, block_offset, block_size, offset, nbytes,
+     flags, native) = handle.unpack(what)
+    out.offset, out.nbytes = offset, nbytes
+    device = out.device = device_with(uuid)
+    check_shares(device)
+    if kind == handle.EMPTY:
+        return None
+    if pid == os.getpid() and began_at == began_here():
+        return export_own(entry, generation, flags & handle.IS_SENT)
+    exports_poll()
+    endings_poll()
+    with _opening:
+        peer = peer_of(pid, began_at, file, inode)
+        peer.uses += 1
+        try:
+            check_current(peer, entry, generation, block_offset, block_size)
+            opened = opened_find(peer, device, id)
+            if opened == NULL:
+                opened = opened_new(peer, device, id, size, native)
+            out.pointer = hold(opened, entry, generation, block_offset, block_size) + out.offset
+            if flags & handle.IS_SENT:
+                sent_down(&peer.entries[<uint32_t>entry])
+        finally:
+            peer_drop(peer)
+    return None
+
+
+cdef l0rt_device* device_with(bytes uuid) except NULL:
+    cdef int i
+    for i in range(device_total()):
+        if bytes(device_record(i).info.uuid[:16]) == uuid:
+            return device_record(i)
+    raise InvalidArgumentError(f"the memory is on a device that this process does not have, with UUID {uuid.hex()}: "
+                               "both processes need the same devices (ZE_AFFINITY_MASK)")
+
+
+cdef l0rt_peer* peer_of(uint64_t pid, uint64_t began_at, file, uint64_t inode) except NULL:
+    """The ledger of another process that is running."""
+    cdef l0rt_peer* peer = _peers
+    if handle.began(pid) != began_at:
+        raise InvalidArgumentError(
+            f"the process {pid} that exported this memory has ended, or is not seen from here: {handle.REMEDY}")
+    while peer != NULL:
+        if peer.pid == pid and peer.began == began_at and peer.inode == inode:
+            return peer
+        peer = peer.next
+    try:
+        opened = os.open(f"/proc/{pid}/fd/{file}", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except PermissionError as refused:
+        raise PermissionError(
+            refused.errno, f"this process must not open memory of process {pid}: {handle.REMEDY}") from None
+    except OSError as refused:
+        raise InvalidArgumentError(
+            f"the process {pid} that exported this memory has ended, or shares none any more ({refused})") from None
+    return peer_new(opened, pid, began_at, inode)
+
+
+cdef l0rt_peer* peer_new(int file, uint64_t pid, uint64_t began_at, uint64_t inode) except NULL:
+    """Take over an open file, whatever comes of it."""
+    global _peers
+    cdef l0rt_peer* peer = <l0rt_peer*>calloc(1, sizeof(l0rt_peer))
+    cdef void* where = MAP_FAILED
+    try:
+        if peer == NULL:
+            raise MemoryError("no host memory for the record of another process")
+        status = os.fstat(file)
+        if (status.st_ino != inode or <size_t>status.st_size != LEDGER_SIZE or status.st_nlink != 0
+                or fcntl(file, F_GET_SEALS) & SEALS != SEALS):
+            raise InvalidArgumentError("the handle names a file of another process that is no list of exported memory")
+        where = mmap(NULL, LEDGER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+        if where == MAP_FAILED:
+            raise MemoryError("the list of memory that another process exports cannot be mapped")
+    except BaseException:
+        close(file)
+        free(peer)
+        raise
+    peer.pid, peer.began, peer.inode, peer.file, peer.entries = pid, began_at, inode, file, <l0rt_entry*>where
+    peer.next = _peers
+    _peers = peer
+    return peer
+
+
+cdef void peer_drop(l0rt_peer* peer) noexcept:
+    global _peers
+    cdef l0rt_peer** link = &_peers
+    peer.uses -= 1
+    if peer.uses != 0:
+        return
+    while link[0] != peer:
+        link = &link[0].next
+    link[0] = peer.next
+    munmap(peer.entries, LEDGER_SIZE)
+    close(peer.file)
+    free(peer)
+
+
+cdef int check_current(l0rt_peer* peer, uint32_t entry, uint64_t generation, size_t offset, size_t nbytes) except -1:
+    if l0rt_load64(&peer.entries[entry].generation) != generation:
+        raise handle.stale()
+    if peer.entries[entry].offset != offset or peer.entries[entry].nbytes != nbytes:
+        raise InvalidArgumentError("the handle names other memory than was exported with it")
+    return 0
+
+
+cdef l0rt_opened* opened_find(l0rt_peer* peer, l0rt_device* device, uint64_t id) noexcept:
+    cdef l0rt_opened* opened = _opened
+    while opened != NULL and (opened.peer != peer or opened.device != device or opened.id != id):
+        opened = opened.next
+    return opened
+
+
+cdef l0rt_opened* opened_new(
+        l0rt_peer* peer, l0rt_device* device, uint64_t id, size_t nbytes, bytes native) except NULL:
+    """Map an allocation of another process."""
+    global _opened
+    cdef l0rt_opened* opened
+    cdef l0rt_identity found
+    cdef ze_ipc_mem_handle_t opener
+    cdef ze_context_handle_t context = device.context
+    cdef void* base = NULL
+    cdef ze_result_t r
+    memcpy(opener.data, <const char*>native, sizeof(opener.data))
+    try:
+        with nogil:
+            r = memory_open(context, device.handle, &opener, &base)
+            if r != ZE_RESULT_SUCCESS:
+                device_fails(device, r)
+    except L0Error as refused:
+        raise type(refused)(f"the driver does not open memory of process {peer.pid}: {refused}. Note that "
+                            f"{handle.REMEDY}", refused.code) from None
+    try:
+        with nogil:
+            r = memory_identify(context, base, &found)
+            if r != ZE_RESULT_SUCCESS:
+                device_fails(device, r)
+        if found.base != base or found.nbytes < nbytes:
+            raise InvalidArgumentError(f"the handle names an allocation of {nbytes} bytes, and the driver has opened "
+                                       f"one of {found.nbytes}")
+        opened = <l0rt_opened*>calloc(1, sizeof(l0rt_opened))
+        if opened == NULL:
+            raise MemoryError("no host memory for the record of imported memory")
+        try:
+            extent_add(base, nbytes, device.index, True)
+        except MemoryError:
+            free(opened)
+            raise
+    except BaseException:
+        with nogil:
+            told(device, memory_close(context, base), b"zeMemCloseIpcHandle")
+        raise
+    opened.peer, opened.device, opened.id, opened.base, opened.nbytes = peer, device, id, <char*>base, nbytes
+    opened.next = _opened
+    _opened = opened
+    peer.uses += 1
+    return opened
+
+
+cdef char* hold(l0rt_opened* opened, uint32_t entry, uint64_t generation, size_t offset, size_t nbytes) except NULL:
+    """Keep a block from being freed, if it is still what the handle says; its address. A failure ends what is opened
+    and not used."""
+    cdef l0rt_held* held = opened.held
+    cdef bint is_new = False
+    try:
+        while held != NULL and held.entry != entry:
+            held = held.next
+        if held == NULL:
+            held = <l0rt_held*>calloc(1, sizeof(l0rt_held))
+            if held == NULL:
+                raise MemoryError("no host memory for the record of imported memory")
+            held.entry, held.offset, held.nbytes, held.next, is_new = entry, offset, nbytes, opened.held, True
+            opened.held = held
+        held.uses += 1
+        if held.offset != offset or held.nbytes != nbytes or offset + nbytes > opened.nbytes:
+            raise InvalidArgumentError("the handle contradicts another one of the same memory")
+        if is_new and lock_entry(opened.peer, entry, F_RDLCK) != 0:
+            raise L0Error(f"this process cannot mark memory of process {opened.peer.pid} as used (F_OFD_SETLK)")
+        check_current(opened.peer, entry, generation, offset, nbytes)
+    except BaseException:
+        if held != NULL:
+            hold_end(opened, held)
+        elif opened.held == NULL:
+            opened_end(opened)
+        raise
+    return opened.base + offset
+
+
+cdef int lock_entry(l0rt_peer* peer, uint32_t entry, short how) noexcept:
+    cdef flock lock
+    memset(&lock, 0, sizeof(lock))
+    lock.l_type, lock.l_start, lock.l_len = how, entry, 1
+    return fcntl(peer.file, F_OFD_SETLK, &lock)
+
+
+# --- The end of what was imported: destructors are here, so none of it runs Python code.
+
+
+cdef void hold_end(l0rt_opened* opened, l0rt_held* held) noexcept:
+    cdef l0rt_held** link = &opened.held
+    held.uses -= 1
+    if held.uses != 0:
+        return
+    while link[0] != held:
+        link = &link[0].next
+    link[0] = held.next
+    lock_entry(opened.peer, held.entry, F_UNLCK)
+    free(held)
+    if opened.held == NULL:
+        opened_end(opened)
+
+
+cdef void opened_end(l0rt_opened* opened) noexcept:
+    global _opened
+    cdef l0rt_opened** link = &_opened
+    while link[0] != opened:
+        link = &link[0].next
+    link[0] = opened.next
+    extent_remove(opened.base)              # first: another thread may be given the address at once
+    with nogil:
+        told(opened.device, memory_close(opened.device.context, opened.base), b"zeMemCloseIpcHandle")
+    peer_drop(opened.peer)
+    free(opened)
+
+
+cdef void import_end(void* ptr) noexcept:
+    """A Buffer of imported memory ends, which work may still use."""
+    global _endings
+    cdef l0rt_opened* opened = _opened
+    cdef l0rt_held* held
+    cdef l0rt_ending* ending
+    cdef size_t offset
+    while opened != NULL and not opened.base <= <char*>ptr < opened.base + opened.nbytes:
+        opened = opened.next
+    if opened == NULL or not table.alive:
+        return
+    offset = <char*>ptr - opened.base
+    held = opened.held
+    while held != NULL and not held.offset <= offset < held.offset + held.nbytes:
+        held = held.next
+    if held == NULL:
+        return
+    ending = <l0rt_ending*>calloc(1, sizeof(l0rt_ending))
+    with nogil:
+        if ending == NULL or not ending_marks_take(ending, opened.device):
+            context_rest(opened.device)
+    if ending != NULL and ending.count != 0:
+        ending.opened, ending.held, ending.next = opened, held, _endings
+        _endings = ending
+    else:
+        ending_free(ending)
+        hold_end(opened, held)
+    endings_poll()
+
+
+cdef bint ending_marks_take(l0rt_ending* ending, l0rt_device* device) noexcept nogil:
+    """Note where each stream that may use the memory is. False: not all of them."""
+    cdef l0rt_stream* stream
+    cdef l0rt_slot* slot
+    cdef l0rt_slot** grown
+    cdef int i
+    for i in range(device_total()):
+        if device_record(i).context != device.context or l0rt_load_int(&device_record(i).lost):
+            continue
+        stream = next_stream(device_record(i), NULL)
+        while stream != NULL:
+            if not known_idle(stream):
+                slot = issued_try_end_event(stream)
+                if slot == NULL:
+                    with gil:
+                        PyErr_Clear()       # a device that is being lost
+                elif slot_poll(slot) == 1:
+                    slot_release(slot)
+                else:
+                    if ending.count == ending.capacity:
+                        grown = <l0rt_slot**>realloc(ending.slots, (2 * ending.capacity + 4) * sizeof(l0rt_slot*))
+                        if grown == NULL:
+                            slot_release(slot)
+                            ending_marks_drop(ending)
+                            return False
+                        ending.slots, ending.capacity = grown, 2 * ending.capacity + 4
+                    ending.slots[ending.count] = slot
+                    ending.count += 1
+            stream = next_stream(stream.device, stream)
+    return True
+
+
+cdef void ending_marks_drop(l0rt_ending* ending) noexcept nogil:
+    while ending.count != 0:
+        ending.count -= 1
+        slot_release(ending.slots[ending.count])
+
+
+cdef bint ending_is_over(l0rt_ending* ending) noexcept nogil:
+    cdef l0rt_slot* slot
+    while ending.count != 0:
+        slot = ending.slots[ending.count - 1]
+        if not l0rt_load_int(&slot.device.lost) and slot_poll(slot) != 1:
+            return False
+        ending.count -= 1
+        slot_release(slot)
+    return True
+
+
+cdef void ending_free(l0rt_ending* ending) noexcept:
+    if ending != NULL:
+        free(ending.slots)
+        free(ending)
+
+
+cdef void endings_poll() noexcept:
+    """End what no work uses any more."""
+    global _endings
+    cdef l0rt_ending* ending = _endings
+    cdef l0rt_ending* next
+    cdef bint over
+    _endings = NULL                 # they are nobody else's meanwhile
+    while ending != NULL:
+        next = ending.next
+        with nogil:
+            over = ending_is_over(ending)
+        if over:
+            hold_end(ending.opened, ending.held)
+            ending_free(ending)
+        else:
+            ending.next = _endings
+            _endings = ending
+        ending = next
+
+
+def collect():
+    """End imports that no work uses any more."""
+    endings_poll()
+
+
+def imported_count():
+    """Return how many allocations of other processes are open here.
+
+    Returns
+    -------
+    int
+    """
+    cdef l0rt_opened* opened
+    endings_poll()
+    opened = _opened
+    count = 0
+    while opened != NULL:
+        count += 1
+        opened = opened.next
+    return count
+
+
+cdef void _forget() noexcept nogil:
+    """In a forked child: the ledgers are the parent's."""
+    global _peers, _opened, _endings
+    cdef l0rt_peer* peer = _peers
+    while peer != NULL:
+        close(peer.file)
+        peer = peer.next
+    _peers, _opened, _endings = NULL, NULL, NULL
+
+
+def _close():
+    """At exit, when nothing runs any more."""
+    global _endings
+    cdef l0rt_ending* ending
+    while _endings != NULL:
+        ending = _endings
+        _endings = ending.next
+        ending_marks_drop(ending)
+        ending_free(ending)
+    while _opened != NULL:
+        opened_end(_opened)         # what is held of it is given up: who holds it finds nothing
+
+
+set_import_end(import_end)
+let_go_before_trim(collect)
+on_fork_child(_forget)
+on_exit(MEMORY, _close)
