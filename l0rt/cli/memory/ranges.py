@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of addresses that have memory: segments, and the mapped parts of expandable ones, from when to when."""
+
+from bisect import bisect_right, insort
+
+import numpy as np
+
+from l0rt.cli.memory.stacks import BadSnapshot
+
+SEGMENT_ALLOC, SEGMENT_FREE, MAP, UNMAP = 3, 4, 5, 6
+MOST_RANGES = 500_000
+COLUMNS = {"born": np.uint32, "freed": np.uint32, "size": np.float64, "address": np.uint64}
+
+
+class Ranges:
+    """The ranges of a device, as columns ordered by address; a moment is what `history` says."""
+
+    def __init__(self, kinds, addresses, sizes, final):
+        """Follow the entries of ``kinds`` SEGMENT_ALLOC to UNMAP; ``final`` has (address, size) at the end."""
+        self.never = len(kinds) + 1
+        self.done: list = []  # (address, size, born, freed)
+        self.starts: list = []  # addresses in order
+        self.alive: dict = {}  # address -> (end, born)
+        for place in np.flatnonzero((kinds >= SEGMENT_ALLOC) & (kinds <= UNMAP)).tolist():
+            start, size = int(addresses[place]), int(sizes[place])
+            if not size:
+                continue
+            born = place + 1
+            self._take_out(start, start + size, born, kinds[place] in (SEGMENT_FREE, UNMAP))
+            if kinds[place] in (SEGMENT_ALLOC, MAP):
+                self._put(start, start + size, born)
+        self._compare_with_the_end(final)
+        columns: dict = {name: [] for name in COLUMNS}
+        for address, size, born, freed in sorted(self.done):
+            for name, value in (("born", born), ("freed", freed), ("size", size), ("address", address)):
+                columns[name].append(value)
+        self.columns = {name: np.array(columns[name], dtype) for name, dtype in COLUMNS.items()}
+
+    def _put(self, start, end, born):
+        if len(self.starts) >= MOST_RANGES:
+            raise BadSnapshot(f"there are more than {MOST_RANGES:,} segments at once")
+        insort(self.starts, start)
+        self.alive[start] = end, born
+
+    def _take_out(self, start, end, moment, is_known):
+        """End what is mapped between two addresses; if a free says so, what is not known was always there."""
+        place = max(bisect_right(self.starts, start) - 1, 0)
+        reached = start
+        while place < len(self.starts) and self.starts[place] < end:
+            low = self.starts[place]
+            high, born = self.alive[low]
+            if high <= start:
+                place += 1
+                continue
+            del self.starts[place], self.alive[low]
+            inner_low, inner_high = max(low, start), min(high, end)
+            if is_known and inner_low > reached:
+                self.done.append((reached, inner_low - reached, 0, moment))
+            self.done.append((inner_low, inner_high - inner_low, born, moment))
+            if low < start:
+                self._put(low, start, born)
+                place += 1
+            if high > end:
+                self._put(end, high, born)
+            reached = inner_high
+        if is_known and reached < end:
+            self.done.append((reached, end - reached, 0, moment))
+
+    def _compare_with_the_end(self, final):
+        """What the last segments have and no entry has mapped was there from the beginning."""
+        last = self.never - 1
+        covered = 0
+        for start, size in sorted(final):
+            start, end = max(start, covered), start + size
+            covered = max(covered, end)
+            while start < end:
+                place = bisect_right(self.starts, start) - 1
+                if place >= 0 and self.alive[self.starts[place]][0] > start:
+                    start = self.alive[self.starts[place]][0]
+                    continue
+                beyond = self.starts[place + 1] if place + 1 < len(self.starts) else end
+                stop = min(end, beyond)
+                self.done.append((start, stop - start, 0, self.never))
+                start = stop
+        # What the entries leave mapped, and the last segments lack, has ended: nobody says when.
+        lows = [start for start, _ in sorted(final)]
+        sizes = dict(sorted(final))
+        for low, (high, born) in self.alive.items():
+            place = bisect_right(lows, low) - 1
+            is_there = not final or (place >= 0 and lows[place] + sizes[lows[place]] > low)
+            self.done.append((low, high - low, born, self.never if is_there else last))

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of snapshots: read without running anything that is in them.
+
+A snapshot is a pickle or JSON. A pickle may name any function of Python's and call it; here it may name none, so that
+it is plain containers, numbers and texts or is refused. What it contains is not trusted either: `history` checks it.
+"""
+
+import gc
+import json
+import os
+import pickle
+import resource
+import stat
+from contextlib import contextmanager
+
+from l0rt.cli.memory.stacks import shown
+from l0rt.paths import plain_path
+from l0rt.whole import size_text
+
+MOST_BYTES = 8 << 30
+MARGIN = 64 << 20  # of memory, for what a limit has to leave free
+
+
+class NotASnapshot(Exception):
+    """The file is no snapshot of memory; one line says why."""
+
+
+class _Plain(pickle.Unpickler):
+    """An unpickler that makes no object of any class."""
+
+    def find_class(self, module, name):
+        raise NotASnapshot(f"its pickle asks for {shown(f'{module}.{name}')}, and a snapshot has only plain values")
+
+    def persistent_load(self, _):
+        raise NotASnapshot("its pickle asks for an object from elsewhere")
+
+
+def load(path):
+    """Return the snapshot in a file: a dict with ``segments`` and ``device_traces``. `NotASnapshot` says what is wrong.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A file that ``dump_snapshot`` wrote, of l0rt or of torch, or the same as JSON.
+    """
+    path = plain_path(path)
+    name = shown(path)
+    try:
+        with open(path, "rb", opener=_open_at_once) as file, bounded_memory():
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                raise NotASnapshot("it is no regular file")
+            if about.st_size > MOST_BYTES:
+                raise NotASnapshot(f"it has {size_text(about.st_size)}, more than {size_text(MOST_BYTES)}")
+            return _checked(_parsed(file))
+    except OSError as e:
+        raise NotASnapshot(f"cannot read {name}: {e.strerror or e}") from None
+    except NotASnapshot as e:
+        raise NotASnapshot(f"{name} is no snapshot of memory: {e}") from None
+    except MemoryError:
+        raise NotASnapshot(f"{name} does not fit into this machine's memory: record fewer entries") from None
+
+
+def _open_at_once(path, flags):
+    """A named pipe without a writer is not waited for."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _parsed(file):
+    start = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    file.seek(0)
+    if not start:
+        raise NotASnapshot("it is empty")
+    was_enabled = gc.isenabled()
+    gc.disable()  # it would look at millions of new objects again and again
+    try:
+        if start in (b"{", b"["):
+            return json.loads(file.read().decode("utf-8-sig"), parse_constant=_no_number)
+        return _Plain(file).load()
+    except (NotASnapshot, MemoryError):
+        raise
+    except RecursionError:
+        raise NotASnapshot("its values are nested too deeply") from None
+    except Exception as e:  # what a damaged pickle raises is any exception at all
+        kind = "JSON" if start in (b"{", b"[") else "pickle"
+        raise NotASnapshot(f"it is a damaged {kind}, or none: {shown(str(e) or type(e).__name__, 200)}") from None
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _no_number(text):
+    raise NotASnapshot(f"it has {text}, which is no number of JSON")
+
+
+def _checked(value):
+    """Return the snapshot as a dict of lists; what ``memory_snapshot`` returns has only segments."""
+    if type(value) is list:
+        value = {"segments": value, "device_traces": []}
+    if type(value) is not dict:
+        raise NotASnapshot(f"it has a {type(value).__name__}, not a dict")
+    missing = [key for key in ("segments", "device_traces") if key not in value]
+    if missing:
+        raise NotASnapshot(f"it has no {missing[0]!r}")
+    return value
+
+
+@contextmanager
+def bounded_memory():
+    """A damaged file may ask for any amount of memory: it gets what the machine has, and then MemoryError."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = _mapped() + max(_available() - MARGIN, MARGIN)
+    limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *limits]), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _mapped():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _available():
+    with open("/proc/meminfo") as file:
+        facts = dict(line.split(":", 1) for line in file)
+    return int(facts.get("MemAvailable", facts["MemFree"]).split()[0]) << 10

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`l0rt memory watch`: how much memory a process has that lets itself be watched, again and again."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+from rich.live import Live
+from rich.text import Text
+
+from l0rt import monitor
+from l0rt.cli import report
+from l0rt.cli.memory.stacks import shown
+from l0rt.whole import size_text
+
+PATIENCE = 5.0  # seconds for an answer
+MOST = 16 << 20  # bytes of an answer
+TAG = "component_bytes."
+
+
+class CannotWatch(Exception):
+    """The process cannot be watched; one line says why."""
+
+
+def ask(pid):
+    """Return what a process tells; `CannotWatch` if there is none or if it tells nothing."""
+    try:
+        if not monitor.is_private(monitor.folder()):
+            raise CannotWatch(f"others may enter {shown(monitor.folder())}: what is in it is not trusted")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
+            channel.settimeout(PATIENCE)
+            channel.connect(monitor.path(pid))
+            if monitor.peer(channel) != os.getuid():
+                raise CannotWatch(f"the channel of process {pid} is not this user's")
+            found = b""
+            while part := channel.recv(1 << 16):
+                found += part
+                if len(found) > MOST:
+                    raise CannotWatch(f"process {pid} tells too much")
+        return checked(json.loads(found), pid)
+    except (FileNotFoundError, ConnectionRefusedError):
+        there = "does not let itself be watched: start it with L0RT_MONITOR=1" if is_alive(pid) else "is not there"
+        raise CannotWatch(f"process {pid} {there}") from None
+    except TimeoutError:
+        raise CannotWatch(f"process {pid} does not answer: no thread of it may hold the GIL for long") from None
+    except (OSError, ValueError, RecursionError) as e:
+        raise CannotWatch(f"process {pid} cannot be watched: {shown(str(e), 200)}") from None
+
+
+def checked(value, pid):
+    """Return an answer of which all that is printed has the right type."""
+    good = type(value) is dict and value.get("format") == monitor.FORMAT and value.get("pid") == pid
+    good = good and type(value.get("devices")) is list
+    for device in value["devices"] if good else ():
+        good = good and type(device) is dict and type(device.get("index")) is int and type(device.get("name")) is str
+        memory = device.get("memory") if good else None
+        good = good and type(memory) is dict and all(type(number) is int for number in memory.values())
+    if not good:
+        raise ValueError("its answer is not of this version of l0rt")
+    return value
+
+
+def is_alive(pid):
+    """Whether there is a process with this number."""
+    return os.path.isdir(f"/proc/{pid}")
+
+
+def figures(device):
+    """Return a device's figures, and tag -> (current, peak)."""
+    memory = device["memory"]
+    sums = [
+        memory.get(key, 0)
+        for key in (
+            "allocated_bytes.all.current",
+            "allocated_bytes.all.peak",
+            "reserved_bytes.all.current",
+            "reserved_bytes.all.peak",
+            "allocation.all.current",
+            "num_ooms",
+        )
+    ]
+    tags = {
+        key[len(TAG) : -len(".current")]: (value, memory.get(f"{key[: -len('.current')]}.peak", 0))
+        for key, value in memory.items()
+        if key.startswith(TAG) and key.endswith(".current")
+    }
+    return sums, tags
+
+
+def table(found):
+    """Return the table of a process."""
+    made = report.table(f"process {found['pid']}", "allocated", "peak", "reserved", "peak", "blocks", "out of memory")
+    for device in found["devices"]:
+        (allocated, most, reserved, most_reserved, blocks, failures), tags = figures(device)
+        sizes = map(size_text, (allocated, most, reserved, most_reserved))
+        made.add_row(Text(shown(f"{device['index']}: {device['name']}", 60)), *sizes, f"{blocks:,}", f"{failures:,}")
+        for tag, (current, peak) in sorted(tags.items(), key=lambda row: -row[1][0]):
+            made.add_row(Text(f"   {shown(tag, 60)}"), size_text(current), size_text(peak), "", "", "", "")
+    if not found["devices"]:
+        made.add_row("no device is open", *[""] * 6)
+    return made
+
+
+def lines(found):
+    """Return a line for each device, for a file or a pipe."""
+    clock = time.strftime("%H:%M:%S", time.localtime(found["time"] if type(found.get("time")) is float else None))
+    for device in found["devices"]:
+        (allocated, most, reserved, _, _, _), _ = figures(device)
+        sizes = f"allocated {size_text(allocated)}, peak {size_text(most)}, reserved {size_text(reserved)}"
+        yield f"{clock} process {found['pid']} device {device['index']}: {sizes}"
+
+
+def watch(pid, interval, count, as_json, process=None):
+    """Print what a process tells every ``interval`` seconds: ``count`` times, or until it ends.
+
+    ``process`` is one that was started for this, which needs a moment before it can be watched.
+    """
+    out = report.console()
+    with Live(console=out, auto_refresh=False) if out.is_terminal and not as_json else NoLive() as live:
+        told = 0
+        while count is None or told < count:
+            try:
+                found = ask(pid)
+            except CannotWatch:
+                if process is None and not (told and not is_alive(pid)):
+                    raise
+                if process is None or process.poll() is not None:
+                    return
+                time.sleep(min(interval, 0.05))
+                continue
+            told += 1
+            if as_json:
+                print(json.dumps(found), flush=True)
+            elif out.is_terminal:
+                live.update(table(found), refresh=True)
+            else:
+                for line in lines(found):
+                    print(line, flush=True)
+            if count is None or told < count:
+                if process is None:
+                    time.sleep(interval)
+                elif not still_runs(process, interval):
+                    return
+
+
+class NoLive:
+    """What stands in for a table that changes where there is no terminal."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def still_runs(process, seconds):
+    """Wait; return whether the process still runs then."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def start(words):
+    """Start a command that lets itself be watched."""
+    try:
+        return subprocess.Popen(words, env={**os.environ, "L0RT_MONITOR": "1"})
+    except OSError as e:
+        raise CannotWatch(f"cannot start {shown(words[0])}: {e.strerror}") from None
+
+
+def run(words, interval, count, as_json):
+    """Watch the process that is a number, or the command that the words are; return the exit status."""
+    if len(words) == 1 and words[0].isascii() and words[0].isdigit():
+        watch(int(words[0]), interval, count, as_json)
+        return 0
+    process = start(words)
+    try:
+        watch(process.pid, interval, count, as_json, process)
+        return process.wait() & 0xFF
+    except BaseException:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+        raise
+    finally:
+        sys.stdout.flush()

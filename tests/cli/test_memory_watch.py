@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`l0rt memory watch` shows the memory of a process that lets itself be watched, and of no other."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from l0rt import monitor
+
+from helpers.cli import complaint, l0rt
+from helpers.process import run_python
+
+PROGRAM = """
+import sys
+import l0rt
+from l0rt import memory
+print("ready", flush=True)
+sys.stdin.readline()
+kept = l0rt.empty(3 << 20)
+print("allocated", flush=True)
+sys.stdin.readline()
+{more}
+"""
+
+
+@pytest.fixture
+def folder(monkeypatch):
+    """A folder of the test's own for channels; its path is short, as that of a socket must be."""
+    with tempfile.TemporaryDirectory(prefix="l0rt-", dir="/tmp") as base:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", base)
+        yield Path(base, "l0rt")
+
+
+class Watched:
+    """A process that does one thing for each line, and may let itself be watched."""
+
+    def __init__(self, folder, is_watched=True, more=""):
+        environment = {**os.environ, "L0RT_DRIVER": "cpu", "L0RT_MONITOR": "1" if is_watched else "0"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.format(more=more)],
+            env=environment, cwd=folder.parent, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self.pid = str(self.process.pid)
+
+    def __enter__(self):
+        assert self.process.stdout.readline() == "ready\n"
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def step(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+
+def test_what_a_process_has_is_shown(folder):
+    with Watched(folder) as watched:
+        before = json.loads(l0rt("memory", "watch", "--count", "1", "--json", watched.pid).stdout)
+        assert (before["pid"], before["devices"]) == (int(watched.pid), [])
+        watched.step()
+        result = l0rt("memory", "watch", "--count", "2", "--interval", "0.05", watched.pid)
+        assert (result.returncode, result.stderr) == (0, ""), result
+        line = f"process {watched.pid} device 0: allocated 3.00 MiB, peak 3.00 MiB, reserved"
+        assert len(re.findall(line, result.stdout)) == 2, result
+        found = json.loads(l0rt("memory", "watch", "--count", "1", "--json", watched.pid).stdout)
+        assert found["devices"][0]["memory"]["allocated_bytes.all.current"] == 3 << 20
+        assert os.stat(folder).st_mode & 0o777 == 0o700
+        watched.step()
+        watched.process.wait(60)
+    assert list(folder.iterdir()) == []
+    assert "is not there" in l0rt("memory", "watch", watched.pid).stderr
+
+
+def test_a_process_that_does_not_want_it_is_not_watched(folder):
+    with Watched(folder, is_watched=False) as watched:
+        result = l0rt("memory", "watch", watched.pid)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr == (
+            f"l0rt: process {watched.pid} does not let itself be watched: start it with L0RT_MONITOR=1\n"
+        )
+        assert not folder.exists()
+
+
+def test_a_command_is_started_and_its_exit_status_is_kept(folder):
+    program = "import l0rt, time; kept = l0rt.empty(1 << 20); time.sleep(1); raise SystemExit(7)"
+    words = ("--interval", "0.1", sys.executable, "-c", program)
+    result = l0rt("memory", "watch", *words, env={"L0RT_DRIVER": "cpu"})
+    assert result.returncode == 7, result
+    assert "allocated 1.00 MiB" in result.stdout
+    assert l0rt("memory", "watch", sys.executable, "-c", "pass").returncode == 0
+    assert "cannot start" in l0rt("memory", "watch", "/nowhere/program").stderr
+    assert "needs a process's number or a command" in complaint(l0rt("memory", "watch"))
+    assert "no number of seconds" in complaint(l0rt("memory", "watch", "--interval", "nan", "1"))
+
+
+def test_a_forked_child_is_not_watched_and_leaves_its_parents_channel(folder):
+    more = "import os; child = os.fork()\nif not child: os._exit(0)\nos.waitpid(child, 0); print('x', flush=True)\n"
+    with Watched(folder, more=more + "sys.stdin.readline()") as watched:
+        watched.step()
+        assert watched.step() == "x\n"
+        assert l0rt("memory", "watch", "--count", "1", watched.pid).returncode == 0
+    child = "import os, sys; sys.exit(os.waitstatus_to_exitcode(os.waitpid(os.fork() or sys.exit(3), 0)[1]))"
+    result = run_python(f"import l0rt\n{child}", {"L0RT_MONITOR": "1"})
+    assert (result.returncode, result.stderr) == (3, ""), result
+    assert [path.name for path in folder.iterdir()] == [f"{watched.pid}.sock"]  # that one was killed
+
+
+def test_a_folder_that_others_may_enter_is_not_used(folder):
+    folder.mkdir(mode=0o755)
+    result = run_python("import l0rt; l0rt.config.get('monitor')", {"L0RT_MONITOR": "1"})
+    assert result.returncode == 0, result
+    assert f"this process cannot be watched: others may enter {folder}" in result.stderr
+    assert "is not trusted" in l0rt("memory", "watch", str(os.getpid())).stderr
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"{", b"[]", b'{"pid": 1}', b'{"format": 2, "pid": PID, "devices": []}',
+     b'{"format": 1, "pid": PID, "devices": [1]}', b"[" * 100_000, b"\xff",
+     b'{"format": 1, "pid": PID, "devices": [{"index": 0, "name": "x", "memory": {"a": "b"}}]}'],
+    ids=range(9),
+)  # fmt: skip
+def test_an_answer_that_is_none_is_told_in_a_line(folder, answer):
+    folder.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(monitor.path(os.getpid()))
+        listener.listen(1)
+        watcher = subprocess.Popen(
+            [sys.executable, "-m", "l0rt", "memory", "watch", str(os.getpid())],
+            cwd=folder.parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        connection, _ = listener.accept()
+        connection.sendall(answer.replace(b"PID", str(os.getpid()).encode()))
+        connection.close()
+        out, err = watcher.communicate(timeout=60)
+    assert (watcher.returncode, out) == (1, "")
+    assert err.startswith(f"l0rt: process {os.getpid()} cannot be watched: ")
+    assert err.count("\n") == 1
+
+
+def test_a_wrong_value_of_the_variable_is_an_error():
+    assert "L0RT_MONITOR" in run_python("import l0rt", {"L0RT_MONITOR": "yes"}).stderr
