@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A channel on which other processes of the same user ask how much memory this one has, with the setting ``monitor``.
+
+The channel is a socket, ``PID.sock`` in a folder that only the user can enter. Whoever connects gets one object of
+JSON, and the connection ends; nothing is read. `begin` is called by the import of l0rt if the variable is set. Nothing
+costs while nobody asks, and asking neither opens a driver nor calls one.
+"""
+
+import atexit
+import json
+import os
+import socket
+import stat
+import struct
+import sys
+import threading
+import time
+
+from l0rt import callers, config
+from l0rt.memory import memory_stats
+from l0rt.runtime.streams.devices import device_count, lazy, properties
+
+FORMAT = 1  # of what is told
+PATIENCE = 2.0  # seconds for one who asks and does not read
+LONGEST = 100  # bytes of a socket's path, of which Linux allows 107
+_listener: socket.socket | None = None
+_address = ""
+
+
+def folder():
+    """Return the folder of the channels of this user's processes."""
+    base = os.environ.get("XDG_RUNTIME_DIR") or ""
+    if os.path.isabs(base) and os.path.isdir(base) and len(os.fsencode(base)) < LONGEST - 30:
+        return os.path.join(base, "l0rt")
+    return f"/tmp/l0rt-{os.getuid()}"
+
+
+def path(pid):
+    """Return the path of the channel of a process."""
+    return os.path.join(folder(), f"{pid}.sock")
+
+
+def is_private(place):
+    """Whether a folder is this user's alone, and no link to one."""
+    about = os.lstat(place)
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077
+
+
+def begin():
+    """Open the channel, if the setting says so; a channel that cannot be opened is a warning."""
+    global _listener, _address
+    if not config.get("monitor") or _listener is not None:
+        return
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        os.makedirs(folder(), mode=0o700, exist_ok=True)
+        if not is_private(folder()):
+            raise PermissionError(0, f"others may enter {folder()}")
+        address = path(os.getpid())
+        if os.path.lexists(address):  # of a process that had this number before
+            os.unlink(address)
+        listener.bind(address)
+        listener.listen(8)
+    except OSError as e:
+        listener.close()
+        callers.warn(f"L0RT_MONITOR: this process cannot be watched: {e.strerror or e}")
+        return
+    _listener, _address = listener, address
+    atexit.register(_end, os.getpid())
+    os.register_at_fork(after_in_child=_forget)
+    threading.Thread(target=_serve, args=(listener,), name="l0rt-monitor", daemon=True).start()
+
+
+def _serve(listener):
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:  # the end
+            return
+        with connection:
+            try:
+                connection.settimeout(PATIENCE)
+                if peer(connection) in (os.getuid(), 0):
+                    connection.sendall(json.dumps(state()).encode("ascii"))
+            except OSError:  # who asked is gone
+                continue
+
+
+def peer(connection):
+    """Return the user at the other end of a connection."""
+    size = struct.calcsize("3i")
+    return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[1]
+
+
+def state():
+    """Return what is told: the process, and the memory of each device that is open."""
+    devices = []
+    if lazy.opened:
+        for index in range(device_count()):
+            about = properties(index)
+            stats = {key: value for key, value in memory_stats(index).items() if type(value) is int}
+            devices.append({"index": index, "name": about["name"], "memory": stats})
+    return {
+        "format": FORMAT,
+        "pid": os.getpid(),
+        "command": sys.orig_argv,
+        "time": time.time(),
+        "devices": devices,
+    }
+
+
+def _forget():
+    """A forked child is not watched: the channel is its parent's, and it has no thread that answers."""
+    global _listener
+    if _listener is not None:
+        _listener.close()
+        _listener = None
+
+
+def _end(pid):
+    if os.getpid() == pid and _listener is not None:
+        try:
+            os.unlink(_address)
+        except FileNotFoundError:
+            return
