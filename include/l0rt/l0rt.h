@@ -36,6 +36,32 @@ extern "C" {
  * the process. A stream of l0rt.Stream.from_handle() or of a lease lives as long as its Python object. */
 typedef struct l0rt_stream l0rt_stream;
 
+/* An event: a mark in a stream's work. The type is opaque; l0rt_api.event_record() makes it, and
+ * l0rt_api.event_destroy() ends it. It is an event of the guard table "xpu" too. */
+typedef struct l0rt_event l0rt_event;
+
+/* A private memory pool, and the time during which a thread allocates from one. Both types are opaque. */
+typedef struct l0rt_pool l0rt_pool;
+typedef struct l0rt_pool_scope l0rt_pool_scope;
+
+/* A graph: captured work, which is replayed. The type is opaque; l0rt_api.graph_create() makes it, and
+ * l0rt_api.graph_release() ends it. */
+typedef struct l0rt_graph l0rt_graph;
+
+/* What pointer_query() tells of an address. */
+typedef struct l0rt_pointer_info {
+  void *base;          /* where the allocation begins, */
+  size_t size;         /* how large it is, */
+  size_t requested;    /* and how much of that was asked for */
+  l0rt_stream *stream; /* in whose order it is reused; NULL for memory that no stream orders */
+  int device;
+  int kind; /* L0RT_MEMORY_DEVICE, L0RT_MEMORY_HOST or L0RT_MEMORY_SHARED */
+} l0rt_pointer_info;
+
+#define L0RT_MEMORY_DEVICE 0
+#define L0RT_MEMORY_HOST 1
+#define L0RT_MEMORY_SHARED 2
+
 /* A module: code that was built for one device. The type is opaque; l0rt_api.module_create() makes it, and
  * l0rt_api.module_release() ends it. */
 typedef struct l0rt_module l0rt_module;
@@ -132,6 +158,57 @@ typedef struct l0rt_api {
    * use of memory is not recorded. Returns 0 without waiting. */
   int (*launch)(l0rt_kernel *kernel, const uint32_t groups[3], const uint32_t group_size[3], const l0rt_arg *args,
                 uint32_t count, unsigned flags, l0rt_stream *stream);
+  /* Returns 1 if all work of the stream is complete, 0 if it is not. */
+  int (*stream_query)(l0rt_stream *stream);
+  /* Makes later work of `stream` wait for all work that `other` was given so far; the host continues. Returns 0. */
+  int (*stream_wait_stream)(l0rt_stream *stream, l0rt_stream *other);
+  /* Records the present end of the stream's work. `*event` is NULL for a new event, or an event to record again. The
+   * caller owns it and calls event_destroy(). `flags` is L0RT_EVENT_TIMING or 0; it counts for a new event. Returns
+   * 0. */
+  int (*event_record)(l0rt_event **event, l0rt_stream *stream, unsigned flags);
+  /* Makes later work of the stream wait for the event; the host continues. NULL makes nothing wait. Returns 0. */
+  int (*stream_wait_event)(l0rt_stream *stream, l0rt_event *event);
+  /* Returns 1 if the event is complete, 0 if it is not. NULL is complete. */
+  int (*event_query)(l0rt_event *event);
+  /* Waits until the event is complete. Signals are handled as in stream_synchronize(). Returns 0. */
+  int (*event_synchronize)(l0rt_event *event);
+  /* Writes the time from `start` to `end` to `*milliseconds`. Both events are timed, recorded and complete. Returns
+   * 0. */
+  int (*event_elapsed_time)(l0rt_event *start, l0rt_event *end, double *milliseconds);
+  /* Ends the event, which may still be pending. NULL does nothing. Returns 0. */
+  int (*event_destroy)(l0rt_event *event);
+  /* Allocates `nbytes` bytes of pinned host memory, which every device of the context of `device` reaches; -1 is the
+   * current device. The caller frees it. For 0 bytes it returns NULL and sets no exception. Fails with
+   * OutOfMemoryError. */
+  void *(*host_malloc)(size_t nbytes, int device);
+  /* Frees an address that host_malloc() returned. The memory is reused when the work is complete that record_stream()
+   * and record_use() told of; a copy of memcpy_async() does not tell. NULL does nothing. Any other address fails with
+   * InvalidArgumentError and stays allocated. Returns 0. */
+  int (*host_free)(void *ptr);
+  /* Makes a private memory pool. The caller releases it. */
+  l0rt_pool *(*pool_create)(void);
+  /* Releases the pool. Memory that was allocated from it stays until it is freed. NULL does nothing. Returns 0. */
+  int (*pool_release)(l0rt_pool *pool);
+  /* Makes the calling thread allocate device memory from the pool, on `device` or with -1 on every device. Returns the
+   * scope, which the same thread leaves by pool_leave(), the last one first. */
+  l0rt_pool_scope *(*pool_enter)(l0rt_pool *pool, int device);
+  /* Ends a scope. Fails with RuntimeError in another thread or order; then the scope goes on. NULL does nothing.
+   * Returns 0. */
+  int (*pool_leave)(l0rt_pool_scope *scope);
+  /* Finds the allocation of l0rt that an address is in, wherever in it. Returns 1 and fills `*info`; or 0 if the address
+   * is in no allocation of l0rt, and `*info` stays as it is. */
+  int (*pointer_query)(const void *ptr, l0rt_pointer_info *info);
+  /* Makes an empty graph. The caller releases it. */
+  l0rt_graph *(*graph_create)(void);
+  /* Begins to record what the thread's current stream is given; that does not run. Memory comes from the graph's own
+   * pool meanwhile. The default stream cannot be captured. Returns 0. */
+  int (*graph_begin)(l0rt_graph *graph);
+  /* Ends the capture, in the thread that began it, and builds what is replayed. Returns 0. */
+  int (*graph_end)(l0rt_graph *graph);
+  /* Issues what was captured, in the order of the current stream of the graph's device. Returns 0 without waiting. */
+  int (*graph_replay)(l0rt_graph *graph);
+  /* Ends the graph. Replays that still run end first; the call does not wait. NULL does nothing. Returns 0. */
+  int (*graph_release)(l0rt_graph *graph);
 } l0rt_api;
 
 #ifdef PYTHON_API_VERSION

@@ -31,6 +31,7 @@
   REQUIRED(1_0, zeContextCreate, (ze_driver_handle_t hDriver, const ze_context_desc_t *desc,                          \
            ze_context_handle_t *phContext))                                                                           \
   REQUIRED(1_0, zeContextDestroy, (ze_context_handle_t hContext))                                                     \
+  REQUIRED(1_0, zeContextGetStatus, (ze_context_handle_t hContext))                                                    \
   REQUIRED(1_0, zeContextMakeMemoryResident, (ze_context_handle_t hContext, ze_device_handle_t hDevice,               \
            void *ptr, size_t size))                                                                                   \
   REQUIRED(1_0, zeCommandListCreateImmediate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,              \
@@ -73,6 +74,15 @@
   REQUIRED(1_0, zeMemFree, (ze_context_handle_t hContext, void *ptr))                                                 \
   REQUIRED(1_0, zeMemGetAllocProperties, (ze_context_handle_t hContext, const void *ptr,                              \
            ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice))                     \
+  REQUIRED(1_0, zeMemGetAddressRange, (ze_context_handle_t hContext, const void *ptr, void* *pBase, size_t *pSize))    \
+  REQUIRED(1_0, zeMemGetIpcHandle, (ze_context_handle_t hContext, const void *ptr, ze_ipc_mem_handle_t *pIpcHandle))  \
+  REQUIRED(1_0, zeMemOpenIpcHandle, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                        \
+           ze_ipc_mem_handle_t handle, ze_ipc_memory_flags_t flags, void* *pptr))                                     \
+  REQUIRED(1_0, zeMemCloseIpcHandle, (ze_context_handle_t hContext, const void *ptr))                                 \
+  REQUIRED(1_0, zeCommandListAppendMemoryPrefetch, (ze_command_list_handle_t hCommandList, const void *ptr,            \
+           size_t size))                                                                                               \
+  REQUIRED(1_0, zeCommandListAppendMemAdvise, (ze_command_list_handle_t hCommandList, ze_device_handle_t hDevice,      \
+           const void *ptr, size_t size, ze_memory_advice_t advice))                                                   \
   OPTIONAL(1_0, zeCommandListAppendMemoryCopyRegion, (ze_command_list_handle_t hCommandList, void *dstptr,            \
            const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,          \
            const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,                              \

@@ -3,7 +3,7 @@
 
 import importlib
 
-_PARTNERS = ("torch",)
+_PARTNERS = ("dpctl", "tinygrad", "torch", "torch_memory")
 
 
 def __getattr__(name):

@@ -10,10 +10,13 @@ from l0rt.runtime.streams import devices as _devices
 from l0rt.runtime.streams import naming as _naming
 from l0rt.runtime.streams.devices import device_count
 from l0rt.whole import whole_number as _whole
-from l0rt.xpu import facts, gpu_trace, graphs, memory, random, streams  # noqa: F401 - torch.xpu has it beside its names
+
+# torch.xpu has `streams` beside its names
+from l0rt.xpu import facts, gpu_trace, graphs, memory, native, random, streams  # noqa: F401
 from l0rt.xpu.facts import *  # noqa: F403
 from l0rt.xpu.graphs import *  # noqa: F403
 from l0rt.xpu.memory import *  # noqa: F403
+from l0rt.xpu.native import *  # noqa: F403
 from l0rt.xpu.random import *  # noqa: F403
 from l0rt.xpu.random import _get_rng_state_offset, _set_rng_state_offset  # noqa: F401
 from l0rt.xpu.streams import *  # noqa: F403
@@ -23,6 +26,7 @@ __all__ = [
     *facts.__all__,
     *graphs.__all__,
     *memory.__all__,
+    *native.__all__,
     *random.__all__,
     *streams.__all__,
     "Generator",

@@ -8,11 +8,13 @@ from l0rt.runtime.streams.naming import _Device
 from l0rt.xpu import facts as facts
 from l0rt.xpu import graphs as graphs
 from l0rt.xpu import memory as memory
+from l0rt.xpu import native as native
 from l0rt.xpu import random as random
 from l0rt.xpu import streams as streams
 from l0rt.xpu.facts import *  # noqa: F403
 from l0rt.xpu.graphs import *  # noqa: F403
 from l0rt.xpu.memory import *  # noqa: F403
+from l0rt.xpu.native import *  # noqa: F403
 from l0rt.xpu.random import *  # noqa: F403
 from l0rt.xpu.random import _get_rng_state_offset as _get_rng_state_offset
 from l0rt.xpu.random import _set_rng_state_offset as _set_rng_state_offset

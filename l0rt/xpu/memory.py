@@ -44,6 +44,11 @@ __all__ = [
     "use_mem_pool",
 ]
 
+# As torch.xpu.memory has them.
+_dump_snapshot = _memory.dump_snapshot
+_record_memory_history = _memory.record_memory_history
+_snapshot = _memory.snapshot
+
 
 def empty_cache():
     """Give unused cached device memory back to the driver. Without a device this does nothing."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
+from l0rt import memory as _memory
 from l0rt.memory import MemPool as MemPool
 from l0rt.memory import XPUPluggableAllocator as XPUPluggableAllocator
 from l0rt.memory import change_current_allocator as change_current_allocator
@@ -13,6 +14,10 @@ from l0rt.memory import reset_peak_host_memory_stats as reset_peak_host_memory_s
 from l0rt.memory import set_per_process_memory_fraction as set_per_process_memory_fraction
 from l0rt.memory import use_mem_pool as use_mem_pool
 from l0rt.runtime.streams.naming import _Device
+
+_dump_snapshot = _memory.dump_snapshot
+_record_memory_history = _memory.record_memory_history
+_snapshot = _memory.snapshot
 
 def empty_cache() -> None: ...
 def memory_allocated(device: _Device = None) -> int: ...

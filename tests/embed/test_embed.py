@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.extents import HANG_LIMIT
 from helpers.process import run, run_python
 from helpers.source import ROOT
 
@@ -32,6 +33,51 @@ from foreign.{module} import round_trip
 data = bytes(range(256)) * 4099
 assert round_trip(data) == data
 assert round_trip(b"x") == b"x"
+"""
+    result = run_python(code, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
+@pytest.mark.parametrize("part", ["guards", "events", "buffers", "resources", "pools_and_graphs", "failures"])
+def test_the_classes_of_cpp(built, part):
+    code = f"""
+import gc, l0rt, l0rt.accelerator as acc
+from foreign.by_cpp import run
+for _ in range(3):
+    assert run({part!r}) == "", run({part!r})
+acc.synchronize()
+gc.collect()
+assert acc.memory_allocated() == 0
+"""
+    result = run_python(code, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
+def test_dlpack_is_exchanged_in_c(built):
+    code = """
+import l0rt
+from foreign.by_exchange import look, round_trips
+for options in ({"kind": "device"}, {"kind": "host"}, {"kind": "shared"}, {"device": "cpu", "kind": "host"}):
+    x = l0rt.empty(4096, **options)
+    for whole in (x, x[96:1096]):
+        y, ns = round_trips(whole, 1000)
+        assert (y.ptr, y.nbytes, type(y).__mro__[1]) == (whole.ptr, whole.nbytes, l0rt.Buffer)
+        assert look(whole) == (whole.ptr, whole.nbytes, *whole.__dlpack_device__())
+        try:
+            x.free()
+        except BufferError:
+            pass
+        else:
+            raise AssertionError("freed while it is lent")
+        del y
+    x.free()
+    for use in (look, lambda x: round_trips(x, 1)):
+        try:
+            use(x)
+        except ValueError as error:
+            assert "freed" in str(error)
+        else:
+            raise AssertionError("used after it was freed")
 """
     result = run_python(code, cwd=built)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
@@ -136,6 +182,32 @@ native = l0rt.Module(code).native_binary()
 assert stored(native, 9, 3, 1) == struct.pack("i", 9) * 3
 """
     result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, cwd=built)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
+
+
+@pytest.mark.long
+def test_a_long_loop_without_the_gil_lets_python_run(built, extent):
+    rounds = extent(10**4, 10**4, 10**6)
+    code = f"""
+import gc, threading
+import l0rt, l0rt.accelerator as acc
+from foreign.by_kernel import churn
+from pathlib import Path
+code = Path({str(KERNELS)!r}).read_bytes()
+right, counted = [], 0
+thread = threading.Thread(target=lambda: right.append(churn(code, {rounds})))
+thread.start()
+while thread.is_alive():
+    counted += 1
+thread.join()
+assert right == [({rounds} + 1023) // 1024], right
+assert counted > 10_000, counted            # the loop never held Python up
+acc.synchronize()
+gc.collect()
+assert acc.memory_allocated() == 0
+assert acc.memory_reserved() <= 4 << 20, acc.memory_reserved()
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu"}, cwd=built, timeout=HANG_LIMIT)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), str(result)
 
 

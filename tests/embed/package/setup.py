@@ -10,5 +10,12 @@ by_cython = [
     Extension(f"foreign.{name}", [f"foreign/{name}.pyx"], include_dirs=include)
     for name in ("by_cython", "by_mistake", "by_kernel")
 ]
-by_c = Extension("foreign.by_c", ["foreign/by_c.c"], include_dirs=include, extra_compile_args=["-Wall", "-Werror"])
-setup(name="foreign", packages=["foreign"], ext_modules=[*cythonize(by_cython, language_level=3), by_c])
+strict = ["-Wall", "-Werror"]
+by_c = [
+    Extension(f"foreign.{name}", [f"foreign/{name}.c"], include_dirs=include, extra_compile_args=strict)
+    for name in ("by_c", "by_exchange")
+]
+by_cpp = Extension(
+    "foreign.by_cpp", ["foreign/by_cpp.cpp"], include_dirs=include, extra_compile_args=[*strict, "-std=c++17"]
+)
+setup(name="foreign", packages=["foreign"], ext_modules=[*cythonize(by_cython, language_level=3), *by_c, by_cpp])

@@ -78,3 +78,45 @@ def mistake(const unsigned char[::1] code, int which):
     finally:
         l0rt_module_release(module)
         l0rt_module_release(NULL)
+
+
+def churn(const unsigned char[::1] code, long n):
+    """Allocate, copy, launch and free n times, and look at the result now and then; return how often it was right."""
+    cdef l0rt_arg[2] args
+    cdef uint32_t[3] one = [1, 1, 1]
+    cdef l0rt_event* event = NULL
+    cdef l0rt_module* module = NULL
+    cdef l0rt_kernel* kernel
+    cdef l0rt_stream* stream
+    cdef void* pinned = NULL
+    cdef void* block
+    cdef int* host
+    cdef long i, right = 0
+    cdef int value
+    try:
+        with nogil:
+            module = l0rt_module_create(0, &code[0], code.shape[0], L0RT_MODULE_SPIRV, NULL)
+            kernel = l0rt_kernel_get(module, b"store")
+            stream = l0rt_pool_stream(0, 0)
+            pinned = l0rt_host_malloc(2 * sizeof(int), 0)
+            host = <int*>pinned
+            host[0] = -1
+            for i in range(n):
+                value = <int>i
+                block = l0rt_malloc(4096, 0, stream)
+                l0rt_memcpy_async(block, host, sizeof(int), stream)
+                args[0].value, args[0].size = &block, sizeof(void*)
+                args[1].value, args[1].size = &value, sizeof(int)
+                l0rt_launch(kernel, one, one, args, 2, 0, stream)
+                if i % 1024 == 0:
+                    l0rt_memcpy_async(host + 1, block, sizeof(int), stream)
+                    l0rt_event_record(&event, stream, 0)
+                    l0rt_event_synchronize(event)
+                    right += host[1] == value
+                l0rt_free(block)
+            l0rt_stream_synchronize(stream)
+    finally:
+        l0rt_event_destroy(event)
+        l0rt_host_free(pinned)
+        l0rt_module_release(module)
+    return right

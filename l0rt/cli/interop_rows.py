@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of other software: what l0rt's table of C functions, DLPack and pickles cost."""
+
+import pickle
+
+import l0rt
+import l0rt.cli.exchange as exchange
+from l0rt.cli.rows import KIB, Work, python, suite
+
+row = suite("interop")
+
+
+@row("interop.table.current_device.c", "current_device() of the table of C functions", ns=6)
+def table_current_device(lab):
+    yield Work(exchange.table_current_device)
+
+
+@row("interop.table.malloc_free.c", "malloc() and free() of 4 KiB by the table of C functions, cached")
+def table_malloc_free(lab):
+    yield Work(lambda n: exchange.table_malloc_free(4 * KIB, n))
+
+
+@row("interop.dlpack.device.c", "DLPack's exchange API: a device Buffer lent, taken as another, and dropped", ns=400)
+def dlpack_device(lab):
+    x = l0rt.empty(4 * KIB)
+    yield Work(lambda n: exchange.lend_and_take(x, n))
+
+
+@row("interop.dlpack.host.c", "the same of pinned memory", ns=400)
+def dlpack_host(lab):
+    x = l0rt.empty(4 * KIB, kind="host")
+    yield Work(lambda n: exchange.lend_and_take(x, n))
+
+
+@row("interop.dlpack.export.python", "x.__dlpack__(stream=-1, max_version=(1, 3)), and dropping the capsule")
+def dlpack_export(lab):
+    yield Work(python("x.__dlpack__(stream=-1, max_version=v)", x=l0rt.empty(4 * KIB), v=(1, 3)))
+
+
+@row("interop.from_handle.python", "Buffer.from_handle(address, nbytes), and dropping it")
+def from_handle(lab):
+    x = l0rt.empty(4 * KIB)
+    yield Work(python("make(p, 64)", make=l0rt.Buffer.from_handle, p=x.ptr))
+
+
+@row("interop.pickle.python", "pickle.dumps of a device Buffer of 4 KiB")
+def pickled(lab):
+    yield Work(python("dumps(x)", dumps=pickle.dumps, x=l0rt.empty(4 * KIB).fill(0)))
