@@ -5,7 +5,7 @@ READY := .venv/.ready
 PIP := $(BIN)/pip install --quiet --no-build-isolation --no-deps
 
 # What clang-format holds; build folders have generated C.
-C_FILES = $(shell find include l0rt tests -path '*/build' -prune -o -name '*.[ch]' -print -o -name '*.hpp' -print)
+C_FILES = $(shell find include l0rt tests examples -path '*/build' -prune -o -name '*.[ch]' -print -o -name '*.[ch]pp' -print)
 
 MAKEFLAGS += --no-print-directory
 

@@ -47,6 +47,7 @@ RUNTIME = [f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "m
 SHARING = ("l0rt.ze", "l0rt.core", "l0rt.kernels", "l0rt.graphs", *RUNTIME)
 LIBRARY = "modules"
 NOTES = "l0rt/libraries.txt"
+DESCRIBING = {"egg_info", "dist_info", "sdist"}  # commands that build nothing; pip calls two of them before it builds
 # Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.
 SETTINGS = repr((sorted(DIRECTIVES.items()), C_FLAGS, L_FLAGS, Cython.__version__))
 BUILD = os.path.join("build", hashlib.sha1(SETTINGS.encode()).hexdigest()[:12])
@@ -65,6 +66,8 @@ class BuildExt(build_ext):
     """build_ext that compiles the CPU driver too: C11 and pthreads, no Python in it."""
 
     def finalize_options(self):
+        if not DESCRIBING.intersection(self.distribution.commands):
+            self.distribution.ext_modules = cythonized()
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
 
@@ -78,16 +81,25 @@ class BuildExt(build_ext):
         found = super().get_ext_filename(fullname)
         return found.replace(f"{LIBRARY}.", f"linked.{LIBRARY}.") if fullname.rpartition(".")[2] == LIBRARY else found
 
+    def build_extensions(self):
+        """Compile what has changed, the largest files of all libraries first, so that no processor waits at the end."""
+        sources = [(source, ext) for ext in self.extensions for source in ext.sources]
+        sources.sort(key=lambda one: os.path.getsize(one[0]), reverse=True)
+
+        def compiled(one):
+            source, ext = one
+            self.compiled(source, ext.depends, ext.include_dirs, ext.extra_compile_args)
+
+        with ThreadPoolExecutor(self.parallel) as workers:
+            list(workers.map(compiled, sources))
+            list(workers.map(self.build_extension, self.extensions))
+
     def build_extension(self, ext):
-        """Build one extension; of a library of several modules, compile what has changed."""
-        if len(ext.sources) == 1:
-            super().build_extension(ext)
-            return
-        objects = [
-            self.compiled(source, ext.depends, ext.include_dirs, ext.extra_compile_args) for source in ext.sources
-        ]
+        """Link an extension, which may be a library of several modules."""
+        objects = self.compiler.object_filenames(ext.sources, output_dir=self.build_temp)
         target = self.get_ext_fullpath(ext.name)
         if is_older(target, objects):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
             self.compiler.link_shared_object(objects, target, extra_postargs=ext.extra_link_args)
 
     def compiled(self, source, headers, include_dirs, flags):
@@ -236,9 +248,9 @@ if __name__ == "__main__":
         packages=[os.path.dirname(f).replace("/", ".") for f in glob("l0rt/**/__init__.py", recursive=True)]
         + list(ELSEWHERE),
         package_dir={"l0rt": "l0rt", **ELSEWHERE},
-        package_data={"": ["*.pxd", "*.h", "py.typed", "*.pyi", "*.npz", "*.spv", "*.html"]},
+        package_data={"": ["*.pxd", "*.h", "*.hpp", "py.typed", "*.pyi", "*.npz", "*.spv", "*.html", "*.css", "*.js"]},
         exclude_package_data={"": ["*.c", "*.pyx"]},
-        ext_modules=cythonized(),
+        ext_modules=extensions(),
         cmdclass={"build_ext": BuildExt, "editable_wheel": EditableWheel},
         options={"build": {"build_base": BUILD}},
         zip_safe=False,

@@ -13,14 +13,17 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _DEFINED_IN = {
-    "Buffer": "l0rt.buffer",
-    "empty": "l0rt.otherbuffer",
+    "Buffer": "l0rt.interchange",
+    "empty": "l0rt.interchange",
     "from_dlpack": "l0rt.copies",
+    "advise": "l0rt.copies",
     "from_numpy": "l0rt.copies",
+    "from_usm": "l0rt.interchange",
     "memcpy": "l0rt.copies",
     "memcpy2d": "l0rt.copies",
     "memset": "l0rt.copies",
     "pinned": "l0rt.copies",
+    "prefetch": "l0rt.copies",
     "Event": "l0rt.runtime.current.event",
     "Generator": "l0rt.accelerator",
     "Stream": "l0rt.runtime.current.stream",
@@ -48,6 +51,7 @@ _SUBMODULES = (
     "errors",
     "interface",
     "interop",
+    "ipc",
     "kernels",
     "logs",
     "memory",
@@ -132,6 +136,11 @@ else:
         importlib.import_module("l0rt.variables").warn_of_unknown()
 
     # Hooks must exist before the events that they report. Without these variables nothing more is loaded.
-    for _variable, _name in (("L0RT_LOGS", "l0rt.logs"), ("L0RT_SANITIZE", "l0rt.sanitizer")):
+    for _variable, _name in (
+        ("L0RT_LOGS", "l0rt.logs"),
+        ("L0RT_SANITIZE", "l0rt.sanitizer"),
+        ("L0RT_OOM_SNAPSHOT", "l0rt.memoryhistory"),
+        ("L0RT_MONITOR", "l0rt.monitor"),
+    ):
         if os.environ.get(_variable):
             importlib.import_module(_name).begin()

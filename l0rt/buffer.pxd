@@ -31,6 +31,12 @@ cdef inline bint Buffer_is_freed(Buffer self) noexcept:
     return self.freed if self.base == NULL else (<Buffer>self.base).freed
 
 
+# Memory of another process?
+cdef inline bint is_imported(Buffer self) noexcept:
+    return (self.memory == DEVICE and self.block == NULL and self.pointer != NULL and self.base == NULL
+            and type(self) is Buffer)
+
+
 # 1: keep `free` away from the memory, of whatever type; -1: no more.
 cdef inline void Buffer_count_export(Buffer self, int more) noexcept:
     if self.base == NULL:
@@ -66,6 +72,14 @@ cdef inline void Buffer_unhold(Buffer self) noexcept:
 # The same for who has the buffer as an object.
 cdef inline void Buffer_end_export(object self) noexcept:
     Buffer_unhold(<Buffer>self)
+
+
+# The private pool that its memory comes from, for the repr.
+cdef inline str Buffer_pool(Buffer self):
+    cdef l0rt_block* block = self.block if self.base == NULL else (<Buffer>self.base).block
+    if block == NULL or self.memory == ELSEWHERE or block.arena.private_pool == NULL:
+        return ""
+    return f" in pool {tuple(block.arena.private_pool.id)}"
 
 
 # What copies and fills work on, while the buffer is held.

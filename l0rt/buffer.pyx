@@ -388,7 +388,8 @@ cdef class Buffer:
 
     def __array__(self, dtype=None, copy=None):
         if self.kind == "device":
-            raise TypeError("the host cannot read device memory: x.numpy(dtype, shape) copies it into an array")
+            raise TypeError("the host cannot read device memory: x.numpy(dtype, shape) copies it into an array, and "
+                            "x.copy_to(array) into one that there is")
         return np.array(memoryview(self), dtype, copy=copy) if copy else np.asarray(memoryview(self), dtype)
 
     def __dlpack_device__(self):
@@ -401,23 +402,21 @@ cdef class Buffer:
         device, is_copied = dlpack_choose(self.__dlpack_device__(), self.owner.index, dl_device, copy)
         if is_copied:
             made = Buffer_clone(self, self.memory == DEVICE and device[0] == DL_ONEAPI)
-        dlpack_order(current_stream(self.owner.index), stream, device[0] == DL_CPU)
+        dlpack_order(current_stream(self.owner.index), stream, device[0] == DL_CPU, made.pointer)
         Buffer_hold(made)
         return dlpack_capsule(made.pointer, made.nbytes, device, is_copied, versioned, made, Buffer_end_export)
 
     def __copy__(self):
         raise TypeError("a Buffer cannot be copied by copy.copy: allocate another and copy_from() this one")
 
-    def __reduce__(self):
-        raise TypeError("a Buffer cannot be pickled: copy_to() a host array")
-
     def __repr__(self):
         if Buffer_is_freed(self):
             return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
         if self.owner == NULL and self.memory != ELSEWHERE:
             return "<l0rt.Buffer never allocated>"
-        what = "Buffer" if self.base == NULL else "Buffer slice"
-        return f"<l0rt.{what} {self.kind} {<size_t>self.pointer:#x} {self.nbytes} bytes on {self.device}>"
+        what = "Buffer slice" if self.base != NULL else "Buffer of another process" if is_imported(self) else "Buffer"
+        return (f"<l0rt.{what} {self.kind} {<size_t>self.pointer:#x} {self.nbytes} bytes on {self.device}"
+                f"{Buffer_pool(self)}>")
 
 
 # Cython puts the exception that is being raised aside around every __dealloc__, which takes as long as freeing does.

@@ -5,12 +5,10 @@
 
 from libc.stdint cimport uint32_t
 
+from l0rt.capiobjects cimport *
 from l0rt.runtime.streams.guard_impl cimport l0rt_guard_impl
 
 cdef extern from "l0rt/l0rt.h" nogil:
-    # opaque, borrowed: owned by l0rt for the life of the process, or by its Stream object
-    ctypedef struct l0rt_stream:
-        pass
     # opaque: whoever made a module releases it; a kernel is its module's
     ctypedef struct l0rt_module:
         pass

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
-from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore
-from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport UINT64_MAX, uint32_t
-from libc.string cimport strncpy
 
+from l0rt.capifailure cimport failed, failure_last, note, refuse_null
+from l0rt.capiobjects cimport *
 from l0rt.kernels.launch cimport (
     kernel_launch,
     l0rt_arg as arg_t,
@@ -42,18 +41,7 @@ from l0rt.runtime.streams.naming cimport guard_impl_of
 from l0rt.runtime.streams.queue cimport queue_share, queue_synchronize
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
-from l0rt.interrupts import belongs_to_main_thread, raise_later
 from l0rt.kernels.spirv import Spirv
-
-cdef extern from *:
-    """
-    /* What the thread's last failure was, for callers without the GIL. */
-    static __thread struct { int code; char text[1024]; } l0rt_failure;
-    static int *l0rt_failure_code(void) { return &l0rt_failure.code; }
-    static char *l0rt_failure_text(void) { return l0rt_failure.text; }
-    """
-    int* l0rt_failure_code() noexcept nogil
-    char* l0rt_failure_text() noexcept nogil
 
 cdef extern from "l0rt/l0rt.h" nogil:
     ctypedef struct l0rt_api:
@@ -82,39 +70,27 @@ cdef extern from "l0rt/l0rt.h" nogil:
         void* module_release
         void* kernel_get
         void* launch
+        void* stream_query
+        void* stream_wait_stream
+        void* event_record
+        void* stream_wait_event
+        void* event_query
+        void* event_synchronize
+        void* event_elapsed_time
+        void* event_destroy
+        void* host_malloc
+        void* host_free
+        void* pool_create
+        void* pool_release
+        void* pool_enter
+        void* pool_leave
+        void* pointer_query
+        void* graph_create
+        void* graph_begin
+        void* graph_end
+        void* graph_replay
+        void* graph_release
     int L0RT_API_VERSION
-
-
-UNKNOWN_THREAD = ("a call failed in a thread that has no Python thread state, which the reason was lost with: "
-                  "PyGILState_Ensure() and PyEval_SaveThread() at the thread's start keep one")
-
-
-cdef int failed() except -1 nogil:
-    """Store the exception that is set, for `l0rt_last_error`. It stays set."""
-    cdef PyObject* kind = NULL
-    cdef PyObject* value = NULL
-    cdef PyObject* trace = NULL
-    with gil:
-        PyErr_Fetch(&kind, &value, &trace)
-        if kind == NULL:    # the exception was lost with the thread state that only the raising code had
-            note(RuntimeError(UNKNOWN_THREAD))
-        else:
-            PyErr_NormalizeException(&kind, &value, &trace)
-            note(<object>value)
-            PyErr_Restore(kind, value, trace)
-    return -1
-
-
-cdef void note(object error) noexcept:
-    try:
-        code = getattr(error, "code", None)
-        text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:1023]
-    except BaseException as failure:    # raised by a signal handler that ran during this code
-        if belongs_to_main_thread(failure):
-            raise_later(failure)
-        code, text = None, type(error).__name__.encode()
-    l0rt_failure_code()[0] = code[1] if code else -1
-    strncpy(l0rt_failure_text(), <const char*>text, 1024)
 
 
 # What raises, called through a type that does not: Cython would take the GIL after each call to look for an exception.
@@ -190,13 +166,6 @@ cdef l0rt_stream* l0rt_pool_stream(int device, int priority) except NULL nogil:
     if stream == NULL:
         failed()
     return <l0rt_stream*>stream
-
-
-cdef int refuse_null(const char* what) except -1 nogil:
-    with gil:
-        error = ValueError(f"{what.decode()} is needed, got NULL")
-        note(error)
-        raise error
 
 
 cdef void* l0rt_stream_handle(l0rt_stream* stream) except NULL nogil:
@@ -385,10 +354,7 @@ cdef int l0rt_memset_async(void* dst, int value, size_t nbytes, l0rt_stream* str
 
 cdef int l0rt_last_error(char* text, size_t size) noexcept nogil:
     """Copy the text of the calling thread's last failure; return its code: a result's number, -1: another, 0: none."""
-    if text != NULL and size != 0:
-        strncpy(text, l0rt_failure_text(), size - 1)
-        text[size - 1] = 0
-    return l0rt_failure_code()[0]
+    return failure_last(text, size)
 
 
 cdef const l0rt_guard_impl* l0rt_guard_impl_of(const char* type) except NULL nogil:
@@ -504,5 +470,25 @@ _api.module_create = <void*>l0rt_module_create
 _api.module_release = <void*>l0rt_module_release
 _api.kernel_get = <void*>l0rt_kernel_get
 _api.launch = <void*>l0rt_launch
+_api.stream_query = <void*>l0rt_stream_query
+_api.stream_wait_stream = <void*>l0rt_stream_wait_stream
+_api.event_record = <void*>l0rt_event_record
+_api.stream_wait_event = <void*>l0rt_stream_wait_event
+_api.event_query = <void*>l0rt_event_query
+_api.event_synchronize = <void*>l0rt_event_synchronize
+_api.event_elapsed_time = <void*>l0rt_event_elapsed_time
+_api.event_destroy = <void*>l0rt_event_destroy
+_api.host_malloc = <void*>l0rt_host_malloc
+_api.host_free = <void*>l0rt_host_free
+_api.pool_create = <void*>l0rt_pool_create
+_api.pool_release = <void*>l0rt_pool_release
+_api.pool_enter = <void*>l0rt_pool_enter
+_api.pool_leave = <void*>l0rt_pool_leave
+_api.pointer_query = <void*>l0rt_pointer_query
+_api.graph_create = <void*>l0rt_graph_create
+_api.graph_begin = <void*>l0rt_graph_begin
+_api.graph_end = <void*>l0rt_graph_end
+_api.graph_replay = <void*>l0rt_graph_replay
+_api.graph_release = <void*>l0rt_graph_release
 
 _C_API = PyCapsule_New(&_api, b"l0rt.capi._C_API", NULL)

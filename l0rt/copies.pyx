@@ -12,21 +12,21 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset as host_fill
 
 from l0rt.arguments cimport address_in, checked_pattern, checked_shape, checked_size, get_view, is_address
-from l0rt.buffer cimport ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
+from l0rt.buffer cimport ELSEWHERE, SHARED, Buffer, Buffer_check_open, Buffer_hold, Buffer_operand, Buffer_unhold
 from l0rt.core.memory cimport memory_kind
 from l0rt.dlpack cimport Loan, dlpack_borrow
-from l0rt.otherbuffer cimport new_borrowed
+from l0rt.interchange cimport buffer_of
 from l0rt.runtime.alloc.heap cimport block_find
 from l0rt.runtime.alloc.page_map cimport map_find
 from l0rt.runtime.alloc.types cimport l0rt_block
-from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.memory.operations cimport l0rt_extent, shared_find
 from l0rt.runtime.memory.registration cimport is_registered
 from l0rt.runtime.memory.transfer cimport (
     l0rt_operand, rows_span, transfer, transfer_fill, transfer_host, transfer_in, transfer_out)
-from l0rt.runtime.streams.copy cimport l0rt_rows
-from l0rt.runtime.streams.devices cimport device_record, device_total
-from l0rt.runtime.streams.naming cimport device as device_name
+from l0rt.runtime.streams.copy cimport l0rt_rows, queue_hint
+from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
+from l0rt.runtime.streams.naming cimport device as device_name, index_of
 from l0rt.runtime.streams.queue cimport Queue, about_to_wait, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED, ze_memory_type_t
@@ -120,7 +120,7 @@ cdef int find(Side side, size_t nbytes, bint asks_driver, str where) except -1:
     extent = shared_find(address)
     if extent != NULL:
         check_within(nbytes, extent.base + extent.nbytes - address, where)
-        operand.device = device_record(extent.device)
+        operand.device, operand.on_device = device_record(extent.device), extent.is_imported
         return 0
     if asks_driver and not is_registered(operand.pointer, nbytes):
         lazy.init()
@@ -306,6 +306,89 @@ def memset(dst, value, nbytes, Queue stream=None, *, bint non_blocking=False):
         host_fill(target.operand.pointer, byte, size)
 
 
+# What a device can be told of shared memory, as Level Zero's numbers: how to say it, and how to take it back.
+_ADVICE = {
+    "read_mostly": (0, 1),
+    "preferred_location": (2, 3),
+    "non_atomic_mostly": (4, 5),
+    "cached": (6, 7),
+    "system_memory_preferred_location": (8, 9),
+}
+
+
+cdef int hint(Buffer what, Queue stream, l0rt_device* device, int advice, str where) except -1:
+    cdef l0rt_stream* on
+    Buffer_check_open(what)
+    if what.memory != SHARED:
+        raise ValueError(f"{where}() takes shared memory, and this is {what.kind} memory")
+    on = stream.ptr if stream is not None else current_stream(-1 if device == NULL else device.index)
+    Buffer_hold(what)
+    try:
+        with nogil:
+            queue_hint(on, what.pointer, what.nbytes, device, advice)
+    finally:
+        Buffer_unhold(what)
+    return 0
+
+
+def prefetch(Buffer buffer not None, Queue stream=None):
+    """Let the driver move shared memory to a device before work there needs it.
+
+    It is a hint, in the order of ``stream``. The contents stay the same.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        Shared memory, or a slice of it.
+    stream : Stream or None, optional
+        A stream of the device that will need the memory. None is the current stream.
+
+    Raises
+    ------
+    ValueError
+        The buffer is not shared memory, or was freed.
+
+    Notes
+    -----
+    It appends ``zeCommandListAppendMemoryPrefetch``, as ``cudaMemPrefetchAsync`` does for CUDA.
+    """
+    hint(buffer, stream, NULL, 0, "prefetch")
+
+
+def advise(Buffer buffer not None, str advice not None, bint value=True, *, device=None, Queue stream=None):
+    """Tell the driver how a device will use shared memory.
+
+    It is a hint, in the order of ``stream``. The contents stay the same.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        Shared memory, or a slice of it.
+    advice : "read_mostly", "preferred_location", "non_atomic_mostly", "cached" or "system_memory_preferred_location"
+        What is said of the memory.
+    value : bool, optional
+        False takes the advice back.
+    device : int, str, device or None, optional
+        The device that the advice is about. None is the current device.
+    stream : Stream or None, optional
+        None is the current stream of the device.
+
+    Raises
+    ------
+    ValueError
+        The buffer is not shared memory, or was freed, or there is no such advice.
+
+    Notes
+    -----
+    It appends ``zeCommandListAppendMemAdvise``, as ``cudaMemAdvise`` does for CUDA at once.
+    """
+    if advice not in _ADVICE:
+        raise ValueError(f"advice must be one of {', '.join(_ADVICE)}, got {advice!r}")
+    lazy.init()
+    index = index_of(device, current_device(), lazy.device_type)
+    hint(buffer, stream, device_at(index), _ADVICE[advice][0 if value else 1], "advise")
+
+
 def from_numpy(array, *, kind="device", device=None, stream=None):
     """Return a Buffer with a copy of ``array``.
 
@@ -350,9 +433,10 @@ def from_dlpack(array, /, *, device=None, copy=None):
     Parameters
     ----------
     array : object
-        An object with ``__dlpack__`` and ``__dlpack_device__`` whose memory is contiguous and the host's; or a Buffer.
+        An object with ``__dlpack__`` and ``__dlpack_device__`` whose memory is contiguous, and the host's or of oneAPI
+        in l0rt's context; or a Buffer.
     device : int, str, device or None, optional
-        Where the bytes are wanted. None is where they are: ``"cpu"``, or a Buffer's own device.
+        Where the bytes are wanted. None is where they are: ``"cpu"``, or the device that has the memory.
     copy : bool or None, optional
         Whether the memory is new. None copies only if that is needed; False never copies.
 
@@ -364,7 +448,8 @@ def from_dlpack(array, /, *, device=None, copy=None):
     Raises
     ------
     BufferError
-        The memory is not contiguous, not the host's, read-only and not to be copied, or ``copy=False`` cannot be had.
+        The memory is not contiguous, of another device or context, read-only and not to be copied, or ``copy=False``
+        cannot be had.
     TypeError
         ``array`` has no ``__dlpack__``.
 
@@ -373,7 +458,7 @@ def from_dlpack(array, /, *, device=None, copy=None):
     The protocol is that of DLPack 1.3 and of the array API standard's ``from_dlpack``.
     """
     cdef Loan loan = None if isinstance(array, Buffer) else dlpack_borrow(array)
-    cdef Buffer found = array[:] if loan is None else new_borrowed(loan)
+    cdef Buffer found = array[:] if loan is None else buffer_of(loan)
     here = found.device
     wanted = here if device is None else device_name(device)
     is_here = wanted.type == here.type and (wanted.type == "cpu" or wanted.index in (None, here.index))

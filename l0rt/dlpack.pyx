@@ -15,55 +15,28 @@ from cpython.pycapsule cimport (
     PyCapsule_SetName,
 )
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.arguments cimport is_whole, whole
+from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.queue cimport Queue, about_to_wait, queue_synchronize, queue_wait_queue
+from l0rt.runtime.streams.sleep cimport check_awake
+from l0rt.runtime.streams.stream_pool cimport find_list
 from l0rt.runtime.streams.types cimport l0rt_stream
+from l0rt.ze.api cimport ze_command_list_handle_t
 
 cdef extern from "Python.h":
     int Py_IsInitialized() noexcept nogil
 
-cdef struct DLDevice:
-    int32_t device_type
-    int32_t device_id
-
-cdef struct DLDataType:
-    uint8_t code
-    uint8_t bits
-    uint16_t count              # of scalars in an element
-
-cdef struct DLTensor:
-    void* data
-    DLDevice device
-    int32_t ndim
-    DLDataType dtype
-    int64_t* shape
-    int64_t* strides            # in elements; NULL: contiguous
-    uint64_t byte_offset
-
-cdef struct DLManagedTensor:
-    DLTensor dl_tensor
-    void* manager_ctx
-    void (*deleter)(DLManagedTensor*) noexcept nogil
-
-cdef struct DLManagedTensorVersioned:
-    uint32_t major
-    uint32_t minor
-    void* manager_ctx
-    void (*deleter)(DLManagedTensorVersioned*) noexcept nogil
-    uint64_t flags
-    DLTensor dl_tensor
-
 cdef enum:
-    MAJOR = 1
-    MINOR = 3
     OPAQUE = 3                  # the code of types that are no numbers
     UINT = 1
     READ_ONLY = 1
     IS_COPIED = 2
     MOST_DIMENSIONS = 64
+
+cdef size_t MOST = (<size_t>1 << 62) - 1
 
 cdef const char* PLAIN = "dltensor"
 cdef const char* VERSIONED = "dltensor_versioned"
@@ -76,6 +49,7 @@ cdef struct Lent:
     DLManagedTensor plain
     int64_t shape
     int64_t stride
+    int64_t* lengths            # shape and strides of more dimensions; NULL: the two above
     PyObject* owner
     dl_release release
 
@@ -84,6 +58,7 @@ cdef void end_loan(Lent* lent) noexcept with gil:
     owner = <object>lent.owner
     lent.release(owner)
     Py_DECREF(owner)
+    free(lent.lengths)
     free(lent)
 
 
@@ -143,8 +118,9 @@ cdef tuple dlpack_choose(tuple own, int index, dl_device, copy):
     return asked, True
 
 
-cdef int dlpack_order(l0rt_stream* on, stream, bint for_host) except -1:
+cdef int dlpack_order(l0rt_stream* on, stream, bint for_host, const void* pointer) except -1:
     cdef l0rt_stream* behind
+    check_awake(pointer, NULL)
     if stream is None:
         if on != NULL:
             about_to_wait("__dlpack__() without a stream", on)
@@ -158,14 +134,39 @@ cdef int dlpack_order(l0rt_stream* on, stream, bint for_host) except -1:
             with nogil:
                 queue_wait_queue(behind, on)
     elif not is_whole(stream) or whole(stream, "stream") != -1:
-        raise BufferError("stream must be an l0rt.Stream, None for a wait of the host, or -1 for no wait, got "
-                          f"{type(stream).__name__}")
+        behind = stream_named(stream)
+        if behind != on:
+            with nogil:
+                queue_wait_queue(behind, on)
     return 0
 
 
-cdef object dlpack_capsule(
-        void* pointer, size_t nbytes, tuple device, bint is_copied, bint versioned, owner, dl_release release):
-    cdef int32_t kind = device[0], index = device[1]
+cdef l0rt_stream* stream_named(what) except NULL:
+    """The stream of l0rt that a native handle names, or an object with ``__l0_stream__``; BufferError for none."""
+    cdef l0rt_stream* found
+    cdef int i
+    handle = what
+    if not is_whole(what) and hasattr(type(what), "__l0_stream__"):
+        told = what.__l0_stream__()
+        if not isinstance(told, tuple) or len(told) != 3 or told[0] != 0 or told[1] != "cmdlist_immediate":
+            raise BufferError(f"__l0_stream__() must return (0, 'cmdlist_immediate', handle), got {told!r}")
+        handle = told[2]
+    if is_whole(handle):
+        number = whole(handle, "stream")
+        if 0 < number < 1 << 64:
+            for i in range(device_total()):
+                found = find_list(device_at(i), <ze_command_list_handle_t><size_t>number)
+                if found != NULL:
+                    return found
+        raise BufferError(f"stream must be an l0rt.Stream or its native handle, and {number} is the handle of none: "
+                          "l0rt.Stream.from_handle() makes a stream of other software's list")
+    raise BufferError("stream must be an l0rt.Stream, None for a wait of the host, or -1 for no wait, got "
+                      f"{type(what).__name__}")
+
+
+cdef Lent* lend(void* pointer, size_t nbytes, int32_t kind, int32_t index, bint is_copied, owner,
+                dl_release release) except NULL:
+    """What the consumer gets, without a reference to the owner yet. A failure ends the loan."""
     cdef DLTensor tensor
     cdef Lent* lent = <Lent*>calloc(1, sizeof(Lent))
     if lent == NULL:
@@ -178,6 +179,12 @@ cdef object dlpack_capsule(
     tensor.shape, tensor.strides, tensor.byte_offset = &lent.shape, &lent.stride, 0
     lent.plain = DLManagedTensor(tensor, lent, delete_plain)
     lent.versioned = DLManagedTensorVersioned(MAJOR, MINOR, lent, delete_versioned, IS_COPIED * is_copied, tensor)
+    return lent
+
+
+cdef object dlpack_capsule(
+        void* pointer, size_t nbytes, tuple device, bint is_copied, bint versioned, owner, dl_release release):
+    cdef Lent* lent = lend(pointer, nbytes, device[0], device[1], is_copied, owner, release)
     try:
         if versioned:
             made = PyCapsule_New(&lent.versioned, VERSIONED, drop_capsule)
@@ -189,6 +196,28 @@ cdef object dlpack_capsule(
         raise
     Py_INCREF(owner)
     return made
+
+
+cdef DLManagedTensorVersioned* dlpack_lend(
+        void* pointer, size_t nbytes, int kind, int index, owner, dl_release release) except NULL:
+    cdef Lent* lent = lend(pointer, nbytes, kind, index, False, owner, release)
+    Py_INCREF(owner)
+    return &lent.versioned
+
+
+cdef int dlpack_reshape(DLManagedTensorVersioned* managed, const DLTensor* like) except -1:
+    cdef Lent* lent = <Lent*>managed.manager_ctx
+    cdef int64_t stride = 1
+    cdef int32_t i
+    managed.dl_tensor.dtype, managed.dl_tensor.ndim = like.dtype, like.ndim
+    lent.lengths = <int64_t*>calloc(2 * <size_t>like.ndim + 1, sizeof(int64_t))
+    if lent.lengths == NULL:
+        raise MemoryError("the host has no memory for a DLPack tensor")
+    for i in reversed(range(like.ndim)):
+        lent.lengths[i], lent.lengths[like.ndim + i] = like.shape[i], stride
+        stride *= like.shape[i]
+    managed.dl_tensor.shape, managed.dl_tensor.strides = lent.lengths, lent.lengths + like.ndim
+    return 0
 
 
 @cython.final
@@ -226,9 +255,9 @@ cdef Loan dlpack_borrow(what):
         raise TypeError(f"from_dlpack() takes an object with __dlpack__ and __dlpack_device__, not "
                         f"{type(what).__name__}") from None
     kind = dlpack_device(tuple(device()))[0]
-    if kind != DL_CPU:
-        raise BufferError(f"from_dlpack() takes memory of the host, and this is on DLPack's device type {kind}: have "
-                          "its library copy it to the host")
+    if kind != DL_CPU and kind != DL_ONEAPI:
+        raise BufferError(f"from_dlpack() takes memory of the host or of oneAPI, and this is on DLPack's device type "
+                          f"{kind}: have its library copy it to the host")
     try:
         capsule = ask(max_version=ASKED)
     except TypeError:           # a library from before version 1
@@ -253,34 +282,66 @@ cdef Loan dlpack_borrow(what):
     return made
 
 
-cdef int look_at(Loan self, const DLTensor* tensor) except -1:
-    """Where the bytes are and how many. BufferError for what is no contiguous host memory of numbers."""
+cdef Loan dlpack_take(DLManagedTensorVersioned* managed):
+    cdef Loan made = Loan.__new__(Loan)
+    if managed == NULL:
+        raise BufferError("there is no tensor: NULL")
+    if managed.major != MAJOR:
+        raise BufferError(f"this is DLPack {managed.major}.{managed.minor}: l0rt knows version {MAJOR}")
+    if managed.flags & READ_ONLY:
+        raise BufferError("the memory is read-only, and a Buffer's is not")
+    look_at(made, &managed.dl_tensor)
+    made.managed, made.versioned = managed, True
+    return made
+
+
+cdef void dlpack_keep(Loan self) noexcept:
+    """The memory stays the producer's after all: nobody is told."""
+    self.managed = NULL
+
+
+cdef int dlpack_size(const DLTensor* tensor, size_t* nbytes) except -1:
+    """How many bytes a tensor has. BufferError if it has no valid shape, or elements that are no numbers."""
+    cdef uint32_t bits = <uint32_t>tensor.dtype.bits * tensor.dtype.count
+    cdef bint is_empty = False
+    cdef size_t size
     cdef int32_t i
-    bits = <uint32_t>tensor.dtype.bits * tensor.dtype.count
-    if tensor.device.device_type != DL_CPU:
-        raise BufferError(f"the capsule is of DLPack's device type {tensor.device.device_type}, and not of the host")
     if tensor.dtype.code == OPAQUE:
         raise BufferError("from_dlpack() takes memory of numbers, not of handles")
     if bits == 0 or bits % 8:
         raise BufferError(f"from_dlpack() takes elements of whole bytes, and these have {bits} bits")
     if not 0 <= tensor.ndim <= MOST_DIMENSIONS or (tensor.ndim != 0 and tensor.shape == NULL):
         raise BufferError(f"the capsule has no valid shape: {tensor.ndim} dimensions")
-    size = bits // 8
-    shape = [tensor.shape[i] for i in range(tensor.ndim)]
-    for length in shape:
-        if length < 0:
-            raise BufferError(f"the capsule has no valid shape: {shape}")
-        size *= length
-    if size >= 1 << 62:
-        raise BufferError(f"the capsule has no valid shape: {shape} are {size} bytes")
+    for i in range(tensor.ndim):
+        if tensor.shape[i] < 0:
+            raise BufferError(f"the capsule has no valid shape: {[tensor.shape[i] for i in range(tensor.ndim)]}")
+        is_empty = is_empty or tensor.shape[i] == 0
+    size = 0 if is_empty else bits // 8
+    for i in range(0 if is_empty else tensor.ndim):
+        if <uint64_t>tensor.shape[i] > MOST // size:
+            raise BufferError(f"the capsule has no valid shape: {[tensor.shape[i] for i in range(tensor.ndim)]} of "
+                              f"{bits} bits each are 2**62 bytes or more")
+        size *= <size_t>tensor.shape[i]
+    nbytes[0] = size
+    return 0
+
+
+cdef int look_at(Loan self, const DLTensor* tensor) except -1:
+    """Where the bytes are and how many. BufferError for what is no contiguous memory of numbers."""
+    cdef int32_t i
+    cdef int64_t expected = 1
+    cdef size_t size = 0
+    if tensor.device.device_type != DL_CPU and tensor.device.device_type != DL_ONEAPI:
+        raise BufferError(f"the capsule is of DLPack's device type {tensor.device.device_type}, and not of the host "
+                          "or of oneAPI")
+    dlpack_size(tensor, &size)
     if size != 0 and tensor.strides != NULL:
-        expected = 1
         for i in reversed(range(tensor.ndim)):
-            if shape[i] != 1 and tensor.strides[i] != expected:
+            if tensor.shape[i] != 1 and tensor.strides[i] != expected:
                 raise BufferError("from_dlpack() takes contiguous memory, in C's order: copy it first")
-            expected *= shape[i]
+            expected *= tensor.shape[i]
     if size != 0 and tensor.data == NULL:
         raise BufferError(f"the capsule has no address for its {size} bytes")
-    self.nbytes = size
+    self.nbytes, self.device_type = size, tensor.device.device_type
     self.ptr = <size_t>tensor.data + <size_t>tensor.byte_offset if size != 0 else 0
     return 0

@@ -5,13 +5,26 @@ name.
 A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or None for the current one.
 """
 
-import ctypes as _ctypes
 from contextlib import contextmanager as _contextmanager
 
 from l0rt import allocconf as _allocconf
 from l0rt import config as _config
 from l0rt.arguments import address_of as _address
+from l0rt.memoryhistory import (
+    annotate,
+    dump_snapshot,
+    enable_oom_snapshot,
+    get_memory_metadata,
+    record_memory_history,
+    set_memory_metadata,
+    snapshot,
+    tag,
+)
+from l0rt.memorylibrary import XPUPluggableAllocator
+from l0rt.memorylogs import dump_history
+from l0rt.memoryscope import pop_stats_scope, push_stats_scope, reset_scope_records, scope_records, stats_scope
 from l0rt.memorystats import (
+    fragmentation,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
     list_gpu_processes,
@@ -28,6 +41,14 @@ from l0rt.memorystats import (
 from l0rt.memorystats import is_opened as _is_opened
 from l0rt.runtime.memory import device as _device
 from l0rt.runtime.memory import pinned as _host
+from l0rt.runtime.memory.adaptor import (
+    Adaptor,
+    FailureCallbackAdaptor,
+    LimitingAdaptor,
+    LoggingAdaptor,
+    StatisticsAdaptor,
+    TrackingAdaptor,
+)
 from l0rt.runtime.memory.device import memory_allocated, memory_reserved
 from l0rt.runtime.memory.observers import attach_observer as _attach_observer
 from l0rt.runtime.memory.pluggable import PluggableAllocator
@@ -38,28 +59,40 @@ from l0rt.runtime.memory.pools import index_or_current as _index_of
 from l0rt.runtime.memory.pools import pointer_info as _pointer_info
 from l0rt.runtime.memory.pools import pool_of as _pool_of
 from l0rt.runtime.memory.pools import record_use as _record_use
-from l0rt.runtime.memory.pools import segments as _segments
 from l0rt.runtime.memory.pools import trim_pools as _trim
 from l0rt.runtime.memory.registration import Registration, is_pinned, register
+from l0rt.runtime.memory.trace import segments as _segments
 from l0rt.whole import whole_number as _whole
 
 __all__ = [
+    "Adaptor",
+    "FailureCallbackAdaptor",
+    "LimitingAdaptor",
+    "LoggingAdaptor",
     "MemPool",
     "PluggableAllocator",
     "Registration",
+    "StatisticsAdaptor",
+    "TrackingAdaptor",
     "XPUPluggableAllocator",
+    "annotate",
     "attach_oom_observer",
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "caching_allocator_disabled",
     "caching_allocator_enable",
     "change_current_allocator",
+    "dump_history",
+    "dump_snapshot",
     "empty_cache",
     "empty_host_cache",
+    "enable_oom_snapshot",
+    "fragmentation",
     "get_alloc_conf",
     "get_allocator_backend",
     "get_memory_info",
     "get_memory_limit",
+    "get_memory_metadata",
     "get_per_process_memory_fraction",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
@@ -76,46 +109,27 @@ __all__ = [
     "memory_stats_as_nested_dict",
     "memory_summary",
     "pointer_info",
+    "pop_stats_scope",
+    "push_stats_scope",
     "recommended_max_memory",
+    "record_memory_history",
     "record_use",
     "register",
     "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "reset_scope_records",
+    "scope_records",
     "set_alloc_conf",
     "set_memory_limit",
+    "set_memory_metadata",
     "set_per_process_memory_fraction",
+    "snapshot",
+    "stats_scope",
+    "tag",
     "use_mem_pool",
 ]
-
-
-class XPUPluggableAllocator(PluggableAllocator):
-    """A `PluggableAllocator` that calls two C functions of a shared library.
-
-    Parameters
-    ----------
-    path_to_lib_file : str
-        The path of the shared library, which stays loaded.
-    alloc_fn_name : str
-        The name of ``void *alloc(size_t nbytes, int device, void *stream)``.
-    free_fn_name : str
-        The name of ``void free(void *, size_t nbytes, int device, void *stream)``.
-
-    Raises
-    ------
-    OSError
-        The library cannot be loaded.
-    AttributeError
-        The library lacks one of the functions.
-    """
-
-    def __new__(cls, path_to_lib_file: str, alloc_fn_name: str, free_fn_name: str):
-        for text in (path_to_lib_file, alloc_fn_name, free_fn_name):
-            if not isinstance(text, str):  # CDLL(None) is the process itself
-                raise TypeError(f"the path and both names must be str, got {type(text).__name__}")
-        library = _ctypes.CDLL(path_to_lib_file)
-        return super().__new__(cls, getattr(library, alloc_fn_name), getattr(library, free_fn_name))
 
 
 def empty_cache(device=None, *, stream=None, pool=None):
@@ -148,14 +162,14 @@ def empty_cache(device=None, *, stream=None, pool=None):
 def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
     """Return all segments with their blocks, or those of one device or pool, in torch's format.
 
-    There is no history of allocations, so ``frames`` is always empty.
+    ``frames`` of a block is the stack of its allocation, if `record_memory_history` keeps it.
 
     Parameters
     ----------
     mempool_id : MemPool, tuple of two int, or None, optional
         A pool or its ``id``. None is all memory; ``(0, 0)`` is the memory outside of pools.
     include_traces : bool, optional
-        It has no effect, since there is no history of allocations.
+        It has no effect: `snapshot` returns the history.
     device : int, str, device or None, optional
         None is every device.
 
@@ -179,12 +193,13 @@ def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
         mempool_id = _id(mempool_id)
     if not _is_opened():
         return []
-    if mempool_id == (0, 0):
-        return [segment for segment in _segments(None, device) if segment["segment_pool_id"] == mempool_id]
     if device is not None:
         device = _index_of(device)
-    pool = _pool_of(mempool_id) if isinstance(mempool_id, tuple) else mempool_id
-    return [] if mempool_id is not None and pool is None else _segments(pool, device)
+    if isinstance(mempool_id, _AnyPool):
+        mempool_id = mempool_id.id
+    elif mempool_id not in (None, (0, 0)) and _pool_of(mempool_id) is None:
+        return []
+    return _segments(mempool_id, device)
 
 
 def _id(mempool_id):

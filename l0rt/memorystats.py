@@ -8,6 +8,8 @@ import l0rt.runtime.memory.device as _device
 import l0rt.runtime.memory.pinned as _host
 from l0rt.errors import L0Error as _L0Error
 from l0rt.runtime.memory.pools import index_or_current as _index_of
+from l0rt.runtime.memory.trace import segments as _segments
+from l0rt.runtime.memory.trace import tag_sums as _tag_sums
 from l0rt.runtime.streams.devices import device_count, lazy, processes, properties
 
 _ROWS = (
@@ -101,7 +103,8 @@ def memory_stats(device=None):
     ``num_ooms`` counts the requests that ended in OutOfMemoryError. ``num_oom_rejections`` counts those of them that
     the limit refused without a call of the driver. ``num_oom_fallback`` counts the requests that a `MemPool` with
     ``use_on_oom`` served instead. A `MemPool` has its part under ``reserved_bytes_by_private_pools.<id>``, with an id
-    such as ``0_1``, until it is dropped and has given its memory back.
+    such as ``0_1``, until it is dropped and has given its memory back. A tag of `l0rt.memory.tag` has its bytes under
+    ``component_bytes.<tag>``.
 
     Parameters
     ----------
@@ -122,7 +125,14 @@ def memory_stats(device=None):
     -----
     The keys and their meaning are those of ``torch.cuda.memory_stats``. Peaks are exact, over all threads.
     """
-    return _device.flat_stats(device)
+    return _with_tags(_device.flat_stats(device), device, False)
+
+
+def _with_tags(flat, device, of_host):
+    tags = _tag_sums(_index_of(device), of_host) if flat else {}
+    for tag, values in tags.items():
+        flat.update(zip((f"component_bytes.{tag}.{kind}" for kind in _KINDS), values, strict=True))
+    return dict(sorted(flat.items())) if tags else flat
 
 
 def memory_stats_as_nested_dict(device=None):
@@ -143,7 +153,7 @@ def memory_stats_as_nested_dict(device=None):
     IndexError
         There is no device with this index.
     """
-    return nested(_device.flat_stats(device))
+    return nested(memory_stats(device))
 
 
 def host_memory_stats(device=None):
@@ -191,6 +201,42 @@ def host_memory_stats_as_nested_dict(device=None):
         There is no device with this index.
     """
     return nested(_host.flat_stats(device))
+
+
+def fragmentation(device=None):
+    """Return how the free memory that the allocator of ``device`` holds is divided.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+
+    Returns
+    -------
+    dict
+        ``free_bytes``; ``free_blocks``, their number; ``largest_free_block``, in bytes; ``fragmentation``, the part of
+        the free bytes that is not in the largest block, from 0 to 1; ``rounding_bytes``, what allocated blocks are
+        larger than their requests; and ``utilization``, the part of the reserved bytes that is allocated.
+
+    Raises
+    ------
+    IndexError
+        There is no device with this index.
+    """
+    segments = _segments(device=_index_of(device))
+    blocks = [block for segment in segments for block in segment["blocks"]]
+    free = [block["size"] for block in blocks if block["state"] == "inactive"]
+    live = [block for block in blocks if block["state"] == "active_allocated"]
+    reserved, total = sum(segment["total_size"] for segment in segments), sum(free)
+    allocated = sum(block["size"] for block in live)
+    return {
+        "free_bytes": total,
+        "free_blocks": len(free),
+        "largest_free_block": max(free, default=0),
+        "fragmentation": 1 - max(free) / total if total else 0.0,
+        "rounding_bytes": allocated - sum(block["requested_size"] for block in live),
+        "utilization": allocated / reserved if reserved else 1.0,
+    }
 
 
 def max_memory_allocated(device=None):

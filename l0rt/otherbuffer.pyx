@@ -54,6 +54,7 @@ from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
 from l0rt import philox
+from l0rt import sharedbuffer  # no-cython-lint: it adds to the class Buffer
 from l0rt.runtime.current.generator import default_generator_of
 from l0rt.runtime.streams.devices import lazy
 
@@ -67,6 +68,7 @@ cdef enum:
     ALIGNMENT = 64
 
 cdef str DEVICE_NAME = "device"
+cdef object HOST_DEVICE = device_name("cpu")
 cdef size_t MOST = (<size_t>1 << 62) - 1
 cdef dict _allocators = {}      # (device type, index, or None for every device) -> allocator
 
@@ -272,7 +274,7 @@ cdef class OtherBuffer(Buffer):
         cdef bint versioned = dlpack_is_versioned(max_version)
         cdef OtherBuffer made = self
         device, is_copied = dlpack_choose(self.__dlpack_device__(), -1, dl_device, copy)
-        dlpack_order(NULL, stream, True)
+        dlpack_order(NULL, stream, True, NULL)
         if is_copied:
             made = serve(self.nbytes, self.named, None, "host").copy_from(self)
         hold(made)
@@ -489,7 +491,7 @@ cdef OtherBuffer serve(size_t nbytes, device, stream, str kind):
 
 
 cdef Buffer new_borrowed(Loan loan):
-    cdef OtherBuffer made = new_other(loan.nbytes, device_name("cpu"), None, None)
+    cdef OtherBuffer made = new_other(loan.nbytes, HOST_DEVICE, None, None)
     made.pointer, made.allocator = <void*>loan.ptr, loan
     return made
 

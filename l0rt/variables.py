@@ -18,6 +18,8 @@ KNOWN = (
     "L0RT_LOGS",
     "L0RT_SANITIZE",
     "L0RT_ITT",
+    "L0RT_OOM_SNAPSHOT",
+    "L0RT_MONITOR",
     "L0RT_COPY_THREADS",
     "L0RT_STREAM_POOL_SIZE",
     "L0RT_COMPILER",
@@ -48,7 +50,9 @@ DEVELOPMENT = (
     "TEST_PART",
     "TEST_RING",
     "TEST_TORCH",
+    "TEST_PARTNERS",
     "TEST_SYCL",
+    "TEST_BROWSER",
     "TEST_ALL",
     "TEST_HANG_LIMIT",
 )

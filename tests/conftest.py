@@ -31,7 +31,8 @@ def pytest_cmdline_main(config):
     everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not option.collectonly
     worker = hasattr(config, "workerinput")
     if everything and not worker and config.pluginmanager.hasplugin("xdist") and option.numprocesses is None:
-        option.numprocesses, option.dist = os.cpu_count(), "worksteal"
+        # One more than there are processors: many tests wait, for a hang to be noticed or for a process to end.
+        option.numprocesses, option.dist = os.cpu_count() + 1, "worksteal"
 
 
 def pytest_configure(config):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``l0rt doctor``, ``selftest``, ``bench``, ``bench compare``, ``cache``, ``cpu-driver``."""
+"""The command line: ``l0rt doctor``, ``selftest``, ``bench``, ``bench compare``, ``cache``, ``memory``,
+``cpu-driver``."""
 
 import argparse
 import json
@@ -9,6 +10,8 @@ import sys
 import l0rt
 from l0rt import config
 from l0rt.cli import bench, cache, compare, cpu_driver, doctor, plot, report, rows
+from l0rt.cli.memory import command as memory_command
+from l0rt.cli.memory.snapshot import NotASnapshot
 from l0rt.cli.selftest import examination, page
 from l0rt.errors import L0Error
 
@@ -29,7 +32,7 @@ def main(argv=None):
         status = options.run(options)
         sys.stdout.flush()
         return status
-    except (BadUse, bench.UnknownRows, compare.BadReport, plot.CannotPlot) as e:
+    except (BadUse, bench.UnknownRows, compare.BadReport, plot.CannotPlot, NotASnapshot) as e:
         parser.exit(2, f"l0rt: error: {e}\n")
     except L0Error as e:
         parser.exit(1, f"l0rt: {e}\n")
@@ -61,7 +64,7 @@ def make_parser():
     )
     parser.add_argument("--version", action="version", version=f"l0rt {l0rt.__version__}")
     parser.set_defaults(run=lambda options: show_help(parser))
-    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench,cache,cpu-driver}")
+    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench,memory,cache,cpu-driver}")
 
     command = commands.add_parser(
         "doctor",
@@ -112,7 +115,8 @@ def make_parser():
         "words",
         nargs="*",
         metavar="ROWS | compare A.json B.json",
-        help="what to measure: allocator, streams, kernels, graphs, or IDs such as '*.c'; or two reports to compare",
+        help="what to measure: allocator, streams, kernels, graphs, interop, or IDs such as '*.c'; or two reports, "
+        "which are compared",
     )
     command.add_argument("--quick", action="store_true", help="fewer and shorter rounds: half a minute at most")
     command.add_argument(
@@ -124,6 +128,8 @@ def make_parser():
     command.add_argument("--plot", metavar="FILE", help="also draw the report into FILE.png or FILE.svg")
     command.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     command.set_defaults(run=run_bench)
+
+    memory_command.add(commands, show_help)
 
     command = commands.add_parser(
         "cache",

@@ -10,6 +10,8 @@ from l0rt.cli import (
     allocator_rows,
     counts,
     graphs_rows,
+    history_rows,  # noqa: F401 - defines rows
+    interop_rows,
     kernels_rows,
     reference_rows,
     replays,
@@ -28,6 +30,7 @@ SUITES = {
     "streams": streams_rows,
     "kernels": kernels_rows,
     "graphs": graphs_rows,
+    "interop": interop_rows,
 }
 COLUMNS, WIDTHS = ("median", "min", "raw", "ratio", "budget"), (7, 7, 7, 6, 10)
 LEGEND = (

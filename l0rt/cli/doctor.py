@@ -40,6 +40,7 @@ FALLBACKS = {
     "cb_events": "events come from pools",
     "cb_pool": "events are reset before they are recorded anew",
     "event_ipc": "an event cannot be shared with another process",
+    "memory_ipc": "memory is copied through host memory to other processes: ipc_handle raises UnsupportedError",
     "copy_offload": "copies from and to host memory run where their stream's kernels do",
     "graph": "a graph is replayed as command lists of l0rt's own",
     "graph_forks": "a graph of several streams is replayed as command lists of l0rt's own",

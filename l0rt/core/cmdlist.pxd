@@ -29,6 +29,10 @@ cdef ze_result_t list_copy_rows(
 cdef ze_result_t list_fill(
     ze_command_list_handle_t list, void* dst, const void* pattern, size_t pattern_size,
     size_t nbytes) noexcept nogil
+# Hints about shared memory.
+cdef ze_result_t list_prefetch(ze_command_list_handle_t list, const void* ptr, size_t nbytes) noexcept nogil
+cdef ze_result_t list_advise(
+    ze_command_list_handle_t list, ze_device_handle_t device, const void* ptr, size_t nbytes, int advice) noexcept nogil
 cdef ze_result_t list_timestamp(
     ze_command_list_handle_t list, uint64_t* ticks, ze_event_handle_t signal) noexcept nogil
 # Properties of a foreign list that the driver reports; the others stay unchanged.

@@ -97,6 +97,16 @@ cdef ze_result_t list_synchronize(ze_command_list_handle_t list, uint64_t timeou
     return ze.zeCommandListHostSynchronize(list, timeout_ns)
 
 
+cdef ze_result_t list_prefetch(ze_command_list_handle_t list, const void* ptr, size_t nbytes) noexcept nogil:
+    return ze.zeCommandListAppendMemoryPrefetch(list, ptr, nbytes)
+
+
+cdef ze_result_t list_advise(
+        ze_command_list_handle_t list, ze_device_handle_t device, const void* ptr, size_t nbytes,
+        int advice) noexcept nogil:
+    return ze.zeCommandListAppendMemAdvise(list, device, ptr, nbytes, <ze_memory_advice_t>advice)
+
+
 cdef int list_facts(
         ze_command_list_handle_t list, bint* immediate, ze_device_handle_t* device, int* ordinal) except -1 nogil:
     cdef uint8_t is_immediate = 1

@@ -22,6 +22,10 @@ cdef ze_driver_handle_t Driver_own_handle(Driver self) except? NULL
 cdef class Context:
     cdef ze_context_handle_t _h
     cdef readonly Driver driver
+    cdef readonly bint is_adopted   # other software has made it, and destroys it
 
     @staticmethod
     cdef Context create(Driver driver)
+
+    @staticmethod
+    cdef Context adopt(Driver driver, size_t handle)

@@ -51,6 +51,11 @@ cdef class Driver:
         return hex(self.driver_version)
 
     @property
+    def handle(self):
+        """The native ``ze_driver_handle_t`` as an integer."""
+        return <size_t>self._h
+
+    @property
     def simulated_kernel_driver(self):
         """The kernel driver of the devices that the CPU driver passes for, None for every other driver."""
         cdef void* address = self.extension("l0rtCpuKernelDriver")
@@ -182,6 +187,15 @@ cdef class Context:
             CHECK(ze.zeContextCreate(driver._h, &desc, &self._h))
         return self
 
+    @staticmethod
+    cdef Context adopt(Driver driver, size_t handle):
+        cdef Context self = Context.__new__(Context)
+        self.driver, self.is_adopted = driver, True
+        with nogil:
+            CHECK(ze.zeContextGetStatus(<ze_context_handle_t>handle))
+        self._h = <ze_context_handle_t>handle
+        return self
+
     @property
     def handle(self):
         """The native ``ze_context_handle_t`` as an integer, 0 once closed."""
@@ -201,7 +215,7 @@ made_by(Context, "core.Context is made by Context.create()")
 cdef void Context_release(Context self) noexcept:
     cdef ze_context_handle_t h = self._h
     self._h = NULL
-    if h != NULL and table.alive:
+    if h != NULL and table.alive and not self.is_adopted:
         with nogil:
             DROP(ze.zeContextDestroy(h), b"zeContextDestroy")
 
@@ -209,3 +223,8 @@ cdef void Context_release(Context self) noexcept:
 def make_context(Driver driver):
     """Return a new context over all devices of ``driver``."""
     return Context.create(driver)
+
+
+def adopt_context(Driver driver, size_t handle):
+    """Return the context of other software with this handle; an error of the driver if it knows no such context."""
+    return Context.adopt(driver, handle)

@@ -6,6 +6,7 @@ from l0rt.core.driver cimport Context
 from l0rt.ze.api cimport (
     ze_context_handle_t,
     ze_device_handle_t,
+    ze_ipc_mem_handle_t,
     ze_memory_type_t,
     ze_physical_mem_handle_t,
     ze_result_t,
@@ -21,6 +22,25 @@ cdef ze_result_t memory_import(ze_context_handle_t context, void* ptr, size_t nb
 cdef ze_result_t memory_shared(
     ze_context_handle_t context, ze_device_handle_t device, size_t nbytes, void** out) noexcept nogil
 cdef ze_memory_type_t memory_kind(ze_context_handle_t context, const void* ptr) noexcept nogil
+# `device` may become NULL: host memory belongs to none.
+cdef ze_result_t memory_allocation(
+    ze_context_handle_t context, const void* ptr, ze_memory_type_t* kind, ze_device_handle_t* device, size_t* base,
+    size_t* nbytes) noexcept nogil
+
+
+# The allocation around an address; no other of this process ever has the same id.
+cdef struct l0rt_identity:
+    void* base
+    size_t nbytes
+    uint64_t id
+    ze_memory_type_t type
+
+cdef ze_result_t memory_identify(ze_context_handle_t context, const void* ptr, l0rt_identity* out) noexcept nogil
+# For other processes: what they open the allocation with that begins at an address; and that, and its end.
+cdef ze_result_t memory_share(ze_context_handle_t context, const void* ptr, ze_ipc_mem_handle_t* out) noexcept nogil
+cdef ze_result_t memory_open(ze_context_handle_t context, ze_device_handle_t device,
+                             const ze_ipc_mem_handle_t* handle, void** out) noexcept nogil
+cdef ze_result_t memory_close(ze_context_handle_t context, const void* ptr) noexcept nogil
 
 
 @cython.final

@@ -110,6 +110,59 @@ cdef ze_memory_type_t memory_kind(ze_context_handle_t context, const void* ptr) 
     return properties.type
 
 
+cdef ze_result_t memory_allocation(
+    ze_context_handle_t context, const void* ptr, ze_memory_type_t* kind, ze_device_handle_t* device, size_t* base,
+    size_t* nbytes) noexcept nogil:
+    """Find the allocation that ``ptr`` is in: its kind, its device, and where it begins and ends.
+
+    The kind is UNKNOWN for memory that is not this context's.
+    """
+    cdef ze_memory_allocation_properties_t properties
+    cdef ze_result_t r
+    cdef void* begin = NULL
+    memset(&properties, 0, sizeof(properties))
+    properties.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
+    kind[0], device[0], base[0], nbytes[0] = ZE_MEMORY_TYPE_UNKNOWN, NULL, 0, 0
+    r = ze.zeMemGetAllocProperties(context, ptr, &properties, device)
+    if r == ZE_RESULT_SUCCESS and properties.type != ZE_MEMORY_TYPE_UNKNOWN:
+        r = ze.zeMemGetAddressRange(context, ptr, &begin, nbytes)
+        kind[0], base[0] = properties.type, <size_t>begin
+    return r
+
+
+cdef ze_result_t memory_identify(ze_context_handle_t context, const void* ptr, l0rt_identity* out) noexcept nogil:
+    """Ask where the allocation around ``ptr`` begins, how long it is, and which it is."""
+    cdef ze_memory_allocation_properties_t properties
+    cdef ze_result_t r
+    memset(out, 0, sizeof(l0rt_identity))
+    memset(&properties, 0, sizeof(properties))
+    properties.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
+    r = ze.zeMemGetAddressRange(context, ptr, &out.base, &out.nbytes)
+    if r == ZE_RESULT_SUCCESS:
+        r = ze.zeMemGetAllocProperties(context, ptr, &properties, NULL)
+    out.id, out.type = properties.id, properties.type
+    return r
+
+
+cdef ze_result_t memory_share(ze_context_handle_t context, const void* ptr, ze_ipc_mem_handle_t* out) noexcept nogil:
+    """A handle for other processes. It ends with the allocation."""
+    memset(out, 0, sizeof(ze_ipc_mem_handle_t))
+    return ze.zeMemGetIpcHandle(context, ptr, out)
+
+
+cdef ze_result_t memory_open(
+    ze_context_handle_t context, ze_device_handle_t device, const ze_ipc_mem_handle_t* handle, void** out
+) noexcept nogil:
+    """Map an allocation of another process; `memory_close` ends that."""
+    out[0] = NULL
+    return ze.zeMemOpenIpcHandle(context, device, handle[0], 0, out)
+
+
+cdef ze_result_t memory_close(ze_context_handle_t context, const void* ptr) noexcept nogil:
+    """Unmap an allocation of another process, which no work uses any more."""
+    return ze.zeMemCloseIpcHandle(context, ptr)
+
+
 @cython.final
 @cython.no_gc
 @cython.binding(False)

@@ -27,6 +27,11 @@ cdef ze_result_t list_launch(
     bint cooperative) noexcept nogil
 
 
+# The driver's form of a dict of SpecId -> bytes, or None, and its end. The values' bytes belong to the dict.
+cdef int constants_begin(ze_module_constants_t* chosen, dict constants) except -1
+cdef void constants_end(ze_module_constants_t* chosen) noexcept
+
+
 @cython.final
 cdef class Module:
     cdef ze_module_handle_t _h

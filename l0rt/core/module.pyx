@@ -3,7 +3,7 @@
 
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from l0rt.core.device cimport Device
@@ -221,3 +221,29 @@ cdef void Kernel_release(Kernel self) noexcept:
     if h != NULL and table.alive:
         with nogil:
             DROP(ze.zeKernelDestroy(h), b"zeKernelDestroy")
+
+
+# --- Specialisation constants.
+
+
+cdef int constants_begin(ze_module_constants_t* chosen, dict constants) except -1:
+    cdef uint32_t* ids
+    cdef const void** values
+    cdef uint32_t count = len(constants) if constants else 0
+    chosen.numConstants = count
+    ids = <uint32_t*>malloc(max(count, 1) * sizeof(uint32_t))
+    values = <const void**>malloc(max(count, 1) * sizeof(void*))
+    chosen.pConstantIds = ids
+    chosen.pConstantValues = values
+    if ids == NULL or values == NULL:
+        constants_end(chosen)
+        raise MemoryError()
+    for at, (number, value) in enumerate((constants or {}).items()):
+        ids[at] = number
+        values[at] = <const char*><bytes>value
+    return 0
+
+
+cdef void constants_end(ze_module_constants_t* chosen) noexcept:
+    free(<void*>chosen.pConstantIds)
+    free(<void*>chosen.pConstantValues)

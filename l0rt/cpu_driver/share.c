@@ -38,16 +38,23 @@ size_t cpu_share_size(int file) {
 bool cpu_share_export(cpu_kind kind, int file, size_t size, uint32_t flags, uint32_t count, char *handle) {
   struct stat status;
   if (fstat(file, &status) != 0) return false;
-  cpu_share_record record = {MAGIC, kind, getpid(), file, (uint64_t)status.st_ino, size, flags, count};
+  cpu_share_record record = {file, MAGIC, kind, getpid(), (uint64_t)status.st_ino, size, flags, count};
   memset(handle, 0, ZE_MAX_IPC_HANDLE_SIZE);
   memcpy(handle, &record, sizeof(record));
   return true;
 }
 
-/* As if the number meant the same file here as in the process that it comes from. */
-static int own_file(const cpu_share_record *record) {
+static bool is_right(int file, const cpu_share_record *record, bool any) {
+  struct stat status;
+  return is_shared(file, &status) && (any || (uint64_t)status.st_ino == record->inode) &&
+         (uint64_t)status.st_size == record->size;
+}
+
+/* As if the number meant the same file here as in the process that it comes from. `any` file will do for that, or only
+ * the right one. */
+static int own_file(const cpu_share_record *record, bool any) {
   int file = fcntl(record->file, F_DUPFD_CLOEXEC, 0);
-  if (file >= 0 && cpu_share_size(file) == record->size) return file;
+  if (file >= 0 && is_right(file, record, any)) return file;
   if (file >= 0) close(file);
   return -1;
 }
@@ -55,14 +62,13 @@ static int own_file(const cpu_share_record *record) {
 int cpu_share_import(cpu_kind kind, const char *handle, cpu_share_record *record) {
   memcpy(record, handle, sizeof(*record));
   if (record->magic != MAGIC || record->kind != kind || record->size == 0) return -1;
-  if (kind == CPU_EVENT_POOL && cpu_has_quirk(CPU_QUIRK_RAW_EVENT_HANDLES)) return own_file(record);
+  if (kind == CPU_EVENT_POOL && cpu_has_quirk(CPU_QUIRK_RAW_EVENT_HANDLES)) return own_file(record, true);
+  int sent = own_file(record, false); /* it came with the handle, or is this process's own */
+  if (sent >= 0) return sent;
   char path[64];
   snprintf(path, sizeof(path), "/proc/%d/fd/%d", record->process, record->file);
   int file = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  struct stat status;
-  if (file >= 0 && is_shared(file, &status) && (uint64_t)status.st_ino == record->inode &&
-      (uint64_t)status.st_size == record->size)
-    return file;
+  if (file >= 0 && is_right(file, record, false)) return file;
   if (file >= 0) close(file);
   return -1;
 }

@@ -3,21 +3,25 @@
 #ifndef L0RT_CPU_SHARE_H
 #define L0RT_CPU_SHARE_H
 
+#include <stddef.h>
+
 #include "object.h"
 
-/* What an IPC handle holds. The file is found through /proc, so the processes must see each other there and belong to
- * the same user. */
+/* What an IPC handle holds. Its first four bytes are a descriptor of the exporting process, as with drivers before 25.18,
+ * whose clients send it with SCM_RIGHTS and put in its place the number that it has on arrival. Otherwise the file is
+ * found through /proc, so the processes must see each other there and belong to the same user. */
 typedef struct {
+  int32_t file;
   uint32_t magic;
   cpu_kind kind;
   int32_t process;
-  int32_t file;
-  uint64_t inode; /* distinguishes a stale record from a valid one */
+  uint64_t inode; /* distinguishes a stale record from a valid one, and the right file from others */
   uint64_t size;
   uint32_t flags;
   uint32_t count;
 } cpu_share_record;
 
+_Static_assert(offsetof(cpu_share_record, file) == 0, "clients look for the descriptor there");
 _Static_assert(sizeof(cpu_share_record) <= ZE_MAX_IPC_HANDLE_SIZE, "a record must fit a handle");
 
 /* A new file of this size, or -1. */

@@ -36,6 +36,7 @@ from l0rt.runtime.streams.event_pool cimport slot_release
 from l0rt.runtime.streams.hooks cimport GRAPH_REPLAY
 from l0rt.runtime.streams.order cimport allow_maps, before, hold_off_maps, number, signal_behind
 from l0rt.runtime.streams.queue cimport issued_end_event, lock, progress, unlock, wait_untold
+from l0rt.runtime.streams.sleep cimport replay_begin, replay_end
 from l0rt.runtime.streams.timeline cimport begin_command, end_command, l0rt_command
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, slot_query, slot_wait, stream_fails
@@ -94,12 +95,17 @@ cdef class Executable:
             renew(self, stream)
             with nogil:
                 follow(self, stream)
-            self.recording.advance(stream)
-            with nogil:
-                if self.native is None:
-                    issue(self, stream)
-                else:
-                    append_native(self, stream)
+            replay_begin()
+            try:
+                self.recording.check_asleep()
+                self.recording.advance(stream)
+                with nogil:
+                    if self.native is None:
+                        issue(self, stream)
+                    else:
+                        append_native(self, stream)
+            finally:
+                replay_end()
             self.replays += 1
         return 0
 

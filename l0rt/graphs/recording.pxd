@@ -30,6 +30,8 @@ cdef class Recording:
     cdef int advance(self, l0rt_stream* stream) except -1
     # Does the capture's end wait for node `i`?
     cdef bint is_needed(self, uint32_t i) noexcept nogil
+    # RuntimeError: what it uses is in a memory pool that sleeps.
+    cdef int check_asleep(self) except -1
     # RuntimeError: it was dropped, so that its nodes cannot be changed any more.
     cdef int check_open(self) except -1
     # Before node `i` is changed: what may fail; behind it: what cannot. Both in one turn.

@@ -8,7 +8,7 @@ from libc.stdint cimport UINT32_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.factory cimport made_by
-from l0rt.kernels.launch cimport l0rt_recorded_launch, launch_drop
+from l0rt.kernels.launch cimport check_arguments, l0rt_recorded_launch, launch_drop
 from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState
 from l0rt.runtime.streams.capture cimport (
     NODE_CALLBACK,
@@ -26,6 +26,7 @@ from l0rt.runtime.streams.capture cimport (
 from l0rt.runtime.streams.copy cimport fill_locked
 from l0rt.runtime.streams.order cimport after
 from l0rt.runtime.streams.queue cimport lock, queue_name, queue_open, unlock
+from l0rt.runtime.streams.sleep cimport check_awake, is_any_asleep
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
@@ -89,6 +90,18 @@ cdef class Recording:
 
     cdef bint is_needed(self, uint32_t i) noexcept nogil:
         return i <= self.joined[self.capture.nodes[i - 1].branch]
+
+    cdef int check_asleep(self) except -1:
+        cdef const l0rt_recorded_launch* launch
+        cdef l0rt_node* node
+        cdef uint32_t i
+        for i in range(self.capture.count if is_any_asleep() else 0):
+            node = &self.capture.nodes[i]
+            check_awake(node.target, node.source)
+            if node.kind == NODE_KERNEL:
+                launch = <const l0rt_recorded_launch*>node.payload
+                check_arguments(launch.args, launch.count)
+        return 0
 
     cdef int check_open(self) except -1:
         if self.capture == NULL:

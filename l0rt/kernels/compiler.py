@@ -13,7 +13,7 @@ import threading
 import time
 from collections import namedtuple
 from contextlib import nullcontext, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from l0rt import callers, config
 from l0rt.errors import CompilerNotFoundError, L0Error, ModuleBuildError, ModuleBuildWarning
@@ -88,13 +88,13 @@ def compile(source, options="", device=None, *, include_dirs=(), headers=None, c
         raise TypeError(f"constants must be a dict of SpecId to value, got {type(constants).__name__}")
     index, about = facts(device)
     found = includes.headers_of(text, home, folders, named)
-    work = _work_of(shown, text, found, given, about, constants)
+    work = _work_of(shown, text, found, given, target_of(about), about, constants)
     compiled, how = _kept.get(work.key), "taken from memory"
     try:
         if compiled is None:
-            module, how = _made(work, index, constants)
+            module, how = _made(work, partial(_module_of, work, index, constants))
         else:
-            module = _module_of(compiled, work, index, constants)
+            module = _module_of(work, index, constants, compiled)
     except ModuleBuildError:
         how = f"refused by {work.compiler.kind} or the driver"
         raise
@@ -104,6 +104,20 @@ def compile(source, options="", device=None, *, include_dirs=(), headers=None, c
     if module.build_log:
         callers.warn(f"the compiler's warnings for {shown}:\n{module.build_log[:MOST_TOLD]}", ModuleBuildWarning)
     return module
+
+
+def prepare(source, options="", target=None):
+    """Compile OpenCL C into the cache, without a device: `compile` finds it there, also in another process.
+
+    ``target`` is what `target_of` says of the device. Nothing is done if the cache is off. Errors are `compile`'s.
+    """
+    if config.get("cache_size"):
+        text, shown, home = _source_of(source)
+        given = _options_of(options)
+        found = includes.headers_of(text, home, includes.given_folders(given.folders), {})
+        work = _work_of(shown, text, found, given, target)
+        if _kept.get(work.key) is None:
+            _made(work, partial(_spirv_of, work))
 
 
 def _source_of(source):
@@ -213,21 +227,20 @@ def _own_identity():
     return repr([(facts.st_size, facts.st_mtime_ns) for facts in found])
 
 
-def _target(about):
+def target_of(about):
     """Return the device as libocloc names it; None where every device will do."""
     return f"{about['device_id']:#06x}" if about["vendor_id"] == INTEL and not about["is_software"] else None
 
 
-def _work_of(shown, text, headers, options, about, constants):
+def _work_of(shown, text, headers, options, target, about=None, constants=None):
     chosen = compiler()
-    target = _target(about)
     parts = [_own_identity(), chosen.identity, target, shown, text, options.definitions]
     parts += [*options.language, "", *headers.folders, ""]
     for header in headers.files:
         parts += header
     spirv_key = cache.digest(*parts)
     key = spirv_key
-    if keeps_native(about):
+    if about is not None and keeps_native(about):
         given = sorted((str(number), repr(value)) for number, value in (constants or {}).items())
         key = cache.digest(spirv_key, repr(sorted(about.items())), options.driver, repr(given))
     return Work(shown, text, headers, options, chosen, target, spirv_key, key, headers.is_whole)
@@ -262,15 +275,15 @@ def _keep(key, compiled):
             total -= len(oldest.spirv) + len(oldest.native or b"")
 
 
-def _made(work, index, constants):
-    """Return the module and where it comes from: the cache, or the compiler, now.
+def _made(work, finish):
+    """Return what ``finish`` makes of the SPIR-V, and where that comes from: the cache, or the compiler, now.
 
     Other threads and processes with the same work wait.
     """
     with _working[int(work.spirv_key[:2], 16)]:
         compiled = _kept.get(work.key)
         if compiled is not None:
-            return _module_of(compiled, work, index, constants), "taken from memory"
+            return finish(compiled), "taken from memory"
         folder = _usable(cache.chosen) if work.is_cached else None
         compiled = _loaded(folder, work.key)
         if compiled is None and folder is not None and not _usable(folder.prepare):
@@ -281,7 +294,7 @@ def _made(work, index, constants):
                 compiled = _loaded(folder, work.key) or _loaded(folder, work.spirv_key)
             if compiled is None:
                 compiled, how = _compiled(work, folder), f"compiled by {work.compiler.kind}"
-            return _module_of(compiled, work, index, constants, folder), how
+            return finish(compiled, folder), how
 
 
 def _usable(ask):
@@ -308,7 +321,13 @@ def _stored(folder, key, compiled):
         cache.warn_once(why)
 
 
-def _module_of(compiled, work, index, constants, folder=None):
+def _spirv_of(work, compiled, folder=None):
+    if work.is_cached:
+        _keep(work.key, compiled)
+    return compiled
+
+
+def _module_of(work, index, constants, compiled, folder=None):
     """Return a module of what was compiled. What the driver makes of SPIR-V is kept, where it is worth it."""
     if compiled.native is not None:
         try:

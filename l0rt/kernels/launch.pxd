@@ -4,6 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport pthread_mutex_t
+from l0rt.runtime.streams.sleep cimport check_awake, is_any_asleep, sleeps_at
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 from l0rt.ze.api cimport ze_kernel_handle_t
 
@@ -58,6 +59,20 @@ cdef struct l0rt_recorded_launch:
     bint cooperative
     uint64_t* changed           # when each argument was changed last, then the groups, then their size; NULL: never
     l0rt_arg args[0]
+
+
+# The address in memory of a pool that sleeps which an argument is; NULL: none is.
+cdef inline const void* argument_asleep(const l0rt_arg* args, uint32_t count) noexcept nogil:
+    cdef uint32_t i
+    for i in range(count):
+        if args[i].value != NULL and args[i].size == sizeof(void*) and sleeps_at((<const void**>args[i].value)[0]):
+            return (<const void**>args[i].value)[0]
+    return NULL
+
+
+# RuntimeError: one of them is.
+cdef inline int check_arguments(const l0rt_arg* args, uint32_t count) except -1 nogil:
+    return check_awake(argument_asleep(args, count), NULL) if is_any_asleep() else 0
 
 
 # Build code; `constants` is None or a dict of SpecId -> bytes.

@@ -16,6 +16,8 @@ from l0rt.core.device cimport Limits, device_limits
 from l0rt.core.module cimport (
     Kernel,
     Module,
+    constants_begin,
+    constants_end,
     kernel_cooperative_groups,
     kernel_set_argument,
     kernel_set_group_size,
@@ -26,12 +28,14 @@ from l0rt.runtime.streams.capture cimport NODE_KERNEL, capture_add, captures, l0
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.hooks cimport KERNEL_LAUNCH, note
 from l0rt.runtime.streams.queue cimport progress, queue_open, queue_try_launch
+from l0rt.runtime.streams.sleep cimport ANY_SLEEP, is_any_asleep, refuse_asleep, sleeps
 from l0rt.runtime.streams.timeline cimport timeline_free
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport (
     ZE_RESULT_ERROR_INVALID_KERNEL_NAME,
+    ZE_RESULT_NOT_READY,
     ZE_RESULT_SUCCESS,
     ze_module_constants_t,
     ze_module_format_t,
@@ -80,30 +84,6 @@ cdef l0rt_module* module_open(l0rt_device* device, int format, bytes code, bytes
     made.next = _open
     _open = made
     return made
-
-
-cdef int constants_begin(ze_module_constants_t* chosen, dict constants) except -1:
-    """The driver's form of specialisation constants. The values' bytes belong to the dict."""
-    cdef uint32_t* ids
-    cdef const void** values
-    cdef uint32_t count = len(constants) if constants else 0
-    chosen.numConstants = count
-    ids = <uint32_t*>malloc(max(count, 1) * sizeof(uint32_t))
-    values = <const void**>malloc(max(count, 1) * sizeof(void*))
-    chosen.pConstantIds = ids
-    chosen.pConstantValues = values
-    if ids == NULL or values == NULL:
-        constants_end(chosen)
-        raise MemoryError()
-    for at, (number, value) in enumerate((constants or {}).items()):
-        ids[at] = number
-        values[at] = <const char*><bytes>value
-    return 0
-
-
-cdef void constants_end(ze_module_constants_t* chosen) noexcept:
-    free(<void*>chosen.pConstantIds)
-    free(<void*>chosen.pConstantValues)
 
 
 cdef int module_check(l0rt_module* module) except -1:
@@ -357,6 +337,7 @@ cdef ze_result_t set_size(l0rt_kernel* kernel, const uint32_t* size) noexcept no
 cdef enum:
     NO_MEMORY = -1
     CLOSED = -2
+    ASLEEP = -3
 
 
 cdef int launch_locked(
@@ -364,17 +345,25 @@ cdef int launch_locked(
         bint cooperative, l0rt_stream* stream) noexcept nogil:
     """A driver's result, or one of the codes above. Nothing raises, for the kernel's lock is held."""
     cdef l0rt_launched* launched
+    cdef uint64_t seen
+    cdef int status
     if l0rt_load_int(&kernel.module.closed):
         return CLOSED
     launched = launch_on(kernel, stream)
     if launched == NULL:
         return NO_MEMORY
-    return append_locked(kernel, groups, size, args, count, cooperative, stream, &launched.seq)
+    while True:
+        seen = l0rt_load64(&sleeps)
+        if is_any_asleep() and argument_asleep(args, count) != NULL:
+            return ASLEEP
+        status = append_locked(kernel, groups, size, args, count, cooperative, stream, seen, &launched.seq)
+        if status != ZE_RESULT_NOT_READY or l0rt_load64(&sleeps) == seen:
+            return status
 
 
 cdef inline ze_result_t append_locked(
         l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
-        bint cooperative, l0rt_stream* stream, uint64_t* seq) noexcept nogil:
+        bint cooperative, l0rt_stream* stream, uint64_t seen, uint64_t* seq) noexcept nogil:
     cdef ze_result_t r = set_size(kernel, size)
     cdef uint32_t i
     for i in range(count):
@@ -382,7 +371,8 @@ cdef inline ze_result_t append_locked(
             return r
         r = kernel_set_argument(kernel.handle, i, args[i].size, args[i].value)
     if r == ZE_RESULT_SUCCESS:
-        r = queue_try_launch(stream, kernel.handle, kernel.name, groups, kernel.group_size, cooperative, seq)
+        r = queue_try_launch(stream, kernel.handle, kernel.name, groups, kernel.group_size, cooperative, seen,
+                             seq)
     return r
 
 
@@ -398,6 +388,8 @@ cdef int kernel_launch(
     mutex_lock(&kernel.lock)
     status = launch_locked(kernel, groups, size, args, count, cooperative, stream)
     mutex_unlock(&kernel.lock)
+    if status == ASLEEP:
+        return refuse_asleep(argument_asleep(args, count), NULL)
     if status != ZE_RESULT_SUCCESS:
         queue_open(stream)              # raises where the list was given back to its owner
         return fail(kernel, status)
@@ -489,6 +481,7 @@ cdef int record_launch(
     """1: recorded, 0: nothing is captured from the stream any more."""
     cdef l0rt_node node
     cdef int added = 0
+    check_arguments(args, count)
     memset(&node, 0, sizeof(node))
     node.kind = NODE_KERNEL
     node.payload = launch_copy(kernel, groups, size, args, count, cooperative)
@@ -516,7 +509,7 @@ cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) ex
     cdef uint64_t seq
     mutex_lock(&kernel.lock)
     r = append_locked(kernel, launch.groups, launch.group_size, launch.args, launch.count, launch.cooperative, list,
-                      &seq)
+                      ANY_SLEEP, &seq)
     mutex_unlock(&kernel.lock)
     return 0 if r == ZE_RESULT_SUCCESS else device_fails(list.device, r)
 

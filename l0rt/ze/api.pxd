@@ -89,27 +89,23 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_DEVICE_TYPE_GPU
 
     ctypedef enum ze_device_module_flag_t:
-        ZE_DEVICE_MODULE_FLAG_FP16
-        ZE_DEVICE_MODULE_FLAG_FP64
-        ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS
+        ZE_DEVICE_MODULE_FLAG_FP16, ZE_DEVICE_MODULE_FLAG_FP64, ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS
 
     ctypedef enum ze_command_queue_group_property_flag_t:
-        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE
-        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY
+        ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE, ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY
 
     ctypedef enum ze_memory_type_t:
-        ZE_MEMORY_TYPE_UNKNOWN
-        ZE_MEMORY_TYPE_HOST
-        ZE_MEMORY_TYPE_DEVICE
-        ZE_MEMORY_TYPE_SHARED
+        ZE_MEMORY_TYPE_UNKNOWN, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_SHARED
         ZE_MEMORY_TYPE_HOST_IMPORTED
+
+    ctypedef enum ze_memory_advice_t:
+        pass
 
     ctypedef enum ze_command_queue_mode_t:
         ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS
 
     ctypedef enum ze_command_queue_priority_t:
-        ZE_COMMAND_QUEUE_PRIORITY_NORMAL
-        ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_LOW
+        ZE_COMMAND_QUEUE_PRIORITY_NORMAL, ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_LOW
         ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH
 
     ctypedef enum ze_event_pool_counter_based_exp_flag_t:
@@ -158,10 +154,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ze_structure_type_t stype
         void *pNext
         ze_device_type_t type
-        uint32_t vendorId
-        uint32_t deviceId
-        uint32_t flags
-        uint32_t subdeviceId
+        uint32_t vendorId, deviceId, flags, subdeviceId
         uint32_t coreClockRate
         uint64_t maxMemAllocSize
         uint32_t maxHardwareContexts
@@ -192,9 +185,7 @@ cdef extern from "l0rt/ze.h" nogil:
         void *pNext
         uint32_t spirvVersionSupported
         uint32_t flags
-        uint32_t fp16flags
-        uint32_t fp32flags
-        uint32_t fp64flags
+        uint32_t fp16flags, fp32flags, fp64flags
         uint32_t maxArgumentsSize
         uint32_t printfBufferSize
         uint8_t nativeKernelSupported[16]
@@ -222,10 +213,7 @@ cdef extern from "l0rt/ze.h" nogil:
         size_t cacheSize
 
     ctypedef struct ze_pci_address_ext_t:
-        uint32_t domain
-        uint32_t bus
-        uint32_t device
-        uint32_t function
+        uint32_t domain, bus, device, function
 
     ctypedef struct ze_pci_speed_ext_t:
         int32_t genVersion
@@ -246,8 +234,7 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef struct ze_device_mem_alloc_desc_t:
         ze_structure_type_t stype
         const void *pNext
-        uint32_t flags
-        uint32_t ordinal
+        uint32_t flags, ordinal
 
     ctypedef struct ze_host_mem_alloc_desc_t:
         ze_structure_type_t stype
@@ -258,8 +245,7 @@ cdef extern from "l0rt/ze.h" nogil:
         ze_structure_type_t stype
         void *pNext
         ze_memory_type_t type
-        uint64_t id
-        uint64_t pageSize
+        uint64_t id, pageSize
 
     ctypedef struct ze_relaxed_allocation_limits_exp_desc_t:
         ze_structure_type_t stype
@@ -291,23 +277,19 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef struct ze_command_queue_desc_t:
         ze_structure_type_t stype
         const void *pNext
-        uint32_t ordinal
-        uint32_t index
-        uint32_t flags
+        uint32_t ordinal, index, flags
         ze_command_queue_mode_t mode
         ze_command_queue_priority_t priority
 
     ctypedef struct ze_command_list_desc_t:
         ze_structure_type_t stype
         const void *pNext
-        uint32_t commandQueueGroupOrdinal
-        uint32_t flags
+        uint32_t commandQueueGroupOrdinal, flags
 
     ctypedef struct ze_event_pool_desc_t:
         ze_structure_type_t stype
         const void *pNext
-        uint32_t flags
-        uint32_t count
+        uint32_t flags, count
 
     ctypedef struct ze_event_pool_counter_based_exp_desc_t:
         ze_structure_type_t stype
@@ -315,6 +297,9 @@ cdef extern from "l0rt/ze.h" nogil:
         uint32_t flags
 
     ctypedef struct ze_ipc_event_pool_handle_t:
+        char data[64]
+
+    ctypedef struct ze_ipc_mem_handle_t:
         char data[64]
 
     ctypedef struct ze_copy_region_t:
@@ -418,9 +403,7 @@ cdef extern from "l0rt/ze.h" nogil:
     ctypedef struct ze_event_desc_t:
         ze_structure_type_t stype
         const void *pNext
-        uint32_t index
-        uint32_t signal
-        uint32_t wait
+        uint32_t index, signal, wait
 
 
 cdef extern from "l0rt/ze_functions.h" nogil:
@@ -451,6 +434,7 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeContextCreate)(ze_driver_handle_t hDriver, const ze_context_desc_t *desc,
             ze_context_handle_t *phContext) noexcept nogil
         ze_result_t (*zeContextDestroy)(ze_context_handle_t hContext) noexcept nogil
+        ze_result_t (*zeContextGetStatus)(ze_context_handle_t hContext) noexcept nogil
         ze_result_t (*zeContextMakeMemoryResident)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
             void *ptr, size_t size) noexcept nogil
         ze_result_t (*zeCommandListCreateImmediate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
@@ -495,6 +479,17 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeMemFree)(ze_context_handle_t hContext, void *ptr) noexcept nogil
         ze_result_t (*zeMemGetAllocProperties)(ze_context_handle_t hContext, const void *ptr,
             ze_memory_allocation_properties_t *pMemAllocProperties, ze_device_handle_t *phDevice) noexcept nogil
+        ze_result_t (*zeMemGetAddressRange)(ze_context_handle_t hContext, const void *ptr, void* *pBase,
+            size_t *pSize) noexcept nogil
+        ze_result_t (*zeMemGetIpcHandle)(ze_context_handle_t hContext, const void *ptr,
+            ze_ipc_mem_handle_t *pIpcHandle) noexcept nogil
+        ze_result_t (*zeMemOpenIpcHandle)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+            ze_ipc_mem_handle_t handle, uint32_t flags, void* *pptr) noexcept nogil
+        ze_result_t (*zeMemCloseIpcHandle)(ze_context_handle_t hContext, const void *ptr) noexcept nogil
+        ze_result_t (*zeCommandListAppendMemoryPrefetch)(ze_command_list_handle_t hCommandList, const void *ptr,
+            size_t size) noexcept nogil
+        ze_result_t (*zeCommandListAppendMemAdvise)(ze_command_list_handle_t hCommandList, ze_device_handle_t hDevice,
+            const void *ptr, size_t size, ze_memory_advice_t advice) noexcept nogil
         ze_result_t (*zeCommandListAppendMemoryCopyRegion)(ze_command_list_handle_t hCommandList, void *dstptr,
             const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,
             const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,
@@ -503,8 +498,7 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             const ze_command_queue_desc_t *desc, ze_command_queue_handle_t *phCommandQueue) noexcept nogil
         ze_result_t (*zeCommandQueueDestroy)(ze_command_queue_handle_t hCommandQueue) noexcept nogil
         ze_result_t (*zeCommandQueueExecuteCommandLists)(ze_command_queue_handle_t hCommandQueue,
-            uint32_t numCommandLists, ze_command_list_handle_t *phCommandLists,
-            ze_fence_handle_t hFence) noexcept nogil
+            uint32_t numCommandLists, ze_command_list_handle_t *phCommandLists, ze_fence_handle_t hFence) noexcept nogil
         ze_result_t (*zeCommandQueueSynchronize)(ze_command_queue_handle_t hCommandQueue,
             uint64_t timeout) noexcept nogil
         ze_result_t (*zeCommandListCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
@@ -549,8 +543,7 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             void* *pptr) noexcept nogil
         ze_result_t (*zeVirtualMemFree)(ze_context_handle_t hContext, const void *ptr, size_t size) noexcept nogil
         ze_result_t (*zeVirtualMemMap)(ze_context_handle_t hContext, const void *ptr, size_t size,
-            ze_physical_mem_handle_t hPhysicalMemory, size_t offset,
-            ze_memory_access_attribute_t access) noexcept nogil
+            ze_physical_mem_handle_t hPhysicalMemory, size_t offset, ze_memory_access_attribute_t access) noexcept nogil
         ze_result_t (*zeVirtualMemUnmap)(ze_context_handle_t hContext, const void *ptr, size_t size) noexcept nogil
         ze_result_t (*zePhysicalMemCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
             ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *phPhysicalMemory) noexcept nogil
@@ -569,14 +562,12 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             void *ptr) noexcept nogil
         ze_result_t (*zeCommandListHostSynchronize)(ze_command_list_handle_t hCommandList,
             uint64_t timeout) noexcept nogil
-        ze_result_t (*zeDriverGetLastErrorDescription)(ze_driver_handle_t hDriver,
-            const char **ppString) noexcept nogil
+        ze_result_t (*zeDriverGetLastErrorDescription)(ze_driver_handle_t hDriver, const char **ppString) noexcept nogil
         ze_result_t (*zeEventPoolPutIpcHandle)(ze_context_handle_t hContext,
             ze_ipc_event_pool_handle_t hIpc) noexcept nogil
         ze_result_t (*zeCommandListGetDeviceHandle)(ze_command_list_handle_t hCommandList,
             ze_device_handle_t *phDevice) noexcept nogil
-        ze_result_t (*zeCommandListGetOrdinal)(ze_command_list_handle_t hCommandList,
-            uint32_t *pOrdinal) noexcept nogil
+        ze_result_t (*zeCommandListGetOrdinal)(ze_command_list_handle_t hCommandList, uint32_t *pOrdinal) noexcept nogil
         ze_result_t (*zeCommandListIsImmediate)(ze_command_list_handle_t hCommandList,
             uint8_t *pIsImmediate) noexcept nogil
         ze_result_t (*zeCommandListGetNextCommandIdExp)(ze_command_list_handle_t hCommandList,

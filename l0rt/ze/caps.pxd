@@ -19,6 +19,7 @@ ctypedef struct l0rt_caps:
     bint init_drivers
     bint cb_pool              # event pools of counter-based events (for in-order immediate lists)
     bint event_ipc            # an event can be shared with another process
+    bint memory_ipc           # so can memory
     bint cb_events            # any way of counter-based events
     bint copy_offload         # an in-order list can be asked to give copies to a copy engine
     bint mutable_lists        # launches in closed lists can be changed: all arguments, and both sizes

@@ -14,6 +14,8 @@ from l0rt import config
 # The first build of Intel's driver whose in-order lists its own clients trust; older ones ignore the flag (22.43) or
 # are not relied on by anyone.
 cdef uint32_t IN_ORDER_BUILD = 32149
+# The first one whose handles of memory mean the same in another process: 25.18. Before, they are descriptors' numbers.
+cdef uint32_t MEMORY_IPC_BUILD = 33578
 # The first one whose graphs have the extension's final names. Lists that wait for another which is recorded do not join
 # it as the specification says: once one was waited for, what it is given is not recorded any more.
 cdef uint32_t GRAPH_BUILD = 39395
@@ -45,6 +47,7 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
     caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off
     caps.device_sync = (ze.zeDeviceSynchronize != NULL and caps.api_version >= 0x1000E and "device_sync" not in off)
     caps.event_ipc = "event_ipc" not in off
+    caps.memory_ipc = "memory_ipc" not in off and (caps.build == 0 or caps.build >= MEMORY_IPC_BUILD)
     caps.init_drivers = ze.zeInitDrivers != NULL and "init_drivers" not in off
     extensions = extension_names(driver)
     caps.relaxed = "relaxed" not in off and (

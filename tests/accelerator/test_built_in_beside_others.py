@@ -2,6 +2,7 @@
 """`l0rt.xpu` and `l0rt.memory` are the built-in device type's, whatever accelerator is current."""
 
 import inspect
+import io
 
 import l0rt
 import l0rt.accelerator as acc
@@ -22,10 +23,18 @@ GIVEN = {
     "path_to_lib_file": l0rt.cpu_driver_path, "alloc_fn_name": lambda: "zeInit", "free_fn_name": lambda: "zeInit",
     "xpu_graph": xpu.XPUGraph, "callables": lambda: lambda x: None,
     "sample_args": lambda: (l0rt.empty(64, device="xpu:0"),),
+    "name": lambda: "part", "metadata": lambda: "",
+    "upstream": lambda: None, "callback": lambda: lambda nbytes: False, "log": io.StringIO,
     "alloc": lambda: lambda size, device, stream: 0, "free": lambda: lambda ptr, size, device, stream: None,
 }  # fmt: skip
-# Nobody makes a registration; an allocator can be put in place of l0rt's only before the first allocation; settings.
-NEED_MORE = {"Registration", "change_current_allocator", "set_alloc_conf", "caching_allocator_enable"}
+# Nobody makes a registration; an allocator can be put in place of l0rt's only before the first allocation, and a
+# context before the first use; settings; a file is written, and recording goes on.
+NEED_MORE = {
+    "Adaptor", "LimitingAdaptor", "Registration", "adopt_context", "caching_allocator_enable",
+    "change_current_allocator", "dump_history", "dump_snapshot", "enable_oom_snapshot", "pop_stats_scope",
+    "push_stats_scope",
+    "record_memory_history", "set_alloc_conf",
+}  # fmt: skip
 PLACES = {
     f"{module.__name__}.{name}": getattr(module, name)
     for module in (memory, xpu) for name in module.__all__

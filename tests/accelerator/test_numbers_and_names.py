@@ -7,6 +7,7 @@ The whole facade is walked: a parameter that this file does not know is a failur
 import ctypes
 import gc
 import inspect
+import io
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,19 +32,21 @@ SOMETIMES = {
     ("Buffer.randint_", "high"): 9,
 }  # fmt: skip
 OTHERS = set("""
-    abbreviated alloc alloc_fn_name allocator allow_unused_input aot_mode args array augment_with_fx_traces base
-    blocking buffer callables capture_error_mode check_available clear_history code compile_only constants context copy
-    data_ptr debug_path device_interface device_name graph keep_graph device_type dst dtype enable_timing enabled
-    end_event engine event events filename fraction free free_fn_name function generator handle headers high
-    include_dirs include_traces including_emulation interprocess kind kwargs lambd lazy log low max_entries mean memory
-    mempool_id message methods name new_state new_states no_split non_blocking num_warmup_iters obj observer on_oom
-    options owner p path path_to_lib_file pattern policy pool sample_args shape skip_actions source specialize_on src
-    stacks state std stream streams table target text timeout type use_on_oom value values what xpu_graph
+    abbreviated advice alloc alloc_fn_name allocator allow_unused_input aot_mode args array augment_with_fx_traces
+    backup base blocking buffer callables callback capture_error_mode capture_stacks check_available clear_history
+    code compile_only constants context copy data_ptr debug_path device_interface device_name graph keep_graph
+    device_type dst dtype enable_timing enabled end_event engine event events filename format fraction free
+    free_fn_name function generator handle headers high include_dirs include_traces including_emulation interprocess
+    kind kwargs lambd lazy log low max_entries mean memory mempool_id message metadata methods name new_state
+    new_states no_split non_blocking num_warmup_iters obj observer on_oom options owner p path path_to_lib_file
+    pattern policy pool record_pinned_host_memory sample_args shape skip_actions source specialize_on src stacks
+    state std stream streams table tags target text timeout type upstream use_on_oom value values what xpu_graph
 """.split())  # fmt: skip
 NOT_OURS = {"DeviceInterface", "CpuInterface"}  # functions that refuse everything, or every name of a GPU
 TYPES_ONLY = {"set_accelerator", "get_interface_for_device", "register_interface_for_device"}
 REFUSES = {"is_triton_capable", "raise_if_triton_unavailable"}  # whatever the device
-HANDLES = {"from_handle", "from_ipc_handle", "get_stream_from_external", "XPUPluggableAllocator", "register"}
+HANDLES = {"adopt_context", "from_handle", "from_usm"}
+HANDLES |= {"from_ipc_handle", "get_stream_from_external", "XPUPluggableAllocator", "register"}
 COMPILERS = {"compile", "specialize"}
 
 
@@ -71,6 +74,12 @@ def made(name):
         "Generator": l0rt.Generator,
         "Stream": acc.Stream,
         "MemPool": memory.MemPool,
+        "LimitingAdaptor": lambda: memory.LimitingAdaptor(None, 1 << 30),
+        "StatisticsAdaptor": lambda: memory.StatisticsAdaptor(None),
+        "TrackingAdaptor": lambda: memory.TrackingAdaptor(None),
+        "LoggingAdaptor": lambda: memory.LoggingAdaptor(None, io.StringIO()),
+        "FailureCallbackAdaptor": lambda: memory.FailureCallbackAdaptor(None, lambda nbytes: False),
+        "Adaptor": lambda: memory.StatisticsAdaptor(None),
         "DeviceGuard": lambda: acc.DeviceGuard(0),
         "OptionalDeviceGuard": acc.OptionalDeviceGuard,
         "StreamGuard": lambda: acc.StreamGuard(acc.current_stream()),
@@ -146,7 +155,8 @@ SAMPLES = {
     "free": lambda: lambda ptr, nbytes, device, stream: None,
     "new_state": lambda: bytes(16),
     "array": lambda: np.zeros(4, np.uint8),
-    "buffer": lambda: l0rt.empty(64),
+    "advice": lambda: "read_mostly",
+    "buffer": lambda: l0rt.empty(64, kind="shared"),
     "code": lambda: Path(__file__).parents[1] / "kernels/add.spv",
     "dst": lambda: l0rt.empty(64),
     "shape": lambda: 4,  # is NumPy's to judge
@@ -158,13 +168,14 @@ SAMPLES = {
 def outcome(name, parameter, value):
     """Return the kind of what the call returns or raises, with ``value`` as the one parameter."""
     function = CALLABLES[name]()
-    positional, keywords = [], {}
+    positional, keywords, has_gap = [], {}, False
     for p in parameters(function):
         if p.name == parameter:
             given = value
         elif p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             if p.kind is p.POSITIONAL_ONLY:
                 positional.append(p.default)
+            has_gap |= p.kind is p.POSITIONAL_OR_KEYWORD
             continue
         elif p.name in DEVICES:
             given = 0
@@ -172,7 +183,7 @@ def outcome(name, parameter, value):
             given = SAMPLES[p.name]()
         else:
             given = value_of(name, p.name)
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and len(keywords) == 0:
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and not keywords and not has_gap:
             positional.append(given)
         else:
             keywords[p.name] = given
@@ -185,11 +196,15 @@ def outcome(name, parameter, value):
                 result = function(*positional, **keywords)
         else:
             result = function(*positional, **keywords)
-        if hasattr(result, "__enter__") and not isinstance(result, type):
+        if name.endswith("push_stats_scope"):
+            memory.pop_stats_scope()
+        elif hasattr(result, "__enter__") and not isinstance(result, type):
             with result:
                 pass
         if name.endswith("caching_allocator_alloc"):
             memory.caching_allocator_delete(result)
+        if name.endswith("Adaptor.malloc"):
+            owner.free(result)
         return type(result).__name__
     except Exception as error:
         return f"{type(error).__name__}: {error}"

@@ -45,6 +45,13 @@ assert ours.memory_allocated() == 0 and ours.is_dtype_supported(torch.float32) a
 assert isinstance(ours.is_bf16_supported(), bool)
 missing = [n for n in dir(DeviceInterface) if n[0] != "_" and getattr(ours, n) is vars(DeviceInterface).get(n)]
 assert missing == [], missing
+
+from torch._inductor.runtime.hints import DeviceProperties
+for index in range(2):
+    found = DeviceProperties.create(torch.device("xpu", index))
+    slices = acc.get_device_properties(index).gpu_subslice_count
+    assert (found.type, found.index, found.multi_processor_count) == ("xpu", index, slices)
+    assert found.warp_size == 32 and found.cc == ours.get_compute_capability(index)
 print("done")
 """
 
@@ -73,6 +80,40 @@ device = torch.from_dlpack(l0rt.empty(64).fill(7).numpy())
 assert device.sum() == 7 * 64
 print("done")
 """
+MEMORY = """
+import torch
+import l0rt.interop.torch_memory
+
+import l0rt
+before = torch.accelerator.memory_allocated(1)
+x = l0rt.empty(1 << 20, device=1)
+device = torch.device("xpu", 1)
+assert torch.accelerator.memory_allocated(device) == torch.xpu.memory_allocated(device) == before + (1 << 20)
+assert torch.accelerator.memory.max_memory_allocated(1) >= 1 << 20 <= torch.xpu.memory.memory_reserved("xpu:1")
+assert torch.xpu.memory_stats(1)["allocated_bytes.all.current"] == 1 << 20
+assert torch.accelerator.memory_stats(1)["allocated_bytes.all.current"] == 1 << 20
+free, total = torch.accelerator.get_memory_info(1)
+assert torch.xpu.mem_get_info(1)[1] == total >= free > 0
+torch.xpu.set_per_process_memory_fraction(0.5, 1)
+assert torch.xpu.get_per_process_memory_fraction(1) == 0.5
+pool = torch.xpu.MemPool()
+with torch.xpu.use_mem_pool(pool):
+    y = l0rt.empty(4096)
+del x, y
+torch.accelerator.empty_cache(), torch.accelerator.empty_host_cache(), torch.xpu.empty_cache()
+torch.accelerator.reset_peak_memory_stats(1), torch.xpu.reset_accumulated_memory_stats(1)
+assert torch.accelerator.memory_allocated(1) == 0
+for name in torch.accelerator.memory.__all__:
+    for module in (torch.accelerator, torch.accelerator.memory):
+        assert getattr(module, name) is getattr(l0rt.accelerator, name), name
+for name in torch.xpu.memory.__all__:
+    assert getattr(torch.xpu.memory, name) is getattr(l0rt.xpu, name), name
+l0rt.interop.torch_memory.restore()
+assert torch.xpu.memory_allocated.__module__ == "torch.xpu.memory" != torch.accelerator.empty_cache.__module__
+l0rt.interop.torch_memory.serve()
+assert torch.xpu.memory_allocated is l0rt.xpu.memory_allocated
+print("done")
+"""
 ASKED = "import torch._dynamo.device_interface as d; d.get_interface_for_device('cpu')\n"
 
 
@@ -94,6 +135,13 @@ def test_the_script_that_runs_here_uses_torchs_names_only():
 def test_torchs_registry_gives_l0rts_interface_and_its_methods_work(before):
     skip_without_torch()
     result = run_python(before + CODE, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, timeout=300)
+    assert result.returncode == 0, result
+    assert result.stdout == "done\n"
+
+
+def test_by_one_import_torchs_memory_functions_run_on_l0rt():
+    skip_without_torch()
+    result = run_python(MEMORY, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, timeout=300)
     assert result.returncode == 0, result
     assert result.stdout == "done\n"
 

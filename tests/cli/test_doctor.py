@@ -143,15 +143,15 @@ import l0rt, l0rt.accelerator as acc
 e = l0rt.Event(enable_timing=True)
 e.record()
 e.synchronize()
-for use in (e.host_time, lambda: l0rt.memory.register(bytearray(1 << 16))):
+for use in (e.host_time, l0rt.empty(64).ipc_handle, lambda: l0rt.memory.register(bytearray(1 << 16))):
     try:
         use()
     except l0rt.UnsupportedError:
         print("raised")
 """
-    environment = {"L0RT_DRIVER": "cpu", "L0RT_DISABLE": "global_ts,memmap"}
-    assert run_python(code, environment).stdout == "raised\nraised\n"
-    assert [name for name, text in FALLBACKS.items() if "raises" in text] == ["global_ts", "memmap"]
+    environment = {"L0RT_DRIVER": "cpu", "L0RT_DISABLE": "global_ts,memmap,memory_ipc"}
+    assert run_python(code, environment).stdout == "raised\n" * 3
+    assert [name for name, text in FALLBACKS.items() if "raises" in text] == ["global_ts", "memory_ipc", "memmap"]
 
 
 def test_a_bad_setting_is_a_finding():

@@ -84,6 +84,8 @@ graph.reset()
 timed.record()
 timed.synchronize()
 attempt("share", shared.ipc_handle)
+with l0rt.memory.use_mem_pool(l0rt.memory.MemPool(interprocess=True)):
+    attempt("share memory", l0rt.empty(64).ipc_handle)
 attempt("time", timed.host_time)
 attempt("register", lambda: l0rt.memory.register(bytearray(1 << 16)))
 attempt("large", lambda: l0rt.empty(8 << 20))

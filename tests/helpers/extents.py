@@ -40,9 +40,11 @@ class Extent:
 
 def noted(stats, key):
     """Return what the reports tell under ``key``: (test, what), in the tests' order."""
-    reports = (report for kind in ("passed", "failed", "skipped") for report in stats.get(kind, []))
-    told = {(r.nodeid.partition("[")[0], what) for r in reports for name, what in r.user_properties if name == key}
-    return sorted(told)
+    found = set()
+    for report in (report for kind in ("passed", "failed", "skipped") for report in stats.get(kind, [])):
+        properties = getattr(report, "user_properties", ())  # a whole file that is skipped has none
+        found |= {(report.nodeid.partition("[")[0], what) for name, what in properties if name == key}
+    return sorted(found)
 
 
 def summary(stats):

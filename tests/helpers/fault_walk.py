@@ -44,6 +44,10 @@ def blocks():
         acc.get_memory_info(index)
     for kind in ("host", "shared"):
         l0rt.empty(4096, kind=kind).free()
+    shared = l0rt.empty(4096, kind="shared")
+    l0rt.prefetch(shared)
+    l0rt.advise(shared, "read_mostly")
+    del shared
     pinned = l0rt.empty(4096, kind="host")
     l0rt.empty(4096).copy_from(np.frombuffer(pinned, np.uint8))
     del pinned
@@ -138,6 +142,29 @@ def last_uses():
         x.fill(1, stream=s)
         x.record_stream(s)
         del x
+
+
+def sleeping():
+    """Pools of two devices that sleep with a backup, each step until it succeeds. Not in WORK."""
+    pool, raised = l0rt.memory.MemPool(), None
+    with l0rt.memory.use_mem_pool(pool):
+        kept = [l0rt.empty(nbytes, device=i) for nbytes in (3 << 20, 5000) for i in range(2)]
+    for value, buffer in enumerate(kept, 1):
+        buffer.fill(value)
+    addresses = [buffer.ptr for buffer in kept]
+    for step in (lambda: pool.sleep("host"), pool.wake):
+        for _ in range(4):
+            try:
+                step()
+                break
+            except l0rt.L0Error as error:
+                raised = error
+    assert [buffer.ptr for buffer in kept] == addresses
+    if not isinstance(raised, l0rt.DeviceLostError):
+        for value, buffer in enumerate(kept, 1):
+            assert bytes(buffer.numpy()) == bytes([value]) * buffer.nbytes
+    if raised is not None:
+        raise raised
 
 
 def graphs():

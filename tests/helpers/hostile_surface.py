@@ -11,13 +11,18 @@ import l0rt
 import l0rt.accelerator
 import l0rt.runtime.current.stream
 
+PARTNERS = {"dpctl", "tinygrad", "torch", "torch_memory"}  # modules of l0rt.interop that need other packages
 # Not called, or not with every value; each with its reason.
 EXCLUDED = {
     "l0rt.config.freeze": "says that the process has read a setting: no test could change it afterwards",
     "l0rt.config.on_change": "a listener stays for good and its exceptions are the next setter's",
     "l0rt.logs.begin": "logs to stderr, where silence is what is checked",
     "l0rt.interface.register_guard_impl": "takes the address of a table of functions: the caller's word",
-    "l0rt.interop.torch.register": "needs torch",
+    "l0rt.memory.StatisticsAdaptor": "what it allocates is known to it alone",
+    "l0rt.memory.LimitingAdaptor": "the same",
+    "l0rt.memory.TrackingAdaptor": "the same",
+    "l0rt.memory.LoggingAdaptor": "the same",
+    "l0rt.memory.FailureCallbackAdaptor": "the same",
     "l0rt.sanitizer.Access": "a record of the sanitizer, which only it makes",
     "l0rt.sanitizer.Memory": "a record of the sanitizer, which only it makes",
     "l0rt.sanitizer.Sanitizer": "the sanitizer's own state; `start` makes the one that there is",
@@ -118,7 +123,7 @@ def modules():
         if inspect.ismodule(value):
             found.append(value)
             for below in pkgutil.iter_modules(getattr(value, "__path__", ())):
-                if not below.name.startswith("_") and below.name != "torch":
+                if not below.name.startswith("_") and below.name not in PARTNERS:
                     found.append(importlib.import_module(f"{value.__name__}.{below.name}"))
     return found
 

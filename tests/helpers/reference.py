@@ -31,9 +31,9 @@ docstrings; a test compares both. The C functions of `l0rt.capi` are in [c-api.m
 CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Generator", "device")
 MODULES = (
     "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "profiler", "logs",
-    "sanitizer",
+    "sanitizer", "ipc",
 )  # fmt: skip
-INTEROP = ("torch",)  # read as text: each needs its partner
+INTEROP = ("dpctl", "tinygrad/__init__", "torch", "torch_memory")  # read as text: each needs its partner
 
 # What can have no docstring of its own.
 FIELDS = {
@@ -136,7 +136,7 @@ def has_docstring(owner, name):
 def interop(name):
     """Return the section of a module that is not imported."""
     tree = ast.parse((ROOT / "l0rt/interop" / f"{name}.py").read_text())
-    lines = [f"## `l0rt.interop.{name}`\n", told(ast.get_docstring(tree)) + "\n"]
+    lines = [f"## `l0rt.interop.{name.removesuffix('/__init__')}`\n", told(ast.get_docstring(tree)) + "\n"]
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
             arguments = f"({ast.unparse(node.args)})" if isinstance(node, ast.FunctionDef) else ""

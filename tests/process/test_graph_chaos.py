@@ -12,7 +12,13 @@ import sys
 sys.path.insert(0, {str(TESTS)!r})
 from helpers.graph_programs import under_chaos, wrong_replays, wrong_steps
 """
-WAYS = {"in order": {}, "not in order": {"L0RT_DISABLE": "inorder"}, "counter-based": {"L0RT_EVENTS": "cb"}}
+WAYS = {
+    "in order": {},
+    "not in order": {"L0RT_DISABLE": "inorder"},
+    "counter-based": {"L0RT_EVENTS": "cb"},
+    "own command lists": {"L0RT_DISABLE": "graph"},
+    "recorded anew": {"L0RT_DISABLE": "graph,mutable_lists"},
+}
 PROGRAMS = 200
 
 

@@ -79,7 +79,7 @@ def test_modules_that_need_more_are_there_when_they_are_asked_for():
 import sys, l0rt
 assert "l0rt.xpu.gpu_trace" not in sys.modules
 assert l0rt.xpu.gpu_trace.register_callback_for_event_creation
-assert "torch" in dir(l0rt.interop) and "l0rt.interop.torch" not in sys.modules
+assert {"tinygrad", "torch"} <= set(dir(l0rt.interop)) and "l0rt.interop.torch" not in sys.modules
 try:
     l0rt.interop.torch
 except ModuleNotFoundError as e:

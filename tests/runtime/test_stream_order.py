@@ -102,7 +102,7 @@ l0rt.memory.set_memory_limit(60 << 20)
 try:
     l0rt.empty(50 << 20, stream=c)
 except l0rt.OutOfMemoryError as error:
-    assert "With backend:async no allocation waits" in str(error), error
+    assert "with backend:async no allocation waits" in str(error), error
 else:
     raise AssertionError("that took a wait")
 os._exit(0)

@@ -148,7 +148,7 @@ QUESTIONS = (
     _trap(37, "Is a variable that comes too late ignored in silence?", "set L0RT_DISABLE after opening", L0RT,
           executes=False),
     _nobody(38, "Is memory made resident on other devices than its owner?", "needs a shim that watches the calls"),
-    _nobody(39, "Does the memory history grow without bound?", "this version of l0rt keeps no history", L0RT),
+    _trap(39, "Does the memory history grow without bound?", "record more than it may keep", L0RT, executes=False),
     _trap(40, "Does a foreign list suffer from being adopted?", "adopt a bare list, drop it, use it on"),
     _measure(1, "What is this machine?", "kernel driver, build, BAR, type of a mapped pointer", executes=False),
     _measure(2, "What do create, map and unmap cost?", "2, 16 and 128 MiB, idle and busy"),

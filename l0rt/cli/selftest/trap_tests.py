@@ -13,6 +13,7 @@ import numpy as np
 import l0rt
 import l0rt.accelerator as acc
 import l0rt.ze.table as table
+from l0rt import memory
 from l0rt.cli.selftest.capabilities import other_process
 from l0rt.cli.selftest.driver import Refused, view
 from l0rt.cli.selftest.ground import MIB, Untestable, verdict
@@ -315,6 +316,19 @@ def late_variable(ground):
     return verdict(not told, "a warning" if told else "silence")
 
 
+def growing_history(ground):
+    """T39: a ring of entries has as many as it may have."""
+    wanted = 100
+    memory.record_memory_history(max_entries=wanted, context=None)
+    try:
+        for _ in range(wanted):
+            l0rt.empty(4096, device=ground.index).free()
+        kept = len(memory.snapshot(device=ground.index)["device_traces"][ground.index])
+    finally:
+        memory.record_memory_history(None)
+    return verdict(kept > wanted, f"{kept} entries after {2 * wanted}")
+
+
 def adopted_list(ground):
     """T40: a list of another's goes on after l0rt has let go of it."""
     bare = ground.driver
@@ -350,5 +364,6 @@ ASK = {
     "T32": mixed_management,
     "T36": many_objects,
     "T37": late_variable,
+    "T39": growing_history,
     "T40": adopted_list,
 }

@@ -2,6 +2,7 @@
 /* test_shared.c: memory and events between two processes. */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "../share.h"
@@ -13,12 +14,56 @@ static struct {
   ze_ipc_mem_handle_t memory;
   ze_ipc_event_pool_handle_t events;
 } handles;
-static int to_child[2];
+static int to_child[2], sockets[2];
+
+/* As clients of drivers before 25.18 do: the descriptor in a handle's first four bytes goes over a socket, arrives as
+ * another number, and that is put into the handle. */
+static void send_descriptor(const void *handle) {
+  char byte = 0, control[CMSG_SPACE(sizeof(int))] = {0};
+  struct iovec part = {&byte, 1};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  *header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+  memcpy(CMSG_DATA(header), handle, sizeof(int));
+  CHECK(sendmsg(sockets[0], &message, 0) == 1);
+}
+
+static int receive_descriptor(void *handle) {
+  char byte, control[CMSG_SPACE(sizeof(int))];
+  struct iovec part = {&byte, 1};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+  CHECK(recvmsg(sockets[1], &message, 0) == 1);
+  memcpy(handle, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+  ((cpu_share_record *)handle)->process = -1; /* nobody is to be asked for it */
+  return ((cpu_share_record *)handle)->file;
+}
+
+static void open_what_was_sent(void) {
+  ze_ipc_mem_handle_t memory = handles.memory;
+  ze_ipc_event_pool_handle_t events = handles.events;
+  ze_event_pool_handle_t pool;
+  void *opened;
+  int first = receive_descriptor(&memory), second = receive_descriptor(&events);
+  OK(zeMemOpenIpcHandle(context, device, memory, 0, &opened));
+  OK(zeMemCloseIpcHandle(context, opened));
+  OK(zeEventPoolOpenIpcHandle(context, events, &pool));
+  OK(zeEventPoolCloseIpcHandle(pool));
+  *(int *)memory.data = second; /* the wrong one of two that are there */
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, memory, 0, &opened));
+  *(int *)memory.data = -1;
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, memory, 0, &opened));
+  *(int *)memory.data = first;
+  CHECK(close(first) == 0 && close(second) == 0);
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, memory, 0, &opened));
+}
 
 /* Waits for event 0, checks and changes the memory, signals event 1: all on its device. */
 static void other_process(void) {
   CHECK(read(to_child[0], &handles, sizeof(handles)) == sizeof(handles));
   begin();
+  open_what_was_sent();
   unsigned char *memory, *copy = host_memory(SIZE), value = 9;
   ze_event_pool_handle_t pool;
   ze_ipc_mem_handle_t wrong; /* a pool's handle */
@@ -104,7 +149,7 @@ static void refuse_other_files(void) {
 }
 
 int main(void) {
-  CHECK(pipe(to_child) == 0);
+  CHECK(pipe(to_child) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
@@ -125,6 +170,9 @@ int main(void) {
   CHECK(memcmp(&again, &handles.memory, sizeof(again)) == 0);
   OK(zeEventPoolGetIpcHandle(pool, &handles.events));
   CHECK(write(to_child[1], &handles, sizeof(handles)) == sizeof(handles));
+  CHECK(fcntl(*(int *)handles.memory.data, F_GETFD) >= 0 && fcntl(*(int *)handles.events.data, F_GETFD) >= 0);
+  send_descriptor(&handles.memory);
+  send_descriptor(&handles.events);
   usleep(20000); /* the child waits meanwhile */
   value = 5;
   OK(zeCommandListAppendMemoryFill(list, memory, &value, 1, SIZE, start, 0, NULL));

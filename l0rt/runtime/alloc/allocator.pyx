@@ -80,10 +80,10 @@ cdef class Pool:
 
     With ``use_on_oom``, an allocation from the default pool that would fail is served from here. With ``no_split``,
     free blocks are handed out as they are. With ``limit``, it reserves at most so many bytes. The
-    statistics name it by its ``id``, two numbers.
+    statistics name it by its ``id``, two numbers. A ``plain`` pool has ordinary segments only.
     """
 
-    def __cinit__(self, bint use_on_oom=False, bint no_split=False, limit=None):
+    def __cinit__(self, bint use_on_oom=False, bint no_split=False, limit=None, bint plain=False):
         cdef uint64_t most = checked_limit(limit)
         self.private_pool = <l0rt_private_pool*>calloc(1, sizeof(l0rt_private_pool))
         if self.private_pool == NULL:
@@ -92,6 +92,7 @@ cdef class Pool:
         self.private_pool.is_private = True
         self.private_pool.serves = use_on_oom
         self.private_pool.no_split = no_split
+        self.private_pool.plain = plain
         self.private_pool.limit = most
         self.private_pool.id[1] = next(_numbers)
 
@@ -264,7 +265,7 @@ cdef class Allocator:
             if blocks == NULL:
                 raise MemoryError("no host memory for a snapshot")
             with nogil:
-                count = heap_snapshot(self.heap, blocks, capacity)
+                count = heap_snapshot(self.heap, blocks, capacity, NULL)
             if count <= capacity:
                 break
             capacity = count + count // 4

@@ -78,7 +78,7 @@ cdef inline void* arena_serve(l0rt_arena* arena, size_t nbytes, bint as_pointer,
     count = headroom.left.count - 1
     bytes = headroom.left.bytes - size
     requested = headroom.left.requested - <int64_t>nbytes
-    if unlikely(block == NULL or (count | bytes | requested) < 0):
+    if unlikely(block == NULL or (count | bytes | requested | arena.recording) < 0):
         return rest(who, nbytes, True)
     arena.stacks[klass] = block.next
     arena.stack_left += size
@@ -106,7 +106,8 @@ cdef inline int block_return(l0rt_block* block, int done, uint32_t raw, l0rt_ret
     bytes = headroom.left.bytes + size
     stack_left = arena.stack_left - size
     if unlikely(block.state != LIVE | raw
-                or ((headroom.ceiling.count - count) | (headroom.ceiling.bytes - bytes) | stack_left) < 0):
+                or ((headroom.ceiling.count - count) | (headroom.ceiling.bytes - bytes) | stack_left
+                    | arena.recording) < 0):
         return rest(block, True)
     klass = (<size_t>size >> GRAIN_SHIFT) - 1
     arena.stack_left = stack_left

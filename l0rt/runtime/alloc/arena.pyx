@@ -21,6 +21,18 @@ from l0rt.runtime.alloc.headroom cimport (
     headroom_take,
     headroom_unpark,
 )
+from l0rt.runtime.alloc.history cimport (
+    FREE,
+    FREE_COMPLETED,
+    RECORDS_BLOCKS,
+    STACKS_OF_ALLOC,
+    STACKS_OF_FREE,
+    context_begin,
+    context_end,
+    context_leave,
+    note_alloc,
+    note_free,
+)
 from l0rt.runtime.alloc.page_map cimport map_expect, map_set
 from l0rt.runtime.alloc.share cimport is_gone
 from l0rt.runtime.alloc.stats cimport heap_is_over
@@ -73,9 +85,27 @@ cdef l0rt_block* raw_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept
 
 
 cdef inline l0rt_block* try_take(l0rt_arena* arena, size_t nbytes, bint locked, uint32_t raw) noexcept nogil:
-    cdef l0rt_block* block = NULL
     if not locked and (nbytes - 1 >= <size_t>1 << 62 or not spin_try(&arena.lock)):
         return NULL
+    if unlikely(arena.recording & (STACKS_OF_ALLOC | RECORDS_BLOCKS)):
+        return take_gathering(arena, nbytes, raw)
+    return take_locked(arena, nbytes, raw)
+
+
+cdef l0rt_block* take_gathering(l0rt_arena* arena, size_t nbytes, uint32_t raw) noexcept nogil:
+    """The same with the thread's stack, which takes Python: it is gathered without the lock."""
+    cdef l0rt_block* block = NULL
+    cdef uint32_t before
+    spin_unlock(&arena.lock)
+    before = context_begin(arena, NULL)
+    if spin_try(&arena.lock):
+        block = take_locked(arena, nbytes, raw)
+    context_end(before)
+    return block
+
+
+cdef inline l0rt_block* take_locked(l0rt_arena* arena, size_t nbytes, uint32_t raw) noexcept nogil:
+    cdef l0rt_block* block = NULL
     if not is_uncached(arena.tuning, nbytes):
         arena_take(arena, size_round(arena.tuning, nbytes), nbytes, False, &block)
     if raw != 0 and block != NULL:
@@ -97,7 +127,28 @@ cdef inline int try_free(l0rt_block* block, bint locked, uint32_t raw) noexcept 
     cdef l0rt_arena* arena = block.arena
     if not locked:
         return False
-    cdef bint done = ((block.state == LIVE | raw or block.state == LIVE_LARGE | raw)
+    if unlikely(arena.recording & STACKS_OF_FREE):
+        return free_gathering(block, raw)
+    return free_locked(block, raw)
+
+
+cdef bint free_gathering(l0rt_block* block, uint32_t raw) noexcept nogil:
+    cdef l0rt_arena* arena = block.arena
+    cdef bint done = False
+    cdef uint32_t before
+    spin_unlock(&arena.lock)
+    before = context_begin(arena, block)
+    if spin_try(&arena.lock):
+        done = free_locked(block, raw)
+    if not done:
+        context_leave(block)
+    context_end(before)
+    return done
+
+
+cdef inline bint free_locked(l0rt_block* block, uint32_t raw) noexcept nogil:
+    cdef l0rt_arena* arena = block.arena
+    cdef bint done = ((block.state == LIVE | raw or block.state == LIVE_LARGE | raw) and block.shared == 0
                       and not (unlikely(arena.tuning.cached_most != 0) and passes_bound(block))
                       and not (unlikely(arena.stack_cap == 0) and is_gone(arena))
                       and arena_give(block, False))
@@ -239,6 +290,7 @@ cdef inline void give_out(l0rt_headroom* headroom, l0rt_block* block, uint64_t r
     block.state = LIVE if block_is_small(block) else LIVE_LARGE
     if unlikely(block.arena.tuning.max_split != 0):
         oversize_count(block)
+    note_alloc(block)
     out[0] = block
 
 
@@ -295,6 +347,7 @@ cdef bint arena_give(l0rt_block* block, bint recounting) noexcept nogil:
         inactive_bytes = size if join.is_split else size - join.size
     if not (recounting or headroom_suffices(arena, pool, 0, 0, 0, inactive, inactive_bytes)):
         return False
+    note_free(block, FREE_COMPLETED if parked else FREE)
     if parked:
         headroom_unpark(arena, pool, size, block.requested, inactive, inactive_bytes)
     else:

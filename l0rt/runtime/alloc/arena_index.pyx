@@ -125,6 +125,7 @@ cdef l0rt_arena* made(l0rt_heap* heap) noexcept nogil:
         arena.heap = heap
         arena.private_pool = &nobody
         arena.tuning = heap.tuning
+        arena.recording = heap.recording
         arena.epoch = 1
         arena.headroom[SMALL].resting = arena.headroom[LARGE].resting = arena
         arena.next = heap.arenas

@@ -20,6 +20,7 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_block,
     l0rt_heap,
     l0rt_segment,
+    l0rt_trace,
 )
 
 cdef bint records_ready(l0rt_arena* arena) noexcept nogil
@@ -175,7 +176,10 @@ cdef struct l0rt_block_info:
     int64_t[2] pool_id
     uint32_t state
     int pool
+    uint32_t stack
+    uint32_t tag
     bint is_expandable
 
 
-cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capacity) noexcept nogil
+cdef uint64_t heap_largest_free(l0rt_heap* heap) noexcept nogil
+cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capacity, l0rt_trace* trace) noexcept nogil

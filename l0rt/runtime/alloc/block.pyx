@@ -7,10 +7,12 @@ from libc.string cimport memset
 
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_t, spin_lock, spin_unlock
 from l0rt.runtime.alloc.growth cimport least_growth
+from l0rt.runtime.alloc.history cimport history_copy
 from l0rt.runtime.alloc.page_map cimport map_set
 from l0rt.runtime.alloc.stats cimport heap_available, recount_lock_all, recount_unlock
 from l0rt.runtime.alloc.types cimport (
     BINNED,
+    CACHED,
     HELD,
     PENDING,
     UNMAPPED,
@@ -267,9 +269,11 @@ cdef bint place_move_end(l0rt_block* held, int64_t more) noexcept nogil:
 # The snapshot: what a heap consists of at one moment, every block, segment by segment.
 
 
-cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capacity) noexcept nogil:
-    """Write at most ``capacity`` blocks and return how many there are (then ask again). -1: the heap is closed."""
+cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capacity, l0rt_trace* trace) noexcept nogil:
+    """Write at most ``capacity`` blocks and return how many there are (then ask again); and the history until this very
+    moment, where ``trace`` is not NULL. -1: the heap is closed."""
     cdef int64_t count = 0
+    cdef uint64_t active = 0
     cdef l0rt_arena* arena
     cdef l0rt_segment* segment
     cdef l0rt_block* block
@@ -288,13 +292,40 @@ cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capaci
                     if count < capacity:
                         describe(block, start, &out[count])
                     count += 1
+                    if block_is_allocated(block) or block.state == PENDING:
+                        active += block.size
                 else:
                     start = block
                 block = block.after
             segment = segment.next
         arena = arena.next
+    if trace != NULL and count <= capacity:
+        history_copy(heap, trace, active)
     recount_unlock(heap)
     return count
+
+
+cdef uint64_t heap_largest_free(l0rt_heap* heap) noexcept nogil:
+    """The size of the largest block that is cached in the default pool."""
+    cdef uint64_t largest = 0
+    cdef l0rt_arena* arena
+    cdef l0rt_segment* segment
+    cdef l0rt_block* block
+    if not recount_lock_all(heap):
+        return 0
+    arena = heap.arenas
+    while arena != NULL:
+        segment = arena.segments if arena.private_pool == NULL else NULL
+        while segment != NULL:
+            block = segment.first
+            while block != NULL:
+                if block.state == BINNED or block.state == CACHED:
+                    largest = max(largest, block.size)
+                block = block.after
+            segment = segment.next
+        arena = arena.next
+    recount_unlock(heap)
+    return largest
 
 
 cdef inline bint has_memory(l0rt_block* block) noexcept nogil:
@@ -321,3 +352,5 @@ cdef inline void describe(l0rt_block* block, l0rt_block* start, l0rt_block_info*
     info.stream = block.arena.stream
     info.state = block_kind(block)
     info.pool = block.segment.pool
+    info.stack = block.stack if block.arena.recording != 0 and info.requested != 0 else 0
+    info.tag = block.tag if block.arena.recording != 0 and info.requested != 0 else 0

@@ -24,6 +24,7 @@ from l0rt.runtime.alloc.bins cimport bins_find
 from l0rt.runtime.alloc.block cimport block_is_small
 from l0rt.runtime.alloc.deferred_free cimport pending_finish, queues_add, pending_drop
 from l0rt.runtime.alloc.headroom cimport headroom_take, headroom_unpark
+from l0rt.runtime.alloc.history cimport FREE_COMPLETED, note_alloc, note_free
 from l0rt.runtime.alloc.share cimport is_asleep
 from l0rt.runtime.alloc.stats cimport recount_lock, recount_all, recount_unlock
 from l0rt.runtime.alloc.types cimport (
@@ -215,7 +216,9 @@ cdef int returned(l0rt_heap* heap, l0rt_arena* arena, bint any, uint64_t size, s
     pool = block.segment.pool
     headroom_unpark(block.arena, pool, block.size, block.requested, 0, 0)
     headroom_take(&block.arena.headroom[pool], block.size, nbytes, 0, 0)
+    note_free(block, FREE_COMPLETED)
     have(block, arena.stream, nbytes)
+    note_alloc(block)
     if heap.tuning.max_split != 0:
         oversize_count(block)
     recount_all(heap, block.arena, pool)

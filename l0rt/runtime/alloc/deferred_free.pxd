@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks that other streams use: on free they wait until those streams' work is done."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from l0rt.runtime.alloc.atomics cimport load
 from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_pending_use
@@ -10,6 +10,8 @@ from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_pending_use
 # reused in that stream's order.
 cdef int block_use(l0rt_block* block, void* stream) noexcept nogil
 cdef int block_mark(l0rt_block* block, void* stream) noexcept nogil
+# Other processes have a handle of the block: a number other than 0 that its owner gives. 0: they have none any more.
+cdef int block_share(l0rt_block* block, uint32_t number) noexcept nogil
 cdef int block_move(l0rt_block* block, void* stream) noexcept nogil
 
 cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil

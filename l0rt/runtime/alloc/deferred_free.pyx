@@ -24,12 +24,16 @@ from l0rt.runtime.alloc.atomics cimport (
 )
 from l0rt.runtime.alloc.block cimport block_is_allocated, block_kind, uses_drop
 from l0rt.runtime.alloc.headroom cimport headroom_park
+from l0rt.runtime.alloc.history cimport FREE_COMPLETED, FREE_REQUESTED, note_alloc, note_free
 from l0rt.runtime.alloc.share cimport share_freed
 from l0rt.runtime.alloc.stats cimport recount_lock, recount_all, recount_unlock
 from l0rt.runtime.alloc.types cimport (
     L0RT_DOUBLE_FREE,
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
+    L0RT_OWNED,
+    LIVE,
+    LIVE_LARGE,
     PENDING,
     RAW,
     USED,
@@ -136,6 +140,23 @@ cdef int block_mark(l0rt_block* block, void* stream) noexcept nogil:
     return status
 
 
+cdef int block_share(l0rt_block* block, uint32_t number) noexcept nogil:
+    """A block with a number takes the slow way out, where its owner decides."""
+    cdef int status = L0RT_OK
+    if not spin_lock(&block.arena.lock):
+        return L0RT_OK
+    if not block_is_allocated(block):
+        status = L0RT_DOUBLE_FREE
+    elif block.state & RAW != 0:
+        status = L0RT_OWNED
+    else:
+        if block.state == LIVE:
+            block.state = LIVE_LARGE
+        block.shared = number
+    spin_unlock(&block.arena.lock)
+    return status
+
+
 cdef int block_move(l0rt_block* block, void* stream) noexcept nogil:
     """From its free on, the block is reused in this stream's order, and behind whatever used it before."""
     cdef l0rt_arena* arena = block.arena
@@ -179,6 +200,7 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     else:
         block.state = PENDING       # from here on no other thread uses it
         headroom_park(block.arena, block.segment.pool, block.size, 1)
+        note_free(block, FREE_REQUESTED)
         if block.is_oversize:
             oversize_count(block)
         share_freed(block.arena)
@@ -204,6 +226,8 @@ cdef int pending_add(l0rt_heap* heap, l0rt_block* block) noexcept nogil:
     if recount_lock(heap, block.arena):  # what is allocated grows without headroom
         block.state = state
         headroom_park(block.arena, block.segment.pool, block.size, -1)
+        note_free(block, FREE_COMPLETED)
+        note_alloc(block)
         if block.arena.tuning.max_split != 0:
             oversize_count(block)
         recount_all(heap, block.arena, block.segment.pool)

@@ -32,6 +32,7 @@ from l0rt.runtime.alloc.block cimport (
 )
 from l0rt.runtime.alloc.growth cimport TIMED_MAPS, is_near, least_move, may_pay, moving, now
 from l0rt.runtime.alloc.headroom cimport headroom_inactive
+from l0rt.runtime.alloc.history cimport SEGMENT_MAP, SEGMENT_UNMAP, note_segment
 from l0rt.runtime.alloc.page_map cimport map_forget, map_memory, map_set
 from l0rt.runtime.alloc.share cimport is_asleep, private_pool_of
 from l0rt.runtime.alloc.stats cimport (
@@ -171,6 +172,8 @@ cdef uint64_t part_unmap(l0rt_heap* heap, l0rt_block** parts, l0rt_spare** spare
     if not recount_lock(heap, arena):
         return 0
     record_drop(part.previous)      # for the cut
+    if size != 0:
+        note_segment(arena, SEGMENT_UNMAP, <char*>part.ptr + (part.size - size), size)
     if size == part.size:
         span_join(part)
     else:                           # the rest is in use, whatever the events report: it stays unchanged
@@ -297,6 +300,7 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
         span_join(held)
     else:
         held.segment.mapped += left
+        note_segment(arena, SEGMENT_MAP, held.ptr, left)
         arena_resize(arena, left)
         arena_gain(held)
     if status == L0RT_OK:

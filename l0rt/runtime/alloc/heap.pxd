@@ -73,5 +73,5 @@ cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:
 
 # A pool without memory keeps its addresses.
 cdef bint heap_can_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
-cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil
+cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool, bint takes_memory=*) noexcept nogil
 cdef int heap_wake(l0rt_heap* heap, l0rt_private_pool* private_pool, bint is_last) noexcept nogil

@@ -35,6 +35,7 @@ from l0rt.runtime.alloc.cross_stream cimport code_when_closed, take_cached
 from l0rt.runtime.alloc.deferred_free cimport pending_add, pending_destroy, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport ranges_release, ranges_trim
 from l0rt.runtime.alloc.growth cimport EMPTY_MAP_NS, SLOW_MAP_NS, TIMED_MAPS, now
+from l0rt.runtime.alloc.history cimport context_begin, context_end, history_drop
 from l0rt.runtime.alloc.reclaim cimport (
     bound_keep,
     give_back,
@@ -124,6 +125,7 @@ cdef void heap_destroy(l0rt_heap* heap) noexcept nogil:
     pending_destroy(heap)
     arenas_destroy(heap)
     shares_destroy(heap)
+    history_drop(heap)
     while heap.ways != NULL:
         ways = heap.ways
         heap.ways = ways.older
@@ -146,6 +148,13 @@ cdef int arena_malloc(l0rt_arena* arena, size_t nbytes, l0rt_block** out) noexce
 cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil:
     """The same for who may try again: out of memory is not counted, which is the caller's to do when it gives up, by
     `count_oom` with ``by_limit``."""
+    cdef uint32_t before = context_begin(arena, NULL)
+    cdef int status = attempt(arena, nbytes, out, by_limit)
+    context_end(before)
+    return status
+
+
+cdef int attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint* by_limit) noexcept nogil:
     cdef l0rt_heap* heap = arena.heap
     cdef const l0rt_tuning* tuning
     cdef uint64_t size
@@ -197,7 +206,18 @@ cdef void* block_raw(l0rt_block* block) noexcept nogil:
 cdef int block_free(l0rt_block* block) noexcept nogil:
     """Free a block for its owner, whatever it takes. Of a closed heap: silently nothing. L0RT_INTERRUPTED: it is freed,
     but a wait before it could be given back ended early."""
-    return free_as(block, 0)
+    return free_slowly(block, 0)
+
+
+cdef int free_slowly(l0rt_block* block, uint32_t raw) noexcept nogil:
+    cdef uint32_t before
+    cdef int status
+    if block.arena == NULL:
+        return L0RT_INVALID_POINTER
+    before = context_begin(block.arena, block)
+    status = free_as(block, raw)
+    context_end(before)
+    return status
 
 
 cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
@@ -206,8 +226,6 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
     cdef l0rt_heap* heap
     cdef int status = L0RT_OK
     cdef bint done = False
-    if arena == NULL:
-        return L0RT_INVALID_POINTER
     heap = arena.heap
     if load_int(&heap.closed) != 0 or not spin_lock(&arena.lock):
         return L0RT_OK
@@ -287,7 +305,7 @@ cdef int raw_free(const void* ptr) noexcept nogil:
     status = find_start(ptr, &block)
     if status != L0RT_OK:
         return status
-    return L0RT_OK if block_return(block, True, RAW, raw_try_free) else free_as(block, RAW)
+    return L0RT_OK if block_return(block, True, RAW, raw_try_free) else free_slowly(block, RAW)
 
 
 cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil:
@@ -477,9 +495,10 @@ cdef bint has_ranges_only(l0rt_heap* heap, l0rt_private_pool* private_pool) noex
     return True
 
 
-cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
+cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool, bint takes_memory=True) noexcept nogil:
     """Give back the memory of a pool, whatever is allocated there, and keep its addresses. Its streams' work is done.
-    L0RT_INVALID_POINTER: the pool cannot sleep. If a pool is in several heaps, this is called for each."""
+    L0RT_INVALID_POINTER: the pool cannot sleep. If a pool is in several heaps, this is called for each. Without
+    ``takes_memory`` the pool still has its memory, but nothing more can be allocated from it."""
     cdef int status = L0RT_INVALID_POINTER
     if load_int(&heap.closed) != 0:
         return load_int(&heap.closed)
@@ -488,7 +507,8 @@ cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept n
         status = L0RT_OK
         store_int(&private_pool.is_asleep, True)
         pass_by(heap, private_pool)
-        sleep_all(heap, private_pool)
+        if takes_memory:
+            sleep_all(heap, private_pool)
     mutex_unlock(&heap.growth)
     return status
 

@@ -31,6 +31,7 @@ from l0rt.runtime.alloc.cross_stream cimport code_when_closed, lent, merged, rec
 from l0rt.runtime.alloc.deferred_free cimport pending_poll, pending_wait
 from l0rt.runtime.alloc.expandable_segment cimport range_grow, ranges_release
 from l0rt.runtime.alloc.growth cimport has_small_segments, small_segment
+from l0rt.runtime.alloc.history cimport note_alloc
 from l0rt.runtime.alloc.headroom cimport headroom_take
 from l0rt.runtime.alloc.segment cimport (
     padding_of,
@@ -104,13 +105,19 @@ cdef int heap_grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nby
     heap.requester = arena
     collect_garbage(heap, wanted)
     segments_settle(heap, arena)
-    if (not heap.has_ranges or upstream_of(arena) != NULL) and not is_torchs(arena):
+    if not takes_ranges(arena) and not is_torchs(arena):
         # What is wholly free and unused makes place: to grow costs a call anyway, and to keep both would waste memory.
         segments_release(heap, arena, wanted, False)
     status = more(heap, arena, pool, wanted, size, nbytes, out)
     if status == L0RT_OUT_OF_MEMORY:
         status = last_resort(heap, arena, pool, wanted, size, nbytes, out)
     return status
+
+
+cdef inline bint takes_ranges(l0rt_arena* arena) noexcept nogil:
+    """Does it grow by virtual memory?"""
+    return (arena.heap.has_ranges and upstream_of(arena) == NULL
+            and not (arena.private_pool != NULL and arena.private_pool.plain))
 
 
 cdef inline bint is_torchs(l0rt_arena* arena) noexcept nogil:
@@ -193,6 +200,7 @@ cdef int uncached_new(
     headroom_take(&arena.headroom[LARGE], size, nbytes, 0, 0)
     block.requested = nbytes
     block.state = UNCACHED
+    note_alloc(block)
     out[0] = block
     recount_all(heap, arena, LARGE)
     recount_unlock(heap)
@@ -215,7 +223,7 @@ cdef int more(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t wanted, uin
               l0rt_block** out) noexcept nogil:
     """A block in memory that was not the heap's before; MISS if another thread got it first."""
     cdef int status
-    if (heap.has_ranges and upstream_of(arena) == NULL
+    if (takes_ranges(arena)
             and (arena.private_pool == NULL or not arena.private_pool.no_split)
             and not (pool == SMALL and has_small_segments(arena))):
         status = range_grow(heap, arena, pool, size, nbytes, out)

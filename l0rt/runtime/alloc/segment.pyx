@@ -12,6 +12,7 @@ from l0rt.runtime.alloc.arena cimport arena_resize, oversize_bump
 from l0rt.runtime.alloc.atomics cimport load, mutex_lock, mutex_unlock, spin_lock, spin_unlock
 from l0rt.runtime.alloc.block cimport block_bin, chain_drop, is_settled, records_ready, segment_attach, segment_detach
 from l0rt.runtime.alloc.expandable_segment cimport may_release, range_destroy
+from l0rt.runtime.alloc.history cimport SEGMENT_ALLOC, SEGMENT_FREE, note_segment
 from l0rt.runtime.alloc.page_map cimport map_forget, map_memory
 from l0rt.runtime.alloc.share cimport private_pool_hold, private_pool_release
 from l0rt.runtime.alloc.stats cimport count_reserved, heap_arenas, heap_available
@@ -113,6 +114,7 @@ cdef int segment_new(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size
             return L0RT_CLOSED      # the process ends or is a forked child: nothing is given back any more
         if records_ready(arena):
             block = segment_attach(arena, segment)
+            note_segment(arena, SEGMENT_ALLOC, segment.base, segment.size)
             arena_resize(arena, segment.raw_size)
             if held != NULL:
                 held[0] = block
@@ -191,6 +193,7 @@ cdef uint64_t segments_release(l0rt_heap* heap, l0rt_arena* only, uint64_t wante
         found = best.block != NULL and is_settled(best.block)
         if found:
             segment_detach(best)
+            note_segment(arena, SEGMENT_FREE, best.base, best.size)
             arena_resize(arena, -<int64_t>best.raw_size)
             map_forget(best.base, best.size)
         spin_unlock(&arena.lock)

@@ -14,6 +14,11 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_tuning,
 )
 
+cdef enum:
+    FAMILIES = 9                    # the first members of l0rt_stats, and
+    STATS_OF_FAMILY = 3             # what each consists of
+    ACCUMULATED = FAMILIES * STATS_OF_FAMILY + 2
+
 cdef dict stats_of_heap(l0rt_heap* heap)
 
 # The recount of a heap: all arenas of one moment, exact peaks, and statistics.
@@ -35,6 +40,10 @@ cdef void count_oom(l0rt_heap* heap, bint by_limit) noexcept nogil
 cdef void heap_stats(l0rt_heap* heap, l0rt_stats* out) noexcept nogil
 cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* shares, int64_t capacity) noexcept nogil
 cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil
+# With the recount's lock: sum up allocated and freed; begin new peaks, while the statistics and the open scopes keep
+# those so far.
+cdef void totals(l0rt_heap* heap) noexcept nogil
+cdef void peaks_begin(l0rt_heap* heap) noexcept nogil
 cdef void heap_rest(l0rt_heap* heap) noexcept nogil
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil
 cdef int64_t heap_allocated_bytes(l0rt_heap* heap) noexcept nogil

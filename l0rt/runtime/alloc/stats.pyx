@@ -30,6 +30,7 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_arena,
     l0rt_family,
     l0rt_heap,
+    l0rt_scope,
     l0rt_segment,
     l0rt_share,
     l0rt_stat,
@@ -120,12 +121,6 @@ _fill_keys()
 
 
 # --- The recount of a heap: all arenas of one moment, exact peaks, and statistics.
-
-
-cdef enum:
-    FAMILIES = 9                    # the first members of l0rt_stats, and
-    STATS_OF_FAMILY = 3             # what each consists of
-    ACCUMULATED = FAMILIES * STATS_OF_FAMILY + 2
 
 
 # What is handed out below the peaks.
@@ -475,6 +470,7 @@ cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* s
     for i in range(ACCUMULATED):
         stat[i].allocated -= base[i].allocated
         stat[i].freed -= base[i].freed
+        stat[i].peak = max(stat[i].peak, base[i].peak)
     out.num_alloc_retries -= heap.base.num_alloc_retries
     out.num_ooms -= heap.base.num_ooms
     out.num_oom_rejections -= heap.base.num_oom_rejections
@@ -489,18 +485,36 @@ cdef int64_t heap_stats_of_pools(l0rt_heap* heap, l0rt_stats* out, l0rt_share* s
 
 cdef void heap_reset_peak(l0rt_heap* heap) noexcept nogil:
     """Let every peak be what is so now."""
-    cdef l0rt_stat* stat = <l0rt_stat*>&heap.stats
+    cdef l0rt_stat* base = <l0rt_stat*>&heap.base
     cdef int i
     if not recount_lock(heap, NULL):
         return
+    peaks_begin(heap)
+    for i in range(ACCUMULATED):
+        base[i].peak = 0
+    shares_reset_peak(heap)
+    recount_unlock(heap)
+
+
+cdef void peaks_begin(l0rt_heap* heap) noexcept nogil:
+    """Begin new peaks; the statistics and the open scopes keep those so far."""
+    cdef l0rt_stat* stat = <l0rt_stat*>&heap.stats
+    cdef l0rt_stat* base = <l0rt_stat*>&heap.base
+    cdef l0rt_stat* kept
+    cdef l0rt_scope* scope = heap.scopes
+    cdef int i
     totals(heap)
     spin_lock(&heap.oversize)
+    while scope != NULL:
+        kept = <l0rt_stat*>&scope.peaks
+        for i in range(ACCUMULATED):
+            kept[i].peak = max(kept[i].peak, stat[i].peak)
+        scope = scope.next
     for i in range(ACCUMULATED):
+        base[i].peak = max(base[i].peak, stat[i].peak)
         stat[i].peak = stat[i].current
     spin_unlock(&heap.oversize)
-    shares_reset_peak(heap)
     recount_all(heap, NULL, SMALL)  # less headroom is left below lower peaks
-    recount_unlock(heap)
 
 
 cdef void heap_rest(l0rt_heap* heap) noexcept nogil:
@@ -512,12 +526,15 @@ cdef void heap_rest(l0rt_heap* heap) noexcept nogil:
 
 cdef void heap_reset_accumulated(l0rt_heap* heap) noexcept nogil:
     """Let everything that only grows start at zero."""
+    cdef l0rt_stats peaks
+    cdef int i
     if not recount_lock(heap, NULL):
         return
-    totals(heap)
-    spin_lock(&heap.oversize)
+    peaks_begin(heap)
+    peaks = heap.base
     heap.base = heap.stats
-    spin_unlock(&heap.oversize)
+    for i in range(ACCUMULATED):
+        (<l0rt_stat*>&heap.base)[i].peak = (<l0rt_stat*>&peaks)[i].peak
     shares_reset_accumulated(heap)
     recount_unlock(heap)
 

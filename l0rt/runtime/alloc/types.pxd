@@ -4,7 +4,7 @@
 A heap is one memory. An arena is what one stream has of it; its lock guards the arena and all its blocks. A segment
 is what one reserve() gave to an arena: a chain of blocks without gaps, in the order of their addresses."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from l0rt.runtime.alloc.atomics cimport l0rt_spin, pthread_mutex_t, sem_t
 
@@ -97,8 +97,10 @@ cdef struct l0rt_block:
     l0rt_segment* segment
     uint64_t epoch                  # while free: the arena's when it was freed or merged
     bint is_oversize                # allocated, and counted as such
+    uint32_t shared                 # not 0: other processes have a handle; who owns it decides when it is freed
     void* order                     # handed over to this stream, which is not its arena's; NULL: it was not
-    void* padding[1]                # two cache lines
+    uint32_t stack                  # of its allocation, and
+    uint32_t tag                    # its tag, while the heap records them; then two cache lines are full
 
 cdef struct l0rt_granule:           # of a range: the physical memory that is mapped here
     void* physical
@@ -208,6 +210,7 @@ cdef struct l0rt_private_pool:      # of a private pool's arenas
     int is_private                  # its cached memory is never given to others, not even before out of memory
     bint serves                     # what fails in the default pool is served from here
     bint no_split                   # a free block is handed out as it is
+    bint plain                      # its memory comes in ordinary segments, also where there is virtual memory
     int is_asleep                   # its ranges have no memory; atomic, for the pool may be in several heaps
     int holders                     # graphs that use its addresses: nothing of it is given back; atomic
     uint64_t limit                  # bytes that it may reserve of each heap; 0: as many as the heap
@@ -233,6 +236,7 @@ cdef struct l0rt_arena:
     int version                     # odd while the headroom's limit and left move together: who looks has no lock
     int64_t stack_left              # bytes that the stacks may still take
     const l0rt_tuning* tuning       # the heap's; changes under the growth mutex and this lock
+    int64_t recording               # the heap's; negative: what happens here is recorded. Changes under this lock
     l0rt_headroom headroom[POOLS]
     l0rt_block* stacks[CLASSES]
     uint64_t filled[CLASSES >> 6]   # bit: this stack has a block, or had one
@@ -311,6 +315,11 @@ cdef struct l0rt_stats:
     int64_t num_oom_fallback
     int64_t max_split_size
 
+cdef struct l0rt_scope:             # an open scope of the statistics
+    l0rt_scope* next                # of the heap's
+    l0rt_stats begun                # when it began
+    l0rt_stats peaks                # up to when the heap's peaks began anew; peaks only
+
 cdef struct l0rt_share:             # of a private pool in one heap's memory
     l0rt_private_pool* private_pool  # NULL: the pool is over
     int64_t[2] id                   # the pool's
@@ -325,6 +334,35 @@ cdef struct l0rt_share:             # of a private pool in one heap's memory
     bint is_listed                  # it is there; or
     bint is_looked_at               # a thread gives back its memory, and
     bint look_again                 # has to look once more
+
+cdef struct l0rt_entry:             # of a history: what happened to memory; one cache line
+    uint64_t address
+    uint64_t size
+    void* stream
+    uint64_t ticks                  # when
+    int64_t[2] pool_id
+    uint32_t stack                  # whose doing; 0: unknown
+    uint32_t note                   # the thread's annotation
+    uint32_t thread                 # Linux's number of it
+    uint16_t tag
+    uint16_t action
+
+cdef struct l0rt_history:           # of a heap: a ring of entries in chunks, and sums by tag
+    l0rt_spin lock                  # inside all other locks: of all that follows
+    uint64_t capacity               # entries that are kept: the last ones
+    uint64_t backed                 # entries that have memory
+    uint64_t count                  # entries since the ring was cleared, overwritten ones too
+    uint64_t at                     # the place of the next one
+    l0rt_entry** chunks
+    uint64_t places                 # for chunks
+    uint32_t skipped                # bit: this action is not kept
+    l0rt_stat* sums                 # by tag: bytes that are allocated
+    uint32_t sums_count
+
+cdef struct l0rt_trace:             # a copy of a history's entries, oldest first
+    l0rt_entry* entries
+    uint64_t capacity
+    uint64_t count                  # that there are
 
 cdef struct l0rt_index:             # of arenas, by stream and pool
     uint64_t mask                   # the number of buckets, a power of two, less 1
@@ -407,8 +445,12 @@ cdef struct l0rt_heap:
     bint by_limit                   # the last refusal of more memory was the limit's, not the operations'
     int closed                      # the code that malloc returns from then on
     l0rt_stats stats                # segments, peaks and num_*; the rest is summed over the arenas when asked
-    l0rt_stats base                 # allocated and freed at the last reset
+    # Allocated and freed at the last reset; peaks since their last reset, up to when the heap's own began anew.
+    l0rt_stats base
+    l0rt_scope* scopes
     l0rt_share* shares              # of the pools that have an arena here
+    int64_t recording               # what the history keeps: flags of history.pxd, and a sign; 0: nothing
+    l0rt_history* history           # NULL: nothing was ever recorded; made under the recount mutex, and stays
     int has_gone                    # the list of shares of dropped pools is not empty
     l0rt_share* gone                # that list, and
     l0rt_spin gone_lock             # its lock, inside all others

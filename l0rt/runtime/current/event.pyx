@@ -55,6 +55,7 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.errors import UnsupportedError
+from l0rt.runtime.current import awaiting
 import l0rt.runtime.current.guard_table  # no-cython-lint: gives l0rt.Event("cpu")
 from l0rt.runtime.streams.devices import lazy
 
@@ -327,6 +328,10 @@ interprocess : bool, optional
     def event_id(self):
         """The native ``ze_event_handle_t`` of the last record as an integer, or 0."""
         return <size_t>self.slot.event if self.slot != NULL else 0
+
+    def __await__(self):
+        """Wait in a coroutine of asyncio until the event is complete. The loop runs other tasks meanwhile."""
+        return awaiting.wait(self)
 
     def __copy__(self):
         raise TypeError("an Event cannot be copied")

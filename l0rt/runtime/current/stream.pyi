@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 from l0rt.runtime.current.event import Event, _Policy
 from l0rt.runtime.streams.naming import _Device
@@ -45,6 +45,7 @@ class Stream:
     def _as_parameter_(self) -> ctypes.c_void_p: ...
     @property
     def hw_queue(self) -> tuple[int, int]: ...
+    def __await__(self) -> Generator[Any]: ...
     def __l0_stream__(self) -> tuple[int, str, int]: ...
     def __enter__(self) -> Stream: ...
     def __exit__(

@@ -52,7 +52,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport stream_policy, timeout_ns
 from l0rt.ze.api cimport ze_command_list_handle_t
 
-from l0rt.runtime.current import callbacks
+from l0rt.runtime.current import awaiting, callbacks
 from l0rt.runtime.streams.devices import device_count, lazy
 
 
@@ -363,6 +363,12 @@ instead of refused.
 
     def __repr__(self):
         return queue_name(self.ptr)
+
+    def __await__(self):
+        """Wait in a coroutine of asyncio for all work that the stream was given so far. Other tasks run meanwhile."""
+        if captures(self.ptr):
+            capture_refuse(self.ptr, b"await stream")
+        return awaiting.wait(self.record_event())
 
     def __copy__(self):
         return self

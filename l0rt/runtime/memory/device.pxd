@@ -20,3 +20,4 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil
 cdef inline l0rt_arena* stream_arena(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_arena* arena = <l0rt_arena*>load(&stream.arena)
     return arena if arena != NULL else open_arena(stream)
+cdef int note_oom(l0rt_heap* heap, uint64_t free, uint64_t nbytes) except -1

@@ -3,7 +3,7 @@
 
 import gc
 
-from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
 
 from l0rt.arguments cimport checked_size, is_whole, whole
 from l0rt.interrupts cimport interrupt_raise
@@ -23,6 +23,17 @@ from l0rt.runtime.alloc.heap cimport (
     heap_trim,
     heap_tune,
     raw_free,
+)
+from l0rt.runtime.alloc.block cimport heap_largest_free
+from l0rt.runtime.alloc.history cimport (
+    OOM,
+    RECORDS_PINNED,
+    context_begin,
+    context_end,
+    history_follow,
+    history_note,
+    history_reset,
+    history_wanted,
 )
 from l0rt.runtime.alloc.share cimport is_asleep, private_pool_hold, private_pool_release
 from l0rt.runtime.alloc.stats cimport (
@@ -64,7 +75,9 @@ from l0rt import allocconf, config
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
 from l0rt.whole import size_text
 from l0rt.runtime.lazy import MEMORY, on_exit
-from l0rt.runtime.memory.observers import ask, asked
+from l0rt.runtime.memory.explanation import explain
+from l0rt.runtime.memory.observers import ask, asked, reported
+from l0rt.runtime.memory.trace import sites
 from l0rt.runtime.streams.devices import lazy, memory_on_card
 from l0rt.ze.status import error_of
 
@@ -100,6 +113,8 @@ cdef int make_heap(l0rt_device* device) except -1:
         if heap != NULL:
             with nogil:
                 heap_destroy(heap)
+    if history_follow(<l0rt_heap*>device.heap, history_wanted() & ~<int64_t>RECORDS_PINNED, False) != 0:
+        raise MemoryError("no host memory for a history")
     return tune(<l0rt_heap*>device.heap, device)    # a change meanwhile did not find it
 
 
@@ -289,15 +304,30 @@ cdef int raise_oom(l0rt_device* device, l0rt_private_pool* private_pool, size_t 
     pools = f" (private pools reserve {size_text(private)})" if private else ""
     if private_pool != NULL and private_pool.limit not in (0, UINT64_MAX):
         limit += f", of its pool {size_text(private_pool.limit)}"
-    hint = (" With backend:async no allocation waits: what streams still use is there after `synchronize`."
-            if heap_tuning(heap).is_async else "")
+    note_oom(heap, free, nbytes)
+    numbers = {
+        "requested": nbytes, "free": free, "total": total, "allocated": allocated, "pending": pending,
+        "cached": reserved - allocated - pending, "largest": heap_largest_free(heap), "private": private,
+        "limit": None if most == INT64_MAX else most, "is_async": bool(heap_tuning(heap).is_async),
+        "is_expandable": bool(heap.has_ranges),
+    }
     raise OutOfMemoryError(
         f"XPU out of memory. Tried to allocate {size_text(nbytes)}. GPU {device.index} has a total capacity of "
         f"{size_text(total)}: requested {size_text(nbytes)}, free {size_text(free)} ({source}), "
         f"allocated {size_text(allocated)}, waiting for other streams {size_text(pending)}, "
         f"cached {size_text(reserved - allocated - pending)}{pools}, limit {limit}. "
-        "Please use `empty_cache` to release all unoccupied cached memory, free buffers that are no longer needed, "
-        f"or raise the limit.{hint}", ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
+        f"{explain(numbers, sites(device.index))}{reported(device.index)}",
+        ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
+
+
+cdef int note_oom(l0rt_heap* heap, uint64_t free, uint64_t nbytes) except -1:
+    """The history has that an allocation failed, and whose it was."""
+    cdef uint32_t before
+    if heap.arenas != NULL:
+        before = context_begin(heap.arenas, NULL)
+        history_note(heap, OOM, free, nbytes)
+        context_end(before)
+    return 0
 
 
 # --- What Python asks. An index is checked by the caller of `heap_of`.
@@ -424,6 +454,7 @@ def reset_peak_stats(device=None):
         heap_poll(heap)
         with nogil:
             heap_reset_peak(heap)
+            history_reset(heap, True)
 
 
 def reset_accumulated_stats(device=None):
@@ -433,6 +464,7 @@ def reset_accumulated_stats(device=None):
         heap_poll(heap)
         with nogil:
             heap_reset_accumulated(heap)
+            history_reset(heap, False)
 
 
 def set_limit(limit, device=None):

@@ -4,6 +4,7 @@
 from _thread import get_ident
 
 _observers: list = []
+_reporters: list = []
 _asking: set[int] = set()  # threads whose observers are being asked
 
 
@@ -32,3 +33,14 @@ def ask(observers, *what):
         return any(has_freed)
     finally:
         _asking.discard(thread)
+
+
+def set_reporter(reporter):
+    """Call ``reporter(device)`` when an allocation has failed for good; None: nobody. It returns a sentence for the
+    error."""
+    _reporters[:] = [] if reporter is None else [reporter]
+
+
+def reported(device):
+    """Tell the reporter, and return what it says with a blank before it."""
+    return "".join(f" {said}" for said in (reporter(device) for reporter in list(_reporters)) if said)

@@ -20,7 +20,14 @@ cdef struct l0rt_extent:
     size_t base
     size_t nbytes
     int device
+    bint is_imported        # device memory of another process
 
 cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL
 cdef void shared_free(l0rt_device* device, void* ptr) noexcept
 cdef const l0rt_extent* shared_find(size_t address) noexcept
+cdef int extent_add(void* ptr, size_t nbytes, int device, bint is_imported) except -1
+cdef void extent_remove(void* ptr) noexcept
+# Who decides about a block that other processes have a handle of, when its owner frees it. True: it stays.
+cdef void set_shared_keeper(bint (*keep)(l0rt_block*) noexcept) noexcept
+# Who ends a Buffer of memory of another process.
+cdef void set_import_end(void (*end)(void*) noexcept) noexcept

@@ -215,13 +215,34 @@ cdef int told(l0rt_device* device, ze_result_t result, const char* call) noexcep
 
 cdef void block_let_go(l0rt_block* block) noexcept nogil:
     """Free a block for an object that is going: a failure, which keeps it allocated, is a ResourceWarning."""
-    cdef int status = block_free(block)
+    cdef int status
+    if block.shared != 0 and table.alive and keep_shared(block):
+        return
+    status = block_free(block)
     if status > 0:
         DROP(<ze_result_t>status, b"the mark behind the last use of an allocation")
     elif status == L0RT_INTERRUPTED:
         interrupt_defer()
     elif status == L0RT_NO_HOST_MEMORY:
         warn_of_no_memory()
+
+
+cdef bint (*shared_keep)(l0rt_block*) noexcept
+cdef void (*import_end)(void*) noexcept
+
+
+cdef void set_shared_keeper(bint (*keep)(l0rt_block*) noexcept) noexcept:
+    global shared_keep
+    shared_keep = keep
+
+
+cdef void set_import_end(void (*end)(void*) noexcept) noexcept:
+    global import_end
+    import_end = end
+
+
+cdef bint keep_shared(l0rt_block* block) noexcept with gil:
+    return shared_keep(block)
 
 
 cdef void warn_of_no_memory() noexcept with gil:
@@ -358,7 +379,7 @@ cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
         if r != ZE_RESULT_SUCCESS:
             device_fails(device, r)
     try:
-        extent_add(ptr, nbytes, device.index)
+        extent_add(ptr, nbytes, device.index, False)
     except MemoryError:
         with nogil:
             DROP(memory_release(device.context, False, ptr), b"zeMemFree")
@@ -367,8 +388,14 @@ cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
 
 
 cdef void shared_free(l0rt_device* device, void* ptr) noexcept:
-    """Give it back; the driver waits for who uses it, or l0rt does."""
+    """Give it back; the driver waits for who uses it, or l0rt does. Memory of another process is ended elsewhere."""
     cdef bint blocking = device.caps.free_ext
+    cdef const l0rt_extent* extent = shared_find(<size_t>ptr)
+    if extent == NULL:                         # of another process, and ended at exit
+        return
+    if extent.is_imported:
+        import_end(ptr)
+        return
     extent_remove(ptr)                         # first: another thread may be given the address at once
     if table.alive:
         with nogil:
@@ -377,7 +404,7 @@ cdef void shared_free(l0rt_device* device, void* ptr) noexcept:
             told(device, memory_release(device.context, blocking, ptr), b"zeMemFree")
 
 
-cdef int extent_add(void* ptr, size_t nbytes, int device) except -1:
+cdef int extent_add(void* ptr, size_t nbytes, int device, bint is_imported) except -1:
     global extents, extent_count, extent_capacity
     cdef int64_t place
     cdef l0rt_extent* grown
@@ -389,6 +416,7 @@ cdef int extent_add(void* ptr, size_t nbytes, int device) except -1:
     place = above(<size_t>ptr)
     memmove(&extents[place + 1], &extents[place], (extent_count - place) * sizeof(l0rt_extent))
     extents[place].base, extents[place].nbytes, extents[place].device = <size_t>ptr, nbytes, device
+    extents[place].is_imported = is_imported
     extent_count += 1
     return 0
 

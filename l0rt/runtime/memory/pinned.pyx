@@ -17,12 +17,13 @@ from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.alloc.arena_index cimport heap_arena
 from l0rt.runtime.alloc.atomics cimport load, spin_lock, spin_unlock, store
 from l0rt.runtime.alloc.heap cimport arena_malloc, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
+from l0rt.runtime.alloc.history cimport history_follow, history_wanted, host_flags
 from l0rt.runtime.alloc.reclaim cimport background_add, background_end, background_forget
 from l0rt.runtime.alloc.stats cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.lazy cimport on_fork_child
-from l0rt.runtime.memory.device cimport raise_status
+from l0rt.runtime.memory.device cimport note_oom, raise_status
 from l0rt.runtime.memory.operations cimport close_heap, forget_heap, stream_ops, told
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
@@ -36,7 +37,7 @@ from l0rt import allocconf, config
 from l0rt.errors import OutOfMemoryError
 from l0rt.whole import size_text
 from l0rt.runtime.lazy import DRAIN, MEMORY, on_exit
-from l0rt.runtime.memory.observers import asked
+from l0rt.runtime.memory.observers import asked, reported
 from l0rt.runtime.streams.devices import lazy
 
 cdef enum:
@@ -84,6 +85,8 @@ cdef int make_host_heap(l0rt_device* device) except -1:
                 heap_destroy(heap)
             free(memory)
     tune_host(<l0rt_heap*>device.host_heap)      # a change meanwhile did not find it
+    if history_follow(<l0rt_heap*>device.host_heap, host_flags(history_wanted()), False) != 0:
+        raise MemoryError("no host memory for a history")
     return let_background(<l0rt_heap*>device.host_heap)
 
 
@@ -190,11 +193,12 @@ cdef int raise_host_oom(l0rt_device* device, size_t nbytes) except -1:
     heap_stats(heap, &stats)
     allocated = stats.allocated_bytes.all.current
     pending = stats.active_bytes.all.current - allocated
+    note_oom(heap, free_ram(), nbytes)
     raise OutOfMemoryError(
         f"pinned host memory ran out: requested {size_text(nbytes)}, free {size_text(free_ram())} (reported by Linux), "
         f"allocated {size_text(allocated)}, waiting for streams {size_text(pending)}, "
         f"cached {size_text(stats.reserved_bytes.all.current - allocated - pending)}, limit none. "
-        "`empty_host_cache` releases what is cached.",
+        f"`empty_host_cache` releases what is cached.{reported(HOST)}",
         ("ERROR_OUT_OF_HOST_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY))
 
 

@@ -23,6 +23,8 @@ cdef class PluggableAllocator:
 
 
 # The GIL is held for all of these.
+# The functions of what a user gives as an allocator: its own, or those that its `allocator()` returns.
+cdef PluggableAllocator functions_of(allocator)
 cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL
 cdef void plugged_leave(l0rt_plugged* plugged) noexcept
 cdef l0rt_upstream* current_upstream() noexcept

@@ -72,6 +72,16 @@ The functions are called as those of ``torch.cuda.memory.CUDAPluggableAllocator`
         return f"<l0rt.PluggableAllocator {self.alloc!r} {self.free!r}>"
 
 
+cdef PluggableAllocator functions_of(allocator):
+    found = allocator
+    if not isinstance(found, PluggableAllocator) and callable(getattr(found, "allocator", None)):
+        found = found.allocator()
+    if not isinstance(found, PluggableAllocator):
+        raise TypeError("Argument 'allocator' has incorrect type (expected l0rt.memory.PluggableAllocator or an "
+                        f"adaptor, got {type(allocator).__name__})")
+    return found
+
+
 cdef void* address_of(function, str role) except? NULL:
     """The address of a C function; NULL for one that Python calls."""
     if isinstance(function, ctypes._CFuncPtr):

@@ -8,24 +8,23 @@ from _weakref import ref
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport UINT64_MAX, int64_t, uintptr_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free
 
 from l0rt.arguments cimport known_as
 from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.alloc.arena_index cimport heap_reclaim
 from l0rt.runtime.alloc.atomics cimport load, store_int
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_order
-from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
-from l0rt.runtime.alloc.heap cimport block_find, heap_can_sleep, heap_sleep, heap_wake
+from l0rt.runtime.alloc.heap cimport block_find
 from l0rt.runtime.alloc.share cimport private_pool_leave
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device, current_stream, thread_peek, thread_record
 from l0rt.runtime.memory.active_pool cimport active_pools_left, active_pools_pop, active_pools_push, active_pools_remove
+from l0rt.runtime.memory.backup cimport Backup, pool_sleep, pool_wake
 from l0rt.runtime.memory.device cimport raise_status, trim
 from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_find
-from l0rt.runtime.memory.pluggable cimport PluggableAllocator, l0rt_plugged, plugged_leave, plugged_new
-from l0rt.runtime.streams.stream_pool cimport device_synchronize
+from l0rt.runtime.memory.pluggable cimport PluggableAllocator, functions_of, l0rt_plugged, plugged_leave, plugged_new
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport call, current_type, get_slots, index_of, maker_of, set_slots, slots
 from l0rt.runtime.streams.queue cimport Queue
@@ -33,9 +32,10 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
 
 from l0rt.errors import InvalidArgumentError, UnsupportedError
-from l0rt.runtime.alloc.allocator import STATES
 from l0rt.runtime.memory.device import attach_pool, let_go
 from l0rt.runtime.memory.pluggable import set_current
+from l0rt.runtime.memory.trace import numbers_of_tags
+from l0rt.runtime.memory.trace import segments
 from l0rt.runtime.streams.devices import lazy
 
 cdef void reclaim() noexcept:
@@ -55,7 +55,7 @@ _living = {}  # by id: weak references to the pools
 
 @cython.binding(False)
 cdef class MemPool:
-    """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None)
+    """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None, interprocess=False)
 --
 
 A private pool of the current accelerator. Memory that a thread allocates inside ``use_mem_pool(pool)`` comes from it
@@ -67,7 +67,7 @@ True, the allocation is tried again. What is allocated outlives the pool.
 
 Parameters
 ----------
-allocator : PluggableAllocator or None, optional
+allocator : PluggableAllocator, adaptor or None, optional
     The source of the pool's memory. None is the driver.
 use_on_oom : bool, optional
     Serve allocations outside of pools from this pool before they fail.
@@ -77,6 +77,8 @@ limit : int or None, optional
     How many bytes the pool reserves on each device at most. None sets no limit.
 on_oom : callable or None, optional
     A function that is called with the number of bytes before an allocation from the pool fails.
+interprocess : bool, optional
+    Take memory that other processes can share: ordinary segments, never mapped in parts.
 
 Raises
 ------
@@ -87,8 +89,8 @@ NotImplementedError
 
 Notes
 -----
-The contract is that of ``torch.cuda.MemPool``; ``limit`` and ``on_oom`` are l0rt's. The parameters are those of the
-built-in device type; another type's interface has a ``MemPool`` of its own.
+The contract is that of ``torch.cuda.MemPool``; the parameters after ``no_split`` are l0rt's. The parameters are those
+of the built-in device type; another type's interface has a ``MemPool`` of its own.
 """
 
     cdef Pool pool
@@ -100,20 +102,21 @@ built-in device type; another type's interface has a ``MemPool`` of its own.
     cdef l0rt_plugged* plugged      # the allocator's, which both outlive their objects
     cdef int users
     cdef bint is_moving             # some thread puts it to sleep or wakes it
+    cdef Backup backup              # while it sleeps; None: the contents are lost
     cdef object __weakref__
 
-    def __cinit__(self, PluggableAllocator allocator=None, bint use_on_oom=False, bint no_split=False, *,
-                  limit=None, on_oom=None):
+    def __cinit__(self, allocator=None, bint use_on_oom=False, bint no_split=False, *,
+                  limit=None, on_oom=None, bint interprocess=False):
         if on_oom is not None and not callable(on_oom):
             raise TypeError(f"on_oom must be a function of the size, got {type(on_oom).__name__}")
-        self.pool = Pool(use_on_oom, no_split, limit)
+        self.pool = Pool(use_on_oom, no_split, limit, interprocess)
         self.private_pool = self.pool.private_pool
         self.id = id = self.pool.id
         self.limit = limit
         self.on_oom = on_oom
-        self.allocator = allocator
         if allocator is not None:
-            self.plugged = plugged_new(allocator)
+            self.allocator = functions_of(allocator)
+            self.plugged = plugged_new(self.allocator)
             self.private_pool.upstream = &self.plugged.upstream
         _living[id] = ref(self, lambda gone: _living.pop(id, None))
         if on_oom is not None:
@@ -146,67 +149,60 @@ built-in device type; another type's interface has a ``MemPool`` of its own.
             for i in range(device_total()):
                 trim(i, NULL, self.private_pool)
 
-    def sleep(self):
-        """Give back all memory of the pool and keep the addresses. The contents are lost.
+    def sleep(self, backup=None, tags=None):
+        """Give back all memory of the pool and keep the addresses, until `wake`.
 
-        Waits for the devices. Needs virtual memory: UnsupportedError where the pool has ordinary segments. RuntimeError
-        while another call puts it to sleep or wakes it.
+        The call waits for all devices. Until the pool wakes, copies, fills, launches and exports of its memory raise
+        RuntimeError, and so do allocations from it. Freeing memory of it works. A second call changes nothing.
+
+        Parameters
+        ----------
+        backup : "host" or None, optional
+            Where the contents of what is allocated go until then: into pinned memory. None: they are lost.
+        tags : str, iterable of str or None, optional
+            What there is a backup of: memory that was allocated with one of these tags (`l0rt.memory.tag`). None is
+            everything.
+
+        Raises
+        ------
+        NotImplementedError
+            The pool has ordinary segments, whose addresses end with their memory: there is no virtual memory.
+        MemoryError
+            There is not enough pinned memory for the backup. The pool stays awake, as after every other error.
+        RuntimeError
+            Another call is putting the pool to sleep or waking it, or a stream is being captured.
+        ValueError
+            There is no such place for a backup, or no such tag; or there are tags without a backup.
         """
+        if backup not in (None, "host"):
+            raise ValueError(f"backup must be 'host' or None, got {backup!r}")
+        if tags is not None and backup is None:
+            raise ValueError("tags choose what there is a backup of: pass backup='host' too")
+        numbers = None if tags is None else numbers_of_tags(tags)
         self.begin_move()
         try:
-            self.sleep_on_all()
+            made = pool_sleep(self.private_pool, backup is not None, numbers)
+            if made is not None:
+                self.backup = made
         finally:
             self.is_moving = False
 
     def wake(self):
-        """Give the pool memory again, at the same addresses; OutOfMemoryError leaves it asleep. RuntimeError while
-        another call puts it to sleep or wakes it.
+        """Give a sleeping pool memory again, at the same addresses, with the contents of which there is a backup.
+
+        Raises
+        ------
+        MemoryError
+            There is not enough memory. The pool sleeps on, as after every other error, and keeps its backup.
+        RuntimeError
+            Another call is putting the pool to sleep or waking it.
         """
         self.begin_move()
         try:
-            self.wake_on_all()
+            pool_wake(self.private_pool, self.backup)
+            self.backup = None
         finally:
             self.is_moving = False
-
-    cdef int sleep_on_all(self) except -1:
-        cdef l0rt_private_pool* private_pool = self.private_pool
-        cdef l0rt_heap* heap
-        cdef bint can = True
-        cdef int i
-        with nogil:
-            for i in range(device_total()):     # on all devices or on none
-                heap = <l0rt_heap*>load(&device_record(i).heap)
-                can = can and (heap == NULL or heap_can_sleep(heap, private_pool))
-            for i in range(device_total()):     # no wait behind the first that sleeps: a signal may end it
-                if can and load(&device_record(i).heap) != NULL:
-                    device_synchronize(device_record(i), UINT64_MAX)
-            for i in range(device_total()):
-                heap = <l0rt_heap*>load(&device_record(i).heap)
-                if can and heap != NULL:
-                    can = heap_sleep(heap, private_pool) == L0RT_OK
-        if not can:
-            raise UnsupportedError("this pool cannot sleep: it has segments, whose addresses end with their memory")
-        return 0
-
-    cdef int wake_on_all(self) except -1:
-        cdef l0rt_private_pool* private_pool = self.private_pool
-        cdef l0rt_heap* heap
-        cdef int i, failed, last = -1, status = L0RT_OK
-        for i in range(device_total()):
-            if device_record(i).heap != NULL:
-                last = i
-        with nogil:
-            for i in range(last + 1):
-                heap = <l0rt_heap*>load(&device_record(i).heap)
-                if heap != NULL and status == L0RT_OK:
-                    status = heap_wake(heap, private_pool, i == last)
-                    failed = i
-            if status != L0RT_OK:
-                for i in range(failed):         # it sleeps on, everywhere
-                    heap = <l0rt_heap*>load(&device_record(i).heap)
-                    if heap != NULL:
-                        heap_sleep(heap, private_pool)
-        return 0 if status == L0RT_OK else raise_status(status, NULL)
 
     cdef int begin_move(self) except -1:
         """Sleeping and waking pass from device to device, and wait: both at once would end with a pool that is awake
@@ -223,19 +219,19 @@ built-in device type; another type's interface has a ``MemPool`` of its own.
     def snapshot(self, bint include_traces=True):
         """Return the pool's segments, each with its blocks, as `l0rt.memory.memory_snapshot` does.
 
-        There is no history of allocations: ``frames`` are empty with and without ``include_traces``.
+        ``frames`` of a block is the stack of its allocation, if `l0rt.memory.record_memory_history` keeps it.
 
         Parameters
         ----------
         include_traces : bool, optional
-            It has no effect, since there is no history of allocations.
+            It has no effect: `l0rt.memory.snapshot` returns the history.
 
         Returns
         -------
         list of dict
             One dict for each segment. Sizes are in bytes.
         """
-        return segments(self)
+        return segments(self.id)
 
     def __repr__(self):
         return f"<l0rt.MemPool {self.id}>"
@@ -243,7 +239,7 @@ built-in device type; another type's interface has a ``MemPool`` of its own.
 
 @cython.binding(False)
 cdef class XpuMemPool(MemPool):
-    """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None)
+    """MemPool(allocator=None, use_on_oom=False, no_split=False, *, limit=None, on_oom=None, interprocess=False)
 --
 
 A private pool of the built-in device type. Memory that a thread allocates inside ``use_mem_pool(pool)`` comes from it
@@ -255,7 +251,7 @@ True, the allocation is tried again. What is allocated outlives the pool.
 
 Parameters
 ----------
-allocator : PluggableAllocator or None, optional
+allocator : PluggableAllocator, adaptor or None, optional
     The source of the pool's memory. None is the driver.
 use_on_oom : bool, optional
     Serve allocations outside of pools from this pool before they fail.
@@ -265,6 +261,8 @@ limit : int or None, optional
     How many bytes the pool reserves on each device at most. None sets no limit.
 on_oom : callable or None, optional
     A function that is called with the number of bytes before an allocation from the pool fails.
+interprocess : bool, optional
+    Take memory that other processes can share: ordinary segments, never mapped in parts.
 
 Raises
 ------
@@ -273,7 +271,7 @@ ValueError
 
 Notes
 -----
-The contract is that of ``torch.cuda.MemPool``; ``limit`` and ``on_oom`` are l0rt's.
+The contract is that of ``torch.cuda.MemPool``; the parameters after ``no_split`` are l0rt's.
 """
 
 
@@ -438,12 +436,12 @@ def trim_pools(device=None, Queue stream=None, MemPool pool=None):
                     trim(i, NULL if stream is None else stream.ptr, private_pool)
 
 
-def change_current_allocator(PluggableAllocator allocator not None):
+def change_current_allocator(allocator):
     """Make all device memory come from ``allocator``, without a cache.
 
     Parameters
     ----------
-    allocator : PluggableAllocator
+    allocator : PluggableAllocator or adaptor
         Its memory is not cached.
 
     Raises
@@ -455,11 +453,12 @@ def change_current_allocator(PluggableAllocator allocator not None):
     -----
     The contract is that of ``torch.cuda.memory.change_current_allocator``.
     """
+    cdef PluggableAllocator functions = functions_of(allocator)
     cdef int i
     for i in range(device_total()):
         if device_record(i).heap != NULL:
             raise RuntimeError("Can't swap an already initialized allocator")
-    set_current(allocator)
+    set_current(functions)
 
 
 def index_or_current(device):
@@ -478,8 +477,10 @@ def pointer_info(size_t ptr):
     cdef int i
     if block == NULL:
         extent = shared_find(ptr)
-        return None if extent == NULL else described_as(
-            "shared", extent.device, extent.base, extent.nbytes, extent.nbytes, None)
+        if extent == NULL:
+            return None
+        kind = "device" if extent.is_imported else "shared"
+        return described_as(kind, extent.device, extent.base, extent.nbytes, extent.nbytes, None)
     stream = <l0rt_stream*>block_order(block)
     for i in range(device_total()):
         if block.arena.heap == device_record(i).heap or block.arena.heap == device_record(i).host_heap:
@@ -521,73 +522,6 @@ def record_use(size_t ptr, Queue stream=None):
         status = block_mark(block, on)
     if status != L0RT_OK:
         raise_status(status, <void*>ptr)
-
-
-def segments(MemPool pool=None, device=None):
-    """Return the segments of one pool or of all, on one device or all, in torch's schema."""
-    found = []
-    for i in range(device_total()):
-        if device is None or i == index_of(device, current_device(), lazy.device_type):
-            found += device_segments(i, pool)
-    return found
-
-
-cdef list device_segments(int index, MemPool pool):
-    cdef l0rt_heap* heap = <l0rt_heap*>device_record(index).heap
-    cdef l0rt_block_info* blocks = NULL
-    cdef int64_t capacity = 1024, count
-    if heap == NULL:
-        return []
-    while True:
-        blocks = <l0rt_block_info*>realloc(blocks, capacity * sizeof(l0rt_block_info))
-        if blocks == NULL:
-            raise MemoryError("no host memory for a snapshot")
-        with nogil:
-            count = heap_snapshot(heap, blocks, capacity)
-        if count <= capacity:
-            break
-        capacity = count + count // 4
-    try:
-        return described(blocks, max(count, 0), index, None if pool is None else pool.id)
-    finally:
-        free(blocks)
-
-
-cdef list described(l0rt_block_info* blocks, int64_t count, int index, tuple pool):
-    cdef l0rt_block_info* block
-    cdef int64_t i
-    found = []
-    segment = None
-    for i in range(count):
-        block = &blocks[i]
-        id = (block.pool_id[0], block.pool_id[1])
-        if pool is not None and id != pool:
-            continue
-        if segment is None or segment["address"] != block.segment:
-            segment = {
-                "device": index,
-                "address": block.segment,
-                "total_size": block.segment_size,
-                "stream": <uintptr_t>block.stream,
-                "segment_type": "small" if block.pool == SMALL else "large",
-                "allocated_size": 0,
-                "active_size": 0,
-                "requested_size": 0,
-                "is_expandable": bool(block.is_expandable),
-                "segment_pool_id": id,
-                "frames": [],
-                "blocks": [],
-            }
-            found.append(segment)
-        state = STATES[block.state][1]
-        segment["blocks"].append({"address": block.address, "size": block.size, "requested_size": block.requested,
-                                  "state": state, "frames": []})
-        if state != "inactive":
-            segment["active_size"] += block.size
-            segment["requested_size"] += block.requested
-        if state == "active_allocated":
-            segment["allocated_size"] += block.size
-    return found
 
 
 known_as(MemPool, b"l0rt.accelerator.MemPool")

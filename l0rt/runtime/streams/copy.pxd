@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from l0rt.runtime.streams.types cimport l0rt_rows, l0rt_slot, l0rt_stream
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_rows, l0rt_slot, l0rt_stream
 from l0rt.ze.api cimport ze_event_handle_t, ze_result_t
 
 
@@ -36,3 +36,6 @@ cdef ze_result_t rows_locked(
     l0rt_stream* stream, char* dst, const char* src, const l0rt_rows* rows, ze_event_handle_t signal) noexcept nogil
 cdef ze_result_t fill_locked(
     l0rt_stream* stream, char* dst, const char* pattern, size_t pattern_size, size_t nbytes) noexcept nogil
+# Shared memory is wanted on the stream's device, or `device` has an advice of Level Zero about it.
+cdef int queue_hint(
+    l0rt_stream* stream, const void* ptr, size_t nbytes, l0rt_device* device, int advice) except -1 nogil

@@ -3,15 +3,16 @@
 
 from libc.stdint cimport UINT32_MAX, UINT64_MAX, uint32_t, uint64_t
 
-from l0rt.core.cmdlist cimport list_copy, list_copy_rows, list_fill
+from l0rt.core.cmdlist cimport list_advise, list_copy, list_copy_rows, list_fill, list_prefetch
 from l0rt.runtime.alloc.atomics cimport mutex_unlock
-from l0rt.runtime.streams.capture cimport capture_copy, capture_fill, capture_rows, captures
+from l0rt.runtime.streams.capture cimport capture_copy, capture_fill, capture_refuse, capture_rows, captures
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release, slot_retain
 from l0rt.runtime.streams.hooks cimport COPY, FILL, STREAM_SYNCHRONIZATION, call_hooks, hooked
 from l0rt.runtime.streams.order cimport after, allow_maps, before, hold_off_maps, signal_behind
 from l0rt.runtime.streams.queue cimport lock, record_untold, unlock
+from l0rt.runtime.streams.sleep cimport check_awake, is_one_asleep, refuse_asleep
 from l0rt.runtime.streams.timeline cimport begin_command, end_command, l0rt_command
-from l0rt.runtime.streams.types cimport l0rt_rows, l0rt_slot, l0rt_stream
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_rows, l0rt_slot, l0rt_stream
 from l0rt.runtime.streams.wait cimport device_fails, slot_wait
 from l0rt.ze.api cimport (
     ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
@@ -35,6 +36,15 @@ cdef inline ze_result_t nothing_locked(l0rt_stream* stream, ze_event_handle_t si
     if signal == NULL:
         return ZE_RESULT_SUCCESS
     return signal_behind(stream, signal)
+
+
+cdef inline int lock_awake(l0rt_stream* stream, const void* dst, const void* src) except -1 nogil:
+    """Take the lock, unless a pool sleeps to which an address belongs: one that goes to sleep waits for the lock."""
+    lock(stream)
+    if is_one_asleep(dst, src):
+        mutex_unlock(&stream.lock)
+        return refuse_asleep(dst, src)
+    return 0
 
 
 cdef ze_result_t copy_locked(
@@ -78,9 +88,9 @@ cdef inline int append_bytes(
     cdef ze_event_handle_t signal = NULL
     cdef ze_result_t r
     cdef l0rt_command* told
-    if captures(stream) and capture_copy(stream, dst, src, nbytes):
+    if captures(stream) and not check_awake(dst, src) and capture_copy(stream, dst, src, nbytes):
         return 0
-    lock(stream)
+    lock_awake(stream, dst, src)
     told = begin_command(stream, COPY, dst, src, nbytes)
     r = before(stream)
     if r == ZE_RESULT_SUCCESS:
@@ -100,9 +110,9 @@ cdef int append_rows(
     cdef l0rt_command* told
     cdef ze_result_t r
     cdef size_t i
-    if captures(stream) and capture_rows(stream, dst, src, rows):
+    if captures(stream) and not check_awake(dst, src) and capture_rows(stream, dst, src, rows):
         return 0
-    lock(stream)
+    lock_awake(stream, dst, src)
     told = begin_command(stream, COPY, dst, src, rows.width * rows.height)
     r = before(stream)
     if r == ZE_RESULT_SUCCESS:
@@ -184,9 +194,10 @@ cdef int queue_fill(
         l0rt_stream* stream, void* dst, const void* pattern, size_t pattern_size, size_t nbytes) except -1 nogil:
     cdef l0rt_command* told
     cdef ze_result_t r
-    if nbytes == 0 or (captures(stream) and capture_fill(stream, dst, pattern, pattern_size, nbytes)):
+    if nbytes == 0 or (captures(stream) and not check_awake(dst, NULL)
+                       and capture_fill(stream, dst, pattern, pattern_size, nbytes)):
         return 0
-    lock(stream)
+    lock_awake(stream, dst, NULL)
     told = begin_command(stream, FILL, dst, NULL, nbytes)
     r = fill_locked(stream, <char*>dst, <const char*>pattern, pattern_size, nbytes)
     if told != NULL:
@@ -227,3 +238,22 @@ cdef ze_result_t fill_locked(
             return r
         filled += min(filled, nbytes - filled)
     return ZE_RESULT_SUCCESS
+
+
+cdef int queue_hint(
+        l0rt_stream* stream, const void* ptr, size_t nbytes, l0rt_device* device, int advice) except -1 nogil:
+    cdef ze_result_t r
+    if captures(stream):
+        capture_refuse(stream, b"a hint about shared memory")
+    if nbytes == 0:
+        return 0
+    lock(stream)
+    r = before(stream)
+    if r == ZE_RESULT_SUCCESS and device == NULL:
+        r = list_prefetch(stream.list, ptr, nbytes)
+    elif r == ZE_RESULT_SUCCESS:
+        r = list_advise(stream.list, device.handle, ptr, nbytes, advice)
+    if r == ZE_RESULT_SUCCESS and stream.shared:
+        r = after(stream)
+    unlock(stream, r)
+    return 0

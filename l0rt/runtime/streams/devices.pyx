@@ -14,9 +14,9 @@ from l0rt.runtime.streams.types cimport *
 
 from l0rt import callers, config
 from l0rt.core import sysman
-from l0rt.core.driver import make_context, open_drivers
+from l0rt.core.driver import adopt_context as take_context, make_context, open_drivers
 from l0rt.core.device import open_devices
-from l0rt.errors import DriverNotFoundError, UnsupportedError
+from l0rt.errors import DriverNotFoundError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
 from l0rt.ze import loader, pci, quirks, table as ze_table, tuning
 from l0rt.ze.count import count_without_opening
@@ -31,6 +31,7 @@ _context_of = []  # by device
 _identities = []  # by device: what its quirks and its tuning go by
 _quirks = []     # by device: those that are mended
 _cards = []      # one list: the cards of system management, filled at the first request
+_adopted = []    # at most one: the handle of other software's context, and who owns it
 library = None   # the opened ze.loader.Library
 cdef LazyInit xpu
 
@@ -154,7 +155,7 @@ def _open():
     by_driver = {}
     for device in _devices:
         if device.driver.index not in by_driver:
-            by_driver[device.driver.index] = make_context(device.driver)
+            by_driver[device.driver.index] = _make_context(device.driver, not by_driver)
     _contexts[:] = by_driver.values()
     _context_of[:] = [by_driver[device.driver.index] for device in _devices]
     _quirks.clear()
@@ -168,6 +169,38 @@ def _open():
     _read[:] = _environment()
     _count = <int>len(_devices)
     _ready = 1
+
+
+cdef object _make_context(driver, bint is_first):
+    """A new context; for the driver of the first device that of other software, if one was adopted."""
+    if not is_first or not _adopted:
+        return make_context(driver)
+    handle = _adopted[0][0]
+    try:
+        return take_context(driver, handle)
+    except L0Error as e:
+        _adopted.clear()            # the next first use makes a context
+        raise ValueError(f"adopt_context(): the driver knows no context with the handle {handle:#x} ({e})") from e
+
+
+def adopt_context(handle, owner):
+    """Let the first use take this context of other software; ``owner`` lives as long as the process."""
+    with xpu.lock:
+        if xpu.opened:
+            raise RuntimeError("adopt_context() comes before the first use of a device: l0rt has a context already")
+        _adopted[:] = [(handle, owner)]
+
+
+def context_owner(index):
+    """Return who owns the context of device ``index``; None for l0rt's own."""
+    return _adopted[0][1] if _adopted and _context_of[index].is_adopted else None
+
+
+def native_handles(index):
+    """Return the handles of a device's driver, of its context and of the device itself."""
+    device_at(index)
+    device = core_device(index)
+    return device.driver.handle, _context_of[index].handle, device.handle
 
 
 cdef dict _identity(Device device):

@@ -23,6 +23,7 @@ cdef enum:
     KERNEL_LAUNCH           # stream, kernel
     KERNEL_ACCESS           # stream of the launch before, address, bytes, 1: reads, 2: writes, 3: both
     KINDS
+    SLEEP = 27              # no hook is called: a memory pool sleeps, and commands on its memory are refused
     GRAPH_REPLAY = 28       # no hook is called: a command of the timeline
     CAPTURES = 29           # no hook is called: a graph is being captured, and streams record instead
     TIMELINE = 30           # no hook is called: a profile runs, and streams stamp their commands
@@ -31,6 +32,7 @@ cdef enum:
 cdef int hooked            # one bit for each kind that has a hook
 cdef void note_timeline(bint on) noexcept nogil
 cdef void note_captures(bint on) noexcept nogil
+cdef void note_sleep(bint on) noexcept nogil
 # Call the hooks of `kind`. Never with a C lock held. What a callback raises is reported and goes no further.
 cdef void call_hooks(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil
 

@@ -83,6 +83,10 @@ cdef void note_captures(bint on) noexcept nogil:
     set_hooked(CAPTURES, on)
 
 
+cdef void note_sleep(bint on) noexcept nogil:
+    set_hooked(SLEEP, on)
+
+
 cdef int implicit_sync(str what, str whom) except -1:
     if sync_mode == 2:
         raise RuntimeError(f"{what} synchronizes implicitly with {whom}")

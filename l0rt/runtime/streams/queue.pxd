@@ -34,10 +34,10 @@ cdef int queue_open(l0rt_stream* stream) except -1 nogil
 # The native list, for hands that append to it without l0rt: from then on its counts are only a part of the truth.
 cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil
 # A launch with the arguments and the group size that the kernel has: its lock is held, so that this never raises. The
-# stream was opened before. `seq` is the command's number in the stream.
+# stream was opened before. `seq` is the command's number in the stream. NOT_READY: a pool went to sleep since `seen`.
 cdef ze_result_t queue_try_launch(
     l0rt_stream* stream, ze_kernel_handle_t kernel, const char* name, const uint32_t* groups,
-    const uint32_t* group_size, bint cooperative, uint64_t* seq) noexcept nogil
+    const uint32_t* group_size, bint cooperative, uint64_t seen, uint64_t* seq) noexcept nogil
 cdef int queue_record(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int record_untold(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil
 cdef int queue_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil

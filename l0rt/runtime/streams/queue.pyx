@@ -47,6 +47,7 @@ from l0rt.runtime.streams.hooks cimport (
     hooked,
 )
 from l0rt.runtime.streams.order cimport after, allow_maps, before, hold_off_maps, number, signal_behind
+from l0rt.runtime.streams.sleep cimport ANY_SLEEP, sleeps
 from l0rt.runtime.streams.timeline cimport begin_command, begin_kernel, end_command, l0rt_command
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
@@ -172,12 +173,13 @@ cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil
 
 cdef ze_result_t queue_try_launch(
         l0rt_stream* stream, ze_kernel_handle_t kernel, const char* name, const uint32_t* groups,
-        const uint32_t* group_size, bint cooperative, uint64_t* seq) noexcept nogil:
-    cdef ze_result_t r = ZE_RESULT_NOT_READY    # the list was just given back to its owner
+        const uint32_t* group_size, bint cooperative, uint64_t seen, uint64_t* seq) noexcept nogil:
+    # The list was just given back to its owner, or a pool went to sleep since the arguments were looked at.
+    cdef ze_result_t r = ZE_RESULT_NOT_READY
     cdef l0rt_command* told = NULL
     cdef int* gate
     mutex_lock(&stream.lock)
-    if stream.list != NULL:
+    if stream.list != NULL and (sleeps == seen or seen == ANY_SLEEP):
         told = begin_kernel(stream, name, groups, group_size)
         r = before(stream)
         if stream.device.is_software:

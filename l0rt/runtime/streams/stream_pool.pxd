@@ -18,6 +18,8 @@ cdef l0rt_stream* lease_stream(l0rt_device* device, int priority, bint copies) e
 cdef void return_stream(l0rt_stream* stream) noexcept
 # A stream over a list of other software. Each adoption needs one release.
 cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list, owner) except NULL
+# The stream over this list, l0rt's own or adopted; NULL for none.
+cdef l0rt_stream* find_list(l0rt_device* device, ze_command_list_handle_t list) noexcept
 cdef void hold_adopted(l0rt_stream* stream) noexcept
 cdef void release_adopted(l0rt_stream* stream) noexcept
 
