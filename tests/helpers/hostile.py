@@ -209,6 +209,8 @@ class Program(World):
     def checkpoint(self):
         """Drop everything: nothing may be left."""
         oracle.settle(self)
+        oracle.wait_for_callbacks()
+        oracle.settle(self)  # what they raised
         self.local.step = f"{self.local.step}c"
         self.local.depth = DEPTH + 1  # finalizers rest
         while self.blocks:
