@@ -316,7 +316,7 @@ class Values:
         answers = {
             "__index__": 1, "__int__": 1, "__float__": 0.5, "__bool__": True, "__len__": 2, "__iter__": iter(()),
             "__getitem__": 0, "__contains__": True, "__call__": None, "__enter__": None, "__exit__": False,
-            "__eq__": True, "__hash__": 7, "__str__": "xpu", "__repr__": "odd", "__fspath__": "/nowhere",
+            "__eq__": True, "__hash__": 7, "__str__": "xpu", "__repr__": "odd", "__fspath__": "/nowhere/at/all",
             "__buffer__": memoryview(b"abcd"), "__dlpack_device__": (14, 1), "__lt__": True, "device": None,
             "index": 1, "type": "xpu", "_as_parameter_": 0, "device_index": 1,
         }  # fmt: skip

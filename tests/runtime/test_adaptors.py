@@ -91,7 +91,7 @@ def test_an_upstream_is_an_allocator(wrong):
         StatisticsAdaptor(wrong)
 
 
-def test_parameters_are_checked():
+def test_parameters_are_checked(tmp_path):
     for limit, error in ((0, ValueError), (-1, ValueError), (None, TypeError), (1.5, TypeError)):
         with pytest.raises(error):
             LimitingAdaptor(None, limit)
@@ -100,7 +100,7 @@ def test_parameters_are_checked():
     with pytest.raises(TypeError, match="make one of its subclasses"):
         Adaptor()
     with pytest.raises(OSError, match="No such file"):
-        LoggingAdaptor(None, "/nowhere/at/all.csv")
+        LoggingAdaptor(None, tmp_path / "none" / "all.csv")
     with pytest.raises((TypeError, ValueError)):
         LoggingAdaptor(None, None)
 
