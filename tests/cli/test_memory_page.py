@@ -184,6 +184,7 @@ def test_a_browser_moves_by_keys_and_finds_what_is_searched(chromium, tmp_path):
     weights = history.sums("tag", history.entries)[history.tags.number("weights")]
     assert f"{weights[1]} live allocations found" in chromium.find_element("id", "found").text
     chromium.switch_to.active_element.send_keys("\ue00c")  # Escape
+    run(chromium, "l0rt.find(); l0rt.later()")
     assert chromium.find_element("id", "found").text == ""
     address = int(history.columns["address"][history.alive(history.entries)[0]])
     chromium.find_element("id", "search").send_keys(hex(address + 1))

@@ -18,6 +18,8 @@ spec.loader.exec_module(others)
 CPU, ONEAPI, INT64S = others.CPU, others.ONEAPI, others.INT64S
 Producer, Tensor, Versioned = others.Producer, others.Tensor, others.Versioned
 VERSIONED = ctypes.POINTER(Versioned)
+ARRAY = ctypes.create_string_buffer(4096)  # which no driver knows
+STRANGE = ctypes.addressof(ARRAY)
 TELL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 
 
@@ -105,7 +107,7 @@ def test_what_is_taken_is_a_buffer(table, anywhere):
 
 
 def test_what_is_refused_stays_the_callers(table):
-    for broken in ({"version": (2, 0)}, {"flags": 1}, {"device_type": 2}, {"bits": 4}, {"code": 3}, {"data": 64,
+    for broken in ({"version": (2, 0)}, {"flags": 1}, {"device_type": 2}, {"bits": 4}, {"code": 3}, {"data": STRANGE,
                    "device_type": ONEAPI}):  # fmt: skip
         producer, found = Producer(**broken), ctypes.py_object()
         with pytest.raises(BufferError):
