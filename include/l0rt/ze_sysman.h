@@ -13,6 +13,10 @@ extern "C" {
 typedef ze_driver_handle_t zes_driver_handle_t;
 typedef ze_device_handle_t zes_device_handle_t;
 typedef struct _zes_mem_handle_t *zes_mem_handle_t;
+typedef struct _zes_engine_handle_t *zes_engine_handle_t;
+typedef struct _zes_freq_handle_t *zes_freq_handle_t;
+typedef struct _zes_pwr_handle_t *zes_pwr_handle_t;
+typedef struct _zes_temp_handle_t *zes_temp_handle_t;
 
 #define ZES_STRING_PROPERTY_SIZE 64
 #define ZES_MAX_UUID_SIZE 16 /* 1.8 */
@@ -22,10 +26,15 @@ typedef uint32_t zes_init_flags_t;
 typedef enum {
   ZES_STRUCTURE_TYPE_DEVICE_PROPERTIES = 0x1,
   ZES_STRUCTURE_TYPE_PCI_PROPERTIES = 0x2,
+  ZES_STRUCTURE_TYPE_ENGINE_PROPERTIES = 0x5,
+  ZES_STRUCTURE_TYPE_FREQ_PROPERTIES = 0x9,
   ZES_STRUCTURE_TYPE_MEM_PROPERTIES = 0xb,
+  ZES_STRUCTURE_TYPE_POWER_PROPERTIES = 0xd,
+  ZES_STRUCTURE_TYPE_TEMP_PROPERTIES = 0x14,
   ZES_STRUCTURE_TYPE_DEVICE_STATE = 0x15,
   ZES_STRUCTURE_TYPE_PROCESS_STATE = 0x16,
   ZES_STRUCTURE_TYPE_PCI_STATE = 0x17,
+  ZES_STRUCTURE_TYPE_FREQ_STATE = 0x1b,
   ZES_STRUCTURE_TYPE_MEM_STATE = 0x1e,
   ZES_STRUCTURE_TYPE_DEVICE_EXT_PROPERTIES = 0x2d, /* 1.8 */
 } zes_structure_type_t;
@@ -150,6 +159,100 @@ typedef struct {
   uint64_t free;
   uint64_t size;
 } zes_mem_state_t;
+
+typedef struct { /* bytes, bytes a second, microseconds */
+  uint64_t readCounter;
+  uint64_t writeCounter;
+  uint64_t maxBandwidth;
+  uint64_t timestamp;
+} zes_mem_bandwidth_t;
+
+typedef enum {
+  ZES_ENGINE_GROUP_ALL = 0,
+  ZES_ENGINE_GROUP_COMPUTE_ALL = 1,
+  ZES_ENGINE_GROUP_COPY_ALL = 3,
+} zes_engine_group_t;
+
+typedef struct {
+  zes_structure_type_t stype;
+  void *pNext;
+  zes_engine_group_t type;
+  ze_bool_t onSubdevice;
+  uint32_t subdeviceId;
+} zes_engine_properties_t;
+
+typedef struct { /* microseconds */
+  uint64_t activeTime;
+  uint64_t timestamp;
+} zes_engine_stats_t;
+
+typedef enum {
+  ZES_FREQ_DOMAIN_GPU = 0,
+  ZES_FREQ_DOMAIN_MEMORY = 1,
+} zes_freq_domain_t;
+
+typedef struct { /* MHz */
+  zes_structure_type_t stype;
+  void *pNext;
+  zes_freq_domain_t type;
+  ze_bool_t onSubdevice;
+  uint32_t subdeviceId;
+  ze_bool_t canControl;
+  ze_bool_t isThrottleEventSupported;
+  double min;
+  double max;
+} zes_freq_properties_t;
+
+typedef struct { /* MHz */
+  double min;
+  double max;
+} zes_freq_range_t;
+
+typedef struct { /* MHz, volts; negative: unknown */
+  zes_structure_type_t stype;
+  const void *pNext;
+  double currentVoltage;
+  double request;
+  double tdp;
+  double efficient;
+  double actual;
+  uint32_t throttleReasons;
+} zes_freq_state_t;
+
+typedef struct { /* milliwatts; -1: unknown */
+  zes_structure_type_t stype;
+  void *pNext;
+  ze_bool_t onSubdevice;
+  uint32_t subdeviceId;
+  ze_bool_t canControl;
+  ze_bool_t isEnergyThresholdSupported;
+  int32_t defaultLimit;
+  int32_t minLimit;
+  int32_t maxLimit;
+} zes_power_properties_t;
+
+typedef struct { /* microjoules, microseconds */
+  uint64_t energy;
+  uint64_t timestamp;
+} zes_power_energy_counter_t;
+
+typedef enum {
+  ZES_TEMP_SENSORS_GLOBAL = 0,
+  ZES_TEMP_SENSORS_GPU = 1,
+  ZES_TEMP_SENSORS_MEMORY = 2,
+} zes_temp_sensors_t;
+
+typedef struct { /* degrees Celsius */
+  zes_structure_type_t stype;
+  void *pNext;
+  zes_temp_sensors_t type;
+  ze_bool_t onSubdevice;
+  uint32_t subdeviceId;
+  double maxTemperature;
+  ze_bool_t isCriticalTempSupported;
+  ze_bool_t isThreshold1Supported;
+  ze_bool_t isThreshold2Supported;
+} zes_temp_properties_t;
 
 #ifdef __cplusplus
 }

@@ -46,8 +46,9 @@ static const dispatch tools = {
 static const dispatch sysman = {
     CPU_DISPATCH_VERSION,
     1,
-    {zesGetGlobal, zesGetDevice, zesGetDeviceExp, zesGetDriver, zesGetDriverExp, none, none, none, none, none, none,
-     none, none, none, zesGetMemory, none, none, none, none, none, none, none, none, none},
+    {zesGetGlobal, zesGetDevice, zesGetDeviceExp, zesGetDriver, zesGetDriverExp, none, none, none, zesGetPower,
+     zesGetFrequency, zesGetEngine, none, none, none, zesGetMemory, none, zesGetTemperature, none, none, none, none,
+     none, none, none},
 };
 /* clang-format on */
 static const dispatch runtime = {CPU_DISPATCH_VERSION, 1, {none}};

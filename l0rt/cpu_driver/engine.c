@@ -233,6 +233,19 @@ static cpu_cost rate_of(const cpu_command *c) {
   return to_device == from_device ? CPU_COSTS : to_device ? CPU_COST_H2D_GBPS : CPU_COST_D2H_GBPS;
 }
 
+/* Only the engine's own thread writes. */
+static void count_bytes(_Atomic uint64_t *bytes, uint64_t more) {
+  atomic_store_explicit(bytes, atomic_load_explicit(bytes, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+static void count(cpu_engine *engine, const cpu_command *c) {
+  uint64_t read = c->op == CPU_OP_COPY     ? c->copy.size
+                  : c->op == CPU_OP_REGION ? c->region.width * c->region.height * c->region.depth
+                                           : 0;
+  count_bytes(&engine->bytes_read, read);
+  count_bytes(&engine->bytes_written, c->op == CPU_OP_FILL ? c->fill.size : read);
+}
+
 static void run(cpu_command *c) {
   uint64_t start = CPU_UNLIKELY(cpu_latency_on) ? cpu_wait_ns() : 0;
   if (cpu_has_quirk(CPU_QUIRK_UNFLUSHED_COUNTERS)) cpu_cache_run(c);
@@ -256,6 +269,7 @@ static bool serve_ring(cpu_engine *engine, cpu_fifo **ring, uint64_t *wake) {
       if (command->op != CPU_OP_NONE) {
         pthread_mutex_unlock(&engine->lock);
         run(command);
+        count(engine, command);
         pthread_mutex_lock(&engine->lock);
       }
       if (command->failed)
@@ -479,4 +493,24 @@ void cpu_engines_stop(void) {
   for (cpu_engine *engine = atomic_load(&engines); engine != NULL; engine = engine->next)
     if (atomic_exchange(&engine->started, false)) joined &= pthread_timedjoin_np(engine->thread, NULL, &end) == 0;
   if (joined) cpu_launches_end();
+}
+
+cpu_activity cpu_engines_activity(const cpu_device *device) {
+  cpu_activity found = {0};
+  for (int i = 0; i < CPU_GROUPS * CPU_QUEUES_MAX; i++) {
+    cpu_engine *engine = atomic_load(&device->engines[i / CPU_QUEUES_MAX][i % CPU_QUEUES_MAX]);
+    clockid_t clock;
+    struct timespec t;
+    if (engine == NULL || !atomic_load(&engine->started)) continue;
+    if (pthread_getcpuclockid(engine->thread, &clock) == 0 && clock_gettime(clock, &t) == 0) {
+      uint64_t ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+      if (ns > found.active_ns) found.active_ns = ns;
+    }
+    found.bytes_read += atomic_load(&engine->bytes_read);
+    found.bytes_written += atomic_load(&engine->bytes_written);
+    pthread_mutex_lock(&engine->lock);
+    found.is_running |= engine->running != NULL && engine->running->op != CPU_OP_NONE;
+    pthread_mutex_unlock(&engine->lock);
+  }
+  return found;
 }

@@ -47,6 +47,7 @@ typedef struct cpu_engine {
   cpu_fifo *_Atomic stirred; /* those of the blocked ones whose event was set */
   _Atomic uint32_t news;     /* something was pushed since the last ring for that */
   _Atomic bool started;
+  _Atomic uint64_t bytes_read, bytes_written; /* by its copies and fills */
   pthread_t thread;
   struct cpu_engine *next; /* all engines; never shrinks before the end */
 } cpu_engine;
@@ -74,6 +75,13 @@ void cpu_engines_stop(void);
 /* Stops the engines between commands, none of them running one that touches these bytes; lets them go on. */
 void cpu_engines_hold(uintptr_t low, uintptr_t high);
 void cpu_engines_go(void);
+
+/* What the engines of a device have done: nanoseconds in which the busiest of them ran, and bytes; does one run now? */
+typedef struct {
+  uint64_t active_ns, bytes_read, bytes_written;
+  bool is_running;
+} cpu_activity;
+cpu_activity cpu_engines_activity(const cpu_device *device);
 
 /* Does any command not yet complete touch these bytes? */
 bool cpu_engines_touch(uintptr_t low, uintptr_t high);

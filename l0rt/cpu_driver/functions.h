@@ -174,6 +174,26 @@
 #define CPU_zesGetDeviceExp(X)                                                                                        \
   X(9, zesDeviceGetSubDevicePropertiesExp) X(9, zesDeviceEnumActiveVFExp) X(10, zesDeviceEnumEnabledVFExp)
 
+#define CPU_zesGetPower(X)                                                                                            \
+  X(0, zesPowerGetProperties) X(0, zesPowerGetEnergyCounter) X(0, zesPowerGetLimits) X(0, zesPowerSetLimits)          \
+  X(0, zesPowerGetEnergyThreshold) X(0, zesPowerSetEnergyThreshold) X(0, zesPowerGetLimitsExt)                        \
+  X(0, zesPowerSetLimitsExt) X(16, zesPowerGetUsage) X(16, zesPowerGetLimitsExt2) X(16, zesPowerSetLimitsExt2)
+
+#define CPU_zesGetFrequency(X)                                                                                        \
+  X(0, zesFrequencyGetProperties) X(0, zesFrequencyGetAvailableClocks) X(0, zesFrequencyGetRange)                     \
+  X(0, zesFrequencySetRange) X(0, zesFrequencyGetState) X(0, zesFrequencyGetThrottleTime)                             \
+  X(0, zesFrequencyOcGetCapabilities) X(0, zesFrequencyOcGetFrequencyTarget)                                          \
+  X(0, zesFrequencyOcSetFrequencyTarget) X(0, zesFrequencyOcGetVoltageTarget) X(0, zesFrequencyOcSetVoltageTarget)    \
+  X(0, zesFrequencyOcSetMode) X(0, zesFrequencyOcGetMode) X(0, zesFrequencyOcGetIccMax) X(0, zesFrequencyOcSetIccMax) \
+  X(0, zesFrequencyOcGetTjMax) X(0, zesFrequencyOcSetTjMax)
+
+#define CPU_zesGetEngine(X)                                                                                           \
+  X(0, zesEngineGetProperties) X(0, zesEngineGetActivity) X(7, zesEngineGetActivityExt)
+
+#define CPU_zesGetTemperature(X)                                                                                      \
+  X(0, zesTemperatureGetProperties) X(0, zesTemperatureGetConfig) X(0, zesTemperatureSetConfig)                       \
+  X(0, zesTemperatureGetState)
+
 #define CPU_zesGetMemory(X)                                                                                           \
   X(0, zesMemoryGetProperties) X(0, zesMemoryGetState) X(0, zesMemoryGetBandwidth)
 
@@ -184,7 +204,7 @@
   T(zeGetMemExp) T(zeGetFence) T(zeGetEventPool) T(zeGetEvent) T(zeGetEventExp) T(zeGetModule)                        \
   T(zeGetModuleBuildLog) T(zeGetKernel) T(zeGetKernelExp) T(zeGetSampler) T(zeGetPhysicalMem) T(zeGetVirtualMem)      \
   T(zeGetGraph) T(zeGetExecutableGraph) T(zesGetGlobal) T(zesGetDriver) T(zesGetDriverExp) T(zesGetDevice)            \
-  T(zesGetDeviceExp) T(zesGetMemory)
+  T(zesGetDeviceExp) T(zesGetPower) T(zesGetFrequency) T(zesGetEngine) T(zesGetTemperature) T(zesGetMemory)
 /* clang-format on */
 
 #endif

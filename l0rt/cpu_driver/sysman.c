@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sysman.c: system management: devices and their memory, as tools ask for them. Handles are those of the core; a device
- * has one memory module, whose handle is the device's own. Of other parts it has none. */
+ * has one memory module, whose handle is the device's own. telemetry.c has the sensors; of other parts it has none. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -190,17 +190,13 @@ NONE(zesDevicePciGetBars)
 NONE(zesDeviceEnumActiveVFExp)
 NONE(zesDeviceEnumEnabledVFExp)
 NONE(zesDeviceEnumDiagnosticTestSuites)
-NONE(zesDeviceEnumEngineGroups)
 NONE(zesDeviceEnumFabricPorts)
 NONE(zesDeviceEnumFans)
 NONE(zesDeviceEnumFirmwares)
-NONE(zesDeviceEnumFrequencyDomains)
 NONE(zesDeviceEnumLeds)
 NONE(zesDeviceEnumPerformanceFactorDomains)
-NONE(zesDeviceEnumPowerDomains)
 NONE(zesDeviceEnumPsus)
 NONE(zesDeviceEnumRasErrorSets)
 NONE(zesDeviceEnumSchedulers)
 NONE(zesDeviceEnumStandbyDomains)
-NONE(zesDeviceEnumTemperatureSensors)
 NONE(zesDeviceEnumOverclockDomains)

@@ -39,7 +39,7 @@ def states(root=ROOT):
     """Return name -> what there is of it."""
     sources = {path.name: path.read_text() for path in sorted((root / DRIVER).glob("*.c"))}
     unsupported = set(re.findall(r"^ABSENT\((\w+)\)", sources["absent.c"], re.MULTILINE))
-    exported = re.compile(r"^(?:CPU_EXPORT \w+ |NONE\()(zes?[A-Z]\w+)", re.MULTILINE)
+    exported = re.compile(r"^(?:CPU_EXPORT \w+ |N?ONE\()(zes?[A-Z]\w+)", re.MULTILINE)
     done = {name for text in sources.values() for name in exported.findall(text)}
     names = [name for _, _, name in specified(root)]
     return {n: UNSUPPORTED if n in unsupported else DONE if n in done else ABSENT for n in names}

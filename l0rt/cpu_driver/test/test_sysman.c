@@ -84,6 +84,69 @@ static void this_process(void) {
   CHECK(processes().memSize == 0);
 }
 
+static uint64_t active(zes_engine_handle_t group) {
+  zes_engine_stats_t stats;
+  OK(zesEngineGetActivity(group, &stats));
+  return stats.activeTime;
+}
+
+static zes_mem_bandwidth_t bytes(void) {
+  zes_mem_bandwidth_t found;
+  OK(zesMemoryGetBandwidth((zes_mem_handle_t)device, &found));
+  return found;
+}
+
+/* Each part is there once, and says what the engines have done meanwhile. */
+static void sensors(void) {
+  void *parts[4];
+  uint32_t count[4] = {0, 1, 7, 1};
+  OK(zesDeviceEnumEngineGroups(device, &count[0], NULL));
+  CHECK(count[0] == 1);
+  OK(zesDeviceEnumEngineGroups(device, &count[0], &parts[0]));
+  OK(zesDeviceEnumFrequencyDomains(device, &count[1], &parts[1]));
+  OK(zesDeviceEnumPowerDomains(device, &count[2], &parts[2]));
+  OK(zesDeviceEnumTemperatureSensors(device, &count[3], &parts[3]));
+  CHECK(count[0] == 1 && count[1] == 1 && count[2] == 1 && count[3] == 1);
+  zes_engine_handle_t group = parts[0];
+  zes_engine_properties_t engine = {.stype = ZES_STRUCTURE_TYPE_ENGINE_PROPERTIES};
+  zes_freq_properties_t clocks = {.stype = ZES_STRUCTURE_TYPE_FREQ_PROPERTIES};
+  zes_freq_state_t clock = {.stype = ZES_STRUCTURE_TYPE_FREQ_STATE};
+  zes_freq_range_t range;
+  zes_power_properties_t power = {.stype = ZES_STRUCTURE_TYPE_POWER_PROPERTIES};
+  zes_temp_properties_t sensor = {.stype = ZES_STRUCTURE_TYPE_TEMP_PROPERTIES};
+  zes_power_energy_counter_t before, after;
+  double celsius;
+  OK(zesEngineGetProperties(group, &engine));
+  OK(zesFrequencyGetProperties(parts[1], &clocks));
+  OK(zesFrequencyGetRange(parts[1], &range));
+  OK(zesFrequencyGetState(parts[1], &clock));
+  OK(zesPowerGetProperties(parts[2], &power));
+  OK(zesPowerGetEnergyCounter(parts[2], &before));
+  OK(zesTemperatureGetProperties(parts[3], &sensor));
+  OK(zesTemperatureGetState(parts[3], &celsius));
+  CHECK(engine.type == ZES_ENGINE_GROUP_ALL && !engine.onSubdevice);
+  CHECK(clocks.type == ZES_FREQ_DOMAIN_GPU && clocks.min == range.min && clocks.max == range.max);
+  CHECK(clock.actual == range.min); /* nothing runs */
+  CHECK(power.maxLimit > 0 && celsius > 0 && celsius < sensor.maxTemperature);
+  enum { SIZE = 8 << 20 };
+  void *target = device_memory(SIZE), *source = device_memory(SIZE);
+  ze_command_list_handle_t list = in_order_list();
+  uint64_t worked = active(group);
+  zes_mem_bandwidth_t moved = bytes();
+  OK(zeCommandListAppendMemoryFill(list, source, "x", 1, SIZE, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryCopy(list, target, source, SIZE, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, UINT64_MAX));
+  CHECK(bytes().readCounter == moved.readCounter + SIZE && bytes().writeCounter == moved.writeCounter + 2 * SIZE);
+  CHECK(bytes().maxBandwidth > 0 && active(group) > worked);
+  OK(zesPowerGetEnergyCounter(parts[2], &after));
+  CHECK(after.energy > before.energy && after.timestamp >= before.timestamp);
+  GIVES(ERROR_INVALID_NULL_HANDLE, zesEngineGetActivity(NULL, &(zes_engine_stats_t){0}));
+  GIVES(ERROR_INVALID_NULL_POINTER, zesTemperatureGetState(parts[3], NULL));
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, target));
+  OK(zeMemFree(context, source));
+}
+
 int main(void) {
   uint32_t count = 0;
   GIVES(ERROR_UNINITIALIZED, zesDriverGet(&count, NULL));
@@ -92,6 +155,7 @@ int main(void) {
   devices();
   memory();
   this_process();
+  sensors();
   finish("sysman");
   return 0;
 }
