@@ -2,6 +2,7 @@
 """Timer and l0rt.bench.time: times of the device and of the host, in their units, of calls that are complete."""
 
 import time
+from contextlib import nullcontext
 
 import l0rt
 import l0rt.accelerator as acc
@@ -35,15 +36,15 @@ def test_the_times_are_milliseconds():
 
 
 @pytest.mark.checks_data
-def test_the_events_are_in_the_order_of_the_stream():
-    busy, idle = acc.Stream(), acc.Stream()
-    x = l0rt.empty(256 * MIB, stream=busy)
-    with acc.Timer(idle) as other, acc.Timer(busy) as timer:
-        x.fill(1, stream=busy)
-    with busy, acc.Timer() as current:
-        x.fill(2)
-    assert other.elapsed_time() < timer.elapsed_time()
-    assert current.elapsed_time() > other.elapsed_time()
+@pytest.mark.parametrize("given", [True, False])
+def test_the_events_are_in_the_order_of_the_stream(given):
+    stream, x = acc.Stream(), l0rt.empty(256 * MIB)
+    start, end = l0rt.Event(enable_timing=True), l0rt.Event(enable_timing=True)
+    with nullcontext() if given else stream, acc.Timer(stream if given else None) as timer:
+        start.record(stream)
+        x.fill(1, stream=stream)
+        end.record(stream)
+    assert timer.elapsed_time() >= start.elapsed_time(end)  # on another stream its end would not wait for the fill
 
 
 @pytest.mark.checks_data
@@ -51,10 +52,12 @@ def test_a_timer_has_the_time_of_its_last_block_also_of_one_that_raised():
     timer, x = acc.Timer(), l0rt.empty(128 * MIB)
     with timer:
         x.fill(1)
-    first = timer.elapsed_time()
-    with pytest.raises(ZeroDivisionError), timer:
-        1 / 0  # noqa: B018
-    assert timer.elapsed_time() < first
+    first, raised = timer.elapsed_time(), []
+    for _ in range(5):  # nothing takes as long as 128 MiB if its thread is not kept waiting each time
+        with pytest.raises(ZeroDivisionError), timer:
+            1 / 0  # noqa: B018
+        raised.append(timer.elapsed_time())
+    assert min(raised) < first
 
 
 def test_a_timer_is_asked_or_entered_at_the_wrong_time():

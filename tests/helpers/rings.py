@@ -13,6 +13,7 @@ from helpers.process import run, run_python
 TESTS = Path(__file__).resolve().parents[1]
 # Tests on the interface: they never ask which driver they have.
 FOLDERS = ("core", "runtime", "accelerator", "kernels", "graphs")
+HUNG = 400  # seconds of one test, which takes less than ten: where it stands is shown, and the ring ends
 PARTS = 8  # of the tests of a file, in a short run; a ring runs one
 SLICES = 20  # of the tests, in CI; a simulated device runs one, which takes less than a minute
 
@@ -64,7 +65,8 @@ class Ring:
 
     def run(self, cpu_driver, cwd, folders, timeout, part=None):
         """Run pytest on ``folders``, or on a ``part`` of them ("2/5"), with this ring's driver; see `verdict`."""
-        quiet = ["-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={max(10, timeout - 30):.0f}"]
+        quiet = ["-q", "-p", "no:cacheprovider", "--durations=5", "--durations-min=20"]
+        quiet += ["-o", f"faulthandler_timeout={min(HUNG, max(10, timeout - 30)):.0f}"]
         args = [sys.executable, "-m", "pytest", "-c", TESTS.parent / "pyproject.toml", "--rootdir", TESTS.parent]
         environment = {**self.environment(cpu_driver), "L0RT_TEST_PART": part}
         return run([*args, *quiet, *folders], environment, cwd, timeout)
