@@ -43,6 +43,7 @@ def pytest_configure(config):
         "markers", "checks_data: looks at data that a device computed; needs a driver that executes"
     )
     config.addinivalue_line("markers", "needs_two_devices: uses two devices")
+    config.addinivalue_line("markers", "shares_events: sends an event to a process; needs a driver that can")
     config.addinivalue_line("markers", "takes_minutes: begins before the others, so that it is not the last")
 
 
@@ -71,6 +72,11 @@ def pytest_runtest_setup(item):
 
         if l0rt.accelerator.device_count() < 2:
             pytest.skip("needs two devices")
+    if item.get_closest_marker("shares_events"):
+        from l0rt.runtime.streams import devices
+
+        if any("event_ipc" in quirk.without for quirk in devices.mended_quirks(0)):
+            pytest.skip("this driver's handles of events mean something else in another process")
 
 
 @pytest.fixture

@@ -315,6 +315,7 @@ def test_a_stream_of_the_built_in_type_makes_its_own_events():
 
 
 @pytest.mark.checks_data
+@pytest.mark.shares_events
 def test_an_event_of_another_process_is_of_the_built_in_type():
     event = l0rt.Event("xpu:0", interprocess=True)
     event.record(xpu.Stream(0))

@@ -228,6 +228,7 @@ def test_a_bool_is_no_device():
 
 
 @pytest.mark.checks_data
+@pytest.mark.shares_events
 def test_one_interprocess_event_is_recorded_by_many_threads(hasty):
     """There is one native event in one pool of its own, whoever records it; each record waits for the one before."""
     for _ in range(20):

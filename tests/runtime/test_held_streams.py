@@ -222,6 +222,7 @@ acc.set_stream(acc.default_stream())
     assert outcome(code) == QUIET
 
 
+@pytest.mark.shares_events
 def test_events_between_processes():
     code = """
 import subprocess, sys, os
@@ -266,6 +267,7 @@ os._exit(0)
 
 
 @pytest.mark.checks_data  # without hardware Intel's driver shares no event pool
+@pytest.mark.shares_events
 def test_shared_events_are_recorded_anew_and_dropped():
     s = acc.Stream()
     for _ in range(20):
