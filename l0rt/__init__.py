@@ -58,6 +58,7 @@ _SUBMODULES = (
     "philox",
     "profiler",
     "sanitizer",
+    "telemetry",
     "xpu",
 )
 

@@ -10,6 +10,7 @@ from l0rt import kernels as kernels
 from l0rt import memory as memory
 from l0rt import philox as philox
 from l0rt import profiler as profiler
+from l0rt import telemetry as telemetry
 from l0rt import xpu as xpu
 from l0rt.buffer import Buffer as Buffer
 from l0rt.copies import advise as advise

@@ -30,12 +30,15 @@ typedef enum {
   ZES_STRUCTURE_TYPE_FREQ_PROPERTIES = 0x9,
   ZES_STRUCTURE_TYPE_MEM_PROPERTIES = 0xb,
   ZES_STRUCTURE_TYPE_POWER_PROPERTIES = 0xd,
+  ZES_STRUCTURE_TYPE_RAS_PROPERTIES = 0xf,
   ZES_STRUCTURE_TYPE_TEMP_PROPERTIES = 0x14,
   ZES_STRUCTURE_TYPE_DEVICE_STATE = 0x15,
   ZES_STRUCTURE_TYPE_PROCESS_STATE = 0x16,
   ZES_STRUCTURE_TYPE_PCI_STATE = 0x17,
   ZES_STRUCTURE_TYPE_FREQ_STATE = 0x1b,
   ZES_STRUCTURE_TYPE_MEM_STATE = 0x1e,
+  ZES_STRUCTURE_TYPE_RAS_STATE = 0x22,
+  ZES_STRUCTURE_TYPE_DEVICE_ECC_PROPERTIES = 0x26, /* 1.4 */
   ZES_STRUCTURE_TYPE_DEVICE_EXT_PROPERTIES = 0x2d, /* 1.8 */
 } zes_structure_type_t;
 
@@ -253,6 +256,45 @@ typedef struct { /* degrees Celsius */
   ze_bool_t isThreshold1Supported;
   ze_bool_t isThreshold2Supported;
 } zes_temp_properties_t;
+
+typedef enum { /* 1.4 */
+               ZES_DEVICE_ECC_STATE_UNAVAILABLE = 0,
+               ZES_DEVICE_ECC_STATE_ENABLED = 1,
+               ZES_DEVICE_ECC_STATE_DISABLED = 2,
+} zes_device_ecc_state_t;
+
+typedef enum { /* 1.4 */
+               ZES_DEVICE_ACTION_NONE = 0,
+} zes_device_action_t;
+
+typedef struct { /* 1.4 */
+  zes_structure_type_t stype;
+  void *pNext;
+  zes_device_ecc_state_t currentState;
+  zes_device_ecc_state_t pendingState;
+  zes_device_action_t pendingAction;
+} zes_device_ecc_properties_t;
+
+typedef enum {
+  ZES_RAS_ERROR_TYPE_CORRECTABLE = 0,
+  ZES_RAS_ERROR_TYPE_UNCORRECTABLE = 1,
+} zes_ras_error_type_t;
+
+#define ZES_MAX_RAS_ERROR_CATEGORY_COUNT 7
+
+typedef struct {
+  zes_structure_type_t stype;
+  void *pNext;
+  zes_ras_error_type_t type;
+  ze_bool_t onSubdevice;
+  uint32_t subdeviceId;
+} zes_ras_properties_t;
+
+typedef struct { /* by category: resets, programming, driver, compute, other, cache, display */
+  zes_structure_type_t stype;
+  const void *pNext;
+  uint64_t category[ZES_MAX_RAS_ERROR_CATEGORY_COUNT];
+} zes_ras_state_t;
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,14 @@ from l0rt.runtime.current.stream import current_raw_stream
 from l0rt.runtime.streams import devices as _devices
 from l0rt.runtime.streams import naming as _naming
 from l0rt.runtime.streams.devices import device_count
+from l0rt.telemetry import (
+    clock_rate,
+    device_memory_used,
+    memory_usage,
+    power_draw,
+    temperature,
+    utilization,
+)
 from l0rt.whole import whole_number as _whole
 
 # torch.xpu has `streams` beside its names
@@ -30,17 +38,23 @@ __all__ = [
     *random.__all__,
     *streams.__all__,
     "Generator",
+    "clock_rate",
     "current_device",
     "current_raw_stream",
     "default_generators",  # noqa: F405 (a module attribute made on demand)
     "device",
     "device_count",
+    "device_memory_used",
     "device_of",
     "init",
     "is_available",
     "is_initialized",
+    "memory_usage",
+    "power_draw",
     "set_device",
     "streams",
+    "temperature",
+    "utilization",
 ]
 
 

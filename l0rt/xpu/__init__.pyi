@@ -5,6 +5,12 @@ from l0rt.runtime.current.generator import XpuGenerator
 from l0rt.runtime.current.guard import xpu_device_index
 from l0rt.runtime.current.stream import current_raw_stream as current_raw_stream
 from l0rt.runtime.streams.naming import _Device
+from l0rt.telemetry import clock_rate as clock_rate
+from l0rt.telemetry import device_memory_used as device_memory_used
+from l0rt.telemetry import memory_usage as memory_usage
+from l0rt.telemetry import power_draw as power_draw
+from l0rt.telemetry import temperature as temperature
+from l0rt.telemetry import utilization as utilization
 from l0rt.xpu import facts as facts
 from l0rt.xpu import graphs as graphs
 from l0rt.xpu import memory as memory

@@ -2,9 +2,11 @@
 """What Linux knows of a device by its PCI address: the kernel's driver, render node, memory windows."""
 
 import os
+import re
 
 _PREFETCHABLE = 0x2000
 _MEMORY = 0x200
+_TEMPERATURES = {"pkg": "gpu", "vram": "memory"}  # xe's labels
 
 
 def facts(address, sysfs="/sys"):
@@ -42,6 +44,57 @@ def kernel_driver(address, sysfs="/sys"):
         if any(name.startswith("prelim_") for name in os.listdir(folder)):
             return "i915-prelim"
     return found["kernel_driver"]
+
+
+def sensors(address, sysfs="/sys"):
+    """Return what the kernel's driver of the device at ``address`` measures; that needs no system management.
+
+    ``temperatures`` is a dict of degrees Celsius by ``gpu``, ``memory`` and ``card``; ``energy`` is in microjoules
+    since some time, ``clock`` in MHz; None for what is not there. The files are those of Linux's i915 and xe:
+    Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon and sysfs-driver-intel-xe-hwmon.
+    """
+    warm: dict[str, float] = {}
+    energies, clocks = [], []
+    folder = os.path.join(sysfs, "bus/pci/devices", address or "none")
+    for hwmon in _names(os.path.join(folder, "hwmon")):
+        place = os.path.join(folder, "hwmon", hwmon)
+        energies.append(_number(os.path.join(place, "energy1_input")))
+        for name in _names(place):
+            value = _number(os.path.join(place, name)) if re.fullmatch(r"temp\d+_input", name) else None
+            if value is not None:
+                kind = _TEMPERATURES.get(_text(os.path.join(place, name.replace("_input", "_label"))), "card")
+                warm[kind] = max(value / 1000, warm.get(kind, 0))
+    for name in _names(os.path.join(folder, "drm")):
+        clocks.append(_number(os.path.join(folder, "drm", name, "gt_act_freq_mhz")))
+    for tile in (name for name in _names(folder) if name.startswith("tile")):
+        gts = (name for name in _names(os.path.join(folder, tile)) if name.startswith("gt"))
+        clocks += [_number(os.path.join(folder, tile, gt, "freq0/act_freq")) for gt in gts]
+    return {
+        "temperatures": warm or None,
+        "energy": next((energy for energy in energies if energy is not None), None),
+        "clock": max((clock for clock in clocks if clock is not None), default=None),
+    }
+
+
+def _names(folder):
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _text(path):
+    """A file's only line; None where it cannot be read, as a sensor of a device that sleeps."""
+    try:
+        with open(path) as file:
+            return file.read(64).strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _number(path):
+    text = _text(path)
+    return int(text) if text and text.isascii() and text.isdigit() else None
 
 
 def _node(names, kind):

@@ -31,7 +31,7 @@ docstrings; a test compares both. The C functions of `l0rt.capi` are in [c-api.m
 CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Generator", "device")
 MODULES = (
     "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "profiler", "logs",
-    "sanitizer", "ipc",
+    "sanitizer", "telemetry", "ipc",
 )  # fmt: skip
 INTEROP = ("dpctl", "tinygrad/__init__", "torch", "torch_memory")  # read as text: each needs its partner
 

@@ -13,6 +13,7 @@ from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.streams.types cimport *
 
 from l0rt import callers, config
+from l0rt.core import sensors as core_sensors
 from l0rt.core import sysman
 from l0rt.core.driver import adopt_context as take_context, make_context, open_drivers
 from l0rt.core.device import open_devices
@@ -370,6 +371,14 @@ def processes(int index):
     if found is None:
         raise UnsupportedError("this driver has no system management (sysman) of the device")
     return sysman.processes(found["handle"])
+
+
+def sensors(int index):
+    """Return the `Sensors` of the card of device ``index``; UnsupportedError without system management."""
+    found = card(index)
+    if found is None:
+        raise UnsupportedError("this driver has no system management (sysman) of the device")
+    return core_sensors.Sensors(found["handle"], library.address)
 
 
 def capabilities(int index):
