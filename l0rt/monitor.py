@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A channel on which other processes of the same user ask how much memory this one has, with the setting ``monitor``.
+"""A channel on which other processes of the same user ask what this one does: its memory, its streams, the sensors of
+its devices. The setting ``monitor`` opens it.
 
 The channel is a socket, ``PID.sock`` in a folder that only the user can enter. Whoever connects gets one object of
 JSON, and the connection ends; nothing is read. `begin` is called by the import of l0rt if the variable is set. Nothing
-costs while nobody asks, and asking neither opens a driver nor calls one.
+costs while nobody asks, and asking opens no driver.
 """
 
 import atexit
@@ -18,12 +19,16 @@ import time
 
 from l0rt import callers, config
 from l0rt.memory import memory_stats
+from l0rt.runtime.current.waits import stuck_report
 from l0rt.runtime.streams.devices import device_count, lazy, properties
+from l0rt.telemetry import Meter
 
 FORMAT = 1  # of what is told
 PATIENCE = 2.0  # seconds for one who asks and does not read
 LONGEST = 100  # bytes of a socket's path, of which Linux allows 107
+MOST_LINES = 200  # about streams
 _listener: socket.socket | None = None
+_meters: dict[int, Meter] = {}  # of the thread that answers
 _address = ""
 
 
@@ -93,13 +98,26 @@ def peer(connection):
 
 
 def state():
-    """Return what is told: the process, and the memory of each device that is open."""
+    """Return what is told: the process, and of each device that is open the memory, the streams that are not idle with
+    what they wait for, and the sensors."""
     devices = []
-    if lazy.opened:
+    if lazy.initialized:
         for index in range(device_count()):
             about = properties(index)
-            stats = {key: value for key, value in memory_stats(index).items() if type(value) is int}
-            devices.append({"index": index, "name": about["name"], "memory": stats})
+            if index not in _meters:
+                _meters[index] = Meter(index)
+            devices.append(
+                {
+                    "index": index,
+                    "name": about["name"],
+                    "uuid": about["uuid"].hex(),
+                    "is_software": about["is_software"],
+                    "total_memory": about["total_memory"],
+                    "memory": {key: value for key, value in memory_stats(index).items() if type(value) is int},
+                    "streams": stuck_report(index).splitlines()[:MOST_LINES],
+                    "sensors": _meters[index].read().as_dict(),
+                }
+            )
     return {
         "format": FORMAT,
         "pid": os.getpid(),

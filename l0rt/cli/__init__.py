@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``l0rt doctor``, ``selftest``, ``bench``, ``bench compare``, ``cache``, ``memory``,
-``cpu-driver``."""
+"""The command line: ``l0rt doctor``, ``selftest``, ``bench``, ``bench compare``, ``cache``, ``top``,
+``memory``, ``cpu-driver``."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ import sys
 
 import l0rt
 from l0rt import config
-from l0rt.cli import bench, cache, compare, cpu_driver, doctor, plot, report, rows
+from l0rt.cli import bench, cache, compare, cpu_driver, doctor, plot, report, rows, top
 from l0rt.cli.memory import command as memory_command
 from l0rt.cli.memory.snapshot import NotASnapshot
 from l0rt.cli.selftest import examination, page
@@ -64,7 +64,7 @@ def make_parser():
     )
     parser.add_argument("--version", action="version", version=f"l0rt {l0rt.__version__}")
     parser.set_defaults(run=lambda options: show_help(parser))
-    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench,memory,cache,cpu-driver}")
+    commands = parser.add_subparsers(title="commands", metavar="{doctor,selftest,bench,top,memory,cache,cpu-driver}")
 
     command = commands.add_parser(
         "doctor",
@@ -129,6 +129,7 @@ def make_parser():
     command.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     command.set_defaults(run=run_bench)
 
+    top.add(commands)
     memory_command.add(commands, show_help)
 
     command = commands.add_parser(

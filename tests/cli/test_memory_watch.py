@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from l0rt import monitor
+from l0rt.cli.memory import watch
 
 from helpers.cli import complaint, l0rt
 from helpers.process import run_python
@@ -122,12 +123,25 @@ def test_a_folder_that_others_may_enter_is_not_used(folder):
     assert "is not trusted" in l0rt("memory", "watch", str(os.getpid())).stderr
 
 
+def test_what_is_told_of_a_device_is_believed_only_if_all_has_the_right_type():
+    sensors = {"missing": {"temperature": "no sensor"}, "clock_rate": 300, "temperature": None}
+    good = {"index": 0, "name": "x", "uuid": "00", "is_software": False, "total_memory": 1, "memory": {"a": 1},
+            "streams": ["s"], "sensors": sensors}  # fmt: skip
+    assert watch.is_well_told(good)
+    for name in good:
+        for wrong in (None, 1.5, "x" if type(good[name]) is not str else 1, [None], {"a": "b"}, {"missing": {"a": 1}}):
+            assert not watch.is_well_told({**good, name: wrong}), (name, wrong)
+    for wrong in ({}, {"missing": {}, "clock_rate": 1.5}, {"missing": {}, "temperature": "hot"}, {"missing": []}):
+        assert not watch.is_well_told({**good, "sensors": wrong})
+
+
 @pytest.mark.parametrize(
     "answer",
     [b"", b"{", b"[]", b'{"pid": 1}', b'{"format": 2, "pid": PID, "devices": []}',
      b'{"format": 1, "pid": PID, "devices": [1]}', b"[" * 100_000, b"\xff",
-     b'{"format": 1, "pid": PID, "devices": [{"index": 0, "name": "x", "memory": {"a": "b"}}]}'],
-    ids=range(9),
+     b'{"format": 1, "pid": PID, "devices": [{"index": 0, "name": "x", "memory": {"a": "b"}}]}',
+     b'{"format": 1, "pid": PID, "devices": []}', b'{"format": 1, "pid": PID, "command": [1], "devices": []}'],
+    ids=range(11),
 )  # fmt: skip
 def test_an_answer_that_is_none_is_told_in_a_line(folder, answer):
     folder.mkdir(mode=0o700)

@@ -14,11 +14,14 @@ from rich.text import Text
 from l0rt import monitor
 from l0rt.cli import report
 from l0rt.cli.memory.stacks import shown
+from l0rt.telemetry import Sample
 from l0rt.whole import size_text
 
 PATIENCE = 5.0  # seconds for an answer
 MOST = 16 << 20  # bytes of an answer
 TAG = "component_bytes."
+TYPES = {"index": int, "name": str, "uuid": str, "is_software": bool, "total_memory": int, "memory": dict,
+         "streams": list, "sensors": dict}  # fmt: skip
 
 
 class CannotWatch(Exception):
@@ -54,13 +57,24 @@ def checked(value, pid):
     """Return an answer of which all that is printed has the right type."""
     good = type(value) is dict and value.get("format") == monitor.FORMAT and value.get("pid") == pid
     good = good and type(value.get("devices")) is list
-    for device in value["devices"] if good else ():
-        good = good and type(device) is dict and type(device.get("index")) is int and type(device.get("name")) is str
-        memory = device.get("memory") if good else None
-        good = good and type(memory) is dict and all(type(number) is int for number in memory.values())
-    if not good:
+    good = good and type(value.get("command")) is list and all(type(word) is str for word in value["command"])
+    if not good or not all(map(is_well_told, value["devices"])):
         raise ValueError("its answer is not of this version of l0rt")
     return value
+
+
+def is_well_told(device):
+    """Whether all that is printed of a device has the right type."""
+    if type(device) is not dict or any(type(device.get(name)) is not kind for name, kind in TYPES.items()):
+        return False
+    sensors, missing = device["sensors"], device["sensors"].get("missing")
+    return (
+        all(type(number) is int for number in device["memory"].values())
+        and all(type(line) is str for line in device["streams"])
+        and all(sensors.get(name) is None or type(sensors[name]) is int for name in Sample.FIGURES)
+        and type(missing) is dict
+        and all(type(why) is str for why in missing.values())
+    )
 
 
 def is_alive(pid):

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`l0rt top`: what devices and processes do now, in a table that renews itself."""
+
+import argparse
+import json
+import os
+import re
+import select
+import sys
+import termios
+import time
+import tty
+import warnings
+
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from l0rt import monitor
+from l0rt.cli import report
+from l0rt.cli.memory.stacks import shown
+from l0rt.cli.memory.watch import CannotWatch, ask, figures
+from l0rt.errors import L0Error
+from l0rt.runtime.streams import devices
+from l0rt.telemetry import PERIOD, Meter
+from l0rt.whole import size_text
+
+FORMAT = 1  # of the JSON
+ORDERS = ("memory", "streams", "pid", "command")
+PRIVATE = "reserved_bytes_by_private_pools."
+OTHERS = "other processes that use the device; L0RT_MONITOR=1 lets a process of l0rt be shown above"
+NOBODY = "no process of this user runs with L0RT_MONITOR=1, which lets it be shown here"
+MISSING = "-"
+STREAM, STREAM_TEXT = re.compile(r"<[\w.]*Stream device=\S+ stream_id=(\d+)[^>]*>"), r"stream \1"
+
+
+def add(commands):
+    """Add the words of `l0rt top` to the command line."""
+    command = commands.add_parser(
+        "top",
+        help="what devices and processes do now: sensors, memory by pool and tag, streams",
+        description="Show devices and processes while they work: temperature, power and use of each device, and of "
+        "each process with L0RT_MONITOR=1 its memory by pool and tag, and its streams with what they wait for.",
+        epilog="Keys: m, s, p and c sort by memory, streams, process number or command; d shows or hides details; "
+        "q ends it.",
+    )
+    command.add_argument("--interval", type=seconds, default=1.0, metavar="S", help="seconds between two looks (1)")
+    command.add_argument("--sort", choices=ORDERS, default="memory", help="the order of processes (memory)")
+    command.add_argument("--once", action="store_true", help="print it once; so it is where the output is no terminal")
+    command.add_argument("--json", action="store_true", help="print one look as JSON")
+    command.set_defaults(run=run)
+
+
+def seconds(text):
+    """Parse a time between two looks."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.1 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 3600")
+    return value
+
+
+class Observer:
+    """Looks at all devices and processes; rates are those since the look before."""
+
+    def __init__(self):
+        self.meters = [Meter(i) for i in range(devices.device_count()) if not devices.properties(i)["is_software"]]
+
+    def observe(self):
+        """Return what is seen, as plain values."""
+        seen = [self._device(meter) for meter in self.meters]
+        found, silent = _processes()
+        known = {device["uuid"] for device in seen}
+        for process in found:
+            for device in process["devices"]:
+                if device["is_software"] or device["uuid"] not in known:
+                    known.add(device["uuid"])
+                    seen.append(_told_device(device, process["pid"]))
+        told = {process["pid"] for process in found}
+        others = []
+        for meter in self.meters:
+            others += [row for row in _users(meter.index) if row["pid"] not in told]
+        return {
+            "format": FORMAT,
+            "time": time.time(),
+            "devices": seen,
+            "processes": found,
+            "others": others,
+            "problems": silent,
+        }
+
+    def _device(self, meter):
+        about = devices.properties(meter.index)
+        return {
+            "index": meter.index,
+            "name": about["name"],
+            "uuid": about["uuid"].hex(),
+            "process": None,
+            "total_memory": about["total_memory"],
+            "sensors": meter.read().as_dict(),
+        }
+
+
+def _told_device(device, pid):
+    """A device as a process tells of it: of the CPU driver it is that process's own."""
+    told = {name: device[name] for name in ("index", "name", "uuid", "total_memory", "sensors")}
+    return {**told, "process": pid if device["is_software"] else None}
+
+
+def _processes():
+    """Return what the processes of this user tell, and a line for each that does not answer."""
+    found, silent = [], []
+    try:
+        names = os.listdir(monitor.folder())
+    except OSError:
+        names = []
+    for name in sorted(names):
+        pid, dot, end = name.partition(".")
+        if dot and end == "sock" and pid.isascii() and pid.isdigit() and int(pid) != os.getpid():
+            try:
+                found.append(ask(int(pid)))
+            except CannotWatch as e:
+                if os.path.isdir(f"/proc/{pid}"):  # of one that was killed the channel stays
+                    silent.append(str(e))
+    return found, silent
+
+
+def _users(index):
+    """Return the processes that use a card, as far as its driver tells."""
+    try:
+        rows = devices.processes(index)
+    except L0Error:
+        return []
+    return [
+        {"pid": pid, "index": index, "memory": nbytes, "command": _command(pid)}
+        for pid, nbytes in rows
+        if pid != os.getpid()
+    ]
+
+
+def _command(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(4096).split(b"\0")
+    except OSError:
+        return ""
+    return " ".join(word.decode(errors="replace") for word in words if word)
+
+
+def page(seen, order, details, expand):
+    """Return what a terminal shows."""
+    parts = [device_table(seen["devices"], expand), Text(), process_table(seen["processes"], order, details, expand)]
+    if details and any(_busy(device) for process in seen["processes"] for device in process["devices"]):
+        parts += [Text(), Text("streams that are not idle", style="bold"), *stream_lines(seen["processes"])]
+    if not seen["processes"]:
+        parts.append(Text(NOBODY, style="dim"))
+    if seen["others"]:
+        parts += [Text(), Text(f"{OTHERS}:", style="dim")]
+        for row in sorted(seen["others"], key=lambda row: -row["memory"]):
+            text = f"{row['pid']:>8}  xpu:{row['index']}  {size_text(row['memory']):>12}  {shown(row['command'])}"
+            parts.append(Text(text, no_wrap=True, overflow="ellipsis"))
+    parts += [Text(shown(line), style="yellow") for line in seen["problems"]]
+    missing = [device["sensors"]["missing"].items() for device in seen["devices"]]
+    whys = sorted({f"{name}: {why}" for items in missing for name, why in items})
+    parts += [Text(shown(why), style="dim") for why in whys]
+    return Group(*parts)
+
+
+def _table(expand, *columns):
+    """A table; ``expand`` lets its last column take what the others leave. "<" is a text's column."""
+    made = Table(box=None, padding=(0, 1, 0, 0), expand=expand, header_style="bold")
+    for column in columns:
+        is_text, is_last = column.startswith("<"), column == columns[-1]
+        made.add_column(
+            column.lstrip("<"),
+            justify="left" if is_text else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=1 if is_last and expand else None,
+        )
+    return made
+
+
+def device_table(rows, expand):
+    """Return the table of devices."""
+    made = _table(expand, "<device", "°C", "W", "MHz", "busy", "bandwidth", "memory", "<name")
+    for row in rows:
+        s = row["sensors"]
+        used, total = s["device_memory_used"], row["total_memory"]
+        memory = MISSING if used is None else f"{size_text(used)} ({used * 100 // max(total, 1)}%)"
+        watts = None if s["power_draw"] is None else f"{s['power_draw'] / 1000:.0f}"
+        made.add_row(
+            f"xpu:{row['index']}",
+            *map(_text, (s["temperature"], watts, s["clock_rate"])),
+            *(MISSING if s[name] is None else f"{s[name]}%" for name in ("utilization", "memory_usage")),
+            memory,
+            (f"process {row['process']}: " if row["process"] else "") + shown(row["name"], 60),
+        )
+    if not rows:
+        made.add_row("none", *[""] * 7)
+    return made
+
+
+def _text(value):
+    return MISSING if value is None else str(value)
+
+
+def process_table(found, order, details, expand):
+    """Return the table of processes, with a line for each tag and pool if ``details``."""
+    made = _table(expand, "process", "<device", "allocated", "peak", "reserved", "streams", "<command")
+    rows = [(process, device) for process in found for device in process["devices"]]
+    rows += [(process, None) for process in found if not process["devices"]]
+    for process, device in sorted(rows, key=lambda row: _rank(row, order)):
+        command = Text(shown(" ".join(process["command"]), 300))
+        if device is None:
+            made.add_row(str(process["pid"]), MISSING, "", "", "", "", command)
+            continue
+        (allocated, most, reserved, *_), tags = figures(device)
+        sizes = map(size_text, (allocated, most, reserved))
+        made.add_row(str(process["pid"]), f"xpu:{device['index']}", *sizes, str(_busy(device)), command)
+        if details:
+            _add_details(made, device, tags)
+    return made
+
+
+def _add_details(made, device, tags):
+    for tag, (current, peak) in sorted(tags.items(), key=lambda row: -row[1][0]):
+        made.add_row("", "", size_text(current), size_text(peak), "", "", Text(f"  tag {shown(tag, 60)}"), style="dim")
+    for pool, nbytes in pools(device):
+        made.add_row("", "", "", "", size_text(nbytes), "", Text(f"  pool {shown(pool, 30)}"), style="dim")
+
+
+def stream_lines(found):
+    """Return a line for each stream that is not idle, and for each wait that it is in."""
+    lines = []
+    for process in sorted(found, key=lambda process: process["pid"]):
+        for device in process["devices"]:
+            for line in device["streams"]:
+                where = "" if line.startswith(" ") else f"xpu:{device['index']} "
+                text = f"{process['pid']:>7} {where}{shown(STREAM.sub(STREAM_TEXT, line))}"
+                lines.append(Text(text, no_wrap=True, overflow="ellipsis"))
+    return lines
+
+
+def pools(device):
+    """Return ``[(pool, reserved bytes)]``: private pools by their numbers, and what the others have."""
+    end = ".all.current"
+    memory = device["memory"]
+    private = [
+        (key[len(PRIVATE) : -len(end)].replace("_", "."), value)
+        for key, value in memory.items()
+        if key.startswith(PRIVATE) and key.endswith(end)
+    ]
+    if not private:
+        return []
+    rest = memory.get("reserved_bytes.all.current", 0) - sum(value for _, value in private)
+    return [("default", max(rest, 0)), *sorted(private, key=lambda row: -row[1])]
+
+
+def _busy(device):
+    """How many streams are not idle: the lines of what one waits for are indented."""
+    return sum(not line.startswith(" ") for line in device["streams"])
+
+
+def _rank(row, order):
+    process, device = row
+    memory = device["memory"].get("reserved_bytes.all.current", 0) if device else -1
+    ranks = {
+        "memory": -memory,
+        "streams": -_busy(device) if device else 1,
+        "pid": 0,
+        "command": " ".join(process["command"]),
+    }
+    return ranks[order], process["pid"], device["index"] if device else -1
+
+
+class Keys:
+    """The terminal's keys, one at a time and without echo; none where the input is no terminal."""
+
+    def __enter__(self):
+        self.file = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else None
+        if self.file is not None:
+            self.before = termios.tcgetattr(self.file)
+            tty.setcbreak(self.file)
+        return self
+
+    def __exit__(self, *_):
+        if self.file is not None:
+            termios.tcsetattr(self.file, termios.TCSADRAIN, self.before)
+
+    def wait(self, limit):
+        """Return the next key, "" if none comes within ``limit`` seconds."""
+        if self.file is None:
+            time.sleep(limit)
+            return ""
+        ready, _, _ = select.select([self.file], [], [], max(limit, 0))
+        return os.read(self.file, 1).decode("ascii", "replace") if ready else ""
+
+
+def run(options):
+    """`l0rt top`."""
+    out = report.console()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is no GPU: processes may have devices of the CPU driver
+        observer = Observer()
+    observer.observe()  # rates need two
+    time.sleep(PERIOD)
+    if options.json:
+        print(json.dumps(observer.observe(), indent=1))
+    elif options.once or not out.is_terminal:
+        out.print(page(observer.observe(), options.sort, True, out.is_terminal))
+    else:
+        live(observer, out, options.interval, options.sort)
+    return 0
+
+
+def live(observer, out, interval, order):
+    """Renew the page until somebody ends it."""
+    keys_of = {name[0]: name for name in ORDERS}
+    details = True
+    with Keys() as keys, Live(console=out, auto_refresh=False, screen=True) as screen:
+        seen, due = observer.observe(), time.monotonic() + interval
+        while True:
+            screen.update(page(seen, order, details, True), refresh=True)
+            key = keys.wait(due - time.monotonic())
+            if key == "q":
+                return
+            order = keys_of.get(key, order)
+            details = details != (key == "d")
+            if time.monotonic() >= due:
+                seen, due = observer.observe(), time.monotonic() + interval

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`l0rt top` shows devices and processes: once, as JSON, and on a terminal with keys."""
+
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from l0rt import monitor
+from l0rt.cli import top
+from l0rt.cli.memory import watch
+from l0rt.telemetry import Sample
+from rich.console import Console
+
+from helpers.cli import complaint, l0rt
+
+PROGRAM = """
+import sys
+import l0rt
+import l0rt.accelerator as acc
+from l0rt import memory
+l0rt.config.set("driver", "cpu")
+memory.record_memory_history()
+with memory.tag("weights"):
+    kept = l0rt.empty(3 << 20)
+pool = memory.MemPool()
+with memory.use_mem_pool(pool):
+    other = l0rt.empty(5 << 20)
+stream, second = acc.Stream(), acc.Stream()
+kept.fill(1, stream=stream)     # hangs
+second.wait_stream(stream)
+print("ready", flush=True)
+sys.stdin.readline()
+import os
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def folder(monkeypatch):
+    """A folder of the test's own for channels; its path is short, as that of a socket must be."""
+    with tempfile.TemporaryDirectory(prefix="l0rt-", dir="/tmp") as base:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", base)
+        yield Path(base, "l0rt")
+
+
+@pytest.fixture
+def watched(folder):
+    """The number of a process that has memory with a tag, a pool, and a stream that waits for one that hangs."""
+    hang = {"L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang", "L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], env={**os.environ, **hang, "L0RT_MONITOR": "1"}, cwd=folder.parent,
+        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process.pid
+    finally:
+        process.kill()
+        process.communicate()
+
+
+CPU = {"L0RT_DRIVER": "cpu"}
+
+
+def test_one_look_has_devices_processes_pools_tags_and_what_streams_wait_for(watched):
+    result = l0rt("top", "--json", env=CPU)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    seen = json.loads(result.stdout)
+    assert (seen["format"], seen["others"], seen["problems"]) == (1, [], [])
+    [device] = seen["devices"]
+    assert (device["name"], device["process"]) == ("l0rt CPU device", watched)
+    assert device["sensors"].keys() == {"time", "missing", *Sample.FIGURES}
+    [process] = seen["processes"]
+    [told] = process["devices"]
+    assert told["memory"]["component_bytes.weights.current"] == 3 << 20
+    assert top.pools(told)[1] == ("0.1", told["memory"]["reserved_bytes.all.current"] - top.pools(told)[0][1])
+    assert len(told["streams"]) == 3
+    text = l0rt("top", "--once", env=CPU).stdout
+    for expected in (
+        rf"xpu:0 .*process {watched}: l0rt CPU device",
+        rf"{watched} xpu:0 +8.00 MiB",
+        "tag weights",
+        "pool default",
+        r"pool 0\.1",
+        "streams that are not idle",
+        rf"{watched} xpu:0 stream \d+: 0 of \d commands done",
+        r"waits for command \d of stream \d+",
+    ):
+        assert re.search(expected, text), (expected, text)  # fmt: skip
+
+
+def test_nobody_is_there(folder):
+    result = l0rt("top", env=CPU)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    assert "none" in result.stdout
+    assert "no process of this user runs with L0RT_MONITOR=1" in result.stdout
+    seen = json.loads(l0rt("top", "--json", env=CPU).stdout)
+    assert (seen["devices"], seen["processes"]) == ([], [])
+
+
+def test_a_process_that_does_not_answer_is_told_and_a_dead_one_is_not(watched, folder, monkeypatch):
+    os.kill(watched, signal.SIGSTOP)
+    monkeypatch.setattr(watch, "PATIENCE", 0.5)
+    (folder / "999999999.sock").touch()
+    (folder / "notes.txt").touch()
+    found, silent = top._processes()
+    assert (found, silent) == ([], [f"process {watched} does not answer: no thread of it may hold the GIL for long"])
+
+
+def test_bad_words_are_one_line():
+    for words in (["--interval", "0"], ["--interval", "nan"], ["--sort", "x"], ["more"]):
+        assert complaint(l0rt("top", *words))
+
+
+def device(index, memory, software=False, streams=(), uuid="00"):
+    return {
+        "index": index, "name": "Intel Arc B580", "uuid": uuid, "is_software": software, "total_memory": 12 << 30,
+        "memory": {"reserved_bytes.all.current": memory}, "streams": list(streams), "sensors": sensors(),
+    }  # fmt: skip
+
+
+def sensors(**figures):
+    return {**dict.fromkeys(Sample.FIGURES), "time": 0.0, "missing": {}, **figures}
+
+
+def process(pid, command, *devices):
+    return {"pid": pid, "command": [command], "devices": list(devices)}
+
+
+SEEN = {
+    "devices": [
+        {"index": 0, "name": "Intel Arc B580", "uuid": "00", "process": None, "total_memory": 12 << 30,
+         "sensors": sensors(temperature=61, power_draw=151_400, clock_rate=2850, utilization=97,
+                            device_memory_used=9 << 30, missing={"memory_usage": "the call wants privileges"})},
+    ],
+    "processes": [
+        process(30, "b\x1b[31m.py", device(0, 2 << 30, streams=["s: 1 of 2", "    command 2 waits", "t: 0 of 1"])),
+        process(20, "c.py", device(0, 5 << 30)),
+        process(10, "a.py"),
+    ],
+    "others": [{"pid": 7, "index": 0, "memory": 1 << 30, "command": "/usr/lib/xorg/Xorg :0"}],
+    "problems": ["process 9 does not answer"],
+}  # fmt: skip
+
+
+def drawn(order, details, width):
+    out = Console(width=width, file=io.StringIO(), highlight=False, markup=False, emoji=False)
+    out.print(top.page(SEEN, order, details, True))
+    return out.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("details", [True, False])
+def test_a_page_fits_its_terminal(width, details):
+    text = drawn("memory", details, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert re.search(r"xpu:0 +61 +151 +2850 +97% +- 9.00 GiB \(75%\) Intel Arc B580", text)
+    assert "\x1b" not in text
+    assert "30     command 2 waits" in text or not details
+    for expected in (
+        "       7  xpu:0      1.00 GiB  /usr/lib/xorg/Xorg :0",
+        "process 9 does not answer",
+        "memory_usage: the call wants privileges",
+    ):
+        assert expected in text  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("memory", "20 30 10"), ("streams", "30 20 10"), ("pid", "10 20 30"), ("command", "10 30 20")],
+)
+def test_processes_are_sorted(order, expected):
+    rows = re.findall(r"^ +(\d+) (?:xpu:0|-) +[-\d ]", drawn(order, False, 160).partition("command")[2], re.MULTILINE)
+    assert rows[:3] == expected.split()
+
+
+def test_a_device_that_two_processes_use_is_shown_once_and_each_of_the_cpu_drivers(monkeypatch):
+    answers = [process(pid, "a", device(0, 1, pid > 2, uuid="cc" if pid > 2 else "aa")) for pid in (1, 2, 3, 4)]
+    monkeypatch.setattr(top, "_processes", lambda: (answers, []))
+    observer = top.Observer()
+    observer.meters = []
+    assert [(row["uuid"], row["process"]) for row in observer.observe()["devices"]] == [
+        ("aa", None), ("cc", 3), ("cc", 4),
+    ]  # fmt: skip
+
+
+def test_keys_sort_hide_and_end_it_and_the_terminal_is_as_before(watched):
+    main, terminal = pty.openpty()
+    before = termios.tcgetattr(terminal)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "l0rt", "top", "--interval", "0.1"], stdin=terminal, stdout=terminal,
+        stderr=subprocess.PIPE, env={**os.environ, **CPU, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"},
+    )  # fmt: skip
+    told = ""
+
+    def read_until(wanted):
+        nonlocal told
+        told, end = "", time.monotonic() + 60
+        while not wanted(told):
+            assert time.monotonic() < end, told
+            if select.select([main], [], [], 1)[0]:
+                told += os.read(main, 1 << 16).decode(errors="replace")
+
+    try:
+        read_until(lambda text: "pool default" in text and "not idle" in text)
+        os.write(main, b"xd")
+        read_until(lambda text: str(watched) in text.rpartition("\x1b[H")[0].rpartition("\x1b[H")[2]
+                   and "pool default" not in text.rpartition("\x1b[H")[0].rpartition("\x1b[H")[2])  # fmt: skip
+        os.write(main, b"q")
+        while child.poll() is None:
+            if select.select([main], [], [], 0.1)[0]:
+                os.read(main, 1 << 16)
+        assert (child.returncode, child.stderr.read()) == (0, b"")
+        assert termios.tcgetattr(terminal) == before
+    finally:
+        child.kill()
+        child.wait()
+        child.stderr.close()
+        os.close(main)
+        os.close(terminal)
+
+
+def test_a_folder_that_others_may_enter_is_not_trusted(folder):
+    folder.mkdir(mode=0o755)
+    (folder / f"{os.getppid()}.sock").touch()
+    assert monitor.folder() == str(folder)
+    assert "is not trusted" in l0rt("top", env=CPU).stdout
