@@ -111,6 +111,7 @@ def test_nobody_is_there(folder):
 
 def test_a_process_that_does_not_answer_is_told_and_a_dead_one_is_not(watched, folder, monkeypatch):
     os.kill(watched, signal.SIGSTOP)
+    os.waitid(os.P_PID, watched, os.WSTOPPED)
     monkeypatch.setattr(watch, "PATIENCE", 0.5)
     (folder / "999999999.sock").touch()
     (folder / "notes.txt").touch()
