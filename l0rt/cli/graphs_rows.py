@@ -7,7 +7,8 @@ from importlib.resources import files
 
 import l0rt
 import l0rt.accelerator as acc
-import l0rt.cli.loops as loops
+import l0rt.cli.launch_loops as launch_loops
+from l0rt.cli.lab import Gated
 from l0rt.cli.rows import Note, Work, python, suite
 
 row = suite("graphs")
@@ -22,7 +23,7 @@ class Launches:
         code = (files("l0rt.cli") / "saxpy.spv").read_bytes()
         self.x, self.y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         self.module, self.stream = l0rt.Module(code), acc.Stream()
-        self.bare = loops.Saxpy(lab.context, lab.device, code, self.y.ptr, self.x.ptr)
+        self.bare = launch_loops.Saxpy(lab.context, lab.device, code, self.y.ptr, self.x.ptr)
         self.launch = self.module["saxpy"][1, 1]
 
     def __enter__(self):
@@ -70,7 +71,7 @@ def issue(lab):
 )
 def replay(lab):
     """A replay takes at most a fifth of the host's time of issuing the same from Python, and a half of that from C."""
-    with Launches(lab) as work:
+    with Launches(lab) as work, Gated(lab, work.stream) as gated:
         graph = work.capture()
 
         def notes(figures):
@@ -79,13 +80,15 @@ def replay(lab):
             noise = share - own.quartiles[0] / beside.quartiles[1]
             return {"share of issuing from Python": Note(share, "x", 0.2, noise=noise)}
 
+        gated.shut()
         yield Work(
             python("replay()", replay=graph.replay),
             beside=work.from_python(),
             most=1,
-            rest=work.stream.synchronize,
+            rest=gated.rest,
             notes=notes,
         )
+        gated.open()
         graph.reset()
 
 

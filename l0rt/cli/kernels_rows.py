@@ -5,36 +5,39 @@ from importlib.resources import files
 
 import l0rt
 import l0rt.accelerator as acc
-import l0rt.cli.loops as loops
+import l0rt.cli.launch_loops as launch_loops
 import l0rt.cli.reference as reference
+from l0rt.cli.lab import Gated
 from l0rt.cli.rows import MIB, Note, Skip, Work, python, suite
 
 row = suite("kernels")
-AT_ONCE = 512  # launches before a wait: many enough for a sleeping device's wake-up to be shared, few enough to queue
+AT_ONCE = 512  # launches before a wait: few enough to queue
 
 
 def launches(lab, language):
     """Launching one work-item with four arguments: two Buffers, a float and an int."""
     code = (files("l0rt.cli") / "saxpy.spv").read_bytes()
-    stream = acc.Stream()
-    with stream, l0rt.Module(code) as module:
+    with Gated(lab, acc.Stream()) as gated, l0rt.Module(code) as module:
         x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
-        saxpy = loops.Saxpy(lab.context, lab.device, code, y.ptr, x.ptr)
+        saxpy = launch_loops.Saxpy(lab.context, lab.device, code, y.ptr, x.ptr)
+        if language == "c":
+            yield Work(saxpy.launch, lambda n: saxpy.raw_launch(lab.list, lab.events, n), most=AT_ONCE)
+            return
         loop = {
-            "c": saxpy.launch,
             "python": python("kernel[1, 1](y, x, 0.0, 1)", kernel=module["saxpy"], y=y, x=x),
             "bound": python("launch(y, x, 0.0, 1)", launch=module["saxpy"][1, 1], y=y, x=x),
         }[language]
         beside, finish = pyopencl_launches() if language == "python" else (None, None)
 
         def rest():
-            stream.synchronize()
+            gated.rest()
             if finish:
                 finish()
 
         def notes(figures):
             return {"pyopencl": Note(figures["beside"].median, "ns")} if beside else {}
 
+        gated.shut()
         yield Work(
             loop,
             lambda n: saxpy.raw_launch(lab.list, lab.events, n),
@@ -74,15 +77,16 @@ row("launch.append.bound.python", "launch(y, x, 0.0, 1), launch = kernel[1, 1]",
 def specialized(lab):
     """What choosing a variant that is built adds to a launch."""
     code = (files("l0rt.cli") / "saxpy.spv").read_bytes()
-    stream = acc.Stream()
-    with stream, l0rt.specialize(code, [(lambda y, x, a, n: n == 1, {})]) as module:
+    with Gated(lab, acc.Stream()) as gated, l0rt.specialize(code, [(lambda y, x, a, n: n == 1, {})]) as module:
         x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         kernel = module["saxpy"]
+        chosen = kernel.select(y, x, 0.0, 1)
+        gated.shut()
         yield Work(
             python("kernel[1, 1](y, x, 0.0, 1)", kernel=kernel, y=y, x=x),
-            python("kernel[1, 1](y, x, 0.0, 1)", kernel=kernel.select(y, x, 0.0, 1), y=y, x=x),
+            python("kernel[1, 1](y, x, 0.0, 1)", kernel=chosen, y=y, x=x),
             most=AT_ONCE,
-            rest=stream.synchronize,
+            rest=gated.rest,
         )
 
 

@@ -5,6 +5,7 @@ import warnings
 from functools import cached_property
 
 import l0rt.accelerator as acc
+import l0rt.cli.launch_loops as launch_loops
 import l0rt.cli.loops as loops
 from l0rt.runtime.memory.device import memory_policy
 from l0rt.runtime.streams import devices
@@ -42,3 +43,34 @@ class Lab:
         for name in ("list", "events"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
+
+
+class Gated:
+    """A stream that takes commands and executes none, once it is shut: the host's time is measured alone then, without
+    the wake-up of the device that a command may cost. `rest` lets it execute them, and shuts it again."""
+
+    def __init__(self, lab, stream):
+        self.stream = stream
+        self.gate = launch_loops.Gate(lab.context, lab.device)
+
+    def __enter__(self):
+        self.stream.__enter__()
+        return self
+
+    def shut(self):
+        """Hold up what comes next."""
+        self.gate.shut(self.stream.native_handle)
+
+    def open(self):
+        """Let it go on, and wait."""
+        self.gate.open()
+        self.stream.synchronize()
+
+    def rest(self):
+        """Execute what was held up."""
+        self.open()
+        self.shut()
+
+    def __exit__(self, *error):
+        self.open()
+        self.stream.__exit__(*error)

@@ -10,14 +10,12 @@ cimport cython
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.stdlib cimport calloc, free as c_free
 from libc.string cimport memset
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from l0rt.capi cimport *
 from l0rt.core.cmdlist cimport CommandList
 from l0rt.core.device cimport Device
 from l0rt.core.driver cimport Context
 from l0rt.core.event cimport EventPool
-from l0rt.core.module cimport Kernel, Module
 from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
 from l0rt.runtime.alloc.heap cimport block_free
 from l0rt.runtime.alloc.page_map cimport map_find
@@ -59,12 +57,6 @@ cdef extern from *:
     }
     """
     void ask_valgrind "l0rt_ask_valgrind"(unsigned long request, const void* what) noexcept nogil
-
-
-cdef inline uint64_t now_ns() noexcept nogil:
-    cdef timespec t
-    clock_gettime(CLOCK_MONOTONIC, &t)
-    return <uint64_t>t.tv_sec * 1000000000 + <uint64_t>t.tv_nsec
 
 
 def count(bint on):
@@ -537,62 +529,3 @@ cdef int _raw_reset(EventPool pool, uint64_t n) except -1 nogil:
     for i in range(n):
         CHECK(ze.zeEventHostReset(pool.events[i]))
     return 0
-
-
-# Launches.
-
-@cython.final
-@cython.binding(False)
-cdef class Saxpy:
-    """The kernel y += a x of a module, for launches of one group of one work-item: l0rt's and the driver's own."""
-    cdef l0rt_module* module
-    cdef l0rt_kernel* kernel
-    cdef Kernel bare
-    cdef l0rt_arg[4] args
-    cdef uint64_t[2] pointers
-    cdef float factor
-    cdef uint32_t count
-
-    def __init__(self, Context context, Device device, bytes code, size_t y, size_t x):
-        cdef Module bare = Module.create(context, device, ZE_MODULE_FORMAT_IL_SPIRV, code, len(code), b"", NULL)
-        self.bare = Kernel.create(bare, b"saxpy")
-        self.module = l0rt_module_create(-1, <const char*>code, len(code), L0RT_MODULE_SPIRV, NULL)
-        self.kernel = l0rt_kernel_get(self.module, b"saxpy")
-        self.pointers, self.factor, self.count = [y, x], 0, 1
-        self.args[0] = l0rt_arg(&self.pointers[0], sizeof(uint64_t))
-        self.args[1] = l0rt_arg(&self.pointers[1], sizeof(uint64_t))
-        self.args[2] = l0rt_arg(&self.factor, sizeof(float))
-        self.args[3] = l0rt_arg(&self.count, sizeof(uint32_t))
-
-    def __dealloc__(self):
-        l0rt_module_release(self.module)
-
-    def launch(self, uint64_t n):
-        """l0rt_launch with four arguments: the append alone; the stream is drained before the loop returns."""
-        cdef uint64_t _i, start, spent
-        cdef uint32_t[3] one = [1, 1, 1]
-        cdef l0rt_stream* stream
-        with nogil:
-            stream = l0rt_current_stream(-1)
-            start = now_ns()
-            for _i in range(n):
-                l0rt_launch(self.kernel, one, one, self.args, 4, 0, stream)
-            spent = now_ns() - start
-            l0rt_stream_synchronize(stream)
-        return spent
-
-    def raw_launch(self, CommandList list, EventPool pool, uint64_t n):
-        """Four times zeKernelSetArgumentValue, then zeCommandListAppendLaunchKernel: the append alone."""
-        cdef uint64_t _i, start, spent
-        cdef uint32_t k
-        cdef ze_group_count_t one = [1, 1, 1]
-        with nogil:
-            CHECK(ze.zeKernelSetGroupSize(self.bare._h, 1, 1, 1))
-            start = now_ns()
-            for _i in range(n):
-                for k in range(4):
-                    CHECK(ze.zeKernelSetArgumentValue(self.bare._h, k, self.args[k].size, self.args[k].value))
-                CHECK(ze.zeCommandListAppendLaunchKernel(list._h, self.bare._h, &one, NULL, 0, NULL))
-            spent = now_ns() - start
-            _raw_drain(list, pool)
-        return spent

@@ -56,15 +56,16 @@ ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *prototype) {
   command->next = NULL;
   command->sequence = ++fifo->submitted;
   command->stamp = ++engine->pushed;
-  if (fifo->head == NULL) {
-    fifo->head = command;
-  } else {
+  bool behind = fifo->head != NULL; /* then the engine comes to it after that one, and need not be told */
+  if (behind) {
     fifo->tail->next = command;
+  } else {
+    fifo->head = command;
   }
   fifo->tail = command;
   bool idle = fifo->next == NULL; /* nothing of it is running either */
   if (idle) cpu_ring_enter(&engine->fifos[fifo->urgency], fifo);
-  if (!idle || !cpu_fifo_settle(fifo)) atomic_store(&engine->news, 1);
+  if (behind ? !atomic_load(&engine->started) : !idle || !cpu_fifo_settle(fifo)) atomic_store(&engine->news, 1);
   pthread_mutex_unlock(&engine->lock);
   return ZE_RESULT_SUCCESS;
 }

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bench's compiled loops of launches, l0rt's and the bare driver's, and the gate that keeps the device out of them."""
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from l0rt.capi cimport *
+from l0rt.cli.loops cimport _raw_drain, now_ns
+from l0rt.core.cmdlist cimport CommandList
+from l0rt.core.device cimport Device
+from l0rt.core.driver cimport Context
+from l0rt.core.event cimport EventPool
+from l0rt.core.module cimport Kernel, Module
+from l0rt.ze.api cimport *
+from l0rt.ze.status cimport CHECK
+from l0rt.ze.table cimport ze
+
+
+@cython.final
+@cython.binding(False)
+cdef class Gate:
+    """An event that holds up a list: the list takes commands meanwhile and executes none. Appending them then takes the
+    host's time alone, because no thread and no engine has to be woken up."""
+    cdef EventPool pool
+    cdef CommandList opener
+
+    def __init__(self, Context context, Device device):
+        self.pool = EventPool.create(context, 1, False, False)
+        self.opener = CommandList.immediate(context, device, device.info.compute_ordinal, 0, 0, device.caps.inorder)
+
+    cpdef int shut(self, size_t list) except -1 nogil:
+        """Hold up the list with this handle. What the gate held up before must be complete."""
+        CHECK(ze.zeEventHostReset(self.pool.events[0]))
+        CHECK(ze.zeCommandListAppendWaitOnEvents(<ze_command_list_handle_t>list, 1, &self.pool.events[0]))
+        return 0
+
+    cpdef int open(self) except -1 nogil:
+        """Let the list go on."""
+        CHECK(ze.zeCommandListAppendSignalEvent(self.opener._h, self.pool.events[0]))
+        return 0
+
+
+@cython.final
+@cython.binding(False)
+cdef class Saxpy:
+    """The kernel y += a x of a module, for launches of one group of one work-item: l0rt's and the driver's own."""
+    cdef l0rt_module* module
+    cdef l0rt_kernel* kernel
+    cdef Kernel bare
+    cdef Gate gate
+    cdef l0rt_arg[4] args
+    cdef uint64_t[2] pointers
+    cdef float factor
+    cdef uint32_t count
+
+    def __init__(self, Context context, Device device, bytes code, size_t y, size_t x):
+        cdef Module bare = Module.create(context, device, ZE_MODULE_FORMAT_IL_SPIRV, code, len(code), b"", NULL)
+        self.bare = Kernel.create(bare, b"saxpy")
+        self.gate = Gate(context, device)
+        self.module = l0rt_module_create(-1, <const char*>code, len(code), L0RT_MODULE_SPIRV, NULL)
+        self.kernel = l0rt_kernel_get(self.module, b"saxpy")
+        self.pointers, self.factor, self.count = [y, x], 0, 1
+        self.args[0] = l0rt_arg(&self.pointers[0], sizeof(uint64_t))
+        self.args[1] = l0rt_arg(&self.pointers[1], sizeof(uint64_t))
+        self.args[2] = l0rt_arg(&self.factor, sizeof(float))
+        self.args[3] = l0rt_arg(&self.count, sizeof(uint32_t))
+
+    def __dealloc__(self):
+        l0rt_module_release(self.module)
+
+    def launch(self, uint64_t n):
+        """l0rt_launch with four arguments: the append alone; the stream is drained before the loop returns."""
+        cdef uint64_t _i, start, spent
+        cdef uint32_t[3] one = [1, 1, 1]
+        cdef l0rt_stream* stream
+        with nogil:
+            stream = l0rt_current_stream(-1)
+            self.gate.shut(<size_t>l0rt_stream_handle(stream))
+            start = now_ns()
+            for _i in range(n):
+                l0rt_launch(self.kernel, one, one, self.args, 4, 0, stream)
+            spent = now_ns() - start
+            self.gate.open()
+            l0rt_stream_synchronize(stream)
+        return spent
+
+    def raw_launch(self, CommandList list, EventPool pool, uint64_t n):
+        """Four times zeKernelSetArgumentValue, then zeCommandListAppendLaunchKernel: the append alone."""
+        cdef uint64_t _i, start, spent
+        cdef uint32_t k
+        cdef ze_group_count_t one = [1, 1, 1]
+        with nogil:
+            CHECK(ze.zeKernelSetGroupSize(self.bare._h, 1, 1, 1))
+            self.gate.shut(<size_t>list._h)
+            start = now_ns()
+            for _i in range(n):
+                for k in range(4):
+                    CHECK(ze.zeKernelSetArgumentValue(self.bare._h, k, self.args[k].size, self.args[k].value))
+                CHECK(ze.zeCommandListAppendLaunchKernel(list._h, self.bare._h, &one, NULL, 0, NULL))
+            spent = now_ns() - start
+            self.gate.open()
+            _raw_drain(list, pool)
+        return spent
