@@ -38,16 +38,17 @@ _sysfs = "/sys"
 
 
 class Sample:
-    """What a device's sensors say at one time, None for what is not known; ``missing`` says why.
+    """What a device's sensors say at one time. A `Sampler` makes it.
 
-    Attributes
+    Parameters
     ----------
     time : float
         Seconds, of `time.time`.
-    temperature, power_draw, clock_rate, utilization, memory_usage, device_memory_used : int or None
-        As the functions of the same names return them.
     missing : dict of str to str
-        For each of these that is None: what is missing.
+        For each figure that is None because it is not known: what is missing.
+    **figures : int or None
+        ``temperature``, ``power_draw``, ``clock_rate``, ``utilization``, ``memory_usage`` and ``device_memory_used``, as
+        the functions of the same names return them. They are attributes, like the time; None for one that is not given.
     """
 
     __slots__ = ("clock_rate", "device_memory_used", "memory_usage", "missing", "power_draw", "temperature", "time",

@@ -51,7 +51,7 @@ class Gated:
 
     def __init__(self, lab, stream):
         self.stream = stream
-        self.gate = launch_loops.Gate(lab.context, lab.device)
+        self.gate = launch_loops.Gate(lab.context)
 
     def __enter__(self):
         self.stream.__enter__()
