@@ -2,9 +2,10 @@
 """The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
 from cpython.pycapsule cimport PyCapsule_New
+from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.stdint cimport UINT64_MAX, uint32_t
 
-from l0rt.capifailure cimport failed, failure_last, note, refuse_null
+from l0rt.capifailure cimport failed, failure_last, note, refuse_flags, refuse_null
 from l0rt.capiobjects cimport *
 from l0rt.kernels.launch cimport (
     kernel_launch,
@@ -251,7 +252,7 @@ cdef void* malloc_slowly(stream_t* on, size_t nbytes) noexcept nogil:
     if block == NULL:
         note_failed()
         return NULL
-    return block_raw(block)
+    return block_raw(block, RAW)
 
 
 cdef int refuse_device(int device, int streams) except -1 nogil:
@@ -283,7 +284,7 @@ cdef int free_rest(l0rt_block* block, bint locked) noexcept nogil:
 
 
 cdef int free_slow(void* ptr) except -1 nogil:
-    return answer(raw_free(ptr), ptr)
+    return answer(raw_free(ptr, RAW), ptr)
 
 
 elsewhere = <void* (*)(size_t, int, stream_t*) noexcept nogil>malloc_anywhere
@@ -303,7 +304,7 @@ cdef int l0rt_free_async(void* ptr, l0rt_stream* stream) except -1 nogil:
     block = block_find(ptr)
     if block != NULL and block.ptr == ptr and block.state & RAW:    # otherwise raw_free returns the error
         status = block_move(block, stream)
-    return answer(status if status != 0 else raw_free(ptr), ptr)
+    return answer(status if status != 0 else raw_free(ptr, RAW), ptr)
 
 
 ctypedef int (*use_function)(l0rt_block*, void*) noexcept nogil
@@ -391,6 +392,8 @@ cdef l0rt_module* l0rt_module_create(
 
 cdef module_t* open_module(
         void* device, int format, const char* code, size_t nbytes, const char* options) except NULL:
+    if nbytes > <size_t>PY_SSIZE_T_MAX // 2:     # a copy that has a head would be larger than anything
+        raise ValueError(f"a module's code cannot have {nbytes} bytes")
     binary = code[:nbytes]
     if format == L0RT_MODULE_SPIRV:
         Spirv(binary)
@@ -426,7 +429,7 @@ cdef int l0rt_launch(
     if kernel == NULL or groups == NULL or group_size == NULL or (args == NULL and count != 0):
         refuse_null(b"each of kernel, sizes and arguments")
     if flags & ~<unsigned int>L0RT_LAUNCH_COOPERATIVE:
-        refuse_flags(flags)
+        refuse_flags(flags, b"a launch", L0RT_LAUNCH_COOPERATIVE)
     if on == NULL:
         on = try_current_stream((<kernel_t*>kernel).module.device.index)
         if on == NULL:
@@ -435,13 +438,6 @@ cdef int l0rt_launch(
             <kernel_t*>kernel, groups, group_size, <const arg_t*>args, count, flags != 0, on) < 0:
         return failed()
     return 0
-
-
-cdef int refuse_flags(unsigned int flags) except -1 nogil:
-    with gil:
-        error = ValueError(f"the flags of a launch must be 0 or {L0RT_LAUNCH_COOPERATIVE}, got {flags}")
-        note(error)
-        raise error
 
 
 cdef l0rt_api _api

@@ -57,6 +57,13 @@ cdef int refuse_null(const char* what) except -1 nogil:
         raise error
 
 
+cdef int refuse_flags(unsigned int flags, const char* whose, int known) except -1 nogil:
+    with gil:
+        error = ValueError(f"the flags of {whose.decode()} must be 0 or {known}, got {flags}")
+        note(error)
+        raise error
+
+
 cdef int failure_last(char* text, size_t size) noexcept nogil:
     if text != NULL and size != 0:
         strncpy(text, l0rt_failure_text(), size - 1)

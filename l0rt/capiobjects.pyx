@@ -4,16 +4,16 @@
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uintptr_t
 
-from l0rt.capifailure cimport failed, note, refuse_null
+from l0rt.capifailure cimport failed, note, refuse_flags, refuse_null
 from l0rt.runtime.alloc.heap cimport block_find, block_raw, raw_free
 from l0rt.runtime.alloc.deferred_free cimport block_order
-from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, l0rt_block
+from l0rt.runtime.alloc.types cimport RAW_PINNED, l0rt_block
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport l0rt_extent, shared_find
 from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.streams.devices cimport device_record, device_total
-from l0rt.runtime.streams.guard_impl cimport l0rt_guard_impl
+from l0rt.runtime.streams.guard_impl cimport L0RT_EVENT_TIMING, l0rt_guard_impl
 from l0rt.runtime.streams.naming cimport guard_impl_of
 from l0rt.runtime.streams.queue cimport queue_wait_queue
 from l0rt.runtime.streams.types cimport l0rt_stream as stream_t
@@ -46,6 +46,8 @@ cdef int l0rt_stream_wait_stream(l0rt_stream* stream, l0rt_stream* other) except
 cdef int l0rt_event_record(l0rt_event** event, l0rt_stream* stream, unsigned int flags) except -1 nogil:
     if event == NULL or stream == NULL:
         refuse_null(b"a place for the event and a stream")
+    if flags & ~<unsigned int>L0RT_EVENT_TIMING:
+        refuse_flags(flags, b"an event", L0RT_EVENT_TIMING)
     return told(impl.record_event(<void**>event, stream, flags))
 
 
@@ -86,28 +88,15 @@ cdef void* l0rt_host_malloc(size_t nbytes, int device) except? NULL nogil:
     if block == NULL:
         failed()
         return NULL
-    return block_raw(block)
+    return block_raw(block, RAW_PINNED)
 
 
 cdef int l0rt_host_free(void* ptr) except -1 nogil:
-    cdef l0rt_block* block
-    cdef int status
-    if ptr == NULL:
-        return 0
-    block = block_find(ptr)
-    status = raw_free(ptr) if block != NULL and is_host(block) else L0RT_INVALID_POINTER
+    cdef int status = raw_free(ptr, RAW_PINNED)
     if status == 0:
         return 0
     (<int (*)(int, const void*) noexcept nogil>raise_status)(status, ptr)
     return failed()
-
-
-cdef bint is_host(const l0rt_block* block) noexcept nogil:
-    cdef int i
-    for i in range(device_total()):
-        if block.arena.heap == device_record(i).host_heap:
-            return True
-    return False
 
 
 cdef void* kept(object made) noexcept:

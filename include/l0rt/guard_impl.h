@@ -10,6 +10,8 @@
  * - Errors: -1, or NULL for a pointer, means failure. A function that can set a Python exception sets one.
  * - Ownership: streams are borrowed, events belong to the caller until destroy_event(), and a table lives as long as
  *   the process. Streams, events and tables of one device type must not be passed to the functions of another.
+ * - NULL for a stream or for a place to write to is a failure of l0rt's own tables; an event may be NULL where the
+ *   function says so.
  * - A parameter `device` is an index. -1 is the current device where the function says so.
  *
  * docs/c-api.md is made from these comments. */
@@ -60,7 +62,8 @@ typedef struct l0rt_guard_impl {
   int (*exchange_device)(int device);
   /* Makes `device` current; a negative index changes nothing. Returns 0. */
   int (*set_device)(int device);
-  /* Makes `device` current again. A guard restores with it, so it must not fail. It returns 0. */
+  /* Makes `device` current again. A guard restores with it, so it must not fail: a device that is not there changes
+   * nothing. It returns 0. */
   int (*unchecked_set_device)(int device);
 
   /* Returns the calling thread's current stream on `device`; -1 is the current device. */

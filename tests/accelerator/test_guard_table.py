@@ -11,6 +11,7 @@ import pytest
 from l0rt.interface import DeviceGuard, get_interface_for_device, register_guard_impl
 from l0rt.runtime.current.guard_table import Table, built_in_table
 
+from helpers.door import Door, Failed, GuardDoor
 from helpers.guard_tables import OPTIONAL, PTR, GuardImpl, api
 
 kept = []  # tables live as long as the process
@@ -312,3 +313,33 @@ def test_a_table_is_found_by_its_type():
 def test_a_table_of_no_type_is_refused(name):
     with pytest.raises(ValueError, match="a device type must be a name"):
         register_guard_impl(ctypes.addressof(table_named(name)))
+
+
+@pytest.mark.parametrize("type", ["xpu", "cpu"])
+def test_null_is_refused_for_what_is_needed(type):
+    """A stream, where the type has several, and a place to write to. An event that is NULL is complete."""
+    door = Door()
+    guards, is_xpu = GuardDoor(door, type.encode()), type == "xpu"
+    stream = guards.get_stream(0)
+    before = guards.get_device(), stream
+    calls = {
+        "record": (None, stream), "record_event": (None, stream, 0), "stream_priority": (stream, None),
+        "device_capability": (0, None),
+    }  # fmt: skip
+    for name, arguments in calls.items():
+        with pytest.raises(Failed, match="a place for .* is needed, got NULL"):
+            getattr(guards, name)(*arguments)
+    takers = ("exchange_stream", "stream_device", "stream_native_handle", "query_stream", "synchronize_stream",
+              "is_stream_capturing")  # fmt: skip
+    for name in takers if is_xpu else ():
+        with pytest.raises(Failed, match="a stream is needed, got NULL"):
+            getattr(guards, name)(None)
+    for name, arguments in {"record": (ctypes.byref(PTR()), None), "block": (None, None),
+                            "record_data_ptr_on_stream": (None, None)}.items():  # fmt: skip
+        if is_xpu:
+            with pytest.raises(Failed, match="a stream is needed, got NULL"):
+                getattr(guards, name)(*arguments)
+    assert guards.query_event(None) == 1
+    assert guards.synchronize_event(None) == guards.block(None, stream) == 0
+    guards.unchecked_set_device(1 << 20)  # it cannot fail
+    assert (guards.get_device(), guards.get_stream(0)) == before

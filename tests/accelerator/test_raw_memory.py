@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory by its address, and memory that is not cached."""
 
+import ctypes
+
 import l0rt
 import l0rt.accelerator as acc
 import pytest
@@ -164,3 +166,37 @@ def test_a_use_of_shared_memory_is_told_by_its_address_too():
     memory.record_use(shared.ptr + 5, acc.Stream())
     with pytest.raises(l0rt.InvalidArgumentError, match="0x5 is in no allocation"):
         memory.record_use(5)
+
+
+@pytest.mark.parametrize("nbytes", [1, 4096, 3 * MIB])
+def test_pinned_memory_is_freed_by_its_own_function(nbytes):
+    door, device = Door(), memory.caching_allocator_alloc(nbytes)
+    memory.empty_host_cache()
+    at_first = memory.host_memory_stats()["allocated_bytes.current"]
+    pinned = door.host_malloc(nbytes, -1)
+    before = acc.memory_allocated(), memory.host_memory_stats()["allocated_bytes.current"]
+    for is_used in (False, True):
+        if is_used:
+            door.record_stream(pinned, door.pointer(acc.Stream()))
+        for way in ("caching_allocator_delete", "l0rt_free", "l0rt_free_async"):
+            free, error = frees()[way]
+            with pytest.raises(error, match="another allocator's: it is freed there"):
+                free(pinned)
+    with pytest.raises(Failed, match="another allocator's: it is freed there"):
+        door.host_free(device)
+    assert (acc.memory_allocated(), memory.host_memory_stats()["allocated_bytes.current"]) == before
+    assert door.host_free(pinned) == 0
+    memory.caching_allocator_delete(device)
+    acc.synchronize()  # the stream that used it
+    memory.empty_host_cache()
+    assert memory.host_memory_stats()["allocated_bytes.current"] == at_first
+
+
+def test_wrong_numbers_are_refused():
+    door, place = Door(), ctypes.c_void_p()
+    with pytest.raises(Failed, match="the flags of an event must be 0 or 1, got 6"):
+        door.event_record(ctypes.byref(place), door.current_stream(-1), 6)
+    assert place.value is None
+    for nbytes in ((1 << 63) - 1, (1 << 64) - 1):
+        with pytest.raises(Failed, match=f"a module's code cannot have {nbytes} bytes"):
+            door.module_create(-1, b"code", nbytes, 0, None)

@@ -28,6 +28,7 @@ from helpers.hostile_door import HostileDoor
 from helpers.hostile_world import DEPTH, MOST, World
 
 LONG = 0.02  # seconds after which a call is interrupted where commands hang
+ENOUGH = 2000  # calls after which each function of the C table has succeeded once
 STALLED = 10  # times that long without another call: something waits
 
 
@@ -43,6 +44,8 @@ class Program(World):
             self.local.rng, self.local.step, self.local.left = random.Random(seed), f"{step}t", MOST
             for _ in range(steps):
                 self.step()
+            if self.door:
+                self.door.leave_scopes()
 
         step = self.local.step
         thread = threading.Thread(target=run, daemon=daemon)
@@ -214,7 +217,9 @@ class Program(World):
         self.local.step = f"{self.local.step}c"
         self.local.depth = DEPTH + 1  # finalizers rest
         while self.blocks:
+            self.door.leave_scopes()
             leave_block(self.blocks.pop())
+        self.door.release()
         for detach in self.detachers:
             detach()
         self.detachers.clear()
@@ -240,9 +245,11 @@ def leave_block(value):
 def contexts_of(text):
     """Return where calls come from, and whether KeyboardInterrupt does: ``signals,threads,forks=20,interrupts``.
 
-    ``hangs``: commands may never end, and an alarm ends whatever waits for one.
+    ``hangs``: commands may never end, and an alarm ends whatever waits for one. ``table``: almost every call is one of
+    the C table, and each of its functions has to succeed once, if there are many.
     """
-    found = {"signals": False, "threads": False, "forks": 0, "exit": False, "interrupts": False, "hangs": False}
+    words = ("signals", "threads", "forks", "exit", "interrupts", "hangs", "table")
+    found = dict.fromkeys(words, False)
     for word in filter(None, text.split(",")):
         name, _, number = word.partition("=")
         found[name] = int(number) if number else True
@@ -299,6 +306,8 @@ def main():
         leave(world)
     else:
         world.checkpoint()
+    if world.contexts["table"] and world.calls >= ENOUGH:
+        world.findings += [f"no call of {path} has succeeded" for path in world.door.never_done()]
     faulthandler.cancel_dump_traceback_later()
     faulthandler.dump_traceback_later(given.patience, exit=True)
     for text in world.findings:

@@ -18,6 +18,7 @@ import l0rt.accelerator as acc
 from l0rt import config, memory
 
 from helpers import hostile_oracle as oracle
+from helpers.hostile_door import OWNING
 from helpers.hostile_surface import Target, surface
 from helpers.hostile_values import Injected, Values, harm
 
@@ -311,7 +312,7 @@ class World:
         try:
             rng = here.rng
             hostility = rng.choice((0, 0, 0.3, 0.6))
-            kind = rng.randrange(20)
+            kind = rng.randrange(20) if not self.contexts["table"] or rng.random() < 0.1 else 2
             if kind == 0:
                 self.operate()
             elif kind == 1:
@@ -428,6 +429,7 @@ class World:
             with self.records.set_aside(*freed):
                 # An address that nobody owns is lost when an interrupt comes before the caller has it.
                 fits = FAULTS or last not in ("caching_allocator_alloc", "malloc")
+                fits = fits and not (path.startswith("door.") and last in OWNING)
                 on_main = threading.current_thread() is threading.main_thread()
                 try:
                     here.armed = on_main and fits

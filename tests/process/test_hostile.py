@@ -11,9 +11,12 @@ import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from helpers.door import GUARD_SIGNATURES, SIGNATURES
+from helpers.hostile_door import Call, HostileDoor
 from helpers.process import run
 
 TESTS = Path(__file__).parents[1]
@@ -37,6 +40,7 @@ SETTINGS = {
     "configured": ("threads", {"L0RT_ALLOC_CONF": "max_split_size_mb:20,garbage_collection_threshold:0.3"}),
     "strict": ("signals", {"L0RT_CPU_STRICT": "1"}),
     "faults": ("", {"L0RT_CPU_FAIL": "{fault}"}),
+    "table": ("table,threads,signals,forks=3", {}),
     "hangs": ("hangs", {"L0RT_CPU_FAIL": "{hang}"}),
 }
 RESULTS = ("ERROR_OUT_OF_DEVICE_MEMORY", "ERROR_OUT_OF_HOST_MEMORY", "ERROR_UNKNOWN", "ERROR_DEVICE_LOST", "late_oom")
@@ -92,3 +96,24 @@ def test_nothing_that_anybody_calls_crashes_hangs_or_corrupts(name, tmp_path, ex
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         wrong = [text for text in pool.map(one, seeds) if text]
     assert not wrong, "\n\n".join(wrong[:3])
+
+
+def walk():
+    """The calls of the table without a program: what is called is known before anything is."""
+    return Call(HostileDoor(SimpleNamespace(rng=random.Random(0))), 0)
+
+
+def test_every_function_of_the_c_table_is_called():
+    assert sorted(walk().of_table()) == sorted(name for name, *_ in SIGNATURES)
+
+
+@pytest.mark.parametrize("type", ["xpu", "cpu"])
+def test_every_function_of_a_guard_table_is_called(type):
+    assert sorted(walk().of_guards(type)) == sorted(name for name, *_ in GUARD_SIGNATURES)
+
+
+def test_every_function_of_the_tables_does_what_it_should_between_hostile_calls(tmp_path):
+    """The program itself tells of functions of which no call has succeeded."""
+    command = ["-m", "helpers.hostile", "1", "2500", "--contexts", "table", "--log", tmp_path / "log"]
+    result = run([sys.executable, *command], BASE, timeout=PATIENCE * 3)
+    assert (result.returncode, result.stderr) == (0, ""), str(result)

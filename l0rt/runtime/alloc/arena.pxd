@@ -46,6 +46,7 @@ cdef int block_try(l0rt_block* block, bint locked) noexcept nogil
 # The same for blocks without an owner, which are handed out and freed by their address.
 cdef l0rt_block* raw_try(l0rt_arena* arena, size_t nbytes, bint locked) noexcept nogil
 cdef int raw_try_free(l0rt_block* block, bint locked) noexcept nogil
+cdef int pinned_try_free(l0rt_block* block, bint locked) noexcept nogil
 
 # The rest of the hit path for a miss. It is called last, so that a hit saves and restores no register.
 ctypedef void* (*l0rt_serve_rest)(void* who, size_t nbytes, bint locked) noexcept nogil
@@ -94,7 +95,7 @@ cdef inline void* arena_serve(l0rt_arena* arena, size_t nbytes, bint as_pointer,
 cdef inline int block_return(l0rt_block* block, int done, uint32_t raw, l0rt_return_rest rest) noexcept nogil:
     """Put a block that only its own stream used on its class stack: ``done``; else what the rest comes to.
 
-    ``raw`` is RAW for what was handed out by its address, 0 for what has an owner: neither frees the other's."""
+    ``raw`` is RAW or RAW_PINNED for what was handed out by address, 0 for what has an owner: none frees another's."""
     cdef l0rt_arena* arena = block.arena
     cdef l0rt_headroom* headroom = &arena.headroom[SMALL]
     cdef int64_t size, count, bytes, stack_left

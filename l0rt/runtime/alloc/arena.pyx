@@ -51,6 +51,7 @@ from l0rt.runtime.alloc.types cimport (
     PENDING,
     POOLS,
     RAW,
+    RAW_PINNED,
     SMALL,
     SMALL_LIMIT,
     l0rt_headroom,
@@ -121,6 +122,10 @@ cdef int block_try(l0rt_block* block, bint locked) noexcept nogil:
 
 cdef int raw_try_free(l0rt_block* block, bint locked) noexcept nogil:
     return try_free(block, locked, RAW)
+
+
+cdef int pinned_try_free(l0rt_block* block, bint locked) noexcept nogil:
+    return try_free(block, locked, RAW_PINNED)
 
 
 cdef inline int try_free(l0rt_block* block, bint locked, uint32_t raw) noexcept nogil:

@@ -9,8 +9,8 @@ from l0rt.runtime.alloc.page_map cimport map_set
 from l0rt.runtime.alloc.share cimport is_kept
 from l0rt.runtime.alloc.types cimport (
     BINNED,
+    BY_ADDRESS,
     LIVE,
-    RAW,
     SMALL,
     SMALL_LIMIT,
     SPARE,
@@ -36,7 +36,7 @@ cdef void uses_drop(l0rt_block* block) noexcept nogil
 cdef inline uint32_t block_kind(l0rt_block* block) noexcept nogil:
     """The state without the owner's bit. Without the lock, an allocated block may be getting its first use at this
     moment."""
-    return <uint32_t>load_int(<int*>&block.state) & ~<uint32_t>RAW
+    return <uint32_t>load_int(<int*>&block.state) & ~<uint32_t>BY_ADDRESS
 
 
 cdef inline bint block_is_allocated(l0rt_block* block) noexcept nogil:

@@ -32,10 +32,10 @@ from l0rt.runtime.alloc.types cimport (
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OWNED,
+    BY_ADDRESS,
     LIVE,
     LIVE_LARGE,
     PENDING,
-    RAW,
     USED,
     l0rt_arena,
     l0rt_block,
@@ -81,7 +81,7 @@ cdef l0rt_use* use_of(l0rt_block* block, void* stream) noexcept nogil:
     use.event = NULL
     use.is_marked = False
     uses.count += 1
-    store_int(<int*>&block.state, USED | (block.state & RAW))
+    store_int(<int*>&block.state, USED | (block.state & BY_ADDRESS))
     return use
 
 
@@ -147,7 +147,7 @@ cdef int block_share(l0rt_block* block, uint32_t number) noexcept nogil:
         return L0RT_OK
     if not block_is_allocated(block):
         status = L0RT_DOUBLE_FREE
-    elif block.state & RAW != 0:
+    elif block.state & BY_ADDRESS != 0:
         status = L0RT_OWNED
     else:
         if block.state == LIVE:

@@ -60,9 +60,9 @@ cdef int arena_attempt(l0rt_arena* arena, size_t nbytes, l0rt_block** out, bint*
 cdef int block_free(l0rt_block* block) noexcept nogil
 # By the start: of an allocation of this heap; or of what was handed out by its address, of whichever heap.
 cdef int pointer_free(l0rt_heap* heap, const void* ptr) noexcept nogil
-cdef int raw_free(const void* ptr) noexcept nogil
+cdef int raw_free(const void* ptr, uint32_t raw) noexcept nogil
 # Hand a block out by its address, which frees it from now on: no private_pool does.
-cdef void* block_raw(l0rt_block* block) noexcept nogil
+cdef void* block_raw(l0rt_block* block, uint32_t raw) noexcept nogil
 
 
 cdef inline l0rt_block* block_find(const void* ptr) noexcept nogil:

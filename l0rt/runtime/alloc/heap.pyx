@@ -12,6 +12,7 @@ from l0rt.runtime.alloc.arena cimport (
     block_drop,
     block_return,
     is_uncached,
+    pinned_try_free,
     raw_try_free,
     size_round,
 )
@@ -68,6 +69,7 @@ from l0rt.runtime.alloc.types cimport (
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
     L0RT_OWNED,
+    BY_ADDRESS,
     LIVE,
     LIVE_LARGE,
     RAW,
@@ -196,9 +198,9 @@ cdef void judge_maps(l0rt_heap* heap) noexcept nogil:
         heap_tune(heap, &tuning)
 
 
-cdef void* block_raw(l0rt_block* block) noexcept nogil:
+cdef void* block_raw(l0rt_block* block, uint32_t raw) noexcept nogil:
     if spin_lock(&block.arena.lock):
-        block.state |= RAW
+        block.state |= raw
         spin_unlock(&block.arena.lock)
     return block.ptr
 
@@ -229,7 +231,7 @@ cdef int free_as(l0rt_block* block, uint32_t raw) noexcept nogil:
     heap = arena.heap
     if load_int(&heap.closed) != 0 or not spin_lock(&arena.lock):
         return L0RT_OK
-    if block_is_allocated(block) and block.state & RAW != raw:
+    if block_is_allocated(block) and block.state & BY_ADDRESS != raw:
         spin_unlock(&arena.lock)
         return L0RT_OWNED
     if block_kind(block) == USED:
@@ -296,16 +298,18 @@ cdef int pointer_free(l0rt_heap* heap, const void* ptr) noexcept nogil:
     return L0RT_OK if block_drop(block) else block_free(block)
 
 
-cdef int raw_free(const void* ptr) noexcept nogil:
-    """Without the GIL. NULL is fine."""
+cdef int raw_free(const void* ptr, uint32_t raw) noexcept nogil:
+    """``raw``: RAW or RAW_PINNED. Without the GIL. NULL is fine."""
     cdef l0rt_block* block
+    cdef bint done
     cdef int status = L0RT_OK
     if ptr == NULL:
         return status
     status = find_start(ptr, &block)
     if status != L0RT_OK:
         return status
-    return L0RT_OK if block_return(block, True, RAW, raw_try_free) else free_slowly(block, RAW)
+    done = block_return(block, True, raw, raw_try_free if raw == RAW else pinned_try_free)
+    return L0RT_OK if done else free_slowly(block, raw)
 
 
 cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil:

@@ -68,6 +68,8 @@ cdef enum:
     HELD = 8                        # the same, while memory is mapped there or unmapped
     UNCACHED = 9                    # allocated, and alone in its segment, which is given back with it
     RAW = 16                        # beside LIVE, LIVE_LARGE, USED and UNCACHED: handed out, and freed, by its address
+    RAW_PINNED = 32                 # the same of pinned memory, which is freed by another function
+    BY_ADDRESS = RAW | RAW_PINNED
 
 cdef struct l0rt_use:
     void* stream

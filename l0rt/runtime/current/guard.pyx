@@ -28,7 +28,7 @@ from l0rt.runtime.streams.capture cimport captures
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
 from l0rt.runtime.streams.guard_impl cimport *
-from l0rt.runtime.streams.naming cimport current_type, index_of, other, other_index, publish
+from l0rt.runtime.streams.naming cimport current_type, index_of, needed, other, other_index, publish
 from l0rt.runtime.streams.queue cimport Queue, queue_query, queue_record, queue_share, queue_synchronize, queue_wait
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.types cimport *
@@ -54,7 +54,7 @@ cdef int impl_set_device(int device) except -1 nogil:
 
 
 cdef int impl_unchecked_set_device(int device) noexcept nogil:
-    return restore(device, NULL)
+    return restore(device, NULL) if device < device_total() else 0     # a device that is not there was never current
 
 
 cdef void* impl_get_default_stream(int device) except NULL nogil:
@@ -65,15 +65,28 @@ cdef void* impl_get_stream_from_pool(int device, int priority) except NULL nogil
     return pool_stream(device_at(current_device() if device == -1 else device), priority)
 
 
-cdef int impl_stream_device(void* stream) noexcept nogil:
+cdef void* impl_exchange_stream(void* stream) except NULL nogil:
+    needed(stream, b"a stream")
+    return exchange_stream(<l0rt_stream*>stream)
+
+
+cdef int impl_stream_device(void* stream) except -1 nogil:
+    needed(stream, b"a stream")
     return (<l0rt_stream*>stream).device.index
 
 
 cdef void* impl_stream_native_handle(void* stream) except NULL nogil:
+    needed(stream, b"a stream")
     return queue_share(<l0rt_stream*>stream)
 
 
+cdef int impl_query_stream(void* stream) except -1 nogil:
+    needed(stream, b"a stream")
+    return queue_query(<l0rt_stream*>stream)
+
+
 cdef int impl_synchronize_stream(void* stream) except -1 nogil:
+    needed(stream, b"a stream")
     queue_synchronize(<l0rt_stream*>stream, UINT64_MAX)
     return 0
 
@@ -88,6 +101,8 @@ cdef int impl_record(void** event, void* stream) except -1 nogil:
 
 
 cdef int record_slot(void** event, l0rt_stream* stream, bint timing) except -1 nogil:
+    needed(stream, b"a stream")
+    needed(event, b"a place for the event")
     cdef l0rt_slot* slot = slot_acquire(stream, timing)
     cdef bint recorded = False
     try:
@@ -102,6 +117,7 @@ cdef int record_slot(void** event, l0rt_stream* stream, bint timing) except -1 n
 
 
 cdef int impl_block(void* event, void* stream) except -1 nogil:
+    needed(stream, b"a stream")
     return queue_wait(<l0rt_stream*>stream, <l0rt_slot*>event) if event != NULL else 0
 
 
@@ -119,12 +135,15 @@ cdef void impl_destroy_event(void* event) noexcept nogil:
     slot_release(<l0rt_slot*>event)
 
 
-cdef int impl_stream_priority(void* stream, int* priority) noexcept nogil:
+cdef int impl_stream_priority(void* stream, int* priority) except -1 nogil:
+    needed(stream, b"a stream")
+    needed(priority, b"a place for the priority")
     priority[0] = (<l0rt_stream*>stream).priority
     return 0
 
 
-cdef int impl_is_stream_capturing(void* stream) noexcept nogil:
+cdef int impl_is_stream_capturing(void* stream) except -1 nogil:
+    needed(stream, b"a stream")
     return captures(<l0rt_stream*>stream)
 
 
@@ -135,6 +154,7 @@ cdef int impl_record_event(void** event, void* stream, uint32_t flags) except -1
 cdef int impl_elapsed_time(void* start, void* end, double* milliseconds) except -1 nogil:
     cdef l0rt_slot* first = <l0rt_slot*>start
     cdef l0rt_slot* last = <l0rt_slot*>end
+    needed(milliseconds, b"a place for the time")
     if first != NULL and last != NULL and slot_query(first) == 1 and slot_query(last) == 1:
         with gil:
             milliseconds[0] = slots_elapsed_ms(first, last)
@@ -146,6 +166,7 @@ cdef int impl_elapsed_time(void* start, void* end, double* milliseconds) except 
 
 
 cdef int impl_device_capability(int device, uint64_t* dtypes) except -1 nogil:
+    needed(dtypes, b"a place for the types")
     with gil:
         names = supported_dtypes(device)
         dtypes[0] = sum(1 << i for i, name in enumerate(DTYPES) if name in names)
@@ -160,10 +181,10 @@ xpu_impl.unchecked_set_device = impl_unchecked_set_device
 xpu_impl.get_stream = <ptr_int>current_stream
 xpu_impl.get_default_stream = <ptr_int>impl_get_default_stream
 xpu_impl.get_stream_from_pool = <ptr_int_int>impl_get_stream_from_pool
-xpu_impl.exchange_stream = <ptr_ptr>exchange_stream
-xpu_impl.stream_device = impl_stream_device
+xpu_impl.exchange_stream = <ptr_ptr>impl_exchange_stream
+xpu_impl.stream_device = <int_ptr>impl_stream_device
 xpu_impl.stream_native_handle = <ptr_ptr>impl_stream_native_handle
-xpu_impl.query_stream = <int_ptr>queue_query
+xpu_impl.query_stream = <int_ptr>impl_query_stream
 xpu_impl.synchronize_stream = <int_ptr>impl_synchronize_stream
 xpu_impl.synchronize_device = <int_int>impl_synchronize_device
 xpu_impl.record = <int_place_ptr>impl_record
@@ -172,8 +193,8 @@ xpu_impl.query_event = <int_ptr>impl_query_event
 xpu_impl.synchronize_event = <int_ptr>impl_synchronize_event
 xpu_impl.destroy_event = impl_destroy_event
 xpu_impl.get_new_stream = <ptr_int_int>impl_get_stream_from_pool
-xpu_impl.stream_priority = impl_stream_priority
-xpu_impl.is_stream_capturing = impl_is_stream_capturing
+xpu_impl.stream_priority = <int (*)(void*, int*) noexcept nogil>impl_stream_priority
+xpu_impl.is_stream_capturing = <int_ptr>impl_is_stream_capturing
 xpu_impl.record_event = <int_place_ptr_flags>impl_record_event
 xpu_impl.elapsed_time = <int_ptrs_double>impl_elapsed_time
 xpu_impl.device_capability = <int_int_bits>impl_device_capability

@@ -63,7 +63,7 @@ from l0rt.runtime.memory.active_pool cimport (
 from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap, shared_malloc
 from l0rt.runtime.memory.pluggable cimport current_upstream, raise_failure
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
-from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.naming cimport index_of, needed
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.stream_pool cimport streams_synchronize
 from l0rt.runtime.streams.types cimport *
@@ -553,6 +553,7 @@ config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})
 cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:
     cdef l0rt_block* block = block_find(ptr)
     cdef int status = L0RT_INVALID_POINTER
+    needed(stream, b"a stream")
     if block != NULL:
         status = block_use(block, stream)
     return raise_status(status, ptr) if status != 0 else 0
@@ -575,7 +576,7 @@ def malloc(nbytes, device=None, Queue stream=None):
         return 0
     with nogil:
         block = malloc_slow(on, size)
-        ptr = block_raw(block)
+        ptr = block_raw(block, RAW)
     return <uintptr_t>ptr
 
 
@@ -584,6 +585,6 @@ def free(size_t address):
     cdef int status = L0RT_OK
     with nogil:
         if address != 0:
-            status = raw_free(<void*>address)
+            status = raw_free(<void*>address, RAW)
     if status != L0RT_OK:
         raise_status(status, <void*>address)

@@ -64,5 +64,6 @@ cdef const l0rt_guard_impl* guard_impl_of(const char* type) noexcept nogil
 cdef int add_guard_impl(const l0rt_guard_impl* impl) except -1
 # Give a table of l0rt's own its head, and let it be found by its type.
 cdef int publish(l0rt_guard_impl* impl, const char* type) except -1
+cdef int needed(const void* what, const char* name) except -1 nogil
 # The host's own table.
 cdef l0rt_guard_impl cpu_impl

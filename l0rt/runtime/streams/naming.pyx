@@ -414,6 +414,14 @@ cdef int publish(l0rt_guard_impl* impl, const char* type) except -1:
     return add_guard_impl(impl)
 
 
+cdef int needed(const void* what, const char* name) except -1 nogil:
+    """Refuse NULL for what a table's function cannot do without."""
+    if what == NULL:
+        with gil:
+            raise ValueError(f"{name.decode()} is needed, got NULL")
+    return 0
+
+
 # --- The host's own table, "cpu": one device, one stream, and events that are a moment of its clock. A call returns
 # when its work is done, so nothing here waits.
 
@@ -469,12 +477,14 @@ cdef int cpu_is_complete(void* what) noexcept nogil:
     return 1
 
 
-cdef int cpu_priority_of(void* stream, int* priority) noexcept nogil:
+cdef int cpu_priority_of(void* stream, int* priority) except -1 nogil:
+    needed(priority, b"a place for the priority")
     priority[0] = 0
     return 0
 
 
 cdef int cpu_record(void** event, void* stream) except -1 nogil:
+    needed(event, b"a place for the event")
     if event[0] == NULL:
         event[0] = malloc(sizeof(uint64_t))
         if event[0] == NULL:
@@ -500,12 +510,14 @@ cdef int cpu_elapsed_time(void* start, void* end, double* milliseconds) except -
     if start == NULL or end == NULL:
         with gil:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
+    needed(milliseconds, b"a place for the time")
     milliseconds[0] = (<double>(<uint64_t*>end)[0] - <double>(<uint64_t*>start)[0]) * 1e-6
     return 0
 
 
 cdef int cpu_capability(int device, uint64_t* dtypes) except -1 nogil:
     cpu_existing(device)
+    needed(dtypes, b"a place for the types")
     dtypes[0] = _cpu_dtypes
     return 0
 
@@ -530,7 +542,7 @@ cpu_impl.query_event = cpu_is_complete
 cpu_impl.synchronize_event = cpu_of_stream
 cpu_impl.destroy_event = cpu_destroy_event
 cpu_impl.get_new_stream = <ptr_int_int>cpu_new_stream
-cpu_impl.stream_priority = cpu_priority_of
+cpu_impl.stream_priority = <int (*)(void*, int*) noexcept nogil>cpu_priority_of
 cpu_impl.is_stream_capturing = cpu_of_stream
 cpu_impl.record_event = <int_place_ptr_flags>cpu_record_event
 cpu_impl.elapsed_time = <int_ptrs_double>cpu_elapsed_time
