@@ -259,8 +259,9 @@ def _annotation(name, stage):
 def tag(name):
     """Count what this thread allocates inside a with block under ``name``.
 
-    `memory_stats` has the bytes under ``component_bytes.<name>``, and snapshots name the tag as ``category``. A nested
-    block has its own tag alone. The first tag of a process makes each allocation a little slower from then on.
+    `memory_stats` has the bytes under ``component_bytes.<name>``, `host_memory_stats` those of pinned memory;
+    `memory_summary` has a row, and snapshots name the tag as ``category``. A nested block has its own tag alone. The
+    first tag of a process makes each allocation a little slower from then on.
 
     Parameters
     ----------

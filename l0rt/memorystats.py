@@ -28,6 +28,8 @@ _POOLS = (("all", ""), ("large_pool", "      from large pool"), ("small_pool", "
 _KINDS = ("current", "peak", "allocated", "freed")
 _WIDTH = 75
 _PRIVATE = "reserved_bytes_by_private_pools"
+_TAGGED = "component_bytes"
+_NAME = 21  # columns of a row's name
 _THICK, _THIN = (f"|{sign * _WIDTH}|" for sign in "=-")
 
 
@@ -47,7 +49,19 @@ def _cell(value, whole, scale):
 
 
 def _row(name, values):
-    return f"| {name:<21} | " + " | ".join(values) + " |"
+    return f"| {name:<{_NAME}} | " + " | ".join(values) + " |"
+
+
+def _tag_rows(stats):
+    """A row for each tag, the most bytes first."""
+    ending = f".{_KINDS[0]}"
+    keys = [key.removesuffix(ending) for key in stats if key.startswith(f"{_TAGGED}.") and key.endswith(ending)]
+    found = [(key.partition(".")[2], [stats[f"{key}.{kind}"] for kind in _KINDS]) for key in keys]
+    for tag, values in sorted(found, key=lambda pair: [-value for value in pair[1]]):
+        name = "Tag: " + "".join(letter if letter.isprintable() else "?" for letter in tag)
+        if len(name) > _NAME:  # names of one program often begin alike, and end alike
+            name = f"{name[: _NAME - 8]}…{name[-7:]}"
+        yield _row(name, map(_cell, values, values, repeat(_SIZES)))
 
 
 def table(stats, device, abbreviated=False):
@@ -73,7 +87,8 @@ def table(stats, device, abbreviated=False):
     for key, name in _OVERSIZE:
         values = [stats.get(f"{key}.{kind}", 0) for kind in _KINDS]
         lines += [_THIN, _row(name, map(_cell, values, values, repeat(_COUNTS)))]
-    return "\n".join([*lines, _THICK, ""])
+    tags = list(_tag_rows(stats))
+    return "\n".join([*lines, *([_THIN] if tags else []), *tags, _THICK, ""])
 
 
 def nested(flat):
@@ -131,7 +146,7 @@ def memory_stats(device=None):
 def _with_tags(flat, device, of_host):
     tags = _tag_sums(_index_of(device), of_host) if flat else {}
     for tag, values in tags.items():
-        flat.update(zip((f"component_bytes.{tag}.{kind}" for kind in _KINDS), values, strict=True))
+        flat.update(zip((f"{_TAGGED}.{tag}.{kind}" for kind in _KINDS), values, strict=True))
     return dict(sorted(flat.items())) if tags else flat
 
 
@@ -159,7 +174,8 @@ def memory_stats_as_nested_dict(device=None):
 def host_memory_stats(device=None):
     """Return the statistics of the pinned memory of ``device``'s context as a flat dict with torch's keys, sorted.
 
-    Values are bytes, counts, and microseconds for the times of driver calls. Empty before the first allocation.
+    Values are bytes, counts, and microseconds for the times of driver calls. Empty before the first allocation. A tag
+    of `l0rt.memory.tag` has its bytes of pinned memory under ``component_bytes.<tag>``.
 
     Parameters
     ----------
@@ -180,7 +196,7 @@ def host_memory_stats(device=None):
     The keys and their meaning are those of ``torch.cuda.host_memory_stats``. Peaks are exact; torch adds the peaks of
     all sizes.
     """
-    return _host.flat_stats(device)
+    return _with_tags(_host.flat_stats(device), device, True)
 
 
 def host_memory_stats_as_nested_dict(device=None):
@@ -200,7 +216,7 @@ def host_memory_stats_as_nested_dict(device=None):
     IndexError
         There is no device with this index.
     """
-    return nested(_host.flat_stats(device))
+    return nested(host_memory_stats(device))
 
 
 def fragmentation(device=None):
@@ -350,7 +366,7 @@ def reset_accumulated_host_memory_stats(device=None):
 
 
 def memory_summary(device=None, abbreviated=False):
-    """Return the statistics of ``device`` as torch's table.
+    """Return the statistics of ``device`` as torch's table, and below a row for each tag of `l0rt.memory.tag`.
 
     Parameters
     ----------
@@ -373,7 +389,7 @@ def memory_summary(device=None, abbreviated=False):
     The table is that of ``torch.cuda.memory_summary``.
     """
     index = _index_of(device)
-    return table(_device.flat_stats(index), index, abbreviated)
+    return table(memory_stats(index), index, abbreviated)
 
 
 def list_gpu_processes(device=None):

@@ -79,3 +79,31 @@ def test_the_device_is_named():
     l0rt.empty(1).free()
     assert "device ID 0 " in memory.memory_summary(0)
     assert {len(line) for line in memory.memory_summary("xpu:0").splitlines()} == {77}
+
+
+def test_tags_have_rows_of_their_own_with_the_most_bytes_first():
+    stats = dict.fromkeys(memory_keys.keys(), 0)
+    plain = table(stats, 0).splitlines()
+    tags = {"weights": (3 << 30, 4 << 30, 5 << 30, 2 << 30), "a\nb": (512, 1024, 1024, 512),
+            "activations of the first layer": (7 << 20, 9 << 20, 9 << 20, 2 << 20)}  # fmt: skip
+    for tag, values in tags.items():
+        stats.update({f"component_bytes.{tag}.{kind}": n for kind, n in zip(memory_keys.KINDS, values, strict=True)})
+    for abbreviated in (False, True):
+        lines = table(stats, 0, abbreviated).splitlines()
+        assert lines[-4:] == [
+            "| Tag: weights          |   3072 MiB |   4096 MiB |   5120 MiB |   2048 MiB |",
+            "| Tag: activati…t layer |   7168 KiB |   9216 KiB |   9216 KiB |   2048 KiB |",
+            "| Tag: a?b              |    512 B   |   1024 B   |   1024 B   |    512 B   |",
+            plain[-1],
+        ]
+        assert lines[-5] == plain[2]
+    lines = table(stats, 0).splitlines()
+    assert lines[: len(plain) - 1] == plain[:-1]
+
+
+def test_the_summary_of_a_device_shows_its_tags():
+    with memory.tag("summed"):
+        kept = l0rt.empty(3 << 20)
+    assert row(memory.memory_summary(), "Tag: summed")[:2] == ["3072 KiB", "3072 KiB"]
+    kept.free()
+    assert row(memory.memory_summary(), "Tag: summed")[:2] == ["0 B", "3072 KiB"]

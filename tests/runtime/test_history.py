@@ -278,6 +278,23 @@ def test_tags_count_without_a_history():
     assert list(stats) == sorted(stats)
 
 
+def test_tags_of_pinned_memory_are_its_own():
+    with memory.tag("staging"):
+        pinned, other = (l0rt.empty(size, kind="host") for size in (3 * MIB, 5 * KIB))
+    other.free()
+    assert "component_bytes.staging.current" not in memory.memory_stats()
+    assert memory.host_memory_stats_as_nested_dict()["component_bytes"]["staging"] == {
+        "allocated": 3 * MIB + 5 * KIB, "current": 3 * MIB, "freed": 5 * KIB, "peak": 3 * MIB + 5 * KIB}  # fmt: skip
+    memory.reset_peak_host_memory_stats()
+    memory.reset_accumulated_host_memory_stats()
+    stats = memory.host_memory_stats()
+    assert list(stats) == sorted(stats)
+    assert [stats[f"component_bytes.staging.{kind}"] for kind in ("current", "peak", "allocated", "freed")] == [
+        3 * MIB, 3 * MIB, 0, 0]  # fmt: skip
+    pinned.free()
+    assert memory.host_memory_stats()["component_bytes.staging.current"] == 0
+
+
 def test_annotations_are_kept():
     memory.record_memory_history()
     with memory.annotate("forward"):

@@ -17,7 +17,7 @@ from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.alloc.arena_index cimport heap_arena
 from l0rt.runtime.alloc.atomics cimport load, spin_lock, spin_unlock, store
 from l0rt.runtime.alloc.heap cimport arena_malloc, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
-from l0rt.runtime.alloc.history cimport history_follow, history_wanted, host_flags
+from l0rt.runtime.alloc.history cimport history_follow, history_reset, history_wanted, host_flags
 from l0rt.runtime.alloc.reclaim cimport background_add, background_end, background_forget
 from l0rt.runtime.alloc.stats cimport heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.alloc.types cimport *
@@ -281,6 +281,7 @@ def reset_peak_stats(device=None):
     if heap != NULL:
         with nogil:
             heap_reset_peak(heap)
+            history_reset(heap, True)
             durations_reset(<l0rt_host_memory*>heap.self, True)
 
 
@@ -290,6 +291,7 @@ def reset_accumulated_stats(device=None):
     if heap != NULL:
         with nogil:
             heap_reset_accumulated(heap)
+            history_reset(heap, False)
             durations_reset(<l0rt_host_memory*>heap.self, False)
 
 

@@ -137,7 +137,7 @@ def tag_sums(int index, bint of_host):
         with nogil:
             count = history_sums(heap, sums, capacity)
         return {_tags[i]: (sums[i].current, sums[i].peak, sums[i].allocated, sums[i].freed)
-                for i in range(1, min(count, <uint32_t>len(_tags))) if sums[i].allocated or sums[i].current}
+                for i in range(1, min(count, <uint32_t>len(_tags))) if sums[i].allocated or sums[i].freed or sums[i].peak}
     finally:
         free(sums)
 
