@@ -47,8 +47,9 @@ class Sample:
     missing : dict of str to str
         For each figure that is None because it is not known: what is missing.
     **figures : int or None
-        ``temperature``, ``power_draw``, ``clock_rate``, ``utilization``, ``memory_usage`` and ``device_memory_used``, as
-        the functions of the same names return them. They are attributes, like the time; None for one that is not given.
+        ``temperature``, ``power_draw``, ``clock_rate``, ``utilization``, ``memory_usage`` and ``device_memory_used``,
+        as the functions of the same names return them. They are attributes, like the time; None for one that is not
+        given.
     """
 
     __slots__ = ("clock_rate", "device_memory_used", "memory_usage", "missing", "power_draw", "temperature", "time",

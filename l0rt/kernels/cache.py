@@ -172,6 +172,8 @@ class Folder:
         finally:
             file = _held.pop(path, None)
             if file is not None:
+                with suppress(OSError):  # closing is not enough while a child that was just forked has a copy
+                    fcntl.flock(file, fcntl.LOCK_UN)
                 os.close(file)
 
     def entries(self):
