@@ -136,8 +136,9 @@ def tag_sums(int index, bint of_host):
     try:
         with nogil:
             count = history_sums(heap, sums, capacity)
+        count = min(count, <uint32_t>len(_tags))
         return {_tags[i]: (sums[i].current, sums[i].peak, sums[i].allocated, sums[i].freed)
-                for i in range(1, min(count, <uint32_t>len(_tags))) if sums[i].allocated or sums[i].freed or sums[i].peak}
+                for i in range(1, count) if sums[i].allocated or sums[i].freed or sums[i].peak}
     finally:
         free(sums)
 
