@@ -116,10 +116,11 @@ cdef l0rt_device* device_with(bytes uuid) except NULL:
 
 cdef l0rt_peer* peer_of(uint64_t pid, uint64_t began_at, file, uint64_t inode) except NULL:
     """The ledger of another process that is running."""
-    cdef l0rt_peer* peer = _peers
+    cdef l0rt_peer* peer
     if handle.began(pid) != began_at:
         raise InvalidArgumentError(
             f"the process {pid} that exported this memory has ended, or is not seen from here: {handle.REMEDY}")
+    peer = _peers                   # not before: Python code ran, in which another thread may have ended a ledger
     while peer != NULL:
         if peer.pid == pid and peer.began == began_at and peer.inode == inode:
             return peer
