@@ -58,13 +58,18 @@ from l0rt.ze.api cimport (
     ze_result_t,
 )
 
+import copyreg
+import gc
 import math
 import pickle
+import sys
+from weakref import ref
 
 import numpy as np
 
 from l0rt.otherbuffer import empty
 from l0rt.runtime.streams.devices import context_owner, lazy
+from l0rt.sharedbuffer import here, reduce_shared
 
 cdef extern from *:
     """
@@ -331,10 +336,77 @@ def _array_interface(Buffer self not None):
 
 
 def _reduce(Buffer self not None, protocol=0, /):
-    """Pickle the contents, and which kind of memory has them, on which device."""
+    """Pickle the contents, and which kind of memory has them, on which device; or share, where that is asked for."""
+    if type(self) is Buffer and not _is_in_multiprocessing and add_to_multiprocessing():
+        return _given, (_undecided(self),)
+    if _asked and any([asked() is self for asked in _asked]):
+        return _reduce_for_process(self) if _is_asked_by_multiprocessing() else _contents(self, protocol)
+    return (reduce_shared(self) if getattr(here, "depth", 0) else None) or _contents(self, protocol)
+
+
+# The first pickle after multiprocessing was loaded may be one that it makes, which does not know of Buffers yet: its
+# pickler has copied the table of reducers before. That tells it from others, which look into the table itself. So a
+# second Buffer of the same memory takes the place of the first, and it is seen who asks the table for a reducer of it.
+
+_asked = []     # weak references to such Buffers: one, for a moment
+
+
+cdef Buffer _undecided(Buffer self):
+    made = self[:]
+    _asked.append(ref(made))
+    copyreg.pickle(Buffer, _reduce_by_table)
+    return made
+
+
+def _reduce_by_table(Buffer self not None):
+    """A plain pickle copies. Once more for the protocol, which the table's reducers are not told."""
+    copyreg.dispatch_table.pop(Buffer, None)
+    _asked.clear()
+    return _given, (self[:],)
+
+
+cdef bint _is_asked_by_multiprocessing() except -1:
+    """Not by another pickler with a table of its own?"""
+    copyreg.dispatch_table.pop(Buffer, None)
+    _asked.clear()
+    pickler = sys.modules["multiprocessing.reduction"].ForkingPickler
+    return any([isinstance(found, pickler) for found in gc.get_objects()])
+
+
+cdef tuple _contents(Buffer self, protocol):
     data = self.copy_to(bytearray(self.nbytes))
     held = pickle.PickleBuffer(data) if is_whole(protocol) and protocol >= 5 else bytes(data)
     return _rebuild, (held, self.kind, self.device)
+
+
+def _given(buffer):
+    return buffer
+
+
+def _reduce_for_process(Buffer self not None):
+    """Share what multiprocessing sends to a process; copy what cannot be shared."""
+    return reduce_shared(self) or _contents(self, 4)
+
+
+_is_in_multiprocessing = False
+
+
+def add_to_multiprocessing():
+    """Let what multiprocessing sends to processes share Buffers, if it is loaded. Nothing tells when that is, so each
+    pickle of a Buffer asks until it was loaded once.
+
+    Returns
+    -------
+    bool
+        Whether this call has made it so.
+    """
+    global _is_in_multiprocessing
+    pickler = getattr(sys.modules.get("multiprocessing.reduction"), "ForkingPickler", None)
+    if pickler is None or _is_in_multiprocessing:
+        return False
+    pickler.register(Buffer, _reduce_for_process)
+    _is_in_multiprocessing = True
+    return True
 
 
 def _rebuild(data, kind, device):
@@ -492,4 +564,5 @@ for _name, _value in (
     ("__dlpack_c_exchange_api__", PyCapsule_New(&exchange, b"dlpack_exchange_api", NULL)),
 ):
     add_to_type(Buffer, _name, _value)
+add_to_multiprocessing()
 known_as(Borrowed, b"l0rt.Buffer")

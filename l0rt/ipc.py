@@ -4,22 +4,17 @@
 `Buffer.ipc_handle` and `Buffer.from_ipc_handle` share without a pickle.
 """
 
-import copyreg as _copyreg
-import multiprocessing.reduction as _reduction
-import threading as _threading
+import multiprocessing.reduction as _reduction  # noqa: F401 - it is known from now on
 from contextlib import contextmanager as _contextmanager
 
-from l0rt.buffer import Buffer as _Buffer
+from l0rt.interchange import add_to_multiprocessing as _add_to_multiprocessing
 from l0rt.runtime.memory.exported import collect as _collect_exported
 from l0rt.runtime.memory.exported import exported_count
 from l0rt.runtime.memory.imported import collect as _collect_imported
 from l0rt.runtime.memory.imported import imported_count
-from l0rt.sharedbuffer import add_to_multiprocessing as _add_to_multiprocessing
-from l0rt.sharedbuffer import reduce_shared as _reduce_shared
+from l0rt.sharedbuffer import here as _here
 
 __all__ = ["collect", "exported_count", "imported_count", "sharing"]
-
-_here = _threading.local()
 
 
 def collect():
@@ -29,10 +24,6 @@ def collect():
     """
     _collect_exported()
     _collect_imported()
-
-
-def _reduce(buffer):
-    return _reduce_shared(buffer) if getattr(_here, "depth", 0) else buffer.__reduce_ex__(4)
 
 
 @_contextmanager
@@ -46,7 +37,6 @@ def sharing():
     -------
     context manager
     """
-    _copyreg.pickle(_Buffer, _reduce)
     _here.depth = getattr(_here, "depth", 0) + 1
     try:
         yield
@@ -54,4 +44,4 @@ def sharing():
         _here.depth -= 1
 
 
-_add_to_multiprocessing(_reduction)
+_add_to_multiprocessing()

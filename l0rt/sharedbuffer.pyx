@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buffers between processes: what is added to the class `Buffer` for that, and how a pickle shares one."""
 
-import sys
+import threading
 
 cimport cython
 
@@ -11,6 +11,7 @@ from l0rt.runtime.memory.exported cimport export_handle
 from l0rt.runtime.memory.imported cimport import_handle, l0rt_import
 from l0rt.runtime.memory.operations cimport shared_free
 
+from l0rt.callers import warn
 from l0rt.errors import UnsupportedError
 
 cdef extern from *:
@@ -97,16 +98,23 @@ cdef bytes export(Buffer self, bint is_sent):
 
 
 def reduce_shared(Buffer self not None):
-    """What a pickle keeps of a Buffer that is shared and not copied: it is kept here until it is unpickled once."""
-    return from_ipc_handle, (export(self, True),)
+    """What a pickle keeps of a Buffer that is shared and not copied: it is kept here until it is unpickled once. None
+    if only a copy can be sent."""
+    global _has_warned
+    whole = self if self.base == NULL else <object>self.base
+    if self.memory != DEVICE or type(whole) is not Buffer:
+        return None
+    try:
+        return from_ipc_handle, (export(self, True),)
+    except UnsupportedError as why:
+        if not _has_warned:
+            _has_warned = True
+            warn(f"device memory is sent to another process as a copy, since it cannot be shared: {why}")
+        return None
 
 
-def add_to_multiprocessing(reduction):
-    """Let what multiprocessing sends to processes share Buffers."""
-    reduction.ForkingPickler.register(Buffer, reduce_shared)
-
+_has_warned = False
+here = threading.local()        # `depth`: in how many blocks of `l0rt.ipc.sharing()` the thread is
 
 add_method(Buffer, "ipc_handle", ipc_handle)
 add_method(Buffer, "from_ipc_handle", staticmethod(from_ipc_handle))
-if "multiprocessing.reduction" in sys.modules:
-    add_to_multiprocessing(sys.modules["multiprocessing.reduction"])

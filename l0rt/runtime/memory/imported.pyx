@@ -206,9 +206,9 @@ cdef l0rt_opened* opened_new(
             r = memory_open(context, device.handle, &opener, &base)
             if r != ZE_RESULT_SUCCESS:
                 device_fails(device, r)
-    except L0Error as refused:
-        raise type(refused)(f"the driver does not open memory of process {peer.pid}: {refused}. Note that "
-                            f"{handle.REMEDY}", refused.code) from None
+    except InvalidArgumentError as refused:     # also if the kernel did not let the driver look into the process
+        raise InvalidArgumentError(f"the driver does not open memory of process {peer.pid}: {refused}. Note that "
+                                   f"{handle.REMEDY}", refused.code) from None
     try:
         with nogil:
             r = memory_identify(context, base, &found)
