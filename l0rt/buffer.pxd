@@ -2,7 +2,9 @@
 from cpython.object cimport PyObject
 
 from l0rt.runtime.alloc.types cimport l0rt_block
+from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.transfer cimport l0rt_operand
+from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
 # The kinds of memory. With ELSEWHERE, memory of another device type, this class can do nothing: see otherbuffer.pyx.
@@ -57,6 +59,9 @@ cdef inline void Buffer_slice(Buffer made, Buffer whole, size_t start) noexcept:
 # ValueError if the buffer, or what it is a slice of, was freed or never allocated.
 cdef int Buffer_check_open(Buffer self) except -1
 
+# ValueError if it was never allocated, or is memory of another device type.
+cdef int Buffer_check_made(Buffer self) except -1
+
 # Keep `free` away from the memory until Buffer_unhold: around whatever gives up the GIL or runs other code. ValueError
 # if the buffer, or what it is a slice of, was freed or never allocated, or is memory of another device type.
 cdef inline int Buffer_hold(Buffer self) except -1:
@@ -69,9 +74,24 @@ cdef inline void Buffer_unhold(Buffer self) noexcept:
     Buffer_count_export(self, -1)
 
 
-# The same for who has the buffer as an object.
+# The memory is not the buffer's any more: first of all, for what follows runs callbacks and gives up the GIL.
+cdef inline void Buffer_take(Buffer self) noexcept:
+    self.freed = True
+    self.block = NULL
+    self.pointer = NULL
+
+
+# The same as Buffer_unhold for who has the buffer as an object.
 cdef inline void Buffer_end_export(object self) noexcept:
     Buffer_unhold(<Buffer>self)
+
+
+# The stream that an argument means; None: the current one, of the buffer's own device if it is device memory.
+cdef inline l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:
+    if stream is not None:
+        return stream.ptr
+    Buffer_check_made(self)
+    return current_stream(self.owner.index if self.memory == DEVICE else -1)
 
 
 # The private pool that its memory comes from, for the repr.

@@ -402,8 +402,7 @@ cdef class Buffer:
         device, is_copied = dlpack_choose(self.__dlpack_device__(), self.owner.index, dl_device, copy)
         if is_copied:
             made = Buffer_clone(self, self.memory == DEVICE and device[0] == DL_ONEAPI)
-        dlpack_order(current_stream(self.owner.index), stream, device[0] == DL_CPU, made.pointer)
-        Buffer_hold(made)
+        Buffer_lend(made, stream, device[0] == DL_CPU)
         return dlpack_capsule(made.pointer, made.nbytes, device, is_copied, versioned, made, Buffer_end_export)
 
     def __copy__(self):
@@ -411,7 +410,7 @@ cdef class Buffer:
 
     def __repr__(self):
         if Buffer_is_freed(self):
-            return f"<l0rt.Buffer freed, {self.nbytes} bytes>"
+            return f"<l0rt.Buffer freed, {self.kind} {self.nbytes} bytes on {self.device}>"
         if self.owner == NULL and self.memory != ELSEWHERE:
             return "<l0rt.Buffer never allocated>"
         what = "Buffer slice" if self.base != NULL else "Buffer of another process" if is_imported(self) else "Buffer"
@@ -468,21 +467,6 @@ cdef int Buffer_check_free(Buffer self) except -1:
         raise BufferError("the buffer is in use by a memoryview, an array or a call that has not returned: "
                           "release that first")
     return 0
-
-
-cdef l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:
-    """The stream that an argument means; None: the current one, of the buffer's own device if it is device memory."""
-    if stream is not None:
-        return stream.ptr
-    Buffer_check_made(self)
-    return current_stream(self.owner.index if self.memory == DEVICE else -1)
-
-
-cdef inline void Buffer_take(Buffer self) noexcept:
-    """The memory is not the buffer's any more: first of all, for what follows runs callbacks and gives up the GIL."""
-    self.freed = True
-    self.block = NULL
-    self.pointer = NULL
 
 
 cdef void let_go(l0rt_device* owner, l0rt_block* block, void* pointer) noexcept:
@@ -570,26 +554,40 @@ cdef int Buffer_copy(Buffer target, Buffer source, Queue stream, bint non_blocki
     return 0
 
 
+cdef int Buffer_lend(Buffer self, stream, bint for_host) except -1:
+    """Hold the memory for a consumer, whose work comes behind all that may use it."""
+    cdef l0rt_operand what
+    Buffer_hold(self)
+    try:
+        what = Buffer_operand(self)
+        dlpack_order(current_stream(self.owner.index), &what, stream, for_host)
+        Buffer_hold(self)           # the consumer's
+    finally:
+        Buffer_unhold(self)
+    return 0
+
+
 cdef Buffer Buffer_clone(Buffer self, bint on_device):
     """A new Buffer with the same bytes, of device or of pinned memory."""
     cdef size_t nbytes = self.nbytes
     cdef l0rt_stream* on = Buffer_stream(self, None)
     cdef l0rt_block* block = NULL
-    if nbytes != 0:
-        with nogil:
-            block = malloc_slow(on, nbytes) if on_device else host_malloc(on.device, nbytes)
-    made = new_buffer(nbytes, on, on.device, DEVICE if on_device else HOST, block)
-    Buffer_copy(made, self, None, False)
+    Buffer_lend(self, None, False)
+    try:
+        if nbytes != 0:
+            with nogil:
+                block = malloc_slow(on, nbytes) if on_device else host_malloc(on.device, nbytes)
+        made = new_buffer(nbytes, on, on.device, DEVICE if on_device else HOST, block)
+        Buffer_copy(made, self, None, False)
+    finally:
+        Buffer_unhold(self)
     return made
 
 
 cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, int memory, l0rt_block* block):
     cdef Buffer made = Buffer.__new__(Buffer)
-    made.nbytes = nbytes
-    made.stream = stream
-    made.owner = owner
-    made.memory = memory
-    made.block = block
+    made.nbytes, made.memory = nbytes, memory
+    made.owner, made.stream, made.block = owner, stream, block
     if block != NULL:
         made.pointer = block.ptr
         note(MEMORY_ALLOCATION, <uint64_t>made.pointer, nbytes, <uint64_t>stream)

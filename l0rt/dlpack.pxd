@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from l0rt.runtime.memory.transfer cimport l0rt_operand
 from l0rt.runtime.streams.types cimport l0rt_stream
 
 cdef enum:
@@ -49,9 +50,10 @@ cdef tuple dlpack_device(dl_device)
 # On which device the consumer gets memory that is on `own`, and whether that is a copy. `index` is of the device to
 # which host memory belongs.
 cdef tuple dlpack_choose(tuple own, int index, dl_device, copy)
-# The consumer's later work, or with None the host's, comes behind what `on` has been given. `stream` is what the
-# consumer passed. RuntimeError: the memory is in a pool that sleeps.
-cdef int dlpack_order(l0rt_stream* on, stream, bint for_host, const void* pointer) except -1
+# The consumer's later work, or with None the host's, comes behind what `on` has been given, and behind what is known to
+# use the memory. `stream` is what the consumer passed. NULL: memory that no stream uses. RuntimeError: the memory is in
+# a pool that sleeps.
+cdef int dlpack_order(l0rt_stream* on, l0rt_operand* what, stream, bint for_host) except -1
 # A capsule of so many bytes. `owner` lives until the consumer ends it by `release`, which a failure does too.
 cdef object dlpack_capsule(
     void* pointer, size_t nbytes, tuple device, bint is_copied, bint versioned, owner, dl_release release)

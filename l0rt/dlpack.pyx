@@ -15,12 +15,13 @@ from cpython.pycapsule cimport (
     PyCapsule_SetName,
 )
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.arguments cimport is_whole, whole
+from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_order
 from l0rt.runtime.streams.devices cimport device_at, device_total
-from l0rt.runtime.streams.queue cimport Queue, about_to_wait, queue_synchronize, queue_wait_queue
+from l0rt.runtime.streams.queue cimport Queue, about_to_wait
 from l0rt.runtime.streams.sleep cimport check_awake
 from l0rt.runtime.streams.stream_pool cimport find_list
 from l0rt.runtime.streams.types cimport l0rt_stream
@@ -118,26 +119,21 @@ cdef tuple dlpack_choose(tuple own, int index, dl_device, copy):
     return asked, True
 
 
-cdef int dlpack_order(l0rt_stream* on, stream, bint for_host, const void* pointer) except -1:
-    cdef l0rt_stream* behind
-    check_awake(pointer, NULL)
-    if stream is None:
-        if on != NULL:
-            about_to_wait("__dlpack__() without a stream", on)
-            with nogil:
-                queue_synchronize(on, UINT64_MAX)
-    elif for_host:
-        raise BufferError(f"host memory has no stream: stream must be None, got {type(stream).__name__}")
-    elif isinstance(stream, Queue):
-        behind = (<Queue>stream).ptr
-        if behind != on:
-            with nogil:
-                queue_wait_queue(behind, on)
-    elif not is_whole(stream) or whole(stream, "stream") != -1:
-        behind = stream_named(stream)
-        if behind != on:
-            with nogil:
-                queue_wait_queue(behind, on)
+cdef int dlpack_order(l0rt_stream* on, l0rt_operand* what, stream, bint for_host) except -1:
+    cdef l0rt_stream* behind = NULL
+    if what != NULL:
+        check_awake(what.pointer, NULL)
+    if stream is not None:
+        if for_host:
+            raise BufferError(f"host memory has no stream: stream must be None, got {type(stream).__name__}")
+        if is_whole(stream) and whole(stream, "stream") == -1:
+            return 0
+        behind = (<Queue>stream).ptr if isinstance(stream, Queue) else stream_named(stream)
+    elif what != NULL:
+        about_to_wait("__dlpack__() without a stream", on)
+    if what != NULL:
+        with nogil:
+            operand_order(what, on, behind)
     return 0
 
 

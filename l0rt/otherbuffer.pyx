@@ -274,7 +274,7 @@ cdef class OtherBuffer(Buffer):
         cdef bint versioned = dlpack_is_versioned(max_version)
         cdef OtherBuffer made = self
         device, is_copied = dlpack_choose(self.__dlpack_device__(), -1, dl_device, copy)
-        dlpack_order(NULL, stream, True, NULL)
+        dlpack_order(NULL, NULL, stream, True)
         if is_copied:
             made = serve(self.nbytes, self.named, None, "host").copy_from(self)
         hold(made)

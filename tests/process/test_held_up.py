@@ -104,3 +104,110 @@ else:
     raise AssertionError
 """
     check(code)
+
+
+LEND = """
+def waits(lend):
+    thread = threading.Thread(target=lend, daemon=True)
+    thread.start()
+    thread.join(0.3)
+    return thread.is_alive()
+def check_held(z):
+    assert waits(z.__dlpack__) and waits(lambda: z.__dlpack__(copy=True))
+    if z.kind == "device":
+        z.__dlpack__(stream=b)
+        assert held_up(b)
+    assert z.__dlpack__(**({"stream": -1} if z.kind == "device" else {"dl_device": (14, 0), "stream": -1}))
+"""
+
+
+@pytest.mark.parametrize("buffer", [
+    "x", "x[64:]", "l0rt.empty(4096, stream=a)", "l0rt.empty(4096, kind='host')", "l0rt.empty(4096, kind='shared')",
+])  # fmt: skip
+def test_who_takes_a_capsule_waits_for_all_that_uses_the_memory(buffer):
+    code = f"""
+z = {buffer}
+kept = [y.__dlpack__(), y.__dlpack__(stream=c)]
+assert z.kind == "shared" or not waits(y.__dlpack__)
+z.fill(1, stream=a, non_blocking=True)
+check_held(z)
+assert not waits(y.__dlpack__)          # memory that has nothing to do with it
+"""
+    check(LEND + code)
+
+
+AWAIT = """
+import asyncio
+async def times_out(what):
+    try:
+        await asyncio.wait_for(what, 0.3)
+    except asyncio.TimeoutError:
+        return True
+    return False
+"""
+
+
+def test_a_coroutine_waits_for_the_record_that_there_was():
+    code = """
+async def main():
+    e = l0rt.Event()
+    hang(a)
+    e.record(a)
+    waiting = asyncio.ensure_future(e)
+    await asyncio.sleep(0)
+    e.record(c)
+    await e
+    assert await times_out(asyncio.shield(waiting)) and not waiting.done()
+    assert await times_out(a) and not await times_out(b)
+    waiting.cancel()
+    try:
+        await waiting
+    except asyncio.CancelledError:
+        pass
+asyncio.run(main())
+"""
+    check(AWAIT + code)
+
+
+def test_a_thousand_coroutines_that_wait_take_one_timer():
+    """Long waits do not keep the loop busy: what it calls does not grow with them."""
+    code = """
+async def main(tasks):
+    turns = 0
+    e = l0rt.Event()
+    e.record(a)
+    waiting = [asyncio.ensure_future(e) for _ in range(tasks)]
+    await asyncio.sleep(0.1)
+    loop, later, soon = asyncio.get_running_loop(), [], []
+    plain_later, plain_soon = loop.call_later, loop.call_soon
+    loop.call_later = lambda *args, **how: (later.append(1), plain_later(*args, **how))[1]
+    loop.call_soon = lambda *args, **how: (soon.append(1), plain_soon(*args, **how))[1]
+    await asyncio.sleep(0.2)
+    loop.call_later, loop.call_soon = plain_later, plain_soon
+    assert not any(task.done() for task in waiting)
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    return len(later) + len(soon)
+hang(a)
+assert asyncio.run(main(1000)) <= 110       # one look in at least two milliseconds, and the sleep's own
+"""
+    check(AWAIT + code)
+
+
+def test_a_coroutine_learns_that_the_device_is_lost():
+    code = """
+async def main():
+    hang(a)
+    others = [asyncio.ensure_future(b) for _ in range(2)]
+    for what in (a, a.record_event()):
+        try:
+            await asyncio.wait_for(what, 60)
+        except l0rt.DeviceLostError:
+            continue
+        raise AssertionError("not told")
+    await asyncio.wait(others)
+    [task.exception() for task in others]
+asyncio.run(main())
+"""
+    check(AWAIT + code, L0RT_CPU_FAIL=HANG["L0RT_CPU_FAIL"] + ",zeDeviceGetStatus:1:ERROR_DEVICE_LOST")

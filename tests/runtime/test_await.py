@@ -2,6 +2,7 @@
 """``await event`` and ``await stream``: the loop goes on, no thread waits, and a cancelled wait leaves nothing."""
 
 import asyncio
+import random
 import threading
 
 import l0rt
@@ -48,35 +49,51 @@ def test_other_tasks_run_meanwhile_and_no_thread_begins():
     assert asyncio.run(main()) > 1
 
 
-def test_a_wait_can_be_cancelled_and_timed_out():
-    class Never(l0rt.Event):
-        def query(self):
-            return False
+def test_waits_of_many_tasks_and_loops_with_some_cancelled():
+    """Each wait that is not cancelled ends, and behind its own work."""
 
-    async def main():
-        event = Never()
-        task = asyncio.ensure_future(asyncio.wait_for(event, 0.05))
-        with pytest.raises(asyncio.TimeoutError):
-            await task
-        task = asyncio.ensure_future(asyncio.wait_for(event, 60))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+    def run(seed):
+        chance = random.Random(seed)
+        streams = [acc.Stream() for _ in range(3)]
 
-    asyncio.run(main())
+        async def work(i):
+            x = l0rt.empty(chance.choice([64, 1 << 16, 4 << 20]))
+            stream, event = chance.choice(streams), l0rt.Event()
+            x.fill(i % 256, stream=stream)
+            event.record(stream)
+            y = l0rt.empty(8 << 20).fill(0, stream=stream) if chance.random() < 0.3 else None
+            if chance.random() < 0.5:
+                await asyncio.sleep(chance.choice([0, 0.001]))
+            waiting = asyncio.ensure_future(stream if chance.random() < 0.3 else event)
+            if chance.random() < 0.3:
+                await asyncio.sleep(0)
+                event.record(streams[0])  # another record
+            if chance.random() < 0.2:
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                return
+            await (asyncio.wait_for(waiting, 60) if chance.random() < 0.3 else waiting)
+            if not (x.numpy() == i % 256).all():
+                wrong.append((seed, i))
+            del y
 
+        async def main():
+            await asyncio.gather(*[work(i) for i in range(100)])
+            await asyncio.gather(*[work(i) for i in range(100)])
 
-def test_an_error_of_the_wait_is_the_awaiters():
-    class Broken(l0rt.Event):
-        def query(self):
-            raise l0rt.DeviceLostError("gone", None)
+        try:
+            asyncio.run(main())
+        except BaseException as e:
+            wrong.append(e)
 
-    async def main():
-        with pytest.raises(l0rt.DeviceLostError, match="gone"):
-            await Broken()
-
-    asyncio.run(main())
+    wrong = []
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    run(99)
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_outside_of_a_loop_it_is_an_error():

@@ -10,6 +10,8 @@ from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_heap, l0rt_pending_use
 # reused in that stream's order.
 cdef int block_use(l0rt_block* block, void* stream) noexcept nogil
 cdef int block_mark(l0rt_block* block, void* stream) noexcept nogil
+# The streams that use the block beside its own, one a call: `next` is 0 at first. NULL: no more.
+cdef void* block_user(l0rt_block* block, int* next) noexcept nogil
 # Other processes have a handle of the block: a number other than 0 that its owner gives. 0: they have none any more.
 cdef int block_share(l0rt_block* block, uint32_t number) noexcept nogil
 cdef int block_move(l0rt_block* block, void* stream) noexcept nogil

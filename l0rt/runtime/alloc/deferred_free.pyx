@@ -140,6 +140,20 @@ cdef int block_mark(l0rt_block* block, void* stream) noexcept nogil:
     return status
 
 
+cdef void* block_user(l0rt_block* block, int* next) noexcept nogil:
+    cdef void* stream = NULL
+    cdef l0rt_use* use
+    if not spin_lock(&block.arena.lock):
+        return NULL
+    while block.uses != NULL and next[0] < block.uses.count and stream == NULL:
+        use = &block.uses.entries[next[0]]
+        next[0] += 1
+        if not use.is_marked or use.event != NULL:
+            stream = use.stream
+    spin_unlock(&block.arena.lock)
+    return stream
+
+
 cdef int block_share(l0rt_block* block, uint32_t number) noexcept nogil:
     """A block with a number takes the slow way out, where its owner decides."""
     cdef int status = L0RT_OK

@@ -15,6 +15,7 @@ cdef extern from "Python.h":
 from l0rt.arguments cimport is_whole, known_as
 from l0rt.core.device cimport device_clocks
 from l0rt.core.event cimport EventPool
+from l0rt.runtime.current.awaiting cimport await_slot
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.streams.capture cimport capture_refuse, capture_refuse_slot, captures
 from l0rt.runtime.streams.devices cimport core_context, device_at
@@ -55,7 +56,6 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.errors import UnsupportedError
-from l0rt.runtime.current import awaiting
 import l0rt.runtime.current.guard_table  # no-cython-lint: gives l0rt.Event("cpu")
 from l0rt.runtime.streams.devices import lazy
 
@@ -331,7 +331,7 @@ interprocess : bool, optional
 
     def __await__(self):
         """Wait in a coroutine of asyncio until the event is complete. The loop runs other tasks meanwhile."""
-        return awaiting.wait(self)
+        return await_slot(self.slot)
 
     def __copy__(self):
         raise TypeError("an Event cannot be copied")

@@ -52,7 +52,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport stream_policy, timeout_ns
 from l0rt.ze.api cimport ze_command_list_handle_t
 
-from l0rt.runtime.current import awaiting, callbacks
+from l0rt.runtime.current import callbacks
 from l0rt.runtime.streams.devices import device_count, lazy
 
 
@@ -368,7 +368,7 @@ instead of refused.
         """Wait in a coroutine of asyncio for all work that the stream was given so far. Other tasks run meanwhile."""
         if captures(self.ptr):
             capture_refuse(self.ptr, b"await stream")
-        return awaiting.wait(self.record_event())
+        return self.record_event().__await__()
 
     def __copy__(self):
         return self

@@ -23,6 +23,11 @@ cdef int check_apart(const void* target, const void* source, size_t nbytes, cons
 # Remember that ``stream`` uses the memory, or has used it, unless its order covers that already.
 cdef int operand_use(l0rt_operand* what, l0rt_stream* stream, bint is_past=*) except -1
 
+# Let later work of `behind`, or the host where that is NULL, wait for what may use the memory: for what `on` has been
+# given, for the stream that the memory was allocated for, and for those that were seen to use it. Memory that has no
+# block may be used by each stream of its device.
+cdef int operand_order(l0rt_operand* what, l0rt_stream* on, l0rt_stream* behind) except -1 nogil
+
 # Of these copies each takes all bytes of the operand, or with ``rows`` the rows that begin there.
 
 # From host memory, which may be reused from then on. With ``wait`` the data is there by then, too.

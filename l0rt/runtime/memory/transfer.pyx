@@ -10,17 +10,19 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memmove
 
 from l0rt.arguments cimport check_overlap
-from l0rt.runtime.alloc.deferred_free cimport block_mark, block_use
+from l0rt.runtime.alloc.deferred_free cimport block_mark, block_use, block_user
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go
 from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.memory.registration cimport copy_pinned
+from l0rt.runtime.streams.capture cimport captures
 from l0rt.runtime.streams.copy cimport (
     is_contiguous, l0rt_rows, queue_fill, queue_move, queue_move_signal, queue_move_wait)
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_release
 from l0rt.runtime.streams.hooks cimport MEMORY_USE, STREAM_SYNCHRONIZATION, note
 from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize, queue_wait_queue
+from l0rt.runtime.streams.stream_pool cimport next_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_wait
 from l0rt.threads cimport pthread_join, pthread_t, thread_start
@@ -240,6 +242,31 @@ cdef int operand_use(l0rt_operand* what, l0rt_stream* stream, bint is_past=False
             raise_status(status, block.ptr)
         note(MEMORY_USE, <uint64_t>block.ptr, <uint64_t>stream, 0)
     return 0
+
+
+cdef int work_behind(l0rt_stream* behind, l0rt_stream* stream) except -1 nogil:
+    return queue_synchronize(stream, UINT64_MAX) if behind == NULL else queue_wait_queue(behind, stream)
+
+
+cdef int operand_order(l0rt_operand* what, l0rt_stream* on, l0rt_stream* behind) except -1 nogil:
+    cdef l0rt_stream* user = NULL
+    cdef int i = 0
+    work_behind(behind, on)
+    if what.nbytes == 0:
+        return 0
+    if what.block == NULL:          # nobody was told who uses it
+        user = next_stream(what.device, NULL)
+        while user != NULL:
+            if not captures(user):
+                work_behind(behind, user)
+            user = next_stream(what.device, user)
+        return 0
+    work_behind(behind, what.stream)
+    while True:
+        user = <l0rt_stream*>block_user(what.block, &i)
+        if user == NULL:
+            return 0
+        work_behind(behind, user)
 
 
 cdef int transfer_in(l0rt_operand* target, const void* source, const l0rt_rows* rows, l0rt_stream* on,
