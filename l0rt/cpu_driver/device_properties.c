@@ -82,9 +82,8 @@ CPU_EXPORT ze_result_t zeDeviceGetComputeProperties(ze_device_handle_t handle, z
   p->maxTotalGroupSize = p->maxGroupSizeX = p->maxGroupSizeY = p->maxGroupSizeZ = SPIRV_MAX_GROUP_SIZE;
   p->maxGroupCountX = p->maxGroupCountY = p->maxGroupCountZ = UINT32_MAX;
   p->maxSharedLocalMemory = SPIRV_MAX_LOCAL_BYTES;
-  p->numSubGroupSizes = 2;
-  p->subGroupSizes[0] = 16;
-  p->subGroupSizes[1] = SPIRV_SUBGROUP_SIZE;
+  p->numSubGroupSizes = 3;
+  for (uint32_t i = 0; i < p->numSubGroupSizes; i++) p->subGroupSizes[i] = 8u << i; /* as program.c takes */
   return ZE_RESULT_SUCCESS;
 }
 
@@ -115,7 +114,7 @@ CPU_EXPORT ze_result_t zeDeviceGetModuleProperties(ze_device_handle_t handle, ze
                                 ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST | ZE_DEVICE_FP_FLAG_FMA |
                                 ZE_DEVICE_FP_FLAG_ROUNDED_DIVIDE_SQRT;
   p->maxArgumentsSize = 2048;
-  p->printfBufferSize = 1 << 20;
+  p->printfBufferSize = SPIRV_PRINT_BYTES;
   memcpy(p->nativeKernelSupported.id, cpu_native_uuid, sizeof(cpu_native_uuid));
   fill_module_chain(p->pNext);
   return ZE_RESULT_SUCCESS;

@@ -21,7 +21,8 @@ void cpu_failure_add(uint64_t serial, const struct cpu_event *event, const char 
  * unless an event that the fifo signals later takes its place. */
 void cpu_failure_follow(uint64_t serial, const struct cpu_event *event);
 
-/* Any failure of a fifo, or of what signalled an event: SUCCESS, or the error, whose description is this thread's. */
+/* The failures of a fifo, or of what signalled an event: SUCCESS, or the error, whose description is this thread's. It
+ * is told once of all of them. */
 ze_result_t cpu_failure_of_fifo(uint64_t serial);
 ze_result_t cpu_failure_of_event(const struct cpu_event *event);
 
@@ -37,6 +38,9 @@ static inline ze_result_t cpu_event_failure(const struct cpu_event *event) {
 
 /* The event ends or is reset: an earlier failure no longer belongs to it. */
 void cpu_failure_forget(const struct cpu_event *event);
+
+/* The fifo ends: only events still tell of its failures. */
+void cpu_failure_end(uint64_t serial);
 
 /* What zeDriverGetLastErrorDescription says in this thread. */
 void cpu_failure_describe(const char *text);

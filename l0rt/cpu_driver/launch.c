@@ -26,6 +26,8 @@ cpu_launch *cpu_launch_new(const cpu_kernel *kernel) {
   launch->programs = kernel->module->programs;
   atomic_fetch_add(&launch->programs->holds, 1);
   launch->kernel = kernel->kernel;
+  launch->context = kernel->module->context;
+  launch->access = kernel->access;
   launch->kinds = kernel->info->arguments;
   launch->argument_count = count;
   launch->values_size = kernel->values_size;
@@ -226,8 +228,15 @@ static bool inside(const void *pointer, uintptr_t low, uintptr_t high) {
   return (uintptr_t)pointer >= low && (uintptr_t)pointer < high;
 }
 
+/* May it reach what is allocated there by a pointer in memory? */
+static bool reaches(const cpu_launch *launch, uintptr_t low) {
+  if (launch->access == 0) return false;
+  ze_kernel_indirect_access_flags_t kind = cpu_usm_access(launch->context, (const void *)low);
+  return (launch->access & kind) != 0;
+}
+
 bool cpu_launch_touches(const cpu_launch *launch, uintptr_t low, uintptr_t high) {
-  if (inside(launch->counts, low, high) || inside(launch->number, low, high)) return true;
+  if (inside(launch->counts, low, high) || inside(launch->number, low, high) || reaches(launch, low)) return true;
   for (uint32_t i = 0; i < launch->argument_count; i++) {
     if (launch->kinds[i].kind != SPIRV_GLOBAL_POINTER && launch->kinds[i].kind != SPIRV_CONSTANT_POINTER) continue;
     const void *pointer;

@@ -15,6 +15,8 @@ typedef struct cpu_launch {
   const ze_group_count_t *counts; /* in memory: read when the launch starts; NULL: `group_count` */
   const uint32_t *number;         /* in memory, of several launches: only those of a lower index run; NULL: all */
   uint32_t index;
+  const cpu_context *context;
+  ze_kernel_indirect_access_flags_t access; /* kinds of memory that it may reach by pointers in memory */
   bool cooperative;
   uint64_t awaited; /* what a launch whose kernel was changed is still to be given: arguments, and those below */
   uint32_t argument_count;
@@ -49,7 +51,8 @@ const char *cpu_launch_error(void);
 /* Is its memory, as far as commands name it, still there? */
 ze_result_t cpu_launch_memory(const cpu_launch *launch);
 
-/* Does an argument point to any byte from `low` up to `high`, or does it read its counts there? */
+/* Does an argument point to any byte from `low` up to `high`, does it read its counts there, or is that memory of a kind
+ * that its kernel may reach indirectly? */
 bool cpu_launch_touches(const cpu_launch *launch, uintptr_t low, uintptr_t high);
 
 /* Ends the threads that launches share. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "failure.h"
 #include "fault.h"
 #include "gate.h"
 #include "knobs.h"
@@ -46,6 +47,7 @@ void cpu_list_end(cpu_list *list) {
   forget(list);
   free(list->recorded);
   cpu_mutations_free(list->mutations);
+  if (list->immediate) cpu_failure_end(list->fifo.serial);
   cpu_delete(list);
   cpu_context_let_go(context);
 }

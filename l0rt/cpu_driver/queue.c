@@ -2,6 +2,7 @@
 /* queue.c: command queues. A queue is a fifo that copies of recorded commands go into, list after list. */
 #include "queue.h"
 
+#include "failure.h"
 #include "gate.h"
 #include "knobs.h"
 #include "submit.h"
@@ -56,6 +57,7 @@ CPU_EXPORT ze_result_t zeCommandQueueDestroy(ze_command_queue_handle_t handle) {
       (!cpu_fifo_reached(&queue->fifo, last) && !cpu_fifo_stop(&queue->fifo, 1, last)))
     return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
   cpu_context *context = queue->context;
+  cpu_failure_end(queue->fifo.serial);
   cpu_delete(queue);
   cpu_context_let_go(context);
   return ZE_RESULT_SUCCESS;

@@ -56,6 +56,17 @@ static cpu_found find_in_state(const void *pointer, uint32_t state) {
 
 cpu_found cpu_usm_find(const void *pointer) { return find_in_state(pointer, CPU_BLOCK_LIVE); }
 
+ze_kernel_indirect_access_flags_t cpu_usm_access(const cpu_context *context, const void *pointer) {
+  cpu_mapping import;
+  cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);
+  if (found.block == NULL) found = cpu_heap_find(&cpu_host_heap, pointer);
+  if (found.block == NULL) return cpu_import_find(context, pointer, &import) ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST : 0;
+  if (found.block->context != context) return 0;
+  return found.block->type == ZE_MEMORY_TYPE_DEVICE ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE
+         : found.block->type == ZE_MEMORY_TYPE_HOST ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST
+                                                    : ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED;
+}
+
 ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written) {
   cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);
   if (found.block == NULL) found = cpu_heap_find(&cpu_host_heap, pointer);

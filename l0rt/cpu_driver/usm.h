@@ -28,6 +28,9 @@ bool cpu_usm_end(cpu_found found, uint32_t state);
 /* The allocation that begins at this pointer and belongs to this context. */
 cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer);
 
+/* Which of a kernel's indirect accesses reach what a context has allocated or imported there; 0: none. */
+ze_kernel_indirect_access_flags_t cpu_usm_access(const cpu_context *context, const void *pointer);
+
 /* Frees all that is left of a context. */
 void cpu_usm_free_all(cpu_context *context);
 

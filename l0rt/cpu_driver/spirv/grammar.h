@@ -462,10 +462,26 @@ enum { /* decorations */
 
 enum { /* execution modes */
        ModeLocalSize = 17,
+       ModeLocalSizeHint = 18,
+       ModeVecTypeHint = 30,
+       ModeContractionOff = 31,
        ModeSubgroupSize = 35,
-       ModeSubgroupsPerWorkgroup = 36,
        ModeLocalSizeId = 38,
        ModeLocalSizeHintId = 39,
+       ModeDenormPreserve = 4459,
+       ModeSignedZeroPreserve = 4461,
+       ModeRoundingRTE = 4462,
+       ModeFloatingPointIEEE = 5623,
+       ModeMaxWorkgroupSizeINTEL = 5893,
+       ModeMaxWorkDimINTEL = 5894,
+       ModeNoGlobalOffset = 5895,
+       ModeNumSIMDItemsINTEL = 5896,
+       ModeSchedulerTargetMhzINTEL = 5903,
+       ModeStreamingInterfaceINTEL = 6154,
+       ModeRegisterMapINTEL = 6160,
+       ModeNamedBarriers = 6417,
+       ModeMaximumRegistersINTEL = 6461,
+       ModeNamedMaximumRegistersINTEL = 6463,
 };
 
 enum { /* built-in variables */

@@ -64,6 +64,16 @@ bool spirv_reach_slowly(spirv_wave *w, const spirv_step *s, uint64_t address, ui
   return false;
 }
 
+/* Not all work-items came to the barrier behind which `block` follows: this lane, among others, did not. */
+static void miss_barrier(spirv_wave *w, uint32_t block, uint32_t lane) {
+  const spirv_code *code = w->group->code;
+  uint32_t at = code->blocks[0].at;
+  for (uint32_t i = 0; i < code->block_count; i++)
+    if (code->blocks[i].end == END_BARRIER && code->blocks[i].successor[0] == (block & ~AT_BARRIER))
+      at = code->blocks[i].at;
+  spirv_fail(w, SPIRV_BAD_BARRIER, at, lane);
+}
+
 /* Chooses the next block. Returns false if every lane is at a barrier or has ended. */
 static bool next_block(spirv_wave *w, const spirv_handlers *set) {
   uint32_t lowest = set->pick(w);
@@ -71,7 +81,11 @@ static bool next_block(spirv_wave *w, const spirv_handlers *set) {
     spirv_expand(w);
     lowest = set->pick(w);
   }
-  if (lowest >= AT_BARRIER && !w->full) spirv_fail(w, SPIRV_BAD_BARRIER, w->group->code->blocks[w->block].at, 0);
+  if (lowest >= AT_BARRIER && !w->full) {
+    uint32_t lane = 0;
+    while (lane < w->count - 1 && w->next[lane] == lowest) lane++;
+    miss_barrier(w, lowest, lane);
+  }
   w->block = lowest;
   return lowest < AT_BARRIER;
 }
@@ -134,7 +148,6 @@ static void run_watched(spirv_wave *w, const spirv_code_block *block) {
 static void run_wave(spirv_wave *w, uint64_t blocks) {
   const spirv_code *code = w->group->code;
   const spirv_handlers *set = code->handlers;
-  atomic_int *cancel = w->group->launch->cancel;
   bool going = true;
   while (going && blocks-- != 0) {
     const spirv_code_block *block = &code->blocks[w->block];
@@ -142,8 +155,7 @@ static void run_wave(spirv_wave *w, uint64_t blocks) {
       spirv_fail(w, SPIRV_OUT_OF_FUEL, block->at, 0);
       return;
     }
-    if ((cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed) != 0) ||
-        atomic_load_explicit(w->group->stop, memory_order_relaxed)) {
+    if (spirv_is_cancelled(w->group)) {
       spirv_fail(w, SPIRV_CANCELLED, block->at, 0);
       return;
     }
@@ -207,10 +219,12 @@ bool spirv_group_run(spirv_group *group) {
   }
   for (;;) {
     if (!run_waves(group)) return false;
-    uint32_t where = group->waves[0].block;
-    for (uint32_t i = 1; i < group->wave_count; i++) {
+    uint32_t where = ENDED;
+    for (uint32_t i = 0; i < group->wave_count; i++)
+      if (group->waves[i].block < where) where = group->waves[i].block;
+    for (uint32_t i = 0; i < group->wave_count; i++) {
       if (group->waves[i].block == where) continue;
-      spirv_fail(&group->waves[i], SPIRV_BAD_BARRIER, group->code->blocks[0].at, 0);
+      miss_barrier(&group->waves[i], where, 0);
       return false;
     }
     if (where == ENDED) return true;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "half.h"
 #include "kernel_memory.h"
 #include "run.h"
 
@@ -13,24 +14,6 @@
 #define EACH(k) for (size_t k = 0; k < (lanes & ~(size_t)(PADDING - 1)); k++)
 #define IN(type, place) ((const type *)__builtin_assume_aligned(w->registers + (place), 8))
 #define OUT(type, place) ((type *restrict)__builtin_assume_aligned(w->registers + (place), 8))
-
-static inline float half_rounded(float x) {
-  union {
-    float f;
-    uint32_t u;
-  } in = {.f = x}, out;
-  uint32_t size = in.u & 0x7fffffffu, sign = in.u & 0x80000000u;
-  uint32_t normal = (size + 0xfffu + (size >> 13 & 1)) & ~0x1fffu; /* round to 10 bits, ties to even */
-  if (normal > 0x477fe000u) normal = 0x7f800000u;
-  union {
-    float f;
-    uint32_t u;
-  } small = {.u = size};
-  small.f = (small.f + 0.5f) - 0.5f; /* multiples of 2^-24 */
-  out.u = size > 0x7f800000u ? size | 0x400000u : size < 0x38800000u ? small.u : normal;
-  out.u |= sign;
-  return out.f;
-}
 
 static inline uint16_t half_bits(float x) { /* of a number that a half can represent */
   union {

@@ -232,6 +232,7 @@ typedef struct {
   uint64_t local_bytes, groups;
   _Atomic uint64_t next; /* the next group to run */
   atomic_bool stop;
+  _Atomic uint64_t printed;
   pthread_mutex_t lock;
   pthread_cond_t started;
   int start; /* of a cooperative launch: 1: start, -1: end without work */
@@ -245,7 +246,7 @@ typedef struct {
 static const char *reason(const spirv_group *g) {
   switch (g->status) {
     case SPIRV_BAD_ACCESS: return g->failed_write ? "a store to address" : "a load from address";
-    case SPIRV_BAD_BARRIER: return "not all work-items of the group came to the same barrier";
+    case SPIRV_BAD_BARRIER: return "it did not come to this barrier, as others of its group did";
     case SPIRV_OUT_OF_FUEL: return "it ran longer than its fuel lasts";
     case SPIRV_CANCELLED: return "it was cancelled";
     default: return "it came to OpUnreachable";
@@ -284,6 +285,7 @@ static void run_one(running *r, spirv_group *g, uint64_t number) {
   const uint32_t *counts = r->launch->group_count;
   if (r->launch->chaos != 0) number = (number * r->stride + r->shift) % r->groups;
   g->stop = &r->stop;
+  g->printed = &r->printed;
   g->linear = number;
   g->random = r->launch->chaos == 0 ? 0 : (r->launch->chaos ^ number * 0x9e3779b97f4a7c15u) | 1;
   g->races = r->races;

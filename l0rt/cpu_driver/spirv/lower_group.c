@@ -371,15 +371,16 @@ static bool async_copy(lowering *l, const uint32_t *w) {
   count = lower_convert(l, IR_CONVERT_U, spirv_type_lane(count_type), LANE_I64, count);
   stride = lower_convert(l, IR_CONVERT_U, spirv_type_lane(stride_type), LANE_I64, stride);
   uint64_t gathers = pointer->storage == StorageWorkgroup; /* the source has the stride */
-  ir_append(l->k, l->block,
-            (ir_insn){.op = IR_ASYNC_COPY,
-                      .lane = LANE_I64,
-                      .a = target,
-                      .b = source,
-                      .c = count,
-                      .extra = stride,
-                      .imm = to->size << 1 | gathers,
-                      .at = l->at});
+  if (to->size != 0)
+    ir_append(l->k, l->block,
+              (ir_insn){.op = IR_ASYNC_COPY,
+                        .lane = LANE_I64,
+                        .a = target,
+                        .b = source,
+                        .c = count,
+                        .extra = stride,
+                        .imm = to->size << 1 | gathers,
+                        .at = l->at});
   uint32_t *value = lower_list(l, spirv_type_of(l->m, l->at, w[1]));
   lower_use(l, w[8], &event);
   if (event->kind != TYPE_EVENT || spirv_type_of(l->m, l->at, w[1]) != event) WRONG(l, "the event has another type");

@@ -118,6 +118,20 @@ static void entry_point(spirv_module *m, uint32_t at) {
   *entry = (spirv_entry){.function = m->words[at + 2], .at = at, .name = text_at(m, at + 3)};
 }
 
+/* Modes that change no result here: hints, promises of the kernel, and what the engine does anyway. */
+static bool is_harmless(uint32_t mode) {
+  static const uint16_t harmless[] = {
+      ModeLocalSizeHint,      ModeVecTypeHint,       ModeContractionOff,          ModeDenormPreserve,
+      ModeSignedZeroPreserve, ModeRoundingRTE,       ModeMaxWorkgroupSizeINTEL,   ModeMaxWorkDimINTEL,
+      ModeNoGlobalOffset,     ModeNumSIMDItemsINTEL, ModeSchedulerTargetMhzINTEL, ModeStreamingInterfaceINTEL,
+      ModeRegisterMapINTEL,   ModeNamedBarriers,     ModeMaximumRegistersINTEL,   ModeNamedMaximumRegistersINTEL,
+      ModeFloatingPointIEEE,
+  };
+  for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+    if (harmless[i] == mode) return true;
+  return false;
+}
+
 static void execution_mode(spirv_module *m, uint32_t at) {
   uint32_t length = spirv_length(m, at), mode = m->words[at + 2];
   for (uint32_t e = 0; e < m->entry_count; e++) {
@@ -131,7 +145,7 @@ static void execution_mode(spirv_module *m, uint32_t at) {
       entry->subgroup_size = m->words[at + 3];
     } else if (mode == ModeLocalSizeId) {
       REFUSE(m, at, "LocalSizeId is a mode of OpExecutionModeId");
-    } else if (mode == ModeSubgroupsPerWorkgroup) {
+    } else if (!is_harmless(mode)) {
       REFUSE(m, at, "execution mode %u is not supported", mode);
     }
   }

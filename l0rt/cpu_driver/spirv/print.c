@@ -122,6 +122,10 @@ static bool convert(spirv_wave *w, const spirv_step *s, line *to, const char **f
 
 static void keep(spirv_wave *w, const line *one, uint32_t lane) {
   spirv_group *g = w->group;
+  if (one->size == 0 || atomic_load_explicit(g->printed, memory_order_relaxed) >= SPIRV_PRINT_BYTES) return;
+  uint64_t before = atomic_fetch_add_explicit(g->printed, one->size, memory_order_relaxed);
+  if (before >= SPIRV_PRINT_BYTES) return;
+  size_t size = one->size < SPIRV_PRINT_BYTES - before ? one->size : SPIRV_PRINT_BYTES - before;
   if (g->text_count == g->text_capacity) {
     size_t capacity = g->text_capacity == 0 ? 64 : g->text_capacity * 2;
     spirv_text *more = realloc(g->texts, capacity * sizeof(*more));
@@ -129,11 +133,11 @@ static void keep(spirv_wave *w, const line *one, uint32_t lane) {
     g->texts = more;
     g->text_capacity = capacity;
   }
-  char *copy = malloc(one->size + 1);
+  char *copy = malloc(size);
   if (copy == NULL) return;
-  memcpy(copy, one->text, one->size + 1);
+  memcpy(copy, one->text, size);
   g->texts[g->text_count] = (spirv_text){
-      .item = g->linear * g->size + w->first + lane, .sequence = g->text_count, .text = copy, .size = one->size};
+      .item = g->linear * g->size + w->first + lane, .sequence = g->text_count, .text = copy, .size = size};
   g->text_count++;
 }
 

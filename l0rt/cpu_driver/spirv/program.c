@@ -91,10 +91,10 @@ static void describe_kernel(spirv_program *program, const spirv_module *m, const
   *info = (spirv_kernel_info){.name = entry->name, .argument_count = (uint32_t)f->type->count, .arguments = arguments};
   memcpy(info->required_group_size, entry->group_size, sizeof(entry->group_size));
   info->required_subgroup_size = entry->subgroup_size;
-  if (entry->subgroup_size != 0 && entry->subgroup_size != 8 && entry->subgroup_size != 16 &&
-      entry->subgroup_size != 32)
-    spirv_refuse(&program->arena, entry->at, "sub-groups of %u", entry->subgroup_size);
-  info->subgroup_size = entry->subgroup_size != 0 ? entry->subgroup_size : SPIRV_SUBGROUP_SIZE;
+  uint32_t width = entry->subgroup_size;
+  if (width != 0 && width != 8 && width != 16 && width != 32)
+    spirv_refuse(&program->arena, entry->at, "sub-groups of %u", width);
+  info->subgroup_size = width != 0 ? width : SPIRV_SUBGROUP_SIZE;
   info->max_group_size = SPIRV_MAX_GROUP_SIZE;
   for (uint32_t id = 1; id < m->bound; id++) {
     if (m->ids[id].op != OpTypeFloat) continue;

@@ -23,8 +23,8 @@ enum {
 /* Who accessed, and when. A time is the number of atomics that the launch had run before. */
 typedef struct {
   uint64_t group : 32, time : 32;
-  uint64_t at : 26, item : 10, epoch : 16, fence : 10, atomic : 1, set : 1;
-} access;
+  uint64_t at : 26, item : 10, epoch : 16, fence : 9, atomic : 1, copied : 1, set : 1;
+} access; /* copied: by an asynchronous copy, which is nobody's: only a barrier, and so a wait, orders it in its group */
 
 typedef struct {
   access write, reads[2];
@@ -181,6 +181,7 @@ static bool ordered(races *r, const spirv_group *g, const access *before, const 
   if (one_group) {
     uint32_t subgroup = g->code->subgroup;
     if (before->epoch != now->epoch) return true;
+    if (before->copied || now->copied) return false;
     if (before->item / subgroup == now->item / subgroup && before->fence != now->fence) return true;
   }
   if (history_of(r, before->group) == NULL) return true;
@@ -244,7 +245,9 @@ static void report(races *r, const spirv_group *g, const access *before, bool wr
 
 /* ---- Accesses ----------------------------------------------------------------------------------------------------------- */
 
-static bool same_item(const access *a, const access *b) { return a->group == b->group && a->item == b->item; }
+static bool same_item(const access *a, const access *b) {
+  return a->group == b->group && a->item == b->item && a->copied == b->copied && (!a->copied || a->at == b->at);
+}
 
 static void check(races *r, const spirv_group *g, const access *before, bool wrote, const access *now, bool writes,
                   uint64_t address, bool local) {
@@ -274,25 +277,35 @@ static bool is_own(const spirv_wave *w, uint64_t address) {
          address - (uint64_t)(uintptr_t)g->arguments < g->code->argument_bytes;
 }
 
-static void look_at_lane(races *r, spirv_wave *w, const spirv_step *s, uint32_t lane) {
+static void look_at_access(races *r, spirv_wave *w, const spirv_step *s, uint32_t lane, spirv_access a, bool copied) {
   const spirv_group *g = w->group;
-  for (int part = 0; part < 2; part++) {
-    spirv_access a = spirv_access_of(w, s, lane, part);
-    if (a.size == 0 || is_own(w, a.address)) continue;
-    uint32_t item = spirv_item(w, lane);
-    const history *h = history_of(r, g->linear);
-    access now = {.group = (uint32_t)g->linear,
-                  .item = item & 1023,
-                  .time = r->time,
-                  .at = s->at & 0x3ffffff,
-                  .epoch = g->epoch & 0xffff,
-                  .fence = h != NULL && h->fences != NULL ? h->fences[item / g->code->subgroup] & 1023 : 0,
-                  .atomic = a.atomic,
-                  .set = 1};
-    bool local = a.address - (uint64_t)(uintptr_t)g->local < g->local_bytes;
-    for (uint64_t i = 0; i < a.size; i++) look_at_byte(r, g, now, a.writes, a.address + i, local);
-    if (a.atomic) note_atomic(r, g, item, a.address);
-  }
+  if (a.size == 0 || is_own(w, a.address)) return;
+  uint32_t item = spirv_item(w, lane);
+  const history *h = history_of(r, g->linear);
+  access now = {.group = (uint32_t)g->linear,
+                .item = item & 1023,
+                .time = r->time,
+                .at = s->at & 0x3ffffff,
+                .epoch = g->epoch & 0xffff,
+                .fence = h != NULL && h->fences != NULL ? h->fences[item / g->code->subgroup] & 511 : 0,
+                .atomic = a.atomic,
+                .copied = copied,
+                .set = 1};
+  bool local = a.address - (uint64_t)(uintptr_t)g->local < g->local_bytes;
+  for (uint64_t i = 0; i < a.size; i++) look_at_byte(r, g, now, a.writes, a.address + i, local);
+  if (a.atomic) note_atomic(r, g, item, a.address);
+}
+
+static void look_at_lane(races *r, spirv_wave *w, const spirv_step *s, uint32_t lane) {
+  for (int part = 0; part < 2; part++) look_at_access(r, w, s, lane, spirv_access_of(w, s, lane, part), false);
+}
+
+void spirv_races_copy(spirv_wave *w, const spirv_step *s, uint32_t lane, uint64_t to, uint64_t from, uint64_t size) {
+  races *r = w->group->races;
+  pthread_mutex_lock(&r->lock);
+  look_at_access(r, w, s, lane, (spirv_access){.address = from, .size = size, .reads = true}, true);
+  look_at_access(r, w, s, lane, (spirv_access){.address = to, .size = size, .writes = true}, true);
+  pthread_mutex_unlock(&r->lock);
 }
 
 void spirv_races_step(spirv_wave *w, const spirv_step *s) {

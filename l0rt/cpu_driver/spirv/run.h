@@ -148,6 +148,7 @@ struct spirv_group {
   uint32_t epoch; /* the number of barriers so far */
   uint64_t fuel;
   atomic_bool *stop; /* another group has failed */
+  _Atomic uint64_t *printed; /* bytes of text of the launch */
   spirv_status status;
   uint32_t failed_at, failed_item;
   uint64_t failed_address;
@@ -204,12 +205,20 @@ void spirv_trace_end(spirv_wave *w, const spirv_code_block *block);
 struct spirv_races *spirv_races_new(const spirv_launch *launch);
 void spirv_races_free(struct spirv_races *races);
 void spirv_races_step(spirv_wave *w, const spirv_step *s);
+/* One element of an asynchronous copy, which this lane makes for its group. */
+void spirv_races_copy(spirv_wave *w, const spirv_step *s, uint32_t lane, uint64_t to, uint64_t from, uint64_t size);
 void spirv_tell(const spirv_launch *launch, const char *line);
 uint64_t spirv_random(spirv_group *group); /* for chaos */
 static inline uint32_t spirv_item(const spirv_wave *w, uint32_t lane) { /* work-item of the group */
   return w->first + (w->group->compaction.active ? w->group->compaction.from[lane] : lane);
 }
 static inline bool spirv_runs(const spirv_wave *w, size_t lane) { return w->full || w->mask[lane] != 0; }
+
+static inline bool spirv_is_cancelled(const spirv_group *group) {
+  atomic_int *cancel = group->launch->cancel;
+  return (cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed) != 0) ||
+         atomic_load_explicit(group->stop, memory_order_relaxed);
+}
 
 void spirv_compact(spirv_wave *w, uint32_t end); /* compact.c */
 void spirv_expand(spirv_wave *w);

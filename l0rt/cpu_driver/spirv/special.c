@@ -3,8 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "half.h"
 #include "kernel_memory.h"
 #include "run.h"
+
+enum { LONG = 4096 }; /* so many elements are copied between two looks at whether the launch goes on */
 
 #define EACH_RUNNING(k)                                                                                                \
   for (uint32_t k = 0; k < w->count && !w->failed; k++)                                                                \
@@ -185,17 +188,28 @@ static void run_copy(spirv_wave *w, const spirv_step *s, size_t lanes) {
   }
 }
 
+/* A step as long as many: it takes fuel as a block does, and ends when the launch does. */
+static bool goes_on(spirv_wave *w, const spirv_step *s, uint32_t lane) {
+  spirv_group *g = w->group;
+  if (g->fuel-- == 0) spirv_fail(w, SPIRV_OUT_OF_FUEL, s->at, lane);
+  else if (spirv_is_cancelled(g)) spirv_fail(w, SPIRV_CANCELLED, s->at, lane);
+  return !w->failed;
+}
+
 /* Each work-item copies a share of the elements. */
 static void run_async_copy(spirv_wave *w, const spirv_step *s, size_t lanes) {
   (void)lanes;
   const uint64_t *to = REGISTER(uint64_t, s->a), *from = REGISTER(uint64_t, s->b), *count = REGISTER(uint64_t, s->c);
   const uint64_t *stride = REGISTER(uint64_t, s->extra), size = s->imm >> 1;
   bool gathers = (s->imm & 1) != 0;
+  uint32_t copied = 0;
   EACH_RUNNING(k) {
     for (uint64_t i = w->first + k; i < count[k]; i += w->group->size) {
+      if (++copied % LONG == 0 && !goes_on(w, s, k)) return;
       uint64_t source = from[k] + i * size * (gathers ? stride[k] : 1),
                target = to[k] + i * size * (gathers ? 1 : stride[k]);
       if (!copy_checked(w, s, target, source, size, k)) return;
+      if (w->group->races != NULL) spirv_races_copy(w, s, k, target, source, size);
     }
   }
 }
@@ -261,7 +275,8 @@ static wide combine(uint32_t what, uint32_t lane_kind, wide a, wide b) {
     case COLLECT_XOR: r.u = a.u ^ b.u; break;
     default: break;
   }
-  if (lane_kind == LANE_F32) r.f = (double)(float)r.f;
+  if (lane_kind == LANE_F32 || lane_kind == LANE_F16) r.f = (double)(float)r.f;
+  if (lane_kind == LANE_F16) r.f = (double)half_rounded((float)r.f);
   return r;
 }
 

@@ -21,7 +21,8 @@ typedef struct spirv_workers spirv_workers;
 enum {
   SPIRV_MAX_GROUP_SIZE = 1024,
   SPIRV_MAX_COOPERATIVE_GROUPS = 64,
-  SPIRV_SUBGROUP_SIZE = 32,      /* if the kernel requires none; it may require 16 or 32 */
+  SPIRV_SUBGROUP_SIZE = 32,      /* if the kernel requires none; it may require 8, 16 or 32 */
+  SPIRV_PRINT_BYTES = 1 << 20, /* so much text of printf is kept of a launch; the rest is dropped */
   SPIRV_MAX_LOCAL_BYTES = 65536, /* local memory of a group: the declared and the arguments' */
 };
 

@@ -30,6 +30,39 @@ static inline void put_words(assembly *a, uint32_t code, uint32_t count, const u
 }
 #define PUT(code, ...) put_words(a, code, sizeof((uint32_t[]){__VA_ARGS__}) / 4, (uint32_t[]){__VA_ARGS__})
 
+/* kernel void f(global element *to, local element *from): copies `count` elements asynchronously, and waits for no event.
+ * An element is a structure with one byte, or without any. */
+static inline void put_copying(assembly *a, bool empty, uint64_t count) {
+  enum { VOID = 1, UINT, ULONG, ELEMENT, GLOBAL, LOCAL, EVENT, SIGNATURE, BYTE, MAIN, TO, FROM, LABEL, SCOPE, COUNT };
+  enum { STRIDE = COUNT + 1, NONE, COPIED, BOUND };
+  *a = (assembly){.words = {0x07230203, 0x00010000, 0, BOUND, 0}, .count = 5};
+  for (uint32_t capability = 4; capability <= 11; capability++)
+    if (capability == 4 || capability == 6 || capability == 11) PUT(17, capability);
+  PUT(14, 2, 2);
+  PUT(15, 6, MAIN, 'f');
+  PUT(19, VOID);
+  PUT(21, UINT, 32, 0);
+  PUT(21, ULONG, 64, 0);
+  PUT(21, BYTE, 8, 0);
+  if (empty) PUT(30, ELEMENT);
+  else PUT(30, ELEMENT, BYTE);
+  PUT(32, GLOBAL, 5, ELEMENT);
+  PUT(32, LOCAL, 4, ELEMENT);
+  PUT(34, EVENT);
+  PUT(33, SIGNATURE, VOID, GLOBAL, LOCAL);
+  PUT(43, UINT, SCOPE, 2);
+  PUT(43, ULONG, COUNT, (uint32_t)count, (uint32_t)(count >> 32));
+  PUT(43, ULONG, STRIDE, 1, 0);
+  PUT(46, EVENT, NONE);
+  PUT(54, VOID, MAIN, 0, SIGNATURE);
+  PUT(55, GLOBAL, TO);
+  PUT(55, LOCAL, FROM);
+  PUT(248, LABEL);
+  PUT(259, EVENT, COPIED, SCOPE, TO, FROM, COUNT, STRIDE, NONE);
+  put_words(a, 253, 0, &(uint32_t){0});
+  put_words(a, 56, 0, &(uint32_t){0});
+}
+
 /* kernel void f(first operands *, …, results *, second results *): each item takes and makes an element of each. */
 static inline spirv_program *program_calling(const called *c) {
   enum {

@@ -12,9 +12,23 @@ static inline uint32_t chance(uint32_t below) {
   return (uint32_t)(state >> 33) % below;
 }
 
+/* Makes one of the structure types empty. Nops fill the place of its members. */
+static inline void empty_a_structure(uint32_t *words, size_t count) {
+  enum { STRUCTURE = 30, NOP = 1 << 16 };
+  size_t skip = chance(4);
+  for (size_t at = 5; at < count && words[at] >> 16 != 0; at += words[at] >> 16) {
+    size_t length = words[at] >> 16;
+    if ((words[at] & 0xffff) != STRUCTURE || length < 2 || length > count - at || skip-- != 0) continue;
+    words[at] = 2 << 16 | STRUCTURE;
+    for (size_t i = 2; i < length; i++) words[at + i] = NOP;
+    return;
+  }
+}
+
 /* One to three words changed: to another word of the module, by one bit, to a small or a large number, or cut off. */
 static inline size_t damage(uint32_t *words, size_t count) {
   uint32_t changes = 1 + chance(3);
+  if (chance(8) == 0) empty_a_structure(words, count);
   for (uint32_t i = 0; i < changes; i++) {
     uint32_t at = chance(10) == 0 ? chance(5) : 5 + chance((uint32_t)count - 5);
     switch (chance(7)) {

@@ -92,6 +92,43 @@ static void fences_queues_and_synchronous_lists_are_told(void) {
   OK(zeMemFree(context, memory));
 }
 
+/* However many launches fail elsewhere, no list's failure is lost; a wait tells of all that it waited for at once. */
+static void no_failure_pushes_out_another(void) {
+  enum { MANY = 200 };
+  ze_event_pool_handle_t pool = pool_of(2, 0);
+  ze_event_handle_t events[] = {event_of(pool, 0), event_of(pool, 1)};
+  ze_command_list_handle_t one = in_order_list(), many = in_order_list();
+  int *memory = shared_memory(64);
+  ze_kernel_handle_t wild = wild_kernel(memory, 1ll << 40);
+  const char *text;
+  OK(zeCommandListAppendLaunchKernel(one, wild, &ONE, events[0], 0, NULL));
+  OK(zeCommandListAppendLaunchKernel(many, wild, &ONE, events[1], 0, NULL));
+  for (int i = 0; i < MANY; i++) OK(zeCommandListAppendLaunchKernel(many, wild, &ONE, NULL, 0, NULL));
+  GIVES(ERROR_UNKNOWN, zeCommandListHostSynchronize(many, FOREVER));
+  OK(zeDriverGetLastErrorDescription(driver, &text));
+  CHECK(strstr(text, "wild") != NULL && strstr(text, "the first of 201 that failed") != NULL);
+  OK(zeCommandListHostSynchronize(many, FOREVER));
+  OK(zeEventHostSynchronize(events[1], FOREVER));
+  GIVES(ERROR_UNKNOWN, zeCommandListHostSynchronize(one, FOREVER));
+  OK(zeDriverGetLastErrorDescription(driver, &text));
+  CHECK(strstr(text, "that failed") == NULL);
+  OK(zeEventHostSynchronize(events[0], FOREVER));
+  OK(zeEventHostReset(events[0]));
+  OK(zeEventHostReset(events[1]));
+  OK(zeCommandListAppendLaunchKernel(one, wild, &ONE, events[0], 0, NULL));
+  OK(zeCommandListAppendLaunchKernel(one, wild, &ONE, NULL, 1, &events[1]));
+  OK(zeCommandListAppendMemoryFill(many, memory, "\1", 1, 4, events[1], 1, &events[0]));
+  OK(zeCommandListHostSynchronize(many, FOREVER));
+  while (zeCommandListDestroy(one) == ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE) continue;
+  GIVES(ERROR_UNKNOWN, zeEventHostSynchronize(events[0], FOREVER)); /* the list is gone, its event still tells */
+  OK(zeEventHostSynchronize(events[0], FOREVER));
+  OK(zeCommandListDestroy(many));
+  OK(zeKernelDestroy(wild));
+  OK(zeMemFree(context, memory));
+  for (int i = 0; i < 2; i++) OK(zeEventDestroy(events[i]));
+  OK(zeEventPoolDestroy(pool));
+}
+
 /* Freed, read-only and the program's own memory are none of a kernel's. */
 static void memory_that_is_not_the_kernels(void) {
   static int own[16];
@@ -150,6 +187,7 @@ static void failures(void) {
   start();
   a_wild_access_is_told_once();
   fences_queues_and_synchronous_lists_are_told();
+  no_failure_pushes_out_another();
   memory_that_is_not_the_kernels();
   a_destroyed_list_ends_its_launch();
   stop("failures");

@@ -292,6 +292,37 @@ static void pointers_are_followed(void) {
   OK(zeKernelDestroy(follow));
 }
 
+/* A launch uses every allocation of the kinds that its kernel may reach indirectly, and no other. */
+static void indirect_memory_is_in_use(void) {
+  static const ze_kernel_indirect_access_flags_t kinds[] = {ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE,
+                                                            ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST,
+                                                            ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED};
+  ze_memory_free_ext_desc_t defer = {.stype = ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC,
+                                     .freePolicy = ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE};
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t go = event_of(pool, 0);
+  ze_kernel_handle_t follow = kernel_of(module, "follow");
+  int **place = shared_memory(sizeof(int *));
+  SET(follow, 0, place);
+  for (int k = 0; k < 3; k++) {
+    void *memory[] = {device_memory(64), host_memory(64), shared_memory(64)};
+    *place = memory[k];
+    OK(zeKernelSetIndirectAccess(follow, kinds[k]));
+    OK(zeCommandListAppendLaunchKernel(list, follow, &ONE, NULL, 1, &go));
+    for (int i = 0; i < 3; i++) OK(zeMemFreeExt(context, &defer, memory[i]));
+    CHECK(live("usm") == 2);
+    OK(zeEventHostSignal(go));
+    GIVES(ERROR_UNKNOWN, zeCommandListHostSynchronize(list, FOREVER)); /* freed memory is not the kernel's, */
+    OK(zeMemFree(context, host_memory(64)));
+    CHECK(live("usm") == 1); /* but it goes when no launch needs it */
+    OK(zeEventHostReset(go));
+  }
+  OK(zeMemFree(context, place));
+  OK(zeKernelDestroy(follow));
+  OK(zeEventDestroy(go));
+  OK(zeEventPoolDestroy(pool));
+}
+
 static void wrong_launches_are_refused(void) {
   ze_kernel_handle_t add = kernel_of(module, "add");
   ze_command_list_handle_t copies = immediate_on(1, 0, 0);
@@ -326,6 +357,7 @@ int main(void) {
   counts_are_read_when_it_starts();
   all_arguments_at_once();
   pointers_are_followed();
+  indirect_memory_is_in_use();
   wrong_launches_are_refused();
   cooperative_groups_meet();
   OK(zeCommandListDestroy(list));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_spirv_assembled.c: instructions that no compiler at hand emits, in modules put together here: the collectives of
- * SPV_KHR_uniform_group_instructions against C, and group sizes that are specialization constants. */
+ * SPV_KHR_uniform_group_instructions against C, asynchronous copies of structures, execution modes, and group sizes that
+ * are specialization constants. */
 #include "assembler.h"
 
 enum { VOID = 1, BOOL, UINT, REAL32, ULONG, ULONG3, INPUT, TO_UINT, TO_FLOAT, SIGNATURE, ID, MAIN, LABEL };
@@ -130,6 +131,59 @@ static void test_collective(size_t which, uint32_t scope, uint32_t scan, uint32_
   spirv_program_release(program);
 }
 
+/* ---- Asynchronous copies ----------------------------------------------------------------------------------------- */
+
+static void test_copies(void) {
+  enum { BYTES = SPIRV_MAX_LOCAL_BYTES };
+  assembly a;
+  spirv_result result;
+  void *memory = block(BYTES);
+  const void *arguments[] = {&memory, NULL};
+  uint64_t locals[] = {0, BYTES};
+  atomic_int cancel = 1;
+  for (int empty = 0; empty < 2; empty++) {
+    put_copying(&a, empty, empty ? UINT64_MAX : BYTES);
+    spirv_program *program = decode(a.words, 4 * (size_t)a.count);
+    if (program == NULL) fprintf(stderr, "%s\n", last_log);
+    CHECK(program != NULL);
+    spirv_launch launch = launch_of(program, "f", arguments);
+    launch.local_sizes = locals;
+    run_well(&launch); /* elements without bytes take no time, however many there are */
+    launch.fuel = 4; /* a long copy takes some */
+    CHECK(spirv_run(&launch, &result) == empty && result.status == (empty ? SPIRV_OK : SPIRV_OUT_OF_FUEL));
+    launch.fuel = 0;
+    launch.cancel = &cancel;
+    CHECK(!spirv_run(&launch, &result) && result.status == SPIRV_CANCELLED);
+    spirv_program_release(program);
+  }
+}
+
+/* ---- Modes ------------------------------------------------------------------------------------------------------- */
+
+static spirv_program *sized(uint32_t op, uint32_t count, const uint32_t *mode, const spirv_constant *constant);
+
+/* Modes that would change results are refused, as are those that nobody here knows; the others are taken. */
+static void test_modes(void) {
+  static const uint32_t taken[][2] = {{18, 4},    {30, 4},    {31, 0},   {4459, 32},
+                                      {4461, 32}, {4462, 16}, {5893, 4}, {5895, 0}},
+                        refused_modes[][2] = {{33, 0}, {34, 0}, {36, 4}, {4460, 32}, {4463, 32}, {5620, 32}, {9999, 0}};
+  for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+    spirv_program *program = sized(16, taken[i][1] != 0 ? 3 : 2, (uint32_t[]){MAIN, taken[i][0], taken[i][1]}, NULL);
+    if (program == NULL) fprintf(stderr, "%s\n", last_log);
+    CHECK(program != NULL);
+    spirv_program_release(program);
+  }
+  for (size_t i = 0; i < sizeof(refused_modes) / sizeof(refused_modes[0]); i++) {
+    const uint32_t *mode = refused_modes[i];
+    char why[64];
+    snprintf(why, sizeof(why), "error: offset 48: execution mode %u is not supported", mode[0]);
+    last_log[0] = '\0';
+    CHECK(sized(16, mode[1] != 0 ? 3 : 2, (uint32_t[]){MAIN, mode[0], mode[1]}, NULL) == NULL);
+    if (strcmp(last_log, why) != 0) fprintf(stderr, "%s, expected %s\n", last_log, why);
+    CHECK(strcmp(last_log, why) == 0);
+  }
+}
+
 /* ---- Sizes by constants ------------------------------------------------------------------------------------------ */
 
 enum { SIZE = 30, OTHER, SUM, REAL, SIZES_BOUND };
@@ -190,6 +244,8 @@ int main(void) {
           test_collective(which, scope, scan, 70, chaos);
           test_collective(which, scope, scan, 210, chaos);
         }
+  test_copies();
+  test_modes();
   test_sizes(8, NULL);
   test_sizes(5, &(spirv_constant){.id = 7, .size = 4, .value = &(uint32_t){5}});
   spirv_program *hint = SIZED(NULL, 331, MAIN, 39, SIZE, OTHER, SUM);

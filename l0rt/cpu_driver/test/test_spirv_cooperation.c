@@ -223,6 +223,28 @@ REFERENCE(shuffles) {
     }
   }
 }
+/* The engine adds from the first item on. */
+static u32 half_sum(const group *g, u32 first, u32 end, double factor) {
+  double sum = 0;
+  for (u32 l = first; l < end; l++) {
+    double v = half_value_of(half_nearest((g->a[l] & 63) * 0.25 * factor));
+    sum = l == first ? v : half_value_of(half_nearest(sum + v));
+  }
+  return half_nearest(sum);
+}
+REFERENCE(half_sums) {
+  u32 most = 0;
+  EACH(l) most = (g->a[l] & 63) > most ? g->a[l] & 63 : most;
+  EACH(l) {
+    u32 first = l / 16 * 16, end = first + 16 < g->n ? first + 16 : g->n;
+    g->o[l][0] = half_sum(g, 0, g->n, 1);
+    g->o[l][1] = half_sum(g, 0, l + 1, 1);
+    g->o[l][2] = half_sum(g, 0, l, 1);
+    g->o[l][3] = half_sum(g, first, end, 33);
+    g->o[l][4] = half_sum(g, first, l + 1, 33);
+    g->o[l][5] = half_nearest(most * 0.25);
+  }
+}
 REFERENCE(subgroup_blocks) {
   EACH_SUBGROUP(first, end) {
     if (end - first < 16) continue;
@@ -350,10 +372,13 @@ static const struct {
     ROW(group_numbers),
     ROW(copies),
     ROW(geometry),
+    {"subgroups_of_8", c_subgroups, 8},
     {"subgroups_of_16", c_subgroups, 16},
     {"subgroups_of_32", c_subgroups, 32},
     {"subgroups_of_any_size", c_subgroups, SPIRV_SUBGROUP_SIZE},
+    {"shuffles_of_8", c_shuffles, 8},
     {"shuffles_of_16", c_shuffles, 16},
+    {"half_sums", c_half_sums, 16},
     {"shuffles_of_32", c_shuffles, 32},
     {"subgroup_blocks", c_subgroup_blocks, 16},
     {"parts_vote", c_parts_vote, 32},

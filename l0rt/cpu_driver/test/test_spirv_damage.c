@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_spirv_damage.c: damaged modules are refused with a log that says where, or run within bounds; never a crash.
  * Arguments: how many of each file, and the first seed. */
+#include "assembler.h"
 #include "damage.h"
 
-static void one_file(const char *name, uint32_t count, uint32_t seed) {
-  size_t size;
-  uint32_t *whole = read_file(name, &size), *words = malloc(size);
+static void one_module(const uint32_t *whole, size_t size, uint32_t count, uint32_t seed) {
+  uint32_t *words = malloc(size);
   for (uint32_t i = 0; i < count; i++) {
     state = seed + i;
     chance(2);
@@ -13,6 +13,12 @@ static void one_file(const char *name, uint32_t count, uint32_t seed) {
     try_module(words, damage(words, size / 4) * 4);
   }
   free(words);
+}
+
+static void one_file(const char *name, uint32_t count, uint32_t seed) {
+  size_t size;
+  uint32_t *whole = read_file(name, &size);
+  one_module(whole, size, count, seed);
   free(whole);
 }
 
@@ -24,6 +30,11 @@ int main(int argc, char **argv) {
   one_file("groups.spv", count, seed);
   one_file("language.spv", count / 4, seed); /* these are large */
   one_file("cooperation.spv", count / 4, seed);
+  for (int empty = 0; empty < 2; empty++) {
+    assembly copying;
+    put_copying(&copying, empty, UINT64_MAX);
+    one_module(copying.words, 4 * (size_t)copying.count, count / 4, seed);
+  }
   CHECK(refused > count / 4 && ran > count);
   free_blocks();
   printf("%u modules decoded, %u refused; %u kernels ran, %u failed\n", decoded, refused, ran, failed);

@@ -203,6 +203,28 @@ static void prints(spirv_workers *workers) {
         0);
 }
 
+static size_t printed_bytes;
+static void count_print(void *context, const char *text, size_t size) {
+  (void)context;
+  CHECK(printed_bytes > 0 || strncmp(text, "item     0 line        0\n", size) == 0);
+  printed_bytes += size;
+}
+
+/* What a launch prints is kept up to a bound, on all threads together. */
+static void prints_much(spirv_workers *workers) {
+  static const uint32_t times[] = {10, SPIRV_PRINT_BYTES};
+  for (int i = 0; i < 2; i++) {
+    const void *arguments[] = {&times[i]};
+    spirv_launch l = launch("prints_much", arguments, 2, 4);
+    l.print = count_print;
+    l.workers = workers;
+    l.fuel = 50000;
+    printed_bytes = 0;
+    CHECK(spirv_run(&l, NULL) == (i == 0));
+    CHECK(printed_bytes == (i == 0 ? 8 * 10 * 25 : SPIRV_PRINT_BYTES));
+  }
+}
+
 static void halves(void) {
   enum { COUNT = 2048 };
   uint16_t *h = block(COUNT * 2), *r = block(COUNT * 2);
@@ -239,12 +261,27 @@ static void generic_pointers(void) {
   for (uint32_t i = 0; i < 64; i++) CHECK(out[i] == (i % 3 == 0 ? i + 1 : i % 3 == 1 ? 1001 : 501 + i));
 }
 
+/* Is the instruction at this byte of the module a barrier? */
+static bool is_barrier(uint32_t offset) {
+  enum { CONTROL_BARRIER = 224 };
+  size_t size;
+  uint32_t *words = read_file("groups.spv", &size);
+  bool it_is = offset % 4 == 0 && offset < size && (words[offset / 4] & 0xffff) == CONTROL_BARRIER;
+  free(words);
+  return it_is;
+}
+
 static void failures(spirv_workers *workers) {
   spirv_result r;
   uint64_t where = 0x1234;
   const void *arguments[] = {&out, &where};
   spirv_launch l = launch("divergent", arguments, 32, 2);
   CHECK(!spirv_run(&l, &r) && r.status == SPIRV_BAD_BARRIER && strstr(r.text, "divergent") != NULL);
+  CHECK(r.global_id[0] % 2 == 0 && is_barrier(r.offset));
+  l = launch("divergent_waves", arguments, 512, 1);
+  CHECK(!spirv_run(&l, &r) && r.status == SPIRV_BAD_BARRIER && r.global_id[0] >= 256 && is_barrier(r.offset));
+  l = launch("divergent_rest", arguments, 512, 1);
+  CHECK(!spirv_run(&l, &r) && r.status == SPIRV_BAD_BARRIER && r.global_id[0] == 300 && is_barrier(r.offset));
   l = launch("endless", arguments, 32, 2);
   fill(0);
   l.fuel = 1000;
@@ -292,6 +329,7 @@ int main(void) {
       collectives(37);
       copies();
       prints(width == 32 ? workers : NULL);
+      if (width == 256) prints_much(workers);
       halves();
       generic_pointers();
       failures(width == 32 ? workers : NULL);

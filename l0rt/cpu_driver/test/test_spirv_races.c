@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_spirv_races.c: each of ten planted races is found, and the ten mended kernels are silent; chaos makes some of them
+/* test_spirv_races.c: each planted race is found, and the mended kernels are silent; chaos makes some of them
  * give wrong results, and never a mended one. */
 #include "kernels.h"
 
-static const char *const names[] = {"neighbour", "reduction",  "reuse", "counter", "histogram",
-                                    "stencil",   "last_group", "flag",  "bytes",   "half"};
+static const char *const names[] = {"neighbour", "reduction",  "reuse",     "counter", "histogram",
+                                    "stencil",   "last_group", "flag",      "bytes",   "half",
+                                    "unawaited", "early",      "same_place"};
 enum { NAMES = sizeof(names) / sizeof(names[0]), SIZE = 96, GROUPS = 5, ITEMS = SIZE * GROUPS };
 
 static int told;

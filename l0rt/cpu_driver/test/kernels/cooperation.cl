@@ -250,6 +250,7 @@ KERNEL(group_numbers) {
   o[6] = (uint)(sub_group_scan_inclusive_max((ulong)a << 9) >> 9) + (uint)sub_group_reduce_add((long)s); \
   o[7] = get_sub_group_size() + 100 * get_max_sub_group_size() + 10000 * get_num_sub_groups() +        \
          1000000 * get_sub_group_id() + 100000000 * get_sub_group_local_id()
+SUBGROUP(8) KERNEL(subgroups_of_8) { COLLECTIVES; }
 SUBGROUP(16) KERNEL(subgroups_of_16) { COLLECTIVES; }
 SUBGROUP(32) KERNEL(subgroups_of_32) { COLLECTIVES; }
 KERNEL(subgroups_of_any_size) { COLLECTIVES; }
@@ -269,8 +270,21 @@ KERNEL(subgroups_of_any_size) { COLLECTIVES; }
   o[5] = v.x + v.w * 3;                                                                                \
   o[6] = (uint)intel_sub_group_shuffle((ushort)a, 0u);                                                 \
   o[7] = (uint)(intel_sub_group_shuffle((ulong)a << 7, 0u) >> 7) + size
+SUBGROUP(8) KERNEL(shuffles_of_8) { SHUFFLES; }
 SUBGROUP(16) KERNEL(shuffles_of_16) { SHUFFLES; }
 SUBGROUP(32) KERNEL(shuffles_of_32) { SHUFFLES; }
+
+/* Sums of halves are halves after each step. */
+SUBGROUP(16) KERNEL(half_sums) {
+  BEGIN;
+  half h = (half)(float)(a & 63) * (half)0.25f;
+  o[0] = as_ushort(work_group_reduce_add(h));
+  o[1] = as_ushort(work_group_scan_inclusive_add(h));
+  o[2] = as_ushort(work_group_scan_exclusive_add(h));
+  o[3] = as_ushort(sub_group_reduce_add(h * (half)33.0f));
+  o[4] = as_ushort(sub_group_scan_inclusive_add(h * (half)33.0f));
+  o[5] = as_ushort(work_group_reduce_max(h));
+}
 
 /* Only whole sub-groups: a block has an element for each item of a whole one. */
 SUBGROUP(16) KERNEL(subgroup_blocks) {

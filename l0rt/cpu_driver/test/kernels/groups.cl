@@ -112,8 +112,22 @@ kernel void prints(int base) {
   if (i % 3 == 1) printf("item %d of %s: %5.2f %v4d|\n", i + base, "all", i * 0.5, (int4)(i, 1, 2, 3));
 }
 
+kernel void prints_much(uint times) {
+  for (uint k = 0; k < times; k++) printf("item %5u line %8u\n", (uint)get_global_id(0), k);
+}
+
 kernel void divergent(global uint *out) {
   if (get_local_id(0) & 1) barrier(CLK_GLOBAL_MEM_FENCE);
+  out[get_global_id(0)] = 1;
+}
+
+kernel void divergent_waves(global uint *out) {
+  if (get_local_id(0) < 256) barrier(CLK_GLOBAL_MEM_FENCE);
+  out[get_global_id(0)] = 1;
+}
+
+kernel void divergent_rest(global uint *out) {
+  if (get_local_id(0) != 300) barrier(CLK_GLOBAL_MEM_FENCE);
   out[get_global_id(0)] = 1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* races.cl: ten races, and the same ten mended. */
+/* races.cl: races, and the same mended. */
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 
 /* 1: a barrier is missing between a store to local memory and another work-item's load. */
@@ -130,6 +130,57 @@ kernel void half_racy(global int *out, global const int *in) {
 kernel void half_mended(global int *out, global const int *in) {
   if (get_global_id(0) == 0) out[1] = atomic_add(&out[0], 0);
   else atomic_add(&out[0], in[get_global_id(0)]);
+}
+
+/* 11: nobody waits for an asynchronous copy; each work-item reads what it would have copied itself. */
+kernel void unawaited_racy(global int *out, global const int *in) {
+  local int items[256];
+  size_t n = get_local_size(0);
+  event_t copied = async_work_group_copy(items, in + n * get_group_id(0), n, 0);
+  out[get_global_id(0)] = items[get_local_id(0)];
+  wait_group_events(1, &copied);
+}
+kernel void unawaited_mended(global int *out, global const int *in) {
+  local int items[256];
+  size_t n = get_local_size(0);
+  event_t copied = async_work_group_copy(items, in + n * get_group_id(0), n, 0);
+  wait_group_events(1, &copied);
+  out[get_global_id(0)] = items[get_local_id(0)];
+}
+
+/* 12: an asynchronous copy of what work-items are still writing. */
+kernel void early_racy(global int *out, global const int *in) {
+  local int items[256];
+  size_t n = get_local_size(0);
+  items[get_local_id(0)] = in[get_global_id(0)];
+  event_t copied = async_work_group_copy(out + n * get_group_id(0), items, n, 0);
+  wait_group_events(1, &copied);
+}
+kernel void early_mended(global int *out, global const int *in) {
+  local int items[256];
+  size_t n = get_local_size(0);
+  items[get_local_id(0)] = in[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  event_t copied = async_work_group_copy(out + n * get_group_id(0), items, n, 0);
+  wait_group_events(1, &copied);
+}
+
+/* 13: all groups copy to one place. */
+kernel void same_place_racy(global int *out, global const int *in) {
+  local int items[256];
+  size_t n = get_local_size(0);
+  items[get_local_id(0)] = in[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  event_t copied = async_work_group_strided_copy(out, items, n / 2, 2, 0);
+  wait_group_events(1, &copied);
+}
+kernel void same_place_mended(global int *out, global const int *in) {
+  local int items[256];
+  size_t n = get_local_size(0);
+  items[get_local_id(0)] = in[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  event_t copied = async_work_group_strided_copy(out + n * get_group_id(0), items, n / 2, 2, 0);
+  wait_group_events(1, &copied);
 }
 
 /* Work-items of a sub-group, ordered by its barrier. */
