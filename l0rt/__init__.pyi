@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 from l0rt import accelerator as accelerator
 from l0rt import bench as bench
+from l0rt import capi as capi
 from l0rt import config as config
 from l0rt import errors as errors
 from l0rt import interface as interface
 from l0rt import interop as interop
 from l0rt import ipc as ipc
 from l0rt import kernels as kernels
+from l0rt import logs as logs
 from l0rt import memory as memory
 from l0rt import philox as philox
 from l0rt import profiler as profiler
+from l0rt import sanitizer as sanitizer
 from l0rt import telemetry as telemetry
 from l0rt import xpu as xpu
 from l0rt.buffer import Buffer as Buffer

@@ -9,6 +9,11 @@ class DeviceInterface:
     device: ClassVar[Any]
     Event: ClassVar[Any]
     Stream: ClassVar[Any]
+    MemPool: ClassVar[Any]
+    use_mem_pool: ClassVar[Any]
+    Graph: ClassVar[Any]
+    graph: ClassVar[Any]
+    graph_pool_handle: ClassVar[Any]
     class Worker:
         set_device: ClassVar[Callable[..., Any]]
         current_device: ClassVar[Callable[..., Any]]

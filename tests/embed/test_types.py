@@ -9,6 +9,7 @@ import l0rt.accelerator
 import l0rt.memory
 import l0rt.xpu
 import pytest
+from l0rt.interface import DeviceInterface
 
 from helpers.ci import skip_unless_ci
 from helpers.process import run
@@ -115,9 +116,13 @@ def mypy(tmp_path):
 
 
 def test_the_whole_facade_passes_mypy_strict(mypy):
-    places = {"acc": l0rt.accelerator, "xpu": l0rt.xpu, "memory": l0rt.memory}
+    places = {"acc": l0rt.accelerator, "xpu": l0rt.xpu, "memory": l0rt.memory, "config": l0rt.config, "l0rt": l0rt}
+    more = ("bench", "interface", "ipc", "kernels", "profiler", "sanitizer", "telemetry")
+    places |= {name: getattr(l0rt, name) for name in more}
     names = [f"{place}.{name}" for place, module in places.items() for name in module.__all__]
-    result = mypy(SCRIPT + "\n\nEVERYTHING: list[object] = [\n" + "".join(f"    {name},\n" for name in names) + "]\n")
+    names += [f"DeviceInterface.{name}" for name in vars(DeviceInterface) if name[0] != "_"]
+    script = SCRIPT + "".join(f"from l0rt import {name}\n" for name in more)
+    result = mypy(script + "\n\nEVERYTHING: list[object] = [\n" + "".join(f"    {name},\n" for name in names) + "]\n")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
 
 
