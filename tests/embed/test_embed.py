@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import l0rt
 import pytest
 
 from helpers.extents import HANG_LIMIT
@@ -335,8 +336,6 @@ assert events() == (1, 1)
 
 def test_headers_stand_alone(tmp_path):
     """Each installed header compiles as C and as C++ without anything before it."""
-    import l0rt
-
     headers = sorted(p.name for p in (Path(l0rt.get_include()) / "l0rt").glob("*.h"))
     assert {"l0rt.h", "ze.h", "ze_functions.h"} <= set(headers)
     for compiler, suffix in (("cc", "c"), ("c++", "cpp")):
@@ -348,3 +347,57 @@ def test_headers_stand_alone(tmp_path):
             python = f"-I{sysconfig.get_path('include')}"
             result = run([compiler, "-fsyntax-only", "-Wall", "-Werror", f"-I{l0rt.get_include()}", python, source])
             assert result.returncode == 0, f"{header} with {compiler}: {result}"
+
+
+PARTS = {
+    "a.cpp": "#include <l0rt/l0rt.hpp>\nconst void *in_a() { return &l0rt::api; }\n",
+    "b.cpp": """#include <Python.h>
+#include <l0rt/l0rt.hpp>
+const void *in_a();
+int main() { return in_a() == &l0rt::api && l0rt::api == nullptr ? 0 : 1; }
+""",
+}
+
+
+def test_the_header_of_cpp_stands_alone_and_in_several_files(tmp_path):
+    """Without Python.h before it too; two files that include it are linked, and have one table."""
+    for name, text in PARTS.items():
+        (tmp_path / name).write_text(text)
+    includes = [f"-I{l0rt.get_include()}", f"-I{sysconfig.get_path('include')}"]
+    for name in PARTS:
+        result = run(["c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", *includes, "-c", name], cwd=tmp_path, timeout=300)
+        assert result.returncode == 0, result
+    result = run(["c++", "a.o", "b.o", "-o", "both", "-Wl,--unresolved-symbols=ignore-all"], cwd=tmp_path)
+    assert result.returncode == 0, result
+    assert run([tmp_path / "both"]).returncode == 0
+
+
+def test_the_guide_to_cpp_compiles(tmp_path):
+    (block,) = re.findall(r"^```cpp\n(.*?)^```$", (ROOT / "docs/embedding.md").read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "shown.cpp").write_text(block)
+    includes = [f"-I{l0rt.get_include()}", f"-I{sysconfig.get_path('include')}"]
+    result = run(["c++", "-std=c++17", "-Wall", "-Werror", "-fsyntax-only", *includes, "shown.cpp"],
+                 cwd=tmp_path, timeout=300)  # fmt: skip
+    assert result.returncode == 0, result
+
+
+@pytest.mark.parametrize(("version", "size"), [("L0RT_API_VERSION + 1", "sizeof(l0rt_api)"),
+                                               ("L0RT_API_VERSION", "sizeof(l0rt_api) + 8")])  # fmt: skip
+def test_an_extension_of_another_version_is_not_imported(tmp_path, version, size):
+    """It was built with a newer l0rt: of another version of the table, or with more functions in it."""
+    head = re.sub(r"sizeof\(l0rt_api\)", size, (ROOT / "include/l0rt/l0rt.h").read_text())
+    head = head.replace("api->version != L0RT_API_VERSION", f"api->version != ({version})")
+    head = head.replace("L0RT_API_VERSION, (int)", f"({version}), (int)")
+    (tmp_path / "newer.h").write_text(head)
+    (tmp_path / "shown.c").write_text("""#include <Python.h>
+#include "newer.h"
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "shown", NULL, 0, NULL};
+PyMODINIT_FUNC PyInit_shown(void) { return l0rt_import() == NULL ? NULL : PyModule_Create(&module); }
+""")
+    (tmp_path / "setup.py").write_text(SETUP)
+    result = run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, timeout=300)
+    assert result.returncode == 0, result
+    result = run_python("import shown", {"L0RT_DRIVER": "cpu"}, cwd=tmp_path)
+    assert result.returncode == 1
+    assert re.search(r"ImportError: expected version \d of l0rt's C API with at least \d+ bytes, got version \d with "
+                     r"\d+ bytes: install the l0rt that this extension was built with, or a newer one", result.stderr)

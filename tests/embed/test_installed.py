@@ -15,7 +15,7 @@ INSTALLED = Path(l0rt.__file__).parent
 def test_everything_others_need_is_installed_and_up_to_date():
     sources = [p for suffix in ("py", "pyi", "pxd", "npz") for p in (ROOT / "l0rt").rglob(f"*.{suffix}")]
     wanted = {p.relative_to(ROOT / "l0rt"): p for p in sources}
-    wanted |= {Path("include/l0rt") / p.name: p for p in (ROOT / "include/l0rt").glob("*.h")}
+    wanted |= {Path("include/l0rt") / p.name: p for p in (ROOT / "include/l0rt").glob("*.h*")}
     wanted[Path("kernels/opencl.h")] = ROOT / "l0rt/kernels/opencl.h"  # what zig compiles with
     wanted[Path("py.typed")] = ROOT / "l0rt/py.typed"
     missing = [str(name) for name in wanted if not (INSTALLED / name).exists()]

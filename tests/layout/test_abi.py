@@ -26,6 +26,9 @@ def fields(text):
         found[name] = [" ".join(field.split()) for field in body.split(";") if field.strip()]
     for name, value in re.findall(r"^#define (L0RT_\w+) +(\S+)$", text, re.MULTILINE):
         found[name] = [value]
+    for body in re.findall(r"\benum \{(.*?)\}", text, re.DOTALL):
+        for name, value in re.findall(r"(L0RT_\w+) *= *([^,]+)", body):
+            found[name] = [" ".join(value.split())]
     return found
 
 
@@ -90,6 +93,27 @@ def test_it_bites(old, new, breaks):
     assert old in text
     changed = layout(ROOT) | fields(text.replace(old, new))
     assert bool(broken(layout(ROOT), changed)) == breaks
+
+
+@pytest.mark.parametrize(
+    ("header", "old", "new"),
+    [
+        ("guard_impl.h", "L0RT_EVENT_TIMING = 1", "L0RT_EVENT_TIMING = 2"),
+        ("guard_impl.h", "L0RT_DTYPE_BOOL = 1 << 0", "L0RT_DTYPE_BOOL = 1 << 9"),
+        ("memory_ops.h", "L0RT_OWNED = -9", "L0RT_OWNED = -99"),
+    ],
+)
+def test_it_bites_for_enumerations(header, old, new):
+    text = (ROOT / "include/l0rt" / header).read_text()
+    assert old in text
+    assert broken(layout(ROOT), layout(ROOT) | fields(text.replace(old, new)))
+
+
+def test_every_enumerator_has_a_value_that_is_written():
+    for header in HEADERS:
+        text = blank((ROOT / "include/l0rt" / header).read_text(), c=True)
+        for body in re.findall(r"\benum \{(.*?)\}", text, re.DOTALL):
+            assert all("=" in one for one in body.split(",") if one.strip()), header
 
 
 def test_the_rule_is_named():
