@@ -37,6 +37,18 @@ def dlpack_export(lab):
     yield Work(python("x.__dlpack__(stream=-1, max_version=v)", x=l0rt.empty(4 * KIB), v=(1, 3)))
 
 
+class Lender:
+    """An object of other software that has device memory of l0rt's context."""
+
+    def __init__(self, buffer):
+        self.__dlpack__, self.__dlpack_device__ = buffer.__dlpack__, buffer.__dlpack_device__
+
+
+@row("interop.dlpack.import.python", "l0rt.from_dlpack(y) of other software's object with 4 KiB of host memory")
+def dlpack_import(lab):
+    yield Work(python("take(y)", take=l0rt.from_dlpack, y=Lender(l0rt.empty(4 * KIB, kind="host"))))
+
+
 @row("interop.from_handle.python", "Buffer.from_handle(address, nbytes), and dropping it")
 def from_handle(lab):
     x = l0rt.empty(4 * KIB)

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from helpers.process import run_python
+from helpers.source import ROOT
 from helpers.torch_script import SCRIPT
 
 CODE = """
@@ -68,6 +69,23 @@ gc.collect()
 assert tensor.sum() == 384
 back = l0rt.from_dlpack(tensor)
 assert back.ptr == tensor.data_ptr() and back.nbytes == 1024
+for kind in ("host", "shared"):
+    whole = l0rt.empty(4096, kind=kind).fill(1)
+    for part, first in ((whole, 0), (whole[1024:2048], 1024), (whole[1000:3000][24:1048], 1024)):
+        seen = torch.from_dlpack(part)
+        assert seen.data_ptr() == whole.ptr + first and seen.numel() == part.nbytes
+        seen += 1
+        assert part.numpy().sum() == seen.sum(dtype=torch.int64)
+        again = l0rt.from_dlpack(seen[8:16])
+        assert again.ptr == seen.data_ptr() + 8 and again.nbytes == 8
+        try:
+            whole.free()
+        except BufferError:
+            del seen, again
+            continue
+        raise AssertionError("freed while torch has it")
+    assert whole.numpy().tolist() == [2] * 1024 + [4] * 1024 + [2] * 2048
+    whole.free()
 on_device = l0rt.from_dlpack(torch.arange(64, dtype=torch.int32), device="xpu")
 assert on_device.numpy("i4").tolist() == list(range(64))
 for refused in (torch.zeros(4, 4).t(), torch.zeros(4, requires_grad=True), torch.zeros(2).expand(3, 2)):
@@ -144,6 +162,14 @@ def test_by_one_import_torchs_memory_functions_run_on_l0rt():
     result = run_python(MEMORY, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2}, timeout=300)
     assert result.returncode == 0, result
     assert result.stdout == "done\n"
+
+
+def test_the_page_about_partners_shows_what_runs():
+    skip_without_torch()
+    page = (ROOT / "docs/partners.md").read_text()
+    (block,) = re.findall(r"^```\n(import torch\n.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    result = run_python(block, {"L0RT_DRIVER": "cpu"}, timeout=300)
+    assert (result.returncode, result.stdout) == (0, "0 0\n"), result
 
 
 def test_tensors_and_buffers_share_memory():

@@ -365,7 +365,8 @@ def test_the_header_of_cpp_stands_alone_and_in_several_files(tmp_path):
         (tmp_path / name).write_text(text)
     includes = [f"-I{l0rt.get_include()}", f"-I{sysconfig.get_path('include')}"]
     for name in PARTS:
-        result = run(["c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", *includes, "-c", name], cwd=tmp_path, timeout=300)
+        flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", *includes]
+        result = run(["c++", *flags, "-c", name], cwd=tmp_path, timeout=300)
         assert result.returncode == 0, result
     result = run(["c++", "a.o", "b.o", "-o", "both", "-Wl,--unresolved-symbols=ignore-all"], cwd=tmp_path)
     assert result.returncode == 0, result

@@ -6,12 +6,15 @@ import ctypes
 import gc
 import pickle
 import weakref
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
 from l0rt import memory, xpu
+
+from helpers.process import run_python
 
 KINDS = ("device", "host", "shared")
 ARRAY = ctypes.create_string_buffer(4096)  # which no driver knows
@@ -251,6 +254,34 @@ def test_shared_memory_takes_hints():
     l0rt.prefetch(x[:0])
     acc.synchronize()
     assert (x.numpy() == 6).all()
+
+
+NOTED = """
+import ctypes
+from helpers import shim
+shim.ARGUMENTS.update(zeCommandListAppendMemoryPrefetch=3, zeCommandListAppendMemAdvise=5)
+import l0rt
+x = l0rt.empty(1 << 16, kind="shared")
+shim.calls.clear()
+l0rt.prefetch(x[100:200])
+for advice in ("read_mostly", "preferred_location", "non_atomic_mostly", "cached", "system_memory_preferred_location"):
+    l0rt.advise(x[5:700], advice)
+    l0rt.advise(x, advice, False)
+said = [(name[19:], args[-2 if "Prefetch" in name else -3] - x.ptr, *args[-1 if "Prefetch" in name else -2:])
+        for name, args, result, more in shim.calls if "Append" in name]
+print(said)
+"""
+# ze_memory_advice_t of specification 1.17
+ADVICE = {"read_mostly": (0, 1), "preferred_location": (2, 3), "non_atomic_mostly": (4, 5),
+          "cached": (6, 7), "system_memory_preferred_location": (8, 9)}  # fmt: skip
+
+
+def test_hints_reach_the_driver():
+    result = run_python(NOTED, {"L0RT_DRIVER": "cpu", "PYTHONPATH": str(Path(__file__).parents[1])}, timeout=60)
+    said = [("MemoryPrefetch", 100, 100)]
+    for is_set, is_cleared in ADVICE.values():
+        said += [("MemAdvise", 5, 695, is_set), ("MemAdvise", 0, 1 << 16, is_cleared)]
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{said}\n", "")
 
 
 def test_hints_are_for_shared_memory():
