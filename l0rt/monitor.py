@@ -20,6 +20,7 @@ import time
 from l0rt import callers, config
 from l0rt.memory import memory_stats
 from l0rt.runtime.current.waits import stuck_report
+from l0rt.runtime.lazy import DRAIN, exit_time_left, on_exit
 from l0rt.runtime.streams.devices import device_count, lazy, properties
 from l0rt.telemetry import Meter
 
@@ -28,6 +29,7 @@ PATIENCE = 2.0  # seconds for one who asks and does not read
 LONGEST = 100  # bytes of a socket's path, of which Linux allows 107
 MOST_LINES = 200  # about streams
 _listener: socket.socket | None = None
+_thread: threading.Thread | None = None
 _meters: dict[int, Meter] = {}  # of the thread that answers
 _address = ""
 
@@ -53,7 +55,7 @@ def is_private(place):
 
 def begin():
     """Open the channel, if the setting says so; a channel that cannot be opened is a warning."""
-    global _listener, _address
+    global _listener, _thread, _address
     if not config.get("monitor") or _listener is not None:
         return
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -73,7 +75,9 @@ def begin():
     _listener, _address = listener, address
     atexit.register(_end, os.getpid())
     os.register_at_fork(after_in_child=_forget)
-    threading.Thread(target=_serve, args=(listener,), name="l0rt-monitor", daemon=True).start()
+    on_exit(DRAIN, _rest)  # behind what drains, which may take seconds in which somebody asks what it waits for
+    _thread = threading.Thread(target=_serve, args=(listener,), name="l0rt-monitor", daemon=True)
+    _thread.start()
 
 
 def _serve(listener):
@@ -125,6 +129,18 @@ def state():
         "time": time.time(),
         "devices": devices,
     }
+
+
+def _rest():
+    """End the thread before the objects that it asks about are destroyed; True if it has ended in time."""
+    if _listener is None or _thread is None:
+        return True
+    try:
+        _listener.shutdown(socket.SHUT_RDWR)  # its accept fails
+    except OSError:
+        return False
+    _thread.join(exit_time_left())
+    return not _thread.is_alive()
 
 
 def _forget():

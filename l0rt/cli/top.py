@@ -2,18 +2,22 @@
 """`l0rt top`: what devices and processes do now, in a table that renews itself."""
 
 import argparse
+import errno
 import json
 import os
 import re
 import select
+import signal
 import sys
 import termios
 import time
 import tty
 import warnings
+from contextlib import contextmanager, suppress
 
 from rich.console import Group
 from rich.live import Live
+from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
@@ -169,6 +173,15 @@ def page(seen, order, details, expand):
     return Group(*parts)
 
 
+def cropped(out, whole):
+    """Return as much of a page as the terminal is high; the last line says how much is left out."""
+    lines, height = out.render_lines(whole, pad=False), out.size.height
+    if len(lines) <= height:
+        return whole
+    rest = Text(f"... {len(lines) - height + 1} more lines; d hides details, --once prints all", style="dim")
+    return Group(SegmentLines(lines[: height - 1], new_lines=True), rest)
+
+
 def _table(expand, *columns):
     """A table; ``expand`` lets its last column take what the others leave. "<" is a text's column."""
     made = Table(box=None, padding=(0, 1, 0, 0), expand=expand, header_style="bold")
@@ -289,15 +302,51 @@ class Keys:
 
     def __exit__(self, *_):
         if self.file is not None:
-            termios.tcsetattr(self.file, termios.TCSADRAIN, self.before)
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(self.file, termios.TCSADRAIN, self.before)
 
     def wait(self, limit):
-        """Return the next key, "" if none comes within ``limit`` seconds."""
+        """Return the next key, "" if none comes within ``limit`` seconds; `Gone` if no key can come any more."""
         if self.file is None:
-            time.sleep(limit)
+            time.sleep(max(limit, 0))
             return ""
         ready, _, _ = select.select([self.file], [], [], max(limit, 0))
-        return os.read(self.file, 1).decode("ascii", "replace") if ready else ""
+        if not ready:
+            return ""
+        key = os.read(self.file, 1)
+        if not key:
+            raise Gone
+        return key.decode("ascii", "replace")
+
+
+class Gone(OSError):
+    """The terminal is gone."""
+
+
+class Ended(BaseException):
+    """A signal asked the process to end. It is not an Exception: nothing on the way handles it."""
+
+
+@contextmanager
+def restored_first():
+    """Let a signal that ends the process leave the block first, so that it leaves the terminal as it was."""
+
+    def leave(number, _):
+        raise Ended(number)
+
+    ends = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ends:
+        signal.signal(number, leave)
+    ended = None
+    try:
+        yield
+    except Ended as e:
+        ended = e.args[0]
+    finally:
+        for number in ends:
+            signal.signal(number, signal.SIG_DFL)
+    if ended is not None:
+        signal.raise_signal(ended)
 
 
 def run(options):
@@ -313,7 +362,14 @@ def run(options):
     elif options.once or not out.is_terminal:
         out.print(page(observer.observe(), options.sort, True, out.is_terminal))
     else:
-        live(observer, out, options.interval, options.sort)
+        try:
+            with restored_first():
+                live(observer, out, options.interval, options.sort)
+        except OSError as e:
+            if not isinstance(e, Gone) and e.errno != errno.EIO:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out.file.fileno())  # what is still buffered has no reader
+            return 1
     return 0
 
 
@@ -324,7 +380,7 @@ def live(observer, out, interval, order):
     with Keys() as keys, Live(console=out, auto_refresh=False, screen=True) as screen:
         seen, due = observer.observe(), time.monotonic() + interval
         while True:
-            screen.update(page(seen, order, details, True), refresh=True)
+            screen.update(cropped(out, page(seen, order, details, True)), refresh=True)
             key = keys.wait(due - time.monotonic())
             if key == "q":
                 return

@@ -71,7 +71,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 # The order at exit: running work ends first; then each object is destroyed before the objects that it uses.
-DRAIN, LISTS, MODULES, EVENTS, MEMORY, CONTEXTS = range(6)
+# VIEWS asks whether the host may still read memory of l0rt: then what it needs stays, and the system ends it.
+DRAIN, LISTS, MODULES, EVENTS, MEMORY, VIEWS, CONTEXTS = range(7)
 
 
 cdef double EXIT_WAIT = 5.0     # seconds in which all that still runs may end while the interpreter exits

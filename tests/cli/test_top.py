@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`l0rt top` shows devices and processes: once, as JSON, and on a terminal with keys."""
 
+import contextlib
 import io
 import json
 import os
@@ -8,10 +9,12 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 from pathlib import Path
 
@@ -196,40 +199,152 @@ def test_a_device_that_two_processes_use_is_shown_once_and_each_of_the_cpu_drive
     ]  # fmt: skip
 
 
-def test_keys_sort_hide_and_end_it_and_the_terminal_is_as_before(watched):
-    main, terminal = pty.openpty()
-    before = termios.tcgetattr(terminal)
-    child = subprocess.Popen(
-        [sys.executable, "-m", "l0rt", "top", "--interval", "0.1"], stdin=terminal, stdout=terminal,
-        stderr=subprocess.PIPE, env={**os.environ, **CPU, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"},
-    )  # fmt: skip
-    told = ""
+class Terminal:
+    """`l0rt top` on a terminal of its own."""
 
-    def read_until(wanted):
-        nonlocal told
-        told, end = "", time.monotonic() + 60
-        while not wanted(told):
-            assert time.monotonic() < end, told
-            if select.select([main], [], [], 1)[0]:
-                told += os.read(main, 1 << 16).decode(errors="replace")
+    def __init__(self, lines=40):
+        self.main, self.end = pty.openpty()
+        self.before = termios.tcgetattr(self.end)
+        self.told = ""
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "l0rt", "top", "--interval", "0.1"], stdin=self.end, stdout=self.end,
+            stderr=subprocess.PIPE, env={**os.environ, **CPU, "TERM": "xterm", "COLUMNS": "100", "LINES": str(lines)},
+        )  # fmt: skip
+
+    @property
+    def page(self):
+        """The last page that is whole."""
+        return self.told.rpartition("\x1b[H")[0].rpartition("\x1b[H")[2]
+
+    def read_until(self, wanted):
+        self.told, end = "", time.monotonic() + 60
+        while not wanted(self):
+            assert time.monotonic() < end, self.told
+            if select.select([self.main], [], [], 1)[0]:
+                self.told += os.read(self.main, 1 << 16).decode(errors="replace")
+
+    def press(self, keys):
+        os.write(self.main, keys)
+
+    def wait(self):
+        """Read what it writes until it ends; return how it ended and what it complained of."""
+        while self.child.poll() is None:
+            if select.select([self.main], [], [], 0.1)[0]:
+                self.told += os.read(self.main, 1 << 16).decode(errors="replace")
+        return self.child.returncode, self.child.stderr.read()
+
+    def is_as_before(self):
+        return termios.tcgetattr(self.end) == self.before
+
+    def close(self):
+        self.child.kill()
+        self.child.wait()
+        self.child.stderr.close()
+        for file in (self.main, self.end):
+            with contextlib.suppress(OSError):
+                os.close(file)
+
+
+@pytest.fixture
+def terminal(folder):
+    made = []
+
+    def make(**how):
+        made.append(Terminal(**how))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_keys_sort_hide_and_end_it_and_the_terminal_is_as_before(watched, terminal):
+    shown = terminal()
+    shown.read_until(lambda t: "pool default" in t.told and "not idle" in t.told)
+    assert not shown.is_as_before()
+    shown.press(b"xd")
+    shown.read_until(lambda t: str(watched) in t.page and "pool default" not in t.page)
+    shown.press(b"q")
+    assert shown.wait() == (0, b"")
+    assert shown.is_as_before()
+
+
+@contextlib.contextmanager
+def answering(folder, answers):
+    """Processes that are watched: of each ``answers`` has what it tells. Their numbers are those of sleeping ones."""
+    sleeping = [subprocess.Popen(["sleep", "600"]) for _ in answers]
+    listeners = []
+
+    def serve(listener, told):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.sendall(json.dumps(told).encode())
 
     try:
-        read_until(lambda text: "pool default" in text and "not idle" in text)
-        os.write(main, b"xd")
-        read_until(lambda text: str(watched) in text.rpartition("\x1b[H")[0].rpartition("\x1b[H")[2]
-                   and "pool default" not in text.rpartition("\x1b[H")[0].rpartition("\x1b[H")[2])  # fmt: skip
-        os.write(main, b"q")
-        while child.poll() is None:
-            if select.select([main], [], [], 0.1)[0]:
-                os.read(main, 1 << 16)
-        assert (child.returncode, child.stderr.read()) == (0, b"")
-        assert termios.tcgetattr(terminal) == before
+        folder.mkdir(mode=0o700)
+        for process, told in zip(sleeping, answers, strict=True):
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(folder / f"{process.pid}.sock"))
+            listener.listen()
+            listeners.append(listener)
+            about = {"format": 1, "time": 0.0, **told, "pid": process.pid}
+            threading.Thread(target=serve, args=(listener, about), daemon=True).start()
+        yield [process.pid for process in sleeping]
     finally:
-        child.kill()
-        child.wait()
-        child.stderr.close()
-        os.close(main)
-        os.close(terminal)
+        for listener in listeners:
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        for process in sleeping:
+            process.kill()
+            process.wait()
+
+
+def test_each_key_that_sorts_does_so_on_a_terminal(folder, terminal):
+    answers = [
+        {"command": ["b.py"], "devices": [device(0, 2 << 30, True, ["s: 1 of 2", "t: 0 of 1"])]},
+        {"command": ["c.py"], "devices": [device(0, 5 << 30, True)]},
+        {"command": ["a.py"], "devices": [device(0, 3 << 30, True, ["s: 1 of 2"])]},
+    ]
+
+    def order(page):
+        return re.findall(r"\b([abc])\.py", page)
+
+    with answering(folder, answers):
+        shown = terminal()
+        shown.read_until(lambda t: order(t.page) == ["c", "a", "b"])
+        for key, expected in (("c", "abc"), ("s", "bac"), ("p", "bca"), ("m", "cab"), ("p", "bca")):
+            shown.press(key.encode())
+            shown.read_until(lambda t, expected=expected: order(t.page) == list(expected))
+
+
+def test_a_page_that_is_longer_than_the_terminal_says_how_much_is_left_out(watched, terminal):
+    shown = terminal(lines=8)
+    shown.read_until(lambda t: re.search(r"\.\.\. \d+ more lines; d hides details, --once prints all", t.page))
+    assert shown.page.count("\n") == 7
+    assert "°C" in shown.page
+    shown.press(b"d")
+    shown.read_until(lambda t: t.page and "more lines" not in t.page)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(terminal, number):
+    shown = terminal()
+    shown.read_until(lambda t: "no process of this user" in t.page)
+    assert not shown.is_as_before()
+    shown.child.send_signal(number)
+    assert shown.wait() == (-number, b"")
+    assert shown.is_as_before()
+    assert "\x1b[?1049l" in shown.told  # the screen too
+
+
+def test_a_terminal_that_goes_away_ends_it_in_silence(terminal):
+    shown = terminal()
+    shown.read_until(lambda t: "no process of this user" in t.page)
+    os.close(shown.main)
+    os.close(shown.end)
+    assert (shown.child.wait(60), shown.child.stderr.read()) == (1, b"")
 
 
 def test_a_folder_that_others_may_enter_is_not_trusted(folder):

@@ -542,7 +542,7 @@ cdef void _forget() noexcept nogil:
 def _close():
     cdef int i
     for i in range(device_total()):
-        close_heap(<l0rt_heap*>device_record(i).heap, device_record(i))
+        close_heap(<l0rt_heap*>device_record(i).heap, device_record(i), NULL)
 
 
 on_fork_child(_forget)

@@ -14,7 +14,7 @@ cdef bint knows_streams(const l0rt_heap* heap) noexcept nogil
 cdef int told(l0rt_device* device, ze_result_t result, const char* call) noexcept nogil
 cdef void block_let_go(l0rt_block* block) noexcept nogil
 cdef void forget_heap(l0rt_heap* heap) noexcept nogil
-cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1
+cdef int close_heap(l0rt_heap* heap, l0rt_device* device, bint* held) except -1
 
 cdef struct l0rt_extent:
     size_t base
@@ -25,6 +25,7 @@ cdef struct l0rt_extent:
 cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL
 cdef void shared_free(l0rt_device* device, void* ptr) noexcept
 cdef const l0rt_extent* shared_find(size_t address) noexcept
+cdef bint shared_is_held() noexcept
 cdef int extent_add(void* ptr, size_t nbytes, int device, bint is_imported) except -1
 cdef void extent_remove(void* ptr) noexcept
 # Who decides about a block that other processes have a handle of, when its owner frees it. True: it stays.

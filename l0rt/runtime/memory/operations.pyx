@@ -26,6 +26,7 @@ from l0rt.core.memory cimport (
     virtual_unmap,
 )
 from l0rt.interrupts cimport interrupt_defer
+from l0rt.runtime.alloc.block cimport block_is_allocated
 from l0rt.runtime.alloc.expandable_segment cimport range_close
 from l0rt.runtime.alloc.heap cimport GRANULE, block_free, heap_close, options_map
 from l0rt.runtime.alloc.stats cimport heap_arenas
@@ -287,8 +288,11 @@ cdef void forget_heap(l0rt_heap* heap) noexcept nogil:
         heap_close(heap, L0RT_CLOSED)
 
 
-cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
-    """At exit: give the segments back. The records stay, for objects that are dropped later."""
+cdef int close_heap(l0rt_heap* heap, l0rt_device* device, bint* held) except -1:
+    """At exit: give the segments back. The records stay, for objects that are dropped later.
+
+    With ``held``, the host reads the memory: segments with allocations stay, and ``held`` is True if there are any.
+    """
     cdef l0rt_arena* arena
     cdef l0rt_segment* segment
     if heap == NULL:
@@ -296,10 +300,14 @@ cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
     with nogil:
         heap_close(heap, L0RT_CLOSED)
         arena = heap_arenas(heap)
-        while arena != NULL and not device.lost:
+        while arena != NULL:
             segment = arena.segments
             while segment != NULL:
-                if segment.granules != NULL:
+                if held != NULL and has_allocation(segment):
+                    held[0] = True
+                elif device.lost:
+                    pass
+                elif segment.granules != NULL:
                     range_close(heap, segment)
                 elif segment.upstream != NULL:
                     segment.upstream.release(segment.upstream, device, segment.stream, segment.raw, segment.raw_size)
@@ -308,6 +316,13 @@ cdef int close_heap(l0rt_heap* heap, l0rt_device* device) except -1:
                 segment = segment.next
             arena = arena.next
     return 0
+
+
+cdef bint has_allocation(l0rt_segment* segment) noexcept nogil:
+    cdef l0rt_block* block = segment.first
+    while block != NULL and not block_is_allocated(block):
+        block = block.after
+    return block != NULL
 
 
 cdef long long op_clock(void* self) noexcept nogil:
@@ -402,6 +417,15 @@ cdef void shared_free(l0rt_device* device, void* ptr) noexcept:
             if not blocking:
                 context_rest(device)
             told(device, memory_release(device.context, blocking, ptr), b"zeMemFree")
+
+
+cdef bint shared_is_held() noexcept:
+    """Is there shared memory that was not freed? What is imported is device memory."""
+    cdef int64_t i
+    for i in range(extent_count):
+        if not extents[i].is_imported:
+            return True
+    return False
 
 
 cdef int extent_add(void* ptr, size_t nbytes, int device, bint is_imported) except -1:

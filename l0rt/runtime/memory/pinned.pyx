@@ -24,7 +24,7 @@ from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.memory.device cimport note_oom, raise_status
-from l0rt.runtime.memory.operations cimport close_heap, forget_heap, stream_ops, told
+from l0rt.runtime.memory.operations cimport close_heap, forget_heap, shared_is_held, stream_ops, told
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
 from l0rt.runtime.streams.stream_pool cimport streams_synchronize
@@ -36,7 +36,7 @@ from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOS
 from l0rt import allocconf, config
 from l0rt.errors import OutOfMemoryError
 from l0rt.whole import size_text
-from l0rt.runtime.lazy import DRAIN, MEMORY, on_exit
+from l0rt.runtime.lazy import DRAIN, MEMORY, VIEWS, on_exit
 from l0rt.runtime.memory.observers import asked, reported
 from l0rt.runtime.streams.devices import lazy
 
@@ -310,15 +310,26 @@ cdef void _forget() noexcept nogil:
     background_forget()
 
 
+cdef bint _held = False             # at exit: pinned memory that is allocated has stayed
+
+
 def _close():
+    """At exit. Views of a Buffer, addresses of it and DLPack's capsules outlive this: other functions of `atexit` may
+    read them, and so may destructors."""
     cdef int i
     for i in range(device_total()):
         if first_of_its_context(i):
-            close_heap(<l0rt_heap*>device_record(i).host_heap, device_record(i))
+            close_heap(<l0rt_heap*>device_record(i).host_heap, device_record(i), &_held)
+
+
+def nothing_is_held():
+    """Whether the host can read no memory of l0rt any more: a context that is destroyed takes all of its memory."""
+    return not (_held or shared_is_held())
 
 
 on_fork_child(_forget)
 on_exit(MEMORY, _close)
+on_exit(VIEWS, nothing_is_held)
 on_exit(DRAIN, end_background)
 config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exit beside other software: what still holds memory of l0rt, and threads that l0rt itself has started."""
+
+import json
+
+import pytest
+
+from helpers.process import run_python
+
+CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "1"}
+MAKES = {
+    "host": 'l0rt.empty(5 << 20, kind="host").fill(1)',
+    "shared": 'l0rt.empty(5 << 20, kind="shared").fill(1)',
+    "small": 'l0rt.empty(4096, kind="host").fill(1)',
+    "pinned": 'l0rt.pinned(5 << 20, "u1")',
+}
+HOLDS = {
+    "view": "np.frombuffer(x, 'u1')",
+    "slice": "memoryview(x)[1:]",
+    "dlpack": "np.from_dlpack(x)",
+    "address": "(ctypes.c_ubyte * len(x)).from_address(x.ctypes.data if isinstance(x, np.ndarray) else x.ptr)",
+}
+
+
+@pytest.mark.parametrize("hold", HOLDS)
+@pytest.mark.parametrize("make", MAKES)
+def test_host_memory_in_use_can_be_read_after_l0rts_own_end(make, hold):
+    """By views of NumPy's and DLPack's, and by the address while the object lives: `atexit` calls the function after
+    l0rt's own."""
+    code = f"""
+import atexit, ctypes
+import numpy as np
+def late():
+    print(sum(map(int, v[-4000:])))
+atexit.register(late)            # registered before l0rt's own: runs after it
+import l0rt
+x = {MAKES[make]}
+if isinstance(x, np.ndarray):
+    x[:] = 1
+gone = l0rt.empty(3 << 20, kind="host")
+del gone                         # what nobody holds is given back all the same
+v = {HOLDS[hold]}
+"""
+    result = run_python(code, CPU)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "4000\n", ""), result
+
+
+LEFT = """
+import atexit, ctypes, json
+def late():
+    driver = ctypes.CDLL(l0rt.cpu_driver_path())
+    driver.l0rt_cpu_live.restype = ctypes.c_uint64
+    driver.l0rt_cpu_kind_name.restype = ctypes.c_char_p
+    counts, kind = {}, 0
+    while name := driver.l0rt_cpu_kind_name(kind):
+        counts[name.decode()] = driver.l0rt_cpu_live(kind)
+        kind += 1
+    del counts["driver"], counts["device"]      # which stay as long as the library does
+    print(json.dumps({name: count for name, count in counts.items() if count}))
+atexit.register(late)
+import l0rt
+x = l0rt.empty(1 << 20).fill(1)
+"""
+
+
+@pytest.mark.parametrize("more", [
+    "", "l0rt.empty(5 << 20, kind='host').free()",
+    "l0rt.empty(64, kind='shared').free()",
+])
+def test_exit_gives_everything_back_where_the_host_holds_nothing(more):
+    result = run_python(LEFT + more, CPU)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "{}\n", ""), result
+
+
+def test_of_what_is_held_only_the_segments_stay():
+    held = "h = l0rt.empty(5 << 20, kind='host'); l0rt.empty(30 << 20, kind='host').free()"
+    result = run_python(LEFT + held, CPU)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    assert json.loads(result.stdout) == {"context": 1, "usm": 1}
+
+
+PHASES = """
+import threading
+from l0rt.runtime import lazy
+for phase in ("CONTEXTS", "MEMORY", "EVENTS", "LISTS"):
+    lazy.on_exit(getattr(lazy, phase), lambda phase=phase: print(phase))
+import l0rt
+x = l0rt.empty(64)
+"""
+
+
+def test_a_watched_process_destroys_what_it_made_too(tmp_path):
+    environment = {**CPU, "L0RT_MONITOR": "1", "XDG_RUNTIME_DIR": tmp_path}
+    result = run_python(PHASES, environment)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "LISTS\nEVENTS\nMEMORY\nCONTEXTS\n", "")
+    assert not list(tmp_path.glob("l0rt/*"))
