@@ -9,7 +9,7 @@ import sys
 
 import l0rt
 from l0rt import config
-from l0rt.cli import bench, cache, compare, cpu_driver, doctor, plot, report, rows, top
+from l0rt.cli import advice, bench, cache, compare, cpu_driver, doctor, plot, report, rows, top
 from l0rt.cli.memory import command as memory_command
 from l0rt.cli.memory.snapshot import NotASnapshot
 from l0rt.cli.selftest import examination, page
@@ -70,9 +70,14 @@ def make_parser():
         "doctor",
         help="which driver and devices are there, and if no GPU is seen, why",
         description="Say which driver and devices are there and used; if no GPU is seen, why, and what to do.",
-        epilog="Exit status 0 if a device is usable, 1 otherwise.",
+        epilog="Exit status: 0 a device is usable; 1 there is none; 3 with --gpu: only the CPU driver is; 4 a driver "
+        "or a device is there and does not work; 2 if the words make no sense.",
     )
-    command.add_argument("--json", action="store_true", help="print the findings as JSON")
+    command.add_argument("--json", action="store_true", help="print the findings as JSON, with a code for each cause")
+    command.add_argument("--gpu", action="store_true", help="exit status 0 only if a GPU is usable")
+    command.add_argument(
+        "--root", default="/", metavar="DIR", help="look for /sys, /dev, /proc and /run in this folder, such as a copy"
+    )
     command.set_defaults(run=run_doctor)
 
     command = commands.add_parser(
@@ -160,12 +165,14 @@ def make_parser():
 
 def run_doctor(options):
     """`l0rt doctor`."""
-    findings = doctor.examine()
+    if not os.path.isdir(options.root):
+        raise BadUse(f"--root: there is no folder {options.root!r}")
+    findings = doctor.examine(os.path.abspath(options.root))
     if options.json:
         print(json.dumps(findings, indent=1))
     else:
         doctor.show(findings, report.console())
-    return 0 if findings["usable"] else 1
+    return advice.exit_status(findings, options.gpu)
 
 
 def seconds(text):

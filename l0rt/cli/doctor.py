@@ -5,9 +5,9 @@ The examination itself opens no driver: child processes do, one for each questio
 line of the report.
 """
 
-import grp
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -18,11 +18,13 @@ from rich.text import Text
 
 import l0rt
 from l0rt import config
-from l0rt.cli import report
+from l0rt.cli import advice, report
 from l0rt.cli.probe import MARK
+from l0rt.ze import obstacles, pci, versions
 
 PREFIXES = ("L0RT_", "ZE_", "ZEL_", "ZES_", "ZEX_", "NEO", "ONEAPI_DEVICE_SELECTOR", *report.SIMULATION)
 PATIENCE = 60.0  # seconds for a child's answer: a kernel cache that is filled for the first time takes some
+LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 VENDORS = {"0x8086": "Intel", "0x10de": "NVIDIA", "0x1002": "AMD"}
 
 # What l0rt does where a driver cannot do the thing itself.
@@ -36,7 +38,7 @@ FALLBACKS = {
     "device_status": "a lost device shows only when a call fails",
     "device_sync": "acc.synchronize leaves out queues that were made beside l0rt and never adopted",
     "init_drivers": "initialised by zeInit",
-    "vmm": "memory comes in segments of the size of the request",
+    "vmm": "memory comes in whole segments, which do not grow",
     "cb_events": "events come from pools",
     "cb_pool": "events are reset before they are recorded anew",
     "event_ipc": "an event cannot be shared with another process",
@@ -49,24 +51,94 @@ FALLBACKS = {
 }
 
 
-def examine():
-    """Return everything found, as plain values; ``usable`` is whether some device works."""
+def examine(root="/"):
+    """Return everything found, as plain values; ``usable`` is whether some device works.
+
+    The kernel's and the container's files are looked for below ``root``.
+    """
     setting, complaint = chosen_driver()
     found = {
         **report.machine(),
+        "kernel": text_of(root, "proc/sys/kernel/osrelease") or os.uname().release,
         "environment": environment(),
         "settings": complaint or config.explain().splitlines(),
-        "nodes": [node(path) for path in sorted(Path("/sys/class/drm").glob("renderD*"))],
-        "wsl": os.path.exists("/dev/dxg"),
+        "complaint": complaint,
+        "nodes": [node(path, root) for path in sorted(Path(root, "sys/class/drm").glob("renderD*"))],
+        "container": obstacles.container(root),
+        "wsl": obstacles.is_wsl(root),
+        "ptrace_scope": whole(text_of(root, "proc/sys/kernel/yama/ptrace_scope")),
         "cpu_driver": {"path": l0rt.cpu_driver_path(), "there": os.path.exists(l0rt.cpu_driver_path())},
-        "gpu": ask("gpu", ""),
+        "gpu": libraries(ask("gpu", "", root)),
         "setting": setting,
-        "driver": {"error": complaint} if complaint else ask("driver", setting),
+        "driver": {"error": complaint} if complaint else ask("driver", setting, root),
         "simulated": report.simulated(),
     }
-    found["trial"] = ask("trial", setting) if found["driver"].get("devices") else {}
+    found["trial"] = ask("trial", setting, root) if found["driver"].get("devices") else {}
     found["usable"] = usable(found)
+    found["status"] = advice.status(found)
+    rows = versions.known(advice.facts(found))
+    names = ("code", "component", "what", "remedy", "source")
+    found["known"] = [{name: getattr(row, name) for name in names} for row in rows]
+    found["advice"] = advice.advise(found)
     return found
+
+
+def text_of(root, path):
+    """Return the only line of a file, None if it cannot be read."""
+    try:
+        return Path(root, path).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def whole(text):
+    """Return a whole number, None for another text."""
+    return int(text) if text and text.isascii() and text.isdigit() else None
+
+
+def libraries(gpu):
+    """Add to what was found of the GPU's libraries the versions that files and packages have: loaders tell theirs only
+    while they have a driver."""
+    for name in ("loader", "intel"):
+        library = gpu.get(name)
+        if library and "path" in library:
+            version = re.search(r"\.so\.([\d.]+)$", library["path"])
+            library["file_version"] = version.group(1) if version else None
+            library["package"] = package(library["path"])
+    intel = gpu.get("intel")
+    if intel and "path" in intel:
+        build = versions.build_of_file(intel["path"])
+        intel["build"], intel["release"] = build, versions.release(build)
+    mine = (gpu.get("loader") or {}).get("path")
+    if mine:
+        gpu["other_loaders"] = [
+            {"path": str(path), "version": path.name.partition(".so.")[2]}
+            for folder in LIBRARY_FOLDERS
+            for path in sorted(Path(folder).glob("libze_loader.so.*.*"))
+            if not path.is_symlink() and os.path.realpath(path) != mine
+        ]
+    return gpu
+
+
+def package(path):
+    """Return the distribution's package that a file belongs to, with its version; None if nobody knows."""
+    for tool, words in (("dpkg-query", ["-S"]), ("rpm", ["-qf"])):
+        owner = output_of(tool, [*words, path])
+        if owner and tool == "rpm":
+            return owner
+        if owner:
+            name = owner.partition(": ")[0].split(",")[0]
+            return f"{name} {output_of(tool, ['-W', '-f', '${Version}', name]) or ''}".strip()
+    return None
+
+
+def output_of(tool, words):
+    """Return the only line that a program prints; None if it is not there, fails or prints none."""
+    try:
+        done = subprocess.run([tool, *words], capture_output=True, text=True, errors="replace", timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout.strip() or None) if done.returncode == 0 else None
 
 
 def chosen_driver():
@@ -83,34 +155,36 @@ def environment():
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(PREFIXES)}
 
 
-def node(path):
+def node(path, root="/"):
     """Return what the kernel says about a render node, and whether this user may open it."""
-    device = Path("/dev/dri", path.name)
-    found = {"path": str(device), "there": device.exists(), "usable": os.access(device, os.R_OK | os.W_OK)}
+    device = Path(root, "dev/dri", path.name)
+    found = {"path": str(device), "there": device.exists(), "usable": obstacles.is_open_to_user(device)}
     try:
         vendor = (path / "device/vendor").read_text().strip()
         found["vendor"] = VENDORS.get(vendor, vendor)
         found["pci"] = (path / "device").resolve().name
-        found["kernel_driver"] = (path / "device/driver").resolve().name
-    except OSError:
-        pass
+        found["device_id"] = int((path / "device/device").read_text(), 16)
+    except (OSError, ValueError):
+        found.setdefault("device_id", 0)
+    found["integrated"] = found.get("pci") == obstacles.INTEGRATED
+    if found.get("pci"):
+        known = pci.facts(found["pci"], os.path.join(root, "sys"))
+        found["kernel_driver"], found["bar_size"] = known["kernel_driver"], known["bar_size"]
     if found["there"]:
         status = device.stat()
         found["mode"] = stat.filemode(status.st_mode)
-        try:
-            found["group"] = grp.getgrgid(status.st_gid).gr_name
-        except KeyError:
-            found["group"] = str(status.st_gid)
+        found["group"] = obstacles.group_name(status.st_gid)
+        found["member"] = obstacles.is_member(status.st_gid)
     return found
 
 
-def ask(step, driver):
+def ask(step, driver, root="/"):
     """Let a child process take one step of `l0rt.cli.probe`; return its answer, or ``{"error": what became of it}``."""
     # -c puts the working directory first, which may hold another l0rt: a clone that was not built, say
     code = f"import sys; sys.path[:] = {sys.path}; from l0rt.cli.probe import main; main(*sys.argv[1:])"
     try:
         child = subprocess.run(
-            [sys.executable, "-c", code, step, driver],
+            [sys.executable, "-c", code, step, driver, os.fspath(root)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -150,33 +224,6 @@ def usable(found):
     return bool(states) and (found["simulated"] or None in states)
 
 
-def advice(found):
-    """Return the sentences that say what is wrong and what to do."""
-    gpu, driver = found["gpu"], found["driver"]
-    sentences = []
-    why, error = gpu.get("why") or "?", driver.get("error")
-    if error and not error.startswith(why):
-        sentences.append(f"No driver could be used: {error}.")
-    if "error" in gpu:
-        sentences.append(f"Looking for a GPU failed: {gpu['error']}.")
-    elif not gpu["count"]:
-        sentences.append(f"No GPU is seen: {why}.")
-        if error and error.startswith(why + " ("):
-            sentences.append(f"{error[len(why) + 2 : -1]}.")
-    if driver.get("devices") and all(device["is_software"] for device in driver["devices"]):
-        sentences.append("The bundled CPU driver is used. It is complete, but it is not a GPU.")
-    if found["simulated"]:
-        sentences.append("NEOReadDebugKeys and SetCommandStreamReceiver are set: Intel's driver executes nothing.")
-    if not found["cpu_driver"]["there"]:
-        sentences.append("The bundled CPU driver is missing: install l0rt with a C compiler at hand.")
-    elif not found["usable"] and found["setting"] not in ("auto", "cpu"):
-        sentences.append("L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU.")
-    sentences += [f"At exit: {answer['crash']}." for answer in (driver, found["trial"]) if "crash" in answer]
-    if "error" in found["trial"]:
-        sentences.append(f"The devices could not be tried: {found['trial']['error']}.")
-    return sentences
-
-
 def show(found, out):
     """Print the findings."""
     machine, gpu = found["machine"], found["gpu"]
@@ -189,16 +236,20 @@ def show(found, out):
         ("CPU driver", found["cpu_driver"]["path"] + ("" if found["cpu_driver"]["there"] else " (missing)")),
     ]
     pairs += [("node", node_text(each)) for each in found["nodes"]] or [("node", "no /dev/dri/renderD*")]
+    if found["container"]:
+        pairs.append(("container", f"{found['container']} shows that this is one"))
     if found["wsl"]:
         pairs.append(("WSL", "/dev/dxg is there"))
+    if found["ptrace_scope"]:
+        pairs.append(("ptrace", f"kernel.yama.ptrace_scope is {found['ptrace_scope']}"))
     pairs += [("environment", f"{name}={value}") for name, value in found["environment"].items()]
     report.put(out, report.facts(pairs))
     for device in found["driver"].get("devices", []):
         report.put(out)
         report.put(out, report.facts(device_facts(device, found)))
     report.put(out)
-    for sentence in advice(found):
-        report.put(out, Text(sentence))
+    for row in found["advice"]:
+        report.put(out, Text(row["text"]))
     states = "A device is usable." if found["usable"] else "No device is usable."
     report.put(out, Text(states, style="bold green" if found["usable"] else "bold red"))
 
@@ -218,7 +269,13 @@ def library_text(library, gpu):
         return f"unknown: {gpu['error']}"
     if "missing" in library:
         return f"not found: {library['missing']}"
-    return library["path"] + (f", version {library['version']}" if library["version"] else "")
+    parts = [library["path"], library["version"] and f"version {library['version']}"]
+    if library.get("build"):
+        parts.append(f"build {library['build']}" + (f" ({library['release']})" if library["release"] else ""))
+    elif not library["version"] and library.get("file_version"):
+        parts.append(f"version {library['file_version']} by its name")
+    parts.append(library.get("package") and f"package {library['package']}")
+    return ", ".join(part for part in parts if part)
 
 
 def node_text(node):
@@ -228,6 +285,8 @@ def node_text(node):
         parts.append("no device file: not handed to this container?")
     else:
         parts += [f"{node['mode']} group {node['group']}", "may be opened" if node["usable"] else "no permission"]
+    if node.get("bar_size"):
+        parts.append(f"BAR {report.size_text(node['bar_size'])}")
     return ", ".join(part for part in parts if part)
 
 
@@ -276,6 +335,8 @@ def device_facts(device, found):
         ("  UUID", device["uuid"]),
         ("  memory", f"{report.size_text(device['total_memory'])}, "
          f"at most {report.size_text(device['max_alloc'])} at once ({', '.join(kinds)})"),
+        ("  free", f"{report.size_text(device['memory']['free'])}, {device['memory']['source']}"
+         + ("" if advice.is_trusted(device["memory"]) else ": not what others use")),
         ("  takes", policy_text(device["allocator"])),
         ("  queues", f"compute group {device['compute_ordinal']} ({queues_text(device['compute_queues'])}), "
          + (copy if device["copy_ordinal"] >= 0 else "no group that only copies")),

@@ -2,6 +2,7 @@
 """What a child process finds out for the doctor, who stays away from drivers: opening one may abort or hang."""
 
 import json
+import os
 import sys
 import warnings
 
@@ -10,34 +11,36 @@ import l0rt.accelerator as acc
 import l0rt.ze.table as table
 from l0rt import config
 from l0rt.errors import L0Error
+from l0rt.memory import memory_info
 from l0rt.runtime.memory.device import memory_policy
 from l0rt.runtime.streams import devices
-from l0rt.ze import loader
+from l0rt.ze import loader, obstacles, pci
 
 MARK = "l0rt-probe:"  # a driver may write to stdout too
 
 
-def main(step, driver):
+def main(step, driver, root="/"):
     """Run one step in this process, and print what it found."""
     config.set("driver", driver or None)
-    print("\n" + MARK + json.dumps(STEPS[step]()), flush=True)
+    print("\n" + MARK + json.dumps(STEPS[step](root)), flush=True)
 
 
-def gpu():
+def gpu(root):
     """What there is of a GPU's software, whether or not it is what will be used."""
     found = {"count": devices.count_without_opening("gpu")}
-    for name, file in (("loader", loader.LOADER), ("intel", "libze_intel_gpu.so.1")):
+    for name, file in (("loader", loader.LOADER), ("intel", obstacles.INTEL_DRIVER), ("npu", obstacles.NPU_DRIVER)):
         try:
             library = loader.Library(file)
-            found[name] = {"path": library.real_path(), "version": library.loader_version()}
+            found[name] = {"path": os.path.realpath(library.real_path()), "version": library.loader_version()}
         except OSError as e:
             found[name] = {"missing": str(e)}
     if not found["count"]:
-        found["why"] = loader.why_no_gpu()
+        obstacle = obstacles.first(root)
+        found["why"], found["code"] = obstacle.text, obstacle.code
     return found
 
 
-def driver():
+def driver(root):
     """Open the driver in use; return the library and its devices."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that `auto` took the CPU driver is said in the report
@@ -50,21 +53,25 @@ def driver():
         "library": devices.library.real_path(),
         "loader": devices.library.loader_version(),
         "missing": table.missing(),
-        "devices": [device(index) for index in range(devices.device_count())],
+        "devices": [device(index, os.path.join(root, "sys")) for index in range(devices.device_count())],
     }
 
 
-def device(index):
+def device(index, sysfs):
     """Return what is known about a device, as plain values."""
     values = devices.properties(index)
     values["uuid"] = values["uuid"].hex()
     values["capabilities"] = devices.capabilities(index)
     values["allocator"] = memory_policy(index)
+    values["memory"] = memory_info(index)
+    values["build"] = devices.identity(index)["build"]
+    values["kernel_driver"] = pci.kernel_driver(values["pci"], sysfs)
+    values["bar_size"] = pci.facts(values["pci"], sysfs)["bar_size"]
     values["quirks"] = [[each.name, each.what, each.mend, each.source] for each in devices.mended_quirks(index)]
     return {name: value for name, value in values.items() if isinstance(value, (str, int, float, tuple, list, dict))}
 
 
-def trial():
+def trial(_):
     """Put every device to work once: allocate, fill, copy back, look."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the Level Zero library and resolve its entry points, through ctypes; say why no GPU is seen."""
+"""Find the Level Zero library and resolve its entry points, through ctypes."""
 
 import ctypes
 import os
@@ -72,43 +72,3 @@ def library_name(driver):
 def open_library(driver):
     """Open the library for ``gpu``, ``cpu`` or a path; OSError says why it cannot be opened."""
     return Library(library_name(driver))
-
-
-def gpu_nodes():
-    """Return the render nodes of this machine's Intel GPUs, whether or not they may be opened."""
-    nodes: list[str] = []
-    try:
-        found = sorted(name for name in os.listdir("/sys/class/drm") if name.startswith("renderD"))
-    except OSError:
-        return nodes
-    for name in found:
-        try:
-            with open(f"/sys/class/drm/{name}/device/vendor") as vendor:
-                if vendor.read().strip() == "0x8086":
-                    nodes.append(f"/dev/dri/{name}")
-        except OSError:
-            continue
-    return nodes
-
-
-def why_no_gpu():
-    """Return one sentence that names the first thing missing between this process and an Intel GPU, and the mend."""
-    try:
-        ctypes.CDLL(LOADER)
-    except OSError:
-        return f"the Level Zero loader ({LOADER}) is not installed: on Debian or Ubuntu, apt install libze1"
-    try:
-        ctypes.CDLL("libze_intel_gpu.so.1")
-    except OSError:
-        return (
-            "the loader is there, but Intel's Level Zero driver (libze_intel_gpu.so.1) is not: "
-            "on Debian, apt install intel-opencl-icd; on newer systems, libze-intel-gpu1"
-        )
-    nodes = gpu_nodes()
-    if not nodes:
-        if os.path.exists("/dev/dxg"):
-            return "this is WSL: the Windows host offers no Intel GPU to it (update the Windows graphics driver)"
-        return "there is no Intel GPU with a render node (/dev/dri/renderD*) on this machine or in this container"
-    if not any(os.access(node, os.R_OK | os.W_OK) for node in nodes):
-        return f"no access to {nodes[0]}: add the user to the group render (usermod -aG render $USER), log in again"
-    return f"{nodes[0]} is there, but the driver did not start on it (for a discrete GPU: is resizable BAR enabled?)"

@@ -10,12 +10,19 @@ import l0rt as package
 import pytest
 from l0rt import config
 from l0rt.cli.doctor import FALLBACKS
-from l0rt.ze import loader
+from l0rt.ze import obstacles
 
 from helpers.cli import l0rt
 from helpers.process import run_python
 
 ANY = {"L0RT_DRIVER": None, "L0RT_CPU_DEVICES": None}
+# What a machine without a GPU may lack, in words of the test's own.
+NO_GPU_HERE = re.compile(
+    r"No GPU is seen: (the Level Zero loader \(libze_loader\.so\.1\) is not installed|the loader is there, but Intel's "
+    r"Level Zero driver \(libze_intel_gpu\.so\.1\) is not|this is WSL|this container .* has no render node|there is no "
+    r"Intel GPU with a render node)"
+)
+BROKEN = 4  # the exit status where something is there and does not work
 
 
 def library(folder, source):
@@ -39,30 +46,30 @@ def test_the_cpu_driver_is_named_as_what_it_is():
 
 
 def test_without_a_gpu_it_says_why_and_uses_the_cpu_driver():
-    if loader.gpu_nodes():
+    if obstacles.gpu_nodes():
         pytest.skip("there is a GPU on this machine")
     result = l0rt("doctor", env=ANY)
     text = " ".join(result.stdout.split())
     assert result.returncode == 0, result
     assert "(L0RT_DRIVER=auto)" in text
-    assert f"No GPU is seen: {loader.why_no_gpu()}." in text
+    assert NO_GPU_HERE.search(text), text
     assert "The bundled CPU driver is used." in text
 
 
 def test_with_gpu_asked_for_and_none_there_it_fails():
-    if loader.gpu_nodes():
+    if obstacles.gpu_nodes():
         pytest.skip("there is a GPU on this machine")
     result = l0rt("doctor", env={**ANY, "L0RT_DRIVER": "gpu"})
     text = " ".join(result.stdout.split())
     assert result.returncode == 1, result
-    assert f"No GPU is seen: {loader.why_no_gpu()}." in text
+    assert NO_GPU_HERE.search(text), text
     assert "L0RT_DRIVER=cpu runs on the bundled CPU driver, which is not a GPU." in text
     assert "No device is usable." in text
 
 
 def test_a_driver_that_is_not_there():
     result = l0rt("doctor", env={"L0RT_DRIVER": "/no/such/library.so"})
-    assert result.returncode == 1, result
+    assert result.returncode == BROKEN, result
     assert "No driver could be used: /no/such/library.so cannot be opened" in " ".join(result.stdout.split())
     assert result.stderr == ""
 
@@ -70,7 +77,7 @@ def test_a_driver_that_is_not_there():
 def test_a_library_that_is_no_driver(tmp_path):
     path = library(tmp_path, "int nothing;")
     result = l0rt("doctor", env={"L0RT_DRIVER": path})
-    assert result.returncode == 1, result
+    assert result.returncode == BROKEN, result
     assert "is not a Level Zero library" in " ".join(result.stdout.split())
 
 
@@ -79,7 +86,7 @@ def test_a_driver_that_aborts_does_not_take_the_doctor_down(tmp_path):
         tmp_path, "#include <stdlib.h>\n__attribute__((constructor)) static void start(void) { abort(); }"
     )
     result = l0rt("doctor", env={"L0RT_DRIVER": path})
-    assert result.returncode == 1, result
+    assert result.returncode == BROKEN, result
     assert "the driver ended its process by SIGABRT while it was opened and used" in " ".join(result.stdout.split())
 
 
@@ -95,7 +102,7 @@ def test_a_driver_that_hangs_does_not_hold_the_doctor_up(tmp_path):
 def test_a_device_that_fails_its_trial():
     fault = "zeCommandListAppendMemoryFill:1:ERROR_DEVICE_LOST"
     result = l0rt("doctor", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "L0RT_CPU_FAIL": fault})
-    assert result.returncode == 1, result
+    assert result.returncode == BROKEN, result
     assert re.search(r"^  trial +DeviceLostError", result.stdout, re.MULTILINE)
     assert f"L0RT_CPU_FAIL={fault}" in result.stdout
 
@@ -103,7 +110,7 @@ def test_a_device_that_fails_its_trial():
 def test_a_driver_that_does_not_start():
     fault = "zeInit:1:ERROR_UNINITIALIZED,zeInitDrivers:1:ERROR_UNINITIALIZED"
     result = l0rt("doctor", env={"L0RT_DRIVER": "cpu", "L0RT_CPU_FAIL": fault})
-    assert result.returncode == 1, result
+    assert result.returncode == BROKEN, result
     assert "ERROR_UNINITIALIZED" in result.stdout
 
 
@@ -156,7 +163,7 @@ for use in (e.host_time, l0rt.empty(64).ipc_handle, lambda: l0rt.memory.register
 
 def test_a_bad_setting_is_a_finding():
     result = l0rt("doctor", env={"L0RT_DISABLE": "gravity"})
-    assert result.returncode == 1, result
+    assert result.returncode == BROKEN, result
     assert "L0RT_DISABLE='gravity' is not valid" in " ".join(result.stdout.split())
     assert result.stderr == ""
 

@@ -19,7 +19,7 @@ from l0rt.core.driver import adopt_context as take_context, make_context, open_d
 from l0rt.core.device import open_devices
 from l0rt.errors import DriverNotFoundError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
-from l0rt.ze import loader, pci, quirks, table as ze_table, tuning
+from l0rt.ze import loader, obstacles, pci, quirks, table as ze_table, tuning
 from l0rt.ze.count import count_without_opening
 
 cdef l0rt_device* _records = NULL
@@ -98,7 +98,7 @@ def _open_library(driver):
     try:
         opened = loader.open_library(driver)
     except OSError as e:
-        why = loader.why_no_gpu() if driver == "gpu" else f"{loader.library_name(driver)} cannot be opened ({e})"
+        why = obstacles.why_no_gpu() if driver == "gpu" else f"{loader.library_name(driver)} cannot be opened ({e})"
         raise not_found(why) from None
     missing = ze_table.fill(opened.address)
     if missing:
@@ -109,7 +109,7 @@ def _open_library(driver):
         complaint = opened.complaint()
         if complaint:
             raise DriverNotFoundError(f"The CPU driver did not start: {complaint}", e.code) from e
-        raise not_found(f"{loader.why_no_gpu() if driver == 'gpu' else opened.path} ({e})", e.code) from e
+        raise not_found(f"{obstacles.why_no_gpu() if driver == 'gpu' else opened.path} ({e})", e.code) from e
     if not found:
         raise not_found(f"the driver in {opened.path} has no GPU")
     library = opened
@@ -130,7 +130,7 @@ def _choose():
         return _open_library(driver)
     if count_without_opening("gpu"):
         return _open_library("gpu")
-    callers.warn(f"no GPU ({loader.why_no_gpu()}): using the bundled CPU driver, which is not a GPU")
+    callers.warn(f"no GPU ({obstacles.why_no_gpu()}): using the bundled CPU driver, which is not a GPU")
     return _open_library("cpu")
 
 
