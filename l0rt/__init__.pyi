@@ -35,8 +35,8 @@ from l0rt.errors import ModuleBuildWarning as ModuleBuildWarning
 from l0rt.errors import OutOfMemoryError as OutOfMemoryError
 from l0rt.errors import UnsupportedError as UnsupportedError
 from l0rt.interchange import from_usm as from_usm
+from l0rt.kernels.arguments import LocalMemory as LocalMemory
 from l0rt.kernels.compiler import compile as compile
-from l0rt.kernels.kernel import LocalMemory as LocalMemory
 from l0rt.kernels.module import Module as Module
 from l0rt.kernels.specialized import specialize as specialize
 from l0rt.otherbuffer import empty as empty

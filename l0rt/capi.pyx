@@ -7,15 +7,14 @@ from libc.stdint cimport UINT64_MAX, uint32_t
 
 from l0rt.capifailure cimport failed, failure_last, note, refuse_flags, refuse_null
 from l0rt.capiobjects cimport *
-from l0rt.kernels.launch cimport (
-    kernel_launch,
-    l0rt_arg as arg_t,
+from l0rt.kernels.built cimport (
     l0rt_kernel as kernel_t,
     l0rt_module as module_t,
     module_kernel,
     module_open,
     module_release,
 )
+from l0rt.kernels.launch cimport kernel_launch, l0rt_arg as arg_t
 
 from l0rt.runtime.alloc.arena cimport (
     arena_serve,

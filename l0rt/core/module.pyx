@@ -81,7 +81,7 @@ cdef class Module:
             r = ze.zeModuleCreate(context._h, device._h, &desc, &self._h, &log)
         text = taken_log(log)
         if r != ZE_RESULT_SUCCESS:
-            error = error_of(<long>r, f"the module was not built{': ' + text if text else ''}")
+            error = error_of(<long>r, "the module was not built", text)
             if isinstance(error, ModuleBuildError):
                 error.log = text
             raise error

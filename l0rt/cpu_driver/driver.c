@@ -206,7 +206,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   return ZE_RESULT_SUCCESS;
 }
 
-/* Of failed launches and builds; of others the code says it all, and the text stays. */
+/* Of failed launches and builds, once; of others the code says it all. */
 CPU_EXPORT ze_result_t zeDriverGetLastErrorDescription(ze_driver_handle_t handle, const char **text) {
   CPU_ENTER();
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;

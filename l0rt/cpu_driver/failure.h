@@ -42,7 +42,7 @@ void cpu_failure_forget(const struct cpu_event *event);
 /* The fifo ends: only events still tell of its failures. */
 void cpu_failure_end(uint64_t serial);
 
-/* What zeDriverGetLastErrorDescription says in this thread. */
+/* What zeDriverGetLastErrorDescription says in this thread, once: a later failure may have no text of its own. */
 void cpu_failure_describe(const char *text);
 const char *cpu_failure_description(void);
 

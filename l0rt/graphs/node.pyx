@@ -11,17 +11,8 @@ from l0rt.arguments cimport checked_pattern, is_whole, known_as, whole
 from l0rt.copies cimport Side, side_of
 from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording, node_kind, node_name
-from l0rt.kernels.kernel cimport (
-    MOST,
-    Kernel,
-    Kernel_check_size,
-    Kernel_take,
-    Kernel_value,
-    Slot,
-    extent,
-    kernel_of,
-    slot_let_go,
-)
+from l0rt.kernels.arguments cimport MOST, Slot, argument_take, argument_value, slot_let_go
+from l0rt.kernels.kernel cimport Kernel, Kernel_check_size, extent, kernel_of
 from l0rt.kernels.launch cimport l0rt_arg, l0rt_recorded_launch, launch_changed, launch_check
 from l0rt.runtime.current.stream cimport stream_object
 from l0rt.runtime.memory.registration cimport is_registered
@@ -82,7 +73,7 @@ cdef class Node:
             kernel = kernel_of_node(self)
             with self.recording.turn:
                 launch = launch_of(node_of(self))
-                return tuple([Kernel_value(kernel, at, &launch.args[at]) for at in range(launch.count)])
+                return tuple([argument_value(kernel.takes, at, &launch.args[at]) for at in range(launch.count)])
         if node.kind == NODE_FILL:
             return <size_t>node.target, (<const char*>node.payload)[:node.size]
         if node.kind == NODE_CALLBACK:
@@ -246,7 +237,7 @@ cdef int update_kernel(Node self, args, groups, group_size) except -1:
             if taken == MOST:
                 raise ValueError(f"args has more than {MOST} arguments")
             taken += 1
-            Kernel_take(kernel, which[taken - 1], value, &slots[taken - 1], &values[taken - 1], NULL)
+            argument_take(kernel.takes, which[taken - 1], value, &slots[taken - 1], &values[taken - 1], NULL)
         with self.recording.turn:
             change_launch(self, kernel, taken, which, values, count if groups is not None else NULL,
                           size if group_size is not None else NULL)

@@ -26,7 +26,7 @@ from l0rt.core.cmdlist cimport (
 from l0rt.core.event cimport EventPool
 from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording
-from l0rt.kernels.launch cimport kernel_append, l0rt_recorded_launch
+from l0rt.kernels.launch cimport is_null_pointer, kernel_append, l0rt_recorded_launch
 from l0rt.runtime.alloc.atomics cimport mutex_init
 from l0rt.runtime.streams.capture cimport (
     NODE_CALLBACK,
@@ -408,7 +408,8 @@ cdef int change_launch(
         memset(&args[used], 0, sizeof(args[used]))
         args[used].stype, args[used].pNext = ZE_STRUCTURE_TYPE_MUTABLE_KERNEL_ARGUMENT_EXP_DESC, chain
         args[used].commandId, args[used].argIndex = number, i
-        args[used].argSize, args[used].pArgValue = launch.args[i].size, launch.args[i].value
+        args[used].argSize = launch.args[i].size
+        args[used].pArgValue = NULL if is_null_pointer(launch.kernel, i, &launch.args[i]) else launch.args[i].value
         chain = &args[used]
         used += 1
     return 0 if chain == NULL else check(list, list_change(list.list, chain))

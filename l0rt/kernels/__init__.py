@@ -11,7 +11,7 @@ share(__path__, __name__)
 _DEFINED_IN = {
     "Argument": "l0rt.kernels.spirv",
     "Kernel": "l0rt.kernels.kernel",
-    "LocalMemory": "l0rt.kernels.kernel",
+    "LocalMemory": "l0rt.kernels.arguments",
     "Module": "l0rt.kernels.module",
     "SpecializedKernel": "l0rt.kernels.specialized",
     "SpecializedModule": "l0rt.kernels.specialized",

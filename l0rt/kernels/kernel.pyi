@@ -8,12 +8,6 @@ from l0rt.runtime.streams.naming import device as _device
 _Extent = int | tuple[int, ...] | list[int]
 
 @final
-class LocalMemory:
-    def __new__(cls, nbytes: int) -> LocalMemory: ...
-    @property
-    def nbytes(self) -> int: ...
-
-@final
 class Kernel:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property

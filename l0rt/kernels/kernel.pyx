@@ -1,34 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels in Python: the sizes and the arguments of a launch, checked before the driver gets any of them."""
+"""Kernels in Python: the sizes of a launch, checked before the driver gets any of them, and its arguments."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
-from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
-from cpython.long cimport PyLong_AsLongLong, PyLong_AsUnsignedLongLong, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
-from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.stdint cimport uint32_t, uint64_t
 
-from l0rt.arguments cimport address_in, checked_size, get_view, is_address, is_whole, known_as, whole
-from l0rt.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
+from l0rt.arguments cimport is_whole, known_as, whole
 from l0rt.factory cimport made_by
-from l0rt.kernels.launch cimport (
-    kernel_launch,
-    kernel_most_cooperative,
-    kernel_properties,
-    kernel_suggest,
-    l0rt_arg,
-    l0rt_kernel,
-    module_check,
-    module_release,
-    module_retain,
-    refuse_count,
+from l0rt.kernels.arguments cimport (
+    MOST,
+    Expected,
+    Slot,
+    argument_take,
+    argument_told,
+    new_parameters,
+    slot_let_go,
 )
+from l0rt.kernels.built cimport kernel_properties, l0rt_kernel, module_check, module_release, module_retain
+from l0rt.kernels.launch cimport kernel_launch, kernel_most_cooperative, kernel_suggest, l0rt_arg, refuse_count
 from l0rt.runtime.current.thread cimport current_device, current_stream
-from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use
 from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks, has_hooks
 from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.queue cimport Queue
@@ -37,49 +29,6 @@ from l0rt.runtime.streams.types cimport *
 import numpy as np
 
 from l0rt.runtime.streams.devices import lazy
-
-# What an argument must be.
-cdef enum:
-    POINTER = 0
-    LOCAL = 1
-    INT = 2
-    FLOAT = 3
-    VALUE = 4           # bytes of a known size: a vector, an array, a structure
-    ANY = 5             # of a native module, which does not tell
-    UNSUPPORTED = 6
-
-cdef dict KINDS = {"pointer": POINTER, "local": LOCAL, "image": UNSUPPORTED, "sampler": UNSUPPORTED}
-cdef dict NUMBERS = {"int": INT, "float": FLOAT, "": VALUE}
-
-
-@cython.final
-@cython.binding(False)
-cdef class LocalMemory:
-    """LocalMemory(nbytes)
---
-
-Local memory of each group, as an argument of a launch.
-
-Parameters
-----------
-nbytes : int
-    The size in bytes, at least 1.
-
-Raises
-------
-ValueError
-    The size is not positive.
-"""
-    cdef readonly size_t nbytes
-
-    def __cinit__(self, nbytes):
-        cdef size_t size = checked_size(nbytes)
-        if size == 0:
-            raise ValueError("local memory must have at least 1 byte, got 0")
-        self.nbytes = size
-
-    def __repr__(self):
-        return f"l0rt.LocalMemory({self.nbytes})"
 
 
 @cython.final
@@ -95,7 +44,6 @@ cdef class Kernel:
         raise TypeError("a kernel is a module's: module[name]")
 
     def __dealloc__(self):
-        free(self.expected)
         if self.ptr != NULL:
             module_release(self.ptr.module)
 
@@ -156,8 +104,8 @@ cdef class Kernel:
         Parameters
         ----------
         *args
-            The arguments. A pointer takes a Buffer of the device, of host or of shared memory, an address, or None for
-            a null pointer. Local memory takes `LocalMemory`. A number takes a Python or NumPy number; a vector or a
+            The arguments. A pointer takes a Buffer of the device, of host or of shared memory, an array on pinned
+            memory, an address, or None for a null pointer. Local memory takes `LocalMemory`. A number takes a Python or NumPy number; a vector or a
             structure takes bytes, a NumPy array or scalar, or a ctypes structure of its size. A native module does not
             tell its types: there, numbers must be NumPy's or ctypes'.
         groups : int or tuple of int, optional
@@ -198,7 +146,7 @@ cdef class Kernel:
         raise TypeError("a Kernel cannot be pickled: pickle the code of its module")
 
     def __repr__(self):
-        return f"<l0rt.Kernel {self.name}({', '.join([told(argument) for argument in self.arguments or ()])})>"
+        return f"<l0rt.Kernel {self.name}({', '.join([argument_told(argument) for argument in self.arguments or ()])})>"
 
 
 @cython.final
@@ -293,33 +241,17 @@ cdef Kernel Dispatcher_choose(Dispatcher self, tuple args, Queue stream):
     return <Kernel>kernel
 
 
-cdef str told(argument):
-    """An argument as a declaration, as far as the module tells."""
-    name = f" {argument.name}" if argument.name else ""
-    if argument.kind == "value":
-        return f"{argument.number or 'value'} of {argument.size} bytes{name}"
-    return f"{argument.address_space} {argument.kind}{name}".strip()
-
-
 cdef Kernel new_kernel(l0rt_kernel* kernel, str name, interface):
     cdef Kernel self = Kernel.__new__(Kernel)
     self.name = name
     self.ptr = kernel
     module_retain(kernel.module)
-    if self.ptr.argument_count > MOST:
-        raise NotImplementedError(f"{name}() has {self.ptr.argument_count} arguments, more than {MOST}")
-    if interface is not None and len(interface.arguments) == self.ptr.argument_count:
+    if interface is not None and len(interface.arguments) == kernel.argument_count:
         self.arguments = interface.arguments
         self.required = interface.required_group_size
-        self.expected = <Expected*>calloc(MOST, sizeof(Expected))
-        if self.expected == NULL:
-            raise MemoryError()
-        for i, argument in enumerate(self.arguments):
-            self.expected[i].kind = KINDS.get(argument.kind, NUMBERS[argument.number])
-            self.expected[i].size = argument.size
-            self.expected[i].access = argument.reads | argument.writes << 1
     else:
-        self.required = kernel_properties(self.ptr)["required_group_size"]
+        self.required = kernel_properties(kernel)["required_group_size"]
+    self.takes = new_parameters(kernel, name, self.arguments)
     if kernel.told == NULL:
         told = (interface, self.required)
         Py_INCREF(told)
@@ -336,6 +268,7 @@ cdef Kernel kernel_of(l0rt_kernel* kernel):
     made = Kernel.__new__(Kernel)       # what a native module says of it is known: the module may be closed
     made.name, made.ptr, made.required = name, kernel, required
     module_retain(kernel.module)
+    made.takes = new_parameters(kernel, name, None)
     return made
 
 
@@ -379,11 +312,7 @@ cdef int sizes_of(
     if groups is not None:
         extent("groups", groups, count)
         if group_size is None:
-            items = [min(<uint64_t>count[0] * self.ptr.module.most_items_of_group, <uint64_t>0xFFFFFFFF),
-                     count[1], count[2]]
-            with nogil:
-                kernel_suggest(self.ptr, items, size)
-            size[1] = size[2] = 1
+            suggest_for(self, count, size)
         return 0
     extent("global_size", global_size, items)
     if group_size is None:
@@ -397,7 +326,23 @@ cdef int sizes_of(
     return 0
 
 
-# --- Arguments of a launch.
+cdef int suggest_for(Kernel self, const uint32_t* groups, uint32_t* size) except -1:
+    """The group size that the driver suggests for so many groups, where each axis with several groups may have as many
+    work-items as the others."""
+    cdef uint32_t[3] items
+    cdef uint64_t most
+    cdef int axes = (groups[0] > 1) + (groups[1] > 1) + (groups[2] > 1), bits = 0
+    while self.ptr.module.most_items_of_group >> (bits + 1) != 0:
+        bits += 1
+    for i in range(3):
+        most = 1 << bits // max(axes, 1) if groups[i] > 1 or axes == 0 and i == 0 else 1
+        items[i] = min(groups[i] * most, 0xFFFFFFFF)
+    with nogil:
+        kernel_suggest(self.ptr, items, size)
+    return 0
+
+
+# --- The launch.
 
 
 cdef int Kernel_launch(
@@ -415,8 +360,8 @@ cdef int Kernel_launch(
     try:
         while taken < count:
             taken += 1
-            Kernel_take(self, taken - 1, <object>PyTuple_GET_ITEM(args, taken - 1), &slots[taken - 1],
-                        &values[taken - 1], on)
+            argument_take(self.takes, taken - 1, <object>PyTuple_GET_ITEM(args, taken - 1), &slots[taken - 1],
+                          &values[taken - 1], on)
         with nogil:
             kernel_launch(kernel, groups, size, values, count, cooperative, on)
         if has_hooks():
@@ -434,165 +379,16 @@ cdef int Kernel_check_size(Kernel self, const uint32_t* size) except -1:
     return 0
 
 
-cdef void slot_let_go(Slot* slot) noexcept:
-    if slot.viewed:
-        PyBuffer_Release(&slot.view)
-    if slot.buffer != NULL:
-        Buffer_unhold(<Buffer>slot.buffer)
-
-
-cdef int Kernel_take(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1:
-    cdef Expected unknown = Expected(ANY, 0, 3)
-    cdef Expected* expected = &unknown if self.expected == NULL else &self.expected[at]
-    slot.viewed = 0
-    slot.buffer = NULL
-    out.value = &slot.word
-    out.size = expected.size
-    if isinstance(value, Buffer) and (expected.kind == POINTER or expected.kind == ANY):
-        out.size = sizeof(void*)
-        return take_buffer(self, at, <Buffer>value, slot, on)
-    if expected.kind == INT and PyLong_CheckExact(value):
-        return take_int(self, at, value, slot, expected.size)
-    if expected.kind == FLOAT and PyFloat_CheckExact(value):
-        return take_float(PyFloat_AS_DOUBLE(value), slot, expected.size)
-    if isinstance(value, LocalMemory) and (expected.kind == LOCAL or expected.kind == ANY):
-        out.value = NULL
-        out.size = (<LocalMemory>value).nbytes
-        return 0
-    if expected.kind == POINTER and (value is None or is_address(value)):
-        slot.word = 0 if value is None else address_in(value, 0)
-        return 0
-    if expected.kind in (INT, FLOAT, VALUE, ANY):
-        return take_memory(self, at, value, slot, out, expected)
-    wrong(self, at, value)
-
-
-cdef int take_buffer(Kernel self, Py_ssize_t at, Buffer buffer, Slot* slot, l0rt_stream* on) except -1:
-    cdef l0rt_device* device = self.ptr.module.device
-    cdef l0rt_operand operand
-    if buffer.memory == ELSEWHERE:
-        raise ValueError(f"{place(self, at)} must be memory of {self.device}, got {buffer!r}")
-    Buffer_hold(buffer)
-    slot.buffer = <PyObject*>buffer
-    if buffer.memory == DEVICE and buffer.owner != device and buffer.owner.context != device.context:
-        raise ValueError(f"{place(self, at)} must be memory that {self.device} reaches, got {buffer!r}")
-    if on != NULL:
-        operand = Buffer_operand(buffer)
-        operand_use(&operand, on)
-    slot.word = <uint64_t>buffer.pointer
-    return 0
-
-
-cdef int take_int(Kernel self, Py_ssize_t at, value, Slot* slot, uint32_t size) except -1:
-    cdef int64_t number
-    try:
-        number = PyLong_AsLongLong(value)
-    except OverflowError:
-        if size != 8 or value < 0:
-            refuse_number(self, at, value, size)
-        try:
-            slot.word = PyLong_AsUnsignedLongLong(value)
-        except OverflowError:
-            refuse_number(self, at, value, size)
-        return 0
-    if size < 8 and not -(<int64_t>1 << (8 * size - 1)) <= number < <int64_t>1 << 8 * size:
-        refuse_number(self, at, value, size)
-    memcpy(&slot.word, &number, 8)      # the low bytes come first
-    return 0
-
-
-cdef int take_float(double number, Slot* slot, uint32_t size) except -1:
-    cdef float single
-    if size == 8:
-        memcpy(&slot.word, &number, 8)
-    elif size == 4:
-        single = <float>number
-        memcpy(&slot.word, &single, 4)
-    else:
-        slot.word = np.float16(number).view(np.uint16)
-    return 0
-
-
-cdef int take_memory(Kernel self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, Expected* expected) except -1:
-    """A number of another type, or the bytes of a vector or a structure."""
-    cdef bint is_number = isinstance(value, np.number)
-    if expected.kind == FLOAT and not is_number and is_address(value):
-        return take_float(float(whole(value, "a number")), slot, expected.size)
-    if expected.kind == INT and not is_number and (isinstance(value, (bool, np.bool_)) or is_address(value)):
-        return take_int(self, at, int(value), slot, expected.size)
-    if expected.kind in (INT, FLOAT) and is_number and isinstance(value, np.inexact) != (expected.kind == FLOAT):
-        wrong(self, at, value)
-    if expected.kind == ANY and value is None:
-        slot.word = 0
-        out.size = sizeof(void*)
-        return 0
-    if isinstance(value, Buffer) or not PyObject_CheckBuffer(value) or expected.kind == ANY and isinstance(
-            value, np.ndarray):
-        wrong(self, at, value)
-    get_view(value, &slot.view, PyBUF_C_CONTIGUOUS, self.name)
-    slot.viewed = 1
-    if expected.kind != ANY and slot.view.len != expected.size:
-        raise TypeError(f"{place(self, at)} must have {expected.size} bytes, got {type(value).__name__} of "
-                        f"{slot.view.len} bytes")
-    out.value = slot.view.buf
-    out.size = slot.view.len
-    return 0
-
-
-cdef object Kernel_value(Kernel self, Py_ssize_t at, const l0rt_arg* value):
-    cdef int kind = ANY if self.expected == NULL else self.expected[at].kind
-    cdef bytes found
-    if value.value == NULL:
-        made = LocalMemory(value.size)
-        return made
-    found = (<const char*>value.value)[:value.size]
-    if kind == POINTER or kind == INT:
-        return int.from_bytes(found, "little", signed=kind == INT)
-    return np.frombuffer(found, f"f{value.size}")[0].item() if kind == FLOAT else found
-
-
-cdef str place(Kernel self, Py_ssize_t at):
-    """How an error names an argument."""
-    name = self.arguments[at].name if self.arguments is not None else ""
-    return f"{self.name}() argument {at}{f' ({name})' if name else ''}"
-
-
-cdef int refuse_number(Kernel self, Py_ssize_t at, value, uint32_t size) except -1:
-    raise ValueError(f"{place(self, at)} must fit an int of {size} bytes, got {value}")
-
-
-cdef int wrong(Kernel self, Py_ssize_t at, value) except -1:
-    got = type(value).__name__
-    if self.arguments is None:
-        raise TypeError(f"{place(self, at)}: a native module does not tell its types, so that it must be a Buffer, "
-                        f"LocalMemory, None, or a NumPy or ctypes number such as numpy.int32(1), got {got}")
-    argument = self.arguments[at]
-    if argument.kind == "pointer":
-        told = "a Buffer, an address or None"
-        if isinstance(value, np.ndarray):
-            got += ", which is host memory that the kernel cannot reach: copy it to a Buffer first"
-    elif argument.kind == "local":
-        told = "l0rt.LocalMemory(nbytes)"
-    elif argument.kind == "value":
-        told = {"int": "an int", "float": "a float"}.get(argument.number, "bytes or a ctypes structure")
-        told += f" of {argument.size} bytes"
-    else:
-        raise NotImplementedError(f"{place(self, at)} is {argument.kind}: images and samplers are not supported")
-    raise TypeError(f"{place(self, at)} must be {told}, got {got}")
-
-
 cdef int note_accesses(Kernel self, Slot* slots, Py_ssize_t count, l0rt_stream* on) except -1:
     """Tell the hooks which Buffers the launch reads and writes."""
-    cdef Buffer buffer
+    cdef Expected* expected = self.takes.expected
     for at in range(count):
         if slots[at].buffer != NULL:
-            buffer = <Buffer>slots[at].buffer
-            call_hooks(KERNEL_ACCESS, <uint64_t>on, slots[at].word, buffer.nbytes,
-                       3 if self.expected == NULL else self.expected[at].access)
+            call_hooks(KERNEL_ACCESS, <uint64_t>on, slots[at].word, slots[at].nbytes,
+                       3 if expected == NULL else expected[at].access)
     return 0
 
 
 made_by(Kernel, "a kernel is a module's: module[name]")
 made_by(Launcher, "a launch is made by kernel[groups, group_size]")
 known_as(Kernel, b"l0rt.kernels.Kernel")
-known_as(LocalMemory, b"l0rt.LocalMemory")

@@ -9,7 +9,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_Check
 
 from l0rt.arguments cimport get_view, is_whole, known_as, whole
 from l0rt.kernels.kernel cimport new_kernel
-from l0rt.kernels.launch cimport (
+from l0rt.kernels.built cimport (
     l0rt_module,
     module_check,
     module_close,

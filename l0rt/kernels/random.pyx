@@ -16,15 +16,8 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
 from l0rt.arguments cimport get_view
-from l0rt.kernels.launch cimport (
-    kernel_launch,
-    l0rt_arg,
-    l0rt_kernel,
-    l0rt_module,
-    module_kernel,
-    module_open,
-    module_release,
-)
+from l0rt.kernels.built cimport l0rt_kernel, l0rt_module, module_kernel, module_open, module_release
+from l0rt.kernels.launch cimport kernel_launch, l0rt_arg
 from l0rt.runtime.current.generator cimport CapturedState, Generator, captured_state, generator_advance
 from l0rt.runtime.memory.transfer cimport operand_use, transfer_in
 from l0rt.runtime.streams.capture cimport capture_refuse, captures

@@ -95,14 +95,16 @@ def name_of(code):
     return NAMES.get(code, hex(code))
 
 
-def error_of(code, doing=""):
-    """Return the exception that stands for the result ``code``; ``doing`` says what failed."""
+def error_of(code, doing="", detail=""):
+    """Return the exception that stands for the result ``code``; ``doing`` says what failed, ``detail`` why, if that is
+    known better than from the driver's text of its last error."""
     if table.forked:
         return RuntimeError(FORKED)
     name = name_of(code)
     text = f"{doing}: " if doing else ""
     text += f"Level Zero answered {name} ({code:#x})"
-    detail = _last_description()
+    described = _last_description()     # asked in any case: a driver may tell it once
+    detail = detail or described
     if detail:
         text += f": {detail}"
     return CLASS_OF_RESULT.get(name, L0Error)(text, (name, code))

@@ -77,9 +77,21 @@ def test_damage_at_random_is_refused_or_read(extent):
             at = 4 * rng.randrange(words)
             act = rng.random()
             if act < 0.6:
-                struct.pack_into("<I", damaged, min(at, len(damaged) - 4), rng.choice(
-                    (0, 1, 0xFFFFFFFF, 0x80000000, rng.getrandbits(32), rng.getrandbits(8) << 16 | rng.randrange(400))
-                ))
+                struct.pack_into(
+                    "<I",
+                    damaged,
+                    min(at, len(damaged) - 4),
+                    rng.choice(
+                        (
+                            0,
+                            1,
+                            0xFFFFFFFF,
+                            0x80000000,
+                            rng.getrandbits(32),
+                            rng.getrandbits(8) << 16 | rng.randrange(400),
+                        )
+                    ),
+                )
             elif act < 0.8:
                 del damaged[at : at + 4]
             else:

@@ -64,6 +64,10 @@ static void damage_is_told(void) {
   CHECK(strncmp(text, "error", 5) == 0 && strstr(text, "offset") != NULL && module == NULL);
   OK(zeDriverGetLastErrorDescription(driver, &last));
   CHECK(strncmp(last, "error", 5) == 0);
+  const char *later;
+  GIVES(ERROR_INVALID_NULL_POINTER, zeModuleCreate(context, device, NULL, &module, NULL));
+  OK(zeDriverGetLastErrorDescription(driver, &later));
+  CHECK(*later == 0); /* it was told, and is not that of another failure */
   desc.inputSize = 3;
   GIVES(ERROR_MODULE_BUILD_FAILURE, zeModuleCreate(context, device, &desc, &module, NULL));
   desc.inputSize = 0;

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of a launch: what a kernel takes, and what the driver is given for a Python object."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_AsLongLong, PyLong_AsUnsignedLongLong, PyLong_CheckExact
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, strchr, strlen
+
+from l0rt.arguments cimport address_in, checked_size, get_view, is_address, known_as, whole
+from l0rt.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
+from l0rt.kernels.built cimport l0rt_kernel
+from l0rt.kernels.launch cimport l0rt_arg
+from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use
+from l0rt.runtime.streams.naming cimport device as device_name
+from l0rt.runtime.streams.types cimport *
+
+import numpy as np
+
+from l0rt.runtime.streams.devices import can_access_peer, lazy
+
+# What an argument must be.
+cdef enum:
+    POINTER = 0
+    LOCAL = 1
+    INT = 2
+    FLOAT = 3
+    VALUE = 4           # bytes of a known size: a vector, an array, a structure
+    ANY = 5             # of a native module, which does not tell
+    UNSUPPORTED = 6
+
+cdef dict KINDS = {"pointer": POINTER, "local": LOCAL, "image": UNSUPPORTED, "sampler": UNSUPPORTED}
+cdef dict NUMBERS = {"int": INT, "float": FLOAT, "": VALUE}
+cdef dict _reached = {}     # (a device, another one) -> whether the first reaches the other one's memory
+
+
+@cython.final
+@cython.binding(False)
+cdef class LocalMemory:
+    """LocalMemory(nbytes)
+--
+
+Local memory of each group, as an argument of a launch.
+
+Parameters
+----------
+nbytes : int
+    The size in bytes, at least 1.
+
+Raises
+------
+ValueError
+    The size is not positive.
+"""
+    cdef readonly size_t nbytes
+
+    def __cinit__(self, nbytes):
+        cdef size_t size = checked_size(nbytes)
+        if size == 0:
+            raise ValueError("local memory must have at least 1 byte, got 0")
+        self.nbytes = size
+
+    def __repr__(self):
+        return f"l0rt.LocalMemory({self.nbytes})"
+
+
+@cython.final
+@cython.binding(False)
+cdef class Parameters:
+    """What a kernel takes, as far as its module tells."""
+
+    def __init__(self):
+        raise TypeError("what a kernel takes is kernel.arguments")
+
+    def __dealloc__(self):
+        free(self.expected)
+
+
+cdef Parameters new_parameters(l0rt_kernel* kernel, str name, tuple arguments):
+    cdef Parameters self = Parameters.__new__(Parameters)
+    self.ptr, self.name, self.arguments = kernel, name, arguments
+    if kernel.argument_count > MOST:
+        raise NotImplementedError(f"{name}() has {kernel.argument_count} arguments, more than {MOST}")
+    if arguments is None:
+        return self
+    self.expected = <Expected*>calloc(MOST, sizeof(Expected))
+    if self.expected == NULL:
+        raise MemoryError()
+    for i, argument in enumerate(arguments):
+        self.expected[i].kind = KINDS.get(argument.kind, NUMBERS[argument.number])
+        self.expected[i].size = argument.size
+        self.expected[i].access = argument.reads | argument.writes << 1
+        if self.expected[i].kind == POINTER:
+            kernel.pointers[i // 64] |= <uint64_t>1 << (i % 64)
+    return self
+
+
+cdef str argument_told(argument):
+    """An argument as a declaration, as far as the module tells."""
+    name = f" {argument.name}" if argument.name else ""
+    if argument.kind == "value":
+        return f"{argument.number or 'value'} of {argument.size} bytes{name}"
+    return f"{argument.address_space} {argument.kind}{name}".strip()
+
+
+cdef void slot_let_go(Slot* slot) noexcept:
+    if slot.viewed:
+        PyBuffer_Release(&slot.view)
+    if slot.buffer != NULL:
+        Buffer_unhold(<Buffer>slot.buffer)
+
+
+cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1:
+    cdef Expected unknown = Expected(ANY, 0, 3)
+    cdef Expected* expected = &unknown if self.expected == NULL else &self.expected[at]
+    slot.viewed = 0
+    slot.buffer = NULL
+    out.value = &slot.word
+    out.size = expected.size
+    if isinstance(value, Buffer) and (expected.kind == POINTER or expected.kind == ANY):
+        out.size = sizeof(void*)
+        return take_buffer(self, at, <Buffer>value, slot, on)
+    if expected.kind == INT and PyLong_CheckExact(value):
+        return take_int(self, at, value, slot, expected.size)
+    if expected.kind == FLOAT and PyFloat_CheckExact(value):
+        return take_float(PyFloat_AS_DOUBLE(value), slot, expected.size)
+    if isinstance(value, LocalMemory) and (expected.kind == LOCAL or expected.kind == ANY):
+        out.value = NULL
+        out.size = (<LocalMemory>value).nbytes
+        return 0
+    if expected.kind == POINTER and (value is None or is_address(value)):
+        slot.word = 0 if value is None else address_in(value, 0)
+        return 0
+    if isinstance(value, np.ndarray) and (expected.kind == POINTER or expected.kind == ANY):
+        out.size = sizeof(void*)
+        return take_array(self, at, value, slot, on)
+    if expected.kind in (INT, FLOAT, VALUE, ANY):
+        return take_memory(self, at, value, slot, out, expected)
+    wrong(self, at, value)
+
+
+cdef int take_buffer(Parameters self, Py_ssize_t at, Buffer buffer, Slot* slot, l0rt_stream* on) except -1:
+    cdef l0rt_device* device = self.ptr.module.device
+    cdef l0rt_operand operand
+    if buffer.memory == ELSEWHERE:
+        raise ValueError(f"{place(self, at)} must be memory of {device_of(self)}, got {buffer!r}")
+    Buffer_hold(buffer)
+    slot.buffer = <PyObject*>buffer
+    if buffer.owner != device and not reaches(device, buffer):
+        raise ValueError(f"{place(self, at)} must be memory that {device_of(self)} reaches, got {buffer!r}")
+    if on != NULL:
+        operand = Buffer_operand(buffer)
+        operand_use(&operand, on)
+    slot.word, slot.nbytes = <uint64_t>buffer.pointer, buffer.nbytes
+    return 0
+
+
+cdef bint reaches(l0rt_device* device, Buffer buffer) except -1:
+    """Does a device reach memory that another one owns?"""
+    if buffer.owner.context != device.context:
+        return False
+    if buffer.memory != DEVICE:
+        return True
+    pair = device.index, buffer.owner.index
+    found = _reached.get(pair)
+    if found is None:
+        found = _reached[pair] = can_access_peer(*pair)
+    return found
+
+
+cdef int take_array(Parameters self, Py_ssize_t at, array, Slot* slot, l0rt_stream* on) except -1:
+    """The address of an array, if its memory is a Buffer's, such as `l0rt.pinned` makes it."""
+    below = array
+    while isinstance(below, (np.ndarray, memoryview)):
+        below = below.base if isinstance(below, np.ndarray) else below.obj
+    if not isinstance(below, Buffer) or (<Buffer>below).memory == ELSEWHERE:
+        wrong(self, at, array)
+    if not array.flags.forc:
+        raise TypeError(f"{place(self, at)} must be contiguous, got an array with strides {array.strides}")
+    take_buffer(self, at, <Buffer>below, slot, on)
+    slot.nbytes = array.nbytes
+    slot.word = array.__array_interface__["data"][0] if slot.nbytes != 0 else 0
+    return 0
+
+
+cdef int take_int(Parameters self, Py_ssize_t at, value, Slot* slot, uint32_t size) except -1:
+    cdef int64_t number
+    try:
+        number = PyLong_AsLongLong(value)
+    except OverflowError:
+        if size != 8 or value < 0:
+            refuse_number(self, at, value, size)
+        try:
+            slot.word = PyLong_AsUnsignedLongLong(value)
+        except OverflowError:
+            refuse_number(self, at, value, size)
+        return 0
+    if size < 8 and not -(<int64_t>1 << (8 * size - 1)) <= number < <int64_t>1 << 8 * size:
+        refuse_number(self, at, value, size)
+    memcpy(&slot.word, &number, 8)      # the low bytes come first
+    return 0
+
+
+cdef int take_float(double number, Slot* slot, uint32_t size) except -1:
+    """As C converts it: what is too large for the type becomes infinity."""
+    cdef float single
+    if size == 8:
+        memcpy(&slot.word, &number, 8)
+    elif size == 4:
+        single = <float>number
+        memcpy(&slot.word, &single, 4)
+    else:
+        with np.errstate(over="ignore"):
+            slot.word = np.float16(number).view(np.uint16)
+    return 0
+
+
+cdef int take_memory(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, Expected* expected) except -1:
+    """A number of another type, or the bytes of a vector or a structure."""
+    cdef bint is_number = isinstance(value, np.number)
+    if expected.kind == FLOAT and not is_number and is_address(value):
+        try:
+            number = float(whole(value, "a number"))
+        except OverflowError:
+            raise ValueError(f"{place(self, at)} must fit a float of {expected.size} bytes, got an int of "
+                             f"{int(value).bit_length()} bits") from None
+        return take_float(number, slot, expected.size)
+    if expected.kind == INT and not is_number and (isinstance(value, (bool, np.bool_)) or is_address(value)):
+        return take_int(self, at, int(value), slot, expected.size)
+    if expected.kind == ANY and value is None:
+        slot.word = 0
+        out.size = sizeof(void*)
+        return 0
+    if isinstance(value, Buffer) or not PyObject_CheckBuffer(value) or (
+            expected.kind in (INT, FLOAT) and isinstance(value, (bytes, bytearray))):
+        wrong(self, at, value)
+    get_view(value, &slot.view, PyBUF_C_CONTIGUOUS, self.name)
+    slot.viewed = 1
+    if expected.kind in (INT, FLOAT) and not (is_of_kind(&slot.view, expected.kind) and slot.view.itemsize
+                                              == slot.view.len):
+        wrong(self, at, value)
+    if expected.kind != ANY and slot.view.len != expected.size:
+        raise TypeError(f"{place(self, at)} must have {expected.size} bytes, got {type(value).__name__} of "
+                        f"{slot.view.len} bytes")
+    out.value = slot.view.buf
+    out.size = slot.view.len
+    return 0
+
+
+cdef bint is_of_kind(const Py_buffer* view, int kind) noexcept:
+    """Are these numbers of the kind? Bytes are none, and a structure is none either. See Python's module struct."""
+    cdef const char* format = b"B"
+    cdef size_t count
+    if view.format != NULL:
+        format = view.format
+    count = strlen(format)
+    if count == 2 and strchr(b"@=<", format[0]) != NULL:
+        format, count = format + 1, 1
+    return count == 1 and strchr(b"efd" if kind == FLOAT else b"cbB?hHiIlLqQnN", format[0]) != NULL
+
+
+cdef object argument_value(Parameters self, Py_ssize_t at, const l0rt_arg* value):
+    cdef int kind = ANY if self.expected == NULL else self.expected[at].kind
+    cdef bytes found
+    if value.value == NULL:
+        made = LocalMemory(value.size)
+        return made
+    found = (<const char*>value.value)[:value.size]
+    if kind == POINTER or kind == INT:
+        return int.from_bytes(found, "little", signed=kind == INT)
+    return np.frombuffer(found, f"f{value.size}")[0].item() if kind == FLOAT else found
+
+
+cdef str place(Parameters self, Py_ssize_t at):
+    """How an error names an argument."""
+    name = self.arguments[at].name if self.arguments is not None else ""
+    return f"{self.name}() argument {at}{f' ({name})' if name else ''}"
+
+
+cdef int refuse_number(Parameters self, Py_ssize_t at, value, uint32_t size) except -1:
+    raise ValueError(f"{place(self, at)} must fit an int of {size} bytes, got {value}")
+
+
+cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
+    got = type(value).__name__
+    if self.arguments is None:
+        raise TypeError(f"{place(self, at)}: a native module does not tell its types, so that it must be a Buffer, "
+                        f"LocalMemory, None, an address as numpy.uint64(x.ptr), or a NumPy or ctypes number such as "
+                        f"numpy.int32(1), got {got}")
+    argument = self.arguments[at]
+    if argument.kind == "pointer":
+        told = "a Buffer, an address or None"
+        if isinstance(value, np.ndarray):
+            got += ", which is host memory that the kernel cannot reach: copy it to a Buffer first, or make it with l0rt.pinned()"
+    elif argument.kind == "local":
+        told = "l0rt.LocalMemory(nbytes)"
+    elif argument.kind == "value":
+        told = {"int": "an int", "float": "a float"}.get(argument.number, "bytes or a ctypes structure")
+        told += f" of {argument.size} bytes"
+    else:
+        raise NotImplementedError(f"{place(self, at)} is {argument.kind}: images and samplers are not supported")
+    raise TypeError(f"{place(self, at)} must be {told}, got {got}")
+
+
+cdef object device_of(Parameters self):
+    return device_name(lazy.device_type, self.ptr.module.device.index)
+
+
+known_as(LocalMemory, b"l0rt.LocalMemory")
