@@ -294,7 +294,8 @@ cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
     if argument.kind == "pointer":
         told = "a Buffer, an address or None"
         if isinstance(value, np.ndarray):
-            got += ", which is host memory that the kernel cannot reach: copy it to a Buffer first, or make it with l0rt.pinned()"
+            got += (", which is host memory that the kernel cannot reach: copy it to a Buffer first, or make it with "
+                    "l0rt.pinned()")
     elif argument.kind == "local":
         told = "l0rt.LocalMemory(nbytes)"
     elif argument.kind == "value":

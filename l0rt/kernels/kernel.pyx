@@ -105,9 +105,9 @@ cdef class Kernel:
         ----------
         *args
             The arguments. A pointer takes a Buffer of the device, of host or of shared memory, an array on pinned
-            memory, an address, or None for a null pointer. Local memory takes `LocalMemory`. A number takes a Python or NumPy number; a vector or a
-            structure takes bytes, a NumPy array or scalar, or a ctypes structure of its size. A native module does not
-            tell its types: there, numbers must be NumPy's or ctypes'.
+            memory, an address, or None for a null pointer. Local memory takes `LocalMemory`. A number takes a Python or
+            NumPy number; a vector or a structure takes bytes, a NumPy array or scalar, or a ctypes structure of its
+            size. A native module does not tell its types: there, numbers must be NumPy's or ctypes'.
         groups : int or tuple of int, optional
             The number of groups, along x or along x, y and z. Pass either this or ``global_size``.
         group_size : int or tuple of int, optional
