@@ -28,7 +28,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static failure *failures; /* the oldest first; as many as cpu_failures says */
 static uint32_t capacity;
 static _Atomic bool lost;
-static _Thread_local char description[TEXT], told[TEXT];
+static _Thread_local char description[TEXT], answered[TEXT];
 
 static failure *find(uint64_t serial, const struct cpu_event *event, bool own) {
   for (uint32_t i = 0; i < atomic_load(&cpu_failures); i++)
@@ -145,9 +145,9 @@ void cpu_failure_end(uint64_t serial) {
 void cpu_failure_describe(const char *text) { snprintf(description, sizeof(description), "%s", text); }
 
 const char *cpu_failure_description(void) {
-  memcpy(told, description, sizeof(told));
+  memcpy(answered, description, sizeof(answered));
   description[0] = 0;
-  return told;
+  return answered;
 }
 
 bool cpu_failure_lost(void) { return atomic_load(&lost); }
