@@ -15,6 +15,7 @@ typedef struct {
   element result;
   bool pointer; /* a last operand: where a second result goes */
   element stored;
+  uint32_t uniform; /* a bit for each operand that is an argument by value */
 } called;
 
 typedef struct {
@@ -63,7 +64,8 @@ static inline void put_copying(assembly *a, bool empty, uint64_t count) {
   put_words(a, 56, 0, &(uint32_t){0});
 }
 
-/* kernel void f(first operands *, …, results *, second results *): each item takes and makes an element of each. */
+/* kernel void f(first operands *, …, results *, second results *): each item takes and makes an element of each. Uniform
+ * operands are values. */
 static inline spirv_program *program_calling(const called *c) {
   enum {
     SET = 1,
@@ -113,16 +115,20 @@ static inline spirv_program *program_calling(const called *c) {
   for (uint32_t k = 0; k < 7; k++)
     if (there[k]) PUT(32, GLOBAL + k, 5, type[k]);
   uint32_t signature[7] = {SIGNATURE, VOID};
-  for (uint32_t i = 0; i < n; i++) signature[2 + i] = GLOBAL + all[i];
+  for (uint32_t i = 0; i < n; i++) signature[2 + i] = c->uniform >> i & 1 ? type[all[i]] : GLOBAL + all[i];
   put_words(a, 33, 2 + n, signature);
   PUT(59, INPUT, ID, 1);
   PUT(54, VOID, MAIN, 0, SIGNATURE);
-  for (uint32_t i = 0; i < n; i++) PUT(55, GLOBAL + all[i], PARAMETERS + i);
+  for (uint32_t i = 0; i < n; i++) PUT(55, signature[2 + i], PARAMETERS + i);
   PUT(248, LABEL);
   PUT(61, ULONG3, THREE, ID, 2, 32);
   PUT(81, ULONG, INDEX, THREE, 0);
   uint32_t call[9] = {type[c->result], VALUE, SET, c->function}, length = 4;
   for (uint32_t i = 0; i < n; i++) {
+    if (c->uniform >> i & 1) {
+      call[length++] = PARAMETERS + i;
+      continue;
+    }
     PUT(70, GLOBAL + all[i], PLACES + i, PARAMETERS + i, INDEX);
     if (i == c->count) continue;
     if (i < c->count) PUT(61, type[all[i]], VALUES + i, PLACES + i, 2, element_size[all[i]]);
@@ -138,11 +144,13 @@ static inline spirv_program *program_calling(const called *c) {
   return program;
 }
 
-/* The function on `count` elements; `arrays` are those of the operands, the results and the second results. */
+/* The function on `count` elements; `arrays` are those of the operands, the results and the second results. Of a uniform
+ * operand it is one element. */
 static inline void call_function(const called *c, uint32_t count, void *const *arrays) {
   spirv_program *program = program_calling(c);
   const void *arguments[5];
-  for (uint32_t i = 0; i < c->count + 1 + c->pointer; i++) arguments[i] = &arrays[i];
+  for (uint32_t i = 0; i < c->count + 1 + c->pointer; i++)
+    arguments[i] = c->uniform >> i & 1 ? arrays[i] : (const void *)&arrays[i];
   spirv_launch launch = launch_of(program, "f", arguments);
   launch.group_size[0] = 256;
   launch.group_count[0] = count / 256;

@@ -120,12 +120,71 @@ static void arguments_are_checked(ze_module_handle_t module) {
   OK(zeKernelDestroy(by_value));
 }
 
+static void memory_is_counted(ze_module_handle_t module) {
+  ze_kernel_handle_t memories = kernel_of(module, "memories"), empty = kernel_of(module, "empty");
+  ze_kernel_max_group_size_properties_ext_t most = {.stype = ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES};
+  ze_kernel_preferred_group_size_properties_t multiple = {
+      .stype = ZE_STRUCTURE_TYPE_KERNEL_PREFERRED_GROUP_SIZE_PROPERTIES, .pNext = &most};
+  ze_kernel_properties_t p = {.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES, .pNext = &multiple};
+  memset(&p.requiredNumSubGroups, 0xff, sizeof(p.requiredNumSubGroups));
+  OK(zeKernelGetProperties(memories, &p));
+  CHECK(p.numKernelArgs == 2 && p.localMemSize == 400 && p.privateMemSize == 64 && p.spillMemSize == 0);
+  CHECK(p.requiredNumSubGroups == 0 && p.requiredSubgroupSize == 0 && p.maxSubgroupSize == 32);
+  CHECK(p.maxNumSubgroups == 1024 / 32 && most.maxGroupSize == 1024 && multiple.preferredMultiple == 32);
+  OK(zeKernelGetProperties(empty, &p));
+  CHECK(p.numKernelArgs == 0 && p.localMemSize == 0 && p.privateMemSize == 0);
+  OK(zeKernelDestroy(memories));
+  OK(zeKernelDestroy(empty));
+  ze_kernel_handle_t required = kernel_of(module, "required");
+  OK(zeKernelGetProperties(required, &p));
+  CHECK(p.requiredSubgroupSize == 16 && p.maxSubgroupSize == 16 && p.maxNumSubgroups == 1024 / 16);
+  CHECK(multiple.preferredMultiple == 16);
+  OK(zeKernelDestroy(required));
+}
+
+/* What the device says of modules, and that arguments of the size that it names are taken. */
+static void the_device_tells_of_modules(ze_module_handle_t module) {
+  ze_scheduling_hint_exp_properties_t hints = {.stype = ZE_STRUCTURE_TYPE_SCHEDULING_HINT_EXP_PROPERTIES,
+                                               .schedulingHintFlags = 0xff};
+  ze_float_atomic_ext_properties_t atomics = {
+      .stype = ZE_STRUCTURE_TYPE_FLOAT_ATOMIC_EXT_PROPERTIES, .pNext = &hints, .fp16Flags = 0xff};
+  ze_device_module_properties_t p = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES, .pNext = &atomics};
+  OK(zeDeviceGetModuleProperties(device, &p));
+  CHECK(p.spirvVersionSupported == 0x10006 && p.printfBufferSize == 0x100000);
+  CHECK(p.flags == (ZE_DEVICE_MODULE_FLAG_FP16 | ZE_DEVICE_MODULE_FLAG_FP64 | ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS));
+  CHECK((p.fp32flags & ZE_DEVICE_FP_FLAG_FMA) != 0 && p.fp64flags == p.fp32flags);
+  CHECK((p.fp16flags & ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST) != 0);
+  CHECK(atomics.pNext == &hints && hints.schedulingHintFlags == 0 && atomics.fp16Flags == 0);
+  CHECK((atomics.fp32Flags & ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD) != 0 && atomics.fp64Flags == atomics.fp32Flags);
+  GIVES(ERROR_INVALID_NULL_POINTER, zeDeviceGetModuleProperties(device, NULL));
+  GIVES(ERROR_INVALID_NULL_HANDLE, zeDeviceGetModuleProperties(NULL, &p));
+  static const ze_group_count_t one = {1, 1, 1};
+  ze_kernel_handle_t large = kernel_of(module, "large_arguments");
+  ze_command_list_handle_t list = in_order_list();
+  struct {
+    long values[255];
+  } value;
+  long *out = shared_memory(sizeof(value));
+  CHECK(p.maxArgumentsSize == sizeof(value) + sizeof(out));
+  for (int i = 0; i < 255; i++) value.values[i] = i * 77;
+  SET(large, 0, out);
+  SET(large, 1, value);
+  OK(zeCommandListAppendLaunchKernel(list, large, &one, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(memcmp(out, &value, sizeof(value)) == 0);
+  OK(zeMemFree(context, out));
+  OK(zeCommandListDestroy(list));
+  OK(zeKernelDestroy(large));
+}
+
 int main(void) {
   begin();
   ze_module_handle_t module = module_of("launch");
   properties_are_real(module);
   group_sizes_are_checked_and_suggested(module);
   arguments_are_checked(module);
+  memory_is_counted(module);
+  the_device_tells_of_modules(module);
   OK(zeModuleDestroy(module));
   finish("kernels");
   return 0;

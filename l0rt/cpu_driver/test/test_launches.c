@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_launches.c: kernels run: with what they were set to, in order, from regular lists, indirectly, cooperatively. */
+#include "../spirv/spirv.h"
 #include "modules.h"
 
 enum { N = 1000 };
@@ -226,11 +227,11 @@ static void counts_are_read_when_it_starts(void) {
 /* Groups that wait for one another are all there at once. */
 static void cooperative_groups_meet(void) {
   ze_kernel_handle_t meet = kernel_of(module, "meet");
-  enum { GROUPS = 8 };
+  enum { GROUPS = 8, MOST = SPIRV_MAX_COOPERATIVE_GROUPS };
   int *arrived = shared_memory(sizeof(int)), *out = shared_memory(GROUPS * sizeof(int));
   SET(meet, 0, arrived);
   SET(meet, 1, out);
-  ze_group_count_t groups = {GROUPS, 1, 1}, many = {100000, 1, 1};
+  ze_group_count_t groups = {GROUPS, 1, 1}, full = {MOST, 1, 1}, many = {MOST + 1, 1, 1};
   ze_command_list_append_launch_kernel_param_cooperative_desc_t desc = {
       .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_APPEND_PARAM_COOPERATIVE_DESC, .isCooperative = 1};
   for (int i = 0; i < 2; i++) {
@@ -240,7 +241,18 @@ static void cooperative_groups_meet(void) {
     wait();
     for (int k = 0; k < GROUPS; k++) CHECK(out[k] == GROUPS);
   }
-  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendLaunchCooperativeKernel(list, meet, &many, NULL, 0, NULL));
+  /* As many groups as it says, and no more. */
+  uint32_t most, *where_out = shared_memory(MOST * 16);
+  ze_kernel_handle_t where = kernel_of(module, "where");
+  SET(where, 0, where_out);
+  OK(zeKernelSuggestMaxCooperativeGroupCount(where, &most));
+  CHECK(most == MOST);
+  OK(zeCommandListAppendLaunchCooperativeKernel(list, where, &full, NULL, 0, NULL));
+  wait();
+  for (uint32_t k = 0; k < MOST; k++) CHECK(where_out[4 * k + 2] == k && where_out[4 * k + 3] == 1);
+  GIVES(ERROR_INVALID_ARGUMENT, zeCommandListAppendLaunchCooperativeKernel(list, where, &many, NULL, 0, NULL));
+  OK(zeKernelDestroy(where));
+  OK(zeMemFree(context, where_out));
   desc.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC;
   GIVES(ERROR_UNSUPPORTED_FEATURE,
         zeCommandListAppendLaunchKernelWithParameters(list, meet, &groups, &desc, NULL, 0, NULL));
@@ -263,6 +275,27 @@ static void all_arguments_at_once(void) {
   OK(zeCommandListAppendLaunchKernel(list, reverse, &ONE, NULL, 0, NULL));
   wait();
   CHECK(data[0] == 0 && data[31] == 31);
+  /* It waits for events, and signals one; what follows it may make it cooperative. */
+  ze_event_pool_handle_t pool = pool_of(2, 0);
+  ze_event_handle_t go = event_of(pool, 0), done = event_of(pool, 1);
+  ze_command_list_append_launch_kernel_param_cooperative_desc_t together = {
+      .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_APPEND_PARAM_COOPERATIVE_DESC, .isCooperative = 1};
+  ze_context_desc_t unknown = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+  const ze_group_count_t many = {SPIRV_MAX_COOPERATIVE_GROUPS + 1, 1, 1};
+  OK(zeCommandListAppendLaunchKernelWithArguments(list, reverse, ONE, size, arguments, &together, done, 1, &go));
+  GIVES(NOT_READY, zeEventQueryStatus(done));
+  CHECK(data[0] == 0);
+  OK(zeEventHostSignal(go));
+  OK(zeEventHostSynchronize(done, FOREVER));
+  CHECK(data[0] == 31);
+  GIVES(ERROR_INVALID_ARGUMENT,
+        zeCommandListAppendLaunchKernelWithArguments(list, reverse, many, size, arguments, &together, NULL, 0, NULL));
+  GIVES(ERROR_UNSUPPORTED_FEATURE,
+        zeCommandListAppendLaunchKernelWithArguments(list, reverse, ONE, size, arguments, &unknown, NULL, 0, NULL));
+  wait();
+  OK(zeEventDestroy(go));
+  OK(zeEventDestroy(done));
+  OK(zeEventPoolDestroy(pool));
   GIVES(ERROR_INVALID_GROUP_SIZE_DIMENSION,
         zeCommandListAppendLaunchKernelWithArguments(list, reverse, ONE, wrong, arguments, NULL, NULL, 0, NULL));
   GIVES(ERROR_INVALID_NULL_POINTER,

@@ -6,13 +6,13 @@ static void a_module_names_its_kernels(void) {
   ze_module_handle_t module = module_of("launch");
   uint32_t count = 0;
   OK(zeModuleGetKernelNames(module, &count, NULL));
-  CHECK(count == 13);
+  CHECK(count == 17);
   const char *names[20];
   uint32_t two = 2, many = 20;
   OK(zeModuleGetKernelNames(module, &two, names));
   CHECK(two == 2);
   OK(zeModuleGetKernelNames(module, &many, names));
-  CHECK(many == 13);
+  CHECK(many == 17);
   bool found = false;
   for (uint32_t i = 0; i < many; i++) found |= strcmp(names[i], "reverse") == 0;
   CHECK(found);
@@ -134,6 +134,29 @@ static void native_binaries_come_back(void) {
   free(others);
 }
 
+/* The function of the other module runs, and its variable is the one that this module's program names. */
+static void doubled_runs(ze_module_handle_t module, ze_module_handle_t with_variable) {
+  enum { ITEMS = 24 };
+  static const ze_group_count_t groups = {3, 1, 1};
+  ze_kernel_handle_t doubled = kernel_of(module, "doubled");
+  ze_command_list_handle_t list = in_order_list();
+  int *out = shared_memory(ITEMS * sizeof(int)), *calls, before, after;
+  size_t size;
+  SET(doubled, 0, out);
+  OK(zeKernelSetGroupSize(doubled, ITEMS / 3, 1, 1));
+  OK(zeModuleGetGlobalPointer(with_variable, "calls", &size, (void **)&calls));
+  CHECK(size == sizeof(int));
+  OK(zeCommandListAppendMemoryCopy(list, &before, calls, sizeof(int), NULL, 0, NULL));
+  OK(zeCommandListAppendLaunchKernel(list, doubled, &groups, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryCopy(list, &after, calls, sizeof(int), NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  for (int i = 0; i < ITEMS; i++) CHECK(out[i] == 2 * i);
+  CHECK(after == before + ITEMS);
+  OK(zeMemFree(context, out));
+  OK(zeCommandListDestroy(list));
+  OK(zeKernelDestroy(doubled));
+}
+
 /* Two modules in one program: the one's import is the other's export. */
 static void several_modules_are_one_program(void) {
   binary parts[] = {binary_of("imports"), binary_of("exports")};
@@ -151,7 +174,7 @@ static void several_modules_are_one_program(void) {
   uint32_t count = 0;
   OK(zeModuleGetKernelNames(module, &count, NULL));
   CHECK(count == 2);
-  OK(zeKernelDestroy(kernel_of(module, "doubled")));
+  doubled_runs(module, module);
   /* Its native binary has both. */
   size_t size = 0;
   OK(zeModuleGetNativeBinary(module, &size, NULL));
@@ -160,7 +183,7 @@ static void several_modules_are_one_program(void) {
   ze_module_desc_t native = spirv_desc((binary){bytes, size});
   native.format = ZE_MODULE_FORMAT_NATIVE;
   OK(zeModuleCreate(context, device, &native, &again, NULL));
-  OK(zeKernelDestroy(kernel_of(again, "doubled")));
+  doubled_runs(again, again);
   OK(zeModuleDestroy(again));
   OK(zeModuleDestroy(module));
   program.count = 0;
@@ -196,6 +219,7 @@ static void modules_are_linked_later(void) {
   log_text(log);
   OK(zeModuleGetProperties(modules[0], &properties));
   CHECK(properties.flags == 0);
+  doubled_runs(modules[0], modules[1]);
   OK(zeModuleDestroy(modules[1])); /* what the other needs of it stays */
   OK(zeKernelCreate(modules[0], &desc, &kernel));
   OK(zeKernelDestroy(kernel));

@@ -316,6 +316,44 @@ static real wanted_of(const row *r, element type, void *const *arrays, size_t i)
 
 static bool prints, wrong;
 
+static bool same_nan(element type, const void *a, size_t i, const void *b, size_t k) {
+  double x = get(type, a, i), y = get(type, b, k);
+  return isnan(x) && isnan(y);
+}
+
+/* The other instruction sets, and uniform operands, give the same bits as the first 512 results have. */
+static void compare_forms(const called *c, const char *name, void *const *given) {
+  enum { SOME = 512, PICKS = 4 };
+  static const char *const sets[] = {"sse2", "avx2", "avx512"};
+  static uint64_t kept[SOME], *results;
+  if (results == NULL) results = block(sizeof(kept));
+  uint32_t size = element_size[c->result];
+  memcpy(kept, given[c->count], SOME * (size_t)size);
+  for (int s = 0; s < 3; s++) {
+    if (!spirv_use_instruction_set(sets[s])) continue;
+    for (uint32_t way = 0; way <= PICKS; way++) { /* first all of them, then one that is the same for all lanes */
+      called one = *c;
+      void *arrays[4];
+      uint32_t pick = way == 0 ? 0 : scrambled(way + 16 * c->function) % SOME;
+      one.uniform = way == 0 ? 0 : (1u << c->count) - 1;
+      for (uint32_t k = 0; k < c->count; k++)
+        arrays[k] = (char *)given[k] + (size_t)pick * element_size[c->operands[k]];
+      arrays[c->count] = results;
+      call_function(&one, way == 0 ? SOME : 256, arrays);
+      for (uint32_t i = 0; i < (way == 0 ? SOME : 256u); i++) {
+        const char *wanted = (const char *)kept + (size_t)(way == 0 ? i : pick) * size;
+        if (memcmp((const char *)results + (size_t)i * size, wanted, size) == 0) continue;
+        if (same_nan(c->result, results, i, kept, way == 0 ? i : pick)) continue;
+        fprintf(stderr, "%s of %s with %s%s differs at %u\n", name, type_names[c->result - HALF], sets[s],
+                way == 0 ? "" : " and uniform operands", way == 0 ? i : pick);
+        wrong = true;
+        i = SOME;
+      }
+    }
+  }
+  spirv_use_instruction_set(NULL);
+}
+
 static void one_function(const row *r, element type, size_t count, void **arrays) {
   int t = (int)type - HALF;
   double bound = r->bounds[t], worst = 0;
@@ -356,6 +394,7 @@ static void one_function(const row *r, element type, size_t count, void **arrays
   void *given[4] = {arrays[0], arrays[1], arrays[2]};
   given[r->operands] = arrays[3];
   call_function(&c, (uint32_t)count, given);
+  compare_forms(&c, r->name, given);
   for (size_t i = 0; i < count; i++) {
     real wanted = wanted_of(r, type, arrays, i);
     double got = get(type, arrays[3], i);

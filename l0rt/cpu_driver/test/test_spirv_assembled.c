@@ -229,6 +229,56 @@ static void test_sizes(uint32_t first, const spirv_constant *constant) {
   spirv_program_release(program);
 }
 
+/* Two constants with SpecId 7, the second of `bits` bits: (first, second, 1) is the group size. */
+static spirv_program *twice_specialised(uint32_t bits, const spirv_constant *constant) {
+  assembly one = {.words = {0x07230203, 0x00010200, 0, SIZES_BOUND, 0}, .count = 5}, *a = &one;
+  PUT(17, 11);
+  PUT(17, 22);
+  PUT(14, 2, 2);
+  PUT(15, 6, MAIN, 'f');
+  PUT(331, MAIN, 38, SIZE, OTHER, ONE);
+  PUT(71, SIZE, 1, 7);
+  PUT(71, OTHER, 1, 7);
+  put_types(a);
+  PUT(21, REAL, bits == 32 ? 16 : bits, 0);
+  PUT(50, UINT, SIZE, 8);
+  if (bits == 32) PUT(50, UINT, OTHER, 3);
+  else if (bits == 64) PUT(50, ULONG, OTHER, 3, 0);
+  else PUT(50, REAL, OTHER, 3);
+  PUT(33, SIGNATURE, VOID);
+  PUT(54, VOID, MAIN, 0, SIGNATURE);
+  PUT(248, LABEL);
+  put_words(a, 253, 0, NULL);
+  put_words(a, 56, 0, NULL);
+  spirv_binary binary = {.bytes = one.words, .size = 4 * (size_t)one.count, .constants = constant, .constant_count = 1};
+  binary.constant_count = constant != NULL;
+  last_log[0] = '\0';
+  return spirv_program_new(&(spirv_build){.binaries = &binary, .binary_count = 1, .log = note_log});
+}
+
+static void test_duplicates(void) {
+  const spirv_constant five = {.id = 7, .size = 4, .value = &(uint32_t){5}};
+  for (int set = 0; set < 2; set++) {
+    spirv_program *program = twice_specialised(32, set ? &five : NULL);
+    if (program == NULL) fprintf(stderr, "%s\n", last_log);
+    CHECK(program != NULL);
+    const uint32_t *size = spirv_kernel_look(spirv_program_kernel(program, "f"))->required_group_size;
+    CHECK(size[0] == (set ? 5 : 8) && size[1] == (set ? 5 : 3) && size[2] == 1);
+    spirv_program_release(program);
+  }
+  /* A value has one size: it is nothing for a constant of another, and is never read beyond its end. */
+  for (uint32_t bits = 16; bits <= 64; bits *= 4) {
+    spirv_program *program = twice_specialised(bits, NULL);
+    CHECK(program != NULL);
+    spirv_program_release(program);
+    char why[80];
+    snprintf(why, sizeof(why), "specialization constant 7 has %u bytes, not 4", bits / 8);
+    CHECK(twice_specialised(bits, &five) == NULL);
+    if (strstr(last_log, why) == NULL) fprintf(stderr, "%s\n", last_log);
+    CHECK(strstr(last_log, why) != NULL);
+  }
+}
+
 static void refused(spirv_program *program, const char *why) {
   if (program != NULL || strstr(last_log, why) == NULL) fprintf(stderr, "%s, expected %s\n", last_log, why);
   CHECK(program == NULL && strstr(last_log, why) != NULL);
@@ -244,6 +294,7 @@ int main(void) {
           test_collective(which, scope, scan, 70, chaos);
           test_collective(which, scope, scan, 210, chaos);
         }
+  test_duplicates();
   test_copies();
   test_modes();
   test_sizes(8, NULL);

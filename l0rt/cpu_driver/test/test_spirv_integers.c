@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_spirv_integers.c: OpenCL.std's functions of integers of 8 to 64 bits against 128 bits: all pairs of bytes, and numbers
- * near powers of two, limits and one another of the wider ones. */
+ * near powers of two, limits and one another of the wider ones, with every instruction set and with uniform operands. */
 #include "../spirv/grammar.h"
 #include "assembler.h"
 
@@ -112,34 +112,52 @@ static void fill(void *array, unsigned which) {
   }
 }
 
+static void *arrays[4];
+
+/* A function on `count` elements against its reference; those operands are uniform for which a bit is set, and then
+ * element `pick` of their array. */
+static void one_function(size_t f, element type, uint32_t count, uint32_t uniform, uint32_t pick) {
+  bool doubled = functions[f].function == CL_s_upsample || functions[f].function == CL_u_upsample;
+  bool is_24 = functions[f].function >= CL_s_mad24 && functions[f].function <= CL_u_mul24;
+  if ((doubled && type == INT64) || (is_24 && type != INT32)) return;
+  called c = {.function = functions[f].function,
+              .operands = {type, type, type},
+              .count = functions[f].count,
+              .result = doubled ? type + 1 : type,
+              .uniform = uniform};
+  void *given[4] = {arrays[0], arrays[1], arrays[2], arrays[3]};
+  for (unsigned k = 0; k < 3; k++)
+    if (uniform >> k & 1) given[k] = (char *)arrays[k] + pick * element_size[type];
+  given[c.count] = arrays[3];
+  call_function(&c, count, given);
+  unsigned width = 8 * element_size[c.result];
+  for (uint32_t i = 0; i < count; i++) {
+    wide v[3];
+    for (unsigned k = 0; k < 3; k++)
+      v[k] = number(arrays[k], uniform >> k & 1 ? pick : i, bits, functions[f].is_signed);
+    wide wanted = functions[f].run(v[0], v[1], v[2]);
+    uint64_t mask = UINT64_MAX >> (64 - width), got = (uint64_t)number(arrays[3], i, width, false);
+    if (wanted == UNDEFINED || ((uint64_t)wanted & mask) == got) continue;
+    fprintf(stderr, "%s of %u bits, uniform operands %u, %llx, %llx, %llx is %llx, expected %llx\n", functions[f].name,
+            bits, uniform, (unsigned long long)v[0], (unsigned long long)v[1], (unsigned long long)v[2],
+            (unsigned long long)got, (unsigned long long)((uint64_t)wanted & mask));
+    exit(1);
+  }
+}
+
 int main(void) {
-  void *arrays[4];
+  static const char *const sets[] = {"sse2", "avx2", "avx512"};
   for (int k = 0; k < 4; k++) arrays[k] = block(COUNT * 8);
   for (element type = INT8; type <= INT64; type++) {
     bits = 8 * element_size[type];
     for (unsigned k = 0; k < 3; k++) fill(arrays[k], k);
-    for (size_t f = 0; f < sizeof(functions) / sizeof(functions[0]); f++) {
-      bool doubled = functions[f].function == CL_s_upsample || functions[f].function == CL_u_upsample;
-      bool is_24 = functions[f].function >= CL_s_mad24 && functions[f].function <= CL_u_mul24;
-      if ((doubled && type == INT64) || (is_24 && type != INT32)) continue;
-      called c = {.function = functions[f].function,
-                  .operands = {type, type, type},
-                  .count = functions[f].count,
-                  .result = doubled ? type + 1 : type};
-      void *given[4] = {arrays[0], arrays[1], arrays[2], arrays[3]};
-      given[c.count] = arrays[3];
-      call_function(&c, COUNT, given);
-      unsigned width = 8 * element_size[c.result];
-      for (uint32_t i = 0; i < COUNT; i++) {
-        wide v[3];
-        for (unsigned k = 0; k < 3; k++) v[k] = number(arrays[k], i, bits, functions[f].is_signed);
-        wide wanted = functions[f].run(v[0], v[1], v[2]);
-        uint64_t mask = UINT64_MAX >> (64 - width), got = (uint64_t)number(arrays[3], i, width, false);
-        if (wanted == UNDEFINED || ((uint64_t)wanted & mask) == got) continue;
-        fprintf(stderr, "%s of %u bits, %llx, %llx, %llx is %llx, expected %llx\n", functions[f].name, bits,
-                (unsigned long long)v[0], (unsigned long long)v[1], (unsigned long long)v[2], (unsigned long long)got,
-                (unsigned long long)((uint64_t)wanted & mask));
-        exit(1);
+    for (int s = 0; s < 3; s++) {
+      if (!spirv_use_instruction_set(sets[s])) continue;
+      for (size_t f = 0; f < sizeof(functions) / sizeof(functions[0]); f++) {
+        one_function(f, type, COUNT, 0, 0);
+        for (uint32_t uniform = 1; uniform < 1u << functions[f].count; uniform++)
+          for (uint32_t pick = 0; pick < 8; pick++)
+            one_function(f, type, 512, uniform, scrambled((uint32_t)f * 8 + pick) % COUNT);
       }
     }
   }

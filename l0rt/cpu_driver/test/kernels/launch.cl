@@ -69,3 +69,29 @@ kernel void meet(global volatile int *arrived, global int *out) {
 
 /* The order in which an atomic serves work-items. */
 kernel void arrivals(global int *next, global int *out) { out[get_global_id(0)] = atomic_inc(next); }
+
+/* The work-items below `most` come to a barrier, the others don't. */
+kernel void divergent(global int *out, int most) {
+  if ((int)get_local_id(0) < most) barrier(CLK_LOCAL_MEM_FENCE);
+  out[get_global_id(0)] = 1;
+}
+
+/* 2,048 bytes of arguments. */
+struct large {
+  long values[255];
+};
+kernel void large_arguments(global long *out, struct large value) {
+  for (int i = 0; i < 255; i++) out[i] = value.values[i];
+}
+
+/* Local and private memory. */
+kernel void memories(global int *out, local int *more) {
+  local int items[100];
+  int own[16];
+  for (int i = 0; i < 16; i++) own[i] = out[i];
+  items[get_local_id(0)] = own[out[16] & 15];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  out[get_global_id(0)] = items[out[17] % 100] + more[0];
+}
+
+kernel void prints(global int *out) { printf("item %d of %d\n", (int)get_global_id(0), out[0]); }

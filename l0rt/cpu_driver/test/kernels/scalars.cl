@@ -5,8 +5,8 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define KERNEL(name) kernel void name(global const uint *x, global const uint *y, global uint *out, uint n)
 #define TABLE constant
-#define INDEX()                                                                                        \
-  (uint)(get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2)))
+#define PLACE(d) (get_global_id(d) - get_global_offset(d))
+#define INDEX() (uint)(PLACE(0) + get_global_size(0) * (PLACE(1) + get_global_size(1) * PLACE(2)))
 #endif
 
 TABLE uint table[16] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
