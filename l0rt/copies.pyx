@@ -472,7 +472,7 @@ def from_dlpack(array, /, *, device=None, copy=None):
     return empty(found.nbytes, device=here if is_here else wanted, kind=kind).copy_from(found)
 
 
-def pinned(shape, dtype="float64", *, device=None):
+def pinned(shape, dtype="float64", *, device=None, numa=None):
     """Return a new, uninitialised NumPy array on pinned memory, which the array keeps.
 
     Copies from and to the array need no staging, and may be non-blocking.
@@ -485,6 +485,8 @@ def pinned(shape, dtype="float64", *, device=None):
         The element type.
     device : int, str, device or None, optional
         The device in whose context the memory is pinned. None is the current device.
+    numa : int, "any" or None, optional
+        The node of the machine that the memory is on, as in `empty`.
 
     Returns
     -------
@@ -508,4 +510,4 @@ def pinned(shape, dtype="float64", *, device=None):
     count = kind.itemsize
     for length in lengths:
         count *= checked_size(length)
-    return np.ndarray(lengths, kind, empty(checked_size(count), device=device, kind="host"))
+    return np.ndarray(lengths, kind, empty(checked_size(count), device=device, kind="host", numa=numa))

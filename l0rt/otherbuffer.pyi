@@ -11,4 +11,5 @@ def empty(
     device: _Device = None,
     stream: Stream | None = None,
     kind: Literal["device", "host", "shared"] = "device",
+    numa: int | Literal["any"] | None = None,
 ) -> Buffer: ...

@@ -33,22 +33,14 @@ from l0rt.buffer cimport (
 from l0rt.dlpack cimport DL_CPU, Loan, dlpack_capsule, dlpack_choose, dlpack_is_versioned, dlpack_order
 from l0rt.runtime.alloc.arena cimport arena_hit
 from l0rt.runtime.alloc.atomics cimport load
-from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block
+from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_private_pool
 from l0rt.runtime.current.thread cimport stream_or_current, thread_peek
 from l0rt.runtime.memory.active_pool cimport arena_asked, fill_host
 from l0rt.runtime.memory.device cimport malloc_slow, shared_take
-from l0rt.runtime.memory.pinned cimport host_malloc
+from l0rt.runtime.memory.pinned cimport host_malloc_on, pool_asked
 from l0rt.runtime.streams.hooks cimport MEMORY_ALLOCATION, note
 from l0rt.runtime.streams.naming cimport (
-    NO_INDEX,
-    current_type,
-    device as device_name,
-    index_of,
-    interface_of,
-    other,
-    other_index,
-    registered,
-    type_named,
+    NO_INDEX, current_type, device as device_name, index_of, interface_of, other, other_index, registered, type_named,
 )
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
@@ -504,7 +496,7 @@ cdef bint is_elsewhere(device, stream) except -1:
     return (current_type() if type is None else type) != lazy.device_type
 
 
-def empty(nbytes, *, device=None, stream=None, str kind="device"):
+def empty(nbytes, *, device=None, stream=None, str kind="device", numa=None):
     """Return a Buffer of ``nbytes`` uninitialised bytes.
 
     Device memory and pinned memory come from caching allocators. Of another device type the memory comes from the
@@ -520,18 +512,19 @@ def empty(nbytes, *, device=None, stream=None, str kind="device"):
         The stream in whose order device memory is used and reused. None is the device's current stream.
     kind : "device", "host" or "shared", optional
         Device memory, pinned host memory, or memory that both the device and the host can use.
+    numa : int, "any" or None, optional
+        The node of the machine for pinned memory. None is the one near the device, "any" leaves it to Linux.
 
     Returns
     -------
     Buffer
-        The memory. Its contents are undefined.
 
     Raises
     ------
     OutOfMemoryError
         The device or the limit has no memory left. The message says what holds the memory.
     ValueError
-        The size is negative or too large, or ``kind`` is not one of these.
+        The size is negative or too large, ``kind`` is not one of these, or ``numa`` is no node.
     IndexError
         There is no device with this index.
 
@@ -552,7 +545,8 @@ def empty(nbytes, *, device=None, stream=None, str kind="device"):
             size = checked_size(nbytes)
     else:
         size = checked_size(nbytes)
-    if device is None and stream is None and other == NULL and <void*>kind == <void*>DEVICE_NAME and size != 0:
+    if (device is None and stream is None and other == NULL and <void*>kind == <void*>DEVICE_NAME and size != 0
+            and numa is None):
         thread = thread_peek()
         if thread != NULL:
             on = thread.streams[thread.device]
@@ -563,20 +557,26 @@ def empty(nbytes, *, device=None, stream=None, str kind="device"):
                 block = arena_hit(arena, size)
                 if block != NULL:
                     return new_buffer(size, on, on.device, DEVICE, block)
-    return empty_slow(size, device, stream, kind)
+    return empty_slow(size, device, stream, kind, numa)
 
 
-cdef Buffer empty_slow(size_t size, device, stream, str kind):
+cdef Buffer empty_slow(size_t size, device, stream, str kind, numa):
     cdef l0rt_block* block = NULL
+    cdef l0rt_private_pool* pool = NULL
+    cdef bint is_given = numa is not None
     cdef l0rt_stream* on
     cdef Buffer made
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if is_given and (kind != "host" or is_elsewhere(device, stream)):
+        raise ValueError("numa is for pinned memory, which is kind='host' of the built-in device type")
     if is_elsewhere(device, stream):
         return serve(size, device, stream, kind)
     if stream is not None and not isinstance(stream, Queue):
         raise TypeError(f"expected a Stream, got {type(stream).__name__}")
     on = stream_or_current(device, <Queue>stream)
+    if is_given:
+        pool = pool_asked(on.device, numa)
     if size == 0:
         return new_buffer(0, on, on.device, KINDS.index(kind), NULL)
     if kind == "device":
@@ -585,7 +585,7 @@ cdef Buffer empty_slow(size_t size, device, stream, str kind):
         return new_buffer(size, on, on.device, DEVICE, block)
     if kind == "host":
         with nogil:
-            block = host_malloc(on.device, size)
+            block = host_malloc_on(on.device, size, pool, is_given)
         made = new_buffer(size, on, on.device, HOST, block)
         fill_host(block.ptr, block.size)
         return made

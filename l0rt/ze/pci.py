@@ -14,8 +14,9 @@ def facts(address, sysfs="/sys"):
 
     ``kernel_driver``, ``render_node`` and ``card_node`` are names; ``bar_size`` is the window through which the host
     reaches the device's memory, in bytes: as large as that memory where the BAR is resizable and was resized.
+    ``numa_node`` is the node of the machine that is near the device.
     """
-    unknown = {"kernel_driver": None, "render_node": None, "card_node": None, "bar_size": None}
+    unknown = {"kernel_driver": None, "render_node": None, "card_node": None, "bar_size": None, "numa_node": None}
     if not address:
         return unknown
     folder = os.path.join(sysfs, "bus/pci/devices", address)
@@ -29,7 +30,18 @@ def facts(address, sysfs="/sys"):
         "render_node": _node(nodes, "renderD"),
         "card_node": _node(nodes, "card"),
         "bar_size": _largest_window(os.path.join(folder, "resource")),
+        "numa_node": _number(os.path.join(folder, "numa_node")),  # -1 where it is near none
     }
+
+
+def memory_nodes(sysfs="/sys"):
+    """Return the numbers of the machine's nodes that have memory: ``(0,)`` where Linux does not tell of nodes."""
+    found: list[int] = []
+    for part in (_text(os.path.join(sysfs, "devices/system/node/has_memory")) or "").split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (not last or last.isdigit()):
+            found += range(int(first), int(last or first) + 1)
+    return tuple(found) or (0,)
 
 
 def kernel_driver(address, sysfs="/sys"):

@@ -22,7 +22,7 @@ def test_properties_have_torchs_fields_and_more():
     properties = xpu.get_device_properties()
     assert [field for field in TORCH_FIELDS + TORCH_2_15_FIELDS if not hasattr(properties, field)] == []
     assert properties.max_num_sub_groups * min(properties.sub_group_sizes) <= properties.max_work_group_size
-    for more in ("pci", "index", "is_software", "kernel_driver", "render_node", "bar_size"):
+    for more in ("pci", "index", "is_software", "kernel_driver", "render_node", "bar_size", "numa_node"):
         assert hasattr(properties, more)
     assert properties.queue_groups["compute"] >= 1
     assert properties.tiles == properties.xe_stack_count >= 1
@@ -30,7 +30,7 @@ def test_properties_have_torchs_fields_and_more():
     assert properties.peers == [i for i in range(1, xpu.device_count()) if xpu.can_device_access_peer(0, i)]
 
 
-UNKNOWN = ("kernel_driver", "render_node", "card_node", "bar_size")
+UNKNOWN = ("kernel_driver", "render_node", "card_node", "bar_size", "numa_node")
 
 
 def test_a_device_is_found_by_what_names_it_everywhere():
@@ -142,6 +142,7 @@ def sysfs(tmp_path):
         "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
         "0x0000004000000000 0x00000043ffffffff 0x000000000014220c\n"
     )
+    (device / "numa_node").write_text("1\n")
     return tmp_path
 
 
@@ -151,7 +152,25 @@ def test_linux_tells_driver_node_and_window(sysfs):
         "render_node": "/dev/dri/renderD129",
         "card_node": "/dev/dri/card1",
         "bar_size": 16 << 30,
+        "numa_node": 1,
     }
+
+
+@pytest.mark.parametrize(("text", "expected"), [("0", 0), ("1\n", 1), ("-1\n", None), ("", None), ("x", None)])
+def test_a_device_is_near_a_node_or_near_none(sysfs, text, expected):
+    (sysfs / "bus/pci/devices/0000:03:00.0/numa_node").write_text(text)
+    assert pci.facts("0000:03:00.0", sysfs)["numa_node"] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0\n", (0,)), ("0-1\n", (0, 1)), ("0,2-3\n", (0, 2, 3)), ("\n", (0,)), ("x-y", (0,)), (None, (0,))],
+)
+def test_nodes_that_have_memory(tmp_path, text, expected):
+    if text is not None:
+        (tmp_path / "devices/system/node").mkdir(parents=True)
+        (tmp_path / "devices/system/node/has_memory").write_text(text)
+    assert pci.memory_nodes(tmp_path) == expected
 
 
 @pytest.mark.parametrize("address", ["0000:04:00.0", None, ""])

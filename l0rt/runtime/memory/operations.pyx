@@ -310,7 +310,7 @@ cdef int close_heap(l0rt_heap* heap, l0rt_device* device, bint* held) except -1:
                 elif segment.granules != NULL:
                     range_close(heap, segment)
                 elif segment.upstream != NULL:
-                    segment.upstream.release(segment.upstream, device, segment.stream, segment.raw, segment.raw_size)
+                    segment.upstream.release(segment.upstream, heap.self, segment.stream, segment.raw, segment.raw_size)
                 else:
                     op_release(device, segment.raw, segment.raw_size)
                 segment = segment.next

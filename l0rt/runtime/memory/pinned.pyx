@@ -25,7 +25,8 @@ from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.memory.device cimport note_oom, raise_status
 from l0rt.runtime.memory.operations cimport close_heap, forget_heap, shared_is_held, stream_ops, told
-from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
+from l0rt.runtime.memory.placing cimport *
+from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
 from l0rt.runtime.streams.stream_pool cimport streams_synchronize
 from l0rt.runtime.streams.types cimport *
@@ -33,23 +34,31 @@ from l0rt.runtime.streams.wait cimport host_clock_ns, refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY, ZE_RESULT_SUCCESS, ze_result_t
 
-from l0rt import allocconf, config
+from l0rt import allocconf, callers, config
 from l0rt.errors import OutOfMemoryError
-from l0rt.whole import size_text
+from l0rt.whole import size_text, whole_number
 from l0rt.runtime.lazy import DRAIN, MEMORY, VIEWS, on_exit
 from l0rt.runtime.memory.observers import asked, reported
 from l0rt.runtime.streams.devices import lazy
+from l0rt.ze import pci
 
 cdef enum:
     HOST = -1                       # the device number for pinned memory in calls of observers
 
 
 cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil:
+    return arena_on(device, NULL, False)
+
+
+cdef l0rt_arena* arena_on(l0rt_device* device, l0rt_private_pool* pool, bint is_given) except NULL nogil:
+    """The arena of a node's pool, if one is given, else of the node that is near the device."""
     cdef l0rt_arena* arena
     if load(&device.host_heap) == NULL:
         with gil:
             make_host_heap(device)
-    arena = heap_arena(<l0rt_heap*>load(&device.host_heap), NULL, NULL)
+    if has_nodes and not is_given:
+        pool = near[device.index]
+    arena = heap_arena(<l0rt_heap*>load(&device.host_heap), NULL, pool)
     if arena == NULL:
         with gil:
             raise MemoryError()
@@ -63,6 +72,7 @@ cdef int make_host_heap(l0rt_device* device) except -1:
     cdef l0rt_host_memory* memory
     cdef l0rt_heap* heap
     cdef int i
+    learn_nodes()
     memset(&options, 0, sizeof(options))
     memory = <l0rt_host_memory*>calloc(1, sizeof(l0rt_host_memory))     # stays as long as the heap does
     if memory == NULL:
@@ -165,12 +175,17 @@ def retune():
 
 
 cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nogil:
+    return host_malloc_on(device, nbytes, NULL, False)
+
+
+cdef l0rt_block* host_malloc_on(
+        l0rt_device* device, size_t nbytes, l0rt_private_pool* pool, bint is_given) except NULL nogil:
     cdef l0rt_block* block = NULL
     cdef l0rt_arena* arena
     cdef int status
     if not table.alive or device.lost:
         refuse(device)
-    arena = host_arena(device)
+    arena = arena_on(device, pool, is_given)
     status = arena_malloc(arena, nbytes, &block)
     if status == L0RT_OUT_OF_MEMORY:
         with gil:
@@ -359,6 +374,94 @@ cdef int host_release(void* self, void* ptr, size_t nbytes) noexcept nogil:
     r = memory_release(memory.device.context, False, ptr)
     duration_add(memory, &memory.given, host_clock_ns() - start)
     return told(memory.device, r, b"zeMemFree")
+
+
+# --- The nodes of the machine. Where there are several, each has a pool, whose segments are placed on it; so cached
+# blocks are of one node. The pools stay as long as the process.
+
+cdef struct l0rt_node_memory:
+    l0rt_upstream upstream
+    int node
+
+cdef bint has_nodes = False                 # the machine has several
+cdef l0rt_private_pool* near[64]            # by device: of its node; NULL: unknown, or the process has a policy already
+cdef dict _node_pools = {}                  # node -> address of its pool
+cdef tuple _nodes = None                    # the machine's, None until they were read
+sysfs = "/sys"                              # tests have another
+
+
+def nodes():
+    """Return the numbers of the machine's nodes that have memory."""
+    global _nodes
+    if _nodes is None:
+        _nodes = pci.memory_nodes(sysfs)
+    return _nodes
+
+
+cdef int learn_nodes() except -1:
+    """Find out which node is near each device."""
+    global has_nodes
+    cdef int i, given = 1
+    if has_nodes or len(nodes()) < 2:
+        return 0
+    given = l0rt_placing_is_given()
+    for i in range(device_total()):
+        node = pci.facts(core_device(i).pci, sysfs)["numa_node"]
+        near[i] = NULL if given or node not in nodes() else node_pool(node)
+    has_nodes = True
+    return 0
+
+
+cdef l0rt_private_pool* node_pool(int node) except NULL:
+    cdef l0rt_private_pool* pool
+    cdef l0rt_node_memory* memory
+    if node not in _node_pools:
+        pool = <l0rt_private_pool*>calloc(1, sizeof(l0rt_private_pool))
+        memory = <l0rt_node_memory*>calloc(1, sizeof(l0rt_node_memory))
+        if pool == NULL or memory == NULL:
+            free(pool)
+            free(memory)
+            raise MemoryError("no host memory for the pool of a node")
+        memory.node = node
+        memory.upstream.reserve, memory.upstream.release = node_reserve, node_release
+        pool.upstream = &memory.upstream
+        pool.refs = 1
+        _node_pools[node] = <size_t>pool
+    return <l0rt_private_pool*><size_t>_node_pools[node]
+
+
+cdef l0rt_private_pool* pool_asked(l0rt_device* device, numa) except? NULL:
+    """The pool for an argument ``numa``, "any" or a node; NULL: memory that is not placed."""
+    cdef int node
+    learn_nodes()
+    if type(numa) is str:
+        if numa != "any":
+            raise ValueError(f"numa must be a node's number, 'any' or None, got {numa!r}")
+        return NULL
+    number = whole_number(numa, "numa")
+    if number not in nodes():
+        raise ValueError(f"numa must be a node of this machine ({', '.join(map(str, nodes()))}), got {number}")
+    if not has_nodes:
+        return NULL
+    if l0rt_placing_is_given() < 0:
+        callers.warn("numa: Linux lets this process place no memory; a container needs the capability SYS_NICE")
+    node = number
+    return node_pool(node)
+
+
+cdef int node_reserve(l0rt_upstream* upstream, void* memory, void* stream, size_t nbytes, void** out) noexcept nogil:
+    cdef l0rt_placing placing
+    cdef ze_result_t r
+    l0rt_placing_begin(&placing, (<l0rt_node_memory*>upstream).node)
+    r = <ze_result_t>host_reserve(memory, nbytes, out)
+    l0rt_placing_end(&placing, out[0] if r == ZE_RESULT_SUCCESS else NULL, nbytes)
+    if r == ZE_RESULT_SUCCESS:
+        return L0RT_OK
+    return L0RT_OUT_OF_MEMORY if host_ops.is_oom(r) else r
+
+
+cdef void node_release(l0rt_upstream* upstream, void* memory, void* stream, void* ptr, size_t nbytes) noexcept nogil:
+    host_release(memory, ptr, nbytes)
 
 
 cdef void duration_add(l0rt_host_memory* memory, l0rt_duration* duration, uint64_t ns) noexcept nogil:
