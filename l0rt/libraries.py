@@ -23,6 +23,18 @@ def _noted():
     return {package: frozenset(names) for package, *names in rows}
 
 
+class _Loader(ExtensionFileLoader):
+    """Loads a module, unless it belongs to an interpreter that has ended: what such a module had is gone."""
+
+    def exec_module(self, module):
+        super().exec_module(module)
+        if module.__dict__.get("__test__") is None:  # every module that Cython compiled has one
+            raise ImportError(
+                "l0rt was used in this process by an interpreter that has ended (Py_Finalize), and cannot be used by "
+                "another one: keep one interpreter for the whole process, or start a new process"
+            )
+
+
 class _Finder:
     """What is in one library: the finder of an entry of a package's path."""
 
@@ -32,7 +44,7 @@ class _Finder:
     def find_spec(self, name, target=None):
         if name.rpartition(".")[2] not in self._names:
             return None
-        spec = ModuleSpec(name, ExtensionFileLoader(name, self._library), origin=self._library)
+        spec = ModuleSpec(name, _Loader(name, self._library), origin=self._library)
         spec.has_location = True
         return spec
 
