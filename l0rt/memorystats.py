@@ -392,6 +392,15 @@ def memory_summary(device=None, abbreviated=False):
     return table(memory_stats(index), index, abbreviated)
 
 
+_PRIVILEGES = 0x70010000  # ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS
+_ADVICE = "; the root user has it, or a process with CAP_PERFMON and CAP_SYS_ADMIN"
+
+
+def reason_of(error):
+    """Return an error's text; where the driver refuses for want of privileges, with how to get them."""
+    return f"{error}{_ADVICE if error.code and error.code[1] == _PRIVILEGES else ''}"
+
+
 def list_gpu_processes(device=None):
     """Return a text that lists the processes that use ``device``, with the device memory that each has allocated.
 
@@ -422,7 +431,7 @@ def list_gpu_processes(device=None):
     try:
         found = processes(index)
     except _L0Error as error:
-        return f"the processes that use GPU:{index} are not known: {error}"
+        return f"the processes that use GPU:{index} are not known: {reason_of(error)}"
     lines = [f"GPU:{index}" + (" is the CPU driver's, which only this process uses" if is_software else "")]
     lines += [f"process {pid:>10d} uses {nbytes / (1 << 20):>12.3f} MB GPU memory" for pid, nbytes in found]
     return "\n".join(lines if found else [*lines, "no processes are running"])

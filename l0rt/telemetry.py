@@ -14,6 +14,7 @@ from collections import deque
 
 from l0rt.errors import L0Error, UnsupportedError
 from l0rt.memory import mem_get_info
+from l0rt.memorystats import reason_of as _reason_of
 from l0rt.runtime.memory.pools import index_or_current as index_of
 from l0rt.runtime.streams import devices as _devices
 from l0rt.whole import real_number, whole_number
@@ -32,8 +33,6 @@ __all__ = [
 ]
 
 PERIOD = 0.15  # seconds between two readings of a rate
-_PRIVILEGES = 0x70010000  # ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS
-_ADVICE = "; the root user has it, or a process with CAP_PERFMON and CAP_SYS_ADMIN"
 _sysfs = "/sys"
 
 
@@ -90,7 +89,7 @@ class Meter:
             try:
                 found[name] = getattr(self, f"_{name}")()
             except L0Error as error:
-                missing[name] = _reason(error)
+                missing[name] = _reason_of(error)
         return Sample(time.time(), missing, **found)
 
     def ask(self, name):
@@ -161,10 +160,6 @@ class Meter:
 
 def _percent(share):
     return min(100, round(share * 100))
-
-
-def _reason(error):
-    return f"{error}{_ADVICE if error.code and error.code[1] == _PRIVILEGES else ''}"
 
 
 def _now(device, name):
@@ -336,7 +331,7 @@ def errors(device=None):
             told = meter.ask(question)
             found.update(told if name == "resets" else {name: told})
         except L0Error as error:
-            missing[name] = _reason(error)
+            missing[name] = _reason_of(error)
     return {**found, "missing": missing}
 
 

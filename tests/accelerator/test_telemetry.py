@@ -106,8 +106,13 @@ def test_missing_privileges_come_with_advice(monkeypatch):
 
     monkeypatch.setattr(telemetry._devices, "sensors", lambda index: Locked())
     monkeypatch.setattr(telemetry, "_sysfs", "/nowhere")
-    with pytest.raises(l0rt.UnsupportedError, match="PERMISSIONS; the root user has it, or a process with CAP_PERFMON"):
-        telemetry.temperature()
+    advice = "PERMISSIONS; the root user has it, or a process with CAP_PERFMON"
+    for name in FIGURES[:-1]:
+        with pytest.raises(l0rt.UnsupportedError, match=f"the {name} of xpu:0 is not known: .*{advice}"):
+            getattr(telemetry, name)()
+    missing = telemetry.errors()["missing"]
+    assert missing.keys() == {"resets", "ecc", "needs_reset"}
+    assert all(advice in why for why in missing.values())
 
 
 def test_xes_files_are_read_where_there_is_no_system_management(linux):

@@ -264,10 +264,10 @@ def test_processes_that_are_not_known_are_told_with_the_reason():
 print(memory.list_gpu_processes())
 """
     for env, reason in (
-        ({"L0RT_CPU_FAIL": "zesInit:1:ERROR_UNINITIALIZED"}, "no system management"),
+        ({"L0RT_CPU_FAIL": "zesInit:1:ERROR_UNINITIALIZED"}, "it needs Level Zero's loader 1.9.4 or newer"),
         ({"ZES_ENABLE_SYSMAN": 1}, "ZES_ENABLE_SYSMAN=1"),
         ({"L0RT_CPU_FAIL": "zesDeviceProcessesGetState:1:ERROR_UNSUPPORTED_FEATURE"}, "UNSUPPORTED_FEATURE"),
-        ({"L0RT_CPU_FAIL": "zesDeviceProcessesGetState:1:ERROR_INSUFFICIENT_PERMISSIONS"}, "INSUFFICIENT_PERMISSIONS"),
+        ({"L0RT_CPU_FAIL": "zesDeviceProcessesGetState:1:ERROR_INSUFFICIENT_PERMISSIONS"}, "CAP_PERFMON"),
     ):
         result = run_python(code, {**CPU, **env})
         assert result.returncode == 0, result

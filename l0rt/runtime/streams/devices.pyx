@@ -362,6 +362,10 @@ def memory_on_card(int index):
     return told if told is not None and told[1] < 1.25 * _records[index].info.total_memory else None
 
 
+NO_SYSMAN = ("this driver has no system management (sysman) of the device: it needs Level Zero's loader 1.9.4 or newer "
+             "and a driver that has it; `l0rt doctor` shows which there are")
+
+
 def processes(int index):
     """Return ``[(process ID, bytes)]`` of the processes that use the card of device ``index``, from system management.
 
@@ -369,7 +373,7 @@ def processes(int index):
     """
     found = card(index)
     if found is None:
-        raise UnsupportedError("this driver has no system management (sysman) of the device")
+        raise UnsupportedError(NO_SYSMAN)
     return sysman.processes(found["handle"])
 
 
@@ -377,7 +381,7 @@ def sensors(int index):
     """Return the `Sensors` of the card of device ``index``; UnsupportedError without system management."""
     found = card(index)
     if found is None:
-        raise UnsupportedError("this driver has no system management (sysman) of the device")
+        raise UnsupportedError(NO_SYSMAN)
     return core_sensors.Sensors(found["handle"], library.address)
 
 
