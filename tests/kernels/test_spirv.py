@@ -65,6 +65,32 @@ def test_what_is_cut_off_is_refused(size):
         spirv.Spirv(BASIC[:size])
 
 
+# Single words of add.spv, each of which ended the process of Intel's driver of 2022.
+ENDED = [
+    (14, 0x1E, "made twice"), (15, 0, "extended instructions|string"), (19, 3, "physical addresses"),
+    (27, 1, "no entry point"), (42, 1, "other arguments than"), (54, 1, "other arguments than"),
+    (149, 1 << 24 | 1, "linkage"), (156, 38, "built-in 38"), (164, 0, "a number of 0 bits"), (186, 0, "no type"),
+    (213, 0x23, "made twice|no value"), (233, 0, "no value"), (236, 1, "made twice"), (248, 5, "no pointer"),
+    (253, 25, "no value"), (256, 5 << 16 | 66, "no part|lead to"), (256, 5 << 16 | 68, "no instruction 68"),
+    (271, 21, "is of type"), (286, 1 << 16 | 252, "no instruction 252"),
+]  # fmt: skip
+ADD = Path(__file__).with_name("add.spv").read_bytes()
+
+
+@pytest.mark.parametrize(("word", "value", "why"), ENDED)
+def test_a_word_that_ends_a_driver_is_refused(word, value, why):
+    changed = ADD[: 4 * word] + struct.pack("<I", value) + ADD[4 * word + 4 :]
+    with pytest.raises(ModuleBuildError, match=why):
+        spirv.Spirv(changed)
+
+
+def test_const_of_the_source_is_read_from_what_the_compiler_tells():
+    kernels = spirv.Spirv(BASIC).kernels
+    told = [(a.name, a.reads, a.writes) for a in kernels["vector_add"].arguments if a.kind == "pointer"]
+    assert told == [("to", True, True), ("x", True, False), ("y", True, False)]
+    assert [a.writes for a in kernels["store"].arguments if a.kind == "pointer"] == [True]
+
+
 def test_damage_at_random_is_refused_or_read(extent):
     """Words are changed, lost and doubled: the reader says what it found, and never anything but a ModuleBuildError."""
     rng = random.Random(7)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stream sanitizer finds 20 planted races, and nothing in the same programs with what was left out."""
 
+from pathlib import Path
+
 import pytest
 from l0rt.sanitizer import Sanitizer
 
@@ -268,3 +270,29 @@ print(len(sanitizer.races), [bool(wrong_buffers(1, forgetful=True)) or bool(sani
 """
     result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_SANITIZE": "stream"}, timeout=300)
     assert (result.returncode, result.stdout, result.stderr) == (0, "0 [True]\n", "")
+
+
+KERNELS = f"""
+import l0rt, l0rt.accelerator as acc
+from l0rt.sanitizer import Sanitizer
+kernel = l0rt.Module({str(Path(__file__).parents[1] / "kernels" / "basic.spv")!r})["vector_add"]
+p, q, x = l0rt.empty(64), l0rt.empty(64), l0rt.empty(64)
+a, b = acc.Stream(), acc.Stream()
+acc.synchronize()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ("(p, x, x, 1)", "(q, x, x, 1)", []),  # both read x
+        ("(p, x, x, 1)", "(x, q, q, 1)", ["kernel, read", "kernel, write"]),
+        ("(x, p, p, 1)", "(q, x, x, 1)", ["kernel, write", "kernel, read"]),
+        ("(p, x, x, 1)", "(p, x, x, 1)", ["kernel, write"]),
+    ],
+)
+def test_kernels_of_two_streams_race_if_one_writes_what_the_other_uses(first, second, told):
+    code = f"{KERNELS}\nkernel[1, 1, a]{first}\nkernel[1, 1, b]{second}\nacc.synchronize()"
+    result = run_python(code, {"L0RT_SANITIZE": "stream"})
+    assert [each for each in told if each not in result.stderr] == [], result
+    assert bool(told) == ("StreamRaceWarning" in result.stderr), result
