@@ -90,7 +90,7 @@ Row = namedtuple("Row", "least most type result values others")
 
 def _row(pattern):
     head, _, tail = pattern.strip().partition("+")
-    groups = []
+    groups: list[tuple[str, int, int]] = []
     for at, letter in enumerate(head, 1):
         if letter in "tvlfis":
             if letter == "v" and groups and groups[-1][0] == "v" and groups[-1][2] == at:

@@ -201,11 +201,8 @@ class Spirv:
                 if made in made_ids:
                     raise _refused(f"id {made} is made twice", at)
                 made_ids.add(made)
-            if values and not (
-                is_loose or self.visible.issuperset(words[at + values[0] : at + values[1] if values[1] else end])
-            ):
-                taken = words[at + values[0] : at + values[1] if values[1] else end]
-                raise _refused(f"there is no value {min(set(taken) - self.visible)} here", at)
+            if values and not is_loose:
+                self._need(at, words[at + values[0] : at + values[1] if values[1] else end])
             alike = ALIKE.get(opcode)
             if alike is not None and not is_loose:
                 alike(self, at, end)
@@ -253,7 +250,7 @@ class Spirv:
                 raise _refused(f"an execution mode of {function}, which is no entry point", HEADER_WORDS)
         for (made, decoration), operands in self.decorations.items():
             if decoration == BUILT_IN and made in self.value_types and operands[0]:
-                pointed = self.types.get(self._kind(made)[1][1:2][0] if self._kind(made)[1][1:2] else 0, (0, ()))
+                pointed = self.types.get((*self._kind(made)[1], 0, 0)[1], (0, ()))
                 wanted = OP_TYPE_VECTOR if operands[0][0] in OF_THREE else OP_TYPE_INT
                 if operands[0][0] in BUILT_INS and pointed[0] != wanted:
                     raise _refused(f"value {made} is of another type than built-in {operands[0][0]}", HEADER_WORDS)
