@@ -227,7 +227,8 @@ def process_table(found, order, details, expand):
     rows = [(process, device) for process in found for device in process["devices"]]
     rows += [(process, None) for process in found if not process["devices"]]
     for process, device in sorted(rows, key=lambda row: _rank(row, order)):
-        command = Text(shown(" ".join(process["command"]), 300))
+        program, *words = process["command"] or [""]  # the program by its name: its path would fill 80 columns
+        command = Text(shown(" ".join([os.path.basename(program), *words]), 300))
         if device is None:
             made.add_row(str(process["pid"]), MISSING, "", "", "", "", command)
             continue

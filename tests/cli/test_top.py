@@ -149,7 +149,8 @@ SEEN = {
                             device_memory_used=9 << 30, missing={"memory_usage": "the call wants privileges"})},
     ],
     "processes": [
-        process(30, "b\x1b[31m.py", device(0, 2 << 30, streams=["s: 1 of 2", "    command 2 waits", "t: 0 of 1"])),
+        process(30, "/opt/tools/b\x1b[31m.py",
+                device(0, 2 << 30, streams=["s: 1 of 2", "    command 2 waits", "t: 0 of 1"])),
         process(20, "c.py", device(0, 5 << 30)),
         process(10, "a.py"),
     ],
@@ -171,6 +172,7 @@ def test_a_page_fits_its_terminal(width, details):
     assert max(map(len, text.splitlines())) <= width
     assert re.search(r"xpu:0 +61 +151 +2850 +97% +- 9.00 GiB \(75%\) Intel Arc B580", text)
     assert "\x1b" not in text
+    assert re.search(r" 2 b\\x1b\[31m\.py", text)  # the program's name, without its folder
     assert "30     command 2 waits" in text or not details
     for expected in (
         "       7  xpu:0      1.00 GiB  /usr/lib/xorg/Xorg :0",
@@ -182,7 +184,7 @@ def test_a_page_fits_its_terminal(width, details):
 
 @pytest.mark.parametrize(
     ("order", "expected"),
-    [("memory", "20 30 10"), ("streams", "30 20 10"), ("pid", "10 20 30"), ("command", "10 30 20")],
+    [("memory", "20 30 10"), ("streams", "30 20 10"), ("pid", "10 20 30"), ("command", "30 10 20")],
 )
 def test_processes_are_sorted(order, expected):
     rows = re.findall(r"^ +(\d+) (?:xpu:0|-) +[-\d ]", drawn(order, False, 160).partition("command")[2], re.MULTILINE)
