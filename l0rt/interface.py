@@ -4,7 +4,7 @@ touches a driver."""
 
 from l0rt import memory as _memory
 from l0rt import xpu as _xpu
-from l0rt.graphs import graph as _graphs
+from l0rt.graphs import block as _graphs
 from l0rt.otherbuffer import add_allocator as _add_allocator
 from l0rt.otherbuffer import allocator_of as _allocator_of
 from l0rt.runtime.current import generator as _generator

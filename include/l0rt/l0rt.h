@@ -200,8 +200,8 @@ typedef struct l0rt_api {
   int (*pointer_query)(const void *ptr, l0rt_pointer_info *info);
   /* Makes an empty graph. The caller releases it. */
   l0rt_graph *(*graph_create)(void);
-  /* Begins to record what the thread's current stream is given; that does not run. Memory comes from the graph's own
-   * pool meanwhile. The default stream cannot be captured. Returns 0. */
+  /* Begins to record what the thread's current stream is given, the default stream included; that does not run. Memory
+   * comes from the graph's own pool meanwhile. Returns 0. */
   int (*graph_begin)(l0rt_graph *graph);
   /* Ends the capture, in the thread that began it, and builds what is replayed. Returns 0. */
   int (*graph_end)(l0rt_graph *graph);

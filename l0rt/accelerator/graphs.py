@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs of the current accelerator."""
 
-from l0rt.graphs import graph as _built_in
+from l0rt.graphs import block as _built_in
 from l0rt.graphs.graph import Graph
 from l0rt.runtime.streams.naming import accelerator_type as _current_type
 from l0rt.runtime.streams.naming import other_interface as _other

@@ -36,6 +36,7 @@ cdef class Executable:
     cdef uint64_t replayed          # and known to be over
     cdef l0rt_replay[VERSIONS] watched
     cdef int watched_count
+    cdef int resting                # threads that wait to drop it: it is replayed no more
     cdef bint is_broken             # a part of a replay was refused
     cdef l0rt_stream* last          # which replayed it last; it is over
     cdef uint64_t last_seq          # once that has completed so many commands
@@ -44,7 +45,7 @@ cdef class Executable:
 
     @staticmethod
     cdef Executable build(Recording recording)
-    # Issue everything once, in the order of the stream.
+    # Issue everything once, in the order of the stream. In a turn of the recording.
     cdef int replay(self, l0rt_stream* stream) except -1
     cdef bint is_idle(self) except -1
     cdef bint are_queues_idle(self, uint64_t timeout_ns) noexcept

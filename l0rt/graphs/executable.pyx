@@ -89,24 +89,23 @@ cdef class Executable:
             capture_refuse(stream, b"Graph.replay()")
         if stream.device != self.device:
             raise ValueError(f"the graph is of device {self.device.index}, the stream of device {stream.device.index}")
-        with self.recording.turn:
-            if self.is_broken:
-                raise RuntimeError("the driver refused a part of an earlier replay: the graph can only be reset")
-            renew(self, stream)
+        if self.is_broken:
+            raise RuntimeError("the driver refused a part of an earlier replay: the graph can only be reset")
+        renew(self, stream)
+        with nogil:
+            follow(self, stream)
+        replay_begin()
+        try:
+            self.recording.check_asleep()
+            self.recording.advance(stream)
             with nogil:
-                follow(self, stream)
-            replay_begin()
-            try:
-                self.recording.check_asleep()
-                self.recording.advance(stream)
-                with nogil:
-                    if self.native is None:
-                        issue(self, stream)
-                    else:
-                        append_native(self, stream)
-            finally:
-                replay_end()
-            self.replays += 1
+                if self.native is None:
+                    issue(self, stream)
+                else:
+                    append_native(self, stream)
+        finally:
+            replay_end()
+        self.replays += 1
         return 0
 
     cdef bint is_idle(self) except -1:

@@ -12,7 +12,7 @@ from l0rt.graphs.node cimport nodes_of
 from l0rt.graphs.recording cimport Recording
 from l0rt.runtime.current.event cimport built_in_event
 from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
-from l0rt.runtime.current.thread cimport current_device, current_stream
+from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.streams.capture cimport (
     MODE_GLOBAL,
     MODE_RELAXED,
@@ -23,66 +23,28 @@ from l0rt.runtime.streams.capture cimport (
     l0rt_node,
 )
 from l0rt.runtime.streams.naming cimport call, current_type, get_slots, maker_of, set_slots, slots
-from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
 from l0rt.graphs.drawing import dot, page
+from l0rt.graphs.pool import handle_of, pool_named
 from l0rt.graphs.recording import described
 from l0rt.otherbuffer import empty
 from l0rt.paths import plain_path
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.generator import default_generator
-from l0rt.runtime.current.lease import lease
 from l0rt.runtime.current.stream import XpuStream, default_stream, synchronize
 from l0rt.runtime.memory.device import let_go_before_trim
-from l0rt.runtime.memory.pools import MemPool, XpuMemPool, pool_of, trim_pools, use_mem_pool
+from l0rt.runtime.memory.pinned import empty_cache as empty_host_cache
+from l0rt.runtime.memory.pools import XpuMemPool, trim_pools, use_mem_pool
+from l0rt.runtime.streams.capture import call_where_a_capture_ends
 from l0rt.runtime.streams.devices import lazy
 
-cdef dict MODES = {
+MODES = {
     "default": MODE_THREAD_LOCAL, "thread_local": MODE_THREAD_LOCAL, "global": MODE_GLOBAL, "relaxed": MODE_RELAXED}
 
 # (Executable or None, Recording) of dropped graphs whose last replay may be running.
 cdef list _leaving = []
-
-
-class PoolHandle(tuple):
-    """The id of a graph's pool, which lives as long as a graph or a handle has it."""
-
-    def __reduce__(self):
-        return tuple, (tuple(self),)
-
-
-def graph_pool_handle():
-    """Return the id of a new memory pool, for graphs that share it: see `l0rt.accelerator.graph_pool_handle`.
-
-    Returns
-    -------
-    tuple of two int
-    """
-    return handle_of(XpuMemPool())
-
-
-cdef object handle_of(pool):
-    handle = PoolHandle(pool.id)
-    handle.pool = pool
-    return handle
-
-
-cdef object pool_named(handle):
-    """The MemPool that a handle, an id or None means; None is a new one."""
-    if handle is None:
-        return XpuMemPool()
-    if isinstance(handle, MemPool):
-        return handle
-    pool = getattr(handle, "pool", None)
-    if isinstance(handle, PoolHandle) and pool is not None:
-        return pool
-    if not isinstance(handle, tuple):
-        raise TypeError(f"pool must be what graph_pool_handle() or Graph.pool() returned, not {type(handle).__name__}")
-    pool = pool_of(handle)
-    if pool is None:
-        raise ValueError(f"there is no memory pool with the id {handle}")
-    return pool
+cdef dict _begun = {}           # the Recording of each use_mem_pool block around a capture
 
 
 def is_current_stream_capturing():
@@ -96,14 +58,29 @@ def is_current_stream_capturing():
 
 
 def sweep_graphs():
-    """Destroy what dropped graphs have left, unless it may be running."""
+    """Destroy what dropped graphs have left, unless it may be running, or its nodes are in use."""
     cdef Executable executable
+    cdef Recording recording
     for pair in list(_leaving):
-        executable = pair[0]
-        if executable.is_idle() and pair in _leaving:
-            _leaving.remove(pair)
-            executable.close()
-            (<Recording>pair[1]).close()
+        executable, recording = pair
+        if recording.turn._is_owned() or not recording.turn.acquire(False):
+            continue
+        try:
+            if executable.is_idle() and pair in _leaving:
+                _leaving.remove(pair)
+                executable.close()
+                recording.close()
+        finally:
+            recording.turn.release()
+
+
+def leave_pools():
+    """What this thread did has ended its capture: it allocates as it did before."""
+    cdef Recording recording
+    for inside, found in list(_begun.items()):
+        recording = found
+        if recording.capture != NULL and not recording.capture.is_open and capture_is_of_thread(recording.capture):
+            inside._leave()
 
 
 @cython.binding(False)
@@ -150,7 +127,8 @@ a graph is replayed on any stream of its device.
     cdef Recording recording
     cdef Executable executable
     cdef object inside              # the use_mem_pool block around the capture
-    cdef object memory              # the MemPool
+    cdef object memory              # the MemPool, and
+    cdef object earlier             # that before the capture, which is it again if there is no graph
     cdef bint keeps
     cdef readonly str capture_error_mode
     cdef list called                # (function, arguments) at each replay
@@ -193,22 +171,13 @@ a graph is replayed on any stream of its device.
             the capture.
         """
         cdef Recording recording = self.recording
-        if recording is None or self.inside is None:
+        if recording is None:
             raise RuntimeError("capture_end() needs a capture that capture_begin() of this graph has begun")
-        if not capture_is_of_thread(recording.capture):
-            raise RuntimeError("a capture must end on the thread on which it began")
-        self.inside.__exit__(None, None, None)
-        self.inside = None
+        recording.take_turn()
         try:
-            recording.end()
-            self.called = callbacks_of(recording)
-            if not self.keeps:
-                with recording.turn:
-                    self.executable = Executable.build(recording)
-        except BaseException:
-            self.recording = None
-            recording.close()
-            raise
+            end(self, recording)
+        finally:
+            recording.end_turn()
 
     def register_generator_state(self, Generator generator not None):
         """Let captures of this graph draw random numbers from ``generator``.
@@ -257,7 +226,20 @@ a graph is replayed on any stream of its device.
         """
         if not self.keeps:
             raise RuntimeError("instantiate() is for graphs that were made with keep_graph=True")
-        built(self, True)
+        cdef Recording recording = captured(self)
+        cdef Executable executable
+        recording.take_turn()
+        try:
+            executable = self.executable
+            if executable is not None and built(self, recording) is executable:
+                failure = executable.rest()
+                self.executable = None
+                executable.close()
+                if failure is not None:
+                    raise failure
+            built(self, recording)
+        finally:
+            recording.end_turn()
 
     def replay(self):
         """Issue what was captured, in the order of the current stream of the graph's device.
@@ -269,13 +251,21 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        cdef Executable executable = built(self, False)
-        cdef l0rt_stream* stream = current_stream(executable.device.index)
-        executable.replay(stream)
-        if self.called is not None:
+        cdef Recording recording = captured(self)
+        cdef Executable executable
+        cdef l0rt_stream* stream
+        recording.take_turn()
+        try:
+            executable = built(self, recording)
+            stream = current_stream(executable.device.index)
+            executable.replay(stream)
+            called = self.called
+        finally:
+            recording.end_turn()
+        if called is not None:
             event = built_in_event(False)
             event.record(XpuStream(stream_id=stream.id, device_index=stream.device.index))
-            for function, args in self.called:
+            for function, args in called:
                 callbacks.add(<size_t>stream, event, function, args)
 
     def reset(self):
@@ -286,21 +276,10 @@ a graph is replayed on any stream of its device.
         KernelFaultError
             A launch of a replay has failed, of which no wait has told yet. The graph is empty then as well.
         """
-        cdef Executable executable = self.executable
         cdef Recording recording = self.recording
-        failure = None
-        self.called = None
-        if self.inside is not None:
-            if capture_is_of_thread(recording.capture):
-                self.inside._leave()
-            self.inside = None
-        if executable is not None:
-            failure = executable.rest()
-            self.executable = None
-            executable.close()
-        self.recording = self.memory = None
-        if recording is not None:
-            recording.close()
+        failure = None if recording is None else drop(self, recording)
+        if self.recording is None:
+            self.memory = None
         sweep_graphs()
         if failure is not None:
             raise failure
@@ -330,8 +309,7 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        check_captured(self)
-        return nodes_of(self.recording)
+        return nodes_of(captured(self))
 
     def enable_debug_mode(self):
         """Do nothing: `debug_dump` works without it. The method exists because torch has it."""
@@ -349,9 +327,9 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        check_captured(self)
+        text = dot(described(captured(self)))
         with open(plain_path(debug_path), "w", encoding="utf-8") as file:
-            file.write(dot(described(self.recording)))
+            file.write(text)
 
     def to_html(self, path=None):
         """Return a page of HTML that shows the nodes, their streams, sizes and events, and needs no other file.
@@ -370,21 +348,19 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        check_captured(self)
-        text = page(described(self.recording))
+        text = page(described(captured(self)))
         if path is not None:
             with open(plain_path(path), "w", encoding="utf-8") as file:
                 file.write(text)
         return text
 
     def __enter__(self):
-        synchronize()
-        trim_pools()
+        give_back()
         self.capture_begin()
         return self
 
     def __exit__(self, kind, value, trace):
-        leave_block(self, kind)
+        end_block(self, kind)
 
     def __del__(self):
         if self.recording is not None:
@@ -399,29 +375,50 @@ a graph is replayed on any stream of its device.
         return f"<l0rt.Graph {state}>"
 
 
-cdef int check_captured(Graph graph) except -1:
-    if graph.recording is None or graph.inside is not None:
+cdef Recording captured(Graph graph):
+    cdef Recording recording = graph.recording
+    if recording is None or graph.inside is not None:
         raise RuntimeError("the graph has nothing captured yet")
-    return 0
+    return recording
 
 
 cdef int begin(Graph graph, pool) except -1:
     cdef l0rt_stream* stream = current_stream(-1)
+    cdef Recording recording
     if graph.recording is not None:
         raise RuntimeError("the graph has a capture already: reset() drops it")
     sweep_graphs()
     memory = pool_named(pool) if pool is not None else graph.memory if graph.memory is not None else XpuMemPool()
-    graph.recording = Recording.begin(
-        stream, MODES[graph.capture_error_mode], memory, states_of(graph, stream.device.index))
-    graph.memory = memory
     inside = use_mem_pool(memory)
-    inside.__enter__()
-    graph.inside = inside
+    recording = Recording.begin(
+        stream, MODES[graph.capture_error_mode], memory, states_of(graph, stream.device.index))
+    try:
+        inside.__enter__()
+        if graph.recording is not None:     # another thread was faster
+            inside.__exit__(None, None, None)
+            raise RuntimeError("the graph has a capture already: reset() drops it")
+    except BaseException:
+        recording.close()
+        raise
+    graph.earlier, graph.memory = graph.memory, memory
+    graph.recording, graph.inside = recording, inside
+    _begun[inside] = recording
     return 0
 
 
-def begin_with(Graph graph not None, pool):
-    """Begin a capture that allocates from this pool; None: from the graph's own."""
+def give_back(bint collects=False):
+    """Before a block that captures: everything has run, and no freed memory is cached. Collect garbage, or not."""
+    synchronize()
+    if collects:
+        gc.collect()
+    trim_pools()
+    empty_host_cache()
+
+
+def begin_with(Graph graph not None, pool, mode=None):
+    """Begin a capture that allocates from this pool, in this mode; None: the graph's own."""
+    if mode is not None:
+        graph.capture_error_mode = mode
     begin(graph, pool)
 
 
@@ -440,19 +437,93 @@ cdef list states_of(Graph graph, int index):
     return found
 
 
-cdef Executable built(Graph graph, bint anew):
+cdef int end(Graph graph, Recording recording) except -1:
+    """In a turn of the recording."""
+    if graph.recording is not recording or graph.inside is None:
+        raise RuntimeError("capture_end() needs a capture that capture_begin() of this graph has begun")
+    if not capture_is_of_thread(recording.capture):
+        raise RuntimeError("a capture must end on the thread on which it began")
+    if recording.capture.is_open:
+        graph.inside.__exit__(None, None, None)
+    leave(graph)
+    try:
+        recording.end()
+        graph.called = callbacks_of(recording)
+        if not graph.keeps:
+            graph.executable = Executable.build(recording)
+    except BaseException:
+        graph.recording = graph.called = None
+        graph.memory = graph.earlier
+        recording.close()
+        raise
+    finally:
+        graph.earlier = None
+    return 0
+
+
+cdef int leave(Graph graph) except -1:
+    """The capture's block of the pool is over."""
+    inside, graph.inside = graph.inside, None
+    _begun.pop(inside, None)
+    if capture_is_of_thread(graph.recording.capture):
+        inside._leave()
+    return 0
+
+
+cdef Executable built(Graph graph, Recording recording):
+    """In a turn of the recording, which may have ended since the graph had it."""
+    if graph.recording is not recording:
+        raise RuntimeError("the graph has nothing captured yet: it was reset")
+    if graph.executable is None:
+        graph.executable = Executable.build(recording)
+    elif graph.executable.resting:
+        raise RuntimeError("the graph is being reset")
+    return graph.executable
+
+
+cdef object drop(Graph graph, Recording recording):
+    """Wait for the replays, and drop what was captured; return what `Executable.rest` does. Who waits has no turn:
+    other threads may do what the device waits for."""
     cdef Executable executable
-    check_captured(graph)
-    if anew and graph.executable is not None:
-        executable, graph.executable = graph.executable, None
+    cdef bint done = False
+    failure = None
+    recording.take_turn()
+    try:
+        if graph.recording is not recording:
+            return None
+        if graph.inside is not None:
+            leave(graph)
+        executable = graph.executable
+        if executable is None:
+            drop_now(graph, recording, None)
+            return None
+        executable.resting += 1
+    finally:
+        recording.end_turn()
+    try:
         failure = executable.rest()
-        executable.close()
-        if failure is not None:
-            raise failure
-    with graph.recording.turn:
-        if graph.executable is None:
-            graph.executable = Executable.build(graph.recording)
-        return graph.executable
+        done = True
+    finally:
+        recording.take_turn()
+        try:
+            executable.resting -= 1
+            if done:
+                drop_now(graph, recording, executable)
+        finally:
+            recording.end_turn()
+    return failure
+
+
+cdef int drop_now(Graph graph, Recording recording, object executable) except -1:
+    """In a turn. Of threads that wait, the last one destroys."""
+    if graph.recording is recording:
+        graph.recording = graph.executable = graph.memory = graph.earlier = graph.called = None
+    if executable is None:
+        recording.close()
+    elif (<Executable>executable).resting == 0:
+        (<Executable>executable).close()
+        recording.close()
+    return 0
 
 
 cdef list callbacks_of(Recording recording):
@@ -466,82 +537,26 @@ cdef list callbacks_of(Recording recording):
     return found or None
 
 
-cdef int leave_block(Graph graph, kind) except -1:
+def end_block(Graph graph not None, kind):
     """The end of a with block: of one that raises, the exception is what counts."""
     if kind is None:
         graph.capture_end()
     elif graph.inside is not None:
         graph.reset()
-    return 0
 
 
 cdef int let_go(Graph graph) except -1:
     """The graph is dropped: without a wait."""
     cdef Executable executable = graph.executable
     cdef Recording recording = graph.recording
-    if graph.inside is not None and capture_is_of_thread(recording.capture):
-        graph.inside._leave()
-    graph.inside = graph.executable = graph.recording = graph.memory = None
+    if graph.inside is not None:
+        leave(graph)
+    graph.executable = graph.recording = graph.memory = None
     if executable is not None:
         _leaving.append((executable, recording))
         sweep_graphs()
     else:
         recording.close()
-    return 0
-
-
-@cython.binding(False)
-cdef class graph:
-    """graph(graph, pool=None, stream=None, capture_error_mode=None)
---
-
-As `l0rt.accelerator.graph`, which has the parameters.
-"""
-
-    cdef Graph captured
-    cdef object memory, stream, mode
-    cdef object leased, guard       # inside of the block
-
-    def __cinit__(self, Graph graph not None, pool=None, stream=None, capture_error_mode=None):
-        if capture_error_mode is not None and capture_error_mode not in MODES:
-            raise ValueError(f"capture_error_mode must be one of {', '.join(MODES)}, got {capture_error_mode!r}")
-        if stream is not None and not isinstance(stream, Queue):
-            raise TypeError(f"stream must be a Stream, got {type(stream).__name__}")
-        self.captured, self.memory, self.stream, self.mode = graph, pool, stream, capture_error_mode
-
-    def __enter__(self):
-        synchronize()
-        gc.collect()
-        trim_pools()
-        if self.mode is not None:
-            self.captured.capture_error_mode = self.mode
-        if self.guard is not None:
-            raise RuntimeError("the block was entered before, and has not ended")
-        if self.stream is None:
-            self.leased = lease(f"{lazy.device_type}:{current_device()}")   # whatever accelerator is current
-        self.guard = self.leased.__enter__() if self.stream is None else self.stream
-        self.guard.__enter__()
-        try:
-            begin(self.captured, self.memory)
-        except BaseException:
-            leave_stream(self)
-            raise
-
-    def __exit__(self, kind, value, trace):
-        if self.guard is None:
-            raise RuntimeError("the block was not entered")
-        try:
-            leave_block(self.captured, kind)
-        finally:
-            leave_stream(self)
-
-
-cdef int leave_stream(graph block) except -1:
-    guard, leased = block.guard, block.leased
-    block.guard = block.leased = None
-    guard.__exit__(None, None, None)
-    if leased is not None:
-        leased.__exit__(None, None, None)
     return 0
 
 
@@ -563,8 +578,8 @@ cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except
 
 
 let_go_before_trim(sweep_graphs)
+call_where_a_capture_ends(leave_pools)
 get_slots(Graph, &_built_in)
 _choosing.make = _make
 set_slots(Graph, &_choosing)
 known_as(Graph, b"l0rt.accelerator.Graph")
-known_as(graph, b"l0rt.accelerator.graph")

@@ -176,11 +176,13 @@ cdef tuple nodes_of(Recording recording):
     cdef list found = []
     cdef Node made
     cdef uint32_t i
-    for i in range(recording.capture.count):
-        made = Node.__new__(Node)
-        made.recording, made.number = recording, i + 1
-        made.kind = node_kind(&recording.capture.nodes[i])
-        found.append(made)
+    with recording.turn:
+        recording.check_open()
+        for i in range(recording.capture.count):
+            made = Node.__new__(Node)
+            made.recording, made.number = recording, i + 1
+            made.kind = node_kind(&recording.capture.nodes[i])
+            found.append(made)
     return tuple(found)
 
 
@@ -319,7 +321,8 @@ cdef int update_memory(Node self, src, dst, value) except -1:
     if value is not None:
         pattern = checked_pattern(value, None, nbytes) if is_whole(value) else checked_pattern(None, value, nbytes)
     with self.recording.turn:
-        node = node_of(self)
+        node = node_of(self)        # which may have gone since, with its rows
+        rows = <const l0rt_rows*>node.payload if node.kind == NODE_ROWS else NULL
         if node.kind != NODE_FILL:
             check_apart(node.target if target is None else target.operand.pointer,
                         node.source if source is None else source.operand.pointer, nbytes, rows)

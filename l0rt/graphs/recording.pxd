@@ -14,7 +14,8 @@ cdef class Recording:
     # How far each branch is joined: what a branch was given after that node, the capture's end does not wait for.
     cdef uint32_t* joined
     cdef list states                # what it draws from, each a CapturedState
-    cdef readonly object turn       # who replays or changes nodes does it alone
+    cdef readonly object turn       # who replays, builds, changes or drops does it alone
+    cdef bint is_busy               # a thread that has the turn is between take_turn and end_turn
     # Changes of nodes are counted. What was built of the nodes looks at those that were changed since, and clears them.
     cdef uint64_t now
     cdef uint64_t* changed          # when each node was changed last; NULL: none was
@@ -32,6 +33,9 @@ cdef class Recording:
     cdef bint is_needed(self, uint32_t i) noexcept nogil
     # RuntimeError: what it uses is in a memory pool that sleeps.
     cdef int check_asleep(self) except -1
+    # Use of the whole graph, which the thread that has the turn must not begin again inside of it.
+    cdef int take_turn(self) except -1
+    cdef int end_turn(self) except -1
     # RuntimeError: it was dropped, so that its nodes cannot be changed any more.
     cdef int check_open(self) except -1
     # Before node `i` is changed: what may fail; behind it: what cannot. Both in one turn.

@@ -48,13 +48,19 @@ cdef class Recording:
         cdef CapturedState state
         with nogil:
             queue_open(stream)
-        made.capture = capture_new(stream, mode)
-        made.pool = pool
-        made.turn = RLock()
+        made.turn, made.pool, made.states = RLock(), pool, states
         keep_addresses(pool, True)
-        made.states = states
-        for state in states:
-            state.begin(made.capture.id)
+        try:
+            made.capture = capture_new(stream, mode)
+        except BaseException:
+            keep_addresses(pool, False)
+            raise
+        try:
+            for state in states:
+                state.begin(made.capture.id)
+        except BaseException:
+            made.close()
+            raise
         return made
 
     cdef int end(self) except -1:
@@ -103,6 +109,19 @@ cdef class Recording:
                 check_arguments(launch.args, launch.count)
         return 0
 
+    cdef int take_turn(self) except -1:
+        self.turn.acquire()
+        if self.is_busy:            # by this thread, in a signal handler or a finalizer
+            self.turn.release()
+            raise RuntimeError("the graph is in use by a call of this thread, which is not over")
+        self.is_busy = True
+        return 0
+
+    cdef int end_turn(self) except -1:
+        self.is_busy = False
+        self.turn.release()
+        return 0
+
     cdef int check_open(self) except -1:
         if self.capture == NULL:
             raise RuntimeError("the graph was reset or dropped: its nodes are gone")
@@ -131,7 +150,7 @@ cdef class Recording:
         self.looked = self.now
 
     cdef int close(self) except -1:
-        """Drop it; nothing of it may run any more."""
+        """Drop it; nothing of it may run any more. In a turn, if it is of a graph that others may know."""
         cdef l0rt_capture* capture = self.capture
         cdef uint32_t i
         if capture == NULL:
@@ -195,12 +214,15 @@ cdef node_name(Recording self, const l0rt_node* node):
 def described(Recording recording not None):
     """Return the nodes as (kind, name, the stream's name, its index, bytes, (index of the stream, node) that it waits
     for)."""
-    cdef l0rt_capture* capture = recording.capture
+    cdef l0rt_capture* capture
     cdef l0rt_node* node
     cdef uint32_t i
     found = []
-    for i in range(capture.count if capture != NULL else 0):
-        node = &capture.nodes[i]
-        found.append((node_kind(node), node_name(recording, node), queue_name(capture.branches[node.branch].stream),
-                      node.branch, node.nbytes, (node.after_branch, node.after) if node.kind == NODE_WAIT else None))
+    with recording.turn:
+        capture = recording.capture
+        for i in range(capture.count if capture != NULL else 0):
+            node = &capture.nodes[i]
+            found.append((
+                node_kind(node), node_name(recording, node), queue_name(capture.branches[node.branch].stream),
+                node.branch, node.nbytes, (node.after_branch, node.after) if node.kind == NODE_WAIT else None))
     return found

@@ -3,8 +3,10 @@
 
 from l0rt.buffer import Buffer
 from l0rt.errors import UnsupportedError
-from l0rt.graphs import graph as _graphs
-from l0rt.graphs.graph import graph_pool_handle, is_current_stream_capturing
+from l0rt.graphs import block as _graphs
+from l0rt.graphs.graph import begin_with as _begin_with
+from l0rt.graphs.graph import is_current_stream_capturing
+from l0rt.graphs.pool import graph_pool_handle
 from l0rt.otherbuffer import empty
 from l0rt.runtime.current.stream import XpuStream, synchronize
 from l0rt.whole import whole_number
@@ -37,7 +39,7 @@ class XPUGraph(_graphs.Graph):
         RuntimeError
             The stream or the graph is in a capture already, or the graph has one: `reset` drops it.
         """
-        _graphs.begin_with(self, pool)
+        _begin_with(self, pool)
 
     def raw_xpu_graph(self):
         """Raise UnsupportedError: torch returns the address of a graph of SYCL, and here there is none."""
@@ -61,8 +63,8 @@ class graph(_graphs.graph):
         The stream that is captured. None is a stream of the current device that nobody else has meanwhile.
     """
 
-    def __new__(cls, xpu_graph, pool=None, stream=None):
-        return super().__new__(cls, xpu_graph, pool, stream)
+    def __init__(self, xpu_graph, pool=None, stream=None):
+        super().__init__(xpu_graph, pool, stream)
 
 
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):

@@ -3,10 +3,10 @@ from collections.abc import Callable
 from typing import Any
 
 from l0rt.buffer import Buffer
-from l0rt.graphs import graph as _graphs
+from l0rt.graphs import block as _graphs
 from l0rt.graphs.graph import _Handle
-from l0rt.graphs.graph import graph_pool_handle as graph_pool_handle
 from l0rt.graphs.graph import is_current_stream_capturing as is_current_stream_capturing
+from l0rt.graphs.pool import graph_pool_handle as graph_pool_handle
 from l0rt.runtime.current.stream import Stream
 
 class XPUGraph(_graphs.Graph):
@@ -16,7 +16,9 @@ class XPUGraph(_graphs.Graph):
     def raw_xpu_graph_exec(self) -> int: ...
 
 class graph(_graphs.graph):
-    def __new__(cls, xpu_graph: _graphs.Graph, pool: _Handle | None = None, stream: Stream | None = None) -> graph: ...
+    def __init__(
+        self, xpu_graph: _graphs.Graph, pool: _Handle | None = None, stream: Stream | None = None
+    ) -> None: ...
 
 def make_graphed_callables(
     callables: Callable[..., Any] | tuple[Any, ...],

@@ -87,9 +87,7 @@ REFUSED = {
     "a copy from or to host memory without non_blocking=True": lambda s, e, b: b.copy_to(
         l0rt.empty(NBYTES, kind="host"), stream=s
     ),
-    "a draw from a generator that was not registered": lambda s, e, b: b.uniform_(
-        generator=l0rt.Generator(), stream=s
-    ),
+    "a draw from a generator that was not registered": lambda s, e, b: b.uniform_(generator=l0rt.Generator(), stream=s),
     "native list": lambda s, e, b: s.native_handle,
     "recorded outside of the capture": lambda s, e, b: s.wait_stream(l0rt.Stream()),
     "interprocess event": lambda s, e, b: l0rt.Event(interprocess=True).record(s),
@@ -384,3 +382,91 @@ def test_a_capture_ends_inside_of_a_block_of_another_pool(buffer):
     found = {segment["segment_pool_id"] for segment in acc.memory_snapshot() if holds(segment, inside.ptr)}
     assert found == {pool.id}
     assert {s["segment_pool_id"] for s in acc.memory_snapshot() if holds(s, outside.ptr)} == {(0, 0)}
+
+
+def pool_of(address):
+    return {segment["segment_pool_id"] for segment in acc.memory_snapshot() if holds(segment, address)}
+
+
+def test_a_capture_that_cannot_begin_leaves_the_stream_as_it_was(buffer):
+    class Held(l0rt.memory.MemPool):
+        pass
+
+    class Keeper:
+        def __del__(self):
+            saved.append(self.pool)
+
+    saved = []
+    pool, keeper = Held(), Keeper()
+    pool.keeper, keeper.pool = keeper, pool
+    del pool, keeper
+    gc.collect()
+    graph = acc.Graph(pool=saved[0])
+    with l0rt.Stream() as stream:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="pool was dropped"):
+                graph.capture_begin()
+            assert not stream.is_capturing()
+            assert repr(graph) == "<l0rt.Graph empty>"
+            for call in (graph.replay, graph.capture_end):
+                with pytest.raises(RuntimeError, match="captured yet|needs a capture"):
+                    call()
+        buffer.fill(1, stream=stream)
+        stream.synchronize()
+        with acc.graph(graph, pool=acc.graph_pool_handle(), stream=stream):
+            buffer.fill(2, stream=stream)
+        graph.replay()
+    del saved[0].keeper
+    acc.synchronize()
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("end", ["a refused call", "the end of a lease", "a stream that is not joined"])
+def test_a_capture_that_fails_leaves_the_pools_as_they_were(end, given, buffer):
+    pool = acc.graph_pool_handle() if given else None
+    graph, lost = acc.Graph(pool=pool), l0rt.Stream()
+    with acc.stream_pool.lease() as stream, stream:
+        graph.capture_begin()
+        inside = l0rt.empty(1 << 16)
+        assert pool_of(inside.ptr) == {tuple(graph.graph_pool)}
+        if end == "a refused call":
+            with pytest.raises(RuntimeError, match="cannot be captured"):
+                stream.synchronize()
+        elif end == "a stream that is not joined":
+            lost.wait_stream(stream)
+            buffer.fill(1, stream=lost)
+    if end != "a stream that is not joined":
+        outside = l0rt.empty(1 << 16)
+        assert pool_of(outside.ptr) == {(0, 0)}  # at once: the capture is over
+    with pytest.raises(RuntimeError, match="there is no graph"):
+        graph.capture_end()
+    assert graph.graph_pool == pool
+    assert pool_of(l0rt.empty(1 << 16).ptr) == {(0, 0)}
+
+
+def test_a_refused_call_leaves_the_threads_other_pools(buffer):
+    graph, outer, inner = acc.Graph(), l0rt.memory.MemPool(), l0rt.memory.MemPool()
+    with l0rt.Stream() as stream, l0rt.memory.use_mem_pool(outer):
+        graph.capture_begin()
+        with l0rt.memory.use_mem_pool(inner):
+            with pytest.raises(RuntimeError, match="cannot be captured"):
+                stream.query()
+            first = l0rt.empty(1 << 16)
+        second = l0rt.empty(1 << 16)
+        graph.reset()
+        third = l0rt.empty(1 << 16)
+    assert [pool_of(made.ptr) for made in (first, second, third)] == [{inner.id}, {outer.id}, {outer.id}]
+
+
+@pytest.mark.parametrize("block", [lambda graph: graph, acc.graph])
+def test_a_block_gives_back_what_is_cached_of_all_memory(block, buffer):
+    def reserved():
+        return l0rt.memory.host_memory_stats()["allocated_bytes.current"]  # cached included
+
+    l0rt.empty(64 << 20).free()
+    l0rt.empty(64 << 20, kind="host").free()
+    acc.synchronize()
+    device, host = l0rt.memory.memory_stats()["reserved_bytes.all.current"], reserved()
+    with block(acc.Graph()):
+        assert l0rt.memory.memory_stats()["reserved_bytes.all.current"] <= device - (64 << 20)
+        assert reserved() <= host - (64 << 20)

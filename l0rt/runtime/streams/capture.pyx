@@ -3,7 +3,7 @@
 
 A capture has a branch for each stream. Streams join it by waiting for an event of one that is in it. One lock is
 around all of this: a stream's branch is read without it only to find out whether there may be one. The same lock is
-around what streams have replayed.
+around what streams have replayed, and around the bit of the hooks that says whether there is a capture.
 """
 
 from cpython.object cimport PyObject
@@ -31,6 +31,7 @@ cdef extern from *:
 
 cdef l0rt_capture* _open = NULL
 cdef uint64_t _next_id = 1
+cdef object _call_at_end = None
 
 
 # --- The beginning and the end. With the GIL.
@@ -55,9 +56,9 @@ cdef l0rt_capture* capture_new(l0rt_stream* stream, int mode) except NULL:
             capture.is_open = True
             capture.next = _open
             _open = capture
+            note_captures(True)
         mutex_unlock(&captures_lock)
     if branch != NULL:
-        note_captures(True)
         return capture
     capture_free(capture)
     if taken:
@@ -104,16 +105,21 @@ cdef void close_locked(l0rt_capture* capture, const char* why) noexcept nogil:
     while at[0] != capture:
         at = &at[0].next
     at[0] = capture.next
+    if _open == NULL:
+        note_captures(False)
 
 
 cdef void capture_close(l0rt_capture* capture) noexcept:
-    cdef bint others
     with nogil:
         mutex_lock(&captures_lock)
         close_locked(capture, b"")
-        others = _open != NULL
         mutex_unlock(&captures_lock)
-    note_captures(others)
+
+
+def call_where_a_capture_ends(function):
+    """Call it on a thread whose capture has ended before its time, by something that the thread itself did."""
+    global _call_at_end
+    _call_at_end = function
 
 
 cdef void capture_free(l0rt_capture* capture) noexcept:
@@ -351,7 +357,8 @@ cdef int refuse_locked(l0rt_capture* capture, const char* call) noexcept nogil:
 
 
 cdef int raise_refusal(const char* call, bint ends) except -1:
-    note_captures(_open != NULL)
+    if ends and _call_at_end is not None:
+        _call_at_end()
     raise RuntimeError(f"{call.decode()} cannot be captured" + (": the capture has ended, without a graph" if ends else
                        ": another thread captures a graph, and a host that waits would wait for work that was not "
                        "issued"))
@@ -402,10 +409,16 @@ cdef int capture_refuse_device(const l0rt_device* device, const char* call) exce
 
 
 cdef void capture_lose(l0rt_stream* stream) noexcept nogil:
+    cdef bint ends = False
     mutex_lock(&captures_lock)
     if stream.branch != NULL:
+        ends = (<l0rt_branch*>stream.branch).capture.thread == &capturing_thread
         close_locked((<l0rt_branch*>stream.branch).capture, b"the end of a stream")
     mutex_unlock(&captures_lock)
+    if ends:
+        with gil:
+            if _call_at_end is not None:
+                _call_at_end()
 
 
 cdef void capture_leave() noexcept nogil:
@@ -426,7 +439,6 @@ cdef void forget_captures() noexcept nogil:
     mutex_init(&captures_lock, NULL)
     while _open != NULL:
         close_locked(_open, b"a fork")
-    note_captures(False)
 
 
 # --- Replays whose launches may have failed, which only the queues that executed them tell.
@@ -493,7 +505,6 @@ def _close():
         while _open != NULL:
             close_locked(_open, b"the end of the process")
         mutex_unlock(&captures_lock)
-    note_captures(False)
 
 
 on_fork_child(forget_captures)

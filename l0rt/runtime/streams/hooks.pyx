@@ -10,6 +10,16 @@ from l0rt.interrupts cimport interrupts_hold, interrupts_let_go
 from l0rt import callers
 from l0rt.interrupts import belongs_to_main_thread, raise_later
 
+cdef extern from *:
+    """
+    /* Some bits are changed with the GIL, others under a lock of C. */
+    static void l0rt_set_bit(int *bits, int bit, int on) {
+      if (on) __atomic_fetch_or(bits, 1 << bit, __ATOMIC_SEQ_CST);
+      else __atomic_fetch_and(bits, ~(1 << bit), __ATOMIC_SEQ_CST);
+    }
+    """
+    void set_bit "l0rt_set_bit" (int* bits, int bit, bint on) noexcept nogil
+
 NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
          "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
          "device_synchronization", "copy", "fill", "memory_use", "host_access", "kernel_launch", "kernel_access")
@@ -48,43 +58,33 @@ def report_unraisable(function, failure):
 
 def add(str name, callback):
     """Call ``callback`` at every ``name`` from now on."""
-    global hooked
     if not callable(callback):
         raise TypeError(f"a callback must be callable, got {type(callback).__name__}")
     kind = NAMES.index(name)
     _callbacks[kind] += (callback,)
-    hooked |= 1 << kind
+    set_bit(&hooked, kind, True)
 
 
 def remove(str name, callback):
     """Call ``callback`` no more; ValueError if it was not added."""
-    global hooked
     kind = NAMES.index(name)
     kept = list(_callbacks[kind])
     kept.remove(callback)
     _callbacks[kind] = tuple(kept)
     if not kept:
-        hooked &= ~(1 << kind)
-
-
-cdef inline void set_hooked(int kind, bint on) noexcept nogil:
-    global hooked
-    if on:
-        hooked |= 1 << kind
-    else:
-        hooked &= ~(1 << kind)
+        set_bit(&hooked, kind, False)
 
 
 cdef void note_timeline(bint on) noexcept nogil:
-    set_hooked(TIMELINE, on)
+    set_bit(&hooked, TIMELINE, on)
 
 
 cdef void note_captures(bint on) noexcept nogil:
-    set_hooked(CAPTURES, on)
+    set_bit(&hooked, CAPTURES, on)
 
 
 cdef void note_sleep(bint on) noexcept nogil:
-    set_hooked(SLEEP, on)
+    set_bit(&hooked, SLEEP, on)
 
 
 cdef int implicit_sync(str what, str whom) except -1:

@@ -146,6 +146,16 @@ void pools_and_graphs() {
   }
   l0rt::synchronize(s);
   require(static_cast<unsigned char *>(host.data())[7] == 5, "a replay");
+
+  l0rt::graph of_default; /* the current stream of a thread that has entered none is the default stream */
+  of_default.begin();
+  l0rt::fill(x.data(), 6, x.size());
+  l0rt::copy(host.data(), x.data(), x.size());
+  of_default.end();
+  require(static_cast<unsigned char *>(host.data())[7] == 5, "a capture of the default stream runs nothing");
+  of_default.replay();
+  l0rt::synchronize(l0rt::current_stream());
+  require(static_cast<unsigned char *>(host.data())[7] == 6, "a replay of what the default stream was given");
 }
 
 void failures() {
