@@ -300,7 +300,7 @@ def memset(dst, value, nbytes, Queue stream=None, *, bint non_blocking=False):
     if not target.is_plain:
         transfer_fill(&target.operand, bytes((byte,)), on, not target.operand.on_device and not non_blocking)
         return
-    about_to_wait("a fill of host memory without non_blocking=True", on)
+    about_to_wait("fill() or memset() of host memory without non_blocking=True", on)
     with nogil:
         queue_synchronize(on, UINT64_MAX)
         host_fill(target.operand.pointer, byte, size)

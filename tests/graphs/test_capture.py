@@ -7,27 +7,11 @@ import time
 
 import l0rt
 import l0rt.accelerator as acc
-import numpy as np
 import pytest
 
 from helpers.graph_programs import BUFFER as NBYTES
 from helpers.graph_programs import read
-
-
-def in_thread(function):
-    """Return what a function returns, or the exception that it raises, on a thread of its own."""
-    found = []
-
-    def run():
-        try:
-            found.append(function())
-        except Exception as error:
-            found.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return found[0]
+from helpers.graph_threads import in_thread
 
 
 @pytest.mark.checks_data
@@ -75,67 +59,6 @@ def test_the_default_stream_can_be_captured(buffer):
     acc.synchronize()
 
 
-REFUSED = {
-    "Stream.synchronize()": lambda s, e, b: s.synchronize(),
-    "Stream.query()": lambda s, e, b: s.query(),
-    "Event.synchronize()": lambda s, e, b: e.synchronize(),
-    "Event.query()": lambda s, e, b: e.query(),
-    "Event.elapsed_time()": lambda s, e, b: e.elapsed_time(e),
-    "synchronize()": lambda s, e, b: acc.synchronize(),
-    "copy_to() into host memory": lambda s, e, b: b.copy_to(np.empty(NBYTES, np.uint8), stream=s),
-    "copy_from() from memory that is not pinned": lambda s, e, b: b.copy_from(bytes(NBYTES), stream=s),
-    "a copy from or to host memory without non_blocking=True": lambda s, e, b: b.copy_to(
-        l0rt.empty(NBYTES, kind="host"), stream=s
-    ),
-    "a draw from a generator that was not registered": lambda s, e, b: b.uniform_(generator=l0rt.Generator(), stream=s),
-    "native list": lambda s, e, b: s.native_handle,
-    "recorded outside of the capture": lambda s, e, b: s.wait_stream(l0rt.Stream()),
-    "interprocess event": lambda s, e, b: l0rt.Event(interprocess=True).record(s),
-    "Graph.replay()": lambda s, e, b: replayed(b),
-}
-
-
-def replayed(buffer):
-    """Replay a graph from inside a capture. It was captured on another thread, which captures nothing now."""
-    graph = acc.Graph()
-
-    def capture():
-        with acc.graph(graph, capture_error_mode="relaxed"):
-            buffer.fill(2, stream=acc.current_stream())
-
-    in_thread(capture)
-    graph.replay()
-
-
-@pytest.mark.parametrize("call", REFUSED)
-def test_what_cannot_be_captured_ends_the_capture_and_names_the_call(call, buffer):
-    graph, stream, joined = acc.Graph(), l0rt.Stream(), l0rt.Stream()
-
-    def capture():
-        with acc.graph(graph, stream=stream):
-            joined.wait_stream(stream)
-            buffer.fill(1, stream=stream)
-            event = l0rt.Event(enable_timing=True)
-            event.record(stream)
-            try:
-                REFUSED[call](stream, event, buffer)
-            finally:
-                assert not stream.is_capturing()
-                assert not joined.is_capturing()
-                assert stream.query() in (True, False)
-
-    with pytest.raises(RuntimeError, match="cannot be captured") as error:
-        capture()
-    assert call in str(error.value)
-    assert repr(graph) == "<l0rt.Graph empty>"
-    buffer.fill(5, stream=stream)
-    stream.synchronize()
-    with acc.graph(graph, stream=stream):
-        buffer.fill(6, stream=stream)
-    graph.replay()
-    acc.synchronize()
-
-
 def test_the_end_of_a_capture_that_a_call_has_ended_names_the_call(buffer):
     graph = acc.Graph()
     with l0rt.Stream() as stream:
@@ -164,26 +87,7 @@ def test_other_threads_cannot_wait_for_a_captured_stream_and_do_not_end_the_capt
     acc.synchronize()
 
 
-def test_the_mode_says_which_waits_for_the_device_are_refused():
-    for mode, own, others in (
-        ("default", False, True),
-        ("thread_local", False, True),
-        ("global", False, False),
-        ("relaxed", True, True),
-    ):
-        graph, stream = acc.Graph(capture_error_mode=mode), l0rt.Stream()
-        with stream:
-            graph.capture_begin()
-            found = in_thread(acc.synchronize)
-            assert isinstance(found, RuntimeError) != others, mode
-            assert stream.is_capturing()
-            if own:
-                acc.synchronize()
-                graph.capture_end()
-            else:
-                with pytest.raises(RuntimeError, match=r"synchronize\(\) cannot be captured"):
-                    acc.synchronize()
-                graph.reset()
+def test_there_are_no_other_modes():
     with pytest.raises(ValueError, match="capture_error_mode must be one of"):
         acc.Graph(capture_error_mode="strict")
 

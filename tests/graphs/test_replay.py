@@ -67,15 +67,60 @@ def test_a_graph_of_one_engine_is_replayed_on_a_stream_of_another(buffer):
     assert read(buffer).tobytes() == bytes(range(16)) * (NBYTES // 16)
 
 
+@pytest.mark.checks_data
 @pytest.mark.needs_two_devices
 def test_a_graph_stays_on_its_device(buffer):
     graph = acc.Graph()
     with acc.device_index(1):
         other = l0rt.empty(NBYTES).fill(0)
+        acc.synchronize()
         with acc.graph(graph):
             other.fill(3, stream=acc.current_stream())
-    graph.replay()  # on device 1's current stream
-    acc.synchronize(1)
+    assert acc.current_device_index() == 0
+    for value in (3, 4):
+        graph.nodes[0].update(value=value)
+        graph.replay()  # on device 1's current stream
+        acc.synchronize(1)
+        assert (other.numpy() == value).all()
+
+
+@pytest.mark.checks_data
+@pytest.mark.needs_two_devices
+@pytest.mark.parametrize("begins", [0, 1])
+def test_one_capture_has_streams_of_two_devices(begins, kernels):
+    """Forks to the other device and joins, with copies between both, memory of the pool on both, and kernels."""
+    ends = 1 - begins
+    with l0rt.Module(KERNELS, device=ends) as module:
+        near, far = kernels["vector_add"] if begins == 0 else None, module["vector_add"]
+        here, there = l0rt.Stream(device=begins), l0rt.Stream(device=ends)
+        x, z = l0rt.empty(256, device=begins), l0rt.empty(256, device=begins).fill(0)
+        kept = l0rt.empty(256, device=ends).fill(0)
+        acc.synchronize(0)
+        acc.synchronize(1)
+        graph = acc.Graph()
+        with acc.graph(graph, stream=here):
+            if near is not None:
+                near[2, 32](x, x, x, 64)  # 2 x
+            there.wait_stream(here)
+            with there:
+                y = l0rt.empty(256)
+                assert y.device.index == ends
+                l0rt.memcpy(y, x, 256, there)
+                far[2, 32](kept, y, y, 64)
+            l0rt.memcpy(z, x, 256, here)
+            here.wait_stream(there)
+            l0rt.memcpy(x, kept, 256, here)
+        assert {node.stream.device.index for node in graph.nodes} == {0, 1}
+        for value in (1, 2, 3):
+            x.fill(pattern=np.float32(value).tobytes(), stream=here)
+            with here:
+                graph.replay()
+            acc.synchronize(0)
+            acc.synchronize(1)
+            doubled = value * (2 if near is not None else 1)
+            for buffer, expected in ((z, doubled), (kept, 2 * doubled), (x, 2 * doubled), (y, doubled)):
+                assert (buffer.numpy("float32") == expected).all()
+        graph.reset()
 
 
 @pytest.mark.checks_data

@@ -15,6 +15,22 @@ COUNT = 64
 EXPECTED = ("nothing captured", "reset", "has a capture already", "needs a capture", "ended the capture")
 
 
+def in_thread(function):
+    """Return what a function returns, or the exception that it raises, on a thread of its own."""
+    found = []
+
+    def run():
+        try:
+            found.append(function())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
 def in_threads(works):
     """Run the functions at once, and return what they raise."""
     errors, begin = [], threading.Barrier(len(works))

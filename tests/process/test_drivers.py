@@ -179,6 +179,27 @@ acc.synchronize(0); acc.synchronize(1)
 """
 
 
+APART = """
+import l0rt, l0rt.accelerator as acc
+x, graph = l0rt.empty(4096), acc.Graph()
+here, there = l0rt.Stream(device=0), l0rt.Stream(device=1)
+acc.synchronize(0)
+with acc.graph(graph, stream=here):
+    x.fill(7, stream=here)
+    try:
+        there.wait_stream(here)
+        print("joined")
+    except RuntimeError as error:
+        assert "another driver's device cannot join the capture" in str(error), error
+    assert here.is_capturing() and not there.is_capturing()
+    x[:8].fill(9, stream=here)
+there.synchronize()
+with here:
+    graph.replay()
+assert x.numpy()[:9].tolist() == [9] * 8 + [7]
+"""
+
+
 def test_two_drivers_in_the_loader(tmp_path):
     """The loader then hands out wrapped handles, which a driver's extension functions do not know."""
     if not installed(LOADER):
@@ -186,3 +207,4 @@ def test_two_drivers_in_the_loader(tmp_path):
     copies = [shutil.copy(l0rt.cpu_driver_path(), tmp_path / f"libze_l0rt_cpu_{i}.so") for i in range(2)]
     environment = {**NO_DRIVER, "L0RT_DRIVER": "gpu", "ZE_ENABLE_ALT_DRIVERS": ",".join(map(str, copies))}
     assert outcome(run_python(TWO, environment)) == QUIET
+    assert outcome(run_python(APART, environment)) == QUIET

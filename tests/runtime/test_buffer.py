@@ -271,7 +271,7 @@ def test_waiting_for_a_fill_is_told_where_waits_are():
     host = l0rt.empty(64, kind="host")
     hooks.set_sync_debug_mode("error")
     try:
-        with pytest.raises(RuntimeError, match="a fill of host memory without non_blocking=True synchronizes"):
+        with pytest.raises(RuntimeError, match="host memory without non_blocking=True synchronizes"):
             host.fill(1)
         host.fill(1, non_blocking=True)
         l0rt.empty(64).fill(1)

@@ -252,6 +252,8 @@ interprocess : bool, optional
         cdef l0rt_device* device
         if not self.enable_timing:
             raise ValueError("the event must be created with argument 'enable_timing=True'")
+        if self.slot != NULL and self.slot.event == NULL:
+            capture_refuse_slot(self.slot, b"Event.host_time()")
         if self.slot == NULL or not self.query():
             raise RuntimeError("the event must be recorded and completed")
         device = self.slot.device
@@ -481,7 +483,7 @@ cdef int record_shared(Event self, l0rt_stream* stream) except -1:
     if self.pool != NULL and (<EventPool><object>self.pool).imported:
         raise RuntimeError("an event of another process can only be recorded in that process")
     if captures(stream):
-        capture_refuse(stream, b"the record of an interprocess event")
+        capture_refuse(stream, b"Event.record() of an interprocess event")
     with nogil:
         queue_open(stream)           # first: nothing that could record the event, too, runs between begin and end
     begin_recording(self)

@@ -20,6 +20,7 @@ from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport block_let_go
 from l0rt.runtime.memory.pinned cimport host_malloc
+from l0rt.runtime.streams.capture cimport capture_refuse_device
 from l0rt.runtime.streams.copy cimport copy_locked
 from l0rt.runtime.streams.devices cimport device_record, device_total
 from l0rt.runtime.streams.event_pool cimport slot_release
@@ -68,6 +69,9 @@ cdef Backup pool_sleep(l0rt_private_pool* private_pool, bint backs_up, frozenset
     cdef int i
     if is_asleep(private_pool):
         return None
+    with nogil:
+        for i in range(device_total()):
+            capture_refuse_device(device_record(i), b"MemPool.sleep()")
     refuse_more(private_pool)
     try:
         wait_for_users()

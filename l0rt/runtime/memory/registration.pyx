@@ -342,7 +342,8 @@ cdef bint copy_pinned(void* dst, const void* src, const void* host, size_t nbyte
         held.copies += 1
     try:
         if not non_blocking:
-            about_to_wait("a copy from or to host memory without non_blocking=True", on)
+            about_to_wait(
+                "a copy from or to host memory without non_blocking=True (copy_from, copy_to, memcpy, memcpy2d)", on)
         with nogil:
             if non_blocking:
                 queue_move(on, dst, src, nbytes, rows)

@@ -276,7 +276,7 @@ cdef int transfer_in(l0rt_operand* target, const void* source, const l0rt_rows* 
     check_apart(target.pointer, source, target.nbytes, rows)
     operand_use(target, on)     # before the copy: one that fails half-way leaves work behind
     if not copy_pinned(target.pointer, source, source, span, rows, on, non_blocking):
-        about_to_wait("copy_from() from memory that is not pinned", on)
+        about_to_wait("copy_from(), memcpy() or memcpy2d() from memory that is not pinned", on)
         with nogil:
             if span != 0:
                 stage_in(on, <char*>target.pointer, <const char*>source, &taken)
@@ -292,7 +292,7 @@ cdef int transfer_out(void* target, l0rt_operand* source, const l0rt_rows* rows,
     check_apart(target, source.pointer, source.nbytes, rows)
     operand_use(source, on)
     if not copy_pinned(target, source.pointer, target, span, rows, on, non_blocking):
-        about_to_wait("copy_to() into host memory", on)
+        about_to_wait("copy_to(), memcpy() or memcpy2d() into host memory", on)
         with nogil:
             if span != 0:
                 stage_out(on, <char*>target, <const char*>source.pointer, &taken)
@@ -308,7 +308,8 @@ cdef int transfer(l0rt_operand* target, l0rt_operand* source, const l0rt_rows* r
         return transfer_across(target, source, rows, on, target_on)
     operand_use(target, on)
     if wait:
-        about_to_wait("a copy from or to host memory without non_blocking=True", on)
+        about_to_wait(
+            "a copy from or to host memory without non_blocking=True (copy_from, copy_to, memcpy, memcpy2d)", on)
     with nogil:
         if wait:
             queue_move_wait(on, target.pointer, source.pointer, source.nbytes, rows)
@@ -340,7 +341,7 @@ cdef int transfer_fill(l0rt_operand* target, bytes pattern, l0rt_stream* on, bin
     cdef size_t size = len(pattern)
     operand_use(target, on)
     if wait:
-        about_to_wait("a fill of host memory without non_blocking=True", on)
+        about_to_wait("fill() or memset() of host memory without non_blocking=True", on)
     with nogil:
         queue_fill(on, target.pointer, first, size, target.nbytes)
         if wait:

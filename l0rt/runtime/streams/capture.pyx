@@ -333,9 +333,10 @@ cdef int capture_wait(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
     if status <= JOINED:
         return status
     if status == IS_OUTSIDE:
-        return capture_refuse(stream, b"a wait for an event that was recorded outside of the capture")
+        return capture_refuse(
+            stream, b"wait_event() or wait_stream() for an event that was recorded outside of the capture")
     if status == IS_ANOTHER:
-        return capture_refuse(stream, b"a wait for an event of another capture")
+        return capture_refuse(stream, b"wait_event() or wait_stream() for an event of another capture")
     with gil:
         if status == NO_MEMORY:
             raise MemoryError()

@@ -244,7 +244,7 @@ cdef int queue_hint(
         l0rt_stream* stream, const void* ptr, size_t nbytes, l0rt_device* device, int advice) except -1 nogil:
     cdef ze_result_t r
     if captures(stream):
-        capture_refuse(stream, b"a hint about shared memory")
+        capture_refuse(stream, b"prefetch() or advise() of shared memory")
     if nbytes == 0:
         return 0
     lock(stream)

@@ -162,7 +162,7 @@ cdef int queue_create(l0rt_stream* stream) except -1:
 cdef ze_command_list_handle_t queue_share(l0rt_stream* stream) except NULL nogil:
     cdef ze_result_t r = ZE_RESULT_SUCCESS
     if captures(stream):
-        capture_refuse(stream, b"what other software appends to the native list of a stream")
+        capture_refuse(stream, b"Stream.native_handle (what other software appends to the native list of a stream)")
     lock(stream)
     if not stream.shared:
         l0rt_store_int(&stream.shared, 1)
