@@ -52,6 +52,8 @@ def test_the_official_loader_hosts_the_driver(tmp_path, extent):
     said = make("hosted", tmp_path).splitlines()
     assert "hosted: 2 driver(s) ok" in said
     assert said.count("stranger: ok") == 6, "plain and with two sanitizers, each without and with the validation layer"
+    # The sanitizer's build is there now.
+    assert "spirv_damage: ok" in make("damaged_slice", tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("ocloc") is None, reason="needs ocloc (Debian: apt install intel-opencl-icd)")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch.c: prepares kernels, and distributes the work-groups of a launch over threads. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,28 @@ static void place_arguments(spirv_kernel *kernel, spirv_code *code) {
   code->argument_bytes = offset;
 }
 
+enum { WAVE_COST = 128 }; /* of beginning a group or a wave, in operations on lanes */
+
+/* How many operations a lane does, if that is known: there is no loop, and no step that takes longer the more it has
+ * to do. UINT64_MAX: it is not known. */
+static uint64_t work_of(const spirv_code *code) {
+  uint64_t work = 0;
+  for (uint32_t b = 0; b < code->block_count; b++) {
+    const spirv_code_block *block = &code->blocks[b];
+    uint32_t ways = block->end == END_BRANCH ? 2 : block->end == END_JUMP || block->end == END_BARRIER ? 1 : 0;
+    for (uint32_t i = 0; i < ways; i++)
+      if (block->successor[i] <= b) return UINT64_MAX;
+    for (uint32_t i = 0; i < block->count; i++) {
+      uint32_t op = code->infos[block->first + i].op;
+      bool long_one = op == IR_COPY_MEMORY || op == IR_ASYNC_COPY || op == IR_PRINTF || op == IR_GROUP_GET;
+      if (long_one) return UINT64_MAX;
+      bool mathematics = op == IR_MATH1 || op == IR_MATH2 || op == IR_MATH2_INT || op == IR_MATH1_INT;
+      work += mathematics || op == IR_ATOMIC || op == IR_SUBGROUP ? 64 : 1;
+    }
+  }
+  return work;
+}
+
 static bool make_code(spirv_kernel *kernel) {
   if (setjmp(kernel->arena.out) != 0) {
     spirv_result *r = &kernel->failure;
@@ -81,6 +104,7 @@ static bool make_code(spirv_kernel *kernel) {
   spirv_code *code = (spirv_code *)spirv_code_new(&kernel->arena, k, spirv_instruction_set(),
                                                   atomic_load(&chosen_width), kernel->info.subgroup_size);
   place_arguments(kernel, code);
+  code->work = work_of(code);
   kernel->info.local_bytes = code->local_bytes;
   kernel->info.private_bytes = code->private_bytes;
   kernel->info.has_barriers = code->barriers;
@@ -272,6 +296,7 @@ static void report(running *r, const spirv_group *g) {
 
 static void keep_texts(running *r, spirv_group *g) {
   if (g->text_count == 0) return;
+  pthread_mutex_lock(&r->lock);
   spirv_text *all = realloc(r->texts, (r->text_count + g->text_count) * sizeof(*all));
   if (all != NULL) {
     memcpy(all + r->text_count, g->texts, g->text_count * sizeof(*all));
@@ -279,6 +304,7 @@ static void keep_texts(running *r, spirv_group *g) {
     r->text_count += g->text_count;
     g->text_count = 0;
   }
+  pthread_mutex_unlock(&r->lock);
 }
 
 static void run_one(running *r, spirv_group *g, uint64_t number) {
@@ -304,10 +330,9 @@ static void run_groups(running *r, spirv_group *g) {
     uint64_t number = atomic_fetch_add_explicit(&r->next, 1, memory_order_relaxed);
     if (number >= r->groups) break;
     run_one(r, g, number);
+    if (number + 1 == r->groups) break; /* without asking once more */
   }
-  pthread_mutex_lock(&r->lock);
   keep_texts(r, g);
-  pthread_mutex_unlock(&r->lock);
   group_give(g);
 }
 
@@ -334,9 +359,7 @@ typedef struct {
 static void run_member(member *m) {
   running *r = m->r;
   run_one(r, m->group, m->number);
-  pthread_mutex_lock(&r->lock);
   keep_texts(r, m->group);
-  pthread_mutex_unlock(&r->lock);
 }
 
 static void *member_thread(void *context) {
@@ -420,14 +443,22 @@ static void prepare_watching(running *r) {
   spirv_tell(launch, text);
 }
 
+/* Waking a thread takes as long as some thousand operations on lanes. */
+static bool is_worth_helpers(const spirv_code *code, const running *r, uint64_t size) {
+  enum { WORTH = 16384 };
+  uint64_t waves = (size + code->width - 1) / code->width;
+  if (code->work == UINT64_MAX || r->groups > WORTH) return true;
+  return r->groups * (WAVE_COST + waves * WAVE_COST + size * code->work) > WORTH;
+}
+
 bool spirv_run(const spirv_launch *launch, spirv_result *result) {
   spirv_result unused;
   if (result == NULL) result = &unused;
-  memset(result, 0, sizeof(*result));
+  memset(result, 0, offsetof(spirv_result, text) + 1); /* of the text only the first byte: launches are many */
   if (!spirv_kernel_prepare(launch->kernel, result)) return false;
   const spirv_code *code = atomic_load(&launch->kernel->code);
   const spirv_kernel_info *info = &launch->kernel->info;
-  running r = {.launch = launch, .code = code, .result = result, .groups = 1};
+  running r = {.launch = launch, .code = code, .result = result, .groups = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
   uint64_t size = 1;
   for (int d = 0; d < 3; d++) {
     if (launch->group_size[d] == 0 || launch->group_size[d] > SPIRV_MAX_GROUP_SIZE)
@@ -448,10 +479,9 @@ bool spirv_run(const spirv_launch *launch, spirv_result *result) {
   if (r.groups == 0) return true;
   spirv_group *g = group_take(launch, code, r.local_bytes);
   if (g == NULL) return refuse(result, launch, SPIRV_OUT_OF_MEMORY, "there is no memory to run it in");
-  pthread_mutex_init(&r.lock, NULL);
   if (launch->races || launch->trace || launch->chaos != 0) prepare_watching(&r);
   bool helped = launch->workers != NULL && !launch->cooperative && r.groups > 1 && r.races == NULL &&
-                spirv_workers_begin(launch->workers, help, &r, r.groups - 1);
+                is_worth_helpers(code, &r, size) && spirv_workers_begin(launch->workers, help, &r, r.groups - 1);
   if (launch->cooperative) run_together(&r, g);
   else run_groups(&r, g);
   if (helped) spirv_workers_end(launch->workers);

@@ -145,6 +145,7 @@ static void decode(spirv_program *program, const spirv_build *build) {
   bool *used = SPIRV_ARRAY(&program->arena, bool, build->constant_count);
   uint32_t kernels = 0;
   for (uint32_t i = 0; i < build->binary_count; i++) {
+    program->decoding = i;
     program->modules[i] = spirv_module_new(&program->arena, build, i, used);
     program->module_count = i + 1;
     kernels += program->modules[i]->entry_count;
@@ -156,7 +157,7 @@ static void decode(spirv_program *program, const spirv_build *build) {
       say(build, "warning", 0, text);
     }
   program->kernels = SPIRV_ARRAY(&program->arena, spirv_kernel, kernels);
-  for (uint32_t i = 0; i < program->module_count; i++)
+  for (uint32_t i = program->decoding = 0; i < program->module_count; program->decoding = ++i)
     for (uint32_t e = 0; e < program->modules[i]->entry_count; e++)
       describe_kernel(program, program->modules[i], &program->modules[i]->entries[e],
                       &program->kernels[program->kernel_count++]);
@@ -176,7 +177,12 @@ spirv_program *spirv_program_new(const spirv_build *build) {
   atomic_store(&program->references, 1);
   check_flags(build);
   if (decodes(program, build)) return program;
-  say(build, "error", program->arena.offset, program->arena.text);
+  char text[280];
+  bool several = build->binary_count > 1 && program->decoding < build->binary_count;
+  if (several)
+    snprintf(text, sizeof(text), "module %u of %u: %.200s", program->decoding + 1, build->binary_count,
+             program->arena.text);
+  say(build, "error", program->arena.offset, several ? text : program->arena.text);
   program->kernel_count = 0; /* their locks do not exist yet */
   spirv_program_release(program);
   return NULL;

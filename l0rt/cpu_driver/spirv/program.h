@@ -36,6 +36,7 @@ struct spirv_program {
   spirv_module *modules[SPIRV_MAX_MODULES];
   uint32_t module_count; /* its own; the modules of linked programs follow them */
   uint32_t linked_count;
+  uint32_t decoding; /* which module, while they are decoded */
   struct spirv_program **others; /* linked programs */
   uint32_t other_count;
   spirv_kernel *kernels;

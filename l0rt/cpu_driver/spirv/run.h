@@ -91,6 +91,7 @@ typedef struct spirv_code {
   const spirv_handlers *handlers; /* the set that made the steps */
   uint64_t argument_bytes, local_bytes, private_bytes, register_bytes;
   uint32_t width, subgroup;
+  uint64_t work; /* operations of a lane; UINT64_MAX: not known */
   bool barriers;
 } spirv_code;
 

@@ -42,7 +42,7 @@ typedef struct {
 } spirv_binary;
 
 /* One line of the build log, without a line feed: "error: offset 148: OpLoad: …". The offset is in bytes from
- * the beginning of the module. */
+ * the beginning of the module. Of several modules it says which: "error: offset 148: module 2 of 3: …". */
 typedef void (*spirv_log)(void *context, const char *line);
 
 typedef struct {
@@ -176,6 +176,8 @@ bool spirv_run(const spirv_launch *launch, spirv_result *result);
  * Another launch that begins meanwhile runs in its caller's thread alone. Idle threads sleep. */
 spirv_workers *spirv_workers_new(uint32_t count);
 void spirv_workers_free(spirv_workers *workers);
+/* How many launches have woken them. A launch that takes no longer than that runs in its caller's thread alone. */
+uint64_t spirv_workers_used(const spirv_workers *workers);
 
 /* Chooses the instruction set, before the first launch: "sse2", "avx2" or "avx512". The default is the best one of the
  * machine; NULL restores it. Returns false if the machine lacks the named one. For tests and measurements. */

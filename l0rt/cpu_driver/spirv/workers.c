@@ -11,6 +11,7 @@ struct spirv_workers {
   pthread_cond_t wake, done;
   uint32_t count;
   bool busy, closing;
+  _Atomic uint64_t used; /* how many times work was begun */
   uint64_t wanted;  /* how many threads may still begin */
   uint32_t working; /* how many threads have begun, and not ended */
   void (*work)(void *);
@@ -60,11 +61,14 @@ void spirv_workers_free(spirv_workers *w) {
   free(w);
 }
 
+uint64_t spirv_workers_used(const spirv_workers *w) { return atomic_load_explicit(&w->used, memory_order_relaxed); }
+
 bool spirv_workers_begin(spirv_workers *w, void (*work)(void *), void *context, uint64_t most) {
   pthread_mutex_lock(&w->lock);
   bool taken = !w->busy && w->count != 0;
   if (taken) {
     w->busy = true;
+    atomic_fetch_add_explicit(&w->used, 1, memory_order_relaxed);
     w->work = work;
     w->context = context;
     w->wanted = most < w->count ? most : w->count;

@@ -186,6 +186,17 @@ static void several_modules_are_one_program(void) {
   doubled_runs(again, again);
   OK(zeModuleDestroy(again));
   OK(zeModuleDestroy(module));
+  /* A log says in which of them something is wrong. */
+  ze_module_build_log_handle_t log;
+  for (int i = 0; i < 2; i++) {
+    char which[20];
+    snprintf(which, sizeof(which), "module %d of 2: ", i + 1);
+    parts[i].bytes[6] ^= 0x80;
+    GIVES(ERROR_MODULE_BUILD_FAILURE, zeModuleCreate(context, device, &desc, &module, &log));
+    const char *text = log_text(log);
+    CHECK(strncmp(text, "error: offset 4: ", 17) == 0 && strstr(text, which) != NULL);
+    parts[i].bytes[6] ^= 0x80;
+  }
   program.count = 0;
   GIVES(ERROR_INVALID_SIZE, zeModuleCreate(context, device, &desc, &module, NULL));
   program.count = 2, inputs[1] = NULL;

@@ -205,6 +205,46 @@ static void prints(spirv_workers *workers) {
         0);
 }
 
+/* Divisions that C leaves undefined: none traps. By 0 all give 0; the least number divided by -1 is itself. */
+static void divisions(void) {
+  enum { ITEMS = 64 };
+  int32_t zero = 0, minus = -1;
+  const void *arguments[] = {&out, &zero, &minus};
+  spirv_launch l = launch("divisions", arguments, ITEMS, 1);
+  memset(out, 0x55, MOST * 4);
+  run_well(&l);
+  for (uint32_t i = 0; i < ITEMS; i++) {
+    const uint32_t *o = out + 12 * i;
+    bool by_zero = i % 2 == 0;
+    CHECK(o[0] == (by_zero ? 0 : i == 0 ? 0x80000000u : 0x80000000u - i) && o[1] == 0);
+    CHECK(o[2] == 0 && o[3] == 0 && o[4] == 0x80000000u && o[5] == 0);
+    CHECK(o[6] == (by_zero ? 0 : (uint32_t)((UINT64_C(0x8000000000000000) - i) >> 32)) && o[7] == 0);
+    CHECK(o[8] == (by_zero ? 0 : (uint8_t)(128 - i)) && o[9] == (by_zero ? 0 : (uint16_t)(32768 - i)));
+    CHECK(o[10] == 0 && o[11] == 0);
+  }
+}
+
+/* A launch wakes other threads only if it has work for them. */
+static void small_launches_stay(spirv_workers *workers) {
+  static const struct {
+    const char *name;
+    uint32_t size, groups;
+    bool helped;
+  } launches[] = {{"small", 1, 2, false},   {"small", 32, 8, false},  {"small", 256, 4, false},
+                  {"small", 4, 2000, true}, {"small", 256, 64, true}, {"loops_long", 1, 2, true}};
+  uint32_t rounds = 3;
+  for (size_t i = 0; i < sizeof(launches) / sizeof(launches[0]); i++) {
+    const void *arguments[] = {&out, &rounds};
+    spirv_launch l = launch(launches[i].name, arguments, launches[i].size, launches[i].groups);
+    l.workers = workers;
+    uint64_t before = spirv_workers_used(workers);
+    run_well(&l);
+    if (spirv_workers_used(workers) - before != launches[i].helped)
+      fprintf(stderr, "%s, %u groups of %u\n", launches[i].name, launches[i].groups, launches[i].size);
+    CHECK(spirv_workers_used(workers) - before == launches[i].helped);
+  }
+}
+
 static size_t printed_bytes;
 static void count_print(void *context, const char *text, size_t size) {
   (void)context;
@@ -333,6 +373,8 @@ int main(void) {
       collectives(37);
       copies();
       prints(width == 32 ? workers : NULL);
+      divisions();
+      small_launches_stay(workers);
       if (way == 9) prints_much(workers);
       halves();
       generic_pointers();

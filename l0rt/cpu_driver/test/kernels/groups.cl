@@ -112,6 +112,29 @@ kernel void prints(int base) {
   if (i % 3 == 1) printf("item %d of %s: %5.2f %v4d|\n", i + base, "all", i * 0.5, (int4)(i, 1, 2, 3));
 }
 
+kernel void divisions(global uint *out, int zero, int minus) {
+  int least = (int)0x80000000, i = (int)get_global_id(0);
+  int by = i % 2 == 0 ? zero : minus;
+  out[12 * i] = (uint)((least + i) / by);
+  out[12 * i + 1] = (uint)((least + i) % by);
+  out[12 * i + 2] = (uint)(i + 5) / (uint)zero;
+  out[12 * i + 3] = (uint)(i + 5) % (uint)zero;
+  out[12 * i + 4] = (uint)(least / minus);
+  out[12 * i + 5] = (uint)(least % minus);
+  long wide = (long)0x8000000000000000ul;
+  out[12 * i + 6] = (uint)((wide + i) / by >> 32);
+  out[12 * i + 7] = (uint)((wide + i) % by);
+  out[12 * i + 8] = (uint)(uchar)((char)(-128 + i) / (char)by);
+  out[12 * i + 9] = (uint)(ushort)((short)(-32768 + i) / (short)by);
+  out[12 * i + 10] = (uint)((ulong)i / (ulong)zero);
+  out[12 * i + 11] = (uint)(7 / zero + 7 % zero);
+}
+
+kernel void small(global uint *out, uint rounds) { out[get_global_id(0) % 4096] = rounds; }
+kernel void loops_long(global uint *out, uint rounds) {
+  for (uint i = 0; i < rounds; i++) out[get_global_id(0)] = out[get_global_id(0)] * 3 + i;
+}
+
 kernel void prints_much(uint times) {
   for (uint k = 0; k < times; k++) printf("item %5u line %8u\n", (uint)get_global_id(0), k);
 }
