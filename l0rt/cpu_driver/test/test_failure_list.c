@@ -34,9 +34,9 @@ static uint32_t told(uint64_t serial, const struct cpu_event *event) {
 
 static void check(ze_result_t result, uint32_t expected) {
   CHECK(result == (expected == 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_UNKNOWN));
-  const char *more = strstr(cpu_failure_description(), "the first of ");
+  const char *text = cpu_failure_description(), *more = strstr(text, "the first of ");
   if (expected == 0) return;
-  CHECK(strncmp(cpu_failure_description(), "launch", 6) == 0);
+  CHECK(strncmp(text, "launch", 6) == 0);
   CHECK(expected == 1 ? more == NULL : more != NULL && strtoul(more + 13, NULL, 10) == expected);
 }
 
