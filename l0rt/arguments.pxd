@@ -15,6 +15,8 @@ cdef object whole(value, str what)
 cdef bint is_address(value) except -1
 cdef object address_in(value, int low)
 cdef int clamped_priority(priority) except? 2
+# What an object with ``__l0_stream__`` tells as its command list, which is not checked; what has none stays as it is.
+cdef object told_list(what)
 
 cdef int check_sizes(size_t source, size_t target) except -1
 cdef int check_overlap(const void* target, const void* source, size_t nbytes) except -1

@@ -74,6 +74,15 @@ cdef enum:
     DEEPEST = 32                    # structures within structures
 
 
+cdef object told_list(what):
+    if is_whole(what) or not hasattr(type(what), "__l0_stream__"):
+        return what
+    told = what.__l0_stream__()
+    if not isinstance(told, tuple) or len(told) != 3 or told[0] != 0 or told[1] != "cmdlist_immediate":
+        raise TypeError(f"__l0_stream__() must return (0, 'cmdlist_immediate', handle), got {told!r}")
+    return told[2]
+
+
 cdef int check_sizes(size_t source, size_t target) except -1:
     if source != target:
         raise ValueError(f"sizes differ: the source has {source} bytes, the target {target}")

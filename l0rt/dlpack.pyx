@@ -18,7 +18,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from l0rt.arguments cimport is_whole, whole
+from l0rt.arguments cimport is_whole, told_list, whole
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_order
 from l0rt.runtime.streams.devices cimport device_at, device_total
 from l0rt.runtime.streams.queue cimport Queue, about_to_wait
@@ -141,12 +141,10 @@ cdef l0rt_stream* stream_named(what) except NULL:
     """The stream of l0rt that a native handle names, or an object with ``__l0_stream__``; BufferError for none."""
     cdef l0rt_stream* found
     cdef int i
-    handle = what
-    if not is_whole(what) and hasattr(type(what), "__l0_stream__"):
-        told = what.__l0_stream__()
-        if not isinstance(told, tuple) or len(told) != 3 or told[0] != 0 or told[1] != "cmdlist_immediate":
-            raise BufferError(f"__l0_stream__() must return (0, 'cmdlist_immediate', handle), got {told!r}")
-        handle = told[2]
+    try:
+        handle = told_list(what)
+    except TypeError as wrong:
+        raise BufferError(str(wrong)) from None
     if is_whole(handle):
         number = whole(handle, "stream")
         if 0 < number < 1 << 64:

@@ -145,6 +145,8 @@
   OPTIONAL(1_6, zeCommandListHostSynchronize, (ze_command_list_handle_t hCommandList, uint64_t timeout))              \
   OPTIONAL(1_6, zeDriverGetLastErrorDescription, (ze_driver_handle_t hDriver, const char **ppString))                 \
   OPTIONAL(1_6, zeEventPoolPutIpcHandle, (ze_context_handle_t hContext, ze_ipc_event_pool_handle_t hIpc))             \
+  OPTIONAL(1_9, zeCommandListGetContextHandle, (ze_command_list_handle_t hCommandList,                                \
+           ze_context_handle_t *phContext))                                                                           \
   OPTIONAL(1_9, zeCommandListGetDeviceHandle, (ze_command_list_handle_t hCommandList, ze_device_handle_t *phDevice))  \
   OPTIONAL(1_9, zeCommandListGetOrdinal, (ze_command_list_handle_t hCommandList, uint32_t *pOrdinal))                 \
   OPTIONAL(1_9, zeCommandListIsImmediate, (ze_command_list_handle_t hCommandList, ze_bool_t *pIsImmediate))           \

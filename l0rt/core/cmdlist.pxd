@@ -7,6 +7,7 @@ from l0rt.core.device cimport Device
 from l0rt.ze.api cimport (
     ze_command_list_handle_t,
     ze_command_queue_priority_t,
+    ze_context_handle_t,
     ze_device_handle_t,
     ze_event_handle_t,
     ze_result_t,
@@ -37,7 +38,8 @@ cdef ze_result_t list_timestamp(
     ze_command_list_handle_t list, uint64_t* ticks, ze_event_handle_t signal) noexcept nogil
 # Properties of a foreign list that the driver reports; the others stay unchanged.
 cdef int list_facts(
-    ze_command_list_handle_t list, bint* immediate, ze_device_handle_t* device, int* ordinal) except -1 nogil
+    ze_command_list_handle_t list, bint* immediate, ze_context_handle_t* context, ze_device_handle_t* device,
+    int* ordinal) except -1 nogil
 # A regular list without its commands, as new.
 cdef ze_result_t list_reset(ze_command_list_handle_t list) noexcept nogil
 # Of a mutable list: the number of the launch that is appended next; changes of launches, a chain of the driver's

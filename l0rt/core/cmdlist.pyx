@@ -108,11 +108,14 @@ cdef ze_result_t list_advise(
 
 
 cdef int list_facts(
-        ze_command_list_handle_t list, bint* immediate, ze_device_handle_t* device, int* ordinal) except -1 nogil:
+        ze_command_list_handle_t list, bint* immediate, ze_context_handle_t* context, ze_device_handle_t* device,
+        int* ordinal) except -1 nogil:
     cdef uint8_t is_immediate = 1
     cdef uint32_t group = 0
     if ze.zeCommandListIsImmediate != NULL and told(ze.zeCommandListIsImmediate(list, &is_immediate)):
         immediate[0] = is_immediate != 0
+    if ze.zeCommandListGetContextHandle != NULL:
+        told(ze.zeCommandListGetContextHandle(list, context))
     if ze.zeCommandListGetDeviceHandle != NULL:
         told(ze.zeCommandListGetDeviceHandle(list, device))
     if ze.zeCommandListGetOrdinal != NULL and told(ze.zeCommandListGetOrdinal(list, &group)):

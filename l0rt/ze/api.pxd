@@ -565,6 +565,8 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeDriverGetLastErrorDescription)(ze_driver_handle_t hDriver, const char **ppString) noexcept nogil
         ze_result_t (*zeEventPoolPutIpcHandle)(ze_context_handle_t hContext,
             ze_ipc_event_pool_handle_t hIpc) noexcept nogil
+        ze_result_t (*zeCommandListGetContextHandle)(ze_command_list_handle_t hCommandList,
+            ze_context_handle_t *phContext) noexcept nogil
         ze_result_t (*zeCommandListGetDeviceHandle)(ze_command_list_handle_t hCommandList,
             ze_device_handle_t *phDevice) noexcept nogil
         ze_result_t (*zeCommandListGetOrdinal)(ze_command_list_handle_t hCommandList, uint32_t *pOrdinal) noexcept nogil

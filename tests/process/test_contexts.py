@@ -163,6 +163,54 @@ for door in (lambda: l0rt.Buffer.from_handle(raw.value, 64), lambda: l0rt.from_u
 """)
 
 
+def test_a_list_of_another_context_is_no_stream():
+    """It would be given memory that its context does not know."""
+    ran("""
+acc.synchronize()
+elsewhere = context()
+for named in (list_in(elsewhere).value, type("S", (), {
+        "__l0_stream__": lambda self, list=list_in(elsewhere): (0, "cmdlist_immediate", list.value)})()):
+    for device in (None, 0):
+        try:
+            l0rt.Stream.from_handle(named, device=device)
+        except ValueError as error:
+            assert "another context" in str(error) and "adopt_context" in str(error), error
+        else:
+            raise AssertionError
+assert acc.stream_pool.state()["adopted"] == 0
+""")
+
+
+def test_an_object_tells_its_list():
+    ran("""
+class Theirs:
+    def __init__(self, *told):
+        self.told = told
+    def __l0_stream__(self):
+        return self.told
+list = list_in(P(xpu.native_context()))
+stream = l0rt.Stream.from_handle(Theirs(0, "cmdlist_immediate", list.value))
+assert stream.native_handle == list.value
+assert l0rt.Stream.from_handle(stream) == stream        # l0rt's own tell theirs
+for told in ((), (0, "cmdqueue", list.value), (1, "cmdlist_immediate", list.value)):
+    try:
+        l0rt.Stream.from_handle(Theirs(*told))
+    except TypeError as error:
+        assert "__l0_stream__" in str(error)
+    else:
+        raise AssertionError
+for wrong in (None, "x", -1):
+    try:
+        l0rt.Stream.from_handle(Theirs(0, "cmdlist_immediate", wrong))
+    except ValueError as error:
+        assert "must be an address" in str(error)
+    else:
+        raise AssertionError
+del stream
+call("zeCommandListDestroy", list)
+""")
+
+
 def test_a_list_of_a_foreigner_is_a_stream_while_its_object_lives():
     ran("""
 import gc

@@ -31,7 +31,7 @@ SETUP = {
 # yet, and by the loader.
 ELSEWHERE = {
     "zeMemGetAllocProperties", "zeMemGetAddressRange", "zeContextGetStatus", "zeDeviceGetStatus",
-    "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle",
+    "zeDeviceGetGlobalTimestamps", "zelLoaderTranslateHandle", "zeCommandListGetContextHandle",
     "zeCommandListGetDeviceHandle", "zeCommandListGetOrdinal", "zeCommandListIsImmediate",
     "zeModuleBuildLogGetString",  # of modules that do not build
     "zeCommandQueueSynchronize",  # of graphs of which a part was refused

@@ -8,7 +8,7 @@ from cpython.ref cimport Py_INCREF
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from l0rt.arguments cimport clamped_priority, is_whole, known_as, whole
+from l0rt.arguments cimport clamped_priority, is_whole, known_as, told_list, whole
 from l0rt.runtime.current.event cimport Event, Event_record, Event_wait, built_in_event
 from l0rt.runtime.current.waits cimport log_stuck
 from l0rt.runtime.current.thread cimport (
@@ -212,8 +212,9 @@ instead of refused.
 
         Parameters
         ----------
-        handle : int
-            The ``ze_command_list_handle_t`` of an immediate list in l0rt's context.
+        handle : int or object
+            The ``ze_command_list_handle_t`` of an immediate list in l0rt's context, or an object whose method
+            ``__l0_stream__`` tells it.
         device : int, str, device or None, optional
             An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
         owner : object, optional
@@ -227,12 +228,17 @@ instead of refused.
         ------
         InvalidArgumentError
             The driver knows no list with this handle.
+        ValueError
+            The list is not immediate, or is of another device or another context.
+        TypeError
+            ``__l0_stream__`` does not return ``(0, "cmdlist_immediate", handle)``.
         IndexError
             There is no device with this index.
         """
         cdef l0rt_device* on
         cdef l0rt_stream* stream
         cdef size_t address
+        handle = told_list(handle)
         number = whole(handle, "a command list's handle") if is_whole(handle) else 0
         if not 0 < number < 1 << 64:
             raise ValueError(f"a command list's handle must be an address, got {handle!r}")

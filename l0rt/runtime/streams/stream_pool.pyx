@@ -196,6 +196,7 @@ cdef l0rt_stream* find_list(l0rt_device* device, ze_command_list_handle_t list) 
 cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list, owner) except NULL:
     cdef l0rt_stream* stream = find_list(device, list)
     cdef ze_device_handle_t on = device.handle
+    cdef ze_context_handle_t context = device.context
     cdef int ordinal = device.info.compute_ordinal
     cdef bint immediate = True
     cdef l0rt_slot* mark
@@ -203,11 +204,14 @@ cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list,
         hold_adopted(stream)
         return stream
     with nogil:
-        list_facts(list, &immediate, &on, &ordinal)
+        list_facts(list, &immediate, &context, &on, &ordinal)
     if not immediate:
         raise ValueError("only immediate command lists can be adopted: a regular list runs nothing by itself")
     if on != device.handle:
         raise ValueError(f"the command list belongs to another device than {device.index}")
+    if context != device.context:
+        raise ValueError("the command list belongs to another context than l0rt's, whose memory it does not know: "
+                         "make it in l0rt.xpu.native_context(), or let l0rt work in yours by l0rt.xpu.adopt_context()")
     stream = device.others
     while stream != NULL:       # a record whose last mark was passed: nothing of its former list is in flight
         if stream.kind == STREAM_ADOPTED and not stream.live:
