@@ -2,9 +2,10 @@
 """A channel on which other processes of the same user ask what this one does: its memory, its streams, the sensors of
 its devices. The setting ``monitor`` opens it.
 
-The channel is a socket, ``PID.sock`` in a folder that only the user can enter. Whoever connects gets one object of
-JSON, and the connection ends; nothing is read. `begin` is called by the import of l0rt if the variable is set. Nothing
-costs while nobody asks, and asking opens no driver.
+The channel is a socket, ``PID.sock`` in a folder that only the user can enter. Whoever connects and ends what it sends
+gets one object of JSON. `SENSORS` is all that may be sent: then the answer has the sensors, for which system management
+is opened. Without it, asking opens no driver. `begin` is called by the import of l0rt if the variable is set. Nothing
+costs while nobody asks.
 """
 
 import atexit
@@ -28,6 +29,7 @@ FORMAT = 1  # of what is told
 PATIENCE = 2.0  # seconds for one who asks and does not read
 LONGEST = 100  # bytes of a socket's path, of which Linux allows 107
 MOST_LINES = 200  # about streams
+SENSORS = b"sensors\n"
 _listener: socket.socket | None = None
 _thread: threading.Thread | None = None
 _meters: dict[int, Meter] = {}  # of the thread that answers
@@ -90,7 +92,7 @@ def _serve(listener):
             try:
                 connection.settimeout(PATIENCE)
                 if peer(connection) in (os.getuid(), 0):
-                    connection.sendall(json.dumps(state()).encode("ascii"))
+                    connection.sendall(answer(_asked(connection)))
             except OSError:  # who asked is gone
                 continue
 
@@ -101,14 +103,34 @@ def peer(connection):
     return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[1]
 
 
-def state():
+def _asked(connection):
+    """What is sent: nothing too, if it does not end in time."""
+    found = b""
+    try:
+        while len(found) < len(SENSORS) and (part := connection.recv(len(SENSORS) - len(found))):
+            found += part
+    except TimeoutError:
+        return b""
+    return found
+
+
+def answer(asked):
+    """Return the answer's bytes. If nothing can be told now, they say why: the thread answers the next one."""
+    try:
+        told = state(asked == SENSORS)
+    except Exception as error:
+        told = {"format": FORMAT, "pid": os.getpid(), "error": f"{type(error).__name__}: {error}"}
+    return json.dumps(told).encode("ascii")
+
+
+def state(with_sensors=False):
     """Return what is told: the process, and of each device that is open the memory, the streams that are not idle with
-    what they wait for, and the sensors."""
+    what they wait for, and the sensors, if they are asked for."""
     devices = []
     if lazy.initialized:
         for index in range(device_count()):
             about = properties(index)
-            if index not in _meters:
+            if with_sensors and index not in _meters:
                 _meters[index] = Meter(index)
             devices.append(
                 {
@@ -119,7 +141,7 @@ def state():
                     "total_memory": about["total_memory"],
                     "memory": {key: value for key, value in memory_stats(index).items() if type(value) is int},
                     "streams": stuck_report(index).splitlines()[:MOST_LINES],
-                    "sensors": _meters[index].read().as_dict(),
+                    "sensors": _meters[index].read().as_dict() if with_sensors else {"missing": {}},
                 }
             )
     return {

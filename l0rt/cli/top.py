@@ -125,7 +125,7 @@ def _processes():
         pid, dot, end = name.partition(".")
         if dot and end == "sock" and pid.isascii() and pid.isdigit() and int(pid) != os.getpid():
             try:
-                found.append(ask(int(pid)))
+                found.append(ask(int(pid), with_sensors=True))
             except CannotWatch as e:
                 if os.path.isdir(f"/proc/{pid}"):  # of one that was killed the channel stays
                     silent.append(str(e))

@@ -140,8 +140,9 @@ def test_what_is_told_of_a_device_is_believed_only_if_all_has_the_right_type():
     [b"", b"{", b"[]", b'{"pid": 1}', b'{"format": 2, "pid": PID, "devices": []}',
      b'{"format": 1, "pid": PID, "devices": [1]}', b"[" * 100_000, b"\xff",
      b'{"format": 1, "pid": PID, "devices": [{"index": 0, "name": "x", "memory": {"a": "b"}}]}',
-     b'{"format": 1, "pid": PID, "devices": []}', b'{"format": 1, "pid": PID, "command": [1], "devices": []}'],
-    ids=range(11),
+     b'{"format": 1, "pid": PID, "devices": []}', b'{"format": 1, "pid": PID, "command": [1], "devices": []}',
+     b'{"format": 1, "pid": PID, "error": "no memory"}', b'{"format": 1, "pid": PID, "error": 1}'],
+    ids=range(13),
 )  # fmt: skip
 def test_an_answer_that_is_none_is_told_in_a_line(folder, answer):
     folder.mkdir(mode=0o700)
@@ -153,12 +154,39 @@ def test_an_answer_that_is_none_is_told_in_a_line(folder, answer):
             cwd=folder.parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         connection, _ = listener.accept()
+        assert connection.recv(100) == b""  # all that it sends
         connection.sendall(answer.replace(b"PID", str(os.getpid()).encode()))
         connection.close()
         out, err = watcher.communicate(timeout=60)
     assert (watcher.returncode, out) == (1, "")
     assert err.startswith(f"l0rt: process {os.getpid()} cannot be watched: ")
     assert err.count("\n") == 1
+
+
+SENSORS = """
+from l0rt.runtime.streams import devices
+devices.sensors = lambda index: print("opened", flush=True) or 1 / 0
+print("replaced", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_only_who_asks_for_sensors_opens_them(folder):
+    with Watched(folder, more=SENSORS) as watched:
+        watched.step()
+        assert watched.step() == "replaced\n"
+        found = watch.ask(int(watched.pid))
+        assert found["devices"][0]["sensors"] == {"missing": {}}
+        with pytest.raises(watch.CannotWatch, match="ZeroDivisionError"):
+            watch.ask(int(watched.pid), with_sensors=True)
+        assert watch.ask(int(watched.pid))["devices"] == found["devices"]  # what failed has not ended the thread
+        assert watched.step() == "opened\n"  # once, and by the second
+
+
+def test_who_neither_sends_nor_ends_is_answered_too(folder):
+    with Watched(folder) as watched, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
+        channel.connect(monitor.path(watched.pid))
+        assert json.loads(channel.makefile("rb").read())["pid"] == int(watched.pid)
 
 
 def test_a_wrong_value_of_the_variable_is_an_error():

@@ -28,7 +28,7 @@ class CannotWatch(Exception):
     """The process cannot be watched; one line says why."""
 
 
-def ask(pid):
+def ask(pid, with_sensors=False):
     """Return what a process tells; `CannotWatch` if there is none or if it tells nothing."""
     try:
         if not monitor.is_private(monitor.folder()):
@@ -38,6 +38,8 @@ def ask(pid):
             channel.connect(monitor.path(pid))
             if monitor.peer(channel) != os.getuid():
                 raise CannotWatch(f"the channel of process {pid} is not this user's")
+            channel.sendall(monitor.SENSORS if with_sensors else b"")
+            channel.shutdown(socket.SHUT_WR)
             found = b""
             while part := channel.recv(1 << 16):
                 found += part
@@ -56,6 +58,8 @@ def ask(pid):
 def checked(value, pid):
     """Return an answer of which all that is printed has the right type."""
     good = type(value) is dict and value.get("format") == monitor.FORMAT and value.get("pid") == pid
+    if good and type(value.get("error")) is str:
+        raise ValueError(value["error"])
     good = good and type(value.get("devices")) is list
     good = good and type(value.get("command")) is list and all(type(word) is str for word in value["command"])
     if not good or not all(map(is_well_told, value["devices"])):
