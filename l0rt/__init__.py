@@ -141,6 +141,7 @@ else:
         ("L0RT_LOGS", "l0rt.logs"),
         ("L0RT_SANITIZE", "l0rt.sanitizer"),
         ("L0RT_OOM_SNAPSHOT", "l0rt.memoryhistory"),
+        ("L0RT_LEAK_REPORT", "l0rt.memoryleaks"),
         ("L0RT_MONITOR", "l0rt.monitor"),
     ):
         if os.environ.get(_variable):

@@ -155,6 +155,7 @@ _SETTINGS = {
     "sanitize": _Setting("L0RT_SANITIZE", _words("stream"), ""),
     "itt": _Setting("L0RT_ITT", _switch, "0"),
     "oom_snapshot": _Setting("L0RT_OOM_SNAPSHOT", str, ""),
+    "leak_report": _Setting("L0RT_LEAK_REPORT", str, ""),
     "monitor": _Setting("L0RT_MONITOR", _switch, "0"),
     "lazy_init": _Setting("L0RT_LAZY_INIT", _one_of("0", "1"), "1"),
     "tuning": _Setting("L0RT_TUNING", str, ""),

@@ -20,19 +20,24 @@ from l0rt.memoryhistory import (
     snapshot,
     tag,
 )
+from l0rt.memoryleaks import enable_leak_report, leak_report
 from l0rt.memorylibrary import XPUPluggableAllocator
 from l0rt.memorylogs import dump_history
+from l0rt.memorymetrics import openmetrics
 from l0rt.memoryscope import pop_stats_scope, push_stats_scope, reset_scope_records, scope_records, stats_scope
 from l0rt.memorystats import (
     fragmentation,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
+    host_shadow_bytes,
     list_gpu_processes,
     max_memory_allocated,
     max_memory_reserved,
+    memory_info,
     memory_stats,
     memory_stats_as_nested_dict,
     memory_summary,
+    recommended_max_memory,
     reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
     reset_peak_host_memory_stats,
@@ -86,6 +91,7 @@ __all__ = [
     "dump_snapshot",
     "empty_cache",
     "empty_host_cache",
+    "enable_leak_report",
     "enable_oom_snapshot",
     "fragmentation",
     "get_alloc_conf",
@@ -96,7 +102,9 @@ __all__ = [
     "get_per_process_memory_fraction",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
+    "host_shadow_bytes",
     "is_pinned",
+    "leak_report",
     "list_gpu_processes",
     "max_memory_allocated",
     "max_memory_reserved",
@@ -108,6 +116,7 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "openmetrics",
     "pointer_info",
     "pop_stats_scope",
     "push_stats_scope",
@@ -365,61 +374,6 @@ def record_use(buffer, stream=None):
         _record_use(_address(buffer), stream)
     else:
         raise TypeError(f"record_use() takes a Buffer or an address, an int, not {type(buffer).__name__}")
-
-
-def recommended_max_memory(device=None):
-    """Return how many bytes of ``device`` a program should use at most.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    IndexError
-        There is no device with this index.
-
-    Notes
-    -----
-    The result is ``min(total, free + reserved) - total / 20``, at most the limit and at least 0. The twentieth is
-    l0rt's reserve for other programs and the driver. The name is that of ``torch.mps.recommended_max_memory``.
-    """
-    index = _index_of(device)
-    free, total, _ = _device.memory_info(index)
-    wise = max(0, min(total, free + _device.memory_reserved(index)) - total // 20)
-    return min(wise, _device.get_limit(index) or wise)
-
-
-def memory_info(device=None):
-    """Return the free and the total bytes of ``device``, and the source of the first number.
-
-    Parameters
-    ----------
-    device : int, str, device or None, optional
-        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    IndexError
-        There is no device with this index.
-
-    Notes
-    -----
-    The source is ``zesMemoryGetState`` or ``ZE_extension_device_usablemem_size_properties`` of Level Zero. If neither
-    knows, the free memory is the total minus what this process has reserved.
-    """
-    free, total, source = _device.memory_info(device)
-    return {"free": free, "total": total, "source": source}
 
 
 def get_memory_info(device=None):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from l0rt import config
 from l0rt.errors import InvalidArgumentError
 from l0rt.memorystats import is_opened
-from l0rt.paths import plain_path
+from l0rt.paths import numbered_file, plain_path, whole_file
 from l0rt.runtime.memory import trace
 from l0rt.runtime.memory.observers import set_reporter
 from l0rt.runtime.memory.pools import index_or_current
@@ -131,11 +131,17 @@ def snapshot(device=None, augment_with_fx_traces=False):
     return _taken(device, None)
 
 
-def _taken(device, most):
+def snapshot_with_threads():
+    """Return `snapshot`, each entry of which has the number of its ``thread`` too."""
+    return _taken(None, None, True)
+
+
+def _taken(device, most, with_threads=False):
     if lazy.opened:
         lazy.init()  # raises in a forked child, with the reason
     index = None if device is None else index_or_current(device)
-    found, traces, host_found, host_traces = trace.snapshot(index, True, most) if is_opened() else ([], [], [], [])
+    told = trace.snapshot(index, True, most, with_threads) if is_opened() else ([], [], [], [])
+    found, traces, host_found, host_traces = told
     return {
         "segments": found,
         "device_traces": traces,
@@ -184,20 +190,9 @@ def dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False)
     path = plain_path(filename)
     if not path:
         raise ValueError("a snapshot needs the name of a file, got ''")
-    write_whole(path, snapshot())
-
-
-def write_whole(path, what):
-    """Pickle ``what`` to ``path``: completely, or not at all."""
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        with open(part, "wb") as file:
-            pickle.dump(what, file, protocol=4)
-        os.replace(part, path)
-    except BaseException:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise
+    shot = snapshot()
+    with whole_file(path) as file:
+        pickle.dump(shot, file, protocol=4)
 
 
 def set_memory_metadata(metadata):
@@ -296,34 +291,19 @@ class _OnOom:
 
     def __init__(self, path, most):
         self.path, self.most = path, most
-        self.left = _MOST_FILES
+        self.turns = iter(range(_MOST_FILES))  # threads may fail at the same time
 
     def __call__(self, device):
         """Write the next file, and return a sentence that names it."""
-        if self.left <= 0:
+        if next(self.turns, None) is None:
             return ""
-        self.left -= 1
         try:
-            return f"A snapshot of memory is in {self._write()}."
+            shot = _taken(None, self.most)
+            with numbered_file(self.path) as (file, name):
+                pickle.dump(shot, file, protocol=4)
+            return f"A snapshot of memory is in {name}."
         except Exception as error:  # the error that is being made counts
             return f"No snapshot of memory could be written: {error}."
-
-    def _write(self):
-        shot = _taken(None, self.most)
-        stem, ending = os.path.splitext(self.path)
-        number = 1
-        part = f"{self.path}.{os.getpid()}.part"
-        write_whole(part, shot)
-        try:
-            while True:
-                path = f"{stem}.{number}{ending}"
-                try:
-                    os.link(part, path)  # unlike a rename, it replaces nothing
-                    return path
-                except FileExistsError:
-                    number += 1
-        finally:
-            os.unlink(part)
 
 
 def enable_oom_snapshot(path, max_entries=1_500_000):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The history of memory as logs: JSON, RMM's CSV, and a trace for Chrome and Perfetto."""
 
-import os
 import time
 
 from l0rt.errors import InvalidArgumentError
-from l0rt.memoryhistory import snapshot
-from l0rt.paths import plain_path
+from l0rt.memoryhistory import snapshot_with_threads
+from l0rt.paths import plain_path, whole_file
 
 _RMM = {"alloc": "allocate", "free_requested": "free", "oom": "allocate failure"}
 
@@ -32,23 +31,17 @@ def dump_history(filename, format="json"):
 
     Notes
     -----
-    RMM's columns are those of ``rmm.enable_logging``. The column Thread is the device, since entries of torch have no
-    thread.
+    RMM's columns are those of ``rmm.enable_logging``. A thread is Linux's number of it, as in ``/proc``; in JSON it is
+    ``thread``, which torch's entries do not have.
     """
     path = plain_path(filename)
     if not path:
         raise ValueError("a log needs the name of a file, got ''")
     if format not in _WRITERS:
         raise InvalidArgumentError(f"the format of a log must be one of {', '.join(_WRITERS)}, got {format!r}")
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        with open(part, "w", encoding="utf-8", newline="") as file:
-            _WRITERS[format](file, snapshot())
-        os.replace(part, path)
-    except BaseException:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise
+    shot = snapshot_with_threads()
+    with whole_file(path, "w", encoding="utf-8", newline="") as file:
+        _WRITERS[format](file, shot)
 
 
 def _entries(shot):
@@ -70,12 +63,12 @@ def _write_csv(file, shot):
 
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(["Thread", "Time", "Action", "Pointer", "Size", "Stream"])
-    for device, entry in _entries(shot):
+    for _, entry in _entries(shot):
         if entry["action"] in _RMM:
             seconds, micros = divmod(entry["time_us"], 10**6)
             clock = time.strftime("%H:%M:%S", time.localtime(seconds))
             address = hex(entry.get("addr", 0)) if entry["action"] != "oom" else "0x0"
-            rows.writerow([device, f"{clock}:{micros:06d}", _RMM[entry["action"]], address, entry["size"],
+            rows.writerow([entry["thread"], f"{clock}:{micros:06d}", _RMM[entry["action"]], address, entry["size"],
                            hex(entry["stream"])])  # fmt: skip
 
 

@@ -7,10 +7,12 @@ from itertools import repeat
 import l0rt.runtime.memory.device as _device
 import l0rt.runtime.memory.pinned as _host
 from l0rt.errors import L0Error as _L0Error
+from l0rt.errors import UnsupportedError as _UnsupportedError
 from l0rt.runtime.memory.pools import index_or_current as _index_of
 from l0rt.runtime.memory.trace import segments as _segments
 from l0rt.runtime.memory.trace import tag_sums as _tag_sums
 from l0rt.runtime.streams.devices import device_count, lazy, processes, properties
+from l0rt.ze import fdinfo as _fdinfo
 
 _ROWS = (
     ("allocated_bytes", "Allocated memory", True),
@@ -435,3 +437,98 @@ def list_gpu_processes(device=None):
     lines = [f"GPU:{index}" + (" is the CPU driver's, which only this process uses" if is_software else "")]
     lines += [f"process {pid:>10d} uses {nbytes / (1 << 20):>12.3f} MB GPU memory" for pid, nbytes in found]
     return "\n".join(lines if found else [*lines, "no processes are running"])
+
+
+def recommended_max_memory(device=None):
+    """Return how many bytes of ``device`` a program should use at most.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    IndexError
+        There is no device with this index.
+
+    Notes
+    -----
+    The result is ``min(total, free + reserved) - total / 20``, at most the limit and at least 0. The twentieth is
+    l0rt's reserve for other programs and the driver. The name is that of ``torch.mps.recommended_max_memory``.
+    """
+    index = _index_of(device)
+    free, total, _, _ = _device.memory_info(index)
+    wise = max(0, min(total, free + _device.memory_reserved(index)) - total // 20)
+    return min(wise, _device.get_limit(index) or wise)
+
+
+def memory_info(device=None):
+    """Return the free and the total bytes of ``device``, the source of the first number, and whether to trust it.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+
+    Returns
+    -------
+    dict
+        ``free`` and ``total``, in bytes; ``source``, a text; ``trust``, False if the source does not know of all
+        processes, so that there may be less.
+
+    Raises
+    ------
+    IndexError
+        There is no device with this index.
+
+    Notes
+    -----
+    The source is ``ZE_extension_device_usablemem_size_properties`` or ``zesMemoryGetState`` of Level Zero. If neither
+    knows, the free memory is the total minus what the processes have whose fdinfo may be read, and if there is none,
+    minus what this process has reserved.
+    """
+    free, total, source, is_trusted = _device.memory_info(device)
+    return {"free": free, "total": total, "source": source, "trust": is_trusted}
+
+
+def host_shadow_bytes(device=None):
+    """Return how many bytes of the host's memory Linux's driver holds for this process on ``device``.
+
+    Some runtimes mirror device memory in the host's. l0rt does not: beside the few MiB of the driver, this is pinned
+    and shared memory. Of a device without memory of its own it is all memory.
+
+    Parameters
+    ----------
+    device : int, str, device or None, optional
+        An index, a name such as ``xpu:1``, or an object that has a device. None is the current device.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    UnsupportedError
+        Linux's driver does not tell it. The CPU driver has none.
+    IndexError
+        There is no device with this index.
+
+    Notes
+    -----
+    The source is ``drm-total-gtt`` and ``drm-total-system`` in the fdinfo of the process's files of the device, which
+    xe and i915 of Linux write. Each client of the driver counts once. Tiles of a card share them.
+    """
+    index = _index_of(device)
+    address = properties(index)["pci"]
+    told = _fdinfo.host_bytes(address)
+    if told is None:
+        raise _UnsupportedError(
+            f"no fdinfo of this process tells the memory of xpu:{index} ({address or 'no PCI address'})")
+    return told

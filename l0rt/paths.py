@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of files, as users give them."""
+"""Paths of files, as users give them; files that are complete as soon as they have their names."""
 
 import os
+from contextlib import contextmanager
+from itertools import count
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_numbers = count()  # of parts: threads may write at the same time
 
 
 def plain_path(path):
@@ -11,3 +16,48 @@ def plain_path(path):
     descriptor in the end: it could be that of the standard output.
     """
     return str.__str__(os.fsdecode(path))
+
+
+@contextmanager
+def whole_file(path, mode="wb", **how):
+    """Open a file for writing that replaces ``path`` when the block ends; after an exception there is no file."""
+    while True:
+        part = f"{path}.{os.getpid()}.{next(_numbers)}.part"
+        try:
+            descriptor = os.open(part, _NEW, 0o666)
+        except FileExistsError:  # of a process that had this number before
+            continue
+        break
+    with _renamed(part, path), open(descriptor, mode, **how) as file:
+        yield file
+
+
+@contextmanager
+def numbered_file(path, mode="wb"):
+    """The same for the next free name of ``x.1.y``, ``x.2.y`` and so on, if ``path`` is ``x.y``: yields the file and
+    its name. Nothing is replaced."""
+    stem, ending = os.path.splitext(path)
+    for number in count(1):
+        name = f"{stem}.{number}{ending}"
+        part = f"{name}.part"
+        try:
+            descriptor = os.open(part, _NEW, 0o666)  # whoever has the part has the number: a hard link could too,
+        except FileExistsError:  # but not every file system has those
+            continue
+        if not os.path.lexists(name):
+            break
+        os.close(descriptor)
+        os.unlink(part)
+    with _renamed(part, name), open(descriptor, mode) as file:
+        yield file, name
+
+
+@contextmanager
+def _renamed(part, name):
+    try:
+        yield
+        os.replace(part, name)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise

@@ -80,8 +80,9 @@ cdef class Device:
         return bool(answer)
 
     def usable_memory(self):
-        """Return the bytes that the driver says are free now, None if it does not say."""
+        """Return the bytes that the driver says are free now, None if it does not say: an error is no answer either."""
         cdef ze_device_properties_t p
+        cdef ze_result_t r
         cdef ze_device_usablemem_size_ext_properties_t usable
         if not self.caps.usable_mem:
             return None
@@ -91,8 +92,8 @@ cdef class Device:
         p.pNext = &usable
         usable.stype = ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
         with nogil:
-            CHECK(ze.zeDeviceGetProperties(self._h, &p))
-        return usable.currUsableMemSize
+            r = ze.zeDeviceGetProperties(self._h, &p)
+        return usable.currUsableMemSize if r == ZE_RESULT_SUCCESS else None
 
 
 made_by(Device, "core.Device is made by open_devices()")

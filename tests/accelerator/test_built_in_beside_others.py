@@ -31,7 +31,8 @@ GIVEN = {
 # context before the first use; settings; a file is written, and recording goes on.
 NEED_MORE = {
     "Adaptor", "LimitingAdaptor", "Registration", "adopt_context", "caching_allocator_enable",
-    "change_current_allocator", "dump_history", "dump_snapshot", "enable_oom_snapshot", "pop_stats_scope",
+    "change_current_allocator", "dump_history", "dump_snapshot", "enable_leak_report", "enable_oom_snapshot",
+    "pop_stats_scope",
     "push_stats_scope",
     "record_memory_history", "set_alloc_conf",
 }  # fmt: skip

@@ -127,7 +127,10 @@ def test_wrong_limits(limit, error):
 def test_free_memory_says_who_says_so():
     free, total = acc.get_memory_info()
     assert 0 <= free <= total
-    assert set(memory.memory_info()) == {"free", "total", "source"}
+    told = memory.memory_info()
+    assert set(told) == {"free", "total", "source", "trust"}
+    assert type(told["trust"]) is bool
+    assert told["trust"] == told["source"].startswith("reported by")
 
 
 def test_host_memory_is_counted_apart():

@@ -436,3 +436,29 @@ threading.Thread(target=work, daemon=True).start()
 time.sleep(0.1)
 """)
     assert (result.returncode, result.stderr) == (0, ""), result
+
+
+STALE = """
+import l0rt
+from l0rt import memory
+from l0rt.runtime.alloc.stacks import frames_of
+
+def numbers():
+    return {n for n in range(1, 100) if frames_of(n, {})}
+
+memory.record_memory_history()
+first = [l0rt.empty(512), l0rt.empty(512)]
+old = numbers()
+memory.record_memory_history(None)      # and a thread may still be about to write one of these
+memory.record_memory_history()
+second = [l0rt.empty(512) for _ in range(5)] + [l0rt.empty(1024), l0rt.empty(1536)]
+new = numbers()
+assert len(old) == 2 and len(new) == 3 and not old & new, (old, new)
+lines = [e["frames"][0]["line"] for e in memory.snapshot()["device_traces"][0] if e["action"] == "alloc"]
+assert len(lines) == 7 and len(set(lines)) == 1, lines
+"""
+
+
+def test_the_number_of_a_stack_that_was_dropped_is_not_used_again():
+    result = run_python(STALE)
+    assert (result.returncode, result.stderr) == (0, ""), result

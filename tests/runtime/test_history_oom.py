@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Out of memory, explained: the error's text, the snapshot that is written then, a real program up to a limit; logs."""
 
+import contextlib
 import csv
 import json
+import os
 import pickle
+import random
+import re
+import threading
 
 import l0rt
 import l0rt.accelerator as acc
@@ -12,14 +17,18 @@ import pytest
 from l0rt import memory
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.memory.explanation import explain
+from l0rt.whole import size_text
 
 from helpers.histories import Model, check_schema
 from helpers.process import run_python
 from helpers.source import ROOT
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-NUMBERS = {"requested": 256 * MIB, "free": 15 * GIB, "total": 16 * GIB, "allocated": 0, "pending": 0, "cached": 0,
-           "largest": 0, "private": 0, "limit": None, "is_async": False, "is_expandable": True}  # fmt: skip
+NUMBERS = {"requested": 256 * MIB, "free": 15 * GIB, "total": 16 * GIB, "allocated": 0, "asleep": 0,
+           "pending": 0, "cached": 0, "releasable": 0, "largest": 0, "private": 0, "limit": None,
+           "pool_limit": None, "pool_left": 1 << 62,
+           "adaptors": [], "users": [], "is_async": False, "is_expandable": True}  # fmt: skip
+POOL = {"pool_limit": 512 * MIB, "pool_left": 112 * MIB, "allocated": 400 * MIB}
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +45,26 @@ def recorded(emptied):
     ({"limit": 512 * MIB, "allocated": 400 * MIB, "free": 15 * GIB},
      ["the limit leaves too little", "free buffers", "raise the limit"], ["empty_cache", "other programs"]),
     ({"free": MIB, "allocated": 14 * GIB, "cached": 512 * MIB, "largest": 128 * MIB, "is_expandable": False},
-     ["largest free block has 128.00 MiB, fragmentation 75 %", "empty_cache", "expandable_segments:True",
-      "Enough is cached, but"], ["raise the limit"]),
+     ["largest free block has 128.00 MiB, fragmentation 75 %", "expandable_segments:True", "Enough is cached, but"],
+     ["raise the limit", "empty_cache"]),
+    ({"free": MIB, "allocated": 14 * GIB, "cached": 512 * MIB, "largest": 128 * MIB, "releasable": 384 * MIB},
+     ["use `empty_cache` to release all unoccupied cached memory: 384.00 MiB."], ["empty_host_cache"]),
+    ({"free": MIB, "cached": 512 * MIB, "releasable": MIB, "is_host": True},
+     ["use `empty_host_cache` to release all unoccupied cached memory: 1.00 MiB."], ["`empty_cache`", "programs"]),
+    ({"requested": 17 * GIB, "is_host": True}, ["larger than the machine's memory"], ["empty_host_cache"]),
+    ({**POOL}, ["The device has enough free memory, but the pool's limit leaves too little", "raise the pool's limit"],
+     ["raise the limit"]),
+    ({**POOL, "free": MIB}, ["The pool's limit leaves too little"], ["enough free memory"]),
+    ({**POOL, "requested": 600 * MIB}, ["larger than the pool's limit", "raise the pool's limit"], ["raise the limit"]),
+    ({**POOL, "limit": 600 * MIB}, ["raise the pool's limit", "raise the limit"], []),
+    ({**POOL, "limit": 800 * MIB}, ["raise the pool's limit"], ["raise the limit"]),
+    ({"adaptors": [("LimitingAdaptor", 128 * MIB, 0)]},
+     ["larger than the limit of the LimitingAdaptor", "raise the limit of the LimitingAdaptor"], ["pool's"]),
+    ({"adaptors": [("LimitingAdaptor", 512 * MIB, 400 * MIB)]}, ["has handed out 400.00 MiB, and its limit leaves"],
+     ["larger than"]),
+    ({"adaptors": [("LimitingAdaptor", 512 * MIB, 0)], "free": 0}, [], ["LimitingAdaptor"]),
+    ({"users": [(7, 3 * GIB), (8, 4 * GIB), (9, 1)], "free": MIB},
+     ["Process 8 has 4.00 GiB memory in use. Process 7 has 3.00 GiB memory in use."], ["Process 9", "other programs"]),
     ({"free": MIB, "allocated": 4 * GIB}, ["in use by other programs"], ["empty_cache"]),
     ({"pending": MIB, "is_async": True}, ["backend:async"], []),
     ({"pending": MIB}, ["synchronize the streams"], ["backend:async"]),
@@ -75,6 +102,148 @@ def test_no_sites_without_stacks():
         l0rt.empty(64 * MIB)
     assert "Most is allocated by" not in str(error.value)
     assert "The request is larger than the limit." in str(error.value)
+
+
+# The first eight calls are those of the opening; then the driver fails to tell how much memory is free.
+SILENT = """
+import l0rt
+from l0rt import memory
+memory.set_memory_limit(8 << 20)
+try:
+    l0rt.empty(64 << 20)
+except l0rt.OutOfMemoryError as error:
+    assert "({told})" in str(error), error
+    print("explained")
+assert {trust} is None or memory.memory_info()["trust"] is {trust}
+"""
+
+
+@pytest.mark.parametrize(("calls", "told", "trust"), [
+    ((9,), "reported by the driver", True),
+    (range(9, 40), "at most: total less what this process has reserved", False),
+])  # fmt: skip
+def test_a_driver_that_fails_to_tell_what_is_free_hides_no_error(calls, told, trust):
+    failures = ",".join(f"zeDeviceGetProperties:{nth}:ERROR_UNKNOWN" for nth in calls)
+    result = run_python(SILENT.format(told=told, trust=trust), {
+        "L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_CPU_DEVICES": None,
+        "L0RT_CPU_FAIL": failures})  # fmt: skip
+    assert (result.returncode, result.stdout, result.stderr) == (0, "explained\n", ""), result
+
+
+def failed(nbytes, **arguments):
+    with pytest.raises(OutOfMemoryError) as error:
+        l0rt.empty(nbytes, **arguments)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("conf", ["", "expandable_segments:False"])
+def test_what_is_releasable_is_what_empty_cache_gives_back(seed, conf):
+    """At random, in and out of private pools, whose cache no step before out of memory takes."""
+    rng, before = random.Random(seed), str(memory.get_alloc_conf())
+    if conf:
+        memory.set_alloc_conf(conf)
+    try:
+        pools = [memory.MemPool(), memory.MemPool(), None, None]
+        streams = [acc.current_stream(), acc.Stream()]
+        held = []
+        for _ in range(300):
+            if held and rng.random() < 0.5:
+                held.pop(rng.randrange(len(held))).free()
+                continue
+            pool, nbytes, stream = rng.choice(pools), int(2 ** rng.uniform(9, 23)), rng.choice(streams)
+            with memory.use_mem_pool(pool) if pool else contextlib.nullcontext():
+                held.append(l0rt.empty(nbytes, stream=stream))
+        memory.set_memory_limit(memory.memory_reserved() + MIB)
+        text = failed(GIB)
+        told = re.search(r"releasable ([\d.]+ \w+)", text)
+        reserved = memory.memory_reserved()
+        acc.synchronize()
+        memory.empty_cache()
+        given = reserved - memory.memory_reserved()
+        assert (told.group(1) if told else "0 bytes") == size_text(given), text
+        assert ("`empty_cache`" in text) == (given > 0)
+    finally:
+        memory.set_alloc_conf(before)
+
+
+def test_a_pools_limit_and_an_adaptors_are_reasons():
+    with memory.use_mem_pool(memory.MemPool(limit=8 * MIB)):
+        text = failed(64 * MIB)
+    assert "of its pool 8.00 MiB" in text
+    assert "The request is larger than the pool's limit. To try: raise the pool's limit." in text
+    adaptor = memory.LimitingAdaptor(memory.StatisticsAdaptor(None), 8 * MIB)
+    with memory.use_mem_pool(memory.MemPool(memory.StatisticsAdaptor(adaptor))):
+        text = failed(64 * MIB)
+        assert "limit none, of its LimitingAdaptor 8.00 MiB" in text
+        assert "The request is larger than the limit of the LimitingAdaptor that the memory comes through." in text
+        kept = l0rt.empty(5 * MIB)
+        text = failed(6 * MIB)
+        assert "LimitingAdaptor that the memory comes through has handed out 5.00 MiB, and its limit" in text
+        assert "raise the limit of the LimitingAdaptor" in text
+        kept.free()
+
+
+def oom_entries(trace="device_traces"):
+    return [entry["size"] for entry in memory.snapshot()[trace][0] if entry["action"] == "oom"]
+
+
+def test_memory_that_the_host_shares_runs_out_with_all_figures(tmp_path):
+    memory.enable_oom_snapshot(tmp_path / "oom.pickle")
+    kept, before = weights(), memory.memory_stats()["num_ooms"]
+    text = failed(1 << 50, kind="shared")
+    assert "Tried to allocate 1048576.00 GiB that the host shares. GPU 0 has a total capacity of" in text
+    for words in ("requested 1048576.00 GiB", "allocated 24.00 MiB", "limit none", "The driver answered ERROR_",
+                  "larger than the device's memory", "in 1 at", "A snapshot of memory is in"):  # fmt: skip
+        assert words in text, text
+    assert memory.memory_stats()["num_ooms"] == before + 1
+    assert oom_entries() == [1 << 50]
+    assert [path.name for path in tmp_path.iterdir()] == ["oom.1.pickle"]
+    assert kept
+
+
+def test_pinned_memory_runs_out_with_all_figures():
+    memory.empty_host_cache()
+    memory.record_memory_history()
+    kept = [l0rt.empty(3 * MIB, kind="host") for _ in range(2)]
+    before = memory.host_memory_stats()["num_ooms"]
+    text = failed(1 << 50, kind="host")
+    line = test_pinned_memory_runs_out_with_all_figures.__code__.co_firstlineno + 3
+    for words in ("pinned host memory ran out: requested 1048576.00 GiB, free", "(reported by Linux)", "limit none",
+                  "larger than the machine's memory",
+                  f"Most is allocated by: 6.00 MiB in 2 at {__file__}:{line}"):  # fmt: skip
+        assert words in text, text
+    assert "empty_host_cache" not in text  # nothing is cached
+    assert memory.host_memory_stats()["num_ooms"] == before + 1
+    assert oom_entries("host_traces") == [1 << 50]
+    assert kept
+
+
+def test_a_pool_that_cannot_wake_tells_the_figures(tmp_path):
+    pool = memory.MemPool()
+    with memory.use_mem_pool(pool):
+        inside = l0rt.empty(24 * MIB)
+    try:
+        pool.sleep()
+    except NotImplementedError:
+        assert all(not segment["is_expandable"] for segment in pool.snapshot())
+        return
+    memory.enable_oom_snapshot(tmp_path / "oom.pickle")
+    outside = weights()
+    memory.set_memory_limit(memory.memory_reserved() + MIB)
+    with pytest.raises(MemoryError) as error:
+        pool.wake()
+    text = str(error.value)
+    for words in ("not enough memory to wake the pool; it stays asleep. GPU 0 has a total capacity of",
+                  "requested 24.00 MiB", "allocated 48.00 MiB (in pools that sleep 24.00 MiB)", "cached 0 bytes",
+                  "the limit leaves too little", "raise the limit",
+                  "A snapshot of memory is in"):  # fmt: skip
+        assert words in text, text
+    assert oom_entries() == [24 * MIB]
+    memory.set_memory_limit(None)
+    pool.wake()
+    inside.fill(1)
+    assert outside
 
 
 def replay(trace):
@@ -135,6 +304,48 @@ def test_files_are_numbered_bounded_and_never_replaced(tmp_path):
         assert len(pickle.load(file)["device_traces"][0]) == 20
 
 
+def at_once(count, function):
+    """Call a function on several threads at the same time; return what it returns or raises."""
+    barrier, found = threading.Barrier(count), []
+
+    def run():
+        barrier.wait()
+        try:
+            found.append(function())
+        except Exception as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def test_threads_that_fail_at_once_write_a_file_each(tmp_path, monkeypatch):
+    def none(*_, **__):
+        raise OSError("this file system has no hard links")
+
+    monkeypatch.setattr(os, "link", none)
+    memory.enable_oom_snapshot(tmp_path / "oom.pickle")
+    memory.set_memory_limit(8 * MIB)
+    texts = at_once(13, lambda: failed(64 * MIB))
+    named = sorted(name for text in texts for name in re.findall(r"oom\.\d+\.pickle", text))
+    assert named == sorted(f"oom.{number}.pickle" for number in range(1, 11)), texts
+    assert sorted(path.name for path in tmp_path.iterdir()) == named
+    for path in tmp_path.iterdir():
+        assert pickle.loads(path.read_bytes())["device_traces"][0][-1]["action"] == "snapshot"
+
+
+@pytest.mark.parametrize("write", [memory.dump_snapshot, memory.dump_history])
+def test_threads_may_write_one_file(tmp_path, write):
+    memory.record_memory_history()
+    l0rt.empty(5 * KIB).free()
+    assert at_once(6, lambda: [write(tmp_path / "x") for _ in range(5)]) == [[None] * 5] * 6
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
 def test_a_file_that_cannot_be_written_hides_no_error(tmp_path):
     memory.enable_oom_snapshot(tmp_path / "gone" / "oom.pickle")
     memory.set_memory_limit(8 * MIB)
@@ -166,6 +377,15 @@ def test_wrong_arguments_are_refused(tmp_path):
         memory.dump_history("")
 
 
+def test_logs_have_the_threads(tmp_path):
+    memory.record_memory_history()
+    ids = at_once(3, lambda: (l0rt.empty(3 * KIB).free(), threading.get_native_id())[1])
+    memory.dump_history(tmp_path / "x.csv", "csv")
+    with (tmp_path / "x.csv").open(newline="") as file:
+        rows = [(int(row["Thread"]), row["Action"]) for row in csv.DictReader(file)]
+    assert sorted(rows) == sorted((number, action) for number in ids for action in ("allocate", "free"))
+
+
 def test_logs_have_the_entries(tmp_path):
     memory.record_memory_history()
     with memory.annotate("part"):
@@ -184,6 +404,8 @@ def test_logs_have_the_entries(tmp_path):
         ("allocate", 3 * KIB), ("allocate", 5 * KIB), ("free", 5 * KIB), ("allocate", 7 * KIB),
         ("free", 7 * KIB)]  # fmt: skip
     assert int(rows[0]["Pointer"], 16) == kept.ptr
+    assert {int(row["Thread"]) for row in rows} == {threading.get_native_id()}
+    assert {entry["thread"] for entry in entries} == {threading.get_native_id()}
     trace = json.loads((tmp_path / "chrome").read_text())["traceEvents"]
     counted = [event["args"]["bytes"] for event in trace if event["ph"] == "C" and event["name"].endswith("xpu:0")]
     assert counted == [3 * KIB, 10 * KIB, 3 * KIB]

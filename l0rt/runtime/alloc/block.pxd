@@ -181,5 +181,5 @@ cdef struct l0rt_block_info:
     bint is_expandable
 
 
-cdef uint64_t heap_largest_free(l0rt_heap* heap) noexcept nogil
+cdef uint64_t heap_largest_free(l0rt_heap* heap, uint64_t* releasable, uint64_t* asleep) noexcept nogil
 cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capacity, l0rt_trace* trace) noexcept nogil

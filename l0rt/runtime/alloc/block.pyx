@@ -9,6 +9,7 @@ from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock, pthread_mutex_
 from l0rt.runtime.alloc.growth cimport least_growth
 from l0rt.runtime.alloc.history cimport history_copy
 from l0rt.runtime.alloc.page_map cimport map_set
+from l0rt.runtime.alloc.share cimport is_asleep, is_kept
 from l0rt.runtime.alloc.stats cimport heap_available, recount_lock_all, recount_unlock
 from l0rt.runtime.alloc.types cimport (
     BINNED,
@@ -305,27 +306,66 @@ cdef int64_t heap_snapshot(l0rt_heap* heap, l0rt_block_info* out, int64_t capaci
     return count
 
 
-cdef uint64_t heap_largest_free(l0rt_heap* heap) noexcept nogil:
-    """The size of the largest block that is cached in the default pool."""
+cdef uint64_t heap_largest_free(l0rt_heap* heap, uint64_t* releasable, uint64_t* asleep) noexcept nogil:
+    """The size of the largest block that is cached in the default pool; how much of what is cached, of all pools, can
+    be given back, once no work uses it; and how much is allocated in pools that sleep, and so has no memory."""
     cdef uint64_t largest = 0
     cdef l0rt_arena* arena
     cdef l0rt_segment* segment
     cdef l0rt_block* block
+    cdef bint sleeps
+    releasable[0] = asleep[0] = 0
     if not recount_lock_all(heap):
         return 0
     arena = heap.arenas
     while arena != NULL:
-        segment = arena.segments if arena.private_pool == NULL else NULL
+        sleeps = is_asleep(arena.private_pool)
+        segment = arena.segments
         while segment != NULL:
-            block = segment.first
+            block = segment.first if arena.private_pool == NULL or sleeps else NULL
             while block != NULL:
-                if block.state == BINNED or block.state == CACHED:
+                if not sleeps and is_cached(block):
                     largest = max(largest, block.size)
+                elif sleeps and (block_is_allocated(block) or block.state == PENDING):
+                    asleep[0] += block.size
                 block = block.after
+            if not sleeps and not is_kept(arena.private_pool):
+                releasable[0] += segment_releasable(heap, segment)
             segment = segment.next
         arena = arena.next
     recount_unlock(heap)
     return largest
+
+
+cdef inline bint is_cached(l0rt_block* block) noexcept nogil:
+    return block.state == BINNED or block.state == CACHED
+
+
+cdef uint64_t segment_releasable(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """How much of a segment is free as a whole: all of an ordinary one, or whole mappings of a range."""
+    cdef l0rt_block* block = segment.first
+    cdef uint64_t found = 0, start, end, i
+    while block != NULL:
+        if not is_cached(block):
+            if segment.granules == NULL:
+                return 0
+            block = block.after
+            continue
+        start = <uintptr_t>block.ptr - <uintptr_t>segment.base
+        while block != NULL and is_cached(block):
+            end = <uintptr_t>block.ptr + block.size - <uintptr_t>segment.base
+            block = block.after
+        if segment.granules == NULL:
+            continue
+        i = (start + heap.granule - 1) // heap.granule
+        while i < end // heap.granule:
+            if segment.granules[i].count == 0:
+                i += 1
+                continue
+            if segment.granules[i].first == i and (i + segment.granules[i].count) * heap.granule <= end:
+                found += segment.granules[i].count * heap.granule
+            i = segment.granules[i].first + segment.granules[i].count
+    return found if segment.granules != NULL else segment.size
 
 
 cdef inline bint has_memory(l0rt_block* block) noexcept nogil:

@@ -53,6 +53,8 @@ cdef int history_follow(l0rt_heap* heap, int64_t flags, bint clears) noexcept no
 cdef void history_drop(l0rt_heap* heap) noexcept nogil
 # All arenas are locked.
 cdef void history_copy(l0rt_heap* heap, l0rt_trace* trace, uint64_t active) noexcept nogil
+# The GIL is held: the times of all entries that are told together, by one reading of the clock.
+cdef void history_read_clock() noexcept nogil
 cdef int64_t history_time(uint64_t ticks) noexcept nogil
 cdef uint32_t history_sums(l0rt_heap* heap, l0rt_stat* out, uint32_t capacity) noexcept nogil
 cdef void history_reset(l0rt_heap* heap, bint peaks) noexcept nogil

@@ -44,12 +44,20 @@ cdef extern from *:
       l0rt_first_ticks = l0rt_ticks();
       l0rt_first_ns = l0rt_clock(CLOCK_MONOTONIC);
     }
+    /* Now, by each clock: what is compared with each other goes by one reading of them. */
+    static uint64_t l0rt_now_ticks;
+    static int64_t l0rt_now_passed, l0rt_now_real;
+    static void l0rt_clock_read(void) {
+      l0rt_now_ticks = l0rt_ticks();
+      l0rt_now_passed = l0rt_clock(CLOCK_MONOTONIC) - l0rt_first_ns;
+      l0rt_now_real = l0rt_clock(CLOCK_REALTIME);
+    }
     /* Nanoseconds since 1970. */
     static int64_t l0rt_clock_at(uint64_t ticks) {
-      uint64_t now = l0rt_ticks();
-      int64_t passed = l0rt_clock(CLOCK_MONOTONIC) - l0rt_first_ns, real = l0rt_clock(CLOCK_REALTIME);
-      if (now == l0rt_first_ticks) return real;
-      return real - (int64_t)((double)(int64_t)(now - ticks) * passed / (double)(int64_t)(now - l0rt_first_ticks));
+      double rate;
+      if (l0rt_now_ticks == l0rt_first_ticks) return l0rt_now_real;
+      rate = (double)l0rt_now_passed / (double)(int64_t)(l0rt_now_ticks - l0rt_first_ticks);
+      return l0rt_now_real - (int64_t)((double)(int64_t)(l0rt_now_ticks - ticks) * rate);
     }
     """
     struct l0rt_doing_t "l0rt_doing":
@@ -62,6 +70,7 @@ cdef extern from *:
     uint32_t thread_number "l0rt_thread_number" () noexcept nogil
     uint64_t ticks_now "l0rt_ticks" () noexcept nogil
     void clock_begin "l0rt_clock_begin" () noexcept nogil
+    void clock_read "l0rt_clock_read" () noexcept nogil
     int64_t clock_at "l0rt_clock_at" (uint64_t ticks) noexcept nogil
 
 cdef enum:
@@ -427,6 +436,10 @@ cdef void history_copy(l0rt_heap* heap, l0rt_trace* trace, uint64_t active) noex
         if at == history.capacity:
             at = 0
     spin_unlock(&history.lock)
+
+
+cdef void history_read_clock() noexcept nogil:
+    clock_read()
 
 
 cdef int64_t history_time(uint64_t ticks) noexcept nogil:

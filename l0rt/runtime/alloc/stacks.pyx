@@ -47,6 +47,7 @@ cdef extern from *:
 cdef enum:
     MOST_FRAMES = 256               # of one stack, the innermost ones
     MOST_STACKS = 1 << 20           # what comes then has the number 0
+    MOST_NUMBERS = 0xC0000000       # then they begin anew: a thread does not keep one for so long
     FIRST_CAPACITY = 1 << 12
 
 cdef struct l0rt_frame:
@@ -63,6 +64,7 @@ cdef l0rt_frame* _frames
 cdef uint32_t* _slots               # open addressing: numbers
 cdef uint64_t _slot_mask
 cdef uint32_t _count, _capacity
+cdef uint32_t _forgotten            # the numbers up to this one had stacks once: those of now come behind
 cdef uint64_t _frame_count, _frame_capacity
 
 
@@ -114,7 +116,7 @@ cdef uint32_t known(l0rt_frame* frames, uint32_t depth, uint64_t hash) noexcept 
         stack = &_stacks[_slots[at]]
         if (stack.hash == hash and stack.depth == depth
                 and memcmp(&_frames[stack.first], frames, depth * sizeof(l0rt_frame)) == 0):
-            return _slots[at]
+            return _forgotten + _slots[at]
         at = (at + 1) & _slot_mask
     return added(frames, depth, hash, at)
 
@@ -138,7 +140,7 @@ cdef uint32_t added(l0rt_frame* frames, uint32_t depth, uint64_t hash, uint64_t 
     _stacks[_count].hash, _stacks[_count].depth, _stacks[_count].first = hash, depth, _frame_count
     _frame_count += depth
     _slots[at] = _count
-    return _count
+    return _forgotten + _count
 
 
 cdef bint grow_stacks() noexcept nogil:
@@ -166,10 +168,11 @@ cdef bint grow_stacks() noexcept nogil:
 
 
 def forget():
-    """Drop all stacks: nothing names them any more."""
-    global _stacks, _slots, _slot_mask, _capacity, _count, _frames, _frame_count, _frame_capacity
+    """Drop all stacks. A thread may have gathered one and not have written its number yet: none is used again."""
+    global _stacks, _slots, _slot_mask, _capacity, _count, _frames, _frame_count, _frame_capacity, _forgotten
     cdef l0rt_frame* frames = _frames
     cdef uint64_t count = _frame_count, i
+    _forgotten = _forgotten + _count if _forgotten < MOST_NUMBERS else 0
     free(_stacks)
     free(_slots)
     _stacks, _slots, _slot_mask, _capacity, _count = NULL, NULL, 0, 0, 0
@@ -184,12 +187,13 @@ def frames_of(uint32_t number, dict lines):
     call."""
     cdef l0rt_frame* frame
     cdef uint32_t i
-    if number == 0 or number > _count:
+    if number <= _forgotten or number - _forgotten > _count:
         return []
     key = -<long>number
     found = lines.get(key)
     if found is None:
         found = []
+        number -= _forgotten
         for i in range(_stacks[number].depth):
             frame = &_frames[_stacks[number].first + i]
             found.append(line_of(frame, lines))

@@ -21,6 +21,7 @@ from l0rt.runtime.streams.queue cimport Queue
 
 from l0rt.errors import OutOfMemoryError
 from l0rt.paths import plain_path
+from l0rt.runtime.memory.explanation import adaptor_types
 from l0rt.whole import size_text
 
 cdef extern from "fcntl.h" nogil:
@@ -595,3 +596,4 @@ known_as(LoggingAdaptor, b"l0rt.memory.LoggingAdaptor")
 known_as(TrackingAdaptor, b"l0rt.memory.TrackingAdaptor")
 known_as(StatisticsAdaptor, b"l0rt.memory.StatisticsAdaptor")
 known_as(FailureCallbackAdaptor, b"l0rt.memory.FailureCallbackAdaptor")
+adaptor_types.append(Adaptor)

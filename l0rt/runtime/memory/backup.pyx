@@ -17,7 +17,7 @@ from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.heap cimport heap_can_sleep, heap_sleep, heap_wake
 from l0rt.runtime.alloc.share cimport is_asleep, is_kept
 from l0rt.runtime.alloc.types cimport *
-from l0rt.runtime.memory.device cimport raise_status
+from l0rt.runtime.memory.device cimport raise_status, raise_wake_oom
 from l0rt.runtime.memory.operations cimport block_let_go
 from l0rt.runtime.memory.pinned cimport host_malloc
 from l0rt.runtime.streams.capture cimport capture_refuse_device
@@ -93,14 +93,17 @@ cdef Backup pool_sleep(l0rt_private_pool* private_pool, bint backs_up, frozenset
 
 cdef int pool_wake(l0rt_private_pool* private_pool, Backup backup) except -1:
     cdef bint done = False
-    cdef int i, status = L0RT_OK
+    cdef int i, last = 0, status = L0RT_OK
     if not is_asleep(private_pool):
         return 0
     try:
         with nogil:
             for i in range(device_total()):
                 if heap_at(i) != NULL and status == L0RT_OK:
+                    last = i
                     status = heap_wake(heap_at(i), private_pool, False)
+        if status == L0RT_OUT_OF_MEMORY:
+            raise_wake_oom(device_record(last), private_pool)
         if status != L0RT_OK:
             raise_status(status, NULL)
         if backup is not None:

@@ -21,3 +21,4 @@ cdef inline l0rt_arena* stream_arena(l0rt_stream* stream) except NULL nogil:
     cdef l0rt_arena* arena = <l0rt_arena*>load(&stream.arena)
     return arena if arena != NULL else open_arena(stream)
 cdef int note_oom(l0rt_heap* heap, uint64_t free, uint64_t nbytes) except -1
+cdef int raise_wake_oom(l0rt_device* device, l0rt_private_pool* private_pool) except -1

@@ -3,7 +3,7 @@
 
 import gc
 
-from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
 
 from l0rt.arguments cimport checked_size, is_whole, whole
 from l0rt.interrupts cimport interrupt_raise
@@ -24,7 +24,6 @@ from l0rt.runtime.alloc.heap cimport (
     heap_tune,
     raw_free,
 )
-from l0rt.runtime.alloc.block cimport heap_largest_free
 from l0rt.runtime.alloc.history cimport (
     OOM,
     RECORDS_PINNED,
@@ -40,11 +39,9 @@ from l0rt.runtime.alloc.stats cimport (
     count_oom,
     heap_allocated_bytes,
     heap_limit,
-    heap_private_bytes,
     heap_reserved_bytes,
     heap_reset_accumulated,
     heap_reset_peak,
-    heap_stats,
     heap_tuning,
     stats_of_heap,
 )
@@ -73,12 +70,12 @@ from l0rt.ze.api cimport *
 
 from l0rt import allocconf, config
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
-from l0rt.whole import size_text
 from l0rt.runtime.lazy import MEMORY, on_exit
-from l0rt.runtime.memory.explanation import explain
+from l0rt.runtime.memory.explanation import device_text
 from l0rt.runtime.memory.observers import ask, asked, reported
-from l0rt.runtime.memory.trace import sites
-from l0rt.runtime.streams.devices import lazy, memory_on_card
+from l0rt.runtime.memory.trace import figures_of, segments, sites
+from l0rt.runtime.streams.devices import lazy, memory_on_card, other_processes
+from l0rt.ze.fdinfo import used_bytes
 from l0rt.ze.status import error_of
 
 
@@ -219,6 +216,7 @@ cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbyt
 
 cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL:
     """Allocate shared memory, which is not cached. Cached memory is given back to the driver before this fails."""
+    cdef l0rt_heap* heap
     while True:
         for attempt in range(2):
             try:
@@ -230,12 +228,12 @@ cdef void* shared_take(l0rt_device* device, size_t nbytes) except NULL:
             if attempt == 0:
                 gc.collect()
                 empty_cache(device.index)
-        free, total, source = free_memory(device.index)
-        if not asked(device.index, nbytes, total, free):
-            raise OutOfMemoryError(
-                f"XPU out of memory. Tried to allocate {size_text(nbytes)} that the host shares. GPU {device.index} "
-                f"has a total capacity of {size_text(total)}: free {size_text(free)} ({source}). The driver answered "
-                f"{refused.code[0]}.", refused.code)
+        figures = driver_figures(device)
+        if not asked(device.index, nbytes, figures["total"], figures["free"]):
+            heap = device_heap(device)
+            count_oom(heap, False)
+            figures.update(figures_of(<size_t>heap, 0, nbytes), limit=None, refused=refused.code[0])   # it has none
+            raise_explained(device, figures)
 
 
 _pools = {}     # by the address of their record: functions that return those pools that observe themselves
@@ -248,7 +246,7 @@ cdef bint ask_observers(l0rt_device* device, l0rt_private_pool* private_pool, si
     pool = _pools[<size_t>private_pool]() if <size_t>private_pool in _pools else None
     if pool is not None and ask([pool.on_oom], nbytes):
         return True
-    free, total, _ = free_memory(device.index)
+    free, total, _, _ = free_memory(device.index)
     return asked(device.index, nbytes, min(total, heap_limit(heap)), free)
 
 
@@ -273,9 +271,6 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
                                        "allocator's: it is freed there")
         if status == L0RT_DOUBLE_FREE:
             raise InvalidArgumentError(f"invalid device pointer: {<size_t>ptr:#x} was freed already")
-        if status == L0RT_OUT_OF_MEMORY:
-            raise OutOfMemoryError("XPU out of memory: not enough memory to wake the pool; it stays asleep",
-                                   ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
         if status == L0RT_ASLEEP:
             raise RuntimeError("the memory pool is asleep: wake() it before allocating from it")
         if status == L0RT_INVALID_SIZE:
@@ -291,33 +286,32 @@ cdef int raise_status(int status, const void* ptr) except -1 nogil:
 
 
 cdef int raise_oom(l0rt_device* device, l0rt_private_pool* private_pool, size_t nbytes) except -1 with gil:
-    cdef l0rt_stats stats
+    cdef dict figures = figures_of(<size_t>device.heap, <size_t>private_pool, nbytes)
+    figures.update(driver_figures(device))
+    return raise_explained(device, figures)
+
+
+cdef int raise_wake_oom(l0rt_device* device, l0rt_private_pool* private_pool) except -1:
+    """There is not enough memory on this device to wake the pool."""
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
-    heap_stats(heap, &stats)
-    allocated = stats.allocated_bytes.all.current
-    pending = stats.active_bytes.all.current - allocated
-    reserved = stats.reserved_bytes.all.current
-    free, total, source = free_memory(device.index)
-    cdef int64_t most = heap_limit(heap)
-    limit = "none" if most == INT64_MAX else size_text(most)
-    private = heap_private_bytes(heap)
-    pools = f" (private pools reserve {size_text(private)})" if private else ""
-    if private_pool != NULL and private_pool.limit not in (0, UINT64_MAX):
-        limit += f", of its pool {size_text(private_pool.limit)}"
-    note_oom(heap, free, nbytes)
-    numbers = {
-        "requested": nbytes, "free": free, "total": total, "allocated": allocated, "pending": pending,
-        "cached": reserved - allocated - pending, "largest": heap_largest_free(heap), "private": private,
-        "limit": None if most == INT64_MAX else most, "is_async": bool(heap_tuning(heap).is_async),
-        "is_expandable": bool(heap.has_ranges),
-    }
-    raise OutOfMemoryError(
-        f"XPU out of memory. Tried to allocate {size_text(nbytes)}. GPU {device.index} has a total capacity of "
-        f"{size_text(total)}: requested {size_text(nbytes)}, free {size_text(free)} ({source}), "
-        f"allocated {size_text(allocated)}, waiting for other streams {size_text(pending)}, "
-        f"cached {size_text(reserved - allocated - pending)}{pools}, limit {limit}. "
-        f"{explain(numbers, sites(device.index))}{reported(device.index)}",
-        ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
+    id = (private_pool.id[0], private_pool.id[1])
+    wanted = sum([segment["total_size"] for segment in segments(id, device.index)])
+    count_oom(heap, False)
+    figures = figures_of(<size_t>heap, <size_t>private_pool, wanted)
+    return raise_explained(device, {**figures, **driver_figures(device), "wakes": True})
+
+
+cdef dict driver_figures(l0rt_device* device):
+    """Of the figures of an out-of-memory error, what a driver tells."""
+    free, total, source, is_trusted = free_memory(device.index)
+    return {"index": device.index, "free": free, "total": total, "source": source, "is_trusted": is_trusted,
+            "users": other_processes(device.index)}
+
+
+cdef int raise_explained(l0rt_device* device, dict figures) except -1:
+    note_oom(<l0rt_heap*>device.heap, figures["free"], figures["requested"])
+    raise OutOfMemoryError(f"{device_text(figures, sites(device.index))}{reported(device.index)}",
+                           ("ERROR_OUT_OF_DEVICE_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY))
 
 
 cdef int note_oom(l0rt_heap* heap, uint64_t free, uint64_t nbytes) except -1:
@@ -334,18 +328,22 @@ cdef int note_oom(l0rt_heap* heap, uint64_t free, uint64_t nbytes) except -1:
 
 
 def free_memory(int index):
-    """Return ``(free, total, source)`` for device ``index``: bytes, and the source of the first number."""
+    """Return ``(free, total, source, is_trusted)`` for device ``index``: bytes, the source of the first number, and
+    whether that source knows of all processes."""
     cdef l0rt_device* device = device_at(index)
     cdef l0rt_heap* heap = <l0rt_heap*>device.heap
     total = device.info.total_memory
     usable = core_device(index).usable_memory()
     if usable is not None:
-        return min(usable, total), total, "reported by the driver"
+        return min(usable, total), total, "reported by the driver", True
     told = memory_on_card(index)
     if told is not None:
-        return min(told[0], total), total, "reported by system management"
+        return min(told[0], total), total, "reported by system management", True
     reserved = heap_reserved_bytes(heap) if heap != NULL else 0
-    return max(0, total - reserved), total, "total less what this process has reserved"
+    used = used_bytes(core_device(index).pci)
+    if used is not None:
+        return max(0, total - max(used, reserved)), total, "total less what fdinfo of processes shows", False
+    return max(0, total - reserved), total, "total less what this process has reserved", False
 
 
 def memory_policy(int index):
@@ -442,7 +440,7 @@ def memory_reserved(device=None):
 
 
 def memory_info(device=None):
-    """Return ``(free, total, source)`` of ``device``: bytes, and the source of the first number."""
+    """Return what `free_memory` does of ``device``."""
     lazy.init()
     return free_memory(index_of(device, current_device(), lazy.device_type))
 

@@ -16,10 +16,10 @@ from libc.string cimport memset
 from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.alloc.arena_index cimport heap_arena
 from l0rt.runtime.alloc.atomics cimport load, spin_lock, spin_unlock, store
-from l0rt.runtime.alloc.heap cimport arena_malloc, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
+from l0rt.runtime.alloc.heap cimport arena_attempt, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
 from l0rt.runtime.alloc.history cimport history_follow, history_reset, history_wanted, host_flags
 from l0rt.runtime.alloc.reclaim cimport background_add, background_end, background_forget
-from l0rt.runtime.alloc.stats cimport heap_reset_accumulated, heap_reset_peak, heap_stats
+from l0rt.runtime.alloc.stats cimport count_oom, heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.lazy cimport on_fork_child
@@ -36,9 +36,11 @@ from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOS
 
 from l0rt import allocconf, callers, config
 from l0rt.errors import OutOfMemoryError
-from l0rt.whole import size_text, whole_number
+from l0rt.whole import whole_number
 from l0rt.runtime.lazy import DRAIN, MEMORY, VIEWS, on_exit
+from l0rt.runtime.memory.explanation import host_text
 from l0rt.runtime.memory.observers import asked, reported
+from l0rt.runtime.memory.trace import figures_of, sites
 from l0rt.runtime.streams.devices import lazy
 from l0rt.ze import pci
 
@@ -182,21 +184,22 @@ cdef l0rt_block* host_malloc_on(
         l0rt_device* device, size_t nbytes, l0rt_private_pool* pool, bint is_given) except NULL nogil:
     cdef l0rt_block* block = NULL
     cdef l0rt_arena* arena
+    cdef bint by_limit = False
     cdef int status
     if not table.alive or device.lost:
         refuse(device)
     arena = arena_on(device, pool, is_given)
-    status = arena_malloc(arena, nbytes, &block)
+    status = arena_attempt(arena, nbytes, &block, &by_limit)
     if status == L0RT_OUT_OF_MEMORY:
         with gil:
             gc.collect()
         streams_synchronize(device, UINT64_MAX, True)
-        status = arena_malloc(arena, nbytes, &block)
+        status = arena_attempt(arena, nbytes, &block, &by_limit)
         while status == L0RT_OUT_OF_MEMORY:
             with gil:
                 if not asked(HOST, nbytes, total_ram(), free_ram()):
                     raise_host_oom(device, nbytes)
-            status = arena_malloc(arena, nbytes, &block)
+            status = arena_attempt(arena, nbytes, &block, &by_limit)
     if status != L0RT_OK:
         raise_status(status, NULL)
     return block
@@ -204,17 +207,12 @@ cdef l0rt_block* host_malloc_on(
 
 cdef int raise_host_oom(l0rt_device* device, size_t nbytes) except -1:
     cdef l0rt_heap* heap = <l0rt_heap*>device.host_heap
-    cdef l0rt_stats stats
-    heap_stats(heap, &stats)
-    allocated = stats.allocated_bytes.all.current
-    pending = stats.active_bytes.all.current - allocated
-    note_oom(heap, free_ram(), nbytes)
-    raise OutOfMemoryError(
-        f"pinned host memory ran out: requested {size_text(nbytes)}, free {size_text(free_ram())} (reported by Linux), "
-        f"allocated {size_text(allocated)}, waiting for streams {size_text(pending)}, "
-        f"cached {size_text(stats.reserved_bytes.all.current - allocated - pending)}, limit none. "
-        f"`empty_host_cache` releases what is cached.{reported(HOST)}",
-        ("ERROR_OUT_OF_HOST_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY))
+    figures = figures_of(<size_t>heap, 0, nbytes)
+    figures.update(free=free_ram(), total=total_ram(), source="reported by Linux")
+    count_oom(heap, False)
+    note_oom(heap, figures["free"], nbytes)
+    raise OutOfMemoryError(f"{host_text(figures, sites(device.index, 3, True))}{reported(HOST)}",
+                           ("ERROR_OUT_OF_HOST_MEMORY", <long>ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY))
 
 
 cdef bint is_pinned(const void* ptr, l0rt_block** block) noexcept nogil:

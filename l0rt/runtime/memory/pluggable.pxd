@@ -29,3 +29,5 @@ cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL
 cdef void plugged_leave(l0rt_plugged* plugged) noexcept
 cdef l0rt_upstream* current_upstream() noexcept
 cdef int raise_failure() except -1
+# The object behind a source; None for NULL, and for a source that has no segment any more.
+cdef object functions_behind(l0rt_upstream* upstream)

@@ -107,6 +107,11 @@ cdef l0rt_plugged* plugged_new(PluggableAllocator functions) except NULL:
     return plugged
 
 
+cdef object functions_behind(l0rt_upstream* upstream):
+    cdef l0rt_plugged* plugged = <l0rt_plugged*>upstream
+    return <object>plugged.functions if plugged != NULL and plugged.functions != NULL else None
+
+
 cdef void plugged_leave(l0rt_plugged* plugged) noexcept:
     """The pool was dropped: there are no more allocations."""
     if plugged.is_gone:

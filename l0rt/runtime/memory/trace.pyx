@@ -6,19 +6,22 @@ A name that entries mention, such as a tag or an annotation, is known by a numbe
 
 from operator import itemgetter
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
-from l0rt.runtime.alloc.atomics cimport load
-from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
+from l0rt.runtime.alloc.atomics cimport load, mutex_lock, mutex_unlock
+from l0rt.runtime.alloc.block cimport heap_largest_free, heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.history cimport *
+from l0rt.runtime.alloc.stats cimport heap_limit, heap_private_bytes, heap_stats, heap_tuning, pool_available
 from l0rt.runtime.alloc.types cimport *
+from l0rt.runtime.memory.pluggable cimport functions_behind
 from l0rt.runtime.streams.devices cimport device_record, device_total
 from l0rt.runtime.streams.types cimport l0rt_device
 
 from l0rt.runtime.alloc.allocator import STATES
 from l0rt.runtime.alloc.stacks import forget, frames_of
+from l0rt.runtime.memory.explanation import adaptors_of
 
 ACTIONS = ("", "alloc", "free", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
            "segment_unmap", "snapshot", "oom")
@@ -152,9 +155,9 @@ def segments(pool=None, device=None):
             for segment in told_heap(i, False, pool, None, {})]
 
 
-def snapshot(device=None, bint include_traces=True, last=None):
+def snapshot(device=None, bint include_traces=True, last=None, bint with_threads=False):
     """Return ``(segments, traces, host segments, host traces)``: one list of entries for each device. With ``last``, no
-    more entries each than that, the last ones."""
+    more entries each than that, the last ones; ``with_threads`` adds Linux's number of the thread to each."""
     cdef list found = [], traces = [], host_found = [], host_traces = []
     cdef int i
     lines = {}
@@ -164,9 +167,9 @@ def snapshot(device=None, bint include_traces=True, last=None):
     for i in range(device_total()):
         trace, host_trace = [], []
         if device is None or i == device:
-            found += told_heap(i, False, None, trace if include_traces else None, lines)
+            found += told_heap(i, False, None, trace if include_traces else None, lines, with_threads)
             if is_first(i):
-                host_found += told_heap(i, True, None, host_trace if include_traces else None, lines)
+                host_found += told_heap(i, True, None, host_trace if include_traces else None, lines, with_threads)
         traces.append(trace[-most:])
         host_traces.append(host_trace[-most:])
     return found, traces, host_found, host_traces
@@ -181,7 +184,7 @@ cdef bint is_first(int index) noexcept nogil:
     return True
 
 
-cdef list told_heap(int index, bint of_host, tuple pool, list trace, dict lines):
+cdef list told_heap(int index, bint of_host, tuple pool, list trace, dict lines, bint with_threads=False):
     """A heap's segments; ``trace`` is filled with its history until the same moment."""
     cdef l0rt_device* device = device_record(index)
     cdef l0rt_heap* heap = <l0rt_heap*>load(&device.host_heap if of_host else &device.heap)
@@ -211,20 +214,51 @@ cdef list told_heap(int index, bint of_host, tuple pool, list trace, dict lines)
                     raise MemoryError("no host memory for a snapshot")
                 copied.entries = entries
         if trace is not None:
-            tell(&copied, trace, lines)
+            tell(&copied, trace, lines, with_threads)
         return described(blocks, max(count, 0), index, pool, lines)
     finally:
         free(blocks)
         free(copied.entries)
 
 
-def sites(int index, int most=3):
-    """Return ``(place, bytes, blocks)`` of the places that have allocated most of what is allocated on a device;
-    nothing where stacks are not kept."""
-    if not history_wanted() & RECORDS_BLOCKS:
+def figures_of(size_t heap_address, size_t pool_address, nbytes):
+    """Return what an out-of-memory error says of a heap and of a private pool, or 0: `explanation` has the meaning."""
+    cdef l0rt_heap* heap = <l0rt_heap*>heap_address
+    cdef l0rt_private_pool* private_pool = <l0rt_private_pool*>pool_address
+    cdef l0rt_stats stats
+    cdef l0rt_upstream* upstream = heap.upstream
+    cdef uint64_t largest, releasable, asleep
+    cdef int64_t most = heap_limit(heap), left
+    cdef bint is_limited = private_pool != NULL and private_pool.limit not in (0, UINT64_MAX)
+    if private_pool != NULL and private_pool.upstream != NULL:
+        upstream = private_pool.upstream
+    heap_stats(heap, &stats)
+    with nogil:
+        largest = heap_largest_free(heap, &releasable, &asleep)
+        mutex_lock(&heap.growth)
+        left = pool_available(heap, private_pool)
+        mutex_unlock(&heap.growth)
+    allocated = stats.allocated_bytes.all.current
+    pending = stats.active_bytes.all.current - allocated
+    return {
+        "requested": nbytes, "allocated": allocated, "pending": pending, "asleep": asleep,
+        "cached": max(0, stats.reserved_bytes.all.current - allocated - pending + <int64_t>asleep),
+        "largest": largest, "releasable": releasable,
+        "private": heap_private_bytes(heap), "limit": None if most == INT64_MAX else most,
+        "pool_limit": private_pool.limit if is_limited else None, "pool_left": left,
+        "adaptors": adaptors_of(functions_behind(upstream)), "is_async": bool(heap_tuning(heap).is_async),
+        "is_expandable": bool(heap.has_ranges),
+    }
+
+
+def sites(int index, int most=3, bint of_host=False):
+    """Return ``(place, bytes, blocks)`` of the places that have allocated most of what is allocated on a device, or of
+    pinned memory; nothing where stacks are not kept."""
+    flags = host_flags(history_wanted()) if of_host else history_wanted()
+    if not flags & RECORDS_BLOCKS:
         return []
     lines, sums = {}, {}
-    for segment in told_heap(index, False, None, None, lines):
+    for segment in told_heap(index, of_host, None, None, lines):
         for block in segment["blocks"]:
             if block["frames"] and block["state"] == "active_allocated":
                 place = site_of(block["frames"][0])
@@ -279,17 +313,22 @@ cdef list described(l0rt_block_info* blocks, int64_t count, int index, tuple poo
     return found
 
 
-cdef int tell(l0rt_trace* trace, list out, dict lines) except -1:
-    """Entries in torch's schema."""
-    cdef uint64_t i
+cdef int tell(l0rt_trace* trace, list out, dict lines, bint with_threads) except -1:
+    """Entries in torch's schema, which has no threads."""
+    cdef uint64_t i, before
     cdef l0rt_entry* entry
+    history_read_clock()
     for i in range(trace.count):
         entry = &trace.entries[i]
+        before = len(out)
         if entry.action == FREE:
             out.append(told_of(entry, "free_requested", lines))
             out.append(told_of(entry, "free_completed", lines))
         else:
             out.append(told_of(entry, ACTIONS[entry.action], lines))
+        if with_threads:
+            for told in out[before:]:
+                told["thread"] = entry.thread
     return 0
 
 

@@ -355,7 +355,7 @@ def memory_on_card(int index):
     """Return ``(free, size)`` in bytes from system management, None if it reports none or an implausible number."""
     try:
         found = card(index)
-    except UnsupportedError:
+    except L0Error:
         return None
     told = None if found is None else sysman.free_memory(found["handle"])
     # A tile that is alone here because a mask hides the others is less than its card.
@@ -375,6 +375,14 @@ def processes(int index):
     if found is None:
         raise UnsupportedError(NO_SYSMAN)
     return sysman.processes(found["handle"])
+
+
+def other_processes(int index):
+    """Return the same without this process; nothing where it is not known."""
+    try:
+        return [(pid, nbytes) for pid, nbytes in processes(index) if pid != os.getpid()]
+    except L0Error:
+        return []
 
 
 def sensors(int index):
