@@ -12,7 +12,7 @@ from collections import ChainMap
 from contextlib import contextmanager
 
 from l0rt import allocconf
-from l0rt.whole import whole_number
+from l0rt.whole import parse_size, whole_number
 
 __all__ = ["effective", "explain", "get", "patch", "set", "single"]
 
@@ -76,17 +76,6 @@ def _switch(text):
     if text in ("0", "1"):
         return text == "1"
     raise ValueError("0 or 1")
-
-
-_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-
-
-def _size(text):
-    digits = text.rstrip("KMGTiB")
-    unit = text[len(digits) :]
-    if digits.isascii() and digits.isdigit() and len(digits) < 16 and unit in _UNITS:
-        return int(digits) * _UNITS[unit]
-    raise ValueError("a whole number of bytes, or a number with KiB, MiB, GiB or TiB")
 
 
 def _folder(text):
@@ -162,7 +151,7 @@ _SETTINGS = {
     "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
     "compiler": _Setting("L0RT_COMPILER", _one_of("auto", "ocloc", "zig"), "auto"),
     "cache_dir": _Setting("L0RT_CACHE_DIR", _folder, ""),
-    "cache_size": _Setting("L0RT_CACHE_SIZE", _size, "1GiB"),
+    "cache_size": _Setting("L0RT_CACHE_SIZE", parse_size, "1GiB"),
 }
 _listeners = []
 _tuned: dict = {}  # what was measured on this machine: in place of defaults, behind all that is set

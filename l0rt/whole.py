@@ -36,6 +36,18 @@ def _is_numpys_bool(kind):
     return kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
 
 
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def parse_size(text):
+    """Return the number of bytes that a text such as ``4096`` or ``4GiB`` says."""
+    digits = text.rstrip("KMGTiB")
+    unit = text[len(digits) :]
+    if digits.isascii() and digits.isdigit() and len(digits) < 16 and unit in _UNITS:
+        return int(digits) * _UNITS[unit]
+    raise ValueError("a whole number of bytes, or a number with KiB, MiB, GiB or TiB")
+
+
 def size_text(nbytes):
     """Return a size in the largest binary unit that leaves at least one, with two decimals."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doors to other software; each module needs the package that it is named after, and is loaded when it is used."""
+"""Doors to other software; each module but `worker` needs the package that it is named after; loaded at its use."""
 
 import importlib
 
-_PARTNERS = ("dpctl", "tinygrad", "torch", "torch_memory")
+_PARTNERS = ("dask", "dpctl", "tinygrad", "torch", "torch_memory", "worker")
 
 
 def __getattr__(name):

@@ -14,7 +14,7 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from select import POLLIN, poll
 
-from l0rt.ze import loader
+from l0rt.ze import affinity, loader
 
 _COUNT = """
 import ctypes, os
@@ -43,13 +43,14 @@ def count_without_opening(driver):
     What could not be found out is 0 and is asked again the next time, but for a driver that gives no answer at all.
     """
     name = loader.library_name(driver)
-    if name not in _counted:
+    asked = name, affinity.environment()  # a mask that is set since then shows others
+    if asked not in _counted:
         try:
             answer = _ask_with_descriptors(name)
-            _counted[name] = 0 if answer is None else int(answer.split()[-1])
+            _counted[asked] = 0 if answer is None else int(answer.split()[-1])
         except (OSError, ValueError, IndexError):
             return 0
-    return _counted[name]
+    return _counted[asked]
 
 
 def _ask_with_descriptors(library):
