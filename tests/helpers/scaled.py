@@ -4,6 +4,7 @@
 import importlib.util
 import os
 import re
+import sys
 
 import pytest
 
@@ -17,8 +18,12 @@ PAGE = ROOT / "docs/scale-out.md"
 def need(package, extra):
     """Skip without a package; where CI has installed it, fail."""
     if importlib.util.find_spec(package) is None:
-        told = f"needs {package} beside l0rt: the extra `{extra}`"
-        (pytest.fail if os.environ.get("L0RT_TEST_PARTNERS") == "1" else pytest.skip)(told)
+        lacks(f"needs {package} beside l0rt: the extra `{extra}`")
+
+
+def lacks(told):
+    """Skip with this reason; where CI has installed all of it, fail."""
+    (pytest.fail if os.environ.get("L0RT_TEST_PARTNERS") == "1" else pytest.skip)(told)
 
 
 def commands(word):
@@ -29,10 +34,10 @@ def commands(word):
     return found
 
 
-def follow(command, folder, timeout=180):
+def follow(command, folder, timeout=180, **env):
     """Run a command of the page as the shell in which l0rt is installed would, in another folder."""
     for name in ("with_dask.py", "with_mpi.py", "with_ray.py"):
         command = command.replace(f"examples/scale_out/{name}", str(ROOT / "examples/scale_out" / name))
-    path = os.pathsep.join([os.path.dirname(os.sys.executable), os.environ["PATH"]])
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     unset = dict.fromkeys(DEVICES)
-    return run(["bash", "-c", command], {**unset, "PATH": path, "TMPDIR": folder}, folder, timeout)
+    return run(["bash", "-c", command], {**unset, "PATH": path, "TMPDIR": folder, **env}, folder, timeout)
