@@ -110,9 +110,10 @@ except KeyError:
     assert set(numbers.numpy("f4")) == {5}
 
 refused = 0
-for wrong in (lambda: mpi.send(b"x", 0), lambda: mpi.send(None, 0), lambda: mpi.setup(7), lambda: mpi.bcast(whole, comm=0),
-              lambda: mpi.share(b"x"), lambda: mpi.staged(whole, "f8", mode="x").__enter__(),
-              lambda: mpi.staged(whole[:7], "f8").__enter__(), lambda: mpi.staged(whole, "V0").__enter__()):
+for wrong in (lambda: mpi.send(b"x", 0), lambda: mpi.send(None, 0), lambda: mpi.setup(7),
+              lambda: mpi.bcast(whole, comm=0), lambda: mpi.share(b"x"),
+              lambda: mpi.staged(whole, "f8", mode="x").__enter__(), lambda: mpi.staged(whole[:7], "f8").__enter__(),
+              lambda: mpi.staged(whole, "V0").__enter__()):
     try:
         wrong()
     except (TypeError, ValueError):

@@ -89,7 +89,7 @@ class Holder:
 def test_processes_that_are_killed_at_random_never_have_one_device_together(tmp_path, extent):
     scope, rng, living = str(uuid.uuid4()), random.Random(5), []
     try:
-        for _ in range(extent(4, 20)):
+        for _ in range(extent(2, 20)):
             new = [Holder(scope, tmp_path, 60) for _ in range(4 - len(living))]
             living += new
             assert sorted(holder.claimed() for holder in living) == ["0", "1", "2", "3"]
