@@ -11,7 +11,7 @@ import l0rt
 import l0rt.accelerator
 import l0rt.runtime.current.stream
 
-PARTNERS = {"dask", "dpctl", "mpi", "tinygrad", "torch", "torch_memory"}  # modules of l0rt.interop; others' packages
+PARTNERS = {"dask", "dpctl", "mpi", "ray", "tinygrad", "torch", "torch_memory"}  # need other packages
 # Not called, or not with every value; each with its reason.
 EXCLUDED = {
     "l0rt.config.freeze": "says that the process has read a setting: no test could change it afterwards",

@@ -33,7 +33,7 @@ MODULES = (
     "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "profiler", "logs",
     "sanitizer", "telemetry", "ipc",
 )  # fmt: skip
-INTEROP = ("dask", "dpctl", "mpi", "tinygrad/__init__", "torch", "torch_memory", "worker")  # read as text
+INTEROP = ("dask", "dpctl", "mpi", "ray", "tinygrad/__init__", "torch", "torch_memory", "worker")  # read as text
 
 # What can have no docstring of its own.
 FIELDS = {
