@@ -48,6 +48,11 @@ QUIRKS = (
     "outlasting_waits",
     "single_device_imports",
     "peer_counters",
+    "unordered_lists",
+    "raw_memory_handles",
+    "early_graphs",
+    "unjoined_captures",
+    "fast_link",
 )
 PAGE = "docs/settings.md"
 _DEVICE_TYPE = "xpu"
@@ -285,14 +290,20 @@ def alloc_conf(device_type=_DEVICE_TYPE):
     return conf._replace(**{key: value for key, value in nodes.items() if value != "none"})
 
 
-def alloc_conf_keys(device_type=_DEVICE_TYPE):
-    """Return the keys that a device type's allocators were configured by; all others have defaults."""
+def alloc_conf_keys(device_type=_DEVICE_TYPE, measured=True):
+    """Return the keys that a device type's allocators were configured by, or were set by measuring; all others have
+    defaults."""
     setting = _SETTINGS["alloc_conf"]
     texts = [setting.text if setting.text is not None else os.environ.get(setting.env) or ""]
-    if device_type == _DEVICE_TYPE and setting.text is None:
+    if measured and device_type == _DEVICE_TYPE and setting.text is None:
         texts.append(_tuned.get("alloc_conf", ""))
     named = {pair.partition(":")[0].strip() for text in texts for pair in text.split(",")}
     return {key for key in allocconf.KEYS if key in named or effective(f"{device_type}.allocator.{key}") != "none"}
+
+
+def is_measured(key):
+    """Return whether a key of the allocators' configuration has its value from a measurement on this machine."""
+    return key in alloc_conf_keys() and key not in alloc_conf_keys(measured=False)
 
 
 def tune(values):

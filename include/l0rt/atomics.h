@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 
 /* For any number or pointer. */
 #define l0rt_acquire(where) __atomic_load_n((where), __ATOMIC_ACQUIRE)
@@ -21,9 +22,9 @@ static inline uint64_t l0rt_load64(const uint64_t *where) { return l0rt_acquire(
 static inline void l0rt_store64(uint64_t *where, uint64_t value) { l0rt_publish(where, value); }
 static inline int l0rt_add_int(int *where, int value) { return __atomic_add_fetch(where, value, __ATOMIC_ACQ_REL); }
 
-/* A gate: many may be inside together, or one alone. Those who share never wait for one who wants to be alone, only for
- * one who is: so who wants to be alone tries, and may not get in. Free, as many as share, or ALONE. */
-enum { L0RT_GATE_ALONE = -1, L0RT_GATE_PATIENCE = 1000 };
+/* A gate: many may be inside together, or one alone. Those who share wait for one who is alone, and not for one who wants
+ * to be: so who wants to be alone tries, and may not get in. Free, as many as share, or ALONE. */
+enum { L0RT_GATE_ALONE = -1, L0RT_GATE_PATIENCE = 1000, L0RT_GATE_COURTESY_NS = 250000000 };
 
 static inline void l0rt_gate_share(int *gate) {
   for (;;) {
@@ -40,6 +41,18 @@ static inline void l0rt_gate_leave(int *gate) { __atomic_sub_fetch(gate, 1, __AT
 static inline int l0rt_gate_try_once(int *gate) {
   int expected = 0;
   return __atomic_compare_exchange_n(gate, &expected, L0RT_GATE_ALONE, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Somebody has asked to be let in: those who come to share wait until that is over, but only for so long. What is inside
+ * may wait for what they bring. */
+static inline void l0rt_gate_give_way(const int *asked) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  int64_t end = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + L0RT_GATE_COURTESY_NS;
+  while (l0rt_load_int(asked) != 0 && (int64_t)now.tv_sec * 1000000000 + now.tv_nsec < end) {
+    sched_yield();
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  }
 }
 
 /* 1 when inside: after a moment at the longest. */

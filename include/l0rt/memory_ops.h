@@ -86,7 +86,8 @@ enum {
   L0RT_UPSTREAM_FAILED = -7, /* the functions that supply the pool's memory failed; they keep the reason */
   L0RT_ASLEEP = -8,          /* the pool sleeps: it gives no memory until it wakes */
   L0RT_OWNED = -9,           /* an object or another allocator owns the allocation, and frees it itself */
-  L0RT_INTERRUPTED = -10 /* a signal handler raised during a wait; the caller must raise it. A free is complete. */
+  L0RT_INTERRUPTED = -10, /* a signal handler raised during a wait; the caller must raise it. A free is complete. */
+  L0RT_HELD_UP = -11      /* memory cannot be mapped or unmapped at this moment, since others use what that changes */
 };
 
 #endif

@@ -30,7 +30,7 @@ cdef class Gate:
     cdef signal_fn signal
 
     def __init__(self, Context context):
-        self.pool = EventPool.create(context, 1, False, False)
+        self.pool = EventPool.create(context, 1, False, False, 0, NULL)
         self.signal = <signal_fn><size_t>devices.library.address("zeEventHostSignal")
 
     cpdef int shut(self, size_t list) except -1 nogil:

@@ -288,7 +288,7 @@ def open_list(Context context, Device device):
 
 def open_events(Context context, unsigned int count):
     """Return a pool with ``count`` events."""
-    return EventPool.create(context, count, False, False)
+    return EventPool.create(context, count, False, False, 0, NULL)
 
 
 # The raw driver: memory.

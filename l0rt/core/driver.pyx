@@ -9,6 +9,7 @@ from libc.string cimport memset
 from l0rt.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
+from l0rt.ze.caps cimport extension_names
 from l0rt.ze.status cimport CHECK, DROP, describe_with
 from l0rt.ze.table cimport ze
 
@@ -49,6 +50,10 @@ cdef class Driver:
                 CHECK((<version_string_fn>address)(own, text, &size))
             return text[:size].rstrip(b"\0").decode("utf-8", "replace")
         return hex(self.driver_version)
+
+    def extensions(self):
+        """Return the names of the extensions that the driver tells of."""
+        return extension_names(self._h)
 
     @property
     def handle(self):

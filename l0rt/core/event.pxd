@@ -3,7 +3,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.core.driver cimport Context
-from l0rt.ze.api cimport ze_event_handle_t, ze_event_pool_handle_t, ze_result_t
+from l0rt.ze.api cimport ze_device_handle_t, ze_event_handle_t, ze_event_pool_handle_t, ze_result_t
 
 
 # Functions on handles, for code without the GIL. A wait returns the driver's result; the caller interprets it.
@@ -21,7 +21,8 @@ cdef class EventPool:
     cdef bint imported
 
     @staticmethod
-    cdef EventPool create(Context context, uint32_t count, bint counter_based, bint interprocess)
+    cdef EventPool create(Context context, uint32_t count, bint counter_based, bint interprocess,
+                          uint32_t device_count, ze_device_handle_t* devices)
 
     @staticmethod
     cdef EventPool open_ipc(Context context, bytes handle)

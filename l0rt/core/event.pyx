@@ -41,8 +41,10 @@ cdef class EventPool:
         raise TypeError("core.EventPool is made by EventPool.create()")
 
     @staticmethod
-    cdef EventPool create(Context context, uint32_t count, bint counter_based, bint interprocess):
-        """A pool for all of the context's devices, so that any of them may wait for an event of another."""
+    cdef EventPool create(Context context, uint32_t count, bint counter_based, bint interprocess,
+                          uint32_t device_count, ze_device_handle_t* devices):
+        """A pool for these devices, any of which may wait for an event of another; 0: all of the context's. Some
+        drivers keep its memory on the first."""
         if count == 0:
             raise ValueError("an event pool must have at least one event, got 0")  # some drivers abort on 0
         cdef EventPool self = EventPool.__new__(EventPool)
@@ -59,7 +61,7 @@ cdef class EventPool:
             desc.pNext = &points
         self.context = context
         with nogil:
-            CHECK(ze.zeEventPoolCreate(context._h, &desc, 0, NULL, &self._h))
+            CHECK(ze.zeEventPoolCreate(context._h, &desc, device_count, devices, &self._h))
         EventPool_fill(self, count)
         return self
 

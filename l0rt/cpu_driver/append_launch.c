@@ -26,7 +26,8 @@ static ze_result_t append(cpu_list *list, cpu_launch *launch, ze_event_handle_t 
   if (launch == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   cpu_command command = {.op = CPU_OP_LAUNCH};
   command.launch.launch = launch;
-  ze_result_t result = cpu_list_append(list, &command, signal, wait_count, waits);
+  ze_result_t result = cpu_command_walk(&command);
+  if (result == ZE_RESULT_SUCCESS) result = cpu_list_append(list, &command, signal, wait_count, waits);
   cpu_launch_let_go(launch);
   return result;
 }

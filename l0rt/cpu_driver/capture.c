@@ -8,6 +8,10 @@
 #include "gate.h"
 #include "graph.h"
 #include "launch.h"
+#include "quirk.h"
+
+/* What Intel's driver answered before the extension's codes were final. */
+#define EARLY_CODE ((ze_result_t)0x7fff0000)
 
 _Atomic uint32_t cpu_captures;
 
@@ -44,7 +48,7 @@ static ze_result_t route(const cpu_list *list, ze_event_handle_t signal, uint32_
     cpu_graph *other = event == NULL ? NULL : graph_of(event);
     if (other == NULL) continue;
     if (!list->immediate && is_internal(event)) return ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT;
-    if (!list->immediate) continue;
+    if (!list->immediate || list->left_session == other->session) continue;
     if (graph != NULL && graph != other) return ZE_RESULT_ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT;
     graph = other;
   }
@@ -122,6 +126,19 @@ static void put(cpu_graph *graph, uint32_t branch, const cpu_command *command, u
   if (command->op == CPU_OP_LAUNCH) cpu_launch_hold(command->launch.launch);
 }
 
+/* With the defect: whom this command has waited for is not part of the capture any more. */
+static void lose_waited(cpu_graph *graph, const cpu_list *list, uint32_t count, ze_event_handle_t *waits) {
+  for (uint32_t i = 0; i < count; i++) {
+    const cpu_event *event = cpu_event_cast(waits[i]);
+    if (event == NULL || graph_of(event) != graph) continue;
+    cpu_branch *branch = &graph->branches[graph->nodes[event->node].branch];
+    if (branch == &graph->branches[0] || branch->list == NULL || branch->list == list) continue;
+    branch->list->graph = NULL;
+    branch->list->left_session = graph->session;
+    branch->list = NULL;
+  }
+}
+
 /* Records a command that `route` found to belong to the graph. */
 static ze_result_t record(cpu_graph *graph, cpu_list *list, const cpu_command *command, ze_event_handle_t signal,
                           uint32_t count, ze_event_handle_t *waits) {
@@ -150,6 +167,7 @@ ze_result_t cpu_capture_append(cpu_list *list, const cpu_command *command, ze_ev
   ze_result_t result = route(list, signal, count, waits, &graph);
   *captured = graph != NULL;
   if (result == ZE_RESULT_SUCCESS && graph != NULL) result = record(graph, list, command, signal, count, waits);
+  if (graph != NULL && cpu_has_quirk(CPU_QUIRK_UNJOINED_CAPTURES)) lose_waited(graph, list, count, waits);
   pthread_mutex_unlock(&lock);
   return result;
 }
@@ -259,6 +277,7 @@ static void prune(cpu_graph *graph) {
 
 static ze_result_t check_begin(const cpu_list *list, const void *next) {
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (cpu_has_quirk(CPU_QUIRK_EARLY_GRAPHS)) return EARLY_CODE;
   if (next != NULL) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
   return !list->immediate || list->synchronous || list->closed ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
 }

@@ -6,6 +6,8 @@
 
 #include "failure.h"
 #include "launch.h"
+#include "quirk.h"
+#include "reservation.h"
 #include "usm.h"
 
 static void fill(char *target, size_t size, const uint8_t *pattern, size_t pattern_size) {
@@ -114,6 +116,22 @@ ze_result_t cpu_command_memory(const cpu_command *c) {
     case CPU_OP_CLOCK: return cpu_memory_check(c->clock.target, sizeof(uint64_t), true);
     case CPU_OP_QUERY: return cpu_memory_check(c->query.target, sizeof(ze_kernel_timestamp_result_t), true);
     case CPU_OP_LAUNCH: return cpu_launch_memory(c->launch.launch);
+    default: return ZE_RESULT_SUCCESS;
+  }
+}
+
+static ze_result_t look_for_two(const void *target, const void *source) {
+  ze_result_t result = cpu_reservation_look(target);
+  return result == ZE_RESULT_SUCCESS ? cpu_reservation_look(source) : result;
+}
+
+ze_result_t cpu_command_walk(const cpu_command *c) {
+  if (!cpu_has_quirk(CPU_QUIRK_RACING_MAPS)) return ZE_RESULT_SUCCESS;
+  switch ((cpu_op)c->op) {
+    case CPU_OP_COPY: return look_for_two(c->copy.target, c->copy.source);
+    case CPU_OP_FILL: return cpu_reservation_look(c->fill.target);
+    case CPU_OP_REGION: return look_for_two(c->region.target, c->region.source);
+    case CPU_OP_LAUNCH: return cpu_launch_walk(c->launch.launch);
     default: return ZE_RESULT_SUCCESS;
   }
 }

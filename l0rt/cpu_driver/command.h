@@ -90,6 +90,9 @@ bool cpu_command_valid(const cpu_command *command);
 /* Is all its memory there? Asked again then, too: it may have been freed or unmapped meanwhile. */
 ze_result_t cpu_command_memory(const cpu_command *command);
 
+/* With the defect `racing_maps`: look for its memory among what is mapped. */
+ze_result_t cpu_command_walk(const cpu_command *command);
+
 /* Does it read or write any byte from `low` up to `high`? */
 bool cpu_command_touches(const cpu_command *command, uintptr_t low, uintptr_t high);
 

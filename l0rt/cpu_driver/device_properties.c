@@ -46,7 +46,7 @@ void cpu_device_describe(const cpu_device *device, ze_device_properties_t *p) {
   CLEAR(p);
   p->type = ZE_DEVICE_TYPE_GPU; /* clients look at nothing else; the name says what it is */
   p->coreClockRate = 1000;
-  p->maxMemAllocSize = cpu_knobs.memory;
+  p->maxMemAllocSize = cpu_max_alloc();
   p->maxHardwareContexts = 1024;
   p->numThreadsPerEU = 1;
   p->physicalEUSimdWidth = 1;

@@ -13,6 +13,7 @@
 #include "gate.h"
 #include "knobs.h"
 #include "profile.h"
+#include "quirk.h"
 #include "spirv/spirv.h"
 #include "usm.h"
 
@@ -123,6 +124,7 @@ CPU_EXPORT ze_result_t zeDriverGetIpcProperties(ze_driver_handle_t handle, ze_dr
 }
 
 bool cpu_driver_has_graphs(void) {
+  if (cpu_has_quirk(CPU_QUIRK_EARLY_GRAPHS)) return true;
   return !cpu_knobs.neo_22_43 && (cpu_knobs.build == NULL || cpu_knobs.build->api >= (1 << 16 | 17));
 }
 

@@ -107,11 +107,12 @@ static const struct {
 } table[] = {
     /* First: the other variables change what a profile has. */
     {"L0RT_CPU_PROFILE", cpu_profile_read,
-     "a device (arc-a770-i915, arc-a770-xe, arc-b580, pvc, lunar-lake, meteor-lake), a driver (neo-22.43, neo-25.18, "
-     "neo-26.31), both with a comma, or a device and timing"},
+     "a device (arc-a770-i915, arc-a770-xe, arc-b580, pvc, lunar-lake, meteor-lake), a driver (neo-22.43, neo-0, "
+     "neo-24.35, neo-25.18, neo-26.31), both with a comma, or a device and timing"},
     {"L0RT_CPU_QUIRKS", cpu_quirks_read,
      "unflushed_counters, no_vm_bind, untyped_mappings, raw_event_handles, racing_maps, racing_queries, "
-     "outlasting_waits, single_device_imports, peer_counters, or several with commas"},
+     "outlasting_waits, single_device_imports, peer_counters, unordered_lists, raw_memory_handles, early_graphs, "
+     "unjoined_captures, or several with commas"},
     {"L0RT_CPU_LATENCY", cpu_latency_read,
      "name=microseconds or virtual, several with commas; the names: phys_create, phys_destroy, map_fresh, map_moved, "
      "unmap, map_per_piece, clear, alloc_resident, free, append_launch, append_copy, copy_per_piece, submit, "

@@ -10,6 +10,7 @@
 
 #include "import.h"
 #include "knobs.h"
+#include "reservation.h"
 #include "usm.h"
 
 static _Thread_local char error[256];
@@ -235,13 +236,24 @@ static bool reaches(const cpu_launch *launch, uintptr_t low) {
   return (launch->access & kind) != 0;
 }
 
+/* What an argument points to; NULL if it is no pointer. */
+static const void *pointer_at(const cpu_launch *launch, uint32_t i) {
+  const void *pointer = NULL;
+  if (launch->kinds[i].kind == SPIRV_GLOBAL_POINTER || launch->kinds[i].kind == SPIRV_CONSTANT_POINTER)
+    memcpy(&pointer, launch->arguments[i], sizeof(pointer));
+  return pointer;
+}
+
 bool cpu_launch_touches(const cpu_launch *launch, uintptr_t low, uintptr_t high) {
   if (inside(launch->counts, low, high) || inside(launch->number, low, high) || reaches(launch, low)) return true;
-  for (uint32_t i = 0; i < launch->argument_count; i++) {
-    if (launch->kinds[i].kind != SPIRV_GLOBAL_POINTER && launch->kinds[i].kind != SPIRV_CONSTANT_POINTER) continue;
-    const void *pointer;
-    memcpy(&pointer, launch->arguments[i], sizeof(pointer));
-    if (inside(pointer, low, high)) return true;
-  }
+  for (uint32_t i = 0; i < launch->argument_count; i++)
+    if (inside(pointer_at(launch, i), low, high)) return true;
   return false;
+}
+
+ze_result_t cpu_launch_walk(const cpu_launch *launch) {
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  for (uint32_t i = 0; i < launch->argument_count && result == ZE_RESULT_SUCCESS; i++)
+    if (pointer_at(launch, i) != NULL) result = cpu_reservation_look(pointer_at(launch, i));
+  return result;
 }

@@ -55,6 +55,9 @@ ze_result_t cpu_launch_memory(const cpu_launch *launch);
  * that its kernel may reach indirectly? */
 bool cpu_launch_touches(const cpu_launch *launch, uintptr_t low, uintptr_t high);
 
+/* Looks for what its arguments point to among what is mapped. */
+ze_result_t cpu_launch_walk(const cpu_launch *launch);
+
 /* Ends the threads that launches share. */
 void cpu_launches_end(void);
 

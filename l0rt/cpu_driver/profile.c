@@ -12,25 +12,38 @@
 
 #define GIB ((uint64_t)1 << 30)
 
+/* What a surface of those that address memory through surfaces may have. */
+#define SURFACE (4 * GIB - (8 << 10))
+
+/* clang-format off */
 static const cpu_device_profile devices[] = {
-    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, 36, 32, 19200000,
-     false},
-    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, 36, 32, 19200000,
-     false},
-    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, false, 12 * GIB, 64, 64, 19200000, true},
-    {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", "ponte vecchio", 0x0bda, false, 48 * GIB, 36, 32,
-     12500000, true},
-    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, true, 16 * GIB, 64, 64, 19200000,
-     false},
-    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, true, 16 * GIB, 36, 32, 19200000,
-     false},
+    {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, SURFACE,
+     36, 32, 19200000, false},
+    {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, SURFACE,
+     36, 32, 19200000, false},
+    {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, false, 12 * GIB, 0,
+     64, 64, 19200000, true},
+    {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", "ponte vecchio", 0x0bda, false, 48 * GIB, 0,
+     36, 32, 12500000, true},
+    {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, true, 16 * GIB, 0,
+     64, 64, 19200000, false},
+    {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, true, 16 * GIB, SURFACE,
+     36, 32, 19200000, false},
 };
+/* clang-format on */
 
 static const cpu_driver_profile builds[] = {
+    {"neo-0", 1 << 16 | 6, 1 << 24 | 6 << 16, "1.6.0", 0}, /* its version has no number of a build */
+    {"neo-24.35", 1 << 16 | 5, 1 << 24 | 5 << 16 | CPU_NEO_24_35, "1.5.30872", CPU_NEO_24_35},
     {"neo-25.18", 1 << 16 | 6, 1 << 24 | 6 << 16 | CPU_NEO_25_18, "1.6.33578", CPU_NEO_25_18},
-    {"neo-26.31", 1 << 16 | 15, 1 << 24 | 15 << 16 | CPU_NEO_26_31, "1.15.39395", CPU_NEO_26_31},
+    {"neo-26.31", 1 << 16 | 17, 1 << 24 | 15 << 16 | CPU_NEO_26_31, "1.15.39395", CPU_NEO_26_31},
 };
 enum { NEWEST = sizeof(builds) / sizeof(builds[0]) - 1 };
+
+uint64_t cpu_max_alloc(void) {
+  uint64_t most = cpu_knobs.device == NULL ? 0 : cpu_knobs.device->max_alloc;
+  return most != 0 && most < cpu_knobs.memory ? most : cpu_knobs.memory;
+}
 
 static bool is_named(const char *name, const char *text, size_t length) {
   return strlen(name) == length && memcmp(name, text, length) == 0;

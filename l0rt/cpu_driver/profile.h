@@ -16,6 +16,7 @@ typedef struct cpu_device_profile {
   uint32_t device_id;
   bool integrated;
   uint64_t memory;
+  uint64_t max_alloc; /* larger ones need the relaxed limits; 0: as large as the memory */
   uint32_t timestamp_bits;
   uint32_t kernel_timestamp_bits;
   uint64_t timestamp_hz;
@@ -24,6 +25,8 @@ typedef struct cpu_device_profile {
 
 /* Builds of Intel's driver where something changed: the last parts of their releases' names. */
 enum {
+  CPU_NEO_24_35 = 30872,
+  CPU_NEO_IN_ORDER = 32149, /* between 24.48 and 24.52 */
   CPU_NEO_25_18 = 33578,
   CPU_NEO_25_31 = 34666,
   CPU_NEO_25_40 = 35563,
@@ -40,6 +43,9 @@ typedef struct cpu_driver_profile {
   const char *text;
   uint32_t number;
 } cpu_driver_profile;
+
+/* The largest allocation without the relaxed limits. */
+uint64_t cpu_max_alloc(void);
 
 /* Reads names with commas between them into cpu_knobs: a device, a build, or both; a device alone has the newest
  * build. False: a name is unknown, or one too many. */

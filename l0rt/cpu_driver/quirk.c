@@ -32,6 +32,22 @@ static bool is_before_26_18(const cpu_device_profile *device, uint32_t build) {
   return build < CPU_NEO_26_18;
 }
 
+static bool is_before_25_18(const cpu_device_profile *device, uint32_t build) {
+  (void)device;
+  return build < CPU_NEO_25_18;
+}
+
+/* Without a number the version of the API tells, and profiles without one have 1.6. */
+static bool is_unordered(const cpu_device_profile *device, uint32_t build) {
+  (void)device;
+  return build != 0 && build < CPU_NEO_IN_ORDER;
+}
+
+static bool never(const cpu_device_profile *device, uint32_t build) {
+  (void)device, (void)build;
+  return false;
+}
+
 static bool outlasts(const cpu_device_profile *device, uint32_t build) {
   return build >= CPU_NEO_26_01 &&
          (is_named(device->architecture, "alchemist") || is_named(device->architecture, "lunar lake"));
@@ -56,6 +72,10 @@ static const struct {
     {"outlasting_waits", CPU_QUIRK_OUTLASTING_WAITS, outlasts},
     {"single_device_imports", CPU_QUIRK_SINGLE_DEVICE_IMPORTS, always},
     {"peer_counters", CPU_QUIRK_PEER_COUNTERS, always},
+    {"unordered_lists", CPU_QUIRK_UNORDERED_LISTS, is_unordered},
+    {"raw_memory_handles", CPU_QUIRK_RAW_MEMORY_HANDLES, is_before_25_18},
+    {"early_graphs", CPU_QUIRK_EARLY_GRAPHS, never},
+    {"unjoined_captures", CPU_QUIRK_UNJOINED_CAPTURES, always},
 };
 enum { QUIRKS = sizeof(quirks) / sizeof(quirks[0]) };
 

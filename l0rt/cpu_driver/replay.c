@@ -122,6 +122,7 @@ static ze_result_t check(const cpu_graph *graph, const cpu_list *list) {
     const cpu_command *c = &graph->nodes[i].command;
     if (!cpu_command_valid(c)) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
     ze_result_t result = cpu_command_memory(c);
+    if (result == ZE_RESULT_SUCCESS) result = cpu_command_walk(c);
     if (result != ZE_RESULT_SUCCESS) return result;
   }
   return ZE_RESULT_SUCCESS;

@@ -138,6 +138,21 @@ ze_result_t cpu_reservation_walk(const void *pointer, bool is_target) {
   return raced ? cpu_quirk_race() : ZE_RESULT_SUCCESS;
 }
 
+ze_result_t cpu_reservation_look(const void *pointer) {
+  if (atomic_load(&count) == 0) return ZE_RESULT_SUCCESS;
+  pthread_rwlock_rdlock(&lock);
+  reservation *r = find((uintptr_t)pointer);
+  bool raced = false;
+  if (r != NULL) {
+    atomic_fetch_add(&r->walkers, 1);
+    walk_on();
+    raced = atomic_load(&r->changers) != 0;
+    atomic_fetch_sub(&r->walkers, 1);
+  }
+  pthread_rwlock_unlock(&lock);
+  return raced ? cpu_quirk_race() : ZE_RESULT_SUCCESS;
+}
+
 /* A mapping is about to change: the answer is whether somebody was looking. It stays there until `changed`. */
 static reservation *changes(const void *pointer, bool *raced) {
   if (!cpu_has_quirk(CPU_QUIRK_RACING_MAPS)) return NULL;

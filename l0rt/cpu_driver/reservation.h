@@ -61,6 +61,9 @@ bool cpu_reservation_holds(const void *pointer);
  * that, with the defect that there is no lock. Where appends cost something, the target's is paid here. */
 ze_result_t cpu_reservation_walk(const void *pointer, bool is_target);
 
+/* The same for an argument of a launch, and for what a list or a graph has that is submitted; it costs nothing. */
+ze_result_t cpu_reservation_look(const void *pointer);
+
 /* The mapped pages around an address that a launch may read or write: what mapped them stays until it is unpinned; NULL
  * for none. They are read and written at their address plus *shift. */
 void *cpu_reservation_pin(uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift);

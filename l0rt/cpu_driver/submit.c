@@ -55,6 +55,7 @@ ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device
     for (uint32_t k = 0; k < list->count; k++) {
       if (!cpu_command_valid(&list->recorded[k])) return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
       ze_result_t result = cpu_command_memory(&list->recorded[k]);
+      if (result == ZE_RESULT_SUCCESS) result = cpu_command_walk(&list->recorded[k]);
       if (result != ZE_RESULT_SUCCESS) return result;
     }
   }

@@ -13,6 +13,7 @@
 #include "import.h"
 #include "invariant.h"
 #include "latency.h"
+#include "profile.h"
 #include "quirk.h"
 #include "reservation.h"
 
@@ -162,7 +163,7 @@ static ze_result_t check_extent(const void *next, size_t *size, size_t *alignmen
     if (d->stype == ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC)
       relaxed = (((const ze_relaxed_allocation_limits_exp_desc_t *)d)->flags &
                  ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE) != 0;
-  return *size > cpu_knobs.memory && !relaxed ? ZE_RESULT_ERROR_UNSUPPORTED_SIZE : ZE_RESULT_SUCCESS;
+  return *size > cpu_max_alloc() && !relaxed ? ZE_RESULT_ERROR_UNSUPPORTED_SIZE : ZE_RESULT_SUCCESS;
 }
 
 cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment) {

@@ -85,6 +85,7 @@ cdef class Executable:
         return made
 
     cdef int replay(self, l0rt_stream* stream) except -1:
+        cdef int generation
         if captures(stream):
             capture_refuse(stream, b"Graph.replay()")
         if stream.device != self.device:
@@ -94,7 +95,7 @@ cdef class Executable:
         renew(self, stream)
         with nogil:
             follow(self, stream)
-        replay_begin()
+        generation = replay_begin()
         try:
             self.recording.check_asleep()
             self.recording.advance(stream)
@@ -104,7 +105,7 @@ cdef class Executable:
                 else:
                     append_native(self, stream)
         finally:
-            replay_end()
+            replay_end(generation)
         self.replays += 1
         return 0
 

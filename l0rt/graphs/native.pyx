@@ -16,7 +16,7 @@ from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording
 from l0rt.graphs.segment cimport append_node, append_signal, append_wait, fill_list
 from l0rt.runtime.streams.capture cimport NODE_WAIT, l0rt_capture, l0rt_node
-from l0rt.runtime.streams.devices cimport core_context, core_device
+from l0rt.runtime.streams.devices cimport core_context, core_device, event_pool_for
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_event_handle_t, ze_result_t
@@ -152,7 +152,7 @@ cdef int choose_points(NativeGraph self, ze_event_handle_t* behind) except -1:
             behind[node.after] = wanted
     if count == 0:
         return 0
-    self.points = EventPool.create(core_context(self.streams[0].device.index), count, True, False)
+    self.points = event_pool_for(self.streams[0].device.index, count, True, False)
     for i in range(capture.count + 1):
         if behind[i] != NULL:
             count -= 1

@@ -39,7 +39,7 @@ from l0rt.runtime.streams.capture cimport (
     l0rt_node,
 )
 from l0rt.runtime.streams.copy cimport copy_locked, fill_locked, rows_locked
-from l0rt.runtime.streams.devices cimport core_context, core_device
+from l0rt.runtime.streams.devices cimport core_context, core_device, event_pool_for
 from l0rt.runtime.streams.order cimport before, signal_behind
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails
@@ -225,7 +225,7 @@ cdef int events_of(Plan self) except -1:
             if capture.nodes[i - 1].kind == NODE_WAIT:
                 count += self.behind[capture.nodes[i - 1].after] == NULL
                 self.behind[capture.nodes[i - 1].after] = wanted
-    self.pool = EventPool.create(core_context(self.device.index), count + 2, False, False)
+    self.pool = event_pool_for(self.device.index, count + 2, False, False)
     for i in range(capture.count + 1):
         if self.behind[i] != NULL:
             count -= 1

@@ -11,14 +11,6 @@ from l0rt.ze.table cimport ze
 
 from l0rt import config
 
-# The first build of Intel's driver whose in-order lists its own clients trust; older ones ignore the flag (22.43) or
-# are not relied on by anyone.
-cdef uint32_t IN_ORDER_BUILD = 32149
-# The first one whose handles of memory mean the same in another process: 25.18. Before, they are descriptors' numbers.
-cdef uint32_t MEMORY_IPC_BUILD = 33578
-# The first one whose graphs have the extension's final names. Lists that wait for another which is recorded do not join
-# it as the specification says: once one was waited for, what it is given is not recorded any more.
-cdef uint32_t GRAPH_BUILD = 39395
 cdef uint32_t INTEL = 0x8086
 
 
@@ -47,7 +39,7 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
     caps.device_status = ze.zeDeviceGetStatus != NULL and "device_status" not in off
     caps.device_sync = (ze.zeDeviceSynchronize != NULL and caps.api_version >= 0x1000E and "device_sync" not in off)
     caps.event_ipc = "event_ipc" not in off
-    caps.memory_ipc = "memory_ipc" not in off and (caps.build == 0 or caps.build >= MEMORY_IPC_BUILD)
+    caps.memory_ipc = "memory_ipc" not in off
     caps.init_drivers = ze.zeInitDrivers != NULL and "init_drivers" not in off
     extensions = extension_names(driver)
     caps.relaxed = "relaxed" not in off and (
@@ -56,23 +48,22 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
     caps.usable_mem = "usable_mem" not in off and "ZE_extension_device_usablemem_size_properties" in extensions
     caps.memmap = "memmap" not in off and "ZE_extension_external_memmap_sysmem" in extensions
     caps.vmm = "vmm" not in off and _virtual_probe(driver, device)
-    # A build of Intel's without a number is trusted by its version.
-    trusted = caps.build >= IN_ORDER_BUILD if caps.build else caps.api_version >= (0x10006 if intel else 0x10007)
+    # The builds of Intel's whose lists keep no order are a quirk's.
     plain = _list_probe(driver, device, 0, &caps.list_sync)
-    caps.inorder = plain and trusted and "inorder" not in off and _list_probe(
+    caps.inorder = plain and (intel or caps.api_version >= 0x10007) and "inorder" not in off and _list_probe(
         driver, device, ZE_COMMAND_QUEUE_FLAG_IN_ORDER, &caps.list_sync)
     # Part of API 1.14. A layer that is older than the flag refuses it.
     caps.copy_offload = (caps.inorder and caps.api_version >= 0x1000E and "copy_offload" not in off
                          and _list_probe(driver, device, ZE_COMMAND_QUEUE_FLAG_IN_ORDER
                                          | ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT, &caps.list_sync))
     caps.cb_pool = (caps.inorder and not off & {"cb_events", "cb_pool"}
-                    and "ZE_experimental_event_pool_counter_based" in extensions and _counter_pool_probe(driver))
+                    and "ZE_experimental_event_pool_counter_based" in extensions and _counter_pool_probe(driver, device))
     caps.cb_events = caps.cb_pool
     caps.mutable_lists = ("mutable_lists" not in off and "ZE_experimental_mutable_command_list" in extensions
                           and _changes_launches(device))
     caps.graph = (caps.cb_pool and "graph" not in off and "ZE_extension_record_replay_graph" in extensions
-                  and (not intel or caps.build >= GRAPH_BUILD) and _records_graphs(device))
-    caps.graph_forks = caps.graph and not intel and "graph_forks" not in off
+                  and _records_graphs(device))
+    caps.graph_forks = caps.graph and "graph_forks" not in off
     return 0
 
 
@@ -192,7 +183,7 @@ cdef bint _list_probe(ze_driver_handle_t driver, ze_device_handle_t device, uint
     return r == ZE_RESULT_SUCCESS
 
 
-cdef bint _counter_pool_probe(ze_driver_handle_t driver) except -1:
+cdef bint _counter_pool_probe(ze_driver_handle_t driver, ze_device_handle_t device) except -1:
     """Can a pool of counter-based events be made?"""
     cdef ze_context_desc_t context_desc
     cdef ze_context_handle_t context = NULL
@@ -212,7 +203,7 @@ cdef bint _counter_pool_probe(ze_driver_handle_t driver) except -1:
     desc.count = 1
     with nogil:
         CHECK(ze.zeContextCreate(driver, &context_desc, &context))
-        r = ze.zeEventPoolCreate(context, &desc, 0, NULL, &made)
+        r = ze.zeEventPoolCreate(context, &desc, 1, &device, &made)
         if r == ZE_RESULT_SUCCESS:
             DROP(ze.zeEventPoolDestroy(made), b"zeEventPoolDestroy")
         DROP(ze.zeContextDestroy(context), b"zeContextDestroy")

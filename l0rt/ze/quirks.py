@@ -5,9 +5,12 @@ Facts of a device go in, rows come out: nothing here asks a driver. A quirk is m
 where its calls are made: those places ask for it by name.
 """
 
+from collections import namedtuple
+
 INTEL = 0x8086
 # Build numbers of releases, the last part of their names (https://github.com/intel/compute-runtime/releases).
-NEO_25_31, NEO_26_01, NEO_26_18, NEO_26_31 = 34666, 36711, 38308, 39395
+IN_ORDER, NEO_25_18, NEO_25_31, NEO_26_01, NEO_26_18, NEO_26_31 = 32149, 33578, 34666, 36711, 38308, 39395
+API_1_6 = 1 << 16 | 6
 
 ARCHITECTURES = (  # (first device id, last device id, architecture): ranges of include/pciids/intel/pciids.h in Linux
     (0x0B69, 0x0BE5, "ponte vecchio"),
@@ -33,10 +36,8 @@ def architecture(vendor_id, device_id):
     return next((name for first, last, name in ARCHITECTURES if first <= device_id <= last), None)
 
 
-def copy_threads(vendor_id, device_id, processors):
-    """Return how many threads divide a host's copy of pageable memory: one, but where the link is several times faster
-    than a thread copies."""
-    return min(3, processors) if architecture(vendor_id, device_id) == "ponte vecchio" else 1
+# What the rows go by. A build without a number is 0, and so counts as the oldest.
+Facts = namedtuple("Facts", "architecture build kernel_driver api")
 
 
 class Quirk:
@@ -48,7 +49,7 @@ class Quirk:
         self.mend = mend
         self.source = source  # who says so
         self.without = frozenset(without)  # capabilities that are not used
-        self.applies = applies  # (architecture, build, kernel driver) -> bool; a build without a number is 0
+        self.applies = applies  # Facts -> bool
 
 
 QUIRKS = (
@@ -59,7 +60,7 @@ QUIRKS = (
         "events come from pools: their signals flush",
         "Intel's driver before 26.31, by its source: only zeEventHostSynchronize flushes",
         ("cb_events", "cb_pool"),
-        lambda arch, build, kernel: build < NEO_26_31 and arch not in ("battlemage", "ponte vecchio"),
+        lambda d: d.build < NEO_26_31 and d.architecture not in ("battlemage", "ponte vecchio"),
     ),
     Quirk(
         "no_vm_bind",
@@ -67,7 +68,7 @@ QUIRKS = (
         "memory comes in segments",
         "the i915 that is part of Linux has no VM_BIND (drivers/gpu/drm/i915)",
         ("vmm",),
-        lambda arch, build, kernel: kernel not in ("xe", "i915-prelim"),
+        lambda d: d.kernel_driver not in ("xe", "i915-prelim"),
     ),
     Quirk(
         "untyped_mappings",
@@ -75,7 +76,7 @@ QUIRKS = (
         "memory comes in segments",
         "Intel's driver before 25.31: https://github.com/uxlfoundation/oneDNN/pull/3656",
         ("vmm",),
-        lambda arch, build, kernel: build < NEO_25_31,
+        lambda d: d.build < NEO_25_31,
     ),
     Quirk(
         "raw_event_handles",
@@ -83,17 +84,16 @@ QUIRKS = (
         "events are not shared with other processes: UnsupportedError",
         "Intel's driver before 26.18, by its source",
         ("event_ipc",),
-        lambda arch, build, kernel: build < NEO_26_18,
+        lambda d: d.build < NEO_26_18,
     ),
     Quirk(
         "racing_maps",
         "an append of a copy or fill reads which memory is mapped into a reservation while another thread maps or "
-        "unmaps there: memory used after its end",
-        "appends of copies and fills and mapping exclude each other; memory that cannot be mapped for that comes in "
-        "segments",
-        "Intel's driver from 24.39 on, by its source; no build that is known to be without it",
+        "unmaps there: memory used after its end; launches and graphs are taken to do the same",
+        "all these appends and mapping exclude each other; memory that cannot be mapped for that comes in segments",
+        "Intel's driver, by its source: read from 24.39 to 26.31, and no build is known to be without it",
         (),
-        lambda arch, build, kernel: True,
+        lambda d: True,
     ),
     Quirk(
         "racing_queries",
@@ -101,7 +101,7 @@ QUIRKS = (
         "one thread at a time asks the driver about such an event",
         "Intel's driver, by its source; no build that is known to be without it",
         (),
-        lambda arch, build, kernel: True,
+        lambda d: True,
     ),
     Quirk(
         "outlasting_waits",
@@ -109,7 +109,7 @@ QUIRKS = (
         "such events are asked again and again, and never waited for",
         "Intel's driver from 26.01 on, by its source",
         (),
-        lambda arch, build, kernel: (not build or build >= NEO_26_01) and arch in ("alchemist", "lunar lake"),
+        lambda d: (not d.build or d.build >= NEO_26_01) and d.architecture in ("alchemist", "lunar lake"),
     ),
     Quirk(
         "single_device_imports",
@@ -117,7 +117,7 @@ QUIRKS = (
         "it is registered for the driver's first device; copies of the others are staged",
         "Intel's driver, by its source; no build that is known to be without it",
         (),
-        lambda arch, build, kernel: True,
+        lambda d: True,
     ),
     Quirk(
         "peer_counters",
@@ -125,16 +125,53 @@ QUIRKS = (
         "the host waits for it",
         "Intel's driver, by its source; no build that is known to be without it",
         (),
-        lambda arch, build, kernel: True,
+        lambda d: True,
+    ),
+    Quirk(
+        "unordered_lists",
+        "a list that is to keep its commands in order does not, or nobody relies on it yet",
+        "a barrier stands between the commands of a stream",
+        "Intel's driver before build 26918, by its source, ignores the flag; Intel's clients rely on it from 32149 on, "
+        "or, where there is no number, from API 1.6 on",
+        ("inorder", "copy_offload", "cb_events", "cb_pool", "graph", "graph_forks"),
+        lambda d: d.build < IN_ORDER if d.build else d.api < API_1_6,
+    ),
+    Quirk(
+        "raw_memory_handles",
+        "a handle of memory for other processes is a descriptor's number, which means another file there",
+        "memory is not shared with other processes: UnsupportedError",
+        "Intel's driver before 25.18, by its source",
+        ("memory_ipc",),
+        lambda d: d.build < NEO_25_18,
+    ),
+    Quirk(
+        "early_graphs",
+        "the driver's graphs are those from before their extension was final: other names and other codes of errors",
+        "graphs are lists of commands",
+        "Intel's driver before 26.31",
+        ("graph", "graph_forks"),
+        lambda d: d.build < NEO_26_31,
+    ),
+    Quirk(
+        "unjoined_captures",
+        "a list that waits for one that is being recorded does not stay part of the recording",
+        "graphs of several streams are lists of commands",
+        "Intel's driver, by its source; no build that is known to be without it",
+        ("graph_forks",),
+        lambda d: True,
+    ),
+    Quirk(
+        "fast_link",
+        "the link is several times faster than one thread copies",
+        "up to three threads divide a host's copy of pageable memory",
+        "Intel's data sheet of Ponte Vecchio: PCI Express 5.0 x16",
+        (),
+        lambda d: d.architecture == "ponte vecchio",
     ),
 )
 
 
-def mended(vendor_id, device_id, build, kernel_driver, switches):
+def mended(vendor_id, device_id, build, kernel_driver, switches, api=API_1_6):
     """Return the quirks that are mended for a device: those that apply, but for what ``switches`` says by name."""
-    arch = architecture(vendor_id, device_id)
-    return tuple(
-        quirk
-        for quirk in QUIRKS
-        if switches.get(quirk.name, vendor_id == INTEL and quirk.applies(arch, build, kernel_driver))
-    )
+    facts = Facts(architecture(vendor_id, device_id), build, kernel_driver, api)
+    return tuple(quirk for quirk in QUIRKS if switches.get(quirk.name, vendor_id == INTEL and quirk.applies(facts)))

@@ -19,6 +19,7 @@ from l0rt.cli.selftest.questions import BY_ID, GROUPS, QUESTIONS, Answer
 from l0rt.ze import quirks, tuning
 
 from helpers.cli import l0rt
+from helpers.process import run_python
 from helpers.rings import RINGS
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": None, "L0RT_CPU_PROFILE": None}
@@ -67,20 +68,75 @@ def test_the_plain_cpu_driver_has_no_quirk(devices):
     assert len(states(found, "absent")) >= 5, found["answers"]
 
 
-PLANTED = ("racing_maps", "outlasting_waits", "peer_counters", "racing_queries", "single_device_imports",
-           "unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles")  # fmt: skip
+PLANTED = ("racing_maps", "outlasting_waits", "peer_counters", "raw_memory_handles", "unjoined_captures",
+           "racing_queries", "single_device_imports", "unflushed_counters", "no_vm_bind", "untyped_mappings",
+           "raw_event_handles", "early_graphs", "unordered_lists")  # fmt: skip
+CHAOS = {"unordered_lists": {"L0RT_CPU_CHAOS": 1}}  # commands that may pass each other do
 
 
 def test_every_planted_quirk_is_found(extent):
-    assert set(PLANTED) == {quirk.name for quirk in quirks.QUIRKS}
+    assert {*PLANTED, "fast_link"} == {quirk.name for quirk in quirks.QUIRKS}
     for name in PLANTED[: extent(3, len(PLANTED))]:
-        env = {"L0RT_CPU_DEVICES": 2, "L0RT_CPU_QUIRKS": name}
+        env = {"L0RT_CPU_DEVICES": 2, "L0RT_CPU_QUIRKS": name, **CHAOS.get(name, {})}
         for _ in range(3):  # races are looked for for a second, and the machine may be busy
             status, found, _ = selftest(name, env=env, seconds=8)
             (answer,) = found["answers"].values()
             if answer["state"] == "present":
                 break
         assert (status, answer["state"], answer["by"]) == (1, "present", "test"), found
+
+
+def test_planted_quirks_of_a_device_are_found_with_its_latencies_too():
+    env = {"L0RT_CPU_PROFILE": "arc-b580,neo-25.18,timing", "L0RT_CPU_DEVICES": 2}
+    _, found, _ = selftest("untyped_mappings", "raw_event_handles", "single_device_imports", env=env, seconds=15)
+    assert states(found, "present") == ["Q3", "Q4", "Q8"]
+
+
+TRAPS = {  # what makes each answer "present": a part of the program that is put before the question
+    "T3": """
+devices.library.loader_version = lambda: "1.28"
+ask = ground.driver.ask
+def answers(name, *args):
+    if name == "zeDriverGetExtensionFunctionAddress":
+        args[2]._obj.value = ctypes.cast(refuses, ctypes.c_void_p).value
+        return 0
+    return ask(name, *args)
+refuses = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(lambda *args: 0x78000005)
+ground.driver.ask = answers
+ground.driver.do = lambda *args: None
+""",
+    "T16": """
+freed = traps_of_memory.memory.caching_allocator_delete
+traps_of_memory.memory.caching_allocator_delete = lambda p: freed(p) if p % (1 << 20) else None
+""",
+    "T36": """
+made = ground.driver.list
+def few(**options):
+    few.count += 1
+    if few.count > 500:
+        raise child.Refused("zeCommandListCreateImmediate", 0x70000002)
+    return made(**options)
+few.count, ground.driver.list = 0, few
+""",
+}
+
+
+@pytest.mark.parametrize("id", TRAPS)
+def test_a_trap_that_is_there_is_told(id):
+    code = """
+import ctypes, time
+from l0rt.cli.selftest import child, traps_of_memory
+from l0rt.cli.selftest.ground import Ground
+from l0rt.cli.selftest.questions import BY_ID
+from l0rt.runtime.streams import devices
+ground = Ground(0)
+def told(id):
+    ground.ends = time.monotonic() + 20
+    print(child.answer(ground, BY_ID[id]).state)
+"""
+    result = run_python(f"{code}\ntold({id!r})\n{TRAPS[id]}\ntold({id!r})", CPU)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    assert result.stdout.split() == ["untestable" if id == "T3" else "absent", "present"]
 
 
 def test_it_works_on_the_plain_cpu_driver():

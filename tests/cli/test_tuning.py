@@ -5,7 +5,7 @@ import json
 
 import pytest
 from l0rt.cli.selftest.parameters import parameters
-from l0rt.ze import tuning
+from l0rt.ze import quirks, tuning
 
 from helpers.cli import l0rt
 from helpers.process import run_python
@@ -44,13 +44,18 @@ def refused(path, **env):
     return last
 
 
-ALWAYS = ("racing_maps", "racing_queries", "single_device_imports", "peer_counters")  # of every device of Intel's
+ALWAYS = (  # of every device of Intel's
+    "racing_maps", "racing_queries", "single_device_imports", "peer_counters", "unjoined_captures",
+)  # fmt: skip
 ALL = {"events": "pool", "expandable_segments": False, "quirks": {"raw_event_handles": True}}
+
+
+ORDER = [quirk.name for quirk in quirks.QUIRKS]
 
 
 def rows(*names):
     """Return what the program shows for these quirks, besides those that every device has."""
-    return str([*names, *ALWAYS])
+    return str(sorted([*names, *ALWAYS], key=ORDER.index))
 
 
 def test_parameters_take_the_place_of_defaults(tmp_path):
@@ -62,8 +67,8 @@ def test_parameters_take_the_place_of_defaults(tmp_path):
 def test_a_measured_quirk_comes_before_the_table(tmp_path):
     path = written(tmp_path, {"quirks": {"untyped_mappings": False}}, identity={**B580, "build": 33578})
     old = {"L0RT_CPU_PROFILE": "arc-b580,neo-25.18"}
-    assert shown(None, **old).startswith(rows("untyped_mappings", "raw_event_handles"))
-    assert shown(path, **old).startswith(rows("raw_event_handles"))
+    assert shown(None, **old).startswith(rows("untyped_mappings", "raw_event_handles", "early_graphs"))
+    assert shown(path, **old).startswith(rows("raw_event_handles", "early_graphs"))
 
 
 def test_what_is_set_comes_before_what_was_measured(tmp_path):
@@ -72,6 +77,37 @@ def test_what_is_set_comes_before_what_was_measured(tmp_path):
     assert shown(path, L0RT_EVENTS="cb") == f"{rows('raw_event_handles')} cb False None"
     assert shown(path, L0RT_ALLOC_CONF="expandable_segments:True").endswith("pool True None")
     assert shown(path, L0RT_ALLOC_CONF="max_split_size_mb:64").endswith("pool False 64")
+
+
+KIND = """
+import l0rt
+from l0rt.runtime.memory import device
+l0rt.empty(64)
+print(device.memory_policy(0)["kind"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "setting", "profile", "kind"),
+    [
+        (None, None, "arc-b580", "ranges"),
+        (None, None, "arc-a770-i915", "torch"),  # the quirks
+        ({"expandable_segments": False}, None, "arc-b580", "torch"),  # maps bind nothing: measured
+        ({"expandable_segments": True}, None, "arc-b580", "ranges"),
+        ({"expandable_segments": True, "quirks": {"no_vm_bind": False}}, None, "arc-a770-i915", "ranges"),
+        ({"expandable_segments": False}, "segments:fit", "arc-b580", "fit"),
+        ({"expandable_segments": False}, "expandable_segments:True", "arc-b580", "ranges"),
+        ({"expandable_segments": False}, "expandable_segments:False", "arc-b580", "fit"),
+        ({"expandable_segments": True}, "segments:torch", "arc-b580", "torch"),
+        (None, "expandable_segments:False", "arc-a770-i915", "fit"),
+    ],
+)
+def test_what_is_set_comes_before_what_was_measured_before_the_quirks(tmp_path, parameters, setting, profile, kind):
+    here = {**B580, "device_id": 0x56A0, "kernel_driver": "i915"} if "i915" in profile else B580
+    path = None if parameters is None else written(tmp_path, parameters, identity=here)
+    env = {**SIMULATED, "L0RT_CPU_PROFILE": profile, "L0RT_ALLOC_CONF": setting, "L0RT_TUNING": path}
+    result = run_python(KIND, env)
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{kind}\n", ""), result
 
 
 POLICY = """

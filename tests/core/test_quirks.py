@@ -2,6 +2,7 @@
 """Quirks: which rows of the table apply to which device, build and kernel driver, and what l0rt then does without."""
 
 import json
+import os
 import re
 
 import pytest
@@ -13,33 +14,48 @@ from helpers.source import ROOT
 
 ALCHEMIST, BATTLEMAGE, PONTE_VECCHIO, LUNAR_LAKE = 0x56A0, 0xE20B, 0x0BDA, 0x64A0
 OLD, MIDDLE, NEW = 33578, 36300, 39395  # 25.18, 25.48, 26.31
-ALWAYS = {"racing_maps", "racing_queries", "single_device_imports", "peer_counters"}  # of Intel's driver
-EVERY = ALWAYS | {"unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles", "outlasting_waits"}
+ALWAYS = {  # of Intel's driver
+    "racing_maps", "racing_queries", "single_device_imports", "peer_counters", "unjoined_captures",
+}  # fmt: skip
+OLDEST = {"unordered_lists", "raw_memory_handles"}  # of builds without a number and an old API, too
+EVERY = ALWAYS | {
+    "unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles", "outlasting_waits", "early_graphs",
+    "fast_link", *OLDEST,
+}  # fmt: skip
+BY_RULE = {"fast_link"}  # a property of the device, and no defect that could be planted
 
 
-def names(device_id, build, kernel_driver, vendor_id=quirks.INTEL, switches=None):
-    return {quirk.name for quirk in quirks.mended(vendor_id, device_id, build, kernel_driver, switches or {})}
+def names(device_id, build, kernel_driver, vendor_id=quirks.INTEL, switches=None, api=(1, 6)):
+    found = quirks.mended(vendor_id, device_id, build, kernel_driver, switches or {}, api[0] << 16 | api[1])
+    return {quirk.name for quirk in found}
 
 
 @pytest.mark.parametrize(
     ("device_id", "build", "kernel_driver", "expected"),
     [
-        (ALCHEMIST, OLD, "i915", EVERY - ALWAYS - {"outlasting_waits"}),
-        (ALCHEMIST, 0, "i915", EVERY - ALWAYS),
+        (ALCHEMIST, OLD, "i915", EVERY - ALWAYS - OLDEST - {"outlasting_waits", "fast_link"}),
+        (ALCHEMIST, 0, "i915", EVERY - ALWAYS - {"fast_link", "unordered_lists"}),  # 1.6: its lists are in order
+        (BATTLEMAGE, 30872, "xe", OLDEST | {"untyped_mappings", "raw_event_handles", "early_graphs"}),
         (ALCHEMIST, NEW, "i915", {"no_vm_bind", "outlasting_waits"}),
         (ALCHEMIST, NEW, "i915-prelim", {"outlasting_waits"}),
-        (ALCHEMIST, MIDDLE, "xe", {"unflushed_counters", "raw_event_handles"}),
-        (BATTLEMAGE, OLD, "xe", {"untyped_mappings", "raw_event_handles"}),
+        (ALCHEMIST, MIDDLE, "xe", {"unflushed_counters", "raw_event_handles", "early_graphs"}),
+        (BATTLEMAGE, OLD, "xe", {"untyped_mappings", "raw_event_handles", "early_graphs"}),
         (BATTLEMAGE, NEW, "xe", set()),
-        (PONTE_VECCHIO, MIDDLE, "i915-prelim", {"raw_event_handles"}),
-        (LUNAR_LAKE, MIDDLE, "xe", {"unflushed_counters", "raw_event_handles"}),
+        (PONTE_VECCHIO, MIDDLE, "i915-prelim", {"raw_event_handles", "early_graphs", "fast_link"}),
+        (LUNAR_LAKE, MIDDLE, "xe", {"unflushed_counters", "raw_event_handles", "early_graphs"}),
         (BATTLEMAGE, NEW, None, {"no_vm_bind"}),  # unknown: the careful way
         (0x1234, NEW, "xe", set()),
-        (BATTLEMAGE, 0, "xe", {"untyped_mappings", "raw_event_handles"}),  # no number: as the oldest
+        (BATTLEMAGE, 0, "xe", {"untyped_mappings", "raw_event_handles", "raw_memory_handles", "early_graphs"}),
     ],
 )
 def test_rows_follow_from_device_build_and_kernel_driver(device_id, build, kernel_driver, expected):
     assert names(device_id, build, kernel_driver) == expected | ALWAYS
+
+
+def test_a_build_without_a_number_is_judged_by_its_api_where_lists_keep_order():
+    assert "unordered_lists" in names(BATTLEMAGE, 0, "xe", api=(1, 5))
+    assert "unordered_lists" not in names(BATTLEMAGE, 0, "xe", api=(1, 6))
+    assert "unordered_lists" not in names(BATTLEMAGE, NEW, "xe", api=(1, 5))
 
 
 def test_another_vendors_device_has_none():
@@ -96,10 +112,17 @@ except UnsupportedError:
     shares = False
 acc.synchronize()
 able = devices.capabilities(0)
+memory_shares = True
+try:
+    l0rt.empty(4096).ipc_handle()
+except UnsupportedError as e:
+    memory_shares = "shares" if "interprocess" in str(e) else False
 print(json.dumps({
     "quirks": sorted(quirk.name for quirk in devices.mended_quirks(0)),
-    "able": {name: able[name] for name in ("inorder", "vmm", "cb_events", "event_ipc")},
+    "able": {name: able[name] for name in ("inorder", "vmm", "cb_events", "event_ipc", "memory_ipc", "graph", "graph_forks", "copy_offload")},
     "shares": shares,
+    "memory_shares": memory_shares is not False,
+    "threads": devices.copy_threads(0),
     "software": devices.properties(0)["is_software"],
     "works": bytes(out) == b"\\7" * 16,
 }))
@@ -114,23 +137,45 @@ def found_on(profile, **environment):
 
 
 @pytest.mark.parametrize(
-    ("profile", "expected"),
+    ("profile", "lacking"),
     [
-        ("arc-a770-i915", {"vmm": False, "cb_events": True, "event_ipc": True}),
-        ("arc-a770-xe", {"vmm": True, "cb_events": True, "event_ipc": True}),
-        ("arc-a770-xe,neo-25.18", {"vmm": False, "cb_events": False, "event_ipc": False}),
-        ("arc-b580,neo-25.18", {"vmm": False, "cb_events": True, "event_ipc": False}),
-        ("pvc", {"vmm": True, "cb_events": True, "event_ipc": True}),
-        ("lunar-lake,neo-25.18", {"vmm": False, "cb_events": False, "event_ipc": False}),
-        ("meteor-lake", {"vmm": False, "cb_events": True, "event_ipc": True}),
+        ("arc-a770-i915", {"vmm", "graph_forks"}),
+        ("arc-a770-xe", {"graph_forks"}),
+        ("arc-a770-xe,neo-25.18", {"vmm", "cb_events", "event_ipc", "graph", "graph_forks", "copy_offload"}),
+        ("arc-b580,neo-25.18", {"vmm", "event_ipc", "graph", "graph_forks", "copy_offload"}),
+        ("arc-b580,neo-0", {"vmm", "event_ipc", "memory_ipc", "graph", "graph_forks", "copy_offload"}),
+        (
+            "arc-b580,neo-24.35",
+            {"inorder", "vmm", "cb_events", "event_ipc", "memory_ipc", "graph", "graph_forks", "copy_offload"},
+        ),
+        ("pvc", {"graph_forks"}),
+        ("lunar-lake,neo-25.18", {"vmm", "cb_events", "event_ipc", "graph", "graph_forks", "copy_offload"}),
+        ("meteor-lake", {"vmm", "graph_forks"}),
     ],
 )
-def test_a_simulated_device_is_used_without_what_its_quirks_concern(profile, expected):
+def test_a_simulated_device_is_used_without_what_its_quirks_concern(profile, lacking):
     found = found_on(profile)
-    assert found["able"] == {"inorder": True, **expected}
-    assert found["shares"] == expected["event_ipc"]
+    assert {name for name, able in found["able"].items() if not able} == lacking
+    assert found["shares"] == ("event_ipc" not in lacking)
+    assert found["memory_shares"] == ("memory_ipc" not in lacking)
     assert found["software"]  # whatever its name is
     assert found["works"]
+
+
+def test_a_mend_takes_along_what_is_built_on_what_it_does_without():
+    able = found_on("arc-b580", L0RT_QUIRKS="unflushed_counters=1")["able"]
+    assert not (able["cb_events"] or able["graph"])
+    able = found_on("arc-b580", L0RT_QUIRKS="early_graphs=1")["able"]
+    assert able["cb_events"]
+    assert not able["graph"]
+    assert found_on("arc-b580", L0RT_QUIRKS="unjoined_captures=0")["able"]["graph_forks"]
+
+
+def test_a_fast_link_has_more_copying_threads():
+    processors = len(os.sched_getaffinity(0))
+    assert found_on("pvc", L0RT_COPY_THREADS=None)["threads"] == min(3, processors)
+    assert found_on("pvc", L0RT_COPY_THREADS=None, L0RT_QUIRKS="fast_link=0")["threads"] == 1
+    assert found_on("arc-b580", L0RT_COPY_THREADS=None)["threads"] == 1
 
 
 def test_a_mend_is_switched_off_and_on_in_a_process():
@@ -242,6 +287,72 @@ def grow_and_shrink():
 say(race(lambda: first.copy_from(second), grow_and_shrink, 200))
 """,
     ),
+    "unordered_lists": (
+        # counter-based events need a list that keeps its order
+        {"L0RT_CPU_PROFILE": "arc-b580,neo-24.35", "L0RT_CPU_CHAOS": 1, "L0RT_EVENTS": "pool"},
+        """
+held, out, right = l0rt.empty(4 << 20), bytearray(4096), True
+for value in range(1, 21):
+    held.fill(value)
+    held[-4096:].fill(value + 1)
+    held[-4096:].copy_to(out)
+    right = right and out == bytes([value + 1]) * 4096
+say(right)
+""",
+    ),
+    "raw_memory_handles": (
+        {"L0RT_CPU_PROFILE": "arc-b580,neo-24.35"},
+        """
+import subprocess
+with l0rt.memory.use_mem_pool(l0rt.memory.MemPool(interprocess=True)):
+    held = l0rt.empty(4096).fill(7)
+acc.synchronize()
+try:
+    handle = held.ipc_handle()
+except l0rt.UnsupportedError:
+    say(True)
+else:
+    opens = "import sys, l0rt; sys.exit(int(l0rt.Buffer.from_ipc_handle(bytes.fromhex(sys.argv[1])).numpy()[0]))"
+    say(subprocess.run([sys.executable, "-c", opens, handle.hex()], stderr=subprocess.DEVNULL).returncode == 7)
+""",
+    ),
+    "early_graphs": (
+        {"L0RT_CPU_PROFILE": "arc-b580", "L0RT_CPU_QUIRKS": "early_graphs"},
+        """
+held, out, graph = l0rt.empty(4096), bytearray(4096), acc.Graph()
+try:
+    with acc.graph(graph):
+        held.fill(7)
+    graph.replay()
+    held.copy_to(out)
+except l0rt.L0Error:
+    pass
+say(out == b"\\7" * 4096)
+""",
+    ),
+    "unjoined_captures": (
+        {"L0RT_CPU_PROFILE": "arc-b580"},
+        """
+held, other, out, graph = l0rt.empty(4096), l0rt.empty(4096), bytearray(4096), acc.Graph()
+one, two = acc.Stream(), acc.Stream()
+try:
+    with acc.graph(graph, stream=one):
+        two.wait_stream(one)
+        for value in (1, 7):
+            held.fill(value, stream=two)
+            one.wait_stream(two)
+            other.fill(value, stream=one)
+    for _ in range(2):
+        held.fill(9), other.fill(9)
+        acc.synchronize()
+        graph.replay()
+        acc.synchronize()
+    held.copy_to(out)
+except l0rt.L0Error:
+    pass
+say(out == b"\\7" * 4096)
+""",
+    ),
     "racing_queries": (
         {"L0RT_CPU_PROFILE": "arc-a770-xe,neo-25.18"},
         """
@@ -307,6 +418,7 @@ PLANTED = {  # what the plain CPU driver has to be besides: its events are a poo
     "outlasting_waits": {"L0RT_EVENTS": "cb"},
     "peer_counters": {"L0RT_EVENTS": "cb"},
     "unflushed_counters": {"L0RT_EVENTS": "cb"},
+    "unordered_lists": {"L0RT_CPU_CHAOS": "1"},
 }
 PLACES = ("simulated", "planted")
 
@@ -315,22 +427,23 @@ def outcome_of(quirk, place, switches):
     environment, program = DEFECTS[quirk]
     if place == "planted":
         environment = {**environment, "L0RT_CPU_PROFILE": None, "L0RT_CPU_QUIRKS": quirk, **PLANTED.get(quirk, {})}
-    cleared = dict.fromkeys(
-        ("L0RT_DISABLE", "L0RT_EVENTS", "L0RT_CPU_DEVICES", "L0RT_CPU_QUIRKS", "ZE_ENABLE_ALT_DRIVERS")
-    )
+    cleared = dict.fromkeys((
+        "L0RT_DISABLE", "L0RT_EVENTS", "L0RT_CPU_DEVICES", "L0RT_CPU_QUIRKS", "L0RT_CPU_CHAOS", "ZE_ENABLE_ALT_DRIVERS",
+    ))  # fmt: skip
     return run_python(HEAD + program, {**cleared, "L0RT_DRIVER": "cpu", "L0RT_QUIRKS": switches, **environment})
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("quirk", sorted(EVERY))
+@pytest.mark.parametrize("quirk", sorted(EVERY - BY_RULE))
 def test_a_program_is_right_where_the_device_has_the_quirk(quirk, place):
-    # To the plain CPU driver, no row applies by itself.
-    result = outcome_of(quirk, place, f"{quirk}=1" if place == "planted" else None)
+    # To the plain CPU driver, no row applies by itself, nor to a device that was given another build's defect.
+    by_itself = place == "simulated" and "L0RT_CPU_QUIRKS" not in DEFECTS[quirk][0]
+    result = outcome_of(quirk, place, None if by_itself else f"{quirk}=1")
     assert (result.returncode, result.stdout, result.stderr) == (0, "right\n", ""), result
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("quirk", sorted(EVERY))
+@pytest.mark.parametrize("quirk", sorted(EVERY - BY_RULE))
 def test_the_same_program_goes_wrong_without_the_mend(quirk, place):
     result = outcome_of(quirk, place, f"{quirk}=0")
     if quirk in ENDS:
@@ -343,4 +456,4 @@ def test_the_same_program_goes_wrong_without_the_mend(quirk, place):
 def test_every_row_has_a_program_that_bites_and_a_defect_that_can_be_planted():
     source = (ROOT / "l0rt/cpu_driver/quirk.c").read_text()
     plantable = re.findall(r'^ {4}\{"(\w+)", CPU_QUIRK_', source, re.MULTILINE)
-    assert sorted(plantable) == sorted(quirk.name for quirk in quirks.QUIRKS) == sorted(DEFECTS)
+    assert sorted(plantable) == sorted({quirk.name for quirk in quirks.QUIRKS} - BY_RULE) == sorted(DEFECTS)

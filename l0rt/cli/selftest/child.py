@@ -105,5 +105,8 @@ def ruled(ground, question):
     row = next((quirk for quirk in quirks.QUIRKS if quirk.name == question.name), None)
     if row is None or ground.identity["vendor_id"] != quirks.INTEL:
         return None
-    facts = ground.architecture, ground.identity["build"], ground.identity["kernel_driver"]
-    return Answer("present" if row.applies(*facts) else "absent", row.source, by="rule")
+    api = ground.properties["api_version"]
+    facts = quirks.Facts(
+        ground.architecture, ground.identity["build"], ground.identity["kernel_driver"], api[0] << 16 | api[1]
+    )
+    return Answer("present" if row.applies(facts) else "absent", row.source, by="rule")

@@ -20,8 +20,18 @@ UNKNOWN, HOST, DEVICE, SHARED = range(4)  # ze_memory_type_t
 SUCCESS, NOT_READY = 0, 1
 OUT_OF_MEMORY = (0x70000002, 0x70000003, 0x78000009)
 
+
+
+class Handle(ctypes.Structure):
+    """A handle for other processes: of memory, or of a pool of events."""
+
+    _fields_ = (("data", ctypes.c_char * 64),)
+
+
 SIGNATURES = {
     "zeDriverGetApiVersion": (P, P),
+    "zeDriverGetExtensionFunctionAddress": (P, ctypes.c_char_p, P),
+    "zelLoaderTranslateHandle": (U32, P, P),
     "zeCommandListCreateImmediate": (P, P, P, P),
     "zeCommandListDestroy": (P,),
     "zeCommandListAppendBarrier": (P, P, U32, P),
@@ -52,6 +62,16 @@ SIGNATURES = {
     "zeVirtualMemUnmap": (P, P, N),
     "zePhysicalMemCreate": (P, P, P, P),
     "zePhysicalMemDestroy": (P, P),
+    "zeMemGetIpcHandle": (P, P, P),
+    "zeMemPutIpcHandle": (P, Handle),
+    "zeMemOpenIpcHandle": (P, P, Handle, U32, P),
+    "zeMemCloseIpcHandle": (P, P),
+    "zeCommandListBeginGraphCaptureExt": (P, P),
+    "zeCommandListEndGraphCaptureExt": (P, P, P),
+    "zeCommandListAppendGraphExt": (P, P, P, P, U32, P),
+    "zeGraphInstantiateExt": (P, P, P),
+    "zeGraphDestroyExt": (P,),
+    "zeExecutableGraphDestroyExt": (P,),
     "zeDeviceGetStatus": (P,),
     "zeDeviceGetGlobalTimestamps": (P, P, P),
 }

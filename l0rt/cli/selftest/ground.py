@@ -76,6 +76,11 @@ class Ground:
         if not self.capabilities.get(capability):
             raise Untestable(f"the driver has no {capability}, or l0rt does without it")
 
+    def has_graphs(self):
+        """`Untestable` where the driver does not tell of graphs of its own."""
+        if "ZE_extension_record_replay_graph" not in devices.extensions(self.index):
+            raise Untestable("the driver has no graphs")
+
     def second(self):
         """Return the index of another device of the same driver; `Untestable` if there is none."""
         for other in range(devices.device_count()):

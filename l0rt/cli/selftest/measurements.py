@@ -378,7 +378,10 @@ def straight(ground):
 
 
 def stalls(ground):
-    """M9: the longest append of one thread, without and with another thread's maps."""
+    """M9: the longest append of one thread, without and with another thread's maps.
+
+    Its copies are of ordinary memory, and read nothing of the reservation that the other thread changes: Q5's do.
+    """
     bare = ground.driver
     source, target = bare.allocate(4096), bare.allocate(4096)
     list_ = bare.list()

@@ -7,7 +7,18 @@ import threading
 import time
 
 from l0rt.cli.selftest.capabilities import other_process
-from l0rt.cli.selftest.driver import IPC, OUT_OF_MEMORY, UNKNOWN, VISIBLE, Driver, Missing, Refused, view
+from l0rt.cli.selftest.driver import (
+    IPC,
+    OUT_OF_MEMORY,
+    UNKNOWN,
+    VISIBLE,
+    Driver,
+    Handle,
+    Missing,
+    P,
+    Refused,
+    view,
+)
 from l0rt.cli.selftest.ground import MIB, Untestable, verdict
 from l0rt.runtime.streams import devices
 
@@ -273,6 +284,123 @@ def peer_counters(ground):
     return verdict(not came, "the second device goes on" if came else "the second device waits for ever")
 
 
+OPEN_MEMORY = """
+import ctypes, sys
+from l0rt.cli.selftest.driver import Driver, Handle, P, Refused, view
+from l0rt.runtime.streams import devices
+devices.lazy.init()
+bare, opened = Driver(int(sys.argv[1])), P()
+try:
+    bare.do("zeMemOpenIpcHandle", bare.context, bare.device, Handle.from_buffer_copy(bytes.fromhex(sys.argv[2])), 0,
+            ctypes.byref(opened))
+    list_, host = bare.list(), bare.allocate(4096, 1)
+    bare.copy(list_, host, opened.value, 4096)
+    bare.drain(list_)
+    print("same" if bytes(view(host, 4096)) == b"\\x5a" * 4096 else "other bytes are there")
+    bare.do("zeMemCloseIpcHandle", bare.context, opened.value)
+except Refused as refused:
+    print(refused)
+bare.close()
+"""
+
+
+def raw_memory_handles(ground):
+    """Q10: another process opens the handle of memory; are the bytes there?"""
+    bare, nbytes = ground.driver, 2 * MIB
+    list_, buffer, handle = bare.list(), bare.allocate(nbytes), Handle()
+    bare.fill(list_, buffer, 0x5A, nbytes)
+    bare.drain(list_)
+    try:
+        bare.do("zeMemGetIpcHandle", bare.context, buffer, ctypes.byref(handle))
+    except Refused as refused:
+        raise Untestable(f"the driver has no handles of memory ({refused})") from None
+    text = ctypes.string_at(ctypes.addressof(handle), 64).hex()
+    status, out, complaint = other_process(OPEN_MEMORY, str(ground.index), text, timeout=max(4, ground.left()))
+    bare.ask("zeMemPutIpcHandle", bare.context, handle)
+    what = out if status == 0 else f"the other process failed: {complaint}"
+    return verdict(what != "same", "the same bytes there" if what == "same" else what)
+
+
+def recorded(ground, record, clear):
+    """Record what ``record(list)`` appends to an in-order list, clear what that wrote, replay it, and wait."""
+    bare, graph, ready = ground.driver, P(), P()
+    list_ = bare.list()
+    try:
+        bare.do("zeCommandListBeginGraphCaptureExt", list_, None)
+    except Missing as missing:
+        raise Untestable(f"the driver has no graphs ({missing})") from None
+    try:
+        record(list_)
+    finally:
+        bare.do("zeCommandListEndGraphCaptureExt", list_, None, ctypes.byref(graph))
+        bare.later("zeGraphDestroyExt", graph.value)
+    bare.do("zeGraphInstantiateExt", graph.value, None, ctypes.byref(ready))
+    bare.later("zeExecutableGraphDestroyExt", ready.value)
+    bare.drain(list_)
+    clear()
+    bare.do("zeCommandListAppendGraphExt", list_, ready.value, None, None, 0, None)
+    bare.drain(list_)
+
+
+def early_graphs(ground):
+    """Q11: a fill is recorded, and replayed."""
+    ground.has_graphs()
+    bare, nbytes = ground.driver, 4096
+    host = bare.allocate(nbytes, 1)
+    recorded(ground, lambda list_: bare.fill(list_, host, 7, nbytes), lambda: ctypes.memset(host, 0, nbytes))
+    right = bytes(view(host, nbytes)) == b"\7" * nbytes
+    return verdict(not right, "a fill was recorded and replayed" if right else "what was replayed did nothing")
+
+
+def unjoined_captures(ground):
+    """Q12: a second list joins, is waited for, and is given one more fill, which the first one waits for again."""
+    ground.has_graphs()
+    bare, nbytes = ground.driver, 4096
+    events, other = counter_events(ground, 3)
+    hosts = [bare.allocate(nbytes, 1) for _ in range(2)]
+
+    def record(list_):
+        bare.signal(list_, events[0])
+        bare.wait_on(other, events[0])
+        for host, event in zip(hosts, events[1:], strict=True):
+            bare.fill(other, host, 7, nbytes)
+            bare.signal(other, event)
+            bare.wait_on(list_, event)
+
+    def clear():
+        bare.drain(other)
+        for host in hosts:
+            ctypes.memset(host, 0, nbytes)
+
+    recorded(ground, record, clear)
+    done = [bytes(view(host, nbytes)) == b"\7" * nbytes for host in hosts]
+    return verdict(not all(done), "both fills were replayed" if all(done) else "what came behind the wait was not replayed")
+
+
+def fast_link(ground):
+    """Q13: the link's rate, and that of one of the host's threads."""
+    if ground.is_software:
+        raise Untestable("a software device has no link")
+    bare, nbytes = ground.driver, ground.size(64 * MIB)
+    list_, pinned, there = bare.list(), bare.allocate(nbytes, 1), bare.allocate(nbytes)
+    source = ctypes.create_string_buffer(nbytes)
+
+    def link():
+        bare.copy(list_, there, pinned, nbytes)
+        bare.drain(list_)
+
+    def rate(work):
+        spent = []
+        for _ in range(4):
+            start = time.perf_counter()
+            work()
+            spent.append(time.perf_counter() - start)
+        return nbytes / min(spent) / 1e9
+
+    device, host = rate(link), rate(lambda: ctypes.memmove(pinned, source, nbytes))
+    return verdict(device > 2 * host, f"{device:.1f} GB/s, the host {host:.1f}", link=device, host=host)
+
+
 ASK = {
     "Q1": unflushed_counters,
     "Q2": no_vm_bind,
@@ -283,4 +411,8 @@ ASK = {
     "Q7": outlasting_waits,
     "Q8": single_device_imports,
     "Q9": peer_counters,
+    "Q10": raw_memory_handles,
+    "Q11": early_graphs,
+    "Q12": unjoined_captures,
+    "Q13": fast_link,
 }

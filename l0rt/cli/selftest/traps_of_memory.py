@@ -114,6 +114,15 @@ def failed_map(ground):
     return verdict(left, "; ".join([told, *left]))
 
 
+def refuses(call, *args):
+    """Return whether a call is an error."""
+    try:
+        call(*args)
+    except (ValueError, RuntimeError):
+        return True
+    return False
+
+
 def strange_pointers(ground):
     """T16: a stranger's pointer, one inside, one past the end, a second free."""
     buffer, wrong = l0rt.empty(2 * MIB, device=ground.index), []
@@ -122,15 +131,19 @@ def strange_pointers(ground):
         if ground.driver.memory_type(host.ctypes.data) != UNKNOWN:
             wrong.append("the driver knows a stranger's pointer")
     inside, outside = memory.pointer_info(buffer.ptr + MIB), memory.pointer_info(host.ctypes.data)
-    if inside is None or outside is not None:
+    beyond, end = memory.pointer_info(buffer.ptr + 2 * MIB), buffer.ptr + 2 * MIB
+    if inside is None or inside["base"] != buffer.ptr or outside is not None:
         wrong.append("l0rt mistakes a pointer")
+    if beyond is not None and beyond["base"] == buffer.ptr:
+        wrong.append("the address past the end is taken for the allocation's")
+    strangers = {"a stranger's": host.ctypes.data, "an interior": buffer.ptr + MIB, "a past-the-end": end,
+                 "a Buffer's": buffer.ptr}  # fmt: skip
+    for name, pointer in strangers.items():
+        if not refuses(memory.caching_allocator_delete, pointer):
+            wrong.append(f"{name} pointer was freed")
     buffer.free()
-    try:
-        buffer.free()
-        memory.caching_allocator_delete(host.ctypes.data)
-        wrong.append("a stranger's pointer was freed")
-    except (ValueError, RuntimeError):
-        pass
+    if not refuses(buffer.free):
+        wrong.append("a second free was taken")
     return verdict(wrong, "; ".join(wrong) or "interior, foreign and freed pointers are told apart")
 
 

@@ -49,6 +49,7 @@ from l0rt.runtime.alloc.types cimport (
     COLUMNS,
     HELD,
     L0RT_CLOSED,
+    L0RT_HELD_UP,
     L0RT_NO_HOST_MEMORY,
     L0RT_OK,
     L0RT_OUT_OF_MEMORY,
@@ -429,6 +430,8 @@ cdef int physicals_map(l0rt_heap* heap, l0rt_block* held, l0rt_spare** spares, u
                 heap.ops.physical_mem_destroy(heap.self, physical.physical, physical.count * heap.granule)
                 if heap.ops.is_oom(status):
                     status = L0RT_OUT_OF_MEMORY
+                elif status == L0RT_HELD_UP:
+                    status = L0RT_NO_HOST_MEMORY
     while status != L0RT_OK and at > 0 and physical_back(heap, segment, first + at - 1):
         at = segment.granules[first + at - 1].first - first
         calls -= 1

@@ -62,6 +62,7 @@ from l0rt.runtime.alloc.stats cimport (
 from l0rt.runtime.alloc.types cimport (
     L0RT_CLOSED,
     L0RT_DOUBLE_FREE,
+    L0RT_HELD_UP,
     L0RT_INTERRUPTED,
     L0RT_INVALID_POINTER,
     L0RT_INVALID_SIZE,
@@ -431,23 +432,27 @@ cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil:
 # Sleep: a pool without memory that keeps its addresses, so that what points there is right again once it wakes.
 
 
-cdef void range_sleep(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
-    """Take all memory out of a range and remember where it was."""
+cdef int range_sleep(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
+    """Take all memory out of a range and remember where it was. L0RT_HELD_UP: some could not be unmapped yet."""
     cdef uint64_t i
     cdef l0rt_granule* granule
-    cdef int calls = 0
+    cdef int calls = 0, status = L0RT_OK
     cdef int64_t bytes = 0
     for i in range(segment.top):
         granule = &segment.granules[i]
         if granule.count != 0 and granule.first == i and granule.physical != NULL:
-            if heap.ops.physical_mem_unmap(heap.self, <char*>segment.base + i * heap.granule,
-                                           granule.count * heap.granule, granule.physical) != L0RT_OK:
+            status = heap.ops.physical_mem_unmap(heap.self, <char*>segment.base + i * heap.granule,
+                                                 granule.count * heap.granule, granule.physical)
+            if status == L0RT_HELD_UP:
+                break
+            if status != L0RT_OK:
                 continue            # it stays mapped: nothing else could be mapped there
             heap.ops.physical_mem_destroy(heap.self, granule.physical, granule.count * heap.granule)
             granule.physical = NULL
             bytes += granule.count * heap.granule
             calls += 1
     count_reserved(heap, segment, -bytes, 0, calls)
+    return L0RT_HELD_UP if status == L0RT_HELD_UP else L0RT_OK
 
 
 cdef int range_wake(l0rt_heap* heap, l0rt_segment* segment) noexcept nogil:
@@ -502,7 +507,8 @@ cdef bint has_ranges_only(l0rt_heap* heap, l0rt_private_pool* private_pool) noex
 cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool, bint takes_memory=True) noexcept nogil:
     """Give back the memory of a pool, whatever is allocated there, and keep its addresses. Its streams' work is done.
     L0RT_INVALID_POINTER: the pool cannot sleep. If a pool is in several heaps, this is called for each. Without
-    ``takes_memory`` the pool still has its memory, but nothing more can be allocated from it."""
+    ``takes_memory`` the pool still has its memory, but nothing more can be allocated from it. L0RT_HELD_UP: it sleeps,
+    and still has memory, which another call takes."""
     cdef int status = L0RT_INVALID_POINTER
     if load_int(&heap.closed) != 0:
         return load_int(&heap.closed)
@@ -512,7 +518,7 @@ cdef int heap_sleep(l0rt_heap* heap, l0rt_private_pool* private_pool, bint takes
         store_int(&private_pool.is_asleep, True)
         pass_by(heap, private_pool)
         if takes_memory:
-            sleep_all(heap, private_pool)
+            status = sleep_all(heap, private_pool)
     mutex_unlock(&heap.growth)
     return status
 
@@ -526,15 +532,18 @@ cdef void pass_by(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nog
         arena = arena.next
 
 
-cdef void sleep_all(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
+cdef int sleep_all(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
     cdef l0rt_arena* arena = heap_arenas(heap)
     cdef l0rt_segment* segment
+    cdef int status = L0RT_OK
     while arena != NULL:
         segment = arena.segments if private_pool_of(arena) == private_pool else NULL
         while segment != NULL:
-            range_sleep(heap, segment)
+            if range_sleep(heap, segment) != L0RT_OK:
+                status = L0RT_HELD_UP
             segment = segment.next
         arena = arena.next
+    return status
 
 
 cdef int wake_all(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nogil:
@@ -558,7 +567,8 @@ cdef int wake_all(l0rt_heap* heap, l0rt_private_pool* private_pool) noexcept nog
 
 
 cdef int heap_wake(l0rt_heap* heap, l0rt_private_pool* private_pool, bint is_last) noexcept nogil:
-    """Give a sleeping pool memory again; the last of its heaps ends the sleep. On a failure it has none in this one."""
+    """Give a sleeping pool memory again; the last of its heaps ends the sleep. On a failure it has none in this one, as
+    far as it can be unmapped. L0RT_HELD_UP: another call goes on, and `heap_sleep` gives up."""
     cdef int status
     if load_int(&heap.closed) != 0:
         return load_int(&heap.closed)
@@ -571,9 +581,9 @@ cdef int heap_wake(l0rt_heap* heap, l0rt_private_pool* private_pool, bint is_las
         mutex_lock(&heap.growth)
         if status == L0RT_OK:
             status = wake_all(heap, private_pool)
-    if status != L0RT_OK:
+    if status != L0RT_OK and status != L0RT_HELD_UP:
         sleep_all(heap, private_pool)
-    elif is_last:
+    elif is_last and status == L0RT_OK:
         store_int(&private_pool.is_asleep, False)
     mutex_unlock(&heap.growth)
     return status

@@ -39,6 +39,7 @@ cdef extern from "l0rt/memory_ops.h" nogil:
         L0RT_ASLEEP
         L0RT_OWNED
         L0RT_INTERRUPTED
+        L0RT_HELD_UP
 
 cdef enum:
     GRAIN_SHIFT = 9

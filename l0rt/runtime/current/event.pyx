@@ -18,7 +18,7 @@ from l0rt.core.event cimport EventPool
 from l0rt.runtime.current.awaiting cimport await_slot
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.streams.capture cimport capture_refuse, capture_refuse_slot, captures
-from l0rt.runtime.streams.devices cimport core_context, device_at
+from l0rt.runtime.streams.devices cimport core_context, device_at, event_pool_for
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
 from l0rt.runtime.streams.hooks cimport (
     EVENT_CREATION,
@@ -489,7 +489,7 @@ cdef int record_shared(Event self, l0rt_stream* stream) except -1:
     begin_recording(self)
     try:
         if self.slot == NULL:
-            take_pool(self, EventPool.create(core_context(stream.device.index), 1, False, True), stream.device)
+            take_pool(self, event_pool_for(stream.device.index, 1, False, True), stream.device)
         with nogil:
             if self.slot.stream != NULL or self.slot.complete:
                 slot_reset(self.slot)

@@ -17,8 +17,10 @@ cdef class Backup:
     cdef size_t capacity
 
 
-# Put a pool to sleep on every device, or on none: then it raises. None: there is no backup, or the pool slept already.
+# Put a pool to sleep on every device, with its memory, or on none: then it raises. None: there is no backup, or the pool slept already.
 # `tags`: the numbers of those of which there is a backup; None: of everything.
 cdef Backup pool_sleep(l0rt_private_pool* private_pool, bint backs_up, frozenset tags)
+# Take the memory of a pool that sleeps, as far as it still has some.
+cdef int pool_give_back(l0rt_private_pool* private_pool) except -1
 # Wake it, with the contents of the backup, which may be None; or let it sleep on, and raise.
 cdef int pool_wake(l0rt_private_pool* private_pool, Backup backup) except -1

@@ -26,7 +26,7 @@ from l0rt.runtime.streams.devices cimport device_record, device_total
 from l0rt.runtime.streams.event_pool cimport slot_release
 from l0rt.runtime.streams.order cimport before
 from l0rt.runtime.streams.queue cimport issued_try_end_event, lock, queue_synchronize, unlock
-from l0rt.runtime.streams.sleep cimport others_replay, sleep_begin, sleep_end
+from l0rt.runtime.streams.sleep cimport others_replay, replays_pass, sleep_begin, sleep_end
 from l0rt.runtime.streams.stream_pool cimport device_synchronize, lease_stream, next_stream, return_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport WAIT_ADAPTIVE, check_device, host_clock_ns, nap, slot_rest
@@ -36,6 +36,8 @@ from l0rt.errors import UnsupportedError
 
 cdef enum:
     PIECE = 64 << 20    # bytes of one copy, and of one piece of pinned memory, at the most
+    LET_IN_S = 30       # at the most, until mapping is possible beside the appends of other threads
+    GIVE_UP_MS = 100    # the same for what nobody waits for
     GAP = 4096          # fewer bytes than that between two blocks are copied with them: they are in one mapping
 
 
@@ -84,24 +86,26 @@ cdef Backup pool_sleep(l0rt_private_pool* private_pool, bint backs_up, frozenset
     finally:
         if not done:
             awake(private_pool)
-    with nogil:
-        for i in range(device_total()):
-            if heap_at(i) != NULL:
-                heap_sleep(heap_at(i), private_pool)
     return made
+
+
+cdef int pool_give_back(l0rt_private_pool* private_pool) except -1:
+    """Take the memory of a pool that sleeps, as far as it still has some."""
+    cdef int last
+    if move_all(private_pool, False, &last) == L0RT_HELD_UP:
+        raise RuntimeError(HELD_UP.format("the pool sleeps and still has memory: call sleep() again, or wake()"))
+    return 0
 
 
 cdef int pool_wake(l0rt_private_pool* private_pool, Backup backup) except -1:
     cdef bint done = False
-    cdef int i, last = 0, status = L0RT_OK
+    cdef int status, last = 0
     if not is_asleep(private_pool):
         return 0
     try:
-        with nogil:
-            for i in range(device_total()):
-                if heap_at(i) != NULL and status == L0RT_OK:
-                    last = i
-                    status = heap_wake(heap_at(i), private_pool, False)
+        status = move_all(private_pool, True, &last)
+        if status == L0RT_HELD_UP:
+            raise RuntimeError(HELD_UP.format("the pool sleeps on"))
         if status == L0RT_OUT_OF_MEMORY:
             raise_wake_oom(device_record(last), private_pool)
         if status != L0RT_OK:
@@ -112,11 +116,69 @@ cdef int pool_wake(l0rt_private_pool* private_pool, Backup backup) except -1:
     finally:
         if not done:
             with nogil:
-                for i in range(device_total()):
-                    if heap_at(i) != NULL:
-                        heap_sleep(heap_at(i), private_pool)
+                take_again(private_pool)
     awake(private_pool)
     return 0
+
+
+HELD_UP = "other threads append copies or launches all the time, and memory cannot be mapped or unmapped beside them: {}"
+
+
+cdef int move_all(l0rt_private_pool* private_pool, bint wakes, int* last) except? -1000:
+    """Give the pool memory on all devices, or take it; `last` is where that failed. Appends of other threads may hold that up, where the two race
+    inside the driver: then they are asked to let it in, and it is tried again with no lock held."""
+    cdef uint64_t start = host_clock_ns(), spent = 0
+    cdef int status
+    with nogil:
+        status = heaps_move(private_pool, wakes, last)
+    if status != L0RT_HELD_UP:
+        return status
+    ask_to_be_let_in(1)
+    try:
+        with nogil:
+            while status == L0RT_HELD_UP and spent < LET_IN_S * 1000000000ULL:
+                status = heaps_move(private_pool, wakes, last)
+                if status == L0RT_HELD_UP:
+                    nap(WAIT_ADAPTIVE, 0, UINT64_MAX)
+                    check_device(device_record(0))
+                spent = host_clock_ns() - start
+    finally:
+        ask_to_be_let_in(-1)
+    return status
+
+
+cdef void take_again(l0rt_private_pool* private_pool) noexcept nogil:
+    """Take what a wake that failed has given, or leave it to the next one."""
+    cdef uint64_t start = host_clock_ns()
+    cdef int last
+    ask_to_be_let_in(1)
+    while (heaps_move(private_pool, False, &last) == L0RT_HELD_UP
+           and host_clock_ns() - start < GIVE_UP_MS * 1000000ULL):
+        nap(WAIT_ADAPTIVE, 0, UINT64_MAX)
+    ask_to_be_let_in(-1)
+
+
+cdef void ask_to_be_let_in(int change) noexcept nogil:
+    cdef int i
+    for i in range(device_total()):
+        if device_record(i).map_gate != NULL:
+            l0rt_add_int(&device_record(i).map_gate[1], change)
+
+
+cdef int heaps_move(l0rt_private_pool* private_pool, bint wakes, int* last) noexcept nogil:
+    cdef int i, moved, status = L0RT_OK
+    for i in range(device_total()):
+        if heap_at(i) == NULL:
+            continue
+        last[0] = i
+        if wakes:
+            status = heap_wake(heap_at(i), private_pool, False)
+            if status != L0RT_OK:
+                return status
+        else:
+            moved = heap_sleep(heap_at(i), private_pool)
+            status = moved if moved == L0RT_HELD_UP else status
+    return status
 
 
 cdef void awake(l0rt_private_pool* private_pool) noexcept:
@@ -148,8 +210,10 @@ cdef int wait_for_users() except -1:
     """Wait for those who have not seen that the pool sleeps, and for all work: any device may use the memory."""
     cdef uint64_t start = host_clock_ns()
     cdef l0rt_stream* stream
-    cdef int i
-    while others_replay():
+    cdef int i, generation = replays_pass()
+    while generation < 0 or others_replay(generation):
+        if generation < 0:
+            generation = replays_pass()
         with nogil:
             nap(WAIT_ADAPTIVE, host_clock_ns() - start, UINT64_MAX)
             check_device(device_record(0))

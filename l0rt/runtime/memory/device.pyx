@@ -123,6 +123,9 @@ cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
     named = config.alloc_conf_keys()
     tuning.has_choice = "segments" in named or (
         "expandable_segments" in named and (device.caps.vmm or not conf.expandable_segments))
+    # Measured, and not asked for: maps bind nothing here, and calls are few with torch's segments.
+    if not conf.expandable_segments and "segments" not in named and config.is_measured("expandable_segments"):
+        tuning.torch_segments = True
     cdef uint64_t limit = limit_of(device)
     cdef int status
     with nogil:

@@ -98,7 +98,7 @@ cdef int op_physical_mem_map(void* self, void* ptr, size_t nbytes, void* physica
     if not table.alive:
         return ZE_RESULT_ERROR_DEVICE_LOST
     if not map_alone(device):
-        return L0RT_NO_HOST_MEMORY      # the core then takes an ordinary segment
+        return L0RT_HELD_UP             # the core then takes an ordinary segment
     cdef ze_result_t r = virtual_map(device.context, ptr, nbytes, <ze_physical_mem_handle_t>physical)
     map_done(device)
     return lost_or(device, r)
@@ -109,7 +109,7 @@ cdef int op_physical_mem_unmap(void* self, void* ptr, size_t nbytes, void* physi
     if not table.alive:
         return 0
     if not map_alone(device):
-        return L0RT_NO_HOST_MEMORY      # it stays mapped
+        return L0RT_HELD_UP             # it stays mapped
     cdef ze_result_t r = virtual_unmap(device.context, ptr, nbytes)
     map_done(device)
     return told(device, r, b"zeVirtualMemUnmap")

@@ -21,7 +21,7 @@ from l0rt.runtime.alloc.share cimport private_pool_leave
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device, current_stream, thread_peek, thread_record
 from l0rt.runtime.memory.active_pool cimport active_pools_left, active_pools_pop, active_pools_push, active_pools_remove
-from l0rt.runtime.memory.backup cimport Backup, pool_sleep, pool_wake
+from l0rt.runtime.memory.backup cimport Backup, pool_give_back, pool_sleep, pool_wake
 from l0rt.runtime.memory.device cimport raise_status, trim
 from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_find
 from l0rt.runtime.memory.pluggable cimport PluggableAllocator, functions_of, l0rt_plugged, plugged_leave, plugged_new
@@ -155,6 +155,10 @@ of the built-in device type; another type's interface has a ``MemPool`` of its o
         The call waits for all devices. Until the pool wakes, copies, fills, launches and exports of its memory raise
         RuntimeError, and so do allocations from it. Freeing memory of it works. A second call changes nothing.
 
+        On Intel's GPUs memory is not unmapped while another thread appends a command. The call asks those threads to
+        wait for a moment, and tries for 30 seconds. If it fails then, or is interrupted, the pool sleeps and still has
+        memory, which the next call gives back.
+
         Parameters
         ----------
         backup : "host" or None, optional
@@ -170,7 +174,8 @@ of the built-in device type; another type's interface has a ``MemPool`` of its o
         MemoryError
             There is not enough pinned memory for the backup. The pool stays awake, as after every other error.
         RuntimeError
-            Another call is putting the pool to sleep or waking it, or a stream is being captured.
+            Another call is putting the pool to sleep or waking it, or a stream is being captured; or other threads
+            append commands all the time.
         ValueError
             There is no such place for a backup, or no such tag; or there are tags without a backup.
         """
@@ -184,6 +189,7 @@ of the built-in device type; another type's interface has a ``MemPool`` of its o
             made = pool_sleep(self.private_pool, backup is not None, numbers)
             if made is not None:
                 self.backup = made
+            pool_give_back(self.private_pool)
         finally:
             self.is_moving = False
 
@@ -195,7 +201,8 @@ of the built-in device type; another type's interface has a ``MemPool`` of its o
         MemoryError
             There is not enough memory. The pool sleeps on, as after every other error, and keeps its backup.
         RuntimeError
-            Another call is putting the pool to sleep or waking it.
+            Another call is putting the pool to sleep or waking it; or other threads append commands all the time,
+            beside which memory is not mapped on Intel's GPUs: it is tried for 30 seconds.
         """
         self.begin_move()
         try:

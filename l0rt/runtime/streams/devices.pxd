@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from l0rt.core.driver cimport Context
 from l0rt.core.device cimport Device
+from l0rt.core.event cimport EventPool
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
 
@@ -14,3 +15,4 @@ cdef l0rt_device* device_record(int index) noexcept nogil
 cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority, bint copies) noexcept
 cdef Device core_device(int index)
 cdef Context core_context(int index)
+cdef EventPool event_pool_for(int index, uint32_t count, bint counter_based, bint interprocess)

@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc
 
 from l0rt.core.driver cimport Context
 from l0rt.core.device cimport Device
+from l0rt.core.event cimport EventPool
 from l0rt.runtime.alloc.atomics cimport mutex_init
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.streams.types cimport *
@@ -69,6 +70,23 @@ cdef Device core_device(int index):
 
 cdef Context core_context(int index):
     return <Context>_context_of[index]
+
+
+cdef EventPool event_pool_for(int index, uint32_t count, bint counter_based, bint interprocess):
+    """Make a pool whose events any device of the context may wait for, with its memory on this device: drivers keep it
+    on the first of those that they are told."""
+    cdef ze_device_handle_t[64] handles      # L0RT_MAX_DEVICES
+    cdef Context context = <Context>_context_of[index]
+    cdef uint32_t found = 1
+    cdef int i
+    if context.is_adopted:      # nobody says which devices it has
+        return EventPool.create(context, count, counter_based, interprocess, 0, NULL)
+    handles[0] = _records[index].handle
+    for i in range(_count):
+        if i != index and _context_of[i] is context:
+            handles[found] = _records[i].handle
+            found += 1
+    return EventPool.create(context, count, counter_based, interprocess, found, handles)
 
 
 cdef void _forget() noexcept nogil:
@@ -167,6 +185,8 @@ def _open():
         device = _devices[i]
         context = _context_of[i]
         _fill(&_records[i], i, device, context, measured.quirks if measured else {})
+    for i in range(len(_devices)):
+        _set_gate(&_records[i], _devices[i].driver.index, len(_devices))
     _read[:] = _environment()
     _count = <int>len(_devices)
     _ready = 1
@@ -233,8 +253,9 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context, d
         events == "cb"
         or (events == "auto" and not record.is_plain_software))
     threads = config.get("copy_threads")
-    record.copy_threads = int(threads) if threads != "auto" else quirks.copy_threads(
-        device.info.vendor_id, device.info.device_id, len(os.sched_getaffinity(0)))
+    fast = "fast_link" in {quirk.name for quirk in _quirks[index]}
+    record.copy_threads = int(threads) if threads != "auto" else (
+        min(3, len(os.sched_getaffinity(0))) if fast else 1)
     fill_stream(&record.default_stream, record, 0, 0, False)
     for p in range(3):
         for i in range(L0RT_POOL_STREAMS):
@@ -248,16 +269,22 @@ cdef int _fill(l0rt_device* record, int index, Device device, Context context, d
 cdef tuple _mend(l0rt_device* record, Device device, dict identity, dict measured):
     """Do without what the device's quirks concern; return them. A switch comes before what was ``measured``."""
     found = quirks.mended(identity["vendor_id"], identity["device_id"], identity["build"], identity["kernel_driver"],
-                          {**measured, **config.get("quirks")})
+                          {**measured, **config.get("quirks")}, device.caps.api_version)
     without = frozenset().union(*[quirk.without for quirk in found])
     record.caps.vmm = record.caps.vmm and "vmm" not in without
+    record.caps.inorder = record.caps.inorder and "inorder" not in without
     record.caps.cb_pool = record.caps.cb_pool and "cb_pool" not in without
     record.caps.cb_events = record.caps.cb_events and "cb_events" not in without
     record.caps.event_ipc = record.caps.event_ipc and "event_ipc" not in without
-    record.caps.copy_offload = record.caps.copy_offload and device.info.copy_ordinal >= 0
+    record.caps.memory_ipc = record.caps.memory_ipc and "memory_ipc" not in without
+    record.caps.copy_offload = (
+        record.caps.copy_offload and "copy_offload" not in without and device.info.copy_ordinal >= 0)
+    # What is recorded signals counter-based events.
+    record.caps.graph = record.caps.graph and record.caps.cb_pool and "graph" not in without
+    record.caps.graph_forks = record.caps.graph_forks and record.caps.graph and "graph_forks" not in without
     names = {quirk.name for quirk in found}
     record.maps_nothing = "vmm" in without
-    record.map_gate = gate_of(device.driver.index) if "racing_maps" in names else NULL
+    record.racing_maps = "racing_maps" in names
     record.racing_queries = "racing_queries" in names
     record.outlasting_waits = "outlasting_waits" in names
     record.foreign_imports = "single_device_imports" in names and not device.is_first
@@ -265,11 +292,20 @@ cdef tuple _mend(l0rt_device* record, Device device, dict identity, dict measure
     return found
 
 
-cdef int[16] _map_gates         # by driver, whose devices share a context: memory of one may be copied by another
+cdef int _set_gate(l0rt_device* record, int driver, int count) except -1:
+    """Appends pay for the gate only where something maps: on a device that they may copy from or to."""
+    maps = any(_records[i].caps.vmm and _records[i].racing_maps for i in range(count)
+               if _devices[i].driver.index == driver)
+    record.map_gate = gate_of(driver) if maps and record.racing_maps else NULL
+    return 0
+
+
+# By driver, whose devices share a context: memory of one may be copied by another. Each has a cache line.
+cdef int[16][16] _map_gates
 
 
 cdef int* gate_of(int driver) noexcept:
-    return &_map_gates[driver % 16]
+    return &_map_gates[driver % 16][0]
 
 
 cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority, bint copies) noexcept:
@@ -403,6 +439,17 @@ def identity(int index):
     """Return what the quirks and the tuning of device ``index`` go by: numbers, build, kernel driver, simulated."""
     device_at(index)
     return dict(_identities[index])
+
+
+def copy_threads(int index):
+    """Return how many threads divide a host's copy of pageable memory from and to device ``index``."""
+    return device_at(index).copy_threads
+
+
+def extensions(int index):
+    """Return the names of the extensions that the driver of device ``index`` tells of."""
+    device_at(index)
+    return core_device(index).driver.extensions()
 
 
 def mended_quirks(int index):

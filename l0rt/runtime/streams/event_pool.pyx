@@ -14,7 +14,7 @@ from l0rt.core.event cimport EventPool, event_query, event_reset
 from l0rt.core.memory cimport Allocation
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock
 from l0rt.runtime.streams.capture cimport capture_point, captures
-from l0rt.runtime.streams.devices cimport core_context, device_at
+from l0rt.runtime.streams.devices cimport core_context, device_at, event_pool_for
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, refuse, slot_completed
 from l0rt.ze cimport table
@@ -90,7 +90,7 @@ cdef int add_pool(l0rt_device* device, l0rt_event_pool* cache) except -1:
     if slots == NULL:
         raise MemoryError()
     try:
-        pool = EventPool.create(context, POOL_SLOTS, cache.kind == SLOT_COUNTER, False)
+        pool = event_pool_for(device.index, POOL_SLOTS, cache.kind == SLOT_COUNTER, False)
         if cache.kind == SLOT_TIMED:
             clock = Allocation.host(context, POOL_SLOTS * sizeof(uint64_t))
     except DeviceLostError:

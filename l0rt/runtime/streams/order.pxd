@@ -5,7 +5,14 @@ of these."""
 from libc.stdint cimport uint64_t
 
 from l0rt.core.cmdlist cimport list_barrier, list_signal
-from l0rt.runtime.streams.types cimport l0rt_gate_leave, l0rt_gate_share, l0rt_store64, l0rt_stream
+from l0rt.runtime.streams.types cimport (
+    l0rt_gate_give_way,
+    l0rt_gate_leave,
+    l0rt_gate_share,
+    l0rt_load_int,
+    l0rt_store64,
+    l0rt_stream,
+)
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_event_handle_t, ze_result_t
 
 
@@ -46,6 +53,8 @@ cdef inline int* hold_off_maps(l0rt_stream* stream) noexcept nogil:
     """Before a command that the driver must not append while another thread maps memory; NULL: it may."""
     cdef int* gate = stream.device.map_gate
     if gate != NULL:
+        if l0rt_load_int(&gate[1]) != 0:
+            l0rt_gate_give_way(&gate[1])
         l0rt_gate_share(gate)
     return gate
 

@@ -36,6 +36,7 @@ cdef inline int check_awake(const void* address, const void* other) except -1 no
 
 # A replay is given to the driver in several steps, without a lock: a pool that goes to sleep waits for their end. With
 # the GIL.
-cdef void replay_begin() noexcept
-cdef void replay_end() noexcept
-cdef bint others_replay() noexcept
+cdef int replay_begin() noexcept
+cdef void replay_end(int generation) noexcept
+cdef bint others_replay(int generation) noexcept
+cdef int replays_pass() noexcept

@@ -13,12 +13,13 @@ from l0rt.runtime.streams.types cimport l0rt_load64, l0rt_store64
 
 cdef extern from *:
     """
-    static __thread int l0rt_replays_here;
+    static __thread int l0rt_replays_here[2];
     """
-    int replays_here "l0rt_replays_here"
+    int[2] replays_here "l0rt_replays_here"
 
 cdef int _sleepers = 0      # these are the GIL's
-cdef int _replays = 0
+cdef int[2] _replays        # by generation: those that began before somebody waits for them, and later ones
+cdef int _generation = 0
 
 
 cdef void sleep_begin() noexcept:
@@ -46,17 +47,28 @@ cdef int refuse_asleep(const void* address, const void* other) except -1 nogil:
         raise RuntimeError(f"{where} is in a memory pool that is asleep: wake() the pool before using its memory")
 
 
-cdef void replay_begin() noexcept:
-    global _replays, replays_here
-    _replays += 1
-    replays_here += 1
+cdef int replay_begin() noexcept:
+    """Return the generation, for `replay_end`."""
+    _replays[_generation] += 1
+    replays_here[_generation] += 1
+    return _generation
 
 
-cdef void replay_end() noexcept:
-    global _replays, replays_here
-    _replays -= 1
-    replays_here -= 1
+cdef void replay_end(int generation) noexcept:
+    _replays[generation] -= 1
+    replays_here[generation] -= 1
 
 
-cdef bint others_replay() noexcept:
-    return _replays != replays_here
+cdef bint others_replay(int generation) noexcept:
+    """Does another thread replay, and began in this generation?"""
+    return _replays[generation] != replays_here[generation]
+
+
+cdef int replays_pass() noexcept:
+    """Begin a new generation, as soon as no other thread is in the one that is to be used again; return the one that is
+    over, or -1: not yet. Replays that begin from now on see that the pool sleeps."""
+    global _generation
+    if others_replay(1 - _generation):
+        return -1
+    _generation = 1 - _generation
+    return 1 - _generation

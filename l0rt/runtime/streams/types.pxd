@@ -29,6 +29,7 @@ cdef extern from "l0rt/atomics.h" nogil:
     void l0rt_gate_share(int*) noexcept
     void l0rt_gate_leave(int*) noexcept
     bint l0rt_gate_try_alone(int*) noexcept
+    void l0rt_gate_give_way(const int*) noexcept
     void l0rt_store_list "l0rt_publish"(ze_command_list_handle_t*, ze_command_list_handle_t) noexcept
     ze_command_list_handle_t l0rt_load_list "l0rt_acquire"(const ze_command_list_handle_t*) noexcept
 
@@ -162,7 +163,9 @@ cdef struct l0rt_device:
     int copy_threads            # that divide a host's copy of pageable memory
     bint counter_based          # events are counter-based, but for those with timing
     # What its quirks make l0rt do, beside doing without capabilities:
-    int* map_gate               # racing_maps: copies and fills share it, mapping is alone in it; NULL without
+    int* map_gate               # racing_maps: appends share it, mapping is alone in it; NULL without. Behind it, how
+                                # many asked for it
+    bint racing_maps
     bint maps_nothing           # any that is mended by not mapping memory
     bint racing_queries
     bint outlasting_waits
