@@ -48,7 +48,7 @@ static ze_result_t route(const cpu_list *list, ze_event_handle_t signal, uint32_
     cpu_graph *other = event == NULL ? NULL : graph_of(event);
     if (other == NULL) continue;
     if (!list->immediate && is_internal(event)) return ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT;
-    if (!list->immediate || list->left_session == other->session) continue;
+    if (!list->immediate || list->left_session == (uint32_t)other->session) continue;
     if (graph != NULL && graph != other) return ZE_RESULT_ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT;
     graph = other;
   }
@@ -134,7 +134,7 @@ static void lose_waited(cpu_graph *graph, const cpu_list *list, uint32_t count, 
     cpu_branch *branch = &graph->branches[graph->nodes[event->node].branch];
     if (branch == &graph->branches[0] || branch->list == NULL || branch->list == list) continue;
     branch->list->graph = NULL;
-    branch->list->left_session = graph->session;
+    branch->list->left_session = (uint32_t)graph->session;
     branch->list = NULL;
   }
 }

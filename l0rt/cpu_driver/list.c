@@ -80,7 +80,8 @@ CPU_EXPORT ze_result_t zeCommandListCreate(ze_context_handle_t context, ze_devic
     return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   }
   list->flags = desc->flags;
-  list->in_order = (desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER) != 0 && !cpu_knobs.neo_22_43 && !cpu_has_quirk(CPU_QUIRK_UNORDERED_LISTS);
+  list->in_order = (desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER) != 0 && !cpu_knobs.neo_22_43 &&
+                   !cpu_has_quirk(CPU_QUIRK_UNORDERED_LISTS);
   *out = (ze_command_list_handle_t)list;
   return ZE_RESULT_SUCCESS;
 }

@@ -26,8 +26,8 @@ typedef struct {
   uint64_t serial; /* that place's fifo, */
   uint64_t last;   /* and the number of its last command there */
   struct cpu_graph *graph; /* into which it is captured, or NULL, */
-  uint64_t left_session;   /* the capture that it is not part of any more, with the defect; */
   uint32_t branch;         /* and as which branch; see capture.c */
+  uint32_t left_session; /* the capture that it is not part of any more, with that defect */
   struct cpu_mutations *mutations; /* which commands can be changed; NULL: none */
 } cpu_list;
 

@@ -17,7 +17,8 @@ ze_result_t cpu_queue_desc_check(const ze_command_queue_desc_t *desc) {
 }
 
 bool cpu_queue_desc_in_order(const ze_command_queue_desc_t *desc) {
-  return (desc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER) != 0 && !cpu_knobs.neo_22_43 && !cpu_has_quirk(CPU_QUIRK_UNORDERED_LISTS);
+  return (desc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER) != 0 && !cpu_knobs.neo_22_43 &&
+         !cpu_has_quirk(CPU_QUIRK_UNORDERED_LISTS);
 }
 
 CPU_EXPORT ze_result_t zeCommandQueueCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,

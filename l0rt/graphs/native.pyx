@@ -10,7 +10,6 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.core.cmdlist cimport CommandList
-from l0rt.core.event cimport EventPool
 from l0rt.core.graph cimport ExecutableGraph, Graph, list_begin_capture
 from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording

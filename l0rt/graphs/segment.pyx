@@ -23,7 +23,6 @@ from l0rt.core.cmdlist cimport (
     list_reset_event,
     list_wait,
 )
-from l0rt.core.event cimport EventPool
 from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording
 from l0rt.kernels.launch cimport is_null_pointer, kernel_append, l0rt_recorded_launch

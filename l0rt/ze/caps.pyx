@@ -57,7 +57,8 @@ cdef int caps_probe(ze_driver_handle_t driver, ze_device_handle_t device, l0rt_c
                          and _list_probe(driver, device, ZE_COMMAND_QUEUE_FLAG_IN_ORDER
                                          | ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT, &caps.list_sync))
     caps.cb_pool = (caps.inorder and not off & {"cb_events", "cb_pool"}
-                    and "ZE_experimental_event_pool_counter_based" in extensions and _counter_pool_probe(driver, device))
+                    and "ZE_experimental_event_pool_counter_based" in extensions
+                    and _counter_pool_probe(driver, device))
     caps.cb_events = caps.cb_pool
     caps.mutable_lists = ("mutable_lists" not in off and "ZE_experimental_mutable_command_list" in extensions
                           and _changes_launches(device))

@@ -48,7 +48,7 @@ def test_the_same_tests_pass_on_a_simulated_device(ring, tmp_path, extent):
     extent.skip_unless_whole()
     if part := ring.slice():
         extent.note(f"in CI one of {part.partition('/')[2]} parts")
-    result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / name for name in FOLDERS], HANG_LIMIT, part)
+    result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / name for name in FOLDERS], 1.5 * HANG_LIMIT, part)
     assert verdict(result), f"simulated device {ring.name}: {result}"
 
 

@@ -373,8 +373,8 @@ def unjoined_captures(ground):
             ctypes.memset(host, 0, nbytes)
 
     recorded(ground, record, clear)
-    done = [bytes(view(host, nbytes)) == b"\7" * nbytes for host in hosts]
-    return verdict(not all(done), "both fills were replayed" if all(done) else "what came behind the wait was not replayed")
+    done = all(bytes(view(host, nbytes)) == b"\7" * nbytes for host in hosts)
+    return verdict(not done, "both fills were replayed" if done else "what came behind the wait was not replayed")
 
 
 def fast_link(ground):

@@ -16,7 +16,7 @@ import l0rt.accelerator as acc
 import l0rt.ze.table as table
 from l0rt import memory
 from l0rt.cli.selftest.capabilities import other_process
-from l0rt.cli.selftest.driver import P, Refused, U32, view
+from l0rt.cli.selftest.driver import U32, P, Refused, view
 from l0rt.cli.selftest.ground import MIB, Untestable, verdict
 from l0rt.runtime.streams import devices
 from l0rt.ze.status import name_of
@@ -305,7 +305,8 @@ def mappings():
 
 def many_objects(ground):
     """T36: lists and events by the thousand: l0rt itself hands out no more than 96 lists."""
-    bare, before, lists = ground.driver, mappings(), []
+    bare, before = ground.driver, mappings()
+    lists: list[int] = []
     pool = bare.pool(MANY)
     try:
         while len(lists) < MANY and (len(lists) < 100 or ground.left() > 1):

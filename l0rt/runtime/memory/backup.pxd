@@ -17,8 +17,8 @@ cdef class Backup:
     cdef size_t capacity
 
 
-# Put a pool to sleep on every device, with its memory, or on none: then it raises. None: there is no backup, or the pool slept already.
-# `tags`: the numbers of those of which there is a backup; None: of everything.
+# Put a pool to sleep on every device, with its memory, or on none: then it raises. None: no backup, or the pool
+# slept already. `tags`: the numbers of those of which there is a backup; None: of everything.
 cdef Backup pool_sleep(l0rt_private_pool* private_pool, bint backs_up, frozenset tags)
 # Take the memory of a pool that sleeps, as far as it still has some.
 cdef int pool_give_back(l0rt_private_pool* private_pool) except -1

@@ -121,7 +121,7 @@ cdef int pool_wake(l0rt_private_pool* private_pool, Backup backup) except -1:
     return 0
 
 
-HELD_UP = "other threads append copies or launches all the time, and memory cannot be mapped or unmapped beside them: {}"
+HELD_UP = "other threads append commands all the time, and memory cannot be mapped or unmapped beside them: {}"
 
 
 cdef int move_all(l0rt_private_pool* private_pool, bint wakes, int* last) except? -1000:

@@ -163,8 +163,7 @@ cdef struct l0rt_device:
     int copy_threads            # that divide a host's copy of pageable memory
     bint counter_based          # events are counter-based, but for those with timing
     # What its quirks make l0rt do, beside doing without capabilities:
-    int* map_gate               # racing_maps: appends share it, mapping is alone in it; NULL without. Behind it, how
-                                # many asked for it
+    int* map_gate               # racing_maps: appends share it, mapping is alone in it; [1]: how many ask for it
     bint racing_maps
     bint maps_nothing           # any that is mended by not mapping memory
     bint racing_queries
