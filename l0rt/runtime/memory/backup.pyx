@@ -125,8 +125,9 @@ HELD_UP = "other threads append commands all the time, and memory cannot be mapp
 
 
 cdef int move_all(l0rt_private_pool* private_pool, bint wakes, int* last) except? -1000:
-    """Give the pool memory on all devices, or take it; `last` is where that failed. Appends of other threads may hold that up, where the two race
-    inside the driver: then they are asked to let it in, and it is tried again with no lock held."""
+    """Give the pool memory on all devices, or take it; `last` is where that failed. Appends of other threads may hold
+    that up, where the two race inside the driver: then they are asked to let it in, and it is tried again with no lock
+    held."""
     cdef uint64_t start = host_clock_ns(), spent = 0
     cdef int status
     with nogil:
