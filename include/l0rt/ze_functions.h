@@ -57,6 +57,7 @@
   REQUIRED(1_0, zeEventCreate, (ze_event_pool_handle_t hEventPool, const ze_event_desc_t *desc,                       \
            ze_event_handle_t *phEvent))                                                                               \
   REQUIRED(1_0, zeEventDestroy, (ze_event_handle_t hEvent))                                                           \
+  REQUIRED(1_0, zeEventHostSignal, (ze_event_handle_t hEvent))                                                        \
   REQUIRED(1_0, zeEventHostReset, (ze_event_handle_t hEvent))                                                         \
   REQUIRED(1_0, zeEventHostSynchronize, (ze_event_handle_t hEvent, uint64_t timeout))                                 \
   REQUIRED(1_0, zeEventQueryStatus, (ze_event_handle_t hEvent))                                                       \

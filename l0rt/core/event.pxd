@@ -9,6 +9,7 @@ from l0rt.ze.api cimport ze_device_handle_t, ze_event_handle_t, ze_event_pool_ha
 # Functions on handles, for code without the GIL. A wait returns the driver's result; the caller interprets it.
 cdef ze_result_t event_wait(ze_event_handle_t event, uint64_t timeout_ns) noexcept nogil
 cdef ze_result_t event_query(ze_event_handle_t event) noexcept nogil
+cdef ze_result_t event_signal(ze_event_handle_t event) noexcept nogil
 cdef ze_result_t event_reset(ze_event_handle_t event) noexcept nogil
 
 

@@ -461,6 +461,7 @@ cdef extern from "l0rt/ze_functions.h" nogil:
         ze_result_t (*zeEventCreate)(ze_event_pool_handle_t hEventPool, const ze_event_desc_t *desc,
             ze_event_handle_t *phEvent) noexcept nogil
         ze_result_t (*zeEventDestroy)(ze_event_handle_t hEvent) noexcept nogil
+        ze_result_t (*zeEventHostSignal)(ze_event_handle_t hEvent) noexcept nogil
         ze_result_t (*zeEventHostReset)(ze_event_handle_t hEvent) noexcept nogil
         ze_result_t (*zeEventHostSynchronize)(ze_event_handle_t hEvent, uint64_t timeout) noexcept nogil
         ze_result_t (*zeEventQueryStatus)(ze_event_handle_t hEvent) noexcept nogil

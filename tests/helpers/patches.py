@@ -165,7 +165,7 @@ PATCHES = (
           "process/test_traps.py", "short_patterns"),
     Patch(28, "l0rt/runtime/streams/copy.pyx", "cdef ze_result_t r\n    if dst == src:",
           "cdef ze_result_t r\n    if False:", "runtime/test_traps.py", "trap_28"),
-    Patch(29, "l0rt/core/event.pyx", "if len(handle) != sizeof(ipc.data):", "if False:",
+    Patch(29, "l0rt/runtime/streams/handle.py", "if len(rest) != own.size:", "if False:",
           "runtime/test_held_streams.py", "shared_events_are_recorded"),
     Patch(29, "l0rt/cpu_driver/share.c", "return seals >= 0 && (seals & SEALS) == SEALS &&", "return seals >= 0 &&",
           f"{DRIVER_TESTS}/test_shared.c"),

@@ -10,7 +10,7 @@ import l0rt
 import l0rt.accelerator as acc
 import l0rt.ipc
 import pytest
-from l0rt.runtime.memory import handle as handles
+from l0rt.runtime.streams import handle as handles
 
 from helpers.ipc_worker import Failed, Worker, pattern, workers
 
@@ -292,7 +292,7 @@ FORGERIES = [
     {"entry": 1 << 16}, {"entry": 77}, {"generation": 0}, {"generation": HUGE}, {"uuid": bytes(16)}, {"size": 1},
     {"size": 1 << 61}, {"size": HUGE}, {"block_offset": HUGE}, {"block_offset": 1 << 60, "size": 1 << 61},
     {"block_size": 1 << 20}, {"block_size": 999}, {"offset": 1}, {"offset": HUGE}, {"nbytes": 0}, {"nbytes": 1001},
-    {"nbytes": HUGE}, {"flags": 2}, {"kind": 2}, {"kind": 0}, {"block_offset": 1 << 19},
+    {"nbytes": HUGE}, {"flags": 2}, {"kind": 3}, {"kind": 0}, {"block_offset": 1 << 19},
     {"id": 12345, "native": bytes(64)}, {"id": 12345, "native": bytes(range(64))},
 ]  # fmt: skip
 

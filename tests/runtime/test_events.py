@@ -248,7 +248,7 @@ def test_one_interprocess_event_is_recorded_by_many_threads(hasty):
         for thread in threads:
             thread.join()
         assert shared.query()
-        assert len(shared.ipc_handle()) == 64
+        assert len(shared.ipc_handle()) == 136
 
 
 def test_threads_that_record_an_interprocess_event_for_the_first_time_make_one_native_pool():

@@ -275,13 +275,15 @@ def test_shared_events_are_recorded_anew_and_dropped():
         for _ in range(3):
             e.record(s)
             assert e.synchronize(timeout=60)
-        assert len(e.ipc_handle()) == 64
+        assert len(e.ipc_handle()) == 136
     with pytest.raises(ValueError, match="cannot be timed and interprocess"):
         l0rt.Event(enable_timing=True, interprocess=True)
     with pytest.raises(TypeError, match="handle must be bytes"):
         l0rt.Event.from_ipc_handle(0, "x")
-    with pytest.raises(ValueError, match="64 bytes, got 3"):
+    with pytest.raises(ValueError, match="no handle of an Event"):
         l0rt.Event.from_ipc_handle(0, b"abc")
+    with pytest.raises(ValueError, match="damaged: it has 135 bytes and not 136"):
+        l0rt.Event.from_ipc_handle(0, e.ipc_handle()[:-1])
     s.synchronize()
 
 

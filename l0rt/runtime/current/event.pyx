@@ -18,7 +18,7 @@ from l0rt.core.event cimport EventPool
 from l0rt.runtime.current.awaiting cimport await_slot
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.streams.capture cimport capture_refuse, capture_refuse_slot, captures
-from l0rt.runtime.streams.devices cimport core_context, device_at, event_pool_for
+from l0rt.runtime.streams.devices cimport event_pool_for
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
 from l0rt.runtime.streams.hooks cimport (
     EVENT_CREATION,
@@ -28,6 +28,7 @@ from l0rt.runtime.streams.hooks cimport (
     call_hooks,
     hooked,
 )
+from l0rt.runtime.streams.ledger cimport l0rt_peer, l0rt_told, peer_drop
 from l0rt.runtime.streams.naming cimport (
     call,
     device as device_named,
@@ -38,7 +39,9 @@ from l0rt.runtime.streams.naming cimport (
     set_slots,
     slots,
 )
+from l0rt.runtime.streams.orphans cimport orphans_look
 from l0rt.runtime.streams.queue cimport Queue, queue_open, queue_record, queue_wait, record_untold
+from l0rt.runtime.streams.sharedevents cimport event_export, event_export_end, event_import, l0rt_foreign
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
     WAIT_ADAPTIVE,
@@ -291,8 +294,7 @@ interprocess : bool, optional
         if self.pool == NULL:
             raise UnsupportedError("torch.Event ipc is not supported yet for events of other kinds: "
                                    "an event is shared that was made with interprocess=True and was recorded here")
-        check_shares_events(device_at(self.index))
-        return (<EventPool><object>self.pool).ipc_handle()
+        return event_export(<EventPool><object>self.pool, self.slot)
 
     @staticmethod
     def from_ipc_handle(device, handle):
@@ -301,24 +303,36 @@ interprocess : bool, optional
         Parameters
         ----------
         device : int, str, device or None
-            The device on whose streams the event is used.
+            The device on whose streams the event is used. None is the one that it was recorded on.
         handle : bytes
             The bytes that `ipc_handle` returned in the other process.
 
         Returns
         -------
         Event
+
+        Raises
+        ------
+        ValueError
+            The handle is damaged or stale, its process has ended, or this process does not have the device that the
+            event was recorded on, or not with the same driver as ``device``.
+        PermissionError
+            The kernel does not let this process open what the other one exports.
+
+        Notes
+        -----
+        If the other process ends before the event is signalled, waits of the host for it raise an error, and so does
+        the next wait for a stream that waits for it, which goes on.
         """
+        cdef l0rt_foreign found
+        cdef EventPool pool = event_import(device, handle, &found)
         cdef Event made
-        cdef int index
-        if not isinstance(handle, bytes):
-            raise TypeError(f"an event's handle must be bytes, got {type(handle).__name__}")
-        lazy.init()
-        index = index_of(device, -1, lazy.device_type)
-        made = built_in_event(True)
-        made.index = max(index, 0)
-        check_shares_events(device_at(made.index))
-        take_pool(made, EventPool.open_ipc(core_context(made.index), handle), device_at(made.index))
+        try:
+            made = built_in_event(True)
+            take_pool(made, pool, found.device, found.peer, found.told)
+        except BaseException:
+            peer_drop(found.peer)
+            raise
         return made
 
     @property
@@ -438,7 +452,7 @@ cdef int Event_record(Event self, l0rt_stream* stream) except -1:
 cdef dict _leaving_pools = {}   # slot -> pool of interprocess events that were dropped in flight
 
 
-cdef int take_pool(Event self, EventPool pool, l0rt_device* device) except -1:
+cdef int take_pool(Event self, EventPool pool, l0rt_device* device, l0rt_peer* peer, l0rt_told* told) except -1:
     """Make the pool's one event the Event's own: its slot never goes to a cache."""
     cdef l0rt_slot* slot
     for left in list(_leaving_pools):
@@ -449,6 +463,7 @@ cdef int take_pool(Event self, EventPool pool, l0rt_device* device) except -1:
     slot.device = device
     slot.event = pool.events[0]
     slot.refs = 1
+    slot.peer, slot.told = peer, told
     Py_INCREF(pool)
     self.pool = <PyObject*>pool
     self.slot = slot
@@ -489,7 +504,7 @@ cdef int record_shared(Event self, l0rt_stream* stream) except -1:
     begin_recording(self)
     try:
         if self.slot == NULL:
-            take_pool(self, event_pool_for(stream.device.index, 1, False, True), stream.device)
+            take_pool(self, event_pool_for(stream.device.index, 1, False, True), stream.device, NULL, NULL)
         with nogil:
             if self.slot.stream != NULL or self.slot.complete:
                 slot_reset(self.slot)
@@ -507,6 +522,7 @@ cdef int record_shared(Event self, l0rt_stream* stream) except -1:
 
 cdef void give_up(Event self) noexcept:
     """Destroy the pool when nothing is in flight on its event; until then it is in the list of leaving pools."""
+    event_export_end(self.slot)
     _leaving_pools[<size_t>self.slot] = <object>self.pool
     Py_DECREF(<object>self.pool)
     close_left_pool(self.slot)
@@ -514,12 +530,20 @@ cdef void give_up(Event self) noexcept:
 
 cdef void close_left_pool(l0rt_slot* slot) noexcept:
     cdef bint over
+    pool = _leaving_pools.pop(<size_t>slot, None)   # first: whoever has it is the only one that looks at the slot
+    if pool is None:
+        return
     with nogil:
+        orphans_look()
         over = slot.refs == 1 and slot_is_over(slot, True)
     if over or not table.alive:
-        (<EventPool>_leaving_pools.pop(<size_t>slot)).close()
+        (<EventPool>pool).close()
+        if slot.peer != NULL:
+            peer_drop(slot.peer)
         free(slot.waiters)
         free(slot)
+    else:
+        _leaving_pools[<size_t>slot] = pool
 
 
 cdef int Event_wait(Event self, l0rt_stream* stream) except -1:
@@ -560,10 +584,3 @@ def elapsed_ms(start, end, host_span_ns, bits, hz):
 
 
 known_as(Event, b"l0rt.Event")
-
-
-cdef int check_shares_events(l0rt_device* device) except -1:
-    if not device.caps.event_ipc:
-        raise UnsupportedError(f"xpu:{device.index} cannot share an event with a process: this driver's handles of "
-                               "events mean something else there (`l0rt doctor` names the quirk)")
-    return 0

@@ -18,6 +18,7 @@ from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.event_pool cimport slot_release, slot_retain
 from l0rt.runtime.streams.hooks cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, call_hooks, hooked
+from l0rt.runtime.streams.ledger cimport process_began
 from l0rt.runtime.streams.naming cimport index_of, only_built_in
 from l0rt.runtime.streams.queue cimport (
     Queue,
@@ -317,7 +318,11 @@ cdef list waits_of(l0rt_stream* stream, uint64_t done):
     lines = []
     for i in range(4):
         wait = &last[(waits + i) % 4]       # oldest first
-        if wait.seq > done and wait.stream != NULL:
+        if wait.seq > done and wait.pid != 0:
+            lives = process_began(wait.pid) == wait.began
+            lines.append(f"    command {wait.seq} waits for an event of process {wait.pid}, which "
+                         f"{'runs' if lives else 'has ended: the next wait of the host for this stream raises that'}")
+        elif wait.seq > done and wait.stream != NULL:
             have = l0rt_load64(&wait.stream.done)
             if have < wait.stream_seq:
                 lines.append(f"    command {wait.seq} waits for command {wait.stream_seq} of "

@@ -2,7 +2,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.runtime.alloc.types cimport l0rt_block
-from l0rt.runtime.memory.ledger cimport l0rt_entry
+from l0rt.runtime.streams.ledger cimport l0rt_entry
 from l0rt.runtime.streams.types cimport l0rt_device
 
 # A handle for `nbytes` of what `owner` has: a Buffer that is held. `is_sent`: `owner` stays until one process has
@@ -11,6 +11,5 @@ cdef bytes export_handle(owner, l0rt_block* block, l0rt_device* device, size_t o
 # The Buffer of this process that a handle was made of.
 cdef object export_own(uint32_t entry, uint64_t generation, bint is_sent)
 cdef int check_shares(l0rt_device* device) except -1
-cdef uint64_t began_here() except? 0
 cdef void exports_poll() noexcept
 cdef void sent_down(l0rt_entry* entry) noexcept nogil

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that this process exports to others: the handles of blocks, and when an exported block is freed.
 
-A process that exports has a ledger: a file without a name that other processes open through /proc. It has an entry for
-each exported block, with the generation that is current. Who imports checks the generation, so that a handle of memory
-that was freed and reused is refused, and has a lock on the entry as long as it uses the block. The kernel ends such a
-lock with its process, however that ends: the exporter sees who is left, and frees the block after the last one.
+A process that exports has a ledger (runtime/streams/ledger.pyx). It has an entry for each exported block, with the
+generation that is current. Who imports checks the generation, so that a handle of memory that was freed and reused is
+refused, and has a lock on the entry as long as it uses the block. The kernel ends such a lock with its process, however
+that ends: the exporter sees who is left, and frees the block after the last one.
 
 The GIL is the lock of all records here.
 """
@@ -19,17 +19,16 @@ from libc.string cimport memset
 from l0rt.core.memory cimport l0rt_identity, memory_identify, memory_share
 from l0rt.runtime.alloc.deferred_free cimport block_share
 from l0rt.runtime.alloc.types cimport l0rt_block
-from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.memory.device cimport raise_status
-from l0rt.runtime.memory.ledger cimport *
 from l0rt.runtime.memory.operations cimport block_let_go, set_shared_keeper
+from l0rt.runtime.streams.ledger cimport *
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails
 from l0rt.ze.api cimport *
 
 from l0rt.errors import L0Error, UnsupportedError
-from l0rt.runtime.memory import handle
 from l0rt.runtime.memory.device import let_go_before_trim
+from l0rt.runtime.streams import handle
 
 
 cdef struct l0rt_export:
@@ -37,10 +36,6 @@ cdef struct l0rt_export:
     uint32_t next               # among the free, or among those whose Buffer is gone
     bint is_left                # its Buffer is gone, but other processes use it
 
-cdef int _file = -1             # the ledger
-cdef l0rt_entry* _entries = NULL
-cdef uint64_t _inode = 0
-cdef uint64_t _began = 0
 cdef l0rt_export* _exports = NULL
 cdef uint32_t _export_count = 0
 cdef uint32_t _export_capacity = 0
@@ -72,9 +67,9 @@ cdef bytes export_handle(owner, l0rt_block* block, l0rt_device* device, size_t o
     entry = exported(owner, block, <size_t>block.ptr - base)
     if is_sent:
         _sent[entry] = owner
-        l0rt_add_int(&_entries[entry].sent, 1)
+        l0rt_add_int(&own.entries[entry].sent, 1)
     return handle.pack(
-        handle.DEVICE_MEMORY, *process, _file, _inode, entry, _entries[entry].generation, uuid, id, size,
+        handle.DEVICE_MEMORY, *process, own.file, own.inode, entry, own.entries[entry].generation, uuid, id, size,
         <size_t>block.ptr - base, block.requested, offset, nbytes, handle.IS_SENT if is_sent else 0, native)
 
 
@@ -83,14 +78,6 @@ cdef int check_shares(l0rt_device* device) except -1:
         raise UnsupportedError(f"xpu:{device.index} cannot share memory with a process (`l0rt doctor` says why): "
                                "copy_to() copies it to memory of the host")
     return 0
-
-
-cdef uint64_t began_here() except? 0:
-    """When this process began, in the kernel's ticks: it tells it from others that had its number."""
-    global _began
-    if _began == 0:
-        _began = handle.began(os.getpid())
-    return _began
 
 
 cdef tuple shared_allocation(l0rt_device* device, l0rt_block* block):
@@ -141,8 +128,8 @@ cdef int64_t exported(owner, l0rt_block* block, uint64_t offset) except -1:
         _export_count += 1
     _generation += 1
     _exports[entry].block, _exports[entry].is_left = block, False
-    _entries[entry].offset, _entries[entry].nbytes, _entries[entry].sent = offset, block.requested, 0
-    l0rt_store64(&_entries[entry].generation, _generation)
+    own.entries[entry].offset, own.entries[entry].nbytes, own.entries[entry].sent = offset, block.requested, 0
+    l0rt_store64(&own.entries[entry].generation, _generation)
     _owners[entry] = known
     return entry
 
@@ -158,34 +145,14 @@ cdef int exports_grow() except -1:
     return 0
 
 
-cdef int ledger_open() except -1:
-    global _file, _entries, _inode
-    cdef void* where
-    if _entries != NULL:
-        return 0
-    file = os.memfd_create("l0rt-ipc", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        os.ftruncate(file, LEDGER_SIZE)
-        fcntl(<int>file, F_ADD_SEALS, SEALS)
-        where = mmap(NULL, LEDGER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
-        if where == MAP_FAILED:
-            raise MemoryError("the ledger of exported memory cannot be mapped")
-        _inode = os.fstat(file).st_ino
-    except BaseException:
-        os.close(file)
-        raise
-    _file, _entries = file, <l0rt_entry*>where
-    return 0
-
-
 cdef object export_own(uint32_t entry, uint64_t generation, bint is_sent):
-    if _entries == NULL or entry >= _export_count or _entries[entry].generation != generation:
+    if own.entries == NULL or entry >= _export_count or own.entries[entry].generation != generation:
         raise handle.stale()
     found = _owners[entry]()
     if found is None:
         raise handle.stale()
     if is_sent:
-        sent_down(&_entries[entry])
+        sent_down(&own.entries[entry])
         exports_poll()
     return found
 
@@ -199,10 +166,10 @@ cdef void sent_down(l0rt_entry* entry) noexcept nogil:
 cdef bint is_used_elsewhere(uint32_t entry) noexcept:
     """Is the block in use by another process? No handle of it is good any more."""
     cdef flock lock
-    l0rt_store64(&_entries[entry].generation, 0)    # first: who locks the entry later finds this
+    l0rt_store64(&own.entries[entry].generation, 0)    # first: who locks the entry later finds this
     memset(&lock, 0, sizeof(lock))
     lock.l_type, lock.l_start, lock.l_len = F_WRLCK, entry, 1
-    return fcntl(_file, F_OFD_GETLK, &lock) == 0 and lock.l_type != F_UNLCK
+    return fcntl(own.file, F_OFD_GETLK, &lock) == 0 and lock.l_type != F_UNLCK
 
 
 cdef void export_end(uint32_t entry) noexcept:
@@ -217,7 +184,7 @@ cdef bint export_keep(l0rt_block* block) noexcept:
     """The owner of an exported block frees it. True: it stays, for others use it."""
     global _left
     cdef uint32_t entry = <uint32_t>(block.shared - 1)
-    if _entries == NULL:                            # a forked child
+    if own.entries == NULL:                            # a forked child
         return False
     _owners.pop(entry, None)
     if is_used_elsewhere(entry):
@@ -236,7 +203,7 @@ cdef void exports_poll() noexcept:
     cdef l0rt_block* block
     if _sent:                       # an empty list, too, might collect garbage
         for sent in list(_sent):
-            if l0rt_add_int(&_entries[<uint32_t>sent].sent, 0) <= 0:
+            if l0rt_add_int(&own.entries[<uint32_t>sent].sent, 0) <= 0:
                 _sent.pop(sent, None)   # ends its Buffer, if nobody else has it
     entry = _left
     _left = ENTRIES                 # they are nobody else's meanwhile
@@ -266,21 +233,12 @@ def exported_count():
     int
     """
     cdef uint32_t entry
+    cdef int count = 0
     exports_poll()
-    count = 0
     for entry in range(_export_count):
         count += _exports[entry].block != NULL
     return count
 
 
-cdef void _forget() noexcept nogil:
-    """In a forked child: the ledger is the parent's."""
-    global _entries
-    if _entries != NULL:
-        close(_file)
-    _entries = NULL
-
-
 set_shared_keeper(export_keep)
 let_go_before_trim(collect)
-on_fork_child(_forget)

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory of other processes that is open here: each allocation once, each block of it locked in its process's ledger.
 
-See exported.pyx for what the ledger is. The GIL is the lock of all records here.
+See exported.pyx for what the ledger has. The GIL is the lock of all records here.
 """
 
 import os
 import threading
 
 from cpython.exc cimport PyErr_Clear
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from l0rt.core.memory cimport l0rt_identity, memory_close, memory_identify, memory_open
 from l0rt.runtime.lazy cimport on_fork_child
-from l0rt.runtime.memory.exported cimport began_here, check_shares, export_own, exports_poll, sent_down
-from l0rt.runtime.memory.ledger cimport *
+from l0rt.runtime.memory.exported cimport check_shares, export_own, exports_poll, sent_down
 from l0rt.runtime.memory.operations cimport extent_add, extent_remove, set_import_end, told
-from l0rt.runtime.streams.devices cimport device_record, device_total
+from l0rt.runtime.streams.devices cimport device_of_uuid, device_record, device_total
 from l0rt.runtime.streams.event_pool cimport slot_release
+from l0rt.runtime.streams.ledger cimport *
 from l0rt.runtime.streams.queue cimport issued_try_end_event
 from l0rt.runtime.streams.stream_pool cimport context_rest, next_stream
 from l0rt.runtime.streams.types cimport *
@@ -28,18 +28,9 @@ from l0rt.ze.api cimport *
 
 from l0rt.errors import InvalidArgumentError, L0Error
 from l0rt.runtime.lazy import MEMORY, on_exit
-from l0rt.runtime.memory import handle
 from l0rt.runtime.memory.device import let_go_before_trim
+from l0rt.runtime.streams import handle
 from l0rt.runtime.streams.devices import lazy
-
-cdef struct l0rt_peer:              # a process that exports: its ledger
-    uint64_t pid
-    uint64_t began
-    uint64_t inode
-    int file
-    l0rt_entry* entries
-    int uses
-    l0rt_peer* next
 
 cdef struct l0rt_held:              # a block that is kept from being freed there
     size_t offset
@@ -65,7 +56,6 @@ cdef struct l0rt_ending:            # a Buffer was dropped while work may use it
     l0rt_slot** slots
     l0rt_ending* next
 
-cdef l0rt_peer* _peers = NULL
 cdef l0rt_opened* _opened = NULL
 cdef l0rt_ending* _endings = NULL
 _opening = threading.RLock()        # one thread imports at a time
@@ -81,7 +71,7 @@ cdef object import_handle(what, l0rt_import* out):
     (kind, pid, began_at, file, inode, entry, generation, uuid, id, size, block_offset, block_size, offset, nbytes,
      flags, native) = handle.unpack(what)
     out.offset, out.nbytes = offset, nbytes
-    device = out.device = device_with(uuid)
+    device = out.device = device_of_uuid(uuid, "memory")
     check_shares(device)
     if kind == handle.EMPTY:
         return None
@@ -90,95 +80,24 @@ cdef object import_handle(what, l0rt_import* out):
     exports_poll()
     endings_poll()
     with _opening:
-        peer = peer_of(pid, began_at, file, inode)
-        peer.uses += 1
+        peer = peer_of(pid, began_at, file, inode, "memory")
         try:
             check_current(peer, entry, generation, block_offset, block_size)
             opened = opened_find(peer, device, id)
             if opened == NULL:
-                opened = opened_new(peer, device, id, size, native)
+                opened = opened_new(peer, entry, generation, device, id, size, native)
             out.pointer = hold(opened, entry, generation, block_offset, block_size) + out.offset
             if flags & handle.IS_SENT:
-                sent_down(&peer.entries[<uint32_t>entry])
+                sent_down(&peer.ledger.entries[<uint32_t>entry])
         finally:
             peer_drop(peer)
     return None
 
 
-cdef l0rt_device* device_with(bytes uuid) except NULL:
-    cdef int i
-    for i in range(device_total()):
-        if bytes(device_record(i).info.uuid[:16]) == uuid:
-            return device_record(i)
-    raise InvalidArgumentError(f"the memory is on a device that this process does not have, with UUID {uuid.hex()}: "
-                               "both processes need the same devices (ZE_AFFINITY_MASK)")
-
-
-cdef l0rt_peer* peer_of(uint64_t pid, uint64_t began_at, file, uint64_t inode) except NULL:
-    """The ledger of another process that is running."""
-    cdef l0rt_peer* peer
-    if handle.began(pid) != began_at:
-        raise InvalidArgumentError(
-            f"the process {pid} that exported this memory has ended, or is not seen from here: {handle.REMEDY}")
-    peer = _peers                   # not before: Python code ran, in which another thread may have ended a ledger
-    while peer != NULL:
-        if peer.pid == pid and peer.began == began_at and peer.inode == inode:
-            return peer
-        peer = peer.next
-    try:
-        opened = os.open(f"/proc/{pid}/fd/{file}", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except PermissionError as refused:
-        raise PermissionError(
-            refused.errno, f"this process must not open memory of process {pid}: {handle.REMEDY}") from None
-    except OSError as refused:
-        raise InvalidArgumentError(
-            f"the process {pid} that exported this memory has ended, or shares none any more ({refused})") from None
-    return peer_new(opened, pid, began_at, inode)
-
-
-cdef l0rt_peer* peer_new(int file, uint64_t pid, uint64_t began_at, uint64_t inode) except NULL:
-    """Take over an open file, whatever comes of it."""
-    global _peers
-    cdef l0rt_peer* peer = <l0rt_peer*>calloc(1, sizeof(l0rt_peer))
-    cdef void* where = MAP_FAILED
-    try:
-        if peer == NULL:
-            raise MemoryError("no host memory for the record of another process")
-        status = os.fstat(file)
-        if (status.st_ino != inode or <size_t>status.st_size != LEDGER_SIZE or status.st_nlink != 0
-                or fcntl(file, F_GET_SEALS) & SEALS != SEALS):
-            raise InvalidArgumentError("the handle names a file of another process that is no list of exported memory")
-        where = mmap(NULL, LEDGER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
-        if where == MAP_FAILED:
-            raise MemoryError("the list of memory that another process exports cannot be mapped")
-    except BaseException:
-        close(file)
-        free(peer)
-        raise
-    peer.pid, peer.began, peer.inode, peer.file, peer.entries = pid, began_at, inode, file, <l0rt_entry*>where
-    peer.next = _peers
-    _peers = peer
-    return peer
-
-
-cdef void peer_drop(l0rt_peer* peer) noexcept:
-    global _peers
-    cdef l0rt_peer** link = &_peers
-    peer.uses -= 1
-    if peer.uses != 0:
-        return
-    while link[0] != peer:
-        link = &link[0].next
-    link[0] = peer.next
-    munmap(peer.entries, LEDGER_SIZE)
-    close(peer.file)
-    free(peer)
-
-
 cdef int check_current(l0rt_peer* peer, uint32_t entry, uint64_t generation, size_t offset, size_t nbytes) except -1:
-    if l0rt_load64(&peer.entries[entry].generation) != generation:
+    if l0rt_load64(&peer.ledger.entries[entry].generation) != generation:
         raise handle.stale()
-    if peer.entries[entry].offset != offset or peer.entries[entry].nbytes != nbytes:
+    if peer.ledger.entries[entry].offset != offset or peer.ledger.entries[entry].nbytes != nbytes:
         raise InvalidArgumentError("the handle names other memory than was exported with it")
     return 0
 
@@ -191,7 +110,8 @@ cdef l0rt_opened* opened_find(l0rt_peer* peer, l0rt_device* device, uint64_t id)
 
 
 cdef l0rt_opened* opened_new(
-        l0rt_peer* peer, l0rt_device* device, uint64_t id, size_t nbytes, bytes native) except NULL:
+        l0rt_peer* peer, uint32_t entry, uint64_t generation, l0rt_device* device, uint64_t id, size_t nbytes,
+        bytes native) except NULL:
     """Map an allocation of another process."""
     global _opened
     cdef l0rt_opened* opened
@@ -207,6 +127,10 @@ cdef l0rt_opened* opened_new(
             if r != ZE_RESULT_SUCCESS:
                 device_fails(device, r)
     except InvalidArgumentError as refused:     # also if the kernel did not let the driver look into the process
+        if l0rt_load64(&peer.ledger.entries[entry].generation) != generation:
+            raise handle.stale() from None
+        if not peer_lives(peer, UINT64_MAX):    # or it is being killed just now
+            raise handle.ended(peer.pid, "memory") from None
         raise InvalidArgumentError(f"the driver does not open memory of process {peer.pid}: {refused}. Note that "
                                    f"{handle.REMEDY}", refused.code) from None
     try:
@@ -269,7 +193,7 @@ cdef int lock_entry(l0rt_peer* peer, uint32_t entry, short how) noexcept:
     cdef flock lock
     memset(&lock, 0, sizeof(lock))
     lock.l_type, lock.l_start, lock.l_len = how, entry, 1
-    return fcntl(peer.file, F_OFD_SETLK, &lock)
+    return fcntl(peer.ledger.file, F_OFD_SETLK, &lock)
 
 
 # --- The end of what was imported: destructors are here, so none of it runs Python code.
@@ -420,9 +344,9 @@ def imported_count():
     int
     """
     cdef l0rt_opened* opened
+    cdef int count = 0
     endings_poll()
     opened = _opened
-    count = 0
     while opened != NULL:
         count += 1
         opened = opened.next
@@ -431,12 +355,8 @@ def imported_count():
 
 cdef void _forget() noexcept nogil:
     """In a forked child: the ledgers are the parent's."""
-    global _peers, _opened, _endings
-    cdef l0rt_peer* peer = _peers
-    while peer != NULL:
-        close(peer.file)
-        peer = peer.next
-    _peers, _opened, _endings = NULL, NULL, NULL
+    global _opened, _endings
+    _opened, _endings = NULL, NULL
 
 
 def _close():

@@ -13,6 +13,8 @@ cdef l0rt_device* device_at(int index) except NULL nogil
 # Unchecked: the index is below device_total().
 cdef l0rt_device* device_record(int index) noexcept nogil
 cdef void fill_stream(l0rt_stream* stream, l0rt_device* device, int64_t id, int priority, bint copies) noexcept
+# The device with this UUID, which `what` from another process is on.
+cdef l0rt_device* device_of_uuid(bytes uuid, str what) except NULL
 cdef Device core_device(int index)
 cdef Context core_context(int index)
 cdef EventPool event_pool_for(int index, uint32_t count, bint counter_based, bint interprocess)

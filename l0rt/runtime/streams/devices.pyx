@@ -18,7 +18,7 @@ from l0rt.core import sensors as core_sensors
 from l0rt.core import sysman
 from l0rt.core.driver import adopt_context as take_context, make_context, open_drivers
 from l0rt.core.device import open_devices
-from l0rt.errors import DriverNotFoundError, L0Error, UnsupportedError
+from l0rt.errors import DriverNotFoundError, InvalidArgumentError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
 from l0rt.ze import loader, obstacles, pci, quirks, table as ze_table, tuning
 from l0rt.ze.count import count_without_opening
@@ -62,6 +62,15 @@ cdef l0rt_device* device_at(int index) except NULL nogil:
 
 cdef l0rt_device* device_record(int index) noexcept nogil:
     return &_records[index]
+
+
+cdef l0rt_device* device_of_uuid(bytes uuid, str what) except NULL:
+    cdef int i
+    for i in range(_count):
+        if bytes(_records[i].info.uuid[:16]) == uuid:
+            return &_records[i]
+    raise InvalidArgumentError(f"the {what} is on a device that this process does not have, with UUID {uuid.hex()}: "
+                               "both processes need the same devices (ZE_AFFINITY_MASK)")
 
 
 cdef Device core_device(int index):

@@ -46,6 +46,7 @@ from l0rt.runtime.streams.hooks cimport (
     call_hooks,
     hooked,
 )
+from l0rt.runtime.streams.orphans cimport orphans_tell, rely_on, rely_through
 from l0rt.runtime.streams.order cimport after, allow_maps, before, hold_off_maps, number, signal_behind
 from l0rt.runtime.streams.sleep cimport ANY_SLEEP, sleeps
 from l0rt.runtime.streams.timeline cimport begin_command, begin_kernel, end_command, l0rt_command
@@ -303,7 +304,7 @@ cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) exc
                 continue
         if l0rt_load_int(&slots[i].complete) or slots[i].stream == stream:
             continue
-        if not can_wait_for(stream, slots[i]):
+        if not can_wait_for(stream, slots[i]) or (slots[i].peer != NULL and not rely_on(stream, slots[i])):
             if sync_mode:
                 with gil:
                     implicit_sync("waiting for an event that the stream's device cannot see", "another process"
@@ -353,6 +354,11 @@ cdef int wait_for(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except
     for i in range(count):
         events[i] = slots[i].event
     lock(stream)
+    for i in range(count):
+        if slots[i].stream != NULL and (slots[i].stream.relies_on != 0 or slots[i].stream.orphan != 0):
+            rely_through(stream, slots[i].stream, slots[i].seq)
+    if stream.relies_on != 0:
+        l0rt_store_int(&stream.launched, 1)     # another thread may have found the stream idle since
     told = begin_command(stream, EVENT_WAIT, NULL, NULL, 0)
     seq = number(stream)
     r = list_wait(stream.list, count, events)
@@ -364,6 +370,9 @@ cdef int wait_for(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) except
             note.seq = seq
             note.stream = slots[i].stream
             note.stream_seq = slots[i].seq
+            note.pid = note.began = 0
+            if slots[i].peer != NULL:
+                note.pid, note.began = slots[i].peer.pid, slots[i].peer.began
             stream.waits += 1
     unlock(stream, r)
     for i in range(count):
@@ -454,6 +463,8 @@ cdef int poll(l0rt_stream* stream) except -1 nogil:
     if r == ZE_RESULT_SUCCESS:
         l0rt_store_int(&stream.launched, 0)
     mutex_unlock(&stream.lock)
+    if stream.relies_on != 0 or stream.orphan != 0:
+        orphans_tell(stream, UINT64_MAX)
     return r == ZE_RESULT_SUCCESS if r == ZE_RESULT_SUCCESS or r == ZE_RESULT_NOT_READY else stream_fails(stream, r)
 
 

@@ -8,6 +8,7 @@ from posix.types cimport pid_t
 
 from l0rt.core.device cimport l0rt_device_info
 from l0rt.runtime.alloc.atomics cimport pthread_mutex_t
+from l0rt.runtime.streams.ledger cimport l0rt_peer, l0rt_told
 from l0rt.ze.api cimport (
     ze_command_list_handle_t,
     ze_command_queue_handle_t,
@@ -76,6 +77,9 @@ cdef struct l0rt_slot:
     int waiter_count
     int waiter_capacity
     l0rt_waiter* waiters        # under the cache's lock
+    l0rt_peer* peer             # the process that signals it; NULL: this one
+    l0rt_told* told             # what its ledger says of it
+    bint stays                  # nobody will signal it, and the host cannot
 
 
 cdef struct l0rt_event_pool:
@@ -93,6 +97,8 @@ cdef struct l0rt_waited:
     uint64_t seq                # the stream's own command,
     l0rt_stream* stream         # and what it waits for
     uint64_t stream_seq
+    uint64_t pid                # or the process whose event it waits for,
+    uint64_t began              # and when that began
 
 
 # A graph with launches that may fail: on which queues, and which stream replayed it last and was not waited for since.
@@ -132,7 +138,11 @@ cdef struct l0rt_stream:
     uint64_t issued                 # commands appended so far: counted under the lock, read without
     uint64_t done                   # of these, at least so many are known to be complete
     pthread_mutex_t lock            # around every append; taken without the GIL
-    int launched                    # on the CPU driver: launches were appended since the last wait, and may have failed
+    int launched                    # launches (on the CPU driver) or waits for other processes may have failed since
+    uint64_t relies_on              # events of other processes that it may still wait for, a bit each: see orphans.pyx
+    uint64_t relied_seq             # all such waits are behind this command
+    uint64_t orphan                 # the process that has ended before it signalled one of them; 0: none
+    bint stays_orphaned             # and the host could not signal it
     l0rt_replayed* replayed         # the same of graphs that were replayed here; all lists under one lock
     int shared                      # other software has the list too, and may append commands that l0rt does not count
     int kind

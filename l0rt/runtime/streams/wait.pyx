@@ -17,6 +17,7 @@ from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.capture cimport capture_lasts, capture_refuse_slot, replays_failure
+from l0rt.runtime.streams.orphans cimport orphan_refuse, orphans_look, orphans_tell, slot_is_orphaned
 from l0rt.runtime.streams.types cimport *
 from l0rt.threads cimport pthread_t, thread_join, thread_start, time_after
 from l0rt.ze cimport table
@@ -135,8 +136,19 @@ cdef int check_device(l0rt_device* device) except -1 nogil:
         r = device_status(device.handle)
         if is_device_lost(r):
             return device_fails(device, r)
+    orphans_look()
     with gil:
         PyErr_CheckSignals()
+    return 0
+
+
+cdef int check_exporter(l0rt_slot* slot) except -1 nogil:
+    """Raise if nobody will signal what a slot waits for, or if nobody but a host has."""
+    if slot.peer != NULL:
+        if slot_is_orphaned(slot):
+            return orphan_refuse(slot.peer.pid)
+    elif slot.stream != NULL and (slot.stream.relies_on != 0 or slot.stream.orphan != 0):
+        return orphans_tell(slot.stream, slot.seq)
     return 0
 
 
@@ -217,6 +229,7 @@ cdef int find_failure(l0rt_slot* slot) except -1 nogil:
     cdef ze_result_t r, of_replays
     if l0rt_load_list(&stream.list) == NULL or not table.alive:
         return 0
+    check_exporter(slot)
     mutex_lock(&stream.lock)
     r = ask_for_failure(slot)
     is_over = r == ZE_RESULT_SUCCESS and (stream.device.caps.list_sync or slot.seq >= stream.issued)
@@ -230,7 +243,7 @@ cdef int find_failure(l0rt_slot* slot) except -1 nogil:
 
 
 cdef inline int slot_is_complete(l0rt_slot* slot) except -1 nogil:
-    """The answer to who asks for a slot that is complete."""
+    """The answer to who asks for a slot that is complete. An imported one never is for good."""
     if slot.stream != NULL and l0rt_load_int(&slot.stream.launched):
         find_failure(slot)
     return 1
@@ -245,6 +258,8 @@ cdef int slot_query(l0rt_slot* slot) except -1 nogil:
     if not table.alive or slot.device.lost:
         return refuse(slot.device)
     r = slot_ask(slot, 0)
+    if slot.peer != NULL:
+        check_exporter(slot)
     if r == ZE_RESULT_SUCCESS:
         slot_completed(slot)
         return slot_is_complete(slot)
@@ -278,6 +293,8 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
     while True:
         r = look(slot, policy, spent, timeout_ns - spent)
         if r == ZE_RESULT_SUCCESS:
+            if slot.peer != NULL:
+                check_exporter(slot)
             slot_completed(slot)
             return slot_is_complete(slot)
         if r != ZE_RESULT_NOT_READY:
@@ -287,6 +304,7 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
             return 0
         if spent - checked >= SLICE_NS or (checked == 0 and spent >= FIRST_SLICE_NS):
             check_device(slot.device)
+            check_exporter(slot)
             checked = spent
         if policy != WAIT_ADAPTIVE or spent >= FIRST_SLICE_NS:
             nap(policy, spent, timeout_ns - spent)
@@ -313,6 +331,9 @@ cdef int slot_rest(l0rt_slot* slot) noexcept nogil:
                     r = device_status(slot.device.handle)
                 if not signals_pass():
                     return L0RT_INTERRUPTED
+                if slot.peer != NULL:
+                    slot_is_orphaned(slot)      # then it is signalled
+                orphans_look()
                 checked = spent
             if spent >= FIRST_SLICE_NS:
                 nap(WAIT_ADAPTIVE, spent, UINT64_MAX)

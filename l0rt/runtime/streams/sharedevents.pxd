@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+from l0rt.core.event cimport EventPool
+from l0rt.runtime.streams.ledger cimport l0rt_peer, l0rt_told
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_slot
+
+
+# An event of another process that was opened.
+cdef struct l0rt_foreign:
+    l0rt_device* device         # on whose streams it is used
+    l0rt_peer* peer             # with a use
+    l0rt_told* told
+
+cdef int check_shares_events(l0rt_device* device) except -1
+cdef bytes event_export(EventPool pool, l0rt_slot* slot)
+# No handle of the slot's event is good any more.
+cdef void event_export_end(l0rt_slot* slot) noexcept
+cdef EventPool event_import(device, what, l0rt_foreign* out)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events between processes: their handles. An exported event has an entry in the ledger as long as its Event lives."""
+
+import os
+
+from libc.stdint cimport UINT64_MAX, uint64_t
+
+from l0rt.core.event cimport EventPool
+from l0rt.runtime.streams.devices cimport core_context, device_at, device_of_uuid
+from l0rt.runtime.streams.ledger cimport (
+    ENTRIES,
+    began_here,
+    ledger_open,
+    own,
+    peer_drop,
+    peer_lives,
+    peer_of,
+)
+from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.types cimport *
+
+from l0rt.errors import InvalidArgumentError, L0Error, UnsupportedError
+from l0rt.runtime.streams import handle
+from l0rt.runtime.streams.devices import lazy
+
+cdef dict _entries = {}         # slot -> entry
+cdef list _free = []
+cdef uint64_t _generation = 0
+
+
+cdef int check_shares_events(l0rt_device* device) except -1:
+    if not device.caps.event_ipc:
+        raise UnsupportedError(f"xpu:{device.index} cannot share an event with a process: this driver's handles of "
+                               "events mean something else there (`l0rt doctor` names the quirk)")
+    return 0
+
+
+cdef bytes event_export(EventPool pool, l0rt_slot* slot):
+    check_shares_events(slot.device)
+    if pool.imported:
+        raise UnsupportedError("this event belongs to another process: pass on the handle that it came with")
+    native = pool.ipc_handle()
+    entry = entry_of(slot)
+    return handle.pack(handle.EVENT, os.getpid(), began_here(), own.file, own.inode, entry,
+                       own.events[<size_t>entry].generation, bytes(slot.device.info.uuid[:16]), native)
+
+
+cdef object entry_of(l0rt_slot* slot):
+    """The entry of an event, which is new for its first handle."""
+    global _generation
+    cdef size_t made
+    ledger_open()
+    known = _entries.get(<size_t>slot)
+    if known is not None:
+        return known
+    if len(_entries) >= ENTRIES:
+        raise L0Error(f"this process shares {ENTRIES} events: drop some of them first")
+    found = _free.pop() if _free else len(_entries)
+    _entries[<size_t>slot] = found
+    made = found
+    _generation += 1
+    l0rt_store_int(&own.events[made].orphaned, 0)
+    l0rt_store64(&own.events[made].generation, _generation)
+    return found
+
+
+cdef void event_export_end(l0rt_slot* slot) noexcept:
+    entry = _entries.pop(<size_t>slot, None)
+    if entry is not None and own.events != NULL:    # NULL: a forked child
+        l0rt_store64(&own.events[<size_t>entry].generation, 0)
+        _free.append(entry)
+
+
+cdef EventPool event_import(device, what, l0rt_foreign* out):
+    cdef EventPool pool
+    cdef l0rt_device* recorded
+    cdef uint64_t current
+    pid, began, file, inode, entry, generation, uuid, native = handle.unpack_event(what)
+    lazy.init()
+    recorded = device_of_uuid(uuid, "event")
+    index = index_of(device, -1, lazy.device_type)
+    out.device = recorded if index < 0 else device_at(index)
+    check_shares_events(out.device)
+    if out.device.context != recorded.context:
+        raise InvalidArgumentError(f"the event was recorded on xpu:{recorded.index}, for which streams of another "
+                                   f"driver's device, xpu:{out.device.index}, cannot wait")
+    current = generation
+    out.peer = peer_of(pid, began, file, inode, "event")
+    try:
+        out.told = &out.peer.ledger.events[<size_t>entry]
+        if l0rt_load64(&out.told.generation) != current:
+            raise handle.stale("event", "Event")
+        try:
+            pool = EventPool.open_ipc(core_context(out.device.index), native)
+        except InvalidArgumentError as refused:     # also if the kernel did not let the driver look into the process
+            if l0rt_load64(&out.told.generation) != current:
+                raise handle.stale("event", "Event") from None
+            if not peer_lives(out.peer, UINT64_MAX):    # or it is being killed just now
+                raise handle.ended(pid, "event") from None
+            raise InvalidArgumentError(f"the driver does not open an event of process {pid}: {refused}. Note that "
+                                       f"{handle.REMEDY}", refused.code) from None
+        if l0rt_load64(&out.told.generation) != current:
+            raise handle.stale("event", "Event")
+    except BaseException:
+        peer_drop(out.peer)
+        raise
+    return pool
