@@ -8,6 +8,7 @@ import logging
 
 from l0rt import config
 from l0rt.callers import level
+from l0rt.kernels.launch import launch_at
 from l0rt.kernels.module import watchers
 from l0rt.runtime.current.waits import name_at
 from l0rt.runtime.streams import hooks
@@ -25,7 +26,7 @@ _TEXTS = {
     "device_synchronization": ("stream", "the host knows that device %d is idle"),
     "copy": ("stream", "%s copies to %#x from %#x, %d bytes"),
     "fill": ("stream", "%s fills %#x, %d bytes"),
-    "kernel_launch": ("kernel", "%s launches kernel %#x"),
+    "kernel_launch": ("kernel", "%s launches %s, groups %s of %s"),
     "kernel_access": ("kernel", "%s: the kernel may use %#x, %d bytes, as %d (1: read, 2: write)"),
     "event_creation": ("event", "event %#x made"),
     "event_deletion": ("event", "event %#x dropped"),
@@ -56,11 +57,20 @@ def begin():
             logger.addHandler(handler)
     for kind, (topic, text) in _TEXTS.items():
         if topic in topics:
-            hooks.add(kind, _writer(logging.getLogger(f"l0rt.{topic}"), text))
+            logger = logging.getLogger(f"l0rt.{topic}")
+            hooks.add(kind, _launches(logger, text) if kind == "kernel_launch" else _writer(logger, text))
     if "kernel" in topics:
         watchers.append(_writer(logging.getLogger("l0rt.kernel"), BUILD))
     if "init" in topics:
         lazy.call(_opened)
+
+
+def _launches(logger, text):
+    def write(stream, kernel, sizes):
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug(text, name_at(stream), *launch_at(kernel, sizes), stacklevel=level())
+
+    return write
 
 
 def _writer(logger, text):

@@ -11,6 +11,8 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 
+from helpers.process import run_python
+
 PATH = Path(__file__).with_name("basic.spv")
 NAMES = {"vector_add", "axpy", "reduce", "histogram", "matmul", "values", "constants", "store", "wait_until", "divide",
          "where", "meet"}  # fmt: skip
@@ -242,3 +244,15 @@ def test_modules_come_and_go_without_a_trace():
         del made
     acc.synchronize()
     l0rt.Module(PATH).close()
+
+
+def test_the_log_of_a_launch_names_the_kernel_and_its_sizes():
+    code = f"""
+import l0rt, l0rt.accelerator as acc
+x = l0rt.empty(4 * 96)
+l0rt.Module({str(PATH)!r})["store"][(2, 3), (4, 2)](x, 1)
+acc.synchronize()
+"""
+    result = run_python(code, {"L0RT_LOGS": "kernel"})
+    assert result.returncode == 0, result
+    assert "launches store, groups (2, 3, 1) of (4, 2, 1) (<string>:4)" in result.stderr, result

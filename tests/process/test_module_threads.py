@@ -70,3 +70,29 @@ print("done")
 """
     result = run_python(code, {**FREED_IS_FILLED, "L0RT_DRIVER": "cpu"}, timeout=HANG_LIMIT)
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", ""), result
+
+
+@pytest.mark.parametrize("chaos", [3, 4])
+def test_threads_share_a_kernel_under_chaos(chaos, extent):
+    """Each launch has the arguments of its thread, whatever the engines do in which order."""
+    code = f"""{PROGRAMS}
+import threading, l0rt, l0rt.accelerator as acc, numpy as np
+from helpers.module_programs import CODE
+kernel, wrong, ITEMS = l0rt.Module(CODE)["store"], [], 64
+def work(me):
+    stream, x, out = acc.Stream(), l0rt.empty(4 * ITEMS), np.empty(ITEMS, np.int32)
+    stream.wait_stream(acc.current_stream())
+    for first in range(0, {extent(250, 2_500, 12_500)}, ITEMS):
+        for i in range(ITEMS):
+            kernel.launch(x[4 * i : 4 * i + 4], 100_000 * me + first + i, groups=1, group_size=1, stream=stream)
+        x.copy_to(out, stream=stream)
+        if (out != 100_000 * me + first + np.arange(ITEMS)).any():
+            wrong.append((me, first, out.tolist()))
+    x.record_stream(stream)
+threads = [threading.Thread(target=work, args=(me,)) for me in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(wrong)
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_CHAOS": chaos}, timeout=HANG_LIMIT)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "[]\n", ""), result
