@@ -25,8 +25,9 @@ debug: $(READY)
 test: build
 	$(BIN)/pytest $(ARGS)
 
-# Nothing is shortened.
+# Nothing is shortened, and the partners are there.
 test-all: build
+	$(BIN)/pip install --quiet '.[partners,dask,mpi,ray]'
 	L0RT_TEST_ALL=1 $(BIN)/pytest $(ARGS)
 
 soak: build

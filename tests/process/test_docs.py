@@ -99,7 +99,7 @@ def test_every_block_of_the_docs_is_of_a_language_that_a_test_reads_or_of_none()
         for file in (ROOT / "README.md", *ROOT.glob("docs/*.md"))
         for language in re.findall(r"^ *```(\S+)$", file.read_text(), re.MULTILINE)
     }
-    assert languages == {"python", "cython", "c", "sh"}
+    assert languages == {"python", "cython", "c", "cpp", "sh"}
 
 
 def test_the_start_page_is_among_them():

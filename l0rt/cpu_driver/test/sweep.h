@@ -31,7 +31,7 @@ enum { SWEEP_SHAPES = sizeof(sweep_shapes) / sizeof(sweep_shapes[0]) };
 /* Each shape with each instruction set and width, with one thread and two, without chaos and with. At least `items`
  * work-items. */
 static inline void sweep_all(const char *file, uint32_t items, void run(const sweep *)) {
-#ifdef __SANITIZE_THREAD__ /* sees each lane of each register, which takes minutes; threads meet in all widths alike */
+#ifdef __SANITIZE_THREAD__ /* sees each element of each register, which takes minutes; threads meet in all widths alike */
   static const char *const sets[] = {"sse2"};
   static const uint32_t widths[] = {0};
 #else
