@@ -265,7 +265,7 @@ def test_a_damaged_handle_is_refused(other, extent):
     for length in range(len(good)):
         with pytest.raises(ValueError, match="damaged|no handle|format"):
             l0rt.Buffer.from_ipc_handle(good[:length])
-    for damaged in (b"", good + b"\0", b"\0" * len(good), b"l0rt-ipc\2" + good[9:]):
+    for damaged in (b"", good + b"\0", b"\0" * len(good), b"l0rt-ipc\3" + good[9:]):
         with pytest.raises(ValueError, match="damaged|no handle|format"):
             l0rt.Buffer.from_ipc_handle(damaged)
     for bit in bits:

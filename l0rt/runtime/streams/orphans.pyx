@@ -75,23 +75,23 @@ cdef bint rely_on(l0rt_stream* stream, l0rt_slot* slot) noexcept nogil:
             _relied[found] = slot
             l0rt_add_int(&slot.refs, 1)
             l0rt_add_int(&relied, 1)
-        note(stream, <uint64_t>1 << found)
+        note_reliance(stream, <uint64_t>1 << found)
     mutex_unlock(&_lock)
     return found >= 0
 
 
 cdef void rely_through(l0rt_stream* stream, const l0rt_stream* other, uint64_t seq) noexcept nogil:
     mutex_lock(&_lock)
-    if (other.relies_on != 0 or other.orphan != 0) and seq >= other.relied_seq:
-        note(stream, other.relies_on)
+    if (other.relies_on != 0 or other.orphan != 0) and seq > other.relied_seq:
+        note_reliance(stream, other.relies_on)
         if other.orphan != 0 and stream.orphan == 0:
             stream.orphan, stream.stays_orphaned = other.orphan, other.stays_orphaned
     mutex_unlock(&_lock)
 
 
-cdef void note(l0rt_stream* stream, uint64_t bits) noexcept nogil:
+cdef void note_reliance(l0rt_stream* stream, uint64_t bits) noexcept nogil:
     if stream.relies_on == 0 and stream.orphan == 0:
-        stream.relied_seq = l0rt_load64(&stream.issued)     # the wait has a number above this, or this one
+        stream.relied_seq = l0rt_load64(&stream.issued)     # the wait has a number above this
     stream.relies_on |= bits
     l0rt_store_int(&stream.launched, 1)                     # who finds the stream idle asks
 
@@ -106,11 +106,11 @@ cdef void orphans_look() noexcept nogil:
         if _relied[i] != NULL:
             orphaned = slot_is_orphaned(_relied[i])
             if orphaned or slot_is_signalled(_relied[i]):
-                settle(i, orphaned)
+                orphan_settle(i, orphaned)
     mutex_unlock(&_lock)
 
 
-cdef void settle(int which, bint orphaned) noexcept nogil:
+cdef void orphan_settle(int which, bint orphaned) noexcept nogil:
     """Nothing waits for the event any more; tell the streams that did, if it was orphaned."""
     cdef l0rt_slot* slot = _relied[which]
     cdef l0rt_device* device
@@ -118,19 +118,19 @@ cdef void settle(int which, bint orphaned) noexcept nogil:
     cdef int i, k
     for i in range(device_total()):
         device = device_record(i)
-        settle_stream(&device.default_stream, slot, which, orphaned)
+        orphan_settle_stream(&device.default_stream, slot, which, orphaned)
         for k in range(3 * L0RT_POOL_STREAMS):
-            settle_stream(&device.pool[0][0] + k, slot, which, orphaned)
+            orphan_settle_stream(&device.pool[0][0] + k, slot, which, orphaned)
         stream = <l0rt_stream*>l0rt_load64(<uint64_t*>&device.others)
         while stream != NULL:
-            settle_stream(stream, slot, which, orphaned)
+            orphan_settle_stream(stream, slot, which, orphaned)
             stream = stream.next
     _relied[which] = NULL
     l0rt_add_int(&slot.refs, -1)
     l0rt_add_int(&relied, -1)
 
 
-cdef void settle_stream(l0rt_stream* stream, l0rt_slot* slot, int which, bint orphaned) noexcept nogil:
+cdef void orphan_settle_stream(l0rt_stream* stream, l0rt_slot* slot, int which, bint orphaned) noexcept nogil:
     cdef uint64_t bit = <uint64_t>1 << which
     if stream.relies_on & bit == 0:
         return

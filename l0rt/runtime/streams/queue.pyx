@@ -452,6 +452,8 @@ cdef int poll(l0rt_stream* stream) except -1 nogil:
     if l0rt_load_list(&stream.list) == NULL:    # not made yet, or given back: then its end event was its last command
         return stream.end_event == NULL or l0rt_load64(&stream.done) >= l0rt_load64(&stream.issued)
     if known_idle(stream) and not l0rt_load_int(&stream.launched):  # else a launch may have failed
+        if stream.relies_on != 0 or stream.orphan != 0:
+            orphans_tell(stream, UINT64_MAX)
         return 1
     if not stream.device.caps.list_sync:
         return 0

@@ -40,12 +40,12 @@ cdef bytes event_export(EventPool pool, l0rt_slot* slot):
     if pool.imported:
         raise UnsupportedError("this event belongs to another process: pass on the handle that it came with")
     native = pool.ipc_handle()
-    entry = entry_of(slot)
+    entry = event_entry_of(slot)
     return handle.pack(handle.EVENT, os.getpid(), began_here(), own.file, own.inode, entry,
                        own.events[<size_t>entry].generation, bytes(slot.device.info.uuid[:16]), native)
 
 
-cdef object entry_of(l0rt_slot* slot):
+cdef object event_entry_of(l0rt_slot* slot):
     """The entry of an event, which is new for its first handle."""
     global _generation
     cdef size_t made
