@@ -8,7 +8,7 @@ import logging
 
 from l0rt import config
 from l0rt.callers import level
-from l0rt.kernels.launch import launch_at
+from l0rt.kernels.launch import _name_at
 from l0rt.kernels.module import watchers
 from l0rt.runtime.current.waits import name_at
 from l0rt.runtime.streams import hooks
@@ -26,7 +26,7 @@ _TEXTS = {
     "device_synchronization": ("stream", "the host knows that device %d is idle"),
     "copy": ("stream", "%s copies to %#x from %#x, %d bytes"),
     "fill": ("stream", "%s fills %#x, %d bytes"),
-    "kernel_launch": ("kernel", "%s launches %s, groups %s of %s"),
+    "kernel_launch": ("kernel", "%s launches %s"),
     "kernel_access": ("kernel", "%s: the kernel may use %#x, %d bytes, as %d (1: read, 2: write)"),
     "event_creation": ("event", "event %#x made"),
     "event_deletion": ("event", "event %#x dropped"),
@@ -66,9 +66,9 @@ def begin():
 
 
 def _launches(logger, text):
-    def write(stream, kernel, sizes):
+    def write(stream, kernel):
         if logger.isEnabledFor(logging.DEBUG):
-            logger.debug(text, name_at(stream), *launch_at(kernel, sizes), stacklevel=level())
+            logger.debug(text, name_at(stream), _name_at(kernel), stacklevel=level())
 
     return write
 

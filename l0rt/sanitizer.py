@@ -134,7 +134,7 @@ class Sanitizer:
     def on_fill(self, stream, target, nbytes):
         self.access(stream, self.command(stream), target, nbytes, True, "fill")
 
-    def on_kernel_launch(self, stream, kernel, sizes=None):
+    def on_kernel_launch(self, stream, kernel):
         self.command(stream)
 
     def on_kernel_access(self, stream, low, nbytes, how):

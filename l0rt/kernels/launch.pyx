@@ -28,7 +28,7 @@ from l0rt.kernels.built cimport (
 )
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock
 from l0rt.runtime.streams.capture cimport NODE_KERNEL, capture_add, captures, l0rt_node
-from l0rt.runtime.streams.hooks cimport KERNEL_LAUNCH, has_hooks, note
+from l0rt.runtime.streams.hooks cimport KERNEL_LAUNCH, note
 from l0rt.runtime.streams.queue cimport queue_open, queue_try_launch
 from l0rt.runtime.streams.sleep cimport ANY_SLEEP, is_any_asleep, refuse_asleep, sleeps
 from l0rt.runtime.streams.types cimport *
@@ -148,24 +148,13 @@ cdef int kernel_launch(
     if status != ZE_RESULT_SUCCESS:
         queue_open(stream)              # raises where the list was given back to its owner
         return fail(kernel, status)
-    if has_hooks():
-        note_launch(kernel, groups, size, stream)
+    note(KERNEL_LAUNCH, <uint64_t>stream, <uint64_t>kernel, 0)
     return 0
 
 
-cdef void note_launch(
-        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, l0rt_stream* stream) noexcept nogil:
-    cdef uint32_t[6] sizes
-    memcpy(sizes, groups, 12)
-    memcpy(&sizes[3], size, 12)
-    note(KERNEL_LAUNCH, <uint64_t>stream, <uint64_t>kernel, <uint64_t>sizes)
-
-
-def launch_at(kernel, sizes):
-    """Return the name, the groups and the group size of the launch that a hook is being called for."""
-    cdef const uint32_t* at = <const uint32_t*><size_t>sizes
-    name = (<l0rt_kernel*><size_t>kernel).name.decode("utf-8", "replace")
-    return name, (at[0], at[1], at[2]), (at[3], at[4], at[5])
+def _name_at(kernel):
+    """Return the name of the kernel that a hook is being called for."""
+    return (<l0rt_kernel*><size_t>kernel).name.decode("utf-8", "replace")
 
 
 # --- Launches of a graph. Its module stays until the graph is dropped.

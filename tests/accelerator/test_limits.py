@@ -77,7 +77,7 @@ def test_the_message_tells_of_private_pools():
         l0rt.empty(40 * MIB).free()
     held = acc.memory_reserved()
     memory.set_memory_limit(held)
-    with pytest.raises(l0rt.OutOfMemoryError, match=r"\(private pools reserve \d+\.\d\d MiB\), limit"):
+    with pytest.raises(l0rt.OutOfMemoryError, match=r"; private pools reserve \d+\.\d\d MiB\), limit"):
         l0rt.empty(40 * MIB)
 
 

@@ -95,7 +95,8 @@ assert "process has reserved" in memory.memory_info(0)["source"]
 x = l0rt.empty(64 << 20)
 free, total = devices.memory_on_card(0)
 assert free <= total - (64 << 20)
-assert memory.memory_info(0) == {"free": free, "total": total, "source": "reported by system management"}
+assert memory.memory_info(0) == {"free": free, "total": total, "source": "reported by system management",
+                                 "trust": True}
 assert devices.memory_on_card(1) is None
 """
     result = run_python(code, CPU)

@@ -164,8 +164,8 @@ MISTAKES = (
     "ModuleBuildError: the module is not valid", "ValueError: a module's format must be 0 or 1, got 7",
     "ValueError: a module is needed, got NULL", "ValueError: a kernel's name is needed, got NULL",
     "KeyError: \"the module has no kernel 'stor': it has ", "ValueError: each of kernel, sizes and arguments is needed",
-    "TypeError: store() takes 2 arguments, got 1", "ValueError: groups must be 1 to ",
-    "ValueError: group_size must be 1 to ", "ValueError: the flags of a launch must be 0 or 1, got 8",
+    "TypeError: store() takes 2 arguments, got 1", "ValueError: store(): groups must be 1 to ",
+    "ValueError: store(): group_size must be 1 to ", "ValueError: the flags of a launch must be 0 or 1, got 8",
     "ValueError: each of kernel, sizes and arguments is needed", "InvalidArgumentError: ",
     "ValueError: store() is of device 0, the stream of device 1",
 )  # fmt: skip

@@ -246,7 +246,7 @@ def test_modules_come_and_go_without_a_trace():
     l0rt.Module(PATH).close()
 
 
-def test_the_log_of_a_launch_names_the_kernel_and_its_sizes():
+def test_the_log_of_a_launch_names_the_kernel():
     code = f"""
 import l0rt, l0rt.accelerator as acc
 x = l0rt.empty(4 * 96)
@@ -255,4 +255,4 @@ acc.synchronize()
 """
     result = run_python(code, {"L0RT_LOGS": "kernel"})
     assert result.returncode == 0, result
-    assert "launches store, groups (2, 3, 1) of (4, 2, 1) (<string>:4)" in result.stderr, result
+    assert "launches store (<string>:4)" in result.stderr, result

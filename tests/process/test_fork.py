@@ -205,7 +205,7 @@ from l0rt.core import memory
 from l0rt.core.driver import make_context
 from l0rt.runtime.streams import devices
 first = devices._devices[0]
-USES = [first.values, first.usable_memory, lambda: first.is_gpu, lambda: first.can_access_peer(first),
+USES = [first.values, lambda: first.is_gpu, lambda: first.can_access_peer(first),
         lambda: make_context(first.driver), lambda: memory.host_allocation(devices._contexts[0], 64), e.host_time,
         inter.ipc_handle]
 def use(tell):

@@ -183,7 +183,7 @@ BEGINS = "zeCommandListBeginGraphCaptureExt:1:ERROR_OUT_OF_HOST_MEMORY"
         (None, "inorder", False, False),
         (None, "cb_pool", False, False),
         (None, "graph_forks", True, False),  # as with Intel's driver
-        ("neo-26.31,arc-b580", "", False, False),
+        ("neo-26.31,arc-b580", "", True, False),
         ("neo-22.43", "", False, False),
     ],
 )

@@ -178,7 +178,9 @@ def test_threads_divide_what_the_host_copies(threads, profile):
 
 
 def test_only_where_the_link_is_faster_do_threads_divide_a_copy():
-    assert quirks.copy_threads(quirks.INTEL, 0x0BDA, 64) == 3
-    assert quirks.copy_threads(quirks.INTEL, 0x0BDA, 1) == 1
-    assert quirks.copy_threads(quirks.INTEL, 0xE20B, 64) == 1
-    assert quirks.copy_threads(0, 0x0BDA, 64) == 1
+    def is_fast(vendor_id, device_id):
+        return "fast_link" in {row.name for row in quirks.mended(vendor_id, device_id, 0, "i915", {})}
+
+    assert is_fast(quirks.INTEL, 0x0BDA)
+    assert not is_fast(quirks.INTEL, 0xE20B)
+    assert not is_fast(0, 0x0BDA)

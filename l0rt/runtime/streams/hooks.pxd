@@ -20,7 +20,7 @@ cdef enum:
     FILL                    # stream, target, bytes
     MEMORY_USE              # address, stream: freed memory is not reused before
     HOST_ACCESS             # address, bytes, writes
-    KERNEL_LAUNCH           # stream, kernel, where its groups and their size are, during the call
+    KERNEL_LAUNCH           # stream, kernel
     KERNEL_ACCESS           # stream of the launch before, address, bytes, 1: reads, 2: writes, 3: both
     KINDS
     SLEEP = 27              # no hook is called: a memory pool sleeps, and commands on its memory are refused

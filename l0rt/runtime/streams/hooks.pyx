@@ -24,7 +24,7 @@ NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "even
          "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
          "device_synchronization", "copy", "fill", "memory_use", "host_access", "kernel_launch", "kernel_access")
 # How many numbers each kind hands over.
-cdef tuple _counts = (1, 1, 2, 2, 1, 3, 1, 1, 1, 2, 1, 4, 3, 2, 3, 3, 4)
+cdef tuple _counts = (1, 1, 2, 2, 1, 3, 1, 1, 1, 2, 1, 4, 3, 2, 3, 2, 4)
 
 cdef list _callbacks = [()] * len(NAMES)
 
