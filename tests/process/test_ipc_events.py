@@ -27,7 +27,7 @@ ENDED = "process [0-9]+ ended before its event was signalled"
 
 @pytest.fixture(autouse=True)
 def told():
-    """The streams that waited for an event of a killed process say so to their next user: here, and in no other test."""
+    """Streams that waited for an event of a killed process tell their next user: here, and in no other test."""
     yield
     for device in range(acc.device_count()):
         for _ in range(200):
