@@ -63,10 +63,10 @@ class Sample:
 
     def as_dict(self):
         """Return the figures, the time and what is missing as a dict that JSON can take."""
-        return {"time": self.time, **{name: getattr(self, name) for name in self.FIGURES}, "missing": self.missing}
+        return {name: getattr(self, name, None) for name in ("time", *self.FIGURES, "missing")}
 
     def __repr__(self):
-        return f"Sample({', '.join(f'{name}={getattr(self, name)}' for name in self.FIGURES)})"
+        return f"Sample({', '.join(f'{name}={getattr(self, name, None)}' for name in self.FIGURES)})"
 
 
 class Meter:

@@ -195,7 +195,9 @@ def test_the_ring_keeps_the_last_entries():
     Model().play(trace, is_whole=False)
     memory.record_memory_history(max_entries=10, context=None)
     shrunk = memory.snapshot()["device_traces"][0]
-    assert shrunk[-2] == trace[-1]
+    again, before = shrunk[-2], trace[-1]
+    assert abs(again.pop("time_us") - before.pop("time_us")) <= 1  # the host's clocks are compared anew
+    assert again == before
     assert len(shrunk) == 10
     memory.record_memory_history(max_entries=50_000, context=None)
     for _ in range(15_000):
