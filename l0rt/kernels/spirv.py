@@ -311,7 +311,7 @@ class Spirv:
         if opcode in WIDTHS and operands[0] not in WIDTHS[opcode]:
             raise _refused(f"a number of {operands[0]} bits", at)
         if opcode == OP_TYPE_VECTOR:
-            component = self.types[operands[0]][0]
+            component = self.types.get(operands[0], (0,))[0]
             if operands[1] not in COMPONENTS or component not in (OP_TYPE_BOOL, OP_TYPE_INT, OP_TYPE_FLOAT):
                 raise _refused(f"a vector of {operands[1]} components of type {operands[0]}", at)
         if opcode == OP_TYPE_POINTER and operands[0] not in STORAGE_CLASSES:
@@ -445,7 +445,7 @@ class Spirv:
         """The indices lead from the base to what the result points to."""
         words = self.words
         kind, facts = self._kind(words[at + 3])
-        made, made_facts = self.types[words[at + 1]]
+        made, made_facts = self.types.get(words[at + 1], (0, (0,)))
         if kind != OP_TYPE_POINTER or made != OP_TYPE_POINTER or facts[0] != made_facts[0]:
             raise _refused(f"value {words[at + 3]} is no pointer, or the result is none", at)
         target = facts[1]
