@@ -31,7 +31,8 @@ def test_instructions_are_counted(extent, tmp_path):
     assert re.search(r"^allocator\.malloc_free\.4KiB\.c instructions +\d+ ", result.stdout, re.MULTILINE)
 
 
-def test_pools_cost_little_inside_and_less_beside():
+def test_pools_cost_little_inside_and_less_beside(extent):
+    extent.skip_unless_whole()
     if shutil.which("valgrind") is None:
         pytest.skip("needs valgrind")
     result = run_python("""
@@ -133,8 +134,9 @@ allocator_rows.row("going", "", (counts.MANY + counts.FEW + counts.MANY) // 4)(g
 """
 
 
-def test_pools_that_go_one_after_another_cost_the_same_each():
+def test_pools_that_go_one_after_another_cost_the_same_each(extent):
     """The arenas of those that went before are looked at no more."""
+    extent.skip_unless_whole()
     if shutil.which("valgrind") is None:
         pytest.skip("needs valgrind")
     result = run_python(f"""{GOING}

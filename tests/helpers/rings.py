@@ -14,7 +14,7 @@ TESTS = Path(__file__).resolve().parents[1]
 # Tests on the interface: they never ask which driver they have.
 FOLDERS = ("core", "runtime", "accelerator", "kernels", "graphs")
 HUNG = 400  # seconds of one test, which takes less than ten: where it stands is shown, and the ring ends
-PARTS = 8  # of the tests of a file, in a short run; a ring runs one
+PARTS = 16  # of the tests of a file, in a short run; a ring runs one
 SLICES = 20  # of the tests, in CI; a simulated device runs one, which takes less than a minute
 
 LOADER, VALIDATION, INTEL = "libze_loader.so.1", "libze_validation_layer.so.1", "libze_intel_gpu.so.1"
