@@ -5,10 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine.h"
 #include "gate.h"
 #include "latency.h"
 #include "quirk.h"
 #include "reservation.h"
+#include "share.h"
 #include "usm.h"
 
 enum { AHEAD = 1 << 30, HOST_PAGE = 4096 };
@@ -70,11 +72,42 @@ CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, z
   return ZE_RESULT_SUCCESS;
 }
 
-static void end(cpu_physical *physical) {
-  if (physical->offset >= 0) {
-    fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
-    cpu_reservation_vacate(physical);
+/* Its part of the common file is empty, and another's. */
+static void leave_file(cpu_physical *physical) {
+  if (physical->offset < 0) return;
+  fallocate(cpu_physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, physical->offset, (off_t)physical->size);
+  cpu_reservation_vacate(physical);
+  physical->offset = -1;
+}
+
+static bool copy_out(const cpu_physical *physical, int file) {
+  if (physical->offset < 0) return true;
+  char *from = mmap(NULL, physical->size, PROT_READ, MAP_SHARED, cpu_physical_file, physical->offset);
+  if (from == MAP_FAILED) return false;
+  bool good = cpu_share_fill(file, from, physical->size);
+  munmap(from, physical->size);
+  return good;
+}
+
+bool cpu_physical_share(cpu_physical *physical) {
+  static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
+  uintptr_t low, high;
+  pthread_mutex_lock(&sharing);
+  int file = physical->file != 0 ? -1 : cpu_share_make(physical->size);
+  if (file >= 0) {
+    cpu_reservation_places(physical, &low, &high);
+    cpu_engines_hold(low, high);
+    if (copy_out(physical, file) && cpu_reservation_move(physical, file)) leave_file(physical);
+    else close(file);
+    cpu_engines_go();
   }
+  pthread_mutex_unlock(&sharing);
+  return physical->file != 0;
+}
+
+static void end(cpu_physical *physical) {
+  leave_file(physical);
+  if (physical->file != 0) close(physical->file);
   if (physical->charged) cpu_usm_refund(physical->device, physical->size);
   if (physical->listed) {
     atomic_fetch_sub(&physical->device->listed, physical->size);

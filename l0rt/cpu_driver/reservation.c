@@ -21,7 +21,7 @@ typedef struct {
   uintptr_t base;
   size_t size;
   cpu_physical *physical;
-  int64_t offset; /* in the file */
+  int64_t offset; /* in the file: the common one, or its physical memory's own */
   _Atomic uint32_t pins; /* of launches under way: it must stay */
 } piece; /* what one call has mapped */
 
@@ -62,15 +62,20 @@ static page *page_at(const reservation *r, uintptr_t address) {
 
 static int64_t own_offset(const reservation *r, uintptr_t address) { return r->offset + (int64_t)(address - r->base); }
 
+/* Is the piece in the part of the common file that its addresses always show? */
+static bool is_own(const reservation *r, const piece *p) {
+  return p->physical->file == 0 && p->offset == own_offset(r, p->base);
+}
+
 static bool allows(const page *p, bool write) {
   return p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE ||
          (p->access == ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY && !write);
 }
 
 /* Map a part of the file for the engines, or unmap it. */
-static bool show(const reservation *r, uintptr_t at, size_t size, int64_t offset, int protection) {
-  return mmap((void *)(at + r->view), size, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, cpu_physical_file,
-              offset) != MAP_FAILED;
+static bool show(const reservation *r, uintptr_t at, size_t size, int file, int64_t offset, int protection) {
+  return mmap((void *)(at + r->view), size, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, offset) !=
+         MAP_FAILED;
 }
 
 bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping) {
@@ -232,7 +237,7 @@ static void *reserve(size_t size, int protection) {
 }
 
 static bool show_nothing(reservation *r) {
-  return cpu_physical_take(r->size, &r->offset) && show(r, r->base, r->size, r->offset, PROT_NONE);
+  return cpu_physical_take(r->size, &r->offset) && show(r, r->base, r->size, cpu_physical_file, r->offset, PROT_NONE);
 }
 
 static size_t table_size(const reservation *r) { return r->size / CPU_VIRTUAL_SMALL * sizeof(page); }
@@ -319,7 +324,7 @@ static reservation *find_range(const cpu_context *context, const void *pointer, 
 
 /* Physical memory that has no part of the file yet gets the one of these addresses, or another if that is taken. */
 static bool place(reservation *r, uintptr_t at, size_t size, cpu_physical *physical) {
-  if (physical->offset >= 0) return true;
+  if (physical->offset >= 0 || physical->file != 0) return true;
   bool is_free = size == physical->size;
   for (uintptr_t p = at; is_free && p < at + size; p += CPU_VIRTUAL_SMALL) is_free = !page_at(r, p)->taken;
   if (!is_free) return cpu_physical_take(physical->size, &physical->offset);
@@ -349,10 +354,10 @@ static ze_result_t map(cpu_context *context, uintptr_t at, size_t size, cpu_phys
     free(new_piece);
     return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   }
-  *new_piece = (piece){at, size, physical, physical->offset + (int64_t)offset, 0};
-  bool own = new_piece->offset == own_offset(r, at);
-  if (own ? mprotect((void *)(at + r->view), size, protection(access)) != 0
-          : !show(r, at, size, new_piece->offset, protection(access))) {
+  *new_piece = (piece){at, size, physical, (physical->file != 0 ? 0 : physical->offset) + (int64_t)offset, 0};
+  if (is_own(r, new_piece) ? mprotect((void *)(at + r->view), size, protection(access)) != 0
+                           : !show(r, at, size, physical->file != 0 ? physical->file : cpu_physical_file,
+                                   new_piece->offset, protection(access))) {
     free(new_piece);
     return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   }
@@ -403,10 +408,64 @@ CPU_EXPORT ze_result_t zeVirtualMemMap(ze_context_handle_t context_handle, const
   return result;
 }
 
+cpu_physical *cpu_reservation_physical(const cpu_context *context, const void *pointer) {
+  if (atomic_load_explicit(&count, memory_order_acquire) == 0) return NULL;
+  pthread_rwlock_rdlock(&lock);
+  const reservation *r = find((uintptr_t)pointer);
+  const piece *p = r == NULL || r->context != context ? NULL : page_at(r, (uintptr_t)pointer)->piece;
+  cpu_physical *physical = p == NULL ? NULL : p->physical;
+  pthread_rwlock_unlock(&lock);
+  return physical;
+}
+
+/* The next piece of the physical memory at or behind an address of the reservation. */
+static piece *next_piece(const reservation *r, const cpu_physical *physical, uintptr_t at) {
+  for (; at < r->base + r->size && r->pieces != 0; at += CPU_VIRTUAL_SMALL) {
+    piece *p = page_at(r, at)->piece;
+    if (p != NULL && p->physical == physical) return p;
+  }
+  return NULL;
+}
+
+void cpu_reservation_places(const cpu_physical *physical, uintptr_t *low, uintptr_t *high) {
+  *low = UINTPTR_MAX;
+  *high = 0;
+  pthread_rwlock_rdlock(&lock);
+  for (const reservation *r = first; r != NULL; r = r->next)
+    for (const piece *p = next_piece(r, physical, r->base); p != NULL; p = next_piece(r, physical, p->base + p->size)) {
+      if (p->base < *low) *low = p->base;
+      if (p->base + p->size > *high) *high = p->base + p->size;
+    }
+  pthread_rwlock_unlock(&lock);
+}
+
+/* Shows what is mapped of the physical memory as it is in a file, from an offset on. */
+static bool show_all(const cpu_physical *physical, int file, int64_t offset) {
+  bool good = true;
+  for (const reservation *r = first; r != NULL; r = r->next)
+    for (const piece *p = next_piece(r, physical, r->base); p != NULL; p = next_piece(r, physical, p->base + p->size))
+      for (size_t i = 0; i < p->size; i += CPU_VIRTUAL_SMALL)
+        if (!show(r, p->base + i, CPU_VIRTUAL_SMALL, file, p->offset - physical->offset + offset + (int64_t)i,
+                  protection(page_at(r, p->base + i)->access)))
+          good = false;
+  return good;
+}
+
+bool cpu_reservation_move(cpu_physical *physical, int file) {
+  pthread_rwlock_wrlock(&lock);
+  bool good = show_all(physical, file, 0);
+  if (!good) show_all(physical, cpu_physical_file, physical->offset);
+  for (const reservation *r = first; r != NULL && good; r = r->next)
+    for (piece *p = next_piece(r, physical, r->base); p != NULL; p = next_piece(r, physical, p->base + p->size))
+      p->offset -= physical->offset;
+  if (good) physical->file = file;
+  pthread_rwlock_unlock(&lock);
+  return good;
+}
+
 static bool hide(const reservation *r, const piece *p) {
-  bool own = p->offset == own_offset(r, p->base);
-  if (own ? mprotect((void *)(p->base + r->view), p->size, PROT_NONE) != 0
-          : !show(r, p->base, p->size, own_offset(r, p->base), PROT_NONE))
+  if (is_own(r, p) ? mprotect((void *)(p->base + r->view), p->size, PROT_NONE) != 0
+                   : !show(r, p->base, p->size, cpu_physical_file, own_offset(r, p->base), PROT_NONE))
     return false;
   return r->view == 0 || !p->physical->on_host ||
          mmap((void *)p->base, p->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) !=

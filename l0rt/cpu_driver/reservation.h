@@ -27,11 +27,15 @@ typedef struct {
   size_t size;  /* that can be mapped */
   size_t asked;
   int64_t offset;          /* in the file; negative before it is mapped for the first time */
+  int file;                /* of its own, since other processes may have it; 0 before */
   _Atomic uint32_t mapped; /* mappings of it: they must go first */
   uint64_t id;
 } cpu_physical;
 
 extern int cpu_physical_file; /* -1 before the first reservation */
+
+/* Moves physical memory into a file of its own, which other processes can open, unless it is in one. */
+bool cpu_physical_share(cpu_physical *physical);
 
 /* A part of the file that was never used before; false if there is none. */
 bool cpu_physical_take(size_t size, int64_t *offset);
@@ -75,6 +79,15 @@ void cpu_reservations_end(const cpu_context *context);
 
 /* Ends a context's physical memory: none of it may be mapped. */
 void cpu_physical_end_all(const cpu_context *context);
+
+/* The physical memory of this context that is mapped around a pointer, or NULL. */
+cpu_physical *cpu_reservation_physical(const cpu_context *context, const void *pointer);
+
+/* Where it is mapped: an interval around all its places; empty if there is none. */
+void cpu_reservation_places(const cpu_physical *physical, uintptr_t *low, uintptr_t *high);
+
+/* It is in the file from now on, wherever it is mapped; what was in it is there already. With the engines held. */
+bool cpu_reservation_move(cpu_physical *physical, int file);
 
 /* This part of the file is zero again, and free for what is mapped there next. */
 void cpu_reservation_vacate(const cpu_physical *physical);

@@ -2,6 +2,7 @@
 /* share.c: making, describing and finding shared files. */
 #include "share.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,22 @@ static bool is_shared(int file, struct stat *status) {
   int seals = fcntl(file, F_GET_SEALS);
   return seals >= 0 && (seals & SEALS) == SEALS && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0 &&
          fstat(file, status) == 0 && S_ISREG(status->st_mode) && status->st_nlink == 0 && status->st_uid == geteuid();
+}
+
+enum { PIECE = 64 << 10 };
+
+static bool is_zero(const char *bytes, size_t size) { return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0; }
+
+/* Most of a large allocation may never have been touched. */
+bool cpu_share_fill(int file, const char *bytes, size_t size) {
+  for (size_t done = 0; done < size;) {
+    size_t piece = size - done < PIECE ? size - done : PIECE;
+    ssize_t written = (ssize_t)piece;
+    if (!is_zero(bytes + done, piece)) written = pwrite(file, bytes + done, piece, (off_t)done);
+    if (written == 0 || (written < 0 && errno != EINTR)) return false;
+    if (written > 0) done += (size_t)written;
+  }
+  return true;
 }
 
 size_t cpu_share_size(int file) {

@@ -27,6 +27,9 @@ _Static_assert(sizeof(cpu_share_record) <= ZE_MAX_IPC_HANDLE_SIZE, "a record mus
 /* A new file of this size, or -1. */
 int cpu_share_make(size_t size);
 
+/* Writes bytes into a new file, but for those that are zero anyway. */
+bool cpu_share_fill(int file, const char *bytes, size_t size);
+
 /* How long such a file is; 0 for a descriptor of anything else. */
 size_t cpu_share_size(int file);
 

@@ -1,30 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usm_ipc.c: device memory between processes. An allocation moves into a file when it is exported for the first time,
  * so that the others pay nothing for the possibility. */
-#include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "engine.h"
 #include "gate.h"
+#include "reservation.h"
 #include "share.h"
 #include "usm.h"
-
-enum { PIECE = 64 << 10 };
-
-static bool is_zero(const char *bytes, size_t size) { return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0; }
-
-/* Copies what is not zero anyway: most of a large allocation may never have been touched. */
-static bool write_all(int file, const char *bytes, size_t size) {
-  for (size_t done = 0; done < size;) {
-    size_t piece = size - done < PIECE ? size - done : PIECE;
-    ssize_t written = (ssize_t)piece;
-    if (!is_zero(bytes + done, piece)) written = pwrite(file, bytes + done, piece, (off_t)done);
-    if (written == 0 || (written < 0 && errno != EINTR)) return false;
-    if (written > 0) done += (size_t)written;
-  }
-  return true;
-}
 
 /* With the engines held: nothing writes while the pages move. */
 static bool move_into_file(cpu_found found) {
@@ -32,7 +15,7 @@ static bool move_into_file(cpu_found found) {
   int file = cpu_share_make(found.block->size);
   if (file < 0) return false;
   const char *bytes = cpu_usm_engine_view((void *)found.base);
-  if (!write_all(file, bytes, found.block->size) || !cpu_heap_map_file(&cpu_device_heap, found, file)) {
+  if (!cpu_share_fill(file, bytes, found.block->size) || !cpu_heap_map_file(&cpu_device_heap, found, file)) {
     close(file);
     return false;
   }
@@ -40,10 +23,22 @@ static bool move_into_file(cpu_found found) {
   return true;
 }
 
+/* The whole of it, wherever and in how many parts it is mapped. */
+static ze_result_t get_handle_of_physical(const cpu_context *context, cpu_physical *physical,
+                                          ze_ipc_mem_handle_t *ipc) {
+  if (physical->context != context || physical->on_host) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return cpu_physical_share(physical) && cpu_share_export(CPU_USM, physical->file, physical->size, 0, 1, ipc->data)
+             ? ZE_RESULT_SUCCESS
+             : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
 static ze_result_t get_handle(ze_context_handle_t context_handle, const void *pointer, ze_ipc_mem_handle_t *ipc) {
   cpu_context *context = cpu_context_cast(context_handle);
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pointer == NULL || ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_physical *physical = cpu_physical_cast((ze_physical_mem_handle_t)pointer);
+  if (physical == NULL) physical = cpu_reservation_physical(context, pointer);
+  if (physical != NULL) return get_handle_of_physical(context, physical, ipc);
   cpu_found found = cpu_usm_find(pointer);
   if (found.block == NULL || found.block->context != context || found.block->type != ZE_MEMORY_TYPE_DEVICE ||
       found.block->imported)

@@ -148,6 +148,77 @@ static void refuse_other_files(void) {
   OK(zeEventPoolCloseIpcHandle(pool));
 }
 
+/* Physical memory is shared as a whole, by its own handle or by any address where it is mapped; it stays what it was. */
+static void share_physical_memory(void) {
+  enum { HALF = 2 << 20 };
+  ze_physical_mem_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .size = 2 * HALF};
+  ze_physical_mem_handle_t physical, other, host;
+  ze_ipc_mem_handle_t by_handle, by_address, unmapped;
+  unsigned char *range, *copy = host_memory(HALF), *opened, *again;
+  OK(zePhysicalMemCreate(context, device, &desc, &physical));
+  OK(zePhysicalMemCreate(context, device, &desc, &other));
+  OK(zeVirtualMemReserve(context, NULL, 6 * HALF, (void **)&range));
+  OK(zeVirtualMemMap(context, range, HALF, physical, HALF, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeVirtualMemMap(context, range + HALF, HALF, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  ze_command_list_handle_t list = in_order_list();
+  unsigned char first = 3, second = 4, third = 5;
+  OK(zeCommandListAppendMemoryFill(list, range, &second, 1, HALF, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryFill(list, range + HALF, &first, 1, HALF, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  OK(zeMemGetIpcHandle(context, range + HALF + 77, &by_address));
+  OK(zeMemGetIpcHandleWithProperties(context, physical, NULL, &by_handle));
+  CHECK(memcmp(&by_address, &by_handle, sizeof(by_handle)) == 0);
+  OK(zeMemOpenIpcHandle(context, device, by_handle, 0, (void **)&opened));
+  OK(zeCommandListAppendMemoryCopy(list, copy, opened, HALF, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(copy[0] == 3 && copy[HALF - 1] == 3);
+  OK(zeCommandListAppendMemoryFill(list, opened + HALF, &third, 1, HALF, NULL, 0, NULL));
+  OK(zeCommandListAppendMemoryCopy(list, copy, range, HALF, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(copy[0] == 5 && copy[HALF - 1] == 5); /* the same memory, in both directions */
+  /* Mapped elsewhere, and unmapped: other memory is in its old place, and its contents go along. */
+  OK(zeVirtualMemUnmap(context, range, HALF));
+  OK(zeVirtualMemMap(context, range + 2 * HALF, 2 * HALF, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeVirtualMemMap(context, range, HALF, other, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeCommandListAppendMemoryCopy(list, copy, range + 3 * HALF, HALF, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(copy[0] == 5);
+  OK(zeCommandListAppendMemoryCopy(list, copy, range, HALF, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(copy[0] == 0);
+  /* What was opened stays when its memory goes, and no handle of it is good any more. */
+  OK(zeVirtualMemUnmap(context, range + HALF, HALF));
+  OK(zeVirtualMemUnmap(context, range + 2 * HALF, 2 * HALF));
+  OK(zePhysicalMemDestroy(context, physical));
+  OK(zeCommandListAppendMemoryCopy(list, copy, opened, HALF, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(copy[0] == 3);
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemOpenIpcHandle(context, device, by_handle, 0, (void **)&again));
+  OK(zeMemCloseIpcHandle(context, opened));
+  /* Before it is mapped at all; addresses without memory; memory of the host. */
+  OK(zeVirtualMemUnmap(context, range, HALF));
+  OK(zePhysicalMemDestroy(context, other));
+  OK(zePhysicalMemCreate(context, device, &desc, &physical));
+  OK(zeMemGetIpcHandle(context, physical, &unmapped));
+  OK(zeVirtualMemMap(context, range, 2 * HALF, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  OK(zeCommandListAppendMemoryFill(list, range, &second, 1, HALF, NULL, 0, NULL));
+  OK(zeMemOpenIpcHandle(context, device, unmapped, 0, (void **)&opened));
+  OK(zeCommandListAppendMemoryCopy(list, copy, opened, HALF, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(copy[0] == 4);
+  OK(zeMemCloseIpcHandle(context, opened));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandle(context, range + 4 * HALF, &unmapped));
+  desc.flags = ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST;
+  OK(zePhysicalMemCreate(context, device, &desc, &host));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemGetIpcHandle(context, host, &unmapped));
+  OK(zePhysicalMemDestroy(context, host));
+  OK(zeVirtualMemUnmap(context, range, 2 * HALF));
+  OK(zePhysicalMemDestroy(context, physical));
+  OK(zeVirtualMemFree(context, range, 6 * HALF));
+  OK(zeCommandListDestroy(list));
+  OK(zeMemFree(context, copy));
+}
+
 int main(void) {
   CHECK(pipe(to_child) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
   fflush(NULL);
@@ -184,6 +255,7 @@ int main(void) {
   CHECK(waitpid(child, &status, 0) == child && status == 0);
   refuse_other_files();
   refuse_files_of_others();
+  share_physical_memory();
   ze_ipc_event_pool_handle_t none;
   ze_event_pool_handle_t plain = pool_of(1, 0);
   GIVES(ERROR_INVALID_ARGUMENT, zeEventPoolGetIpcHandle(plain, &none));
