@@ -35,6 +35,16 @@ bool cpu_physical_take(size_t size, int64_t *offset) {
   return good;
 }
 
+CPU_EXPORT ze_result_t zeVirtualMemQueryPageSize(ze_context_handle_t context, ze_device_handle_t device, size_t size,
+                                                 size_t *page_size) {
+  CPU_ENTER();
+  if (cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (page_size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  *page_size = cpu_virtual_page(size);
+  return ZE_RESULT_SUCCESS;
+}
+
 CPU_EXPORT ze_result_t zePhysicalMemCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
                                            ze_physical_mem_desc_t *desc, ze_physical_mem_handle_t *out) {
   static _Atomic uint64_t last_id;

@@ -83,7 +83,8 @@ bool cpu_reservation_find(const cpu_context *context, const void *pointer, cpu_m
   pthread_rwlock_rdlock(&lock);
   const reservation *r = find((uintptr_t)pointer);
   const piece *p = r == NULL || r->context != context ? NULL : page_at(r, (uintptr_t)pointer)->piece;
-  if (p != NULL) *mapping = (cpu_mapping){p->base, p->size, p->physical->id, p->physical->device, p->physical->on_host};
+  if (p != NULL)
+    *mapping = (cpu_mapping){p->base, p->size, p->physical->id, p->physical->device, p->physical->on_host, p->physical};
   pthread_rwlock_unlock(&lock);
   return p != NULL;
 }
@@ -218,16 +219,6 @@ char *cpu_reservation_view(const void *pointer) {
   char *view = (char *)pointer + (r == NULL ? 0 : r->view);
   pthread_rwlock_unlock(&lock);
   return view;
-}
-
-CPU_EXPORT ze_result_t zeVirtualMemQueryPageSize(ze_context_handle_t context, ze_device_handle_t device, size_t size,
-                                                 size_t *page_size) {
-  CPU_ENTER();
-  if (cpu_context_cast(context) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (page_size == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-  *page_size = cpu_virtual_page(size);
-  return ZE_RESULT_SUCCESS;
 }
 
 /* Fresh memory of the system's: that the table is zero costs nothing until a page of it is used. */
@@ -406,16 +397,6 @@ CPU_EXPORT ze_result_t zeVirtualMemMap(ze_context_handle_t context_handle, const
   }
   changed(r);
   return result;
-}
-
-cpu_physical *cpu_reservation_physical(const cpu_context *context, const void *pointer) {
-  if (atomic_load_explicit(&count, memory_order_acquire) == 0) return NULL;
-  pthread_rwlock_rdlock(&lock);
-  const reservation *r = find((uintptr_t)pointer);
-  const piece *p = r == NULL || r->context != context ? NULL : page_at(r, (uintptr_t)pointer)->piece;
-  cpu_physical *physical = p == NULL ? NULL : p->physical;
-  pthread_rwlock_unlock(&lock);
-  return physical;
 }
 
 /* The next piece of the physical memory at or behind an address of the reservation. */

@@ -50,6 +50,7 @@ typedef struct {
   uint64_t id;
   cpu_device *device;
   bool on_host;
+  cpu_physical *physical; /* NULL of an allocation */
 } cpu_mapping;
 
 /* Is the pointer in mapped memory of this context? */
@@ -79,9 +80,6 @@ void cpu_reservations_end(const cpu_context *context);
 
 /* Ends a context's physical memory: none of it may be mapped. */
 void cpu_physical_end_all(const cpu_context *context);
-
-/* The physical memory of this context that is mapped around a pointer, or NULL. */
-cpu_physical *cpu_reservation_physical(const cpu_context *context, const void *pointer);
 
 /* Where it is mapped: an interval around all its places; empty if there is none. */
 void cpu_reservation_places(const cpu_physical *physical, uintptr_t *low, uintptr_t *high);

@@ -37,7 +37,8 @@ static ze_result_t get_handle(ze_context_handle_t context_handle, const void *po
   if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (pointer == NULL || ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   cpu_physical *physical = cpu_physical_cast((ze_physical_mem_handle_t)pointer);
-  if (physical == NULL) physical = cpu_reservation_physical(context, pointer);
+  cpu_mapping mapping;
+  if (physical == NULL && cpu_reservation_find(context, pointer, &mapping)) physical = mapping.physical;
   if (physical != NULL) return get_handle_of_physical(context, physical, ipc);
   cpu_found found = cpu_usm_find(pointer);
   if (found.block == NULL || found.block->context != context || found.block->type != ZE_MEMORY_TYPE_DEVICE ||
