@@ -12,9 +12,10 @@ from l0rt.runtime.memory.exported import collect as _collect_exported
 from l0rt.runtime.memory.exported import exported_count
 from l0rt.runtime.memory.imported import collect as _collect_imported
 from l0rt.runtime.memory.imported import imported_count
+from l0rt.runtime.memory.importedpool import ImportedPool
 from l0rt.sharedbuffer import here as _here
 
-__all__ = ["collect", "exported_count", "imported_count", "sharing"]
+__all__ = ["ImportedPool", "collect", "exported_count", "imported_count", "sharing"]
 
 
 def collect():

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from contextlib import AbstractContextManager
 
-__all__ = ["collect", "exported_count", "imported_count", "sharing"]
+from l0rt.runtime.memory.importedpool import ImportedPool as ImportedPool
+
+__all__ = ["ImportedPool", "collect", "exported_count", "imported_count", "sharing"]
 
 def collect() -> None: ...
 def exported_count() -> int: ...

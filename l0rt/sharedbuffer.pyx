@@ -13,6 +13,7 @@ from l0rt.runtime.memory.operations cimport shared_free
 
 from l0rt.callers import warn
 from l0rt.errors import UnsupportedError
+from l0rt.runtime.memory.importedpool import ImportedPool
 
 cdef extern from *:
     """
@@ -47,13 +48,15 @@ def ipc_handle(Buffer self not None):
 
 
 @cython.binding(True)
-def from_ipc_handle(handle):
+def from_ipc_handle(handle, *, pool=None):
     """Return the memory that another process has exported, as a Buffer on the same device.
 
     Parameters
     ----------
     handle : bytes
         The bytes that `ipc_handle` returned.
+    pool : l0rt.ipc.ImportedPool or None, optional
+        The pool that the memory has to be of. None: any, or none.
 
     Returns
     -------
@@ -63,13 +66,19 @@ def from_ipc_handle(handle):
     Raises
     ------
     ValueError
-        The handle is damaged or stale, its process has ended, or this process does not have the device.
+        The handle is damaged or stale, its process has ended, or this process does not have the device; or the memory is
+        not of the pool, or that is closed.
+    TypeError
+        ``handle`` is not bytes, or ``pool`` is no pool of another process.
     PermissionError
         The kernel does not let this process open memory of the other one.
     """
     cdef l0rt_import found
     cdef Buffer made
-    own = import_handle(handle, &found)
+    if pool is not None and not isinstance(pool, ImportedPool):
+        raise TypeError(f"pool must be what MemPool.from_ipc_handle returns of another process, or None, got "
+                        f"{type(pool).__name__}")
+    own = import_handle(handle, &found, None if pool is None else pool.names)
     if own is not None:
         return own[found.offset:found.offset + found.nbytes]
     try:

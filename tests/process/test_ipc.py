@@ -265,7 +265,7 @@ def test_a_damaged_handle_is_refused(other, extent):
     for length in range(len(good)):
         with pytest.raises(ValueError, match="damaged|no handle|format"):
             l0rt.Buffer.from_ipc_handle(good[:length])
-    for damaged in (b"", good + b"\0", b"\0" * len(good), b"l0rt-ipc\3" + good[9:]):
+    for damaged in (b"", good + b"\0", b"\0" * len(good), b"l0rt-ipc\4" + good[9:]):
         with pytest.raises(ValueError, match="damaged|no handle|format"):
             l0rt.Buffer.from_ipc_handle(damaged)
     for bit in bits:
@@ -280,7 +280,7 @@ def test_a_damaged_handle_is_refused(other, extent):
 def forged(good, **changes):
     """A handle with other values, whose checksum is right."""
     names = ("pid began file inode entry generation uuid id size block_offset block_size offset nbytes flags "
-             "native").split()
+             "pool native").split()
     kind, *fields = handles.unpack(good)
     fields = dict(zip(names, fields, strict=True))
     return handles.pack(changes.pop("kind", kind), *{**fields, **changes}.values())
@@ -292,7 +292,7 @@ FORGERIES = [
     {"entry": 1 << 16}, {"entry": 77}, {"generation": 0}, {"generation": HUGE}, {"uuid": bytes(16)}, {"size": 1},
     {"size": 1 << 61}, {"size": HUGE}, {"block_offset": HUGE}, {"block_offset": 1 << 60, "size": 1 << 61},
     {"block_size": 1 << 20}, {"block_size": 999}, {"offset": 1}, {"offset": HUGE}, {"nbytes": 0}, {"nbytes": 1001},
-    {"nbytes": HUGE}, {"flags": 2}, {"kind": 3}, {"kind": 0}, {"block_offset": 1 << 19},
+    {"nbytes": HUGE}, {"flags": 2}, {"kind": 4}, {"kind": 0}, {"block_offset": 1 << 19},
     {"id": 12345, "native": bytes(64)}, {"id": 12345, "native": bytes(range(64))},
 ]  # fmt: skip
 

@@ -70,7 +70,17 @@ cdef bytes export_handle(owner, l0rt_block* block, l0rt_device* device, size_t o
         l0rt_add_int(&own.entries[entry].sent, 1)
     return handle.pack(
         handle.DEVICE_MEMORY, *process, own.file, own.inode, entry, own.entries[entry].generation, uuid, id, size,
-        <size_t>block.ptr - base, block.requested, offset, nbytes, handle.IS_SENT if is_sent else 0, native)
+        <size_t>block.ptr - base, block.requested, offset, nbytes, handle.IS_SENT if is_sent else 0, pool_number(block),
+        native)
+
+
+cdef int64_t pool_number(l0rt_block* block) noexcept:
+    return 0 if block.arena.private_pool == NULL else block.arena.private_pool.id[1]
+
+
+cdef bytes export_pool(int64_t number):
+    ledger_open()
+    return handle.pack(handle.POOL, os.getpid(), began_here(), own.file, own.inode, number)
 
 
 cdef int check_shares(l0rt_device* device) except -1:

@@ -43,9 +43,10 @@ cdef struct l0rt_opened:            # an allocation that is mapped here
     l0rt_peer* peer
     l0rt_device* device
     uint64_t id
+    uint64_t pool                   # the number of its private pool there; 0: none
     char* base
     size_t nbytes
-    l0rt_held* held
+    l0rt_held* held                 # NULL: only a pool keeps it open
     l0rt_opened* next
 
 cdef struct l0rt_ending:            # a Buffer was dropped while work may use it
@@ -58,10 +59,11 @@ cdef struct l0rt_ending:            # a Buffer was dropped while work may use it
 
 cdef l0rt_opened* _opened = NULL
 cdef l0rt_ending* _endings = NULL
+cdef l0rt_kept* _kept = NULL
 _opening = threading.RLock()        # one thread imports at a time
 
 
-cdef object import_handle(what, l0rt_import* out):
+cdef object import_handle(what, l0rt_import* out, of_pool=None):
     cdef l0rt_peer* peer
     cdef l0rt_opened* opened
     cdef l0rt_device* device
@@ -69,7 +71,9 @@ cdef object import_handle(what, l0rt_import* out):
     memset(out, 0, sizeof(l0rt_import))
     lazy.init()
     (kind, pid, began_at, file, inode, entry, generation, uuid, id, size, block_offset, block_size, offset, nbytes,
-     flags, native) = handle.unpack(what)
+     flags, pool, native) = handle.unpack(what)
+    if of_pool is not None and (pid, began_at, pool) != of_pool:
+        raise InvalidArgumentError("the handle names memory that is not of this pool")
     out.offset, out.nbytes = offset, nbytes
     device = out.device = device_of_uuid(uuid, "memory")
     check_shares(device)
@@ -85,7 +89,7 @@ cdef object import_handle(what, l0rt_import* out):
             check_current(peer, entry, generation, block_offset, block_size)
             opened = opened_find(peer, device, id)
             if opened == NULL:
-                opened = opened_new(peer, entry, generation, device, id, size, native)
+                opened = opened_new(peer, entry, generation, device, id, size, pool, native)
             out.pointer = hold(opened, entry, generation, block_offset, block_size) + out.offset
             if flags & handle.IS_SENT:
                 sent_down(&peer.ledger.entries[<uint32_t>entry])
@@ -111,7 +115,7 @@ cdef l0rt_opened* opened_find(l0rt_peer* peer, l0rt_device* device, uint64_t id)
 
 cdef l0rt_opened* opened_new(
         l0rt_peer* peer, uint32_t entry, uint64_t generation, l0rt_device* device, uint64_t id, size_t nbytes,
-        bytes native) except NULL:
+        uint64_t pool, bytes native) except NULL:
     """Map an allocation of another process."""
     global _opened
     cdef l0rt_opened* opened
@@ -154,6 +158,7 @@ cdef l0rt_opened* opened_new(
             told(device, memory_close(context, base), b"zeMemCloseIpcHandle")
         raise
     opened.peer, opened.device, opened.id, opened.base, opened.nbytes = peer, device, id, <char*>base, nbytes
+    opened.pool = pool
     opened.next = _opened
     _opened = opened
     peer.uses += 1
@@ -183,10 +188,58 @@ cdef char* hold(l0rt_opened* opened, uint32_t entry, uint64_t generation, size_t
     except BaseException:
         if held != NULL:
             hold_end(opened, held)
-        elif opened.held == NULL:
+        elif opened.held == NULL and not opened_is_kept(opened):
             opened_end(opened)
         raise
     return opened.base + offset
+
+
+cdef object own_pool(what):
+    pid, began_at, _, _, number = handle.unpack_pool(what)
+    return number if pid == os.getpid() and began_at == began_here() else None
+
+
+cdef l0rt_kept* pool_keep(what) except NULL:
+    global _kept
+    cdef l0rt_peer* peer
+    cdef l0rt_kept* kept
+    cdef uint64_t number
+    lazy.init()
+    pid, began_at, file, inode, number = handle.unpack_pool(what)
+    peer = peer_of(pid, began_at, file, inode, "memory")
+    kept = kept_find(peer, number)
+    if kept != NULL:
+        peer_drop(peer)             # the record has a use of it
+    else:
+        kept = <l0rt_kept*>calloc(1, sizeof(l0rt_kept))
+        if kept == NULL:
+            peer_drop(peer)
+            raise MemoryError("no host memory for the record of an imported pool")
+        kept.peer, kept.number, kept.next = peer, number, _kept
+        _kept = kept
+    kept.uses += 1
+    return kept
+
+
+cdef l0rt_kept* kept_find(l0rt_peer* peer, uint64_t number) noexcept:
+    cdef l0rt_kept* kept = _kept
+    while kept != NULL and (kept.peer != peer or kept.number != number):
+        kept = kept.next
+    return kept
+
+
+cdef bint opened_is_kept(l0rt_opened* opened) noexcept:
+    return opened.pool != 0 and kept_find(opened.peer, opened.pool) != NULL
+
+
+cdef size_t pool_bytes(l0rt_kept* kept) noexcept:
+    cdef l0rt_opened* opened = _opened
+    cdef size_t nbytes = 0
+    while opened != NULL:
+        if opened.peer == kept.peer and opened.pool == kept.number:
+            nbytes += opened.nbytes
+        opened = opened.next
+    return nbytes
 
 
 cdef int lock_entry(l0rt_peer* peer, uint32_t entry, short how) noexcept:
@@ -209,8 +262,30 @@ cdef void hold_end(l0rt_opened* opened, l0rt_held* held) noexcept:
     link[0] = held.next
     lock_entry(opened.peer, held.entry, F_UNLCK)
     free(held)
-    if opened.held == NULL:
+    if opened.held == NULL and not opened_is_kept(opened):
         opened_end(opened)
+
+
+cdef void pool_drop(l0rt_kept* kept) noexcept:
+    global _kept
+    cdef l0rt_kept** link = &_kept
+    cdef l0rt_opened* opened = _opened
+    while link[0] != NULL and link[0] != kept:
+        link = &link[0].next
+    if link[0] == NULL:             # a forked child, or after exit
+        return
+    kept.uses -= 1
+    if kept.uses != 0:
+        return
+    link[0] = kept.next
+    while opened != NULL:
+        if opened.peer == kept.peer and opened.pool == kept.number and opened.held == NULL:
+            opened_end(opened)
+            opened = _opened        # others may have changed the list meanwhile
+        else:
+            opened = opened.next
+    peer_drop(kept.peer)
+    free(kept)
 
 
 cdef void opened_end(l0rt_opened* opened) noexcept:
@@ -355,14 +430,20 @@ def imported_count():
 
 cdef void _forget() noexcept nogil:
     """In a forked child: the ledgers are the parent's."""
-    global _opened, _endings
-    _opened, _endings = NULL, NULL
+    global _opened, _endings, _kept
+    _opened, _endings, _kept = NULL, NULL, NULL
 
 
 def _close():
     """At exit, when nothing runs any more."""
-    global _endings
+    global _endings, _kept
     cdef l0rt_ending* ending
+    cdef l0rt_kept* kept
+    while _kept != NULL:
+        kept = _kept
+        _kept = kept.next
+        peer_drop(kept.peer)
+        free(kept)
     while _endings != NULL:
         ending = _endings
         _endings = ending.next

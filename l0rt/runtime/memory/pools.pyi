@@ -3,6 +3,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from l0rt.memory import Adaptor, PluggableAllocator
+from l0rt.runtime.memory.importedpool import ImportedPool
 from l0rt.runtime.streams.naming import _Device
 
 WHAT: str
@@ -27,6 +28,9 @@ class MemPool:
     def sleep(self, backup: Literal["host"] | None = None, tags: str | Iterable[str] | None = None) -> None: ...
     def wake(self) -> None: ...
     def snapshot(self, include_traces: bool = True) -> list[dict[str, Any]]: ...
+    def ipc_handle(self) -> bytes: ...
+    @staticmethod
+    def from_ipc_handle(handle: bytes) -> ImportedPool | MemPool: ...
 
 class XpuMemPool(MemPool):
     def __new__(

@@ -23,6 +23,8 @@ from l0rt.runtime.current.thread cimport current_device, current_stream, thread_
 from l0rt.runtime.memory.active_pool cimport active_pools_left, active_pools_pop, active_pools_push, active_pools_remove
 from l0rt.runtime.memory.backup cimport Backup, pool_give_back, pool_sleep, pool_wake
 from l0rt.runtime.memory.device cimport raise_status, trim
+from l0rt.runtime.memory.exported cimport export_pool
+from l0rt.runtime.memory.imported cimport own_pool
 from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_find
 from l0rt.runtime.memory.pluggable cimport PluggableAllocator, functions_of, l0rt_plugged, plugged_leave, plugged_new
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
@@ -33,10 +35,12 @@ from l0rt.ze cimport table
 
 from l0rt.errors import InvalidArgumentError, UnsupportedError
 from l0rt.runtime.memory.device import attach_pool, let_go
+from l0rt.runtime.memory.importedpool import ImportedPool
 from l0rt.runtime.memory.pluggable import set_current
 from l0rt.runtime.memory.trace import numbers_of_tags
 from l0rt.runtime.memory.trace import segments
 from l0rt.runtime.streams.devices import lazy
+from l0rt.runtime.streams.handle import stale
 
 cdef void reclaim() noexcept:
     """Give back the memory of dropped pools that no work uses."""
@@ -239,6 +243,54 @@ of the built-in device type; another type's interface has a ``MemPool`` of its o
             One dict for each segment. Sizes are in bytes.
         """
         return segments(self.id)
+
+    def ipc_handle(self):
+        """Return bytes with which another process can use the pool's memory, through `from_ipc_handle`.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        UnsupportedError
+            The pool was made without ``interprocess=True``, or its memory comes from an allocator.
+        """
+        if self.allocator is not None:
+            raise UnsupportedError("the memory of this pool comes from an allocator: share its Buffers one by one")
+        if not self.private_pool.plain:
+            raise UnsupportedError("this pool may have memory that is mapped in parts, which drivers do not share as a "
+                                   "whole: make it with interprocess=True")
+        return export_pool(self.private_pool.id[1])
+
+    @staticmethod
+    def from_ipc_handle(handle):
+        """Return a pool that another process has exported.
+
+        Parameters
+        ----------
+        handle : bytes
+            The bytes that `ipc_handle` returned.
+
+        Returns
+        -------
+        l0rt.ipc.ImportedPool or MemPool
+            In the process that exported it, the MemPool itself.
+
+        Raises
+        ------
+        ValueError
+            The handle is damaged, or its process has ended.
+        PermissionError
+            The kernel does not let this process open memory of the other one.
+        """
+        number = own_pool(handle)
+        if number is None:
+            return ImportedPool(handle)
+        found = _living.get((0, number), type(None))()
+        if found is None:
+            raise stale("pool", "MemPool")
+        return found
 
     def __repr__(self):
         return f"<l0rt.MemPool {self.id}>"

@@ -8,19 +8,21 @@ from l0rt.errors import InvalidArgumentError
 
 # Magic, version, kind, checksum of the rest. The exporter: its process, when that began. The ledger: file, inode,
 # entry, generation. The device's UUID. Of memory: the driver's allocation: id, size; the block in it: offset, size; the
-# bytes in the block: offset, size; flags. The driver's handle.
+# bytes in the block: offset, size; flags; the number of its private pool, or 0. The driver's handle. A pool has the
+# first two and its number.
 _HEAD = struct.Struct("<8sHHI")
-_MEMORY = struct.Struct("<QQ IQIQ 16s QQ QQ QQ I 64s")
+_MEMORY = struct.Struct("<QQ IQIQ 16s QQ QQ QQ IQ 64s")
 _EVENT = struct.Struct("<QQ IQIQ 16s 64s")
+_POOL = struct.Struct("<QQ IQ Q")
 _MAGIC = b"l0rt-ipc"
-VERSION = 2
-EMPTY, DEVICE_MEMORY, EVENT = 0, 1, 2  # kinds: of no bytes, of device memory, of an event
-_FORMS = {EMPTY: _MEMORY, DEVICE_MEMORY: _MEMORY, EVENT: _EVENT}
-_NAMES = {_MEMORY: "a Buffer", _EVENT: "an Event"}
+VERSION = 3
+EMPTY, DEVICE_MEMORY, EVENT, POOL = 0, 1, 2, 3  # kinds: of no bytes, of device memory, of an event, of a pool
+_FORMS = {EMPTY: _MEMORY, DEVICE_MEMORY: _MEMORY, EVENT: _EVENT, POOL: _POOL}
+_NAMES = {_MEMORY: "a Buffer", _EVENT: "an Event", _POOL: "a MemPool"}
 IS_SENT = 1  # a flag: the exporter keeps the Buffer until one process has imported the handle
 ENTRIES = 1 << 16  # of a ledger
 NO_ENTRY = (0, 0, 0, 0)
-NO_BYTES = (0, 0, 0, 0, 0, 0, 0, b"")
+NO_BYTES = (0, 0, 0, 0, 0, 0, 0, 0, b"")
 REMEDY = (
     "processes share memory if they belong to the same user and see each other in /proc: containers need one PID "
     "namespace (docker run --pid=host, or --pid=container:NAME), and where kernel.yama.ptrace_scope is not 0, a driver "
@@ -63,7 +65,7 @@ def _names_an_entry(pid, file, entry, generation):
 def unpack(handle):
     """Return the kind of a handle of memory and its fields, which make sense as far as one process can tell."""
     kind, fields = _fields(handle, _MEMORY)
-    pid, _, file, _, entry, generation, _, _, size, block_offset, block_size, offset, nbytes, flags, _ = fields
+    pid, _, file, _, entry, generation, _, _, size, block_offset, block_size, offset, nbytes, flags, _, _ = fields
     if kind == EMPTY:
         good = nbytes == offset == 0
     else:
@@ -85,6 +87,15 @@ def unpack_event(handle):
     _, fields = _fields(handle, _EVENT)
     pid, _, file, _, entry, generation, _, _ = fields
     if not _names_an_entry(pid, file, entry, generation):
+        raise ValueError("the handle is damaged: its numbers contradict each other")
+    return fields
+
+
+def unpack_pool(handle):
+    """Return the fields of a pool's handle, which make sense as far as one process can tell."""
+    _, fields = _fields(handle, _POOL)
+    pid, _, file, _, number = fields
+    if not (0 < pid < 1 << 31 and file < 1 << 31 and number != 0):
         raise ValueError("the handle is damaged: its numbers contradict each other")
     return fields
 
