@@ -66,8 +66,8 @@ def from_ipc_handle(handle, *, pool=None):
     Raises
     ------
     ValueError
-        The handle is damaged or stale, its process has ended, or this process does not have the device; or the memory is
-        not of the pool, or that is closed.
+        The handle is damaged or stale, its process has ended, or this process does not have the device; or the pool is
+        closed, or the memory is not of it.
     TypeError
         ``handle`` is not bytes, or ``pool`` is no pool of another process.
     PermissionError

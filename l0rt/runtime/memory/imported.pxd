@@ -12,8 +12,8 @@ cdef struct l0rt_import:
     size_t offset           # in the block that was exported
     size_t nbytes
 
-# None, and `out.pointer` needs one `shared_free`; or for a handle of this process the Buffer that it was made of. It has
-# to be memory `of_pool`: its process, when that began, its number.
+# None, and `out.pointer` needs one `shared_free`; or for a handle of this process the Buffer that it was made of.
+# `of_pool`: the pool that the memory has to be of: its process, when that began, its number.
 cdef object import_handle(what, l0rt_import* out, of_pool=*)
 
 # A pool of another process: its allocations stay open here once they were opened.
