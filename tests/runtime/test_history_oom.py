@@ -179,7 +179,8 @@ def test_a_pools_limit_and_an_adaptors_are_reasons():
         assert "The request is larger than the limit of the LimitingAdaptor that the memory comes through." in text
         kept = l0rt.empty(5 * MIB)
         text = failed(6 * MIB)
-        assert "LimitingAdaptor that the memory comes through has handed out 5.00 MiB, and its limit" in text
+        handed_out = r"LimitingAdaptor that the memory comes through has handed out 5\.0\d MiB, and its limit"
+        assert re.search(handed_out, text), text  # what aligns a segment comes on top, where the driver does not
         assert "raise the limit of the LimitingAdaptor" in text
         kept.free()
 

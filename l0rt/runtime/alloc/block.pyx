@@ -365,7 +365,7 @@ cdef uint64_t segment_releasable(l0rt_heap* heap, l0rt_segment* segment) noexcep
             if segment.granules[i].first == i and (i + segment.granules[i].count) * heap.granule <= end:
                 found += segment.granules[i].count * heap.granule
             i = segment.granules[i].first + segment.granules[i].count
-    return found if segment.granules != NULL else segment.size
+    return found if segment.granules != NULL else segment.raw_size     # what is counted as reserved
 
 
 cdef inline bint has_memory(l0rt_block* block) noexcept nogil:
