@@ -9,7 +9,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from l0rt.arguments cimport known_as
 from l0rt.graphs.executable cimport Executable
 from l0rt.graphs.node cimport nodes_of
-from l0rt.graphs.recording cimport Recording
+from l0rt.graphs.recording cimport Place, Recording
 from l0rt.runtime.current.event cimport built_in_event
 from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
 from l0rt.runtime.current.thread cimport current_stream
@@ -17,10 +17,8 @@ from l0rt.runtime.streams.capture cimport (
     MODE_GLOBAL,
     MODE_RELAXED,
     MODE_THREAD_LOCAL,
-    NODE_CALLBACK,
     capture_is_of_thread,
     captures,
-    l0rt_node,
 )
 from l0rt.runtime.streams.naming cimport call, current_type, get_slots, maker_of, set_slots, slots
 from l0rt.runtime.streams.types cimport *
@@ -131,7 +129,6 @@ a graph is replayed on any stream of its device.
     cdef object earlier             # that before the capture, which is it again if there is no graph
     cdef bint keeps
     cdef readonly str capture_error_mode
-    cdef list called                # (function, arguments) at each replay
     cdef list generators            # that were registered, each with the state that it had then
     cdef object __weakref__
 
@@ -259,14 +256,15 @@ a graph is replayed on any stream of its device.
             executable = built(self, recording)
             stream = current_stream(executable.device.index)
             executable.replay(stream)
-            called = self.called
+            called = recording.called
+            end = None if called is None else built_in_event(False)
+            places = [(branch, Place.of(recording, at, end), *what) for branch, at, *what in called or ()]
         finally:
             recording.end_turn()
-        if called is not None:
-            event = built_in_event(False)
-            event.record(XpuStream(stream_id=stream.id, device_index=stream.device.index))
-            for function, args in called:
-                callbacks.add(<size_t>stream, event, function, args)
+        if end is not None:
+            end.record(XpuStream(stream_id=stream.id, device_index=stream.device.index))
+            for branch, place, function, args in places:
+                callbacks.add(<size_t>stream if branch == 0 else (<size_t>stream, branch), place, function, args)
 
     def reset(self):
         """Drop the capture, wait for its replays, and let go of the memory pool. A capture that is under way ends.
@@ -448,11 +446,10 @@ cdef int end(Graph graph, Recording recording) except -1:
     leave(graph)
     try:
         recording.end()
-        graph.called = callbacks_of(recording)
         if not graph.keeps:
             graph.executable = Executable.build(recording)
     except BaseException:
-        graph.recording = graph.called = None
+        graph.recording = None
         graph.memory = graph.earlier
         recording.close()
         raise
@@ -517,24 +514,13 @@ cdef object drop(Graph graph, Recording recording):
 cdef int drop_now(Graph graph, Recording recording, object executable) except -1:
     """In a turn. Of threads that wait, the last one destroys."""
     if graph.recording is recording:
-        graph.recording = graph.executable = graph.memory = graph.earlier = graph.called = None
+        graph.recording = graph.executable = graph.memory = graph.earlier = None
     if executable is None:
         recording.close()
     elif (<Executable>executable).resting == 0:
         (<Executable>executable).close()
         recording.close()
     return 0
-
-
-cdef list callbacks_of(Recording recording):
-    """What each replay calls, None for nothing."""
-    cdef l0rt_node* node
-    found = []
-    for i in range(recording.capture.count):
-        node = &recording.capture.nodes[i]
-        if node.kind == NODE_CALLBACK:
-            found.append((<list>recording.capture.objects)[node.size])
-    return found or None
 
 
 def end_block(Graph graph not None, kind):

@@ -5,6 +5,7 @@ from l0rt.core.event cimport EventPool
 from l0rt.core.graph cimport ExecutableGraph, Graph
 from l0rt.graphs.recording cimport Recording
 from l0rt.runtime.streams.types cimport l0rt_stream
+from l0rt.ze.api cimport ze_event_handle_t
 
 
 # Can the driver's own graph have what was recorded?
@@ -16,7 +17,8 @@ cdef class NativeGraph:
     cdef Recording recording
     cdef l0rt_stream* streams       # one a branch, whose native list has recorded
     cdef list lists                 # their owners, by branch; None for those that nothing waits for
-    cdef EventPool points           # between branches; None: there is one branch
+    cdef EventPool points           # between branches; None: it needs no event
+    cdef ze_event_handle_t seen     # as a Plan's
     cdef Graph graph
     cdef ExecutableGraph executable
 

@@ -14,7 +14,7 @@ from l0rt.core.graph cimport ExecutableGraph, Graph, list_begin_capture
 from l0rt.factory cimport made_by
 from l0rt.graphs.recording cimport Recording
 from l0rt.graphs.segment cimport append_node, append_signal, append_wait, fill_list
-from l0rt.runtime.streams.capture cimport NODE_WAIT, l0rt_capture, l0rt_node
+from l0rt.runtime.streams.capture cimport NODE_CALLBACK, NODE_WAIT, l0rt_capture, l0rt_node
 from l0rt.runtime.streams.devices cimport core_context, core_device, event_pool_for
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails
@@ -139,7 +139,7 @@ cdef int end_quietly(CommandList first) except -1:
 
 
 cdef int choose_points(NativeGraph self, ze_event_handle_t* behind) except -1:
-    """An event behind each node that another branch waits for."""
+    """An event behind each node that another branch waits for, and one for callbacks, as those of a Plan."""
     cdef l0rt_capture* capture = self.recording.capture
     cdef ze_event_handle_t wanted = <ze_event_handle_t><void*>self.streams      # not NULL
     cdef l0rt_node* node
@@ -149,9 +149,11 @@ cdef int choose_points(NativeGraph self, ze_event_handle_t* behind) except -1:
         if node.kind == NODE_WAIT and self.recording.is_needed(i):
             count += behind[node.after] == NULL
             behind[node.after] = wanted
-    if count == 0:
+    if count == 0 and capture.objects == NULL:
         return 0
-    self.points = event_pool_for(self.streams[0].device.index, count, True, False)
+    self.points = event_pool_for(
+        self.streams[0].device.index, count + (capture.objects != NULL), True, False)
+    self.seen = self.points.events[count] if capture.objects != NULL else NULL
     for i in range(capture.count + 1):
         if behind[i] != NULL:
             count -= 1
@@ -173,6 +175,8 @@ cdef int record_nodes(NativeGraph self, const ze_event_handle_t* behind) except 
         if node.kind == NODE_WAIT:
             append_wait(stream, behind[node.after])
         else:
+            if node.kind == NODE_CALLBACK:
+                append_signal(stream, self.seen)
             append_node(stream, node, NULL)
         append_signal(stream, behind[i])
     return 0

@@ -14,6 +14,10 @@ cdef class Recording:
     # How far each branch is joined: what a branch was given after that node, the capture's end does not wait for.
     cdef uint32_t* joined
     cdef list states                # what it draws from, each a CapturedState
+    cdef list called                # (branch, place, function, arguments) of each callback; None: there is none
+    # Pinned memory: the number of the replay that runs, and for each callback that of the last one that was there.
+    cdef object places
+    cdef uint64_t number            # how many replays were begun
     cdef readonly object turn       # who replays, builds, changes or drops does it alone
     cdef bint is_busy               # a thread that has the turn is between take_turn and end_turn
     # Changes of nodes are counted. What was built of the nodes looks at those that were changed since, and clears them.
@@ -27,7 +31,8 @@ cdef class Recording:
     cdef Recording begin(l0rt_stream* stream, int mode, pool, list states)
     # The capture is over. RuntimeError where there is no graph: a call has ended it, or a branch was not joined.
     cdef int end(self) except -1
-    # Each generator advances by what a replay uses, and the stream writes where that begins. Before the first node.
+    # Each generator advances by what a replay uses, and the stream writes where that begins, and the number of the
+    # replay. Before the first node.
     cdef int advance(self, l0rt_stream* stream) except -1
     # Does the capture's end wait for node `i`?
     cdef bint is_needed(self, uint32_t i) noexcept nogil
@@ -43,6 +48,18 @@ cdef class Recording:
     cdef void note_change(self, uint32_t i) noexcept
     cdef void take_news(self) noexcept
     cdef int close(self) except -1
+
+
+# The place of a callback in one replay, as what callbacks wait for.
+@cython.final
+cdef class Place:
+    cdef object places
+    cdef uint64_t* reached
+    cdef uint64_t number
+    cdef object end                 # an event behind the replay
+
+    @staticmethod
+    cdef Place of(Recording recording, size_t at, end)
 
 
 # What a node is called: its kind; and the name of a kernel or of a callback's function, None of others.

@@ -2,10 +2,12 @@
 """What a capture has recorded: nodes in the order in which they were captured, in branches."""
 
 from _thread import RLock
+from time import monotonic
 
 cimport cython
 from libc.stdint cimport UINT32_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from l0rt.factory cimport made_by
 from l0rt.kernels.launch cimport check_arguments, l0rt_recorded_launch, launch_drop
@@ -30,7 +32,10 @@ from l0rt.runtime.streams.sleep cimport check_awake, is_any_asleep
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
+from l0rt.otherbuffer import empty
 from l0rt.runtime.memory.pools import keep_addresses
+
+cdef double SHORTEST = 50e-6, LONGEST = 5e-3    # seconds between two looks at a callback's place
 
 cdef dict KINDS = {
     NODE_KERNEL: "kernel", NODE_COPY: "copy", NODE_ROWS: "copy", NODE_FILL: "fill", NODE_WAIT: "wait",
@@ -85,13 +90,19 @@ cdef class Recording:
                 raise RuntimeError(
                     f"there is no graph: {queue_name(capture.branches[node.branch].stream)} was not joined. Before the "
                     "end of the capture, the stream that it began on must wait for all others")
+        place_callbacks(self)
         return 0
 
     cdef int advance(self, l0rt_stream* stream) except -1:
         cdef CapturedState state
+        cdef uint64_t[2] begins     # the seed, the offset
         for state in self.states:
             if state.words != 0:
-                advance_one(state, stream)
+                state.replayed(&begins[0], &begins[1])
+                write(stream, <char*><size_t>state.place, begins, STATE_BYTES)
+        if self.called is not None:
+            self.number += 1
+            write(stream, <char*><size_t>self.places.ptr, &self.number, sizeof(uint64_t))
         return 0
 
     cdef bint is_needed(self, uint32_t i) noexcept nogil:
@@ -157,7 +168,7 @@ cdef class Recording:
             return 0
         self.capture = NULL
         end_states(self.states)
-        self.states = None
+        self.states = self.called = self.places = None
         if capture.is_open:
             capture_close(capture)
         for i in range(capture.count):
@@ -177,6 +188,38 @@ cdef class Recording:
 made_by(Recording, "a Recording is made by a Graph")
 
 
+@cython.final
+@cython.binding(False)
+cdef class Place:
+    """Made by ``Place.of()``."""
+
+    @staticmethod
+    cdef Place of(Recording recording, size_t at, end):
+        cdef Place made = Place.__new__(Place)
+        made.places, made.end, made.number = recording.places, end, recording.number
+        made.reached = &(<uint64_t*><size_t>recording.places.ptr)[at]
+        return made
+
+    def synchronize(self, timeout=None):
+        """Wait until the work before it is complete. Lists have no event that is new in each replay, so the host looks
+        for the number from time to time, in steps of an eighth of the wait, and meanwhile waits for the replay's end,
+        which also raises what went wrong."""
+        cdef double begun = monotonic(), passed = 0
+        while l0rt_load64(self.reached) < self.number:
+            pause = min(max(SHORTEST, passed / 8), LONGEST)
+            if timeout is not None:
+                pause = min(pause, timeout - passed)
+                if pause <= 0:
+                    return False
+            if self.end.synchronize(pause, policy="block"):
+                break
+            passed = monotonic() - begun
+        return True
+
+
+made_by(Place, "a Place is made by a Graph")
+
+
 cdef int end_states(list states) except -1:
     cdef CapturedState state
     for state in states:
@@ -184,14 +227,32 @@ cdef int end_states(list states) except -1:
     return 0
 
 
-cdef int advance_one(CapturedState state, l0rt_stream* stream) except -1:
-    cdef uint64_t[2] begins     # the seed, the offset
-    cdef char* place = <char*><size_t>state.place
+cdef int place_callbacks(Recording self) except -1:
+    """Each callback is a copy of the replay's number to a place of its own, which tells the host."""
+    cdef l0rt_capture* capture = self.capture
+    cdef uint64_t* places
+    cdef uint32_t i, at = 0
+    if capture.objects == NULL:
+        return 0
+    kept = <list>capture.objects
+    self.places = empty(sizeof(uint64_t) * (len(kept) + 1), device=capture.branches[0].device.index, kind="host")
+    places = <uint64_t*><size_t>self.places.ptr
+    memset(places, 0, sizeof(uint64_t) * (len(kept) + 1))
+    self.called = []
+    for i in range(capture.count):
+        if capture.nodes[i].kind == NODE_CALLBACK:
+            at += 1
+            capture.nodes[i].source, capture.nodes[i].target = places, &places[at]
+            self.called.append((capture.nodes[i].branch, at, *kept[capture.nodes[i].size]))
+    return 0
+
+
+cdef int write(l0rt_stream* stream, char* place, const void* what, size_t nbytes) except -1:
+    """Before the nodes of a replay."""
     cdef ze_result_t r
-    state.replayed(&begins[0], &begins[1])
     with nogil:
         lock(stream)
-        r = fill_locked(stream, place, <const char*>begins, STATE_BYTES, STATE_BYTES)
+        r = fill_locked(stream, place, <const char*>what, nbytes, nbytes)
         if r == ZE_RESULT_SUCCESS:
             r = after(stream)
         unlock(stream, r)

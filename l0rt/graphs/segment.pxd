@@ -62,6 +62,7 @@ cdef class Plan:
     cdef ze_event_handle_t* opened  # of each branch but the first: in each replay, its first list waits for that of all
     cdef ze_event_handle_t begun    # by the stream that replays, for the lists,
     cdef ze_event_handle_t ended    # and by the lists
+    cdef ze_event_handle_t seen     # before callbacks, so that the host sees what was done; nobody waits for it
 
     @staticmethod
     cdef Plan make(Recording recording)

@@ -211,8 +211,8 @@ cdef void fill_list(l0rt_stream* list, const l0rt_branch* branch) noexcept:
 
 
 cdef int events_of(Plan self) except -1:
-    """One event behind each node that a branch waits for, one for the beginning of each branch, and two for the stream
-    that replays."""
+    """One event behind each node that a branch waits for, one for the beginning of each branch, two for the stream
+    that replays, and one for callbacks."""
     cdef l0rt_capture* capture = self.recording.capture
     cdef ze_event_handle_t wanted = <ze_event_handle_t><void*>self.lists    # not NULL
     cdef uint32_t i, count = 0
@@ -224,16 +224,16 @@ cdef int events_of(Plan self) except -1:
             if capture.nodes[i - 1].kind == NODE_WAIT:
                 count += self.behind[capture.nodes[i - 1].after] == NULL
                 self.behind[capture.nodes[i - 1].after] = wanted
-    self.pool = event_pool_for(self.device.index, count + 2, False, False)
+    self.pool = event_pool_for(self.device.index, count + 3, False, False)
     for i in range(capture.count + 1):
         if self.behind[i] != NULL:
             count -= 1
-            self.behind[i] = self.pool.events[count + 2]
+            self.behind[i] = self.pool.events[count + 3]
     for i in range(1, capture.branch_count):
         if self.opened[i] != NULL:
             count -= 1
-            self.opened[i] = self.pool.events[count + 2]
-    self.begun, self.ended = self.pool.events[0], self.pool.events[1]
+            self.opened[i] = self.pool.events[count + 3]
+    self.begun, self.ended, self.seen = self.pool.events[0], self.pool.events[1], self.pool.events[2]
     return 0
 
 
@@ -300,11 +300,11 @@ cdef int append_node(l0rt_stream* list, const l0rt_node* node, uint64_t* number)
         if number != NULL and is_mutable(node):
             check(list, list_next_id(list.list, number))
         return kernel_append(<const l0rt_recorded_launch*>node.payload, list)
-    if node.kind == NODE_CALLBACK:
-        return 0
     if node.kind == NODE_FILL:
         return check(list, fill_locked(list, <char*>node.target, <const char*>node.payload, node.size, node.nbytes))
     check(list, before(list))
+    if node.kind == NODE_CALLBACK:      # behind what makes the host see all that was done before
+        return check(list, copy_locked(list, node.target, node.source, sizeof(uint64_t), NULL))
     if node.kind == NODE_COPY:
         return check(list, copy_locked(list, node.target, node.source, node.nbytes, NULL))
     return check(list, rows_locked(
@@ -362,6 +362,8 @@ cdef int write(Plan self, Segment segment, Version version) except -1:
             if node.kind == NODE_WAIT:
                 append_wait(list, self.behind[node.after])
             else:
+                if node.kind == NODE_CALLBACK:
+                    append_signal(list, self.seen)
                 append_node(list, node, NULL if version.ids == NULL else &version.ids[self.place[i]])
             append_signal(list, self.behind[i])
         if ends:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs on several streams, a step of training, and what they leave, computed one operation after another."""
 
+import contextlib
 import json
 import os
 import random
+import threading
 from pathlib import Path
 
 import l0rt
@@ -25,19 +27,81 @@ def read(buffer, dtype=np.uint8):
     return found
 
 
-class Program:
-    """Operations on buffers of float32. Each is ordered by events behind those whose buffers it shares."""
+class Memory:
+    """What one run of a program works on: its buffers, of which the last ones are pinned, and what callbacks saw.
 
-    def __init__(self, seed, *, streams=4, buffers=6, length=40):
+    Each stream counts its callbacks on the device: it adds one, copies the sum to the host, and the callback notes it.
+    """
+
+    def __init__(self, program):
+        self.arrays = program.arrays()
+        self.buffers = [
+            l0rt.empty(NBYTES, kind="host" if b in program.pinned else "device").copy_from(array.view(np.uint8))
+            for b, array in enumerate(self.arrays)
+        ]
+        self.one = l0rt.empty(NBYTES).fill(pattern=np.float32(1).tobytes())
+        self.counts = [l0rt.empty(NBYTES).fill(0) for _ in range(program.streams)]
+        self.notes = {at: l0rt.empty(NBYTES, kind="host") for at in program.calls}
+        self.views = {at: np.frombuffer(note, "f4") for at, note in self.notes.items()}
+        self.seen, self.more = [], threading.Condition()  # (which callback, the sum that it saw), as they came
+        synchronize()
+
+    def note(self, at):
+        with self.more:
+            self.seen.append((at, float(self.views[at][0])))
+            self.more.notify_all()
+
+    def differs(self, arrays):
+        """Return which buffers are not as the arrays once everything has run."""
+        synchronize()
+        found = [buffer.numpy("float32") for buffer in self.buffers]
+        return [b for b, array in enumerate(arrays) if found[b].tobytes() != array.tobytes()]
+
+    def wrong_calls(self, program, turns, is_exact):
+        """Return what is wrong with the callbacks of so many turns: one was called before what precedes it was done, or
+        out of turn, or not at all. In exact turns nothing else ran until all were called."""
+        with self.more:
+            if not self.more.wait_for(lambda: len(self.seen) >= turns * len(program.calls), 60):
+                return [("not called", len(self.seen))]
+        wrong = []
+        for stream in range(program.streams):
+            calls = [at for at in program.calls if program.operations[at][1] == stream]
+            seen = [(at, count) for at, count in self.seen if at in calls]
+            expected = [(at, float(number)) for number, at in enumerate(calls * turns, 1)]
+            if [at for at, _ in seen] != [at for at, _ in expected]:
+                wrong.append(("order", stream, seen))
+            elif any(got != least if is_exact else got < least
+                     for (_, got), (_, least) in zip(seen, expected, strict=True)):  # fmt: skip
+                wrong.append(("too early", stream, seen))
+        return wrong
+
+
+class Program:
+    """Operations on buffers of float32. Each is ordered by events behind those whose buffers it shares.
+
+    With ``devices=2`` a part of the streams is of the second device, and works on the memory of the first."""
+
+    KINDS = ("add", "add", "copy", "rows", "fill", "pattern", "temporary", "freed", "draw", "call")
+
+    def __init__(self, seed, *, streams=4, buffers=6, length=40, devices=1):
         choose = random.Random(seed)
         self.streams, self.buffers = streams, buffers
-        self.generator, self.drawn = l0rt.Generator().manual_seed(seed), 0
+        self.pinned = {buffers - 1, buffers - 2}
+        self.far = {stream for stream in range(1, streams) if choose.random() < 0.4} if devices > 1 else set()
+        self.seed, self.drawn = seed, 0
         self.operations = [self._operation(choose) for _ in range(length)]
+        self.calls = [at for at, (kind, *_) in enumerate(self.operations) if kind == "call"]
 
     def _operation(self, choose):
-        kind = choose.choice(("add", "add", "copy", "rows", "fill", "pattern", "temporary", "draw"))
+        kind, on = choose.choice(self.KINDS), choose.randrange(self.streams)
         to, x, y = choose.sample(range(self.buffers), 3)
-        return kind, choose.randrange(self.streams), to, x, y, choose.randrange(1, 9)
+        if kind == "draw":  # of the generator's device
+            on, to = 0, choose.randrange(self.buffers - len(self.pinned))
+        return kind, on, to, x, y, choose.randrange(1, 9)
+
+    def arrays(self):
+        """Return what is in the buffers before anything has run."""
+        return [np.full(COUNT, 1 + b, np.float32) for b in range(self.buffers)]
 
     def model(self, arrays):
         """Do the same to arrays of NumPy."""
@@ -53,23 +117,40 @@ class Program:
             elif kind == "pattern":
                 arrays[to][:] = value
             elif kind == "draw":
-                arrays[to][:value] = philox.uniform(self.generator.initial_seed(), self.drawn, value)
+                arrays[to][:value] = philox.uniform(self.seed, self.drawn, value)
                 self.drawn += (value + 3) // 4 * 4
-            else:
+            elif kind in ("temporary", "freed"):
                 arrays[to][:] = arrays[x] + (arrays[x] + arrays[y])
 
-    def issue(self, add, buffers, streams):
-        """Give the operations to ``streams``, of which the first waits for the others in the end."""
-        last = [[] for _ in buffers]  # events of who used a buffer since its last writer, and of that
+    def generator(self):
+        return l0rt.Generator().manual_seed(self.seed)
+
+    def make_streams(self):
+        return [l0rt.Stream(device=int(stream in self.far)) for stream in range(self.streams)]
+
+    def issue(self, adds, memory, streams, generator=None):
+        """Give the operations to ``streams``, of which the first waits for the others in the end. ``adds`` has the
+        kernel of each device."""
+        last = [[] for _ in memory.buffers]  # events of who used a buffer since its last writer, and of that
         begun = streams[0].record_event()
         for stream in streams[1:]:
             stream.wait_event(begun)
-        for kind, on, to, x, y, value in self.operations:
+        for at, (kind, on, to, x, y, value) in enumerate(self.operations):
             stream = streams[on]
+            if kind == "call":
+                with stream:
+                    adds[stream.device.index][2, 32](memory.counts[on], memory.counts[on], memory.one, COUNT)
+                memory.notes[at].copy_from(memory.counts[on], non_blocking=True, stream=stream)
+                stream.add_callback(memory.note, at)
+                continue
             for event in last[to] + [used for b in (x, y) for used in last[b][:1]]:
                 stream.wait_event(event)
-            with stream:
-                self._issue(kind, add, buffers, to, x, y, value)
+            if kind == "freed":
+                stream = self._issue_freed(adds, memory.buffers, stream, streams[value % self.streams], to, x, y)
+            elif kind == "draw":
+                memory.buffers[to][: 4 * value].uniform_(generator=generator, stream=stream)
+            else:
+                self._issue(kind, adds[stream.device.index], memory.buffers, stream, to, x, y, value)
             done = stream.record_event()
             last[to] = [done]
             for b in {x, y}:
@@ -78,48 +159,73 @@ class Program:
         for stream in streams[1:]:
             streams[0].wait_stream(stream)
 
-    def _issue(self, kind, add, buffers, to, x, y, value):
-        stream = acc.current_stream()
+    def _issue(self, kind, add, buffers, stream, to, x, y, value):
         if kind == "add":
-            add[2, 32](buffers[to], buffers[x], buffers[y], COUNT)
+            with stream:
+                add[2, 32](buffers[to], buffers[x], buffers[y], COUNT)
         elif kind == "copy":
-            buffers[to].copy_from(buffers[x], stream=stream)
+            buffers[to].copy_from(buffers[x], non_blocking=True, stream=stream)
         elif kind == "rows":
-            l0rt.memcpy2d(buffers[to].ptr, 32, buffers[x].ptr + 16, 32, 16, 8, stream)
+            l0rt.memcpy2d(buffers[to].ptr, 32, buffers[x].ptr + 16, 32, 16, 8, stream, non_blocking=True)
         elif kind == "fill":
-            buffers[to].fill(value, stream=stream)
+            buffers[to].fill(value, non_blocking=True, stream=stream)
         elif kind == "pattern":
-            buffers[to].fill(pattern=np.float32(value).tobytes(), stream=stream)
-        elif kind == "draw":
-            buffers[to][: 4 * value].uniform_(generator=self.generator, stream=stream)
+            buffers[to].fill(pattern=np.float32(value).tobytes(), non_blocking=True, stream=stream)
         else:
+            with stream:
+                between = l0rt.empty(NBYTES)
+                add[2, 32](between, buffers[x], buffers[y], COUNT)
+                add[2, 32](buffers[to], buffers[x], between, COUNT)
+
+    def _issue_freed(self, adds, buffers, stream, other, to, x, y):
+        """As a temporary; but another stream uses it, which is announced, and it is freed by hand."""
+        with stream:
             between = l0rt.empty(NBYTES)
-            add[2, 32](between, buffers[x], buffers[y], COUNT)
-            add[2, 32](buffers[to], buffers[x], between, COUNT)
+            adds[stream.device.index][2, 32](between, buffers[x], buffers[y], COUNT)
+        other.wait_stream(stream)
+        with other:
+            adds[other.device.index][2, 32](buffers[to], buffers[x], between, COUNT)
+        between.record_use(other)
+        between.free()
+        return other
+
+
+@contextlib.contextmanager
+def adds_of(add, devices):
+    """Give the kernel for each device: that of the second is of a module of its own."""
+    if devices == 1:
+        yield [add]
+        return
+    with l0rt.Module(KERNELS, device=1) as module:
+        yield [add, module["vector_add"]]
+
+
+def synchronize():
+    for device in range(acc.device_count()):
+        acc.synchronize(device)
 
 
 def wrong_replays(seed, add, replays=2):
-    """Capture a program, replay it, and return which buffers differ from the model after which replay."""
-    program = Program(seed)
-    streams = [l0rt.Stream() for _ in range(program.streams)]
-    arrays = [np.full(COUNT, 1 + b, np.float32) for b in range(program.buffers)]
-    buffers = [l0rt.empty(NBYTES).copy_from(array.view(np.uint8)) for array in arrays]
-    acc.synchronize()
-    graph = acc.Graph()
-    graph.register_generator_state(program.generator)
-    with acc.graph(graph, stream=streams[0]):
-        program.issue(add, buffers, streams)
+    """Capture a program, replay it, run it without a graph, too, and return what differs from the model after which
+    turn: buffers, and callbacks. A third of the programs has streams of two devices, where there are two."""
+    devices = min(acc.device_count(), 2 if seed % 3 == 2 else 1)
+    program, is_exact = Program(seed, devices=devices), seed % 2 == 0
+    streams, memory, eager = program.make_streams(), Memory(program), Memory(program)
+    graph, arrays, generators = acc.Graph(), program.arrays(), [program.generator(), program.generator()]
+    graph.register_generator_state(generators[0])
     wrong = []
-    with np.errstate(all="ignore"):
+    with adds_of(add, devices) as adds, np.errstate(all="ignore"):
+        with acc.graph(graph, stream=streams[0]):
+            program.issue(adds, memory, streams, generators[0])
         for turn in range(replays):
             graph.replay()
+            program.issue(adds, eager, streams, generators[1])
             program.model(arrays)
-            for b, (array, buffer) in enumerate(zip(arrays, buffers, strict=False)):
-                found = np.empty(COUNT, np.float32)
-                buffer.copy_to(found)
-                if found.tobytes() != array.tobytes():
-                    wrong.append((turn, b))
-    graph.reset()
+            if is_exact or turn + 1 == replays:
+                for name, one in (("replayed", memory), ("eager", eager)):
+                    wrong += [(name, turn, b) for b in one.differs(arrays)]
+                    wrong += [(name, turn, *what) for what in one.wrong_calls(program, turn + 1, is_exact)]
+        graph.reset()
     return wrong
 
 

@@ -3,16 +3,19 @@
 
 import random
 
-import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 
-from helpers.graph_programs import COUNT, NBYTES, Program
+from helpers.graph_programs import COUNT, Memory, Program, adds_of, synchronize
+
+NODES = {"temporary": 2, "freed": 2, "call": 3}  # of an operation; others have one
 
 
 class Changing(Program):
     """A program with what its nodes do at present. Changes keep to the order that was captured: an operation reads the
     two buffers that it was captured with, or either of them twice, and writes its own or one that nobody reads."""
+
+    KINDS = tuple(kind for kind in Program.KINDS if kind != "draw")
 
     def __init__(self, seed, **kwargs):
         super().__init__(seed, **kwargs)
@@ -22,14 +25,13 @@ class Changing(Program):
             for _, _, to, x, y, value in self.operations
         ]
 
-    def _operation(self, choose):
-        while (made := super()._operation(choose))[0] == "draw":
-            pass
-        return made
+    def arrays(self):
+        """With one for each operation, which nobody reads."""
+        return [np.full(COUNT, 1 + b, np.float32) for b in range(self.buffers + len(self.operations))]
 
     def change(self, nodes, buffers):
         """Change one operation at random: the node, and what is known of it."""
-        at = self.choose.randrange(len(self.operations))
+        at = self.choose.choice([at for at in range(len(self.operations)) if at not in self.calls])
         kind, _, to, x, y, _ = self.operations[at]
         now, node = self.now[at], nodes[at][0]
         what = self.choose.choice(("reads", "reads", "writes", "value", "count"))
@@ -37,7 +39,7 @@ class Changing(Program):
             what = "writes" if what == "writes" else "value"
         elif kind in ("copy", "rows"):
             what = "writes" if what == "writes" else "reads"
-        if kind == "temporary":
+        if kind in ("temporary", "freed"):
             what = "reads"
         if what == "reads":
             now["reads"] = self.choose.choice((x, y)), self.choose.choice((x, y))
@@ -51,7 +53,7 @@ class Changing(Program):
 
     def _update(self, kind, node, what, now, buffers):
         one, two = now["reads"]
-        if kind in ("add", "temporary"):
+        if kind in ("add", "temporary", "freed"):
             groups = self.choose.choice(({}, {"groups": 1, "group_size": COUNT}, {"groups": 4, "group_size": 16}))
             writes = {0: buffers[now["writes"]]} if what == "writes" else {}
             count = {3: now["count"]} if what == "count" else {}
@@ -79,38 +81,31 @@ class Changing(Program):
                 to.view(np.uint8)[:] = now["value"]
             elif kind == "pattern":
                 to[:] = now["value"]
-            else:  # two kernels, of which the first is changed
+            elif kind != "call":  # two kernels, of which the first is changed
                 to[:] = arrays[captured] + (x + y)
 
 
 def wrong_updates(seed, add, replays=8):
-    """Capture a program, replay it with changes in between, and return which buffers differ from the model in the end.
+    """Capture a program, replay it with changes in between, and return what differs from the model in the end.
 
     Most replays are issued while earlier ones may be running: those do what the nodes were then."""
-    program = Changing(seed, streams=3, buffers=5, length=24)
+    devices = min(acc.device_count(), 2 if seed % 3 == 2 else 1)
+    program = Changing(seed, streams=3, buffers=5, length=24, devices=devices)
     choose = random.Random(seed + 2)
-    streams = [l0rt.Stream() for _ in range(program.streams)]
-    arrays = [np.full(COUNT, 1 + b, np.float32) for b in range(program.buffers + len(program.operations))]
-    buffers = [l0rt.empty(NBYTES).copy_from(array.view(np.uint8)) for array in arrays]
-    acc.synchronize()
+    streams, memory, arrays = program.make_streams(), Memory(program), program.arrays()
     graph = acc.Graph(keep_graph=choose.random() < 0.3)
-    with acc.graph(graph, stream=streams[0]):
-        program.issue(add, buffers, streams)
-    work = iter([node for node in graph.nodes if node.kind != "wait"])
-    nodes = [[next(work) for _ in range(1 + (kind == "temporary"))] for kind, *_ in program.operations]
-    with np.errstate(all="ignore"):
+    with adds_of(add, devices) as adds, np.errstate(all="ignore"):
+        with acc.graph(graph, stream=streams[0]):
+            program.issue(adds, memory, streams)
+        work = iter([node for node in graph.nodes if node.kind != "wait"])
+        nodes = [[next(work) for _ in range(NODES.get(kind, 1))] for kind, *_ in program.operations]
         for _ in range(replays):
             for _ in range(choose.choice((0, 1, 1, 3, 20))):
-                program.change(nodes, buffers)
+                program.change(nodes, memory.buffers)
             graph.replay()
             program.model(arrays)
             if choose.random() < 0.2:
-                acc.synchronize()
-    acc.synchronize()
-    wrong = [
-        b
-        for b, (array, buffer) in enumerate(zip(arrays, buffers, strict=True))
-        if buffer.numpy("float32").tobytes() != array.tobytes()
-    ]
-    graph.reset()
+                synchronize()
+        wrong = memory.differs(arrays) + memory.wrong_calls(program, replays, False)
+        graph.reset()
     return wrong

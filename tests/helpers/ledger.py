@@ -11,6 +11,7 @@ import ctypes
 import gc
 import os
 import sys
+import threading
 
 import pytest
 
@@ -91,6 +92,9 @@ def settle():
 
     for device in range(acc.device_count()):
         acc.synchronize(device)
+    for thread in threading.enumerate():
+        if thread.name == "l0rt callbacks":  # what it waited for is complete, and it holds what that needs
+            thread.join(10)
     acc.empty_cache()
     acc.empty_host_cache()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs on a driver that delays and reorders whatever it may: random programs, and a step of training."""
+"""Graphs on a driver that delays and reorders whatever it may: random programs, also with changes of their nodes, and a
+step of training."""
 
 import pytest
 
@@ -11,6 +12,7 @@ HEAD = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
 from helpers.graph_programs import under_chaos, wrong_replays, wrong_steps
+from helpers.graph_updates import wrong_updates
 """
 WAYS = {
     "in order": {},
@@ -23,19 +25,21 @@ PROGRAMS = 200
 
 
 def check(code, way):
-    result = run_python(HEAD + code, {"L0RT_DRIVER": "cpu", **WAYS[way]}, timeout=7200)
+    result = run_python(HEAD + code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, **WAYS[way]}, timeout=7200)
     assert (result.returncode, result.stdout, result.stderr) == (0, "{}\n", "")
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_replays_equal_the_sequential_model(way, extent):
-    """Each chaos seed has a slice of the programs, and all of them together have each program."""
-    chaos, programs = extent(2, 20, 2000), extent(4, 10)
+@pytest.mark.parametrize("what", ["wrong_replays", "wrong_updates"])
+def test_replays_equal_the_eager_run_and_the_sequential_model(what, way, extent):
+    """Each chaos seed has a slice of the programs, and all of them together have each program. Those with changes of
+    nodes between replays have no eager run, which has no nodes."""
+    chaos, programs = extent(1, 10, 2000), extent(4, 10)
     check(
         f"""
 def check(seed, kernels):
     some = [(seed * {programs} + i) % {PROGRAMS} for i in range({programs})]
-    return {{one: wrong for one in some if (wrong := wrong_replays(one, kernels["vector_add"]))}}
+    return {{one: wrong for one in some if (wrong := {what}(one, kernels["vector_add"]))}}
 print(under_chaos(check, range(1, {chaos + 1})))
 """,
         way,

@@ -183,7 +183,7 @@ instead of refused.
 
         The callbacks of one stream run one after another, on a thread of their own. Later work of the stream does not
         wait for them. An exception in a callback goes to `sys.unraisablehook`. While a graph is captured from the
-        stream, the callback becomes a part of it: each replay calls it, once all work of the replay is complete.
+        stream, the callback becomes a part of it: each replay calls it when what is before it in the graph is complete.
 
         Parameters
         ----------
