@@ -165,6 +165,13 @@ ze_result_t cpu_fault_call(const char *function) {
 /* For tests: how many of the faults asked for have happened. */
 CPU_EXPORT uint64_t l0rt_cpu_faults(void) { return atomic_load(&happened); }
 
+/* For tests: how often a function was called that a rule names. */
+CPU_EXPORT uint64_t l0rt_cpu_calls(const char *function) {
+  for (rule *r = rules; r < rules + count; r++)
+    if (strcmp(r->function, function) == 0) return atomic_load(&r->calls);
+  return 0;
+}
+
 cpu_fault cpu_fault_take(void) {
   cpu_fault fault = pending;
   pending = CPU_FAULT_NONE;

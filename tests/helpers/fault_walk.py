@@ -3,7 +3,7 @@
 
 A fork server, so that a case costs no start of Python: reads a line of JSON a case, ``{"rule": L0RT_CPU_FAIL,
 "disable": L0RT_DISABLE}``, forks before l0rt has initialised anything, and answers with a line. A case may also have a
-``"profile"``, and ``"work"``: which functions are called.
+``"profile"``, ``"work"``: which functions are called, and ``"rounds"``: how often.
 """
 
 import ctypes
@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import sys
+import traceback
 import warnings
 from pathlib import Path
 
@@ -130,8 +131,9 @@ def staged_copies():
     assert np.array_equal(out[: rows * 8192].reshape(rows, 8192)[:, :4000], taken)
     l0rt.memcpy2d(x, 4096, data, 8192, 4000, rows)
     x.copy_to(out)
-    assert np.array_equal(out[: rows * 4096].reshape(rows, 4096)[:, :4000],
-                          data[: rows * 8192].reshape(rows, 8192)[:, :4000])
+    assert np.array_equal(
+        out[: rows * 4096].reshape(rows, 4096)[:, :4000], data[: rows * 8192].reshape(rows, 8192)[:, :4000]
+    )
 
 
 def last_uses():
@@ -144,27 +146,72 @@ def last_uses():
         del x
 
 
+def calls():
+    """Return how often each function was called that a rule names, and how many faults have happened."""
+    loaded = ledger.library()
+    loaded.l0rt_cpu_calls.restype = loaded.l0rt_cpu_faults.restype = ctypes.c_uint64
+    named = {rule.partition(":")[0] for rule in os.environ["L0RT_CPU_FAIL"].split(",")} - {""}
+    return {**{name: loaded.l0rt_cpu_calls(name.encode()) for name in named}, "faults": loaded.l0rt_cpu_faults()}
+
+
 def sleeping():
-    """Pools of two devices that sleep with a backup, each step until it succeeds. Not in WORK."""
-    pool, raised = l0rt.memory.MemPool(), None
-    with l0rt.memory.use_mem_pool(pool):
-        kept = [l0rt.empty(nbytes, device=i) for nbytes in (3 << 20, 5000) for i in range(2)]
-    for value, buffer in enumerate(kept, 1):
-        buffer.fill(value)
-    addresses = [buffer.ptr for buffer in kept]
-    for step in (lambda: pool.sleep("host"), pool.wake):
-        for _ in range(4):
-            try:
-                step()
-                break
-            except l0rt.L0Error as error:
-                raised = error
-    assert [buffer.ptr for buffer in kept] == addresses
-    if not isinstance(raised, l0rt.DeviceLostError):
+    """Pools of two devices that sleep with a backup, each step until it succeeds; what is true after each attempt,
+    failed or not, is asserted at once. Returns what was called until each step began, and at the end. Not in WORK."""
+    ledger.settle()
+    before, kept = ledger.counted()["physical"] if ledger.library() else 0, []
+    function = os.environ["L0RT_CPU_FAIL"].partition(":")[0]
+    pool, raised, counted = l0rt.memory.MemPool(), None, []
+
+    def is_awake():
+        assert [buffer.ptr for buffer in kept] == addresses
         for value, buffer in enumerate(kept, 1):
             assert bytes(buffer.numpy()) == bytes([value]) * buffer.nbytes
+
+    def is_asleep():
+        assert [buffer.ptr for buffer in kept] == addresses
+        reserved, left = sum(acc.memory_reserved(i) for i in range(2)), ledger.counted()["physical"] - before
+        if function == "zeVirtualMemUnmap":  # what stays mapped is told, and the next sleep takes it
+            assert (left, reserved > 0) in ((0, False), (1, True))
+            pool.sleep("host")
+            reserved, left = sum(acc.memory_reserved(i) for i in range(2)), ledger.counted()["physical"] - before
+        assert reserved == 0
+        assert 0 <= left <= (function == "zePhysicalMemDestroy")  # that one is given up, with a warning
+        refused = None
+        try:
+            kept[0].fill(9)
+        except RuntimeError as error:
+            refused = error
+            if isinstance(error, l0rt.DeviceLostError):
+                raise
+        assert "asleep" in str(refused)
+
+    with l0rt.memory.use_mem_pool(pool):
+        kept += [l0rt.empty(nbytes, device=i) for nbytes in (3 << 20, 5000) for i in range(2)]
+    addresses = [buffer.ptr for buffer in kept]
+    for value, buffer in enumerate(kept, 1):
+        buffer.fill(value)
+    for i in range(2):
+        acc.synchronize(i)
+    assert ledger.counted()["physical"] > before
+    for step, failed, done in ((lambda: pool.sleep("host"), is_awake, is_asleep), (pool.wake, is_asleep, is_awake)):
+        counted.append(calls())
+        for _ in range(3):
+            try:
+                step()
+            except l0rt.DeviceLostError as error:  # the driver goes on with what was under way: nothing is known
+                error.counted = [*counted, calls()]
+                raise
+            except l0rt.L0Error as error:
+                raised = error
+                failed()
+            else:
+                done()
+                break
+    counted.append(calls())
     if raised is not None:
+        raised.counted = counted
         raise raised
+    return counted
 
 
 def graphs():
@@ -224,34 +271,51 @@ def plain_calls():
         owner.close()
 
 
-WORK = (properties, blocks, streams, events, copies_between_devices, copies_of_rows, launches, graphs, changed_graphs,
-        plain_calls)
+WORK = (
+    properties,
+    blocks,
+    streams,
+    events,
+    copies_between_devices,
+    copies_of_rows,
+    launches,
+    graphs,
+    changed_graphs,
+    plain_calls,
+)
 
 
-def attempt(work):
-    """Do all the work; what is raised ends only the part that raised it."""
+def attempt(work, returned):
+    """Do all the work; what is raised ends only the part that raised it. What the parts return is appended."""
     raised = []
     for part in work:
         try:
-            part()
+            returned.append(part())
         except Exception as error:
+            returned.append(getattr(error, "counted", None))
             tree = [c.__name__ for c in type(error).__mro__]
             raised.append(
-                {"part": part.__name__, "tree": tree, "code": getattr(error, "code", None), "text": str(error)}
+                {
+                    "part": part.__name__,
+                    "tree": tree,
+                    "code": getattr(error, "code", None),
+                    "text": str(error) or traceback.extract_tb(error.__traceback__)[-1].line,
+                }
             )
     gc.collect()
     return raised
 
 
-def outcome(rule, disable, profile=None, work=None):
-    """Work with the fault, then more often; say what was raised, what was warned of and what is alive."""
+def outcome(rule, disable, profile=None, work=None, rounds=ROUNDS):
+    """Work with the fault, then more often; say what was raised, returned and warned of, and what is alive."""
     os.environ["L0RT_CPU_FAIL"], os.environ["L0RT_DISABLE"] = rule, disable
     if profile is not None:
         os.environ["L0RT_CPU_PROFILE"] = profile
+    returned = []
     parts = WORK if work is None else [globals()[name] for name in work]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        rounds = [attempt(parts) for _ in range(ROUNDS)]
+        found = [attempt(parts, returned) for _ in range(rounds)]
         loaded = ledger.library()
         loaded.l0rt_cpu_faults.restype = ctypes.c_uint64
         happened = loaded.l0rt_cpu_faults()
@@ -260,7 +324,7 @@ def outcome(rule, disable, profile=None, work=None):
         except l0rt.DeviceLostError:
             live = None  # nothing can be given back any more
     texts = [str(w.message) for w in warned if issubclass(w.category, ResourceWarning)]
-    return {"happened": happened, "rounds": rounds, "warned": texts, "live": live}
+    return {"happened": happened, "rounds": found, "returned": returned, "warned": texts, "live": live}
 
 
 def serve():

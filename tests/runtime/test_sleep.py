@@ -18,6 +18,7 @@ from l0rt.runtime.streams.devices import capabilities
 from helpers import ledger
 from helpers.door import Door, Failed
 from helpers.process import run_python
+from helpers.source import ROOT
 
 pytestmark = pytest.mark.usefixtures("emptied")
 
@@ -309,10 +310,16 @@ CHAOS = """
 import l0rt, l0rt.accelerator as acc, numpy as np
 from l0rt.memory import MemPool, use_mem_pool
 from l0rt.runtime.memory.backup import Backup
+from helpers import ledger
 pool, rng = MemPool(), np.random.default_rng(1)
+acc.get_memory_info()
+before = ledger.counted()["physical"]
 with use_mem_pool(pool):
     kept = [l0rt.empty(n, device=i) for n in (300, 40000, 5 << 20) for i in range(2)]
 data = [rng.integers(0, 256, b.nbytes, "u1") for b in kept]
+addresses = [b.ptr for b in kept]
+taken = ledger.counted()["physical"]
+assert taken > before
 streams = [acc.Stream(device=i) for i in range(2)]
 for _ in range(4):
     for b, d in zip(kept, data):
@@ -321,7 +328,10 @@ for _ in range(4):
         b.record_stream(streams[b.device.index])
     pool.sleep("host")
     assert [acc.memory_reserved(i) for i in range(2)] == [0, 0]
+    assert ledger.counted()["physical"] == before
     pool.wake()
+    assert ledger.counted()["physical"] == taken
+    assert [b.ptr for b in kept] == addresses
     assert all((b.numpy() == d).all() for b, d in zip(kept, data))
 print("done")
 """
@@ -330,7 +340,8 @@ print("done")
 @pytest.mark.parametrize("disable", [None, "inorder", "cb_events,inorder"])
 def test_backups_are_right_under_chaos(disable, extent):
     for seed in range(extent(2, 20, 200)):
-        result = run_python(CHAOS, {**CPU, "L0RT_DISABLE": disable, "L0RT_CPU_CHAOS": str(seed + 1)})
+        seeded = {"L0RT_DISABLE": disable, "L0RT_CPU_CHAOS": str(seed + 1), "PYTHONPATH": str(ROOT / "tests")}
+        result = run_python(CHAOS, {**CPU, **seeded})
         assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", ""), (seed, result)
 
 

@@ -288,6 +288,7 @@ ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, 
 
 uint64_t l0rt_cpu_live(int kind);
 uint64_t l0rt_cpu_faults(void);
+uint64_t l0rt_cpu_calls(const char *function);
 uint64_t l0rt_cpu_races(void);
 uint64_t l0rt_cpu_offloaded(void);
 uint64_t l0rt_cpu_charged(const char *name);
