@@ -2,7 +2,7 @@
 """What the words of SPIR-V's instructions are, for the instructions that compilers of OpenCL C and SYCL make.
 
 `GRAMMAR` has a `Row` for each opcode. The CPU driver has a table of what it runs, cpu_driver/spirv/grammar.h; this one
-tells values from types and labels, and has what only other drivers run: images, pipes, queues.
+tells values from types and labels, and has what only other drivers run: images, pipes, queues. A test compares both.
 """
 
 from collections import namedtuple
@@ -69,14 +69,14 @@ _PATTERNS = {
     "vl+n": "251",
     "v": "254 297 298 5630",
     "vn": "256 257",
-    "TRvnv+v": "264-271 349-364 6401-6408",
+    "TRvnv+v": "349-364",
     "TRvvvvv": "285 286 293 294 325",
     "vvvvv": "287 288",
     "TRvvvvvvvvvv+v": "292",
     "TRvvvv ": "291",
     "TRt": "321",
     "in+i": "331",
-    "TRvnv": "342",
+    "TRvnv": "264-271 342 6401-6408",
     "R+i": "5911-5913",
 }
 # What ends a block.

@@ -84,6 +84,15 @@ def test_algorithms_compute_what_numpy_does(kind, form, name, dtype):
     check(c, a @ b)
 
 
+@pytest.mark.parametrize("hint", ["opencl_unroll_hint", "opencl_unroll_hint(1)", "opencl_unroll_hint(4)"])
+def test_loops_may_say_how_they_are_unrolled(kind, hint):
+    loop = f"__attribute__(({hint})) for (int i = 0; i < n; i++) to[i] = i;"
+    to = l0rt.empty(4 * 30)
+    with l0rt.compile(f"kernel void count(global int *to, int n) {{ {loop} }}", "-cl-std=CL2.0") as made:
+        made["count"][1, 1](to, 30)
+        check(to, np.arange(30, dtype="i4"))
+
+
 def test_errors_tell_file_line_and_the_lines_text(kind, tmp_path, capfd):
     log = refused("kernel void f() {\n  int x = nothing;\n}\n")
     assert "<source>:2:11: error: " in log

@@ -63,7 +63,7 @@
   X(MemberDecorate, 72, "inn?#")                                                                                       \
   X(DecorationGroup, 73, "R")                                                                                          \
   X(GroupDecorate, 74, "i?*")                                                                                          \
-  X(GroupMemberDecorate, 75, "i?*")                                                                                    \
+  X(GroupMemberDecorate, 75, "i?#")                                                                                    \
   X(VectorExtractDynamic, 77, "TRii")                                                                                  \
   X(VectorInsertDynamic, 78, "TRiii")                                                                                  \
   X(VectorShuffle, 79, "TRii?#")                                                                                       \
@@ -177,7 +177,7 @@
   X(AtomicOr, 241, "TRiiii")                                                                                           \
   X(AtomicXor, 242, "TRiiii")                                                                                          \
   X(Phi, 245, "TR?*")                                                                                                  \
-  X(LoopMerge, 246, "iin")                                                                                             \
+  X(LoopMerge, 246, "iin?#")                                                                                           \
   X(SelectionMerge, 247, "in")                                                                                         \
   X(Label, 248, "R")                                                                                                   \
   X(Branch, 249, "i")                                                                                                  \
