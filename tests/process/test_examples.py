@@ -16,6 +16,7 @@ EXAMPLES = sorted(path.name for path in FOLDER.glob("*.py"))
 PAGE = (ROOT / "docs/examples.md").read_text()
 ANY_DRIVER = {"L0RT_DRIVER": None, "L0RT_CPU_DEVICES": None}
 PNG = b"\x89PNG\r\n\x1a\n"
+LIMITS = {"train_spirals.py": 60}  # seconds after which a run is ended: the page says so
 
 needs_compiler = pytest.mark.skipif(not compilers.INSTALLED, reason=compilers.WITHOUT)
 
@@ -30,7 +31,8 @@ def rounded(text):
 def test_it_prints_what_the_page_says(name, tmp_path):
     shown = re.search(rf"^```\n\$ python examples/{name}(.*)\n((?:(?!```).*\n)*)```$", PAGE, re.MULTILINE)
     assert shown, f"docs/examples.md does not show examples/{name}"
-    result = run([sys.executable, "-W", "ignore", FOLDER / name, *shown[1].split()], ANY_DRIVER, tmp_path, timeout=300)
+    command = [sys.executable, "-W", "ignore", FOLDER / name, *shown[1].split()]
+    result = run(command, ANY_DRIVER, tmp_path, timeout=LIMITS.get(name, 300))
     assert (result.returncode, result.stderr) == (0, ""), result
     assert rounded(result.stdout) == rounded(shown[2])
 
@@ -49,7 +51,11 @@ made["draw"]("loss.png", np.array([1.0, 0.5, 0.05]), made["Network"](), points, 
 """
     result = run_python(code, ANY_DRIVER, tmp_path, timeout=300)
     assert result.returncode == 0, result
-    assert (tmp_path / "loss.png").read_bytes().startswith(PNG)
+    drawn, shown = (path.read_bytes() for path in (tmp_path / "loss.png", ROOT / "docs/spirals.png"))
+    assert drawn.startswith(PNG)
+    assert drawn[:24] == shown[:24], "docs/spirals.png has another size: python train_spirals.py ../docs/spirals.png"
+    assert len(shown) < 150_000
+    assert "](spirals.png)" in PAGE
 
 
 @needs_compiler
