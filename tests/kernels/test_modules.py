@@ -4,6 +4,7 @@
 import gc
 import os
 import pickle
+import struct
 from pathlib import Path
 
 import l0rt
@@ -169,6 +170,32 @@ def test_a_native_binary_makes_the_same_module_again(module):
         out = np.empty(16, np.int32)
         x.copy_to(out)
         assert set(out) == {9}
+
+
+def test_the_error_of_a_module_that_the_driver_refuses_has_its_log(capfd):
+    code = PATH.with_name("add.spv").read_bytes()
+    words = list(struct.unpack(f"<{len(code) // 4}I", code))
+    label = next(at for at in instructions(words) if words[at] & 0xFFFF == 248)
+    words[label + 2 : label + 2] = [1 << 16 | 4101]  # an extension's: no driver has it
+    with pytest.raises(l0rt.ModuleBuildError, match="the module was not built") as refused:
+        l0rt.Module(struct.pack(f"<{len(words)}I", *words))
+    assert "4101" in refused.value.log
+    assert refused.value.log in str(refused.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def instructions(words):
+    at = 5
+    while at < len(words):
+        yield at
+        at += words[at] >> 16
+
+
+def test_native_binaries_that_are_none(module):
+    whole = module.native_binary()
+    for wrong in (whole[: len(whole) // 2], whole[:8], b"\x7fELF" + bytes(100), bytes(range(100))):
+        with pytest.raises(l0rt.ModuleBuildError, match="the module"):
+            l0rt.Module(wrong)
 
 
 def test_a_closed_module_launches_nothing(module):
