@@ -510,4 +510,5 @@ def pinned(shape, dtype="float64", *, device=None, numa=None):
     count = kind.itemsize
     for length in lengths:
         count *= checked_size(length)
-    return np.ndarray(lengths, kind, empty(checked_size(count), device=device, kind="host", numa=numa))
+    # NumPy would give an array without bytes memory of its own: a kernel takes it as one on pinned memory all the same.
+    return np.ndarray(lengths, kind, empty(max(checked_size(count), 1), device=device, kind="host", numa=numa))

@@ -7,8 +7,10 @@ import l0rt
 import l0rt.accelerator as acc
 import l0rt.cli.launch_loops as launch_loops
 import l0rt.cli.reference as reference
+from l0rt import config
 from l0rt.cli.lab import Gated
 from l0rt.cli.rows import MIB, Note, Skip, Work, python, suite
+from l0rt.kernels import compiler
 
 row = suite("kernels")
 AT_ONCE = 512  # launches before a wait: few enough to queue
@@ -158,12 +160,26 @@ def small_uniform(lab):
     yield Work(python("x.uniform_()", x=x), most=AT_ONCE, rest=acc.synchronize)
 
 
-@row("compile.cached.python", "l0rt.compile of a source that was compiled before: its module", ns=200_000)
-def compile_cached(lab):
-    """What a compile takes that finds the SPIR-V in memory; the driver builds the module each time."""
+@row("random.philox_engine_inputs.python", "generator.philox_engine_inputs(4)", ns=100)
+def philox_engine_inputs(lab):
+    """What a kernel's words of a generator cost: an offset goes on."""
+    yield Work(python("draw(4)", draw=l0rt.Generator().philox_engine_inputs))
+
+
+def compile_cached(lab, where):
+    """What a compile takes that finds the SPIR-V; the driver builds the module each time."""
     source = (files("l0rt.cli") / "saxpy.cl").read_text()
+    forget = compiler._kept.clear if where == "disk" else None
+    if forget and not config.get("cache_size"):
+        raise Skip("the cache is switched off")
     try:
         l0rt.compile(source)
     except l0rt.CompilerNotFoundError:
         raise Skip("no compiler of OpenCL C is installed") from None
-    yield Work(python("compile(source)", compile=l0rt.compile, source=source))
+    yield Work(python("forget(); compile(source)" if forget else "compile(source)",
+                      compile=l0rt.compile, source=source, forget=forget))  # fmt: skip
+
+
+COMPILED = "l0rt.compile of a source that was compiled before: its module"
+row("compile.cached.python", COMPILED, "memory", ns=200_000)(compile_cached)
+row("compile.cached.disk.python", f"{COMPILED}, in a new process", "disk", ns=200_000)(compile_cached)

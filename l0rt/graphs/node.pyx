@@ -273,22 +273,20 @@ cdef int change_launch(Node self, Kernel kernel, uint32_t taken, const uint32_t*
     cdef l0rt_node* node = node_of(self)
     cdef l0rt_recorded_launch* launch = launch_of(node)
     cdef l0rt_recorded_launch* made
-    cdef uint64_t local_bytes = 0
+    cdef l0rt_arg[MOST] all_values
     cdef uint32_t i
     cdef bint changes_local = size != NULL
-    for i in range(launch.count):
-        local_bytes += launch.args[i].size if launch.args[i].value == NULL else 0
+    memcpy(all_values, launch.args, launch.count * sizeof(l0rt_arg))
     for i in range(taken):
         if (values[i].value == NULL) != (launch.args[which[i]].value == NULL) or (
                 values[i].value != NULL and values[i].size != launch.args[which[i]].size):
             raise TypeError(f"{kernel.name}() argument {which[i]} must have {launch.args[which[i]].size} bytes, as in "
                             f"the launch that was captured, got {values[i].size}")
-        if values[i].value == NULL:
-            local_bytes += values[i].size - launch.args[which[i]].size
-            changes_local = True
+        all_values[which[i]] = values[i]
+        changes_local |= values[i].value == NULL
     if changes_local or groups != NULL:
         launch_check(launch, groups if groups != NULL else launch.groups, size if size != NULL else launch.group_size,
-                     local_bytes)
+                     all_values)
     self.recording.announce_change()
     made = launch_changed(launch, taken, which, values, groups, size, self.recording.now)
     if made == NULL:

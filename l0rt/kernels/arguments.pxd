@@ -39,6 +39,8 @@ cdef Parameters new_parameters(l0rt_kernel* kernel, str name, tuple arguments)
 # `on` uses the memory of Buffers; NULL: nobody has to be told of that.
 cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1
 cdef void slot_let_go(Slot* slot) noexcept
+# The arguments of a launch as far as they are local memory: the others have the size 0. Return their number.
+cdef uint32_t local_arguments(Parameters self, tuple args, l0rt_arg* out) except? 0
 # The value of an argument as a Python object: an int, a float, LocalMemory, or bytes where the type is not known.
 cdef object argument_value(Parameters self, Py_ssize_t at, const l0rt_arg* value)
 # An argument as a declaration, as far as the module tells.

@@ -142,6 +142,21 @@ cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_a
     wrong(self, at, value)
 
 
+cdef uint32_t local_arguments(Parameters self, tuple args, l0rt_arg* out) except? 0:
+    """Without arguments, local memory has one byte where the module tells that it is taken."""
+    cdef uint32_t at, count = self.ptr.argument_count
+    for at in range(count):
+        out[at] = l0rt_arg(NULL, 0)
+        is_local = self.expected != NULL and self.expected[at].kind == LOCAL
+        if not args:
+            out[at].size = is_local
+        elif isinstance(args[at], LocalMemory) and (is_local or self.expected == NULL):
+            out[at].size = (<LocalMemory>args[at]).nbytes
+        elif is_local or isinstance(args[at], LocalMemory):
+            wrong(self, at, args[at])
+    return count
+
+
 cdef int take_buffer(Parameters self, Py_ssize_t at, Buffer buffer, Slot* slot, l0rt_stream* on) except -1:
     cdef l0rt_device* device = self.ptr.module.device
     cdef l0rt_operand operand

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from array import array
 from typing import Any, final
 
 from l0rt.kernels.spirv import Argument
@@ -19,7 +20,7 @@ class Kernel:
     @property
     def attributes(self) -> dict[str, Any]: ...
     def suggest_group_size(self, global_size: _Extent) -> tuple[int, int, int]: ...
-    def max_cooperative_groups(self, group_size: _Extent) -> int: ...
+    def max_cooperative_groups(self, group_size: _Extent, *args: Any) -> int: ...
     def launch(
         self,
         *args: Any,
@@ -42,7 +43,7 @@ class Dispatcher:
         cls,
         predicates: tuple[Any, ...] | None = None,
         ready: dict[int, list[Kernel | None]] | None = None,
-        hits: list[int] | None = None,
+        hits: array[int] | None = None,
         fixed: int = -1,
     ) -> Dispatcher: ...
     def __getitem__(self, sizes: tuple[Any, ...], /) -> Launcher: ...

@@ -2,6 +2,8 @@
 """Kernels in Python: the sizes of a launch, checked before the driver gets any of them, and its arguments."""
 
 cimport cython
+from cpython cimport array
+from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
@@ -15,6 +17,7 @@ from l0rt.kernels.arguments cimport (
     Slot,
     argument_take,
     argument_told,
+    local_arguments,
     new_parameters,
     slot_let_go,
 )
@@ -29,6 +32,14 @@ from l0rt.runtime.streams.types cimport *
 import numpy as np
 
 from l0rt.runtime.streams.devices import lazy
+
+cdef extern from *:
+    """
+    /* A tuple's items are an array as vectorcall takes it. */
+    #define l0rt_call(function, args) \
+      PyObject_Vectorcall(function, &PyTuple_GET_ITEM(args, 0), (size_t)PyTuple_GET_SIZE(args), NULL)
+    """
+    object call "l0rt_call" (object function, tuple args)
 
 
 @cython.final
@@ -77,25 +88,39 @@ cdef class Kernel:
             kernel_suggest(self.ptr, wanted, size)
         return size[0], size[1], size[2]
 
-    def max_cooperative_groups(self, group_size):
+    def max_cooperative_groups(self, group_size, *args):
         """Return how many groups of this size can run at the same time, which a cooperative launch may have at most.
 
         Parameters
         ----------
         group_size : int or tuple of int
             The number of work-items of a group.
+        *args
+            The arguments of the launch, all or none: only `LocalMemory` among them counts. Without them, a kernel that
+            takes local memory is counted with one byte for each such argument.
 
         Returns
         -------
         int
+
+        Raises
+        ------
+        TypeError
+            The number of arguments is wrong, or there is no local memory where the kernel takes some.
+        ValueError
+            The local memory is more than the device has, or the module was closed.
         """
         cdef uint32_t[3] size
-        cdef uint32_t count = 0
+        cdef l0rt_arg[MOST] values
+        cdef uint32_t most = 0, count
         module_check(self.ptr.module)
         extent("group_size", group_size, size)
+        if args and len(args) != self.ptr.argument_count:
+            refuse_count(self.ptr, len(args))
+        count = local_arguments(self.takes, args, values)
         with nogil:
-            kernel_most_cooperative(self.ptr, size, &count)
-        return count
+            kernel_most_cooperative(self.ptr, size, values, count, &most)
+        return most
 
     def launch(self, *args, groups=None, group_size=None, global_size=None, Queue stream=None,
                bint cooperative=False):
@@ -151,6 +176,7 @@ cdef class Kernel:
 
 @cython.final
 @cython.binding(False)
+@cython.freelist(8)
 cdef class Launcher:
     """A kernel with the sizes of its launches: ``kernel[groups, group_size]``."""
     cdef Kernel kernel          # None: the dispatcher chooses one for each launch
@@ -175,12 +201,13 @@ cdef class Launcher:
 
 cdef Launcher new_launcher(sizes):
     cdef Launcher made
-    if not PyTuple_CheckExact(sizes) or PyTuple_GET_SIZE(sizes) not in (2, 3):
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(sizes) if PyTuple_CheckExact(sizes) else 0
+    if not 2 <= count <= 3:
         raise TypeError("a launch takes kernel[groups, group_size] or kernel[groups, group_size, stream]")
     made = Launcher.__new__(Launcher)
-    extent("groups", sizes[0], made.groups)
-    extent("group_size", sizes[1], made.size)
-    if len(sizes) == 3 and sizes[2] is not None:
+    extent("groups", <object>PyTuple_GET_ITEM(sizes, 0), made.groups)
+    extent("group_size", <object>PyTuple_GET_ITEM(sizes, 1), made.size)
+    if count == 3 and sizes[2] is not None:
         if not isinstance(sizes[2], Queue):
             raise TypeError(f"a stream must be a Stream, got {type(sizes[2]).__name__}")
         made.stream = sizes[2]
@@ -192,12 +219,16 @@ cdef class Dispatcher:
     """What the launches of a specialised kernel look at. `kernels.specialized` has the rest."""
     cdef tuple predicates       # of the variants; the generic one comes behind them
     cdef dict ready             # device's index -> a list of kernels by variant, None for those that are not there
-    cdef list hits              # by variant
+    cdef list row               # the list of the device that launched last, and its index: no list is ever replaced
+    cdef int row_index
+    cdef array.array hits       # by variant
     cdef int fixed              # the device's index, -1: the one that launches
 
-    def __cinit__(self, tuple predicates=None, dict ready=None, list hits=None, int fixed=-1):
+    def __cinit__(self, tuple predicates=None, dict ready=None, array.array hits=None, int fixed=-1):
         if predicates is None or ready is None or hits is None:
             raise TypeError("a kernel is a module's: module[name]")
+        if hits.typecode != "Q" or len(hits) <= len(predicates):
+            raise TypeError("hits must be an array of 'Q', with a number for each variant")
         self.predicates, self.ready, self.hits, self.fixed = predicates, ready, hits, fixed
 
     def _number(self, tuple args not None):
@@ -217,7 +248,7 @@ cdef class Dispatcher:
 cdef Py_ssize_t Dispatcher_number(Dispatcher self, tuple args) except -1:
     cdef Py_ssize_t at, count = PyTuple_GET_SIZE(self.predicates)
     for at in range(count):
-        found = (<object>PyTuple_GET_ITEM(self.predicates, at))(*args)
+        found = call(<object>PyTuple_GET_ITEM(self.predicates, at), args)
         if found is True:
             return at
         if found is not False:
@@ -233,11 +264,12 @@ cdef Kernel Dispatcher_choose(Dispatcher self, tuple args, Queue stream):
     cdef int index = self.fixed
     if index < 0:
         index = current_device() if stream is None else stream.ptr.device.index
-    row = self.ready.get(index)
-    kernel = None if row is None else (<list>row)[number]
+    if self.row is None or self.row_index != index:
+        self.row, self.row_index = self.ready.get(index), index
+    kernel = None if self.row is None else self.row[number]
     if kernel is None:
         return self._missed(number, index)
-    self.hits[number] += 1
+    self.hits.data.as_ulonglongs[number] += 1
     return <Kernel>kernel
 
 
@@ -279,7 +311,7 @@ cdef int extent(str what, value, uint32_t* out) except -1:
     """A size along x, or along up to three axes."""
     cdef Py_ssize_t count = 1
     out[1] = out[2] = 1
-    if PyTuple_CheckExact(value) or isinstance(value, (tuple, list)):
+    if not PyLong_CheckExact(value) and isinstance(value, (tuple, list)):
         count = len(value)
         if not 1 <= count <= 3:
             raise ValueError(f"{what} must have 1 to 3 sizes, got {count}")
@@ -291,6 +323,12 @@ cdef int extent(str what, value, uint32_t* out) except -1:
 
 
 cdef uint32_t one_size(str what, value) except? 0:
+    cdef long plain
+    cdef int beyond = 0
+    if PyLong_CheckExact(value):        # by far the most
+        plain = PyLong_AsLongAndOverflow(value, &beyond)
+        if 0 < plain <= <long>0xFFFFFFFF:
+            return <uint32_t>plain
     if not is_whole(value):
         raise TypeError(f"{what} must be an int or a tuple of ints, got {type(value).__name__}")
     number = whole(value, what)
@@ -369,7 +407,8 @@ cdef int Kernel_launch(
     finally:
         while taken > 0:
             taken -= 1
-            slot_let_go(&slots[taken])
+            if slots[taken].buffer != NULL or slots[taken].viewed:
+                slot_let_go(&slots[taken])
     return 0
 
 

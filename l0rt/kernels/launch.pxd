@@ -50,7 +50,9 @@ cdef inline int check_arguments(const l0rt_arg* args, uint32_t count) except -1 
 # TypeError: a launch has ``count`` arguments.
 cdef int refuse_count(l0rt_kernel* kernel, uint64_t count) except -1
 cdef int kernel_suggest(l0rt_kernel* kernel, const uint32_t* global_size, uint32_t* size) except -1 nogil
-cdef int kernel_most_cooperative(l0rt_kernel* kernel, const uint32_t* size, uint32_t* count) except -1 nogil
+# How many groups with the local memory that is among the arguments can run at the same time.
+cdef int kernel_most_cooperative(
+    l0rt_kernel* kernel, const uint32_t* size, const l0rt_arg* args, uint32_t count, uint32_t* most) except -1 nogil
 cdef int kernel_launch(
     l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args, uint32_t count,
     bint cooperative, l0rt_stream* stream) except -1 nogil
@@ -61,8 +63,9 @@ cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) ex
 cdef l0rt_recorded_launch* launch_changed(
     l0rt_recorded_launch* launch, uint32_t count, const uint32_t* which, const l0rt_arg* args, const uint32_t* groups,
     const uint32_t* size, uint64_t now) noexcept nogil
-# ValueError: a launch cannot have these sizes, which a driver would not refuse before it is appended.
+# ValueError: a launch cannot have these sizes and the local memory of these arguments, which a driver would not refuse
+# before it is appended.
 cdef int launch_check(
-    const l0rt_recorded_launch* launch, const uint32_t* groups, const uint32_t* size, uint64_t local_bytes) except -1
+    const l0rt_recorded_launch* launch, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args) except -1
 # A recorded launch is dropped: its module may end.
 cdef void launch_drop(l0rt_recorded_launch* launch) noexcept

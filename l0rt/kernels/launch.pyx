@@ -65,7 +65,7 @@ cdef ze_result_t set_size(l0rt_kernel* kernel, const uint32_t* size) noexcept no
     return r
 
 
-cdef ze_result_t set_argument(l0rt_kernel* kernel, uint32_t at, const l0rt_arg* arg) noexcept nogil:
+cdef inline ze_result_t set_argument(l0rt_kernel* kernel, uint32_t at, const l0rt_arg* arg) noexcept nogil:
     cdef ze_result_t r = kernel_set_argument(kernel.handle, at, arg.size, arg.value)
     if r != ZE_RESULT_SUCCESS and is_zero(arg):
         # Intel's driver of 2022 takes an address that it has allocated, or no value: no value is the null pointer.
@@ -144,7 +144,7 @@ cdef int kernel_launch(
     if status == ASLEEP:
         return refuse_asleep(argument_asleep(args, count), NULL)
     if status == TOO_MANY:
-        return refuse_cooperative(kernel, groups, size)
+        return refuse_cooperative(kernel, groups, size, args, count)
     if status != ZE_RESULT_SUCCESS:
         queue_open(stream)              # raises where the list was given back to its owner
         return fail(kernel, status)
@@ -217,16 +217,17 @@ cdef l0rt_recorded_launch* launch_changed(
 
 cdef int launch_check(
         const l0rt_recorded_launch* launch, const uint32_t* groups, const uint32_t* size,
-        uint64_t local_bytes) except -1:
+        const l0rt_arg* args) except -1:
     cdef l0rt_kernel* kernel = launch.kernel
+    cdef uint64_t local_bytes = local_bytes_of(kernel, args, launch.count)
     cdef uint32_t most = 0
     if not fits(kernel, groups, size):
         refuse_launch(kernel, groups, size, kernel.argument_count, NULL)
-    if local_bytes + kernel.local_bytes > kernel.module.most_local_bytes:
-        refuse_local(kernel, local_bytes + kernel.local_bytes)
+    if local_bytes > kernel.module.most_local_bytes:
+        refuse_local(kernel, local_bytes)
     if launch.cooperative:
         with nogil:
-            kernel_most_cooperative(kernel, size, &most)
+            kernel_most_cooperative(kernel, size, args, launch.count, &most)
         if <uint64_t>groups[0] * groups[1] * groups[2] > most:
             raise_cooperative(kernel, groups, most)
     return 0
@@ -245,7 +246,7 @@ cdef int record_launch(
             status = set_locked(kernel, groups, size, args, count, True)
         mutex_unlock(&kernel.lock)
         if status == TOO_MANY:
-            return refuse_cooperative(kernel, groups, size)
+            return refuse_cooperative(kernel, groups, size, args, count)
         if status != ZE_RESULT_SUCCESS:
             return fail(kernel, status)
     memset(&node, 0, sizeof(node))
@@ -278,7 +279,7 @@ cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) ex
                       ANY_SLEEP, &seq)
     mutex_unlock(&kernel.lock)
     if r == TOO_MANY:
-        return refuse_cooperative(kernel, launch.groups, launch.group_size)
+        return refuse_cooperative(kernel, launch.groups, launch.group_size, launch.args, launch.count)
     return 0 if r == ZE_RESULT_SUCCESS else device_fails(list.device, <ze_result_t>r)
 
 
@@ -334,9 +335,11 @@ cdef int refuse_local(l0rt_kernel* kernel, uint64_t nbytes) except -1 nogil:
                          f"{kernel.module.most_local_bytes}")
 
 
-cdef int refuse_cooperative(l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size) except -1 nogil:
+cdef int refuse_cooperative(
+        l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const l0rt_arg* args,
+        uint32_t count) except -1 nogil:
     cdef uint32_t most = 0
-    kernel_most_cooperative(kernel, size, &most)
+    kernel_most_cooperative(kernel, size, args, count, &most)
     with gil:
         return raise_cooperative(kernel, groups, most)
 
@@ -378,12 +381,20 @@ cdef int kernel_suggest(l0rt_kernel* kernel, const uint32_t* global_size, uint32
     return 0 if status == ZE_RESULT_SUCCESS else fail(kernel, status)
 
 
-cdef int kernel_most_cooperative(l0rt_kernel* kernel, const uint32_t* size, uint32_t* count) except -1 nogil:
+cdef int kernel_most_cooperative(
+        l0rt_kernel* kernel, const uint32_t* size, const l0rt_arg* args, uint32_t count,
+        uint32_t* most) except -1 nogil:
     cdef int status = CLOSED
+    cdef uint32_t i
+    if local_bytes_of(kernel, args, count) > kernel.module.most_local_bytes:
+        return refuse_local(kernel, local_bytes_of(kernel, args, count))
     mutex_lock(&kernel.lock)
     if not l0rt_load_int(&kernel.module.closed):
         status = set_size(kernel, size)
+    for i in range(count):              # the driver counts the local memory that the kernel was given last
+        if status == ZE_RESULT_SUCCESS and args[i].value == NULL and args[i].size != 0:
+            status = set_argument(kernel, i, &args[i])
     if status == ZE_RESULT_SUCCESS:
-        status = kernel_cooperative_groups(kernel.handle, count)
+        status = kernel_cooperative_groups(kernel.handle, most)
     mutex_unlock(&kernel.lock)
     return 0 if status == ZE_RESULT_SUCCESS else fail(kernel, status)

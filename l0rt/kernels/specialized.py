@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import threading
+from array import array
 from collections import namedtuple
 
 import numpy as np
@@ -382,7 +383,7 @@ class Built:
         self.predicates = predicates
         self.fixed = fixed  # the device's index, None: each
         self.closed = False
-        self.hits, self.misses, self.builds = ([0] * len(variants) for _ in range(3))
+        self.hits, self.misses, self.builds = (array("Q", bytes(8 * len(variants))) for _ in range(3))
         self._build = build
         self._modules = {}  # device's index -> a module by variant, or None
         self._building = {}  # (variant, device) -> Building

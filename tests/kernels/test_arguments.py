@@ -102,10 +102,10 @@ def test_a_float_too_large_for_the_parameter_is_infinity_as_in_c(module, number,
 
 
 def nothing():
-    return [None, 0, l0rt.empty(0), l0rt.empty(64)[64:]]
+    return [None, 0, l0rt.empty(0), l0rt.empty(64)[64:], l0rt.pinned(0), l0rt.pinned((3, 0), "i4"), l0rt.pinned(4)[4:]]
 
 
-@pytest.mark.parametrize("which", range(4))
+@pytest.mark.parametrize("which", range(7))
 def test_a_null_pointer_is_passed_as_one(module, which):
     """Intel's driver of 2022 refuses the address 0, and takes no value."""
     kernel = module["vector_add"]
@@ -119,6 +119,7 @@ def test_a_null_pointer_is_passed_as_one(module, which):
 def test_a_native_kernel_takes_null_pointers(native):
     x = l0rt.empty(64)
     native["vector_add"][1, 1](x, None, l0rt.empty(0), np.uint32(0))
+    native["vector_add"][1, 1](x, l0rt.pinned(0), l0rt.pinned((0, 2)), np.uint32(0))
     native["vector_add"][1, 1](x, np.uint64(0), np.uint64(x.ptr), np.uint32(0))
     acc.synchronize()
 
@@ -180,6 +181,8 @@ def test_arrays_that_a_kernel_cannot_use_are_refused(module, native):
         module["store"][1, 1](np.zeros(4, "i4"), 1)
     with pytest.raises(TypeError, match=r"argument 0 \(to\) must be contiguous, got an array with strides \(8,\)"):
         module["store"][1, 1](l0rt.pinned(8, "i4")[::2], 1)
+    with pytest.raises(TypeError, match="which is host memory"):  # also without a byte that could be read
+        module["store"][1, 1](np.zeros(0, "i4"), 1)
     with pytest.raises(TypeError, match="a native module does not tell its types"):
         native["store"][1, 1](np.zeros(4, "i4"), np.int32(1))
     x = l0rt.pinned(8, "i4")
@@ -238,6 +241,41 @@ def test_a_cooperative_launch_of_too_many_groups_is_refused(module):
     with pytest.raises(ValueError, match=told), acc.Stream(), graph:
         kernel.launch(x, out, groups=most + 1, group_size=1, cooperative=True)
     graph.reset()
+
+
+def test_the_local_memory_of_a_launch_says_how_many_groups_can_run_at_once(module, native):
+    """Whatever the kernel was launched or asked with before."""
+    kernel, x = module["reduce"], l0rt.empty(64)
+    few, many = l0rt.LocalMemory(64), l0rt.LocalMemory(32 << 10)
+    at_first = kernel.max_cooperative_groups(8)
+    with_few = kernel.max_cooperative_groups(8, x, x, 1, few)
+    with_many = kernel.max_cooperative_groups(8, x, x, 1, many)
+    assert at_first >= with_few >= with_many >= 1
+    for scratch in (many, few):
+        kernel[1, 8](x, x, 1, scratch)
+        assert kernel.max_cooperative_groups(8) == at_first
+        assert kernel.max_cooperative_groups(8, x, x, 1, few) == with_few
+        assert kernel.max_cooperative_groups(8, x, x, 1, many) == with_many
+        assert native["reduce"].max_cooperative_groups(8, x, x, np.uint32(1), many) == with_many
+        assert native["reduce"].max_cooperative_groups(8, x, x, np.uint32(1), few) == with_few
+    acc.synchronize()
+
+
+def test_the_arguments_of_that_question_are_checked(module):
+    kernel = module["reduce"]
+    for args, error, why in (
+        ((None,), TypeError, r"reduce\(\) takes 4 arguments, got 1"),
+        ((None, None, 1, 64), TypeError, r"argument 3 \(scratch\) must be l0rt.LocalMemory\(nbytes\), got int"),
+        ((None, l0rt.LocalMemory(8), 1, l0rt.LocalMemory(8)), TypeError, r"argument 1 \(x\) must be a Buffer"),
+        ((None, None, 1, l0rt.LocalMemory(1 << 40)), ValueError, r"would have \d+ bytes of local memory"),
+    ):
+        with pytest.raises(error, match=why):
+            kernel.max_cooperative_groups(8, *args)
+    closed = l0rt.Module(PATH)
+    kernel = closed["reduce"]
+    closed.close()
+    with pytest.raises(ValueError, match="the module was closed"):
+        kernel.max_cooperative_groups(8)
 
 
 def test_sizes_beyond_a_limit_name_the_kernel_and_the_limit(module):

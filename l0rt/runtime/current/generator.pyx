@@ -8,6 +8,7 @@ import os
 import struct
 
 cimport cython
+from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint64_t
 
@@ -15,6 +16,7 @@ from l0rt.arguments cimport bytes_of, is_whole, known_as, whole
 from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.streams.capture cimport capture_number, capture_refuse, captures
 from l0rt.runtime.streams.devices cimport device_total
+from l0rt.runtime.streams.hooks cimport CAPTURES, hooked
 from l0rt.runtime.streams.naming cimport (
     call,
     current_type,
@@ -136,6 +138,12 @@ cdef int refuse_captured(Generator self, const char* what) except -1:
 
 cdef uint64_t checked_words(increment) except? 1:
     """An increment, rounded up."""
+    cdef long plain
+    cdef int beyond = 0
+    if PyLong_CheckExact(increment):        # by far the most
+        plain = PyLong_AsLongAndOverflow(increment, &beyond)
+        if plain >= 0:
+            return (<uint64_t>plain + 3) & ~<uint64_t>3
     increment = whole(increment, "an increment")
     if not 0 <= increment < 1 << 63:
         raise ValueError(f"an increment must be from 0 to 2**63 - 1, got {increment}")
@@ -367,7 +375,7 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         """
         cdef uint64_t words = checked_words(increment)
         cdef l0rt_stream* stream
-        if self.type == lazy.device_type and self.index < device_total():
+        if hooked >> CAPTURES & 1 and self.type == lazy.device_type and self.index < device_total():
             stream = current_stream(self.index)
             if captures(stream):
                 capture_refuse(stream, b"Generator.philox_engine_inputs()")
