@@ -107,26 +107,6 @@ def _words_of(code):
     return words
 
 
-def _instructions(words):
-    """Yield (opcode, first word, last word + 1); ModuleBuildError where one does not fit."""
-    at, end = HEADER_WORDS, len(words)
-    while at < end:
-        length = words[at] >> 16
-        if length == 0 or at + length > end:
-            raise _refused(f"an instruction of {length} words where {end - at} are left", at)
-        yield words[at] & 0xFFFF, at, at + length
-        at += length
-
-
-def _text(words, at, end):
-    """Return a string, and the word behind it."""
-    raw = words[at:end].tobytes()
-    size = raw.find(b"\0")
-    if size < 0:
-        raise _refused("a string without an end", at)
-    return raw[:size].decode("utf-8", "replace"), at + size // 4 + 1
-
-
 TYPES = frozenset((*range(OP_TYPE_VOID, OP_TYPE_FORWARD), 322, 327))
 CONSTANTS = (OP_CONSTANT, OP_SPEC_TRUE, OP_SPEC_FALSE, OP_SPEC_CONSTANT)
 WIDTHS = {OP_TYPE_INT: (8, 16, 32, 64), OP_TYPE_FLOAT: (16, 32, 64)}
@@ -154,6 +134,7 @@ class Spirv:
 
     def __init__(self, code):
         self.words = _words_of(code)
+        self.bytes = self.words.tobytes()
         self.names, self.types, self.values = {}, {}, {}
         self.decorations = {}  # (id, decoration) -> its operands
         self.entries = dict[str, int]()  # a kernel's name -> its function
@@ -181,7 +162,12 @@ class Spirv:
         words, bound, made_ids, seen = self.words, self.words[3], set(), set()
         value_types = self.value_types
         is_loose = False  # what extensions declare is not known
-        for opcode, at, end in _instructions(words):
+        end = HEADER_WORDS
+        while end < len(words):
+            at, opcode = end, words[end] & 0xFFFF
+            end += words[at] >> 16
+            if end == at or end > len(words):
+                raise _refused(f"an instruction of {end - at} words where {len(words) - at} are left", at)
             row = GRAMMAR.get(opcode)
             if row is None:
                 if opcode < VENDORS:
@@ -192,6 +178,9 @@ class Spirv:
             if end - at < least or most and end - at != most:
                 told = f"at least {least} are" if most == 0 or end - at < least else f"{most} are"
                 raise _refused(f"instruction {opcode} has {end - at} words, {told} needed", at)
+            if opcode == OP_NAME:  # a third of a module
+                self._name(at, end)
+                continue
             if typed and words[at + 1] not in self.types and not is_loose:
                 raise _refused(f"id {words[at + 1]} is no type that was declared before", at)
             if result:
@@ -267,18 +256,30 @@ class Spirv:
         elif letter == "f":
             self.wanted_functions.update(words[first:last])
         elif letter == "s":
-            behind = _text(words, first, end)[1]
-            if behind != end and words[at] & 0xFFFF != OP_ENTRY_POINT and words[at] & 0xFFFF != OP_DECORATE_STRING:
-                raise _refused("a string that ends before its instruction", at)
+            self._behind(first, end, words[at] & 0xFFFF not in (OP_ENTRY_POINT, OP_DECORATE_STRING))
         elif words[at] & 0xFFFF != OP_ENTRY_POINT:
             self.wanted.update(words[first:last])
 
+    def _behind(self, at, end, is_last=False):
+        """Return the word behind a string."""
+        last = self.bytes.find(b"\0", 4 * at, 4 * end)
+        if last < 0 or (is_last and last // 4 + 1 != end):
+            raise _refused(f"a string {'without an end' if last < 0 else 'that ends before its instruction'}", at)
+        return last // 4 + 1
+
+    def _text(self, at, end):
+        """Return a string, and the word behind it."""
+        behind = self._behind(at, end)
+        return self.bytes[4 * at : 4 * behind].split(b"\0", 1)[0].decode("utf-8", "replace"), behind
+
     def _name(self, at, end):
-        self.names[self.words[at + 1]] = _text(self.words, at + 2, end)[0]
+        self._behind(at + 2, end, is_last=True)
+        self.wanted.add(self.words[at + 1])
+        self.names[self.words[at + 1]] = at + 2, end  # few are asked for
 
     def _string(self, at, end):
         """What libocloc tells of qualifiers: kernel_arg_type_qual.NAME.const,,volatile const,"""
-        text = _text(self.words, at + 2, end)[0]
+        text = self._text(at + 2, end)[0]
         what, _, rest = text.partition(".")
         if what in ARGUMENT_STRINGS:
             kernel, _, told = rest.partition(".")
@@ -288,7 +289,7 @@ class Spirv:
 
     def _entry(self, at, end):
         words = self.words
-        name, behind = _text(words, at + 3, end)
+        name, behind = self._text(at + 3, end)
         self.wanted.update(words[behind:end])
         if words[at + 1] == KERNEL:
             self.entries[name] = words[at + 2]
@@ -301,7 +302,7 @@ class Spirv:
 
     def _decorate(self, at, end):
         words = self.words
-        if words[at + 2] == LINKAGE and (_text(words, at + 3, end)[1] != end - 1 or words[end - 1] > 2):
+        if words[at + 2] == LINKAGE and (self._text(at + 3, end)[1] != end - 1 or words[end - 1] > 2):
             raise _refused("a linkage without a name or a type", at)
         self.decorations.setdefault((words[at + 1], words[at + 2]), []).append(tuple(words[at + 3 : end]))
 
@@ -324,7 +325,7 @@ class Spirv:
         self.forward.add(self.words[at + 1])
 
     def _import(self, at, end):
-        name = _text(self.words, at + 2, end)[0]
+        name = self._text(at + 2, end)[0]
         if name not in IMPORTS and not name.startswith("NonSemantic."):
             raise _refused(f"there are no extended instructions {name!r}", at)
         self.imports[self.words[at + 1]] = name
@@ -520,7 +521,7 @@ class Spirv:
         return Interface(arguments, self.modes.get(function))
 
     def _argument(self, made, kind, is_const):
-        name = self.names.get(made, "")
+        name = self._text(*self.names[made])[0] if made in self.names else ""
         opcode, facts = self.types.get(kind, (0, ()))
         if opcode == OP_TYPE_POINTER:
             return self._pointer(made, name, SPACES.get(facts[0], "generic"), facts[1], is_const)
@@ -590,7 +591,7 @@ ALIKE = {
 }  # fmt: skip
 SPECIAL = {
     OP_MEMORY_MODEL: Spirv._memory_model,
-    OP_NAME: Spirv._name, OP_STRING: Spirv._string, OP_ENTRY_POINT: Spirv._entry, OP_EXECUTION_MODE: Spirv._mode,
+    OP_STRING: Spirv._string, OP_ENTRY_POINT: Spirv._entry, OP_EXECUTION_MODE: Spirv._mode,
     OP_IMPORT: Spirv._import, OP_EXTENDED: Spirv._extended, OP_DECORATE: Spirv._decorate,
     OP_TYPE_FORWARD: Spirv._forward, OP_SPEC_OPERATION: Spirv._constant_operation, OP_FUNCTION: Spirv._function,
     OP_PARAMETER: Spirv._parameter, OP_FUNCTION_END: Spirv._function_end, OP_LABEL: Spirv._label, OP_PHI: Spirv._phi,
