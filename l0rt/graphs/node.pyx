@@ -3,7 +3,7 @@
 
 cimport cython
 from cpython.long cimport PyLong_CheckExact
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
