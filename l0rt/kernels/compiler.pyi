@@ -21,6 +21,8 @@ def target_of(about: Mapping[str, Any]) -> str | None: ...
 def prepare(
     source: str | bytes | bytearray | memoryview | os.PathLike[str], options: str = "", target: str | None = None
 ) -> None: ...
+_kept: dict[str, Any]  # what is in memory
+
 def compile(
     source: str | bytes | bytearray | memoryview | os.PathLike[str],
     options: str = "",
