@@ -243,6 +243,13 @@
   X(PtrEqual, 401, "TRii")                                                                                             \
   X(PtrNotEqual, 402, "TRii")                                                                                          \
   X(PtrDiff, 403, "TRii")                                                                                              \
+  X(GroupNonUniformRotateKHR, 4431, "TRiii?i")                                                                         \
+  X(SDot, 4450, "TRii?n")                                                                                              \
+  X(UDot, 4451, "TRii?n")                                                                                              \
+  X(SUDot, 4452, "TRii?n")                                                                                             \
+  X(SDotAccSat, 4453, "TRiii?n")                                                                                       \
+  X(UDotAccSat, 4454, "TRiii?n")                                                                                       \
+  X(SUDotAccSat, 4455, "TRiii?n")                                                                                      \
   X(SubgroupShuffleINTEL, 5571, "TRii")                                                                                \
   X(SubgroupShuffleDownINTEL, 5572, "TRiii")                                                                           \
   X(SubgroupShuffleUpINTEL, 5573, "TRiii")                                                                             \

@@ -138,7 +138,7 @@ typedef enum {
   IR_GENERIC_CAST, /* a if it is in storage class `extra`, else 0 */
   IR_GROUP_PUT, /* of a work-group: a is stored where the other work-items read it */
   IR_GROUP_GET, /* extra: operation; imm: scan kind; a: index of a broadcast */
-  IR_SUBGROUP,  /* extra: operation; imm: scan kind */
+  IR_SUBGROUP,  /* extra: operation; imm: scan kind, and from CLUSTER_SHIFT on how large clusters are, or 0 */
   IR_FENCE,     /* of a sub-group: its lanes run together, so it only tells races.c that accesses are ordered */
   IR_PRINTF,    /* imm: index in `printfs`; a: address of the format */
   IR_OPERATIONS,
@@ -190,6 +190,8 @@ typedef enum {
   COLLECT_BALLOT,
   COLLECT_FIRST,
 } ir_collective;
+
+enum { CLUSTER_SHIFT = 8 };
 
 typedef enum { /* of IR_BUILTIN: what no number of SPIR-V names */
                BUILTIN_GROUP_LINEAR = 1000,

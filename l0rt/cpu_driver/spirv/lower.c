@@ -400,7 +400,7 @@ static void instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t le
     default: break;
   }
   if (lower_value_instruction(l, op, w, length) || lower_memory_instruction(l, op, w, length) ||
-      lower_group_instruction(l, op, w, length))
+      lower_group_instruction(l, op, w, length) || lower_dot_instruction(l, op, w, length))
     return;
   const spirv_instruction *known = spirv_grammar(op);
   WRONG(l, "Op%s (%u) is not supported here", known == NULL ? "?" : known->name, op);

@@ -55,6 +55,7 @@ const spirv_type *lower_component(const spirv_type *type); /* the type itself of
 bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_value.c */
 bool lower_memory_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_memory.c */
 bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_group.c */
+bool lower_dot_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_dot.c */
 void lower_opencl(lowering *l, const uint32_t *w, uint32_t length); /* lower_opencl.c */
 bool lower_vector_function(lowering *l, const uint32_t *w, uint32_t length); /* lower_vector.c */
 bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint32_t length); /* lower_group.c */

@@ -189,13 +189,25 @@ static bool fits(ir_collective what, spirv_lane lane) {
   return !real && lane != LANE_BOOL;
 }
 
+/* The size of the clusters that a sub-group is divided into. */
+static uint32_t cluster_of(lowering *l, uint32_t id) {
+  const spirv_value *value = spirv_constant_of(l->m, id);
+  if (value == NULL || value->type->kind != TYPE_INT) WRONG(l, "the size of a cluster is no constant");
+  uint64_t size = value->bits[0];
+  if (size == 0 || (size & (size - 1)) != 0 || size > SPIRV_MAX_GROUP_SIZE)
+    WRONG(l, "a cluster of %llu is no power of two", (unsigned long long)size);
+  return (uint32_t)size;
+}
+
 static bool reduction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length) {
   for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++) {
     if (collectives[i].op != op) continue;
     uint32_t scope = constant_scope(l, w[3]), scan = w[4];
     const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *operand;
     const uint32_t *a = lower_use(l, w[5], &operand);
-    if (scan > GroupExclusiveScan || length > 6) WRONG(l, "clustered reductions are not supported");
+    if (scan > GroupClustered || (scan == GroupClustered) != (length == 7)) WRONG(l, "operation %u of this kind", scan);
+    if (scan == GroupClustered && scope != ScopeSubgroup) WRONG(l, "clusters are of sub-groups");
+    if (scan == GroupClustered) scan = GroupReduce | cluster_of(l, w[6]) << CLUSTER_SHIFT;
     if (operand != type || !(spirv_is_scalar(type) || type->kind == TYPE_VECTOR))
       WRONG(l, "the operand has another type");
     if (scope != ScopeWorkgroup && scope != ScopeSubgroup) WRONG(l, "scope %u is not supported", scope);
@@ -239,7 +251,18 @@ static uint32_t index_of(lowering *l, uint32_t id) {
   return lower_convert(l, IR_CONVERT_U, spirv_type_lane(type), LANE_I32, index);
 }
 
-static bool votes_and_shuffles(lowering *l, uint32_t op, const uint32_t *w) {
+/* The lane whose value comes here when the values of a sub-group, or of its clusters, move in a circle. */
+static uint32_t rotated(lowering *l, const uint32_t *w, uint32_t length) {
+  uint32_t lane = lane_number(l, LANE_I32), size, one = lower_number(l, LANE_I32, 1);
+  if (length == 7) size = lower_number(l, LANE_I32, cluster_of(l, w[6]));
+  else size = lower_convert(l, IR_CONVERT_U, LANE_I64, LANE_I32, lower_builtin(l, BuiltInSubgroupMaxSize, 0));
+  uint32_t mask = lower_op(l, IR_SUB, LANE_I32, size, one);
+  uint32_t place = lower_op(l, IR_AND, LANE_I32, lower_op(l, IR_ADD, LANE_I32, lane, index_of(l, w[5])), mask);
+  uint32_t first = lower_op(l, IR_SUB, LANE_I32, lane, lower_op(l, IR_AND, LANE_I32, lane, mask));
+  return lower_op(l, IR_ADD, LANE_I32, first, place);
+}
+
+static bool votes_and_shuffles(lowering *l, uint32_t op, const uint32_t *w, uint32_t length) {
   const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *operand;
   bool intel = op >= OpSubgroupShuffleINTEL && op <= OpSubgroupShuffleXorINTEL;
   uint32_t scope = intel ? ScopeSubgroup : constant_scope(l, w[3]), *values = lower_list(l, type);
@@ -281,6 +304,8 @@ static bool votes_and_shuffles(lowering *l, uint32_t op, const uint32_t *w) {
       uint32_t index = lower_op(l, op == OpGroupNonUniformShuffleUp ? IR_SUB : IR_ADD, LANE_I32,
                                 lane_number(l, LANE_I32), index_of(l, w[5]));
       values[c] = subgroup(l, COLLECT_SHUFFLE, 0, lane, a[c], index, lane);
+    } else if (op == OpGroupNonUniformRotateKHR) {
+      values[c] = subgroup(l, COLLECT_SHUFFLE, 0, lane, a[c], rotated(l, w, length), lane);
     } else { /* Intel's: two values next to each other, and a window over them as wide as a sub-group */
       const spirv_type *other_type;
       const uint32_t *b = lower_use(l, w[4], &other_type);
@@ -420,7 +445,8 @@ bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
     case OpSubgroupShuffleINTEL:
     case OpSubgroupShuffleDownINTEL:
     case OpSubgroupShuffleUpINTEL:
-    case OpSubgroupShuffleXorINTEL: return votes_and_shuffles(l, op, w);
+    case OpGroupNonUniformRotateKHR:
+    case OpSubgroupShuffleXorINTEL: return votes_and_shuffles(l, op, w, length);
     case OpGroupNonUniformBallot:
     case OpGroupNonUniformInverseBallot:
     case OpGroupNonUniformBallotBitExtract:

@@ -324,11 +324,11 @@ static void run_group_get(spirv_wave *w, const spirv_step *s, size_t lanes) {
     for (size_t k = 0; k < (s->scale != 0 ? lanes : 1); k++) put(w, s->d, s->lane, k, all);
 }
 
-/* The running lanes of one sub-group, from `first` to before `end`. */
+/* The running lanes of one sub-group, or of a cluster of it, from `first` to before `end`. */
 static void collect(spirv_wave *w, const spirv_step *s, uint32_t first, uint32_t end) {
   wide values[MAX_LANES], all = identity(s->extra, s->lane);
   bool some = false;
-  uint32_t leader = end, ballot = 0;
+  uint32_t leader = end, ballot = 0, scan = s->imm & ((1u << CLUSTER_SHIFT) - 1);
   bool equal = true;
   for (uint32_t k = first; k < end; k++) values[k] = get(w, s->a, s->lane, k);
   for (uint32_t k = first; k < end; k++) {
@@ -341,8 +341,8 @@ static void collect(spirv_wave *w, const spirv_step *s, uint32_t first, uint32_t
     all = some ? combine(s->extra, s->lane, all, values[k]) : values[k];
     some = true;
     if (s->extra >= COLLECT_ALL) continue;
-    if (s->imm == GroupInclusiveScan) put(w, s->d, s->lane, k, all);
-    if (s->imm == GroupExclusiveScan) put(w, s->d, s->lane, k, before);
+    if (scan == GroupInclusiveScan) put(w, s->d, s->lane, k, all);
+    if (scan == GroupExclusiveScan) put(w, s->d, s->lane, k, before);
   }
   for (uint32_t k = first; k < end; k++) {
     if (!spirv_runs(w, k)) continue;
@@ -357,14 +357,15 @@ static void collect(spirv_wave *w, const spirv_step *s, uint32_t first, uint32_t
         break;
       }
       default:
-        if (s->imm == GroupReduce) put(w, s->d, s->lane, k, all);
+        if (scan == GroupReduce) put(w, s->d, s->lane, k, all);
     }
   }
 }
 
 static void run_subgroup(spirv_wave *w, const spirv_step *s, size_t lanes) {
   (void)lanes;
-  uint32_t size = w->group->code->subgroup;
+  uint32_t size = w->group->code->subgroup, cluster = (uint32_t)(s->imm >> CLUSTER_SHIFT);
+  if (cluster != 0 && cluster < size) size = cluster;
   for (uint32_t first = 0; first < w->count; first += size)
     collect(w, s, first, first + size < w->count ? first + size : w->count);
 }
