@@ -300,9 +300,12 @@ cdef int drop_retired(Executable self) except -1:
 
 cdef int build_lists(Executable self) except -1:
     cdef Segment segment
+    cdef uint32_t at
     if not has_queues():
         raise UnsupportedError("this driver cannot execute command lists (zeCommandQueueExecuteCommandLists)")
     self.plan = Plan.make(self.recording)
+    for at in range(self.recording.news_count):     # what was changed will be changed again
+        choose_kind(self, self.recording.news[at])
     self.queues = [None] * self.recording.capture.branch_count
     self.lists = <ze_command_list_handle_t*>calloc(len(self.plan.segments), sizeof(void*))
     self.queue_of = <ze_command_queue_handle_t*>calloc(len(self.plan.segments), sizeof(void*))
@@ -362,6 +365,13 @@ cdef int take(Executable self, Segment segment, Version version) except -1:
     return 0
 
 
+cdef void choose_kind(Executable self, uint32_t i) noexcept:
+    """New lists with a launch that was changed are mutable, if they can be."""
+    cdef Segment segment = self.plan.segments[self.plan.where[i]]
+    if self.recording.capture.nodes[i - 1].kind == NODE_KERNEL:
+        segment.is_mutable = self.device.caps.mutable_lists and self.plan.lists[segment.branch].in_order
+
+
 cdef int renew(Executable self, const l0rt_stream* stream) except -1:
     """Let the lists be what the nodes are now. If a list cannot, it stays stale, and nothing was issued."""
     cdef Recording recording = self.recording
@@ -377,8 +387,7 @@ cdef int renew(Executable self, const l0rt_stream* stream) except -1:
         segment.add(i)
         if segment not in self.stale:
             self.stale.append(segment)
-        if recording.capture.nodes[i - 1].kind == NODE_KERNEL:
-            segment.is_mutable = self.device.caps.mutable_lists and self.plan.lists[segment.branch].in_order
+        choose_kind(self, i)
         at += 1
     recording.take_news()
     if self.stale:

@@ -9,9 +9,9 @@ from cpython.object cimport PyObject, PyTypeObject
 from l0rt.arguments cimport known_as
 from l0rt.graphs.executable cimport Executable
 from l0rt.graphs.node cimport nodes_of
-from l0rt.graphs.recording cimport Place, Recording
+from l0rt.graphs.recording cimport Place, Recording, states_of
 from l0rt.runtime.current.event cimport built_in_event
-from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
+from l0rt.runtime.current.generator cimport Generator
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.streams.capture cimport (
     MODE_GLOBAL,
@@ -26,11 +26,11 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.graphs.drawing import dot, page
 from l0rt.graphs.pool import handle_of, pool_named
 from l0rt.graphs.recording import described
-from l0rt.otherbuffer import empty
 from l0rt.paths import plain_path
 from l0rt.runtime.current import callbacks
-from l0rt.runtime.current.generator import default_generator
-from l0rt.runtime.current.stream import XpuStream, default_stream, synchronize
+from l0rt.runtime.current.guard import current_device_index
+from l0rt.runtime.current.lease import lease
+from l0rt.runtime.current.stream import XpuStream, synchronize
 from l0rt.runtime.memory.device import let_go_before_trim
 from l0rt.runtime.memory.pinned import empty_cache as empty_host_cache
 from l0rt.runtime.memory.pools import XpuMemPool, trim_pools, use_mem_pool
@@ -389,7 +389,7 @@ cdef int begin(Graph graph, pool) except -1:
     memory = pool_named(pool) if pool is not None else graph.memory if graph.memory is not None else XpuMemPool()
     inside = use_mem_pool(memory)
     recording = Recording.begin(
-        stream, MODES[graph.capture_error_mode], memory, states_of(graph, stream.device.index))
+        stream, MODES[graph.capture_error_mode], memory, states_of(graph.generators, stream.device.index))
     try:
         inside.__enter__()
         if graph.recording is not None:     # another thread was faster
@@ -420,19 +420,48 @@ def begin_with(Graph graph not None, pool, mode=None):
     begin(graph, pool)
 
 
-cdef list states_of(Graph graph, int index):
-    """What a capture of streams of this device draws from. The memory is no node's, and so of the default stream."""
-    cdef Generator default = default_generator(index)
-    cdef Generator generator
-    found = []
-    for registered in [default, *graph.generators]:
-        generator = registered
-        if generator.index != index:
-            raise ValueError(f"the graph is of device {index}, a generator that was registered of {generator.device}")
-        if generator.state is not default.state or generator is default:
-            memory = empty(STATE_BYTES, device=index, stream=default_stream(index))
-            found.append(CapturedState.create(generator, memory))
-    return found
+@cython.binding(False)
+cdef class Block:
+    """The block around a capture of one stream. It is C, so that no handler of a signal runs between a step and what
+    knows that it is to be undone."""
+    cdef object graph, pool, stream, mode, leased, guard        # the last two inside of the block
+
+    def __init__(self, graph, pool, stream, mode):
+        self.graph, self.pool, self.stream, self.mode = graph, pool, stream, mode
+
+    def __enter__(self):
+        if self.guard is not None:
+            raise RuntimeError("the block was entered before, and has not ended")
+        give_back(True)
+        leased, guard = None, self.stream
+        if guard is None:           # whatever accelerator is current
+            leased = lease(f"{lazy.device_type}:{current_device_index()}")
+            guard = leased.__enter__()
+        self.guard, self.leased = guard, leased
+        try:
+            guard.__enter__()
+            begin_with(self.graph, self.pool, self.mode)
+        except BaseException:
+            leave_block(self)
+            raise
+
+    def __exit__(self, kind, value, trace):
+        if self.guard is None:
+            raise RuntimeError("the block was not entered")
+        try:
+            end_block(self.graph, kind)
+        finally:
+            leave_block(self)
+
+
+cdef leave_block(Block self):
+    guard, leased = self.guard, self.leased
+    self.guard = self.leased = None
+    try:
+        guard.__exit__(None, None, None)
+    finally:
+        if leased is not None:
+            leased.__exit__(None, None, None)
 
 
 cdef int end(Graph graph, Recording recording) except -1:

@@ -62,6 +62,8 @@ cdef class Place:
     cdef Place of(Recording recording, size_t at, end)
 
 
+# What a capture of streams of this device draws from: the device's default generator, and those that were registered.
+cdef list states_of(list generators, int index)
 # What a node is called: its kind; and the name of a kernel or of a callback's function, None of others.
 cdef str node_kind(const l0rt_node* node)
 cdef node_name(Recording self, const l0rt_node* node)

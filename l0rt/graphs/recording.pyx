@@ -11,7 +11,7 @@ from libc.string cimport memset
 
 from l0rt.factory cimport made_by
 from l0rt.kernels.launch cimport check_arguments, l0rt_recorded_launch, launch_drop
-from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState
+from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
 from l0rt.runtime.streams.capture cimport (
     NODE_CALLBACK,
     NODE_COPY,
@@ -33,6 +33,8 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.otherbuffer import empty
+from l0rt.runtime.current.generator import default_generator
+from l0rt.runtime.current.stream import default_stream
 from l0rt.runtime.memory.pools import keep_addresses
 
 cdef double SHORTEST = 50e-6, LONGEST = 5e-3    # seconds between two looks at a callback's place
@@ -218,6 +220,21 @@ cdef class Place:
 
 
 made_by(Place, "a Place is made by a Graph")
+
+
+cdef list states_of(list generators, int index):
+    """What a capture of streams of this device draws from. The memory is no node's, and so of the default stream."""
+    cdef Generator default = default_generator(index)
+    cdef Generator generator
+    found = []
+    for registered in [default, *generators]:
+        generator = registered
+        if generator.index != index:
+            raise ValueError(f"the graph is of device {index}, a generator that was registered of {generator.device}")
+        if generator.state is not default.state or generator is default:
+            memory = empty(STATE_BYTES, device=index, stream=default_stream(index))
+            found.append(CapturedState.create(generator, memory))
+    return found
 
 
 cdef int end_states(list states) except -1:

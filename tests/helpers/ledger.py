@@ -92,11 +92,16 @@ def settle():
 
     for device in range(acc.device_count()):
         acc.synchronize(device)
-    for thread in threading.enumerate():
-        if thread.name == "l0rt callbacks":  # what it waited for is complete, and it holds what that needs
-            thread.join(10)
+    settle_callbacks()
     acc.empty_cache()
     acc.empty_host_cache()
+
+
+def settle_callbacks():
+    """Let callbacks end whose work is complete: their threads hold what that needs."""
+    for thread in threading.enumerate():
+        if thread.name == "l0rt callbacks":
+            thread.join(10)
 
 
 def warm_up():
