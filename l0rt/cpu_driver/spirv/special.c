@@ -7,7 +7,8 @@
 #include "kernel_memory.h"
 #include "run.h"
 
-enum { LONG = 4096 }; /* so many elements are copied between two looks at whether the launch goes on */
+/* So many elements, or bytes of one copy, are copied between two looks at whether the launch goes on. */
+enum { LONG = 4096, PIECE = 1 << 20 };
 
 #define EACH_RUNNING(k)                                                                                                \
   for (uint32_t k = 0; k < w->count && !w->failed; k++)                                                                \
@@ -179,21 +180,24 @@ static bool copy_checked(spirv_wave *w, const spirv_step *s, uint64_t to, uint64
   return true;
 }
 
-static void run_copy(spirv_wave *w, const spirv_step *s, size_t lanes) {
-  (void)lanes;
-  const uint64_t *to = REGISTER(uint64_t, s->a), *from = REGISTER(uint64_t, s->b), *size = REGISTER(uint64_t, s->c);
-  EACH_RUNNING(k) {
-    if (size[k] == 0) continue;
-    if (!copy_checked(w, s, to[k], from[k], size[k], k)) return;
-  }
-}
-
 /* A step as long as many: it takes fuel as a block does, and ends when the launch does. */
 static bool goes_on(spirv_wave *w, const spirv_step *s, uint32_t lane) {
   spirv_group *g = w->group;
   if (g->fuel-- == 0) spirv_fail(w, SPIRV_OUT_OF_FUEL, s->at, lane);
   else if (spirv_is_cancelled(g)) spirv_fail(w, SPIRV_CANCELLED, s->at, lane);
   return !w->failed;
+}
+
+static void run_copy(spirv_wave *w, const spirv_step *s, size_t lanes) {
+  (void)lanes;
+  const uint64_t *to = REGISTER(uint64_t, s->a), *from = REGISTER(uint64_t, s->b), *size = REGISTER(uint64_t, s->c);
+  EACH_RUNNING(k) {
+    for (uint64_t done = 0; done < size[k]; done += PIECE) {
+      if (done != 0 && !goes_on(w, s, k)) return;
+      uint64_t piece = size[k] - done < PIECE ? size[k] - done : PIECE;
+      if (!copy_checked(w, s, to[k] + done, from[k] + done, piece, k)) return;
+    }
+  }
 }
 
 /* Each work-item copies a share of the elements. */

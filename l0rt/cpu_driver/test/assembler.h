@@ -26,7 +26,7 @@ typedef struct {
 static inline void put_words(assembly *a, uint32_t code, uint32_t count, const uint32_t *operands) {
   CHECK(a->count + 1 + count <= sizeof(a->words) / 4);
   a->words[a->count] = (count + 1) << 16 | code;
-  memcpy(a->words + a->count + 1, operands, 4 * (size_t)count);
+  if (count != 0) memcpy(a->words + a->count + 1, operands, 4 * (size_t)count);
   a->count += 1 + count;
 }
 #define PUT(code, ...) put_words(a, code, sizeof((uint32_t[]){__VA_ARGS__}) / 4, (uint32_t[]){__VA_ARGS__})
@@ -60,8 +60,8 @@ static inline void put_copying(assembly *a, bool empty, uint64_t count) {
   PUT(55, LOCAL, FROM);
   PUT(248, LABEL);
   PUT(259, EVENT, COPIED, SCOPE, TO, FROM, COUNT, STRIDE, NONE);
-  put_words(a, 253, 0, &(uint32_t){0});
-  put_words(a, 56, 0, &(uint32_t){0});
+  put_words(a, 253, 0, NULL);
+  put_words(a, 56, 0, NULL);
 }
 
 /* kernel void f(first operands *, …, results *, second results *): each item takes and makes an element of each. Uniform

@@ -158,6 +158,50 @@ static void test_copies(void) {
   }
 }
 
+/* kernel void f(uint *from, uint *to): one copy of a constant number of bytes. */
+static spirv_program *moving(uint32_t bytes) {
+  assembly one = {.words = {0x07230203, 0x00010000, 0, BOUND, 0}, .count = 5}, *a = &one;
+  PUT(14, 2, 2);
+  PUT(15, 6, MAIN, 'f');
+  put_types(a);
+  PUT(43, UINT, SCOPE, bytes);
+  PUT(33, SIGNATURE, VOID, TO_UINT, TO_UINT);
+  PUT(54, VOID, MAIN, 0, SIGNATURE);
+  PUT(55, TO_UINT, FROM);
+  PUT(55, TO_UINT, TO);
+  PUT(248, LABEL);
+  PUT(64, TO, FROM, SCOPE); /* CopyMemorySized */
+  put_words(a, 253, 0, NULL);
+  put_words(a, 56, 0, NULL);
+  return decode(one.words, 4 * (size_t)one.count);
+}
+
+/* A long one takes fuel, and ends with its launch. */
+static void test_moves(void) {
+  enum { BYTES = (5 << 20) + 12 };
+  uint32_t *from = block(BYTES), *to = block(BYTES);
+  const void *arguments[] = {&from, &to};
+  atomic_int cancel = 1;
+  spirv_result result;
+  spirv_program *program = moving(BYTES);
+  CHECK(program != NULL);
+  for (uint32_t i = 0; i < BYTES / 4; i++) from[i] = scrambled(i);
+  spirv_launch launch = launch_of(program, "f", arguments);
+  run_well(&launch);
+  CHECK(memcmp(from, to, BYTES) == 0);
+  launch.fuel = 4;
+  CHECK(!spirv_run(&launch, &result) && result.status == SPIRV_OUT_OF_FUEL);
+  launch.fuel = 0;
+  launch.cancel = &cancel;
+  memset(to, 0, BYTES);
+  CHECK(!spirv_run(&launch, &result) && result.status == SPIRV_CANCELLED && to[BYTES / 4 - 1] == 0);
+  spirv_program_release(program);
+  program = moving(BYTES + 4); /* behind the end: nothing that is not there is touched */
+  launch = launch_of(program, "f", arguments);
+  CHECK(!spirv_run(&launch, &result) && result.status == SPIRV_BAD_ACCESS);
+  spirv_program_release(program);
+}
+
 /* ---- Modes ------------------------------------------------------------------------------------------------------- */
 
 static spirv_program *sized(uint32_t op, uint32_t count, const uint32_t *mode, const spirv_constant *constant);
@@ -296,6 +340,7 @@ int main(void) {
         }
   test_duplicates();
   test_copies();
+  test_moves();
   test_modes();
   test_sizes(8, NULL);
   test_sizes(5, &(spirv_constant){.id = 7, .size = 4, .value = &(uint32_t){5}});

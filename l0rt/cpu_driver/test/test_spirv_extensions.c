@@ -44,8 +44,8 @@ static spirv_program *program_around(void (*put)(assembly *, const void *), cons
   a->words[3] = 5 * BOUND;
   put(a, what);
   PUT(62, PLACE + BOUND * 3, ANSWER, 2, 4);
-  put_words(a, 253, 0, &(uint32_t){0});
-  put_words(a, 56, 0, &(uint32_t){0});
+  put_words(a, 253, 0, NULL);
+  put_words(a, 56, 0, NULL);
   return decode(one.words, 4 * (size_t)one.count);
 }
 
