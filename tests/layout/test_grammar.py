@@ -37,7 +37,7 @@ def differences(root=ROOT):
     return {
         opcode: (name, pattern, reader.get(opcode))
         for opcode, (name, pattern) in engines(root).items()
-        if reader.get(opcode) != re.sub(r"\?i$", "?*", pattern)  # it has no letter for one id or none
+        if reader.get(opcode) != pattern.replace("?i", "?*").replace("?n", "?#")  # it has no letters for one or none
     }
 
 
