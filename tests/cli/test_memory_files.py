@@ -14,7 +14,7 @@ from l0rt.cli.memory.stacks import DEEPEST, BadSnapshot, shown
 
 from helpers.cli import complaint, l0rt
 from helpers.process import run_python
-from helpers.snapshots import BASE, entry, frame, stacks, trained, write
+from helpers.snapshots import BASE, entry, frame, stacks, trained, write, write_distinct
 from helpers.snapshots import snapshot as made
 
 
@@ -248,6 +248,36 @@ def test_ten_million_entries_are_shown(tmp_path, extent):
     result = l0rt("memory", "report", path, timeout=600.0)
     assert result.returncode == 0, result
     assert f"{count:,} entries" in result.stdout
+
+
+MEASURED = """
+import resource
+from l0rt.cli import main
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+resource.setrlimit(resource.RLIMIT_AS, ({limit}, resource.RLIM_INFINITY))
+status = main({words})
+print("grown", (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
+raise SystemExit(status)
+"""
+ENTRY = 1300  # bytes that an entry takes while its file is read, at the most
+
+
+@pytest.mark.parametrize("command", ["report", "view"])
+def test_ten_million_distinct_entries_are_shown_in_bounded_memory_or_refused_in_a_line(command, tmp_path, extent):
+    count = extent(20_000, 200_000, 10_000_000)
+    path = write_distinct(tmp_path / "x.pickle", count)
+    words = ["memory", command, str(path)]
+    result = run_python(MEASURED.format(limit="resource.RLIM_INFINITY", words=words), timeout=600)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    assert f"{count:,} entries" in result.stdout if command == "report" else (tmp_path / "x.html").exists()
+    assert int(result.stdout.split("grown ")[1]) < count * ENTRY + (64 << 20)
+    (tmp_path / "x.html").unlink(missing_ok=True)
+    needed = f"int(open('/proc/self/statm').read().split()[0]) * 4096 + {count * ENTRY // 8}"
+    result = run_python(MEASURED.format(limit=needed, words=words), timeout=600)
+    assert result.returncode == 2, result
+    assert result.stderr.count("\n") == 1, result
+    assert "does not fit into this machine's memory: record fewer entries" in result.stderr
+    assert not (tmp_path / "x.html").exists()
 
 
 WITHOUT_MEMORY = """

@@ -3,6 +3,7 @@
 
 import pickle
 import random
+import struct
 
 BASE = 0x7F00_0000_0000
 SEGMENT = 64 << 20
@@ -189,4 +190,24 @@ def documented(steps=8, layers=12, leak=True):
 
 def write(path, value, protocol=4):
     path.write_bytes(pickle.dumps(value, protocol))
+    return path
+
+
+def write_distinct(path, count):
+    """Write a pickle of so many entries, no two of which share a value; without making them, which takes gigabytes."""
+
+    def text(value):
+        return b"X" + struct.pack("<I", len(value)) + value
+
+    def number(value):
+        return b"\x8a\x08" + struct.pack("<q", value)
+
+    first, second = (b"}(" + text(b"action") + text(name) + text(b"addr") for name in (b"alloc", b"free_completed"))
+    size, stream, end = text(b"size"), text(b"stream") + number(0) + text(b"time_us"), b"u"
+    with open(path, "wb") as file:
+        file.write(b"\x80\x03}(" + text(b"segments") + b"](e" + text(b"device_traces") + b"](](")
+        for k in range(count // 2):
+            rest = number(BASE + 512 * k) + size + number(1 + k) + stream
+            file.write(first + rest + number(2 * k) + end + second + rest + number(2 * k + 1) + end)
+        file.write(b"eeu.")
     return path
