@@ -195,6 +195,55 @@ def test_a_browser_moves_by_keys_and_finds_what_is_searched(chromium, tmp_path):
     assert quiet(chromium) == []
 
 
+def pointer(chromium, what, element, x, y):
+    """Let a real pointer come to a place of an element, x and y from its corner; ``what``: click, move or drag."""
+    from selenium.webdriver import ActionChains
+
+    element = chromium.find_element("id", element)
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    size = element.size
+    chain = ActionChains(chromium, duration=0).move_to_element_with_offset(
+        element, x - size["width"] // 2, y - size["height"] // 2)  # fmt: skip
+    if what == "drag":
+        chain = chain.click_and_hold().move_by_offset(100, 0).release()
+    (chain.click() if what == "click" else chain).perform()
+    run(chromium, "return 0")
+
+
+def test_a_browser_follows_the_pointer(chromium, tmp_path):
+    (history,) = shown(chromium, tmp_path, made(trained(2500, 6)))
+    run(chromium, "l0rt.go(0)")
+    width = chromium.find_element("id", "timeline").size["width"]
+    pointer(chromium, "click", "timeline", width // 2, 60)
+    moment = run(chromium, "return l0rt.moment")
+    assert abs(moment - history.entries / 2) < history.entries / 10
+    tip = chromium.find_element("id", "tip")
+    assert f"allocated {history.allocated[moment] / 1024**2:.2f} MiB" in tip.text
+    pointer(chromium, "drag", "timeline", width // 2, 60)
+    dragged = run(chromium, "return l0rt.moment")
+    assert dragged > moment
+    pointer(chromium, "move", "timeline", width // 4, 60)
+    assert run(chromium, "return l0rt.moment") == dragged  # it only hovers
+    assert tip.is_displayed()
+    pointer(chromium, "move", "flame", 20, 8)
+    assert "100.0 %" in tip.text
+    assert f"{len(history.alive(dragged))} allocations" in tip.text
+    pointer(chromium, "move", "segments", 20, 5)
+    assert "segment 1 of" in tip.text
+    pointer(chromium, "click", "segments", 5, 5)
+    assert hex(int(history.columns["address"][run(chromium, "return l0rt.chosen")])) in (
+        chromium.find_element("id", "details").text
+    )
+    chromium.find_element("id", "search").click()
+    chromium.switch_to.active_element.send_keys("weights")
+    run(chromium, "return new Promise((go) => (function look() { "  # a moment after the last key
+        "document.getElementById('found').textContent ? go() : setTimeout(look, 5); })())")  # fmt: skip
+    weights = history.sums("tag", dragged)[history.tags.number("weights")]
+    assert f"{weights[1]} live allocations found" in chromium.find_element("id", "found").text
+    assert not tip.is_displayed()
+    assert quiet(chromium) == []
+
+
 def test_a_browser_shows_html_as_text(chromium, tmp_path):
     path = tmp_path / "x.html"
     path.write_text(text_of(hostile(), HOSTILE))

@@ -3,11 +3,15 @@
 
 import json
 import os
+import pty
 import re
+import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import termios
 from pathlib import Path
 
 import pytest
@@ -101,6 +105,37 @@ def test_a_command_is_started_and_its_exit_status_is_kept(folder):
     assert "cannot start" in l0rt("memory", "watch", "/nowhere/program").stderr
     assert "needs a process's number or a command" in complaint(l0rt("memory", "watch"))
     assert "no number of seconds" in complaint(l0rt("memory", "watch", "--interval", "nan", "1"))
+
+
+def test_a_terminal_has_a_table_of_its_width_and_is_as_before_after_ctrl_c(folder):
+    main, end = pty.openpty()
+    before, told = termios.tcgetattr(end), b""
+    words = [sys.executable, "-m", "l0rt", "memory", "watch", "--interval", "0.05"]
+    with Watched(folder) as watched:
+        watched.step()
+        child = subprocess.Popen(
+            [*words, watched.pid], stdin=end, stdout=end, stderr=subprocess.PIPE, cwd=folder.parent,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+        )  # fmt: skip
+        try:
+            while told.count(b"3.00 MiB") < 12:  # three tables of sizes and their peaks
+                assert select.select([main], [], [], 60)[0], told
+                told += os.read(main, 1 << 16)
+            moved = re.sub(r"\x1b\[\d*[A-HJK]|\r", "\n", told.decode())
+            rows = re.sub(r"\x1b\[[\d;?]*[a-z]", "", moved).split("\n")
+            assert any(f"process {watched.pid}" in row for row in rows)
+            assert 60 < max(map(len, rows)) <= 80, rows
+            child.send_signal(signal.SIGINT)
+            _, complaint = child.communicate(timeout=60)
+            while select.select([main], [], [], 0)[0]:
+                told += os.read(main, 1 << 16)
+            assert (child.returncode, complaint) == (130, b"")
+            assert termios.tcgetattr(end) == before
+        finally:
+            child.kill()
+            child.wait()
+            os.close(main), os.close(end)
+    assert told.rfind(b"\x1b[?25l") < told.rfind(b"\x1b[?25h")  # the cursor is hidden, and shown again
 
 
 def test_a_forked_child_is_not_watched_and_leaves_its_parents_channel(folder):

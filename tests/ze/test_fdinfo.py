@@ -9,6 +9,8 @@ from l0rt import memory
 from l0rt.runtime.streams import devices
 from l0rt.ze import fdinfo
 
+from helpers.process import run_python
+
 KIB, MIB = 1 << 10, 1 << 20
 ADDRESS = "0000:03:00.0"
 XE = """pos:\t0
@@ -126,3 +128,37 @@ def test_host_shadow_bytes_are_those_of_the_devices_address(proc, monkeypatch):
         memory.host_shadow_bytes(99)
     with pytest.raises(TypeError):
         memory.host_shadow_bytes(1.5)
+
+
+# The driver tells nothing of free memory from the ninth question on, and there is no system management.
+RUNG = """
+import l0rt
+import l0rt.accelerator as acc
+from l0rt import memory
+from l0rt.ze import fdinfo
+fdinfo.ROOT = {root!r}
+acc.current_device_index()
+kept = l0rt.empty(3 << 20)
+found = memory.memory_info()
+assert memory.mem_get_info() == (found["free"], found["total"]) == acc.get_memory_info()
+print(found["total"] - found["free"], memory.memory_reserved(), found["trust"], found["source"], sep="; ")
+"""
+
+
+def test_free_memory_is_what_a_recorded_fdinfo_leaves_where_the_driver_does_not_tell(tmp_path):
+    fails = ",".join(f"zeDeviceGetProperties:{nth}:ERROR_UNKNOWN" for nth in range(9, 60))
+    cpu = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": "arc-a770-xe", "L0RT_CPU_DEVICES": None, "L0RT_CPU_FAIL": fails}
+
+    def told():
+        result = run_python(RUNG.format(root=str(tmp_path)), cpu)
+        assert (result.returncode, result.stderr) == (0, ""), result
+        return result.stdout.strip().split("; ")
+
+    asked = "import l0rt; print(l0rt.xpu.get_device_properties(0).pci)"
+    pci = run_python(asked, {**cpu, "L0RT_CPU_FAIL": None}).stdout.strip()
+    taken, reserved, trust, source = told()
+    assert taken == reserved != "0"
+    assert (trust, source) == ("False", "total less what this process has reserved")
+    for process in "1234", "99":
+        write(tmp_path, process, 3, XE, pdev=pci, client=process)
+    assert told() == [str(44 * MIB), reserved, "False", "total less what fdinfo of processes shows"]
