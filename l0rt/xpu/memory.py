@@ -44,9 +44,11 @@ __all__ = [
     "use_mem_pool",
 ]
 
-# As torch.xpu.memory has them.
+# As torch.xpu.memory has them, and torch.cuda.memory.
 _dump_snapshot = _memory.dump_snapshot
+_get_memory_metadata = _memory.get_memory_metadata
 _record_memory_history = _memory.record_memory_history
+_set_memory_metadata = _memory.set_memory_metadata
 _snapshot = _memory.snapshot
 
 

@@ -16,7 +16,9 @@ from l0rt.memory import use_mem_pool as use_mem_pool
 from l0rt.runtime.streams.naming import _Device
 
 _dump_snapshot = _memory.dump_snapshot
+_get_memory_metadata = _memory.get_memory_metadata
 _record_memory_history = _memory.record_memory_history
+_set_memory_metadata = _memory.set_memory_metadata
 _snapshot = _memory.snapshot
 
 def empty_cache() -> None: ...

@@ -30,6 +30,9 @@ CLASSES = {
     "xpu.XPUGraph": "torch.xpu.XPUGraph",
 }
 
+# What they define, private or not, and where it is here.
+MEMORY = {"torch.xpu.memory": ("xpu.memory",), "torch.cuda.memory": ("xpu.memory", "memory")}
+
 # What a machine without an accelerator sees. `acc` and `xpu` are torch's modules, or ours.
 CALLS = """
 acc.is_available()
@@ -136,6 +139,8 @@ def signature(f):
 print(json.dumps({
     "version": torch.__version__,
     "names": {path: {n: signature(getattr(resolve(path), n)) for n in resolve(path).__all__} for path in MODULES},
+    "defined": {path: {n: signature(f) for n, f in vars(resolve(path)).items()
+                       if callable(f) and getattr(f, "__module__", "") == path} for path in MEMORY},
     "members": {path: [n for n in dir(resolve(path)) if n[0] != "_" or n == "_set_stream_by_id"] for path in CLASSES},
 }))
 """
@@ -153,7 +158,8 @@ def torch_facts():
     if have.returncode != 0 or have.stdout.split("+")[0].strip() != TORCH:
         told = f"needs torch=={TORCH} (CPU) beside l0rt: the extra `torch`"
         (pytest.fail if os.environ.get("L0RT_TEST_TORCH") == "1" else pytest.skip)(told)
-    found = torch_says(FACTS, MODULES=repr(list(MODULES.values())), CLASSES=repr(list(CLASSES.values())))
+    paths = {"MODULES": MODULES.values(), "CLASSES": CLASSES.values(), "MEMORY": MEMORY}
+    found = torch_says(FACTS, **{name: repr(list(values)) for name, values in paths.items()})
     assert isinstance(found, dict), found
     return found
 
@@ -211,6 +217,24 @@ def test_every_name_is_here_with_torchs_parameters(module, torch_facts):
     assert LATER | set(OTHER) <= {
         (m, n) for m, path in MODULES.items() for n in torch_facts["names"][path]
     }, "docs/parity.md names what torch has not"
+
+
+@pytest.mark.parametrize("path", MEMORY)
+def test_what_the_memory_modules_define_is_here_or_listed(path, torch_facts):
+    """Private names too: programs call `_record_memory_history` and `_dump_snapshot`."""
+    listed = {name: here for module, name, here, _ in table("Memory: private names and other parameters")
+              if module == path}  # fmt: skip
+    complaints = []
+    for name, theirs in torch_facts["defined"][path].items():
+        found = [getattr(ours(m), name) for m in MEMORY[path] if hasattr(ours(m), name)]
+        here = str(inspect.signature(found[0])) if found else "none"
+        is_same = without_hidden_names(theirs) in [without_hidden_names(parameters(one)) for one in found]
+        if name in listed and is_same:
+            complaints.append(f"{name} is as in torch: docs/parity.md lists a difference")
+        elif listed.get(name, here if is_same else None) != here:
+            complaints.append(f"{name} is {here}, torch has {theirs}")
+    assert complaints == []
+    assert set(listed) <= set(torch_facts["defined"][path]), "docs/parity.md names what torch has not"
 
 
 @pytest.mark.parametrize("path", CLASSES)
