@@ -44,7 +44,9 @@ def test_the_page_has_every_command_and_every_option():
         told = l0rt("memory", name, "--help").stdout
         line = next(line for line in usage.splitlines() if f"memory {name} " in line)
         assert set(re.findall(r"--[a-z]+", line)) == set(re.findall(r"--[a-z]+", told)) - {"--help", "--output"}
-    assert (ROOT / "docs/viewer.png").stat().st_size < 150_000
+    for name in "viewer", "viewer-dark":
+        assert f"({name}.png)" in (ROOT / "docs/viewer.md").read_text()
+        assert (ROOT / f"docs/{name}.png").stat().st_size < 150_000
 
 
 def test_the_json_has_what_the_text_has(folder):

@@ -20,6 +20,8 @@ VARIABLE = (
     (r'"time_us": \d+', '"time_us": N'),
     (r'"(addr|stream)": [1-9]\d*', r'"\1": N'),
     (r"\b0x[1-9a-f][\da-f]+\b", "0x…"),
+    (r"(?m)^process \d+ +", "process N "),
+    (r"(?m) +$", ""),  # of a table's rows
     (r"l0rt-texts\.\d+\.pickle", "l0rt-texts.1.pickle"),
 )
 
