@@ -324,3 +324,47 @@ assert listed(0) == [] and "no zesDeviceProcessesGetState" in memory.list_gpu_pr
 """
     result = run_python(code, CPU)
     assert result.returncode == 0, result
+
+
+GROUPS = """
+import ctypes
+import l0rt
+P, ze = ctypes.c_void_p, ctypes.CDLL(l0rt.cpu_driver_path())
+
+def call(name, *args):
+    assert getattr(ze, name)(*args) == 0, name
+
+context, device, (x, y) = P(l0rt.xpu.native_context(0)), P(l0rt.xpu.native_device(0)), [l0rt.empty(64) for _ in "xy"]
+x.fill(7), y.fill(0)
+l0rt.accelerator.synchronize()
+count = ctypes.c_uint32()
+call("zeDeviceGetCommandQueueGroupProperties", device, ctypes.byref(count), None)
+found = ((ctypes.c_uint64 * 5) * count.value)()     # structure's type, chain, flags, longest pattern, queues
+call("zeDeviceGetCommandQueueGroupProperties", device, ctypes.byref(count), ctypes.byref(found))
+print([(group[2], group[4] & 0xffffffff) for group in found])
+for ordinal in range(count.value):
+    for index in range(found[ordinal][4] & 0xffffffff):
+        desc = (ctypes.c_uint32 * 12)(0xe)          # synchronous, by the mode
+        desc[4], desc[5], desc[7] = ordinal, index, 1
+        made = P()
+        call("zeCommandListCreateImmediate", context, device, ctypes.byref(desc), ctypes.byref(made))
+        y.fill(0)
+        l0rt.accelerator.synchronize()
+        call("zeCommandListAppendMemoryCopy", made, P(y.ptr), P(x.ptr), ctypes.c_size_t(64), None, 0, None)
+        assert y.numpy().tolist() == [7] * 64, (ordinal, index)
+        call("zeCommandListDestroy", made)
+"""
+COMPUTE, COPY = 1 | 2 | 4, 2  # and cooperative kernels
+
+
+@pytest.mark.parametrize(
+    ("profile", "groups"),
+    [
+        (None, [(COMPUTE, 2), (COPY, 1)]),
+        ("arc-b580", [(COMPUTE, 1), (COPY, 1)]),
+        ("pvc", [(COMPUTE, 1), (COPY, 1), (COPY, 7)]),
+    ],
+)
+def test_a_simulated_device_has_the_queue_groups_of_the_real_one(profile, groups):
+    result = run_python(GROUPS, {**CPU, "L0RT_CPU_PROFILE": profile})
+    assert (result.returncode, result.stdout) == (0, f"{groups}\n"), result
