@@ -13,7 +13,9 @@ static int sum_of(const void *address, uint64_t *sum) {
   int known = l0rt->pointer_query(address, &info);
   if (known < 0) return -1;
   if (known == 0 || info.kind != L0RT_MEMORY_DEVICE) return 1; /* not ours to read */
-  size_t nbytes = info.requested - (size_t)((const char *)address - (const char *)info.base);
+  size_t offset = (size_t)((const char *)address - (const char *)info.base);
+  if (offset >= info.requested) return 1; /* behind what was asked for: the allocation is larger */
+  size_t nbytes = info.requested - offset;
   unsigned char *host = l0rt->host_malloc(nbytes, info.device);
   int status = host == NULL || l0rt->memcpy_async(host, address, nbytes, info.stream) < 0 ||
                        l0rt->stream_synchronize(info.stream) < 0

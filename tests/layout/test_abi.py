@@ -2,6 +2,7 @@
 """The binary interface of the C API. Extensions that were built with an older l0rt have its layout compiled in."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -116,9 +117,25 @@ def test_every_enumerator_has_a_value_that_is_written():
             assert all("=" in one for one in body.split(",") if one.strip()), header
 
 
-def test_the_rule_is_named():
-    with pytest.raises(AssertionError, match="ABI rule"):
-        assert not broken({"l0rt_api": ["int (*gone)(void)"]}, layout(ROOT)), RULE
+@pytest.mark.parametrize(
+    ("header", "old", "new"),
+    [
+        ("l0rt.h", "  int (*stream_query)(l0rt_stream *stream);\n", ""),
+        ("l0rt.h", "(*stream_query)(l0rt_stream *stream)", "(*stream_query)(l0rt_stream *stream, int more)"),
+        ("guard_impl.h", "  uint32_t size;", "  uint64_t size;"),
+        ("memory_ops.h", "L0RT_OWNED = -9", "L0RT_OWNED = -99"),
+    ],
+)
+def test_the_rule_is_named_if_a_header_breaks_it(header, old, new, tmp_path, monkeypatch):
+    """The same test, on a copy of the headers with one change."""
+    shutil.copytree(ROOT / "include", tmp_path / "include")
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    test_what_extensions_were_built_with_stays()
+    copy = tmp_path / "include/l0rt" / header
+    assert old in copy.read_text()
+    copy.write_text(copy.read_text().replace(old, new, 1))
+    with pytest.raises(AssertionError, match="ABI rule: a table or a structure of the C API keeps what it has"):
+        test_what_extensions_were_built_with_stays()
 
 
 def test_cython_knows_the_same_table():
