@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Level Zero context for dpctl and l0rt, so that each uses the other's memory without a copy. docs/partners.md."""
+"""One Level Zero context for dpctl and l0rt, so that each uses the other's memory and lists. docs/partners.md."""
 
 import ctypes
+import os
 import re
 
 import dpctl as _dpctl
 
-from l0rt.xpu import adopt_context
+from l0rt.runtime.current.stream import Stream
+from l0rt.xpu import adopt_context, device_count, native_device
+from l0rt.xpu import native_context as _own_context
 
-# sycl::context::getNative() const, an exported method of SYCL's runtime: dpctl has no function of its own for it.
+# getNative() of sycl::context, sycl::device and sycl::queue, exported methods of SYCL's runtime: dpctl has no functions
+# of its own for them.
 GET_NATIVE = "_ZNK4sycl3_V17context9getNativeEv"
+GET_NATIVE_DEVICE = "_ZNK4sycl3_V16device9getNativeEv"
+GET_NATIVE_LIST = "_ZNK4sycl3_V15queue9getNativeERi"
 
 
 def native_context(queue):
@@ -35,14 +41,98 @@ def native_context(queue):
     backend = context.get_devices()[0].backend
     if backend != _dpctl.backend_type.level_zero:
         raise ValueError(f"queue must be of a Level Zero device, got one of {backend.name}")
+    return _method(GET_NATIVE, "context", ctypes.c_void_p)(context.addressof_ref())
+
+
+def native_list(queue):
+    """Return the ``ze_command_list_handle_t`` of the immediate command list of a queue of dpctl, as an int.
+
+    Parameters
+    ----------
+    queue : dpctl.SyclQueue
+        An in-order queue of a Level Zero device: one that is not in order has several lists.
+
+    Raises
+    ------
+    TypeError
+        It is no queue.
+    ValueError
+        It is not in order, it has a command queue instead of an immediate list, or its device is of another backend.
+    NotImplementedError
+        SYCL's runtime has not the function that tells the handle.
+
+    Notes
+    -----
+    SYCL's adapter V2 has immediate lists only. The older V1 has them by default on some GPUs, and on all with
+    ``UR_L0_USE_IMMEDIATE_COMMANDLISTS=1``; it copies by further lists.
+    """
+    if not isinstance(queue, _dpctl.SyclQueue):
+        raise TypeError(f"queue must be a dpctl.SyclQueue, got {type(queue).__name__}")
+    if queue.backend != _dpctl.backend_type.level_zero:
+        raise ValueError(f"queue must be of a Level Zero device, got one of {queue.backend.name}")
+    if not queue.is_in_order:
+        raise ValueError("queue must be in order: dpctl.SyclQueue(device, property='in_order')")
+    is_immediate = ctypes.c_int(0)
+    handle = _method(GET_NATIVE_LIST, "lists", ctypes.c_void_p, ctypes.c_void_p)(
+        queue.addressof_ref(), ctypes.addressof(is_immediate)
+    )
+    if not is_immediate.value or not handle:
+        raise ValueError("queue has a command queue and no immediate list: UR_L0_USE_IMMEDIATE_COMMANDLISTS=1 gives it one")
+    return handle
+
+
+def stream(queue):
+    """Return a stream of l0rt that is a queue of dpctl: what either is given runs in the order in which it was given.
+
+    Parameters
+    ----------
+    queue : dpctl.SyclQueue
+        An in-order queue in l0rt's context, which `share_context` makes dpctl's. The stream keeps it.
+
+    Returns
+    -------
+    Stream
+        l0rt uses the queue's list, and never destroys it.
+
+    Raises
+    ------
+    TypeError
+        It is no queue.
+    ValueError
+        It is of another context or of a device that l0rt has not, the environment does not choose SYCL's adapter V2, or
+        `native_list` refuses it.
+    NotImplementedError
+        SYCL's runtime has not the function that tells the handle.
+
+    Notes
+    -----
+    ``SYCL_UR_USE_LEVEL_ZERO_V2=1`` must be set when dpctl is imported. The older adapter V1 orders a queue by events
+    that l0rt does not know, and divides it among several lists. No two threads may append at the same time, one to the
+    queue and one to the stream.
+    """
+    handle = native_list(queue)
+    if os.environ.get("SYCL_UR_USE_LEVEL_ZERO_V2") != "1":  # nobody tells which adapter a queue is of
+        raise ValueError("a queue is one list in SYCL's adapter V2 only: set SYCL_UR_USE_LEVEL_ZERO_V2=1 before the "
+                         "import of dpctl")  # fmt: skip
+    if native_context(queue) != _own_context():
+        raise ValueError("the queue is of another context: call share_context(queue) before the first use of a device")
+    device = _method(GET_NATIVE_DEVICE, "device", ctypes.c_void_p)(queue.sycl_device.addressof_ref())
+    mine = [index for index in range(device_count()) if native_device(index) == device]
+    if not mine:
+        raise ValueError(f"l0rt has no device that is the queue's, {queue.sycl_device.filter_string}")
+    return Stream.from_handle(handle, device=mine[0], owner=queue)
+
+
+def _method(name, what, *types):
+    """A method of SYCL's runtime, by its mangled name: of an object, with further pointers, to a handle."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         found = re.search(r"(/\S*/libsycl\.so\S*)$", maps.read(), re.MULTILINE)
     try:
-        function = getattr(ctypes.CDLL(found and found.group(1)), GET_NATIVE)
+        function = getattr(ctypes.CDLL(found and found.group(1)), name)
     except (AttributeError, OSError) as error:
-        raise NotImplementedError(f"this build of SYCL's runtime does not tell its context: {error}") from None
-    function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_void_p
-    return function(context.addressof_ref())
+        raise NotImplementedError(f"this build of SYCL's runtime does not tell its {what}: {error}") from None
+    function.argtypes, function.restype = types, ctypes.c_void_p
+    return function
 
 
 def share_context(queue):

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
+from l0rt.runtime.current.stream import Stream
+
 GET_NATIVE: str
+GET_NATIVE_DEVICE: str
+GET_NATIVE_LIST: str
 
 def native_context(queue: Any) -> int: ...
+def native_list(queue: Any) -> int: ...
+def stream(queue: Any) -> Stream: ...
 def share_context(queue: Any) -> None: ...
