@@ -211,6 +211,17 @@ def host_allocation(Context context, size_t nbytes):
     return Allocation.host(context, nbytes)
 
 
+def context_has(Context context, size_t device):
+    """Return whether the context has the device with this handle. No driver tells: memory is allocated and freed."""
+    cdef void* found = NULL
+    cdef ze_result_t r
+    with nogil:
+        r = memory_reserve(context._h, <ze_device_handle_t>device, 0, False, 1, &found)
+        if found != NULL:
+            DROP(memory_release(context._h, False, found), b"zeMemFree")
+    return r in (ZE_RESULT_SUCCESS, ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY)
+
+
 # Virtual memory: addresses and physical memory, each by itself, and one mapped at the other.
 
 cdef extern from "l0rt/atomics.h" nogil:

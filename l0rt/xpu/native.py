@@ -85,7 +85,7 @@ def adopt_context(handle, owner=None):
     ----------
     handle : int
         The ``ze_context_handle_t``. Its driver is that of the first device, and it has all devices that l0rt uses. The
-        first use of a device raises ValueError if the driver knows no such context.
+        first use of a device raises ValueError if the driver knows no such context, or if the context lacks a device.
     owner : object, optional
         An object that is kept alive until the process ends. If it is a SYCL context or queue (it has
         ``_get_capsule``), it is what `Buffer.__sycl_usm_array_interface__` tells as ``syclobj``.

@@ -147,6 +147,25 @@ assert xpu.native_context() not in (gone.value, 0)
 """)
 
 
+def test_a_context_that_lacks_a_device_is_refused_and_the_next_use_goes_on():
+    ran("""
+lacking = P()
+call("zeContextCreateEx", driver, desc(0xd), ctypes.c_uint32(1), ctypes.byref(device), ctypes.byref(lacking))
+xpu.adopt_context(lacking.value)
+try:
+    l0rt.empty(64)
+except ValueError as error:
+    assert f"the context {lacking.value:#x} lacks xpu:1" in str(error) and "ZE_AFFINITY_MASK" in str(error), error
+else:
+    raise AssertionError
+assert not xpu.is_initialized()
+both = P()
+call("zeContextCreateEx", driver, desc(0xd), ctypes.c_uint32(2), pair, ctypes.byref(both))
+xpu.adopt_context(both.value)
+assert l0rt.empty(64, device=1).fill(3).numpy()[0] == 3 and xpu.native_context() == both.value
+""")
+
+
 def test_memory_of_another_context_is_refused_by_every_door():
     ran("""
 x = l0rt.empty(64)

@@ -178,6 +178,8 @@ def test_events_are_neither_copied_nor_pickled():
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="cannot be"):
             attempt(e)
+    with pytest.raises(TypeError, match=r"ipc_handle\(\)"):
+        pickle.dumps(e)
     with pytest.raises(NotImplementedError, match="ipc is not supported yet"):
         e.ipc_handle()
     with pytest.raises(NotImplementedError, match="ipc is not supported yet"):

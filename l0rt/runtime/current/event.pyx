@@ -356,7 +356,8 @@ interprocess : bool, optional
         raise TypeError("an Event cannot be copied")
 
     def __reduce__(self):
-        raise TypeError("an Event cannot be pickled")
+        raise TypeError("an Event cannot be pickled; the bytes of ipc_handle() reach another process, for "
+                        "Event.from_ipc_handle() there")
 
     def __repr__(self):
         complete = self.slot != NULL and l0rt_load_int(&self.slot.complete)

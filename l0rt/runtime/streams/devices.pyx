@@ -18,6 +18,7 @@ from l0rt.core import sensors as core_sensors
 from l0rt.core import sysman
 from l0rt.core.driver import adopt_context as take_context, make_context, open_drivers
 from l0rt.core.device import open_devices
+from l0rt.core.memory import context_has
 from l0rt.errors import DriverNotFoundError, InvalidArgumentError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
 from l0rt.ze import loader, obstacles, pci, quirks, table as ze_table, tuning
@@ -207,10 +208,17 @@ cdef object _make_context(driver, bint is_first):
         return make_context(driver)
     handle = _adopted[0][0]
     try:
-        return take_context(driver, handle)
+        taken = take_context(driver, handle)
     except L0Error as e:
         _adopted.clear()            # the next first use makes a context
         raise ValueError(f"adopt_context(): the driver knows no context with the handle {handle:#x} ({e})") from e
+    lacks = [f"{xpu.device_type}:{i}" for i, device in enumerate(_devices)
+             if device.driver is driver and not context_has(taken, device.handle)]
+    if lacks:
+        _adopted.clear()
+        raise ValueError(f"adopt_context(): the context {handle:#x} lacks {', '.join(lacks)}: make it of all devices "
+                         "that l0rt uses, or let ZE_AFFINITY_MASK hide the others")
+    return taken
 
 
 def adopt_context(handle, owner):
