@@ -397,9 +397,12 @@ cdef class Buffer:
         return (DL_ONEAPI, <int>self.owner.index) if self.memory == DEVICE else (DL_CPU, <int>0)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        cdef bint versioned = dlpack_is_versioned(max_version)
+        cdef bint versioned = dlpack_is_versioned(max_version), is_copied = False
         cdef Buffer made = self
-        device, is_copied = dlpack_choose(self.__dlpack_device__(), self.owner.index, dl_device, copy)
+        Buffer_check_open(self)
+        device = (DL_ONEAPI, <int>self.owner.index) if self.memory == DEVICE else (DL_CPU, <int>0)
+        if dl_device is not None or copy is not None:
+            device, is_copied = dlpack_choose(device, self.owner.index, dl_device, copy)
         if is_copied:
             made = Buffer_clone(self, self.memory == DEVICE and device[0] == DL_ONEAPI)
         Buffer_lend(made, stream, device[0] == DL_CPU)

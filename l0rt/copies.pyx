@@ -459,6 +459,8 @@ def from_dlpack(array, /, *, device=None, copy=None):
     """
     cdef Loan loan = None if isinstance(array, Buffer) else dlpack_borrow(array)
     cdef Buffer found = array[:] if loan is None else buffer_of(loan)
+    if device is None and not copy and (loan is None or not loan.read_only):
+        return found
     here = found.device
     wanted = here if device is None else device_name(device)
     is_here = wanted.type == here.type and (wanted.type == "cpu" or wanted.index in (None, here.index))

@@ -55,7 +55,7 @@ cdef struct Lent:
     dl_release release
 
 
-cdef void end_loan(Lent* lent) noexcept with gil:
+cdef void end_loan(Lent* lent) noexcept:
     owner = <object>lent.owner
     lent.release(owner)
     Py_DECREF(owner)
@@ -63,30 +63,30 @@ cdef void end_loan(Lent* lent) noexcept with gil:
     free(lent)
 
 
+cdef void end_loan_anywhere(Lent* lent) noexcept with gil:
+    end_loan(lent)
+
+
 cdef void delete_versioned(DLManagedTensorVersioned* managed) noexcept nogil:
     if Py_IsInitialized():      # after the interpreter's end nothing is given back
-        end_loan(<Lent*>managed.manager_ctx)
+        end_loan_anywhere(<Lent*>managed.manager_ctx)
 
 
 cdef void delete_plain(DLManagedTensor* managed) noexcept nogil:
     if Py_IsInitialized():
-        end_loan(<Lent*>managed.manager_ctx)
+        end_loan_anywhere(<Lent*>managed.manager_ctx)
 
 
 cdef void drop_capsule(object capsule) noexcept:
-    """The end of a capsule. One that nobody took has its old name."""
+    """The end of a capsule. One that nobody took has its old name, and what l0rt lent in it."""
     cdef PyObject* kind
     cdef PyObject* value
     cdef PyObject* trace
-    cdef DLManagedTensorVersioned* versioned
-    cdef DLManagedTensor* plain
     PyErr_Fetch(&kind, &value, &trace)
     if PyCapsule_IsValid(capsule, VERSIONED):
-        versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, VERSIONED)
-        versioned.deleter(versioned)
+        end_loan(<Lent*>(<DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, VERSIONED)).manager_ctx)
     elif PyCapsule_IsValid(capsule, PLAIN):
-        plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, PLAIN)
-        plain.deleter(plain)
+        end_loan(<Lent*>(<DLManagedTensor*>PyCapsule_GetPointer(capsule, PLAIN)).manager_ctx)
     PyErr_Restore(kind, value, trace)
 
 

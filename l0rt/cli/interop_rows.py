@@ -32,9 +32,14 @@ def dlpack_host(lab):
     yield Work(lambda n: exchange.lend_and_take(x, n))
 
 
-@row("interop.dlpack.export.python", "x.__dlpack__(stream=-1, max_version=(1, 3)), and dropping the capsule")
+@row("interop.dlpack.export.python", "x.__dlpack__(stream=-1, max_version=(1, 3)), and dropping the capsule", ns=400)
 def dlpack_export(lab):
     yield Work(python("x.__dlpack__(stream=-1, max_version=v)", x=l0rt.empty(4 * KIB), v=(1, 3)))
+
+
+@row("interop.dlpack.import.buffer.python", "l0rt.from_dlpack(x) of a device Buffer, and dropping it", ns=400)
+def dlpack_import_buffer(lab):
+    yield Work(python("take(x)", take=l0rt.from_dlpack, x=l0rt.empty(4 * KIB)))
 
 
 class Lender:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels' rows: launches beside the bare driver's, what specialising gains, how fast random numbers are."""
 
+from functools import partial
 from importlib.resources import files
 
 import l0rt
@@ -22,6 +23,11 @@ def launches(lab, language):
     with Gated(lab, acc.Stream()) as gated, l0rt.Module(code) as module:
         x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         saxpy = launch_loops.Saxpy(lab.context, lab.device, code, y.ptr, x.ptr)
+        if language == "churn":
+            host = l0rt.empty(4, kind="host").fill(0)
+            raw = partial(saxpy.raw_launch, lab.list, lab.events, host=host.ptr)
+            yield Work(partial(saxpy.churn, host.ptr), raw, most=AT_ONCE)
+            return
         if language == "c":
             yield Work(saxpy.launch, lambda n: saxpy.raw_launch(lab.list, lab.events, n), most=AT_ONCE)
             return
@@ -67,6 +73,13 @@ def pyopencl_launches():
 
 RAW = "raw: 4 KernelSetArgumentValue, AppendLaunchKernel"
 row("launch.append.c", f"l0rt_launch with four arguments; {RAW}", "c", over_raw=60)(launches)
+# What the allocator, the copy and the launch may each take by themselves.
+row(
+    "launch.churn.c",
+    "l0rt_malloc of 4 KiB, a copy there, l0rt_launch, l0rt_free; raw: AppendMemoryCopy and the launch, one block",
+    "churn",
+    over_raw=20 + 60 + 60,
+)(launches)
 row("launch.append.python", "kernel[1, 1](y, x, 0.0, 1)", "python", over_raw=500)(launches)
 row("launch.append.bound.python", "launch(y, x, 0.0, 1), launch = kernel[1, 1]", "bound", over_raw=500)(launches)
 

@@ -89,8 +89,31 @@ cdef class Saxpy:
             l0rt_stream_synchronize(stream)
         return spent
 
-    def raw_launch(self, CommandList list, EventPool pool, uint64_t n):
-        """Four times zeKernelSetArgumentValue, then zeCommandListAppendLaunchKernel: the append alone."""
+    def churn(self, size_t host, uint64_t n):
+        """l0rt_malloc, a copy of four bytes of pinned memory to the block, a launch that reads them, l0rt_free."""
+        cdef uint64_t _i, start, spent
+        cdef uint64_t block
+        cdef uint32_t[3] one = [1, 1, 1]
+        cdef l0rt_arg[4] args = self.args
+        cdef l0rt_stream* stream
+        args[1].value = &block
+        with nogil:
+            stream = l0rt_current_stream(-1)
+            self.gate.shut(<size_t>l0rt_stream_handle(stream))
+            start = now_ns()
+            for _i in range(n):
+                block = <uint64_t>l0rt_malloc(4096, -1, stream)
+                l0rt_memcpy_async(<void*>block, <void*>host, sizeof(float), stream)
+                l0rt_launch(self.kernel, one, one, args, 4, 0, stream)
+                l0rt_free(<void*>block)
+            spent = now_ns() - start
+            self.gate.open()
+            l0rt_stream_synchronize(stream)
+        return spent
+
+    def raw_launch(self, CommandList list, EventPool pool, uint64_t n, size_t host=0):
+        """Four times zeKernelSetArgumentValue, then zeCommandListAppendLaunchKernel: the append alone. With ``host``
+        zeCommandListAppendMemoryCopy of four bytes there comes first."""
         cdef uint64_t _i, start, spent
         cdef uint32_t k
         cdef ze_group_count_t one = [1, 1, 1]
@@ -99,6 +122,9 @@ cdef class Saxpy:
             self.gate.shut(<size_t>list._h)
             start = now_ns()
             for _i in range(n):
+                if host != 0:
+                    CHECK(ze.zeCommandListAppendMemoryCopy(
+                        list._h, <void*>self.pointers[1], <void*>host, sizeof(float), NULL, 0, NULL))
                 for k in range(4):
                     CHECK(ze.zeKernelSetArgumentValue(self.bare._h, k, self.args[k].size, self.args[k].value))
                 CHECK(ze.zeCommandListAppendLaunchKernel(list._h, self.bare._h, &one, NULL, 0, NULL))

@@ -77,7 +77,7 @@ def native_list(queue):
         queue.addressof_ref(), ctypes.addressof(is_immediate)
     )
     if not is_immediate.value or not handle:
-        raise ValueError("queue has a command queue and no immediate list: UR_L0_USE_IMMEDIATE_COMMANDLISTS=1 gives it one")
+        raise ValueError("queue has no immediate list: UR_L0_USE_IMMEDIATE_COMMANDLISTS=1 gives it one")
     return handle
 
 
