@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graphs' rows: a replay beside issuing the same launches again, on one stream and two, as the driver's own graph and
-as command lists; what a capture takes in time and memory, and what a change of a node takes."""
+"""The graphs' rows: a replay beside issuing the same launches again, on one stream and two, as the driver's own graph
+and as command lists; what a capture takes in time and memory, and what a change of a node takes."""
 
 import ctypes
 import time
@@ -180,7 +180,7 @@ def capture(lab):
             found = {"adds to each launch": Note(adds, "ns", 1000)}
             if held is not None:
                 found["host memory a node"] = Note(max(0, held) / NODES, "bytes", MOST_BYTES)
-                found["beyond the driver's lists"] = Note(max(0, beyond) / NODES, "bytes", MOST_BYTES)
+                found["beyond the driver's lists"] = Note(max(0, beyond or 0) / NODES, "bytes", MOST_BYTES)
             return found
 
         yield Work(loop, beside=work.from_python(), rest=work.stream.synchronize, most=1, notes=notes)
