@@ -30,7 +30,7 @@ static _Atomic uint64_t offloaded;
  * memory or an engine's caches would have to be flushed for it. Here such a copy is only counted. */
 static void offload(const cpu_list *list, const void *target, const void *source) {
   if ((list->flags & ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT) == 0 || !list->immediate || !list->in_order) return;
-  if (cpu_knobs.device == NULL || !cpu_knobs.device->offloads || list->ordinal != CPU_GROUP_COMPUTE) return;
+  if (cpu_knobs.device == NULL || !cpu_knobs.device->offloads || list->ordinal == CPU_GROUP_COPY) return;
   if (cpu_memory_is_device(target) && cpu_memory_is_device(source)) return;
   atomic_fetch_add(&offloaded, 1);
 }

@@ -11,7 +11,6 @@
 #include "failure.h"
 #include "gate.h"
 #include "knobs.h"
-#include "profile.h"
 
 cpu_device *cpu_devices[CPU_DEVICES_MAX];
 uint32_t cpu_device_count;
@@ -29,16 +28,11 @@ bool cpu_devices_make(void) {
 }
 
 uint32_t cpu_group_queues(uint32_t ordinal) {
-  const cpu_device_profile *profile = cpu_knobs.device;
-  switch (ordinal) {
-    case CPU_GROUP_COMPUTE: return profile == NULL ? 2 : 1;
-    case CPU_GROUP_COPY: return 1;
-    case CPU_GROUP_LINK: return profile == NULL ? 0 : profile->link_copies;
-    default: return 0;
-  }
+  static const uint32_t queues[CPU_GROUPS] = {[CPU_GROUP_COMPUTE] = CPU_QUEUES_MAX, [CPU_GROUP_COPY] = 1};
+  return ordinal < CPU_GROUPS ? queues[ordinal] : 0;
 }
 
-size_t cpu_group_pattern(uint32_t ordinal) { return ordinal == CPU_GROUP_COMPUTE ? 128 : 16; }
+size_t cpu_group_pattern(uint32_t ordinal) { return ordinal == CPU_GROUP_COPY ? 16 : 128; }
 
 uint64_t cpu_ticks(uint64_t host_ns) {
   return (uint64_t)((unsigned __int128)host_ns * cpu_knobs.timestamp_hz / 1000000000u);

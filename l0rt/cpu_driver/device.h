@@ -7,9 +7,9 @@
 
 struct cpu_engine;
 
-enum { CPU_GROUPS = 3, CPU_DEVICES_MAX = 64 };
-enum { CPU_GROUP_COMPUTE = 0, CPU_GROUP_COPY = 1, CPU_GROUP_LINK = 2 }; /* the last two: copy engines */
-enum { CPU_QUEUES_MAX = 7 };
+enum { CPU_GROUPS = 2, CPU_DEVICES_MAX = 64 };
+enum { CPU_GROUP_COMPUTE = 0, CPU_GROUP_COPY = 1 };
+enum { CPU_QUEUES_MAX = 2 };
 enum { CPU_PCI_DOMAIN = 0x10c4 }; /* no machine has it */
 
 typedef struct {
@@ -36,7 +36,7 @@ bool cpu_devices_make(void);
 void cpu_device_describe(const cpu_device *device, ze_device_properties_t *properties);
 uint64_t cpu_device_free(const cpu_device *device);
 
-/* How many queues a group has; 0 of a group that the device does not have. */
+/* How many queues a group has; 0 past the last group. */
 uint32_t cpu_group_queues(uint32_t ordinal);
 
 /* The longest fill pattern that a group takes. */

@@ -130,7 +130,7 @@ static uint32_t entries(uint32_t *count, uint32_t there_are, const void *propert
 CPU_EXPORT ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t handle, uint32_t *count,
                                                               ze_command_queue_group_properties_t *p) {
   CHECK_ARGUMENTS(handle, count);
-  uint32_t groups = cpu_group_queues(CPU_GROUP_LINK) != 0 ? CPU_GROUPS : CPU_GROUPS - 1, n = entries(count, groups, p);
+  uint32_t n = entries(count, CPU_GROUPS, p);
   for (uint32_t i = 0; i < n; i++) {
     p[i].flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
     if (i == CPU_GROUP_COMPUTE)

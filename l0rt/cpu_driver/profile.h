@@ -21,7 +21,6 @@ typedef struct cpu_device_profile {
   uint32_t kernel_timestamp_bits;
   uint64_t timestamp_hz;
   bool offloads; /* copies go to a copy engine where a list asks for it */
-  uint8_t link_copies; /* queues of the group for copies between devices; compute and other copies have one each */
 } cpu_device_profile;
 
 /* Builds of Intel's driver where something changed: the last parts of their releases' names. */
