@@ -9,21 +9,17 @@ from l0rt import config
 
 from helpers.graph_programs import KERNELS
 from helpers.process import run_python
+from helpers.rings import TESTS
 
 # What was asked of the driver once it was open, and how it was opened; and what came of what may be impossible.
 PROGRAM = """
 import ctypes, json, os
-from l0rt.ze import loader
-kind = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_size_t] * 12)   # more than any function takes
+from helpers.wrapped import wrap
 MAX_ALLOC_AT = 40   # of ze_device_properties_t
 FLAGS_AT, OFFLOAD = 24, 4   # of ze_command_queue_desc_t
-address, called, recordings, kept = loader.Library.address, set(), [], []
+called, recordings = set(), []
 
-def noted(self, name):
-    found = address(self, name)
-    if not name.startswith("ze") or not found:
-        return found
-    original = kind(found)
+def noted(name, original):
     def call(*args):
         called.add(name)
         if name == "zeCommandListBeginGraphCaptureExt":
@@ -37,10 +33,9 @@ def noted(self, name):
         if name == "zeDeviceGetProperties":
             ctypes.c_uint64.from_address(args[1] + MAX_ALLOC_AT).value = 1 << 20
         return result
-    kept.append(kind(call))
-    return ctypes.cast(kept[-1], ctypes.c_void_p).value
+    return call if name.startswith("ze") else None
 
-loader.Library.address = noted
+wrap(noted)
 import l0rt, l0rt.accelerator as acc
 from l0rt.runtime.streams import devices
 devices.lazy.init()
@@ -103,7 +98,7 @@ def seen(*names):
     env = {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_EVENTS": "cb", "L0RT_ALLOC_CONF": None,
            "L0RT_CPU_FAIL": "zeCommandListAppendMemoryCopy:1:hang",
            "L0RT_DISABLE": ",".join(name for name in names if name)}  # fmt: skip
-    result = run_python(f"KERNELS = {str(KERNELS)!r}\n{PROGRAM}", env)
+    result = run_python(f"KERNELS = {str(KERNELS)!r}\n{PROGRAM}", {**env, "PYTHONPATH": TESTS})
     assert (result.returncode, result.stderr) == (0, ""), result
     return json.loads(result.stdout)
 

@@ -3,7 +3,7 @@
 
 import ctypes
 
-from l0rt.ze import loader
+from helpers.wrapped import wrap
 
 ARGUMENTS = {
     "zeMemAllocDevice": 6, "zeMemAllocHost": 5, "zeMemAllocShared": 7, "zeMemFree": 2, "zeMemFreeExt": 3,
@@ -14,8 +14,6 @@ ARGUMENTS = {
 MAX_ALLOC_AT = 40  # of ze_device_properties_t
 max_alloc = None  # what every device is to say instead of its own
 calls = []  # (name, arguments as integers, result, what the descriptor's pNext starts with)
-_kept = []
-_address = loader.Library.address
 
 
 def _words(address, count):
@@ -28,27 +26,21 @@ def _next_of(descriptor):
     return _words(ctypes.c_uint64.from_address(descriptor + 8).value, 5) if descriptor else []
 
 
-def _noted(self, name):
-    found = _address(self, name)
-    if name not in ARGUMENTS or not found:
-        return found
-    kind = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_size_t] * ARGUMENTS[name])
-    original = kind(found)
-
-    def call(*args):
+def _noted(name, original):
+    def call(*words):
+        args = words[: ARGUMENTS[name]]
         extra = _next_of(args[1]) if name == "zeMemAllocDevice" else []
         size = ctypes.c_uint64.from_address(args[2] + 24).value if name == "zePhysicalMemCreate" else 0
-        result = original(*args)
+        result = original(*words)
         if name == "zeDeviceGetProperties" and max_alloc is not None:
             ctypes.c_uint64.from_address(args[1] + MAX_ALLOC_AT).value = max_alloc
         calls.append((name, args, result, extra or size))
         return result
 
-    _kept.append(kind(call))
-    return ctypes.cast(_kept[-1], ctypes.c_void_p).value
+    return call if name in ARGUMENTS else None
 
 
-loader.Library.address = _noted
+wrap(_noted)
 
 
 def named(*names):

@@ -8,40 +8,28 @@ from helpers.rings import TESTS
 
 PATH = TESTS / "kernels" / "basic.spv"
 CODE = f"""
-import ctypes
-from l0rt.ze import loader
-address, kept, local = loader.Library.address, [], {{}}
-words = ctypes.POINTER(ctypes.c_uint32)
+import ctypes, sys
+sys.path.insert(0, {str(TESTS)!r})
+from helpers import wrapped
+local, words = {{}}, ctypes.POINTER(ctypes.c_uint32)
 
-def compute_properties(device, found):
-    result = original["zeDeviceGetComputeProperties"](device, found)
+def compute_properties(device, found, *rest):
+    result = original["zeDeviceGetComputeProperties"](device, found, *rest)
     ctypes.cast(found, words)[8], ctypes.cast(found, words)[9], ctypes.cast(found, words)[10] = 6, 5, 4
     return result
 
-def set_argument(kernel, at, size, value):
+def set_argument(kernel, at, size, value, *rest):
     if not value:
         local[at] = size
-    return original["zeKernelSetArgumentValue"](kernel, at, size, value)
+    return original["zeKernelSetArgumentValue"](kernel, at, size, value, *rest)
 
-def cooperative(kernel, count):
+def cooperative(kernel, count, *_):
     ctypes.cast(count, words)[0] = 4096 // max(1, sum(local.values()))
     return 0
 
-replaced = {{"zeDeviceGetComputeProperties": (compute_properties, 2), "zeKernelSetArgumentValue": (set_argument, 4),
-            "zeKernelSuggestMaxCooperativeGroupCount": (cooperative, 2)}}
-original = {{}}
-
-def changed(self, name):
-    found = address(self, name)
-    if name not in replaced or not found:
-        return found
-    function, count = replaced[name]
-    kind = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_size_t] * count)
-    original[name] = kind(found)
-    kept.append(kind(function))
-    return ctypes.cast(kept[-1], ctypes.c_void_p).value
-
-loader.Library.address = changed
+original = wrapped.replace({{
+    "zeDeviceGetComputeProperties": compute_properties, "zeKernelSetArgumentValue": set_argument,
+    "zeKernelSuggestMaxCooperativeGroupCount": cooperative}})
 import l0rt, l0rt.accelerator as acc
 module = l0rt.Module({str(PATH)!r})
 store, reduce = module["store"], module["reduce"]
