@@ -200,3 +200,15 @@ def workers(count, env=None):
         for worker in running:
             if worker.child.poll() is None:
                 worker.kill()
+
+
+@contextlib.contextmanager
+def settled_worker():
+    """Run a worker for all tests that leave it as they found it."""
+    with workers(1) as (worker,):
+        worker.export("warm", 10, 1)
+        worker.drop("warm")
+        yield worker
+        gc.collect()
+        counts = worker.counts()
+        assert (counts["exported"], counts["imported"]) == (0, 0)

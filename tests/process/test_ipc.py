@@ -12,7 +12,7 @@ import l0rt.ipc
 import pytest
 from l0rt.runtime.streams import handle as handles
 
-from helpers.ipc_worker import Failed, Worker, pattern, workers
+from helpers.ipc_worker import Failed, Worker, pattern, settled_worker, workers
 
 pytestmark = [pytest.mark.checks_data, pytest.mark.usefixtures("warm")]
 SIZE = 300_000
@@ -20,13 +20,8 @@ SIZE = 300_000
 
 @pytest.fixture(scope="module")
 def other():
-    """A worker for all tests that leave it as they found it."""
-    with workers(1) as (worker,):
-        worker.export("warm", 10, 1)
-        worker.drop("warm")
+    with settled_worker() as worker:
         yield worker
-        counts = worker.counts()
-        assert (counts["exported"], counts["imported"]) == (0, 0)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import l0rt.ipc
 import pytest
 from l0rt.runtime.streams import handle as handles
 
-from helpers.ipc_worker import pattern, workers
+from helpers.ipc_worker import pattern, settled_worker, workers
 from helpers.process import run_python
 
 pytestmark = [pytest.mark.checks_data, pytest.mark.usefixtures("warm")]
@@ -23,14 +23,8 @@ FAR = 40 << 20  # a segment of its own
 
 @pytest.fixture(scope="module")
 def other():
-    """A worker for all tests that leave it as they found it."""
-    with workers(1) as (worker,):
-        worker.export("warm", 10, 1)
-        worker.drop("warm")
+    with settled_worker() as worker:
         yield worker
-        gc.collect()
-        counts = worker.counts()
-        assert (counts["exported"], counts["imported"]) == (0, 0)
 
 
 def handle_of(worker):
@@ -229,7 +223,8 @@ def test_a_forked_child_and_the_exit_let_go_of_it(other):
     """The child has none of it: closing does nothing there. At exit a pool may still be there."""
     x = other.export("x", SIZE, 1)
     code = f"""
-import os
+import atexit, os
+atexit.register(lambda: (repr(pool), pool.names, pool.close()))     # behind l0rt's own, which comes later
 import l0rt, l0rt.ipc
 pool = l0rt.memory.MemPool.from_ipc_handle(bytes.fromhex("{handle_of(other).hex()}"))
 x = l0rt.Buffer.from_ipc_handle(bytes.fromhex("{x}"), pool=pool)

@@ -188,8 +188,8 @@ cdef char* hold(l0rt_opened* opened, uint32_t entry, uint64_t generation, size_t
     except BaseException:
         if held != NULL:
             hold_end(opened, held)
-        elif opened.held == NULL and not opened_is_kept(opened):
-            opened_end(opened)
+        else:
+            opened_let_go(opened)
         raise
     return opened.base + offset
 
@@ -228,10 +228,6 @@ cdef l0rt_kept* kept_find(l0rt_peer* peer, uint64_t number) noexcept:
     return kept
 
 
-cdef bint opened_is_kept(l0rt_opened* opened) noexcept:
-    return opened.pool != 0 and kept_find(opened.peer, opened.pool) != NULL
-
-
 cdef size_t pool_bytes(l0rt_kept* kept) noexcept:
     cdef l0rt_opened* opened = _opened
     cdef size_t nbytes = 0
@@ -262,8 +258,15 @@ cdef void hold_end(l0rt_opened* opened, l0rt_held* held) noexcept:
     link[0] = held.next
     lock_entry(opened.peer, held.entry, F_UNLCK)
     free(held)
-    if opened.held == NULL and not opened_is_kept(opened):
-        opened_end(opened)
+    opened_let_go(opened)
+
+
+cdef bint opened_let_go(l0rt_opened* opened) noexcept:
+    """End what neither a Buffer nor a pool uses. True: it is no more."""
+    if opened.held != NULL or (opened.pool != 0 and kept_find(opened.peer, opened.pool) != NULL):
+        return False
+    opened_end(opened)
+    return True
 
 
 cdef void pool_drop(l0rt_kept* kept) noexcept:
@@ -279,8 +282,7 @@ cdef void pool_drop(l0rt_kept* kept) noexcept:
         return
     link[0] = kept.next
     while opened != NULL:
-        if opened.peer == kept.peer and opened.pool == kept.number and opened.held == NULL:
-            opened_end(opened)
+        if opened.peer == kept.peer and opened.pool == kept.number and opened_let_go(opened):
             opened = _opened        # others may have changed the list meanwhile
         else:
             opened = opened.next
@@ -438,12 +440,7 @@ def _close():
     """At exit, when nothing runs any more."""
     global _endings, _kept
     cdef l0rt_ending* ending
-    cdef l0rt_kept* kept
-    while _kept != NULL:
-        kept = _kept
-        _kept = kept.next
-        peer_drop(kept.peer)
-        free(kept)
+    _kept = NULL                    # an ImportedPool that is still there looks at its record
     while _endings != NULL:
         ending = _endings
         _endings = ending.next
