@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
+
 cdef extern from *:
     """
     #ifndef L0RT_KNOWN_AS
@@ -12,6 +14,14 @@ cdef extern from *:
 cdef size_t checked_size(nbytes) except? 0
 cdef bint is_whole(value) noexcept
 cdef object whole(value, str what)
+
+
+# The value of an int from 0 to 2**63 - 1, which by far the most are; -1 of anything else.
+cdef inline long plain_int(value) noexcept:
+    cdef int beyond = 0
+    return max(PyLong_AsLongAndOverflow(value, &beyond), <long>-1) if PyLong_CheckExact(value) else -1
+
+
 cdef bint is_address(value) except -1
 cdef object address_in(value, int low)
 cdef int clamped_priority(priority) except? 2

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from cpython.object cimport PyObject
 
+from l0rt.dlpack cimport DL_CPU, DL_ONEAPI
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.transfer cimport l0rt_operand
@@ -92,6 +93,12 @@ cdef inline l0rt_stream* Buffer_stream(Buffer self, Queue stream) except NULL:
         return stream.ptr
     Buffer_check_made(self)
     return current_stream(self.owner.index if self.memory == DEVICE else -1)
+
+
+# Where DLPack's importers find its memory.
+cdef inline tuple Buffer_dlpack_device(Buffer self):
+    Buffer_check_open(self)
+    return (DL_ONEAPI, <int>self.owner.index) if self.memory == DEVICE else (DL_CPU, <int>0)
 
 
 # The private pool that its memory comes from, for the repr.

@@ -393,14 +393,12 @@ cdef class Buffer:
         return np.array(memoryview(self), dtype, copy=copy) if copy else np.asarray(memoryview(self), dtype)
 
     def __dlpack_device__(self):
-        Buffer_check_open(self)
-        return (DL_ONEAPI, <int>self.owner.index) if self.memory == DEVICE else (DL_CPU, <int>0)
+        return Buffer_dlpack_device(self)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         cdef bint versioned = dlpack_is_versioned(max_version), is_copied = False
         cdef Buffer made = self
-        Buffer_check_open(self)
-        device = (DL_ONEAPI, <int>self.owner.index) if self.memory == DEVICE else (DL_CPU, <int>0)
+        device = Buffer_dlpack_device(self)
         if dl_device is not None or copy is not None:
             device, is_copied = dlpack_choose(device, self.owner.index, dl_device, copy)
         if is_copied:

@@ -4,6 +4,7 @@
 import ctypes
 import os
 import re
+from functools import cache
 
 import dpctl as _dpctl
 
@@ -123,12 +124,17 @@ def stream(queue):
     return Stream.from_handle(handle, device=mine[0], owner=queue)
 
 
-def _method(name, what, *types):
-    """A method of SYCL's runtime, by its mangled name: of an object, with further pointers, to a handle."""
+@cache
+def _runtime():
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         found = re.search(r"(/\S*/libsycl\.so\S*)$", maps.read(), re.MULTILINE)
+    return ctypes.CDLL(found and found.group(1))
+
+
+def _method(name, what, *types):
+    """A method of SYCL's runtime, by its mangled name: of an object, with further pointers, to a handle."""
     try:
-        function = getattr(ctypes.CDLL(found and found.group(1)), name)
+        function = _runtime()[name]  # of its own each time: others have other types
     except (AttributeError, OSError) as error:
         raise NotImplementedError(f"this build of SYCL's runtime does not tell its {what}: {error}") from None
     function.argtypes, function.restype = types, ctypes.c_void_p

@@ -3,13 +3,13 @@
 
 cimport cython
 from cpython cimport array
-from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
+from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
-from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt.arguments cimport is_whole, known_as, plain_int, whole
 from l0rt.factory cimport made_by
 from l0rt.kernels.arguments cimport (
     MOST,
@@ -323,12 +323,9 @@ cdef int extent(str what, value, uint32_t* out) except -1:
 
 
 cdef uint32_t one_size(str what, value) except? 0:
-    cdef long plain
-    cdef int beyond = 0
-    if PyLong_CheckExact(value):        # by far the most
-        plain = PyLong_AsLongAndOverflow(value, &beyond)
-        if 0 < plain <= <long>0xFFFFFFFF:
-            return <uint32_t>plain
+    cdef long plain = plain_int(value)
+    if 0 < plain <= <long>0xFFFFFFFF:
+        return <uint32_t>plain
     if not is_whole(value):
         raise TypeError(f"{what} must be an int or a tuple of ints, got {type(value).__name__}")
     number = whole(value, what)

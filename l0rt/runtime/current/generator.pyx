@@ -8,11 +8,10 @@ import os
 import struct
 
 cimport cython
-from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint64_t
 
-from l0rt.arguments cimport bytes_of, is_whole, known_as, whole
+from l0rt.arguments cimport bytes_of, is_whole, known_as, plain_int, whole
 from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.streams.capture cimport capture_number, capture_refuse, captures
 from l0rt.runtime.streams.devices cimport device_total
@@ -138,12 +137,9 @@ cdef int refuse_captured(Generator self, const char* what) except -1:
 
 cdef uint64_t checked_words(increment) except? 1:
     """An increment, rounded up."""
-    cdef long plain
-    cdef int beyond = 0
-    if PyLong_CheckExact(increment):        # by far the most
-        plain = PyLong_AsLongAndOverflow(increment, &beyond)
-        if plain >= 0:
-            return (<uint64_t>plain + 3) & ~<uint64_t>3
+    cdef long plain = plain_int(increment)
+    if plain >= 0:
+        return (<uint64_t>plain + 3) & ~<uint64_t>3
     increment = whole(increment, "an increment")
     if not 0 <= increment < 1 << 63:
         raise ValueError(f"an increment must be from 0 to 2**63 - 1, got {increment}")

@@ -287,7 +287,8 @@ of the built-in device type; another type's interface has a ``MemPool`` of its o
         number = own_pool(handle)
         if number is None:
             return ImportedPool(handle)
-        found = _living.get((0, number), type(None))()
+        known = _living.get((0, number))
+        found = None if known is None else known()
         if found is None:
             raise stale("pool", "MemPool")
         return found

@@ -58,8 +58,12 @@ def _fields(handle, form):
     return kind, form.unpack(rest)
 
 
+def _names_a_ledger(pid, file):
+    return 0 < pid < 1 << 31 and file < 1 << 31
+
+
 def _names_an_entry(pid, file, entry, generation):
-    return 0 < pid < 1 << 31 and file < 1 << 31 and entry < ENTRIES and generation != 0
+    return _names_a_ledger(pid, file) and entry < ENTRIES and generation != 0
 
 
 def unpack(handle):
@@ -95,7 +99,7 @@ def unpack_pool(handle):
     """Return the fields of a pool's handle, which make sense as far as one process can tell."""
     _, fields = _fields(handle, _POOL)
     pid, _, file, _, number = fields
-    if not (0 < pid < 1 << 31 and file < 1 << 31 and number != 0):
+    if not _names_a_ledger(pid, file) or number == 0:
         raise ValueError("the handle is damaged: its numbers contradict each other")
     return fields
 
