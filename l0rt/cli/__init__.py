@@ -26,12 +26,13 @@ def main(argv=None):
     """Run the command line; return the exit status: 0, 1 for "it did not work", 2 for bad use."""
     parser = make_parser()
     try:
-        options = parser.parse_args(argv)
-        if not os.environ.get("L0RT_DRIVER"):
-            config.set("driver", "auto")
-        status = options.run(options)
-        sys.stdout.flush()
-        return status
+        try:
+            options = parser.parse_args(argv)
+            if not os.environ.get("L0RT_DRIVER"):
+                config.set("driver", "auto")
+            return options.run(options)
+        finally:
+            sys.stdout.flush()  # here, where it may fail; also behind --help, which raises SystemExit
     except (BadUse, bench.UnknownRows, compare.BadReport, plot.CannotPlot, NotASnapshot) as e:
         parser.exit(2, f"l0rt: error: {e}\n")
     except L0Error as e:

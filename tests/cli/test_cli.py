@@ -77,8 +77,9 @@ with subprocess.Popen([{sys.executable!r}, "-m", "l0rt", *{words!r}], stdout=sub
     child.stdout.close()
     print(child.stderr.read().decode())
 """
-    result = run_python(code)
-    assert (result.returncode, result.stdout) == (0, "\n"), result
+    for unbuffered in (None, "1"):
+        result = run_python(code, {"PYTHONUNBUFFERED": unbuffered})
+        assert (result.returncode, result.stdout) == (0, "\n"), result
 
 
 @pytest.mark.parametrize("columns", ["20", "40", "80", "nonsense", "0", "100000000"])

@@ -154,7 +154,7 @@ acc.synchronize()
 assert not sanitizer.races
 """
 END = """
-print(len(sanitizer.races))
+print(len(sanitizer.races), flush=True)
 for old, new in sanitizer.races:
     assert "<string>" in str(old) and "<string>" in str(new), (str(old), str(new))
 import os; os._exit(0)

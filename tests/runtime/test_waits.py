@@ -315,7 +315,7 @@ acc.Event().record(s); acc.set_stream(t); acc.memory_stats(); l0rt.Event(blockin
 b = l0rt.empty(4096, stream=s); b.record_stream(t); b.free(); l0rt.empty(8 << 20, stream=t).free()
 del e, x, y, h
 l0rt.empty(1 << 20, stream=t)
-print("asynchronous")
+print("asynchronous", flush=True)
 import os; os._exit(0)
 """
     for extra in ({}, {"L0RT_DISABLE": "inorder,list_sync"}, {"L0RT_EVENTS": "cb"}):
