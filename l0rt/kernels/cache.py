@@ -23,7 +23,8 @@ HEAD = struct.Struct("<8s32sIII")  # what it is, the checksum, and the sizes of 
 MAGIC = b"l0rtkrn1"
 NAME = f"kernels-{VERSION}"  # in the folder that the user names: other versions and other things have other names
 ABANDONED = 3600.0  # seconds after which a file that is being written belongs to nobody any more
-LOCKS = "locks"
+LOCK = "lock"  # a file of no bytes: who makes an entry locks the one at the place that its key tells
+RANGE = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, pid
 DIGITS = set("0123456789abcdef")
 
 _told = set[str]()  # what has been warned of
@@ -159,21 +160,21 @@ class Folder:
 
         Without a lock where locks cannot be had: then the work may be done twice, and one of the results stays.
         """
-        path = os.path.join(self.path, LOCKS, key[:2])
-        if path in _held:  # by this thread, which a signal handler has interrupted
+        place = (self.path, key)
+        if place in _held:  # by this thread, which a signal handler has interrupted
             yield
             return
         try:
             with suppress(OSError):
-                os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-                _held[path] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-                fcntl.flock(_held[path], fcntl.LOCK_EX)
+                path = os.path.join(self.path, LOCK)
+                _held[place] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                _lock_byte(_held[place], key, fcntl.F_WRLCK)
             yield
         finally:
-            file = _held.pop(path, None)
+            file = _held.pop(place, None)
             if file is not None:
                 with suppress(OSError):  # closing is not enough while a child that was just forked has a copy
-                    fcntl.flock(file, fcntl.LOCK_UN)
+                    _lock_byte(file, key, fcntl.F_UNLCK)
                 os.close(file)
 
     def entries(self):
@@ -219,7 +220,13 @@ class Folder:
                             yield facts.st_mtime, facts.st_size, file.path
 
 
-_held: dict[str, int] = {}  # the files of the locks by path
+_held: dict[tuple[str, str], int] = {}  # the files of the locks by folder and key
+
+
+def _lock_byte(file, key, kind):
+    """Lock or unlock the byte of a key, for this opening of the file: other locks are the whole process's."""
+    byte = RANGE.pack(kind, os.SEEK_SET, int(key[:15], 16), 1, 0)
+    fcntl.fcntl(file, fcntl.F_OFD_SETLKW, byte)
 
 
 def _forked():

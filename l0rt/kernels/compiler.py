@@ -14,6 +14,7 @@ import time
 from collections import namedtuple
 from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
+from weakref import WeakValueDictionary
 
 from l0rt import callers, config
 from l0rt.errors import CompilerNotFoundError, L0Error, ModuleBuildError, ModuleBuildWarning
@@ -253,13 +254,12 @@ def keeps_native(about):
 
 _kept: dict[str, Compiled] = {}
 _keeping = threading.RLock()
-_working = [threading.RLock() for _ in range(256)]  # by the SPIR-V key's first digits, as the cache's locks are
+_working = WeakValueDictionary[str, threading.RLock]()  # who compiles holds the lock of the SPIR-V's key
 
 
 def _forked():
-    global _keeping
-    _keeping = threading.RLock()
-    _working[:] = [threading.RLock() for _ in _working]
+    global _keeping, _working
+    _keeping, _working = threading.RLock(), WeakValueDictionary()
 
 
 os.register_at_fork(after_in_child=_forked)
@@ -275,12 +275,18 @@ def _keep(key, compiled):
             total -= len(oldest.spirv) + len(oldest.native or b"")
 
 
+def _turn(key):
+    """Return the lock of a key, which lives while a thread has it: other work never waits."""
+    with _keeping:
+        return _working.setdefault(key, threading.RLock())
+
+
 def _made(work, finish):
     """Return what ``finish`` makes of the SPIR-V, and where that comes from: the cache, or the compiler, now.
 
     Other threads and processes with the same work wait.
     """
-    with _working[int(work.spirv_key[:2], 16)]:
+    with _turn(work.spirv_key):
         compiled = _kept.get(work.key)
         if compiled is not None:
             return finish(compiled), "taken from memory"

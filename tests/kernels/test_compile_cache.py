@@ -370,6 +370,25 @@ def test_a_signal_handler_may_compile_the_same_source(stand_in):
     assert cache._held == {}
 
 
+TAKE = """
+import signal
+from l0rt.kernels import cache
+signal.alarm({})
+with cache.Folder({!r}, 1).locked({!r}):
+    assert cache._held
+"""
+
+
+def test_a_lock_keeps_the_same_entry_and_no_other_one(folder):
+    """Also where the keys begin alike. The other process is ended by its alarm."""
+    keys = "0" * 40, "0" * 14 + "1" * 26
+    folder.prepare()
+    with folder.locked(keys[0]):
+        takes = [TAKE.format(patience, os.path.dirname(folder.path), key) for patience, key in zip((1, 60), keys)]
+        results = [run_python(code).returncode for code in takes]
+    assert results == [-signal.SIGALRM, 0]
+
+
 def test_a_child_that_was_forked_meanwhile_holds_no_lock(stand_in, folder):
     """It outlives its parent's compile, and another process can make the same entry."""
     key = "0" * 40
@@ -383,8 +402,7 @@ def test_a_child_that_was_forked_meanwhile_holds_no_lock(stand_in, folder):
             os._exit(0)
     os.close(reading)
     try:
-        code = f"import fcntl; fcntl.flock(open({folder.path!r} + '/locks/00'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
-        result = run_python(code)
+        result = run_python(TAKE.format(60, os.path.dirname(folder.path), key))
         assert result.returncode == 0, result
     finally:
         os.close(writing)
