@@ -64,6 +64,25 @@ void cpu_command_run(cpu_command *c) {
   }
 }
 
+/* Where what is a command's own ends, but for its waits; of launches see below. */
+static size_t end_of(const cpu_command *c) {
+  switch ((cpu_op)c->op) {
+    case CPU_OP_NONE: return offsetof(cpu_command, launch);
+    case CPU_OP_FILL: return offsetof(cpu_command, fill.pattern) + c->fill.pattern_size;
+    case CPU_OP_REGION: return offsetof(cpu_command, region) + sizeof(c->region);
+    case CPU_OP_COPY: return offsetof(cpu_command, copy) + sizeof(c->copy);
+    default: return offsetof(cpu_command, query) + sizeof(c->query);
+  }
+}
+
+_Static_assert(sizeof(((cpu_command *)0)->query) >= sizeof(((cpu_command *)0)->call), "the default must hold each");
+
+void cpu_command_copy(cpu_command *target, const cpu_command *source) {
+  if (CPU_LIKELY(source->op == CPU_OP_LAUNCH)) memcpy(target, source, CPU_LINE); /* of a size that is known here */
+  else memcpy(target, source, end_of(source));
+  for (unsigned i = 0; i < source->wait_count; i++) target->waits[i] = source->waits[i];
+}
+
 /* Every event that a command names, by number; NULL past the last. */
 static cpu_event *named(const cpu_command *c, unsigned i) {
   if (i < c->wait_count) return c->waits[i];

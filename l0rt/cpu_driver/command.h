@@ -3,11 +3,13 @@
 #ifndef L0RT_CPU_COMMAND_H
 #define L0RT_CPU_COMMAND_H
 
+#include <stddef.h>
+
 #include "event.h"
 #include "fence.h"
 
 /* Longer wait lists become several commands: starts are in order, so the meaning is the same. */
-enum { CPU_WAITS = 8, CPU_PATTERN = 128 };
+enum { CPU_WAITS = 12, CPU_PATTERN = 128, CPU_LINE = 64 };
 
 typedef enum {
   CPU_OP_NONE, /* barriers, waits, signals */
@@ -21,24 +23,23 @@ typedef enum {
   CPU_OP_LAUNCH,
 } cpu_op;
 
+/* Each line of the cache that the host writes has to be fetched from the engine's core, and back. So what every command
+ * has, and a launch as a whole, is one line, and what few use is behind. */
 typedef struct cpu_command {
   struct cpu_command *next;
   uint64_t sequence; /* its number in its fifo, from 1 */
   uint64_t stamp;    /* the same in its engine */
-  uint64_t due;      /* when it completes, for those that fly; host time, CPU_NEVER if it hangs */
-  uint64_t start;
-  uint64_t blamed; /* the fifo whose waits tell of a failed launch; 0: its own */
+  uint64_t blamed;   /* the fifo whose waits tell of a failed launch; 0: its own */
   cpu_event *signal;
   cpu_fence *fence;
-  cpu_event *waits[CPU_WAITS];
   uint8_t wait_count;
   uint8_t waits_met; /* those before this one have been seen set */
   uint8_t op;
   bool barrier; /* starts when all earlier ones of its fifo are complete */
   bool hangs;
-  bool failed; /* a launch, when it has run */
+  bool failed;  /* a launch, when it has run */
   bool unnamed; /* what it signals is known to no program */
-  atomic_int cancel; /* a launch: another thread wants it to end */
+  atomic_bool cancel; /* a launch: another thread wants it to end */
   union {
     struct {
       void *target;
@@ -75,7 +76,21 @@ typedef struct cpu_command {
       struct cpu_launch *launch; /* held */
     } launch;
   };
+  uint64_t due;   /* the engine's: when it completes, of those that fly; host time, CPU_NEVER if it hangs */
+  uint64_t start; /* the engine's: if its signal is timed */
+  cpu_event *waits[CPU_WAITS];
 } cpu_command;
+
+_Static_assert(offsetof(cpu_command, launch) + sizeof(void *) == CPU_LINE, "a launch must be one line");
+_Static_assert(sizeof(cpu_command) % CPU_LINE == 0, "commands beside each other must begin lines");
+
+/* Copies what its kind of command has: the rest of the target stays as it was. */
+void cpu_command_copy(cpu_command *target, const cpu_command *source);
+
+/* Does it neither wait for events nor signal one? */
+static inline bool cpu_command_is_alone(const cpu_command *command) {
+  return command->signal == NULL && command->wait_count == 0;
+}
 
 /* Does the work; waits and signals are the engine's. */
 void cpu_command_run(cpu_command *command);

@@ -461,10 +461,10 @@ static bool cancel(cpu_fifo *fifo, uint64_t first, uint64_t last) {
   pthread_mutex_lock(&engine->lock);
   cpu_command *c = engine->serving == fifo ? engine->running : NULL;
   bool found = c != NULL && c->op == CPU_OP_LAUNCH && c->sequence >= first && c->sequence <= last;
-  if (found) atomic_store(&c->cancel, 1);
+  if (found) atomic_store(&c->cancel, true);
   for (c = found ? fifo->flying : NULL; c != NULL; c = c->next)
-    if (c->sequence <= last) atomic_store(&c->cancel, 1);
-  for (c = found ? fifo->head : NULL; c != NULL && c->sequence <= last; c = c->next) atomic_store(&c->cancel, 1);
+    if (c->sequence <= last) atomic_store(&c->cancel, true);
+  for (c = found ? fifo->head : NULL; c != NULL && c->sequence <= last; c = c->next) atomic_store(&c->cancel, true);
   pthread_mutex_unlock(&engine->lock);
   return found;
 }
@@ -478,7 +478,7 @@ bool cpu_fifo_stop(cpu_fifo *fifo, uint64_t first, uint64_t last) {
 
 static void cancel_running(cpu_engine *engine) {
   pthread_mutex_lock(&engine->lock);
-  if (engine->running != NULL) atomic_store(&engine->running->cancel, 1);
+  if (engine->running != NULL) atomic_store(&engine->running->cancel, true);
   pthread_mutex_unlock(&engine->lock);
 }
 

@@ -95,6 +95,9 @@ void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, const cpu_context *contex
 /* Puts a copy of the command at the fifo's end; the engine hears of it with the next ring. */
 ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *command);
 
+/* The same of commands so many bytes apart, whose failures are told to the waits of a fifo. */
+ze_result_t cpu_fifo_push_run(cpu_fifo *fifo, const cpu_command *first, size_t stride, uint32_t count, uint64_t blamed);
+
 /* With the engine's lock held: completes a fifo's only command at once if it touches no memory and waits for nothing.
  * A signal, a barrier or a reset that stands behind nothing costs no thread's wakening; what moves data never runs in
  * the program's own thread. */

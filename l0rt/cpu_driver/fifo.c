@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fifo.c: the host's side of a fifo: pushing commands and waiting for them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cache.h"
 #include "engine.h"
@@ -11,8 +12,9 @@
 enum { SPINS = 30, CHUNK = 64 };
 
 struct cpu_chunk {
-  struct cpu_chunk *next; /* kept so that a leak checker sees who has them */
   cpu_command commands[CHUNK];
+  struct cpu_chunk *next; /* kept so that a leak checker sees who has them */
+  char rest[CPU_LINE - sizeof(struct cpu_chunk *)];
 };
 
 void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, const cpu_context *context, ze_command_queue_priority_t priority,
@@ -31,8 +33,9 @@ void cpu_fifo_init(cpu_fifo *fifo, cpu_engine *engine, const cpu_context *contex
 /* A spare command, with the engine's lock held. Commands are made in chunks and reused for ever. */
 static cpu_command *spare(cpu_engine *engine) {
   if (engine->spare == NULL) {
-    struct cpu_chunk *chunk = calloc(1, sizeof(*chunk));
+    struct cpu_chunk *chunk = aligned_alloc(CPU_LINE, sizeof(*chunk));
     if (chunk == NULL) return NULL;
+    memset(chunk, 0, sizeof(*chunk));
     for (int i = 0; i < CHUNK - 1; i++) chunk->commands[i].next = &chunk->commands[i + 1];
     engine->spare = chunk->commands;
     chunk->next = engine->chunks;
@@ -43,31 +46,59 @@ static cpu_command *spare(cpu_engine *engine) {
   return command;
 }
 
-ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *prototype) {
+/* Links a copy of the command at the end, with the engine's lock held; NULL without memory. */
+static cpu_command *link_copy(cpu_fifo *fifo, const cpu_command *prototype) {
   cpu_engine *engine = fifo->engine;
-  pthread_mutex_lock(&engine->lock);
   cpu_command *command = spare(engine);
-  if (command == NULL) {
-    pthread_mutex_unlock(&engine->lock);
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-  }
-  *command = *prototype;
+  if (command == NULL) return NULL;
+  cpu_command_copy(command, prototype);
   cpu_command_hold(command);
   command->next = NULL;
   command->sequence = ++fifo->submitted;
   command->stamp = ++engine->pushed;
-  bool behind = fifo->head != NULL; /* then the engine comes to it after that one, and need not be told */
-  if (behind) {
+  if (fifo->head != NULL) {
     fifo->tail->next = command;
   } else {
     fifo->head = command;
   }
   fifo->tail = command;
+  return command;
+}
+
+/* With the engine's lock held, when commands have been linked. Behind others the engine comes to them, and need not be
+ * told. */
+static void announce(cpu_fifo *fifo, bool behind) {
+  cpu_engine *engine = fifo->engine;
   bool idle = fifo->next == NULL; /* nothing of it is running either */
   if (idle) cpu_ring_enter(&engine->fifos[fifo->urgency], fifo);
   if (behind ? !atomic_load(&engine->started) : !idle || !cpu_fifo_settle(fifo)) atomic_store(&engine->news, 1);
-  pthread_mutex_unlock(&engine->lock);
-  return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t cpu_fifo_push(cpu_fifo *fifo, const cpu_command *prototype) {
+  pthread_mutex_lock(&fifo->engine->lock);
+  bool behind = fifo->head != NULL, linked = link_copy(fifo, prototype) != NULL;
+  if (linked) announce(fifo, behind);
+  pthread_mutex_unlock(&fifo->engine->lock);
+  return linked ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+/* The lock is let go of between chunks, so that the engine goes on. */
+ze_result_t cpu_fifo_push_run(cpu_fifo *fifo, const cpu_command *first, size_t stride, uint32_t count,
+                              uint64_t blamed) {
+  const char *next = (const char *)first, *end = next + count * stride;
+  bool linked = true;
+  while (linked && next != end) {
+    pthread_mutex_lock(&fifo->engine->lock);
+    bool behind = fifo->head != NULL;
+    for (int i = 0; i < CHUNK && linked && next != end; i++, next += stride) {
+      cpu_command *command = link_copy(fifo, (const cpu_command *)next);
+      linked = command != NULL;
+      if (linked) command->blamed = blamed;
+    }
+    if (fifo->head != NULL) announce(fifo, behind);
+    pthread_mutex_unlock(&fifo->engine->lock);
+  }
+  return linked ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
 }
 
 uint64_t cpu_fifo_last(cpu_fifo *fifo) {

@@ -184,7 +184,7 @@ static uint64_t chaos_seed(void) {
   return (v ^ v >> 31) | 1; /* 0 is no chaos */
 }
 
-bool cpu_launch_run(cpu_launch *launch, atomic_int *cancel) {
+bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   spirv_launch run = {.kernel = launch->kernel,
                       .arguments = launch->arguments,
                       .local_sizes = launch->local_sizes,

@@ -45,7 +45,7 @@ static inline bool cpu_launch_has_too_many_groups(const uint32_t counts[3]) {
 
 /* Runs all its groups; false after an error, which cpu_launch_error names for this thread. One that was cancelled is no
  * error. */
-bool cpu_launch_run(cpu_launch *launch, atomic_int *cancel);
+bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel);
 const char *cpu_launch_error(void);
 
 /* Is its memory, as far as commands name it, still there? */

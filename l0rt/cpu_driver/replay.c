@@ -142,10 +142,21 @@ static void wait_for(cpu_command *command, cpu_event *point) {
   command->waits[command->wait_count++] = point;
 }
 
+/* How many nodes of a branch, from this one on, need nothing but a place in its list? */
+static uint32_t run_from(const cpu_graph *graph, uint32_t first) {
+  uint32_t end = first;
+  for (const cpu_node *node = &graph->nodes[first]; end < graph->count; end++, node++)
+    if (node->branch != graph->nodes[first].branch || node->signals || node->source_count != 0 ||
+        !cpu_command_is_alone(&node->command))
+      break;
+  return end - first;
+}
+
 static ze_result_t submit_node(cpu_executable *x, cpu_list *primary, uint32_t number) {
   const cpu_node *node = &x->graph->nodes[number];
   cpu_list *list = node->branch == 0 ? primary : x->lists[node->branch];
-  cpu_command command = node->command;
+  cpu_command command;
+  cpu_command_copy(&command, &node->command);
   command.blamed = primary->fifo.serial;
   if (node->signals) {
     if ((x->points[number] = point_on(list)) == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -198,7 +209,17 @@ static ze_result_t submit_all(cpu_executable *x, cpu_list *list, uint32_t wait_c
     wait_for(&after, x->last);
     result = cpu_submit(&list->fifo, &after);
   }
-  for (uint32_t i = 0; i < graph->count && result == ZE_RESULT_SUCCESS; i++) result = submit_node(x, list, i);
+  for (uint32_t i = 0; i < graph->count && result == ZE_RESULT_SUCCESS;) {
+    const cpu_node *node = &graph->nodes[i];
+    uint32_t run = run_from(graph, i);
+    if (run != 0) {
+      cpu_fifo *fifo = node->branch == 0 ? &list->fifo : &x->lists[node->branch]->fifo;
+      result = cpu_fifo_push_run(fifo, &node->command, sizeof(*node), run, list->fifo.serial);
+    } else {
+      result = submit_node(x, list, i);
+    }
+    i += run != 0 ? run : 1;
+  }
   for (uint32_t i = 0; i < graph->count; i++) {
     if (x->points[i] != NULL) cpu_event_let_go(x->points[i]);
     x->points[i] = NULL;

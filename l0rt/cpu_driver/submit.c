@@ -63,9 +63,18 @@ ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device
 }
 
 ze_result_t cpu_submit_list(void *place, cpu_fifo *fifo, cpu_list *list) {
-  for (uint32_t i = 0; i < list->count; i++) {
-    cpu_command command = list->recorded[i];
-    ze_result_t result = cpu_submit(fifo, &command);
+  for (uint32_t i = 0, end; i < list->count; i = end) {
+    const cpu_command *first = &list->recorded[i];
+    ze_result_t result;
+    for (end = i; end < list->count && cpu_command_is_alone(&list->recorded[end]);) end++;
+    if (end != i) {
+      result = cpu_fifo_push_run(fifo, first, sizeof(*first), end - i, 0);
+    } else {
+      cpu_command command;
+      cpu_command_copy(&command, first);
+      result = cpu_submit(fifo, &command);
+      end++;
+    }
     if (result != ZE_RESULT_SUCCESS) return result;
   }
   list->place = place;

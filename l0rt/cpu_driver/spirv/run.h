@@ -216,8 +216,8 @@ static inline uint32_t spirv_item(const spirv_wave *w, uint32_t lane) { /* work-
 static inline bool spirv_runs(const spirv_wave *w, size_t lane) { return w->full || w->mask[lane] != 0; }
 
 static inline bool spirv_is_cancelled(const spirv_group *group) {
-  atomic_int *cancel = group->launch->cancel;
-  return (cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed) != 0) ||
+  atomic_bool *cancel = group->launch->cancel;
+  return (cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed)) ||
          atomic_load_explicit(group->stop, memory_order_relaxed);
 }
 

@@ -132,7 +132,7 @@ typedef struct {
   spirv_memory memory;
   bool cooperative; /* all groups run at once, each in a thread of its own, so that they can wait for one another */
   uint64_t fuel; /* the number of basic blocks that a wave may run in one group; 0: no limit */
-  atomic_int *cancel; /* any thread sets it to non-zero: then the launch ends within milliseconds; or NULL */
+  atomic_bool *cancel; /* any thread sets it: then the launch ends within milliseconds; or NULL */
   void *print_context; /* of `print` */
   /* Takes the text of printf, in the order of work-items, at the end of the launch; NULL: stdout. */
   void (*print)(void *context, const char *text, size_t size);

@@ -140,7 +140,7 @@ static void test_copies(void) {
   void *memory = block(BYTES);
   const void *arguments[] = {&memory, NULL};
   uint64_t locals[] = {0, BYTES};
-  atomic_int cancel = 1;
+  atomic_bool cancel = true;
   for (int empty = 0; empty < 2; empty++) {
     put_copying(&a, empty, empty ? UINT64_MAX : BYTES);
     spirv_program *program = decode(a.words, 4 * (size_t)a.count);
@@ -181,7 +181,7 @@ static void test_moves(void) {
   enum { BYTES = (5 << 20) + 12 };
   uint32_t *from = block(BYTES), *to = block(BYTES);
   const void *arguments[] = {&from, &to};
-  atomic_int cancel = 1;
+  atomic_bool cancel = true;
   spirv_result result;
   spirv_program *program = moving(BYTES);
   CHECK(program != NULL);

@@ -329,7 +329,7 @@ static void failures(spirv_workers *workers) {
   l.fuel = 1000;
   l.workers = workers;
   CHECK(!spirv_run(&l, &r) && r.status == SPIRV_OUT_OF_FUEL);
-  atomic_int cancel = 1;
+  atomic_bool cancel = true;
   l.fuel = 0;
   l.cancel = &cancel;
   CHECK(!spirv_run(&l, &r) && r.status == SPIRV_CANCELLED);
