@@ -111,9 +111,10 @@ def libraries(gpu):
         intel["build"], intel["release"] = build, versions.release(build)
     mine = (gpu.get("loader") or {}).get("path")
     if mine:
+        own = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if os.path.isabs(folder)]
         gpu["other_loaders"] = [
             {"path": str(path), "version": path.name.partition(".so.")[2]}
-            for folder in LIBRARY_FOLDERS
+            for folder in (*dict.fromkeys(own), *LIBRARY_FOLDERS)
             for path in sorted(Path(folder).glob("libze_loader.so.*.*"))
             if not path.is_symlink() and os.path.realpath(path) != mine
         ]

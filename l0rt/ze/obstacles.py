@@ -116,11 +116,12 @@ def _no_node(root):
     sign = container(root)
     idle = driverless(root)
     if idle:
+        # https://github.com/intel/compute-runtime/issues/610; Linux 6.11 has Battlemage behind xe.force_probe
         listed = ", ".join(f"{address} (device {device})" for address, device in idle)
         return Obstacle(
             "no_kernel_driver",
             f"no kernel driver has taken Intel's GPU at {listed}: load i915 or xe (modprobe), or use a newer Linux "
-            "(Alchemist needs 6.2, Battlemage and Lunar Lake need 6.12)",
+            "(Alchemist needs 6.2, Battlemage one after 6.11)",
         )
     if sign:
         return Obstacle(

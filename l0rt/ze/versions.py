@@ -14,7 +14,10 @@ RELEASES = (  # (build, release) of Intel's driver, by its branches: the newest 
     (24595, "22.43"), (26918, "23.30"), (30872, "24.35"), (32224, "24.52"), (34666, "25.31"), (36300, "25.48"),
     (36711, "26.01"), (37020, "26.05"), (37833, "26.14"), (38308, "26.18"), (39122, "26.27"), (39395, "26.31"),
 )  # fmt: skip
-_ISSUES = "https://github.com/intel/compute-runtime/issues/"
+_DRIVER = "https://github.com/intel/compute-runtime/"
+_ISSUES = _DRIVER + "issues/"
+_LOADER = "https://github.com/oneapi-src/level-zero/"
+_CHANGES = _LOADER + "blob/master/CHANGELOG.md"
 
 
 class Facts:
@@ -63,7 +66,7 @@ DEFECTS = (
         "this loader does not start system management on its own: no temperature, power or processes, and no free "
         "memory from the card",
         "install loader 1.9.4 or newer",
-        "zesInit came with 1.9.4: https://github.com/oneapi-src/level-zero/blob/master/CHANGELOG.md",
+        "zesInit is of specification 1.5, which came with 1.9.4: " + _CHANGES,
         lambda f: f.loader is not None and f.loader < (1, 9, 4),
     ),
     Defect(
@@ -72,16 +75,16 @@ DEFECTS = (
         "ZE_ENABLE_VALIDATION_LAYER is set, and the layer of this loader refuses flags that are newer than it: "
         "in-order lists and others count as missing",
         "unset it, or install loader 1.13 or newer",
-        "the flag for in-order lists came with 1.13; the parameter check knows the flags of its own version only",
+        "the flag for in-order lists is of specification 1.7, which came with 1.13.0: " + _CHANGES,
         lambda f: f.validates and f.loader is not None and f.loader < (1, 13),
     ),
     Defect(
         "loader_of_a_package",
         "loader",
-        "a Python or conda package's own loader is used although the system has a newer one: it may not know the "
-        "driver, or mix with the system's in one process",
-        "upgrade or remove that package, or set LD_LIBRARY_PATH to the system's folder",
-        "https://github.com/pytorch/pytorch/issues/147226",
+        "a Python or conda package's own loader is used although there is a newer one: it may not know the driver, or "
+        "mix with the other in one process",
+        "upgrade or remove that package, or set LD_LIBRARY_PATH to the newer one's folder",
+        "https://github.com/IntelPython/dpctl/pull/1801",
         lambda f: any(sign in f.path for sign in ("site-packages", "conda", "/lib/python")) and bool(f.others),
     ),
     Defect(
@@ -90,7 +93,7 @@ DEFECTS = (
         "a driver of the NPU is there too: the loader then hands out handles of its own, which other software must "
         "translate before it calls Intel's extensions",
         "nothing for l0rt, which takes GPUs only; other software may want ZE_ENABLE_ALT_DRIVERS=libze_intel_gpu.so.1",
-        "https://oneapi-src.github.io/level-zero-spec/level-zero/latest/core/PROG.html#environment-variables",
+        "zelLoaderTranslateHandle: " + _LOADER + "blob/master/doc/loader_api.md",
         lambda f: f.has_npu,
     ),
     Defect(
@@ -99,7 +102,7 @@ DEFECTS = (
         "a copy of host memory that the driver cannot wrap ends the process; l0rt stages such copies, other software "
         "may not",
         "install Intel's driver 24.35 or newer",
-        "the driver's source, 22.43 against 24.35",
+        "getHostPtrAlloc: " + _DRIVER + "blob/releases/22.43/level_zero/core/source/cmdlist/cmdlist.cpp",
         lambda f: 0 < f.build < NEO_24_35,
     ),
     Defect(
@@ -140,7 +143,7 @@ DEFECTS = (
         "driver",
         "without privileges the card calls all of its memory free, so l0rt does not believe it",
         "install 26.18 or newer, which tells usable memory to every user, or run with CAP_PERFMON",
-        "https://github.com/oneapi-src/level-zero/issues/133",
+        _LOADER + "issues/133",
         lambda f: 0 < f.build < NEO_26_18,
     ),
     Defect(
@@ -149,7 +152,7 @@ DEFECTS = (
         "WSL pins less host memory than the machine has, and a device whose memory is used up may take the Windows "
         "host down",
         "leave memory free on both; l0rt caches pinned memory up to an eighth of it there (pinned_cache_limit_mb)",
-        "https://github.com/microsoft/WSL/issues/14078",
+        "https://github.com/microsoft/WSL/issues/14078, https://github.com/microsoft/WSL/issues/40732",
         lambda f: f.is_wsl,
     ),
 )

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each row of docs/doctor.md, made: by a folder in place of the root, a library that plays a driver, a variable, or the
-facts of a version."""
+"""Each row of docs/doctor.md, made: by a folder in place of the root, a library that plays a driver, or a variable.
+
+Bad versions are in test_doctor_versions.py.
+"""
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -11,73 +14,21 @@ import re
 import shutil
 import stat
 import subprocess
-import tempfile
-from functools import cache
 from pathlib import Path
 
+import l0rt as package
 import pytest
 from l0rt.cli import advice, doctor
-from l0rt.ze import loader, obstacles, versions
+from l0rt.ze import loader, obstacles
 from rich.console import Console
 
 from helpers.cli import l0rt
+from helpers.doctor import B580, CPU, answered, codes, examine, library, stub
 from helpers.source import ROOT
 
-PAGE = (ROOT / "docs/doctor.md").read_text()
 NOBODY = 65534
-B580, A770, LUNAR_LAKE = 0xE20B, 0x56A0, 0x64A0
-
-
-def codes(title):
-    """Return the codes of a table of the page, with their lines."""
-    chapter = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
-    return {found.group(1): found.group(0) for found in re.finditer(r"^\| `(\w+)` \|.*$", chapter, re.MULTILINE)}
-
-
 REASONS = codes("Why no GPU is seen")
 OTHERS = codes("What else is told")
-VERSIONS = codes("Versions that are known to be bad")
-
-
-class Machine:
-    """A folder that stands for the root of a machine; anybody may enter it."""
-
-    def __init__(self, root):
-        self.root = root
-
-    def file(self, path, text=""):
-        place = self.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-        return place
-
-    def gpu(self, address="0000:03:00.0", number=128, driver="xe", device=B580, bar=16 << 30, node=0o666):
-        """Put an Intel GPU in: without a kernel driver, or without a node in /dev, if that is None."""
-        folder = f"sys/bus/pci/devices/{address}"
-        for name, text in (("class", "0x030000"), ("vendor", "0x8086"), ("device", hex(device))):
-            self.file(f"{folder}/{name}", text + "\n")
-        first = 0x4000000000
-        self.file(f"{folder}/resource", f"{first:#x} {first + bar - 1:#x} 0x14220c\n")
-        if driver is None:
-            return None
-        (self.root / "sys/bus/pci/drivers" / driver).mkdir(parents=True, exist_ok=True)
-        (self.root / folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers" / driver)
-        drm = self.root / "sys/class/drm" / f"renderD{number}"
-        (self.root / folder / "drm" / drm.name).mkdir(parents=True)
-        drm.mkdir(parents=True)
-        (drm / "device").symlink_to(self.root / folder)
-        if node is None:
-            return None
-        made = self.file(f"dev/dri/renderD{number}")
-        made.chmod(node)
-        return made
-
-
-@pytest.fixture
-def machine():
-    with tempfile.TemporaryDirectory(prefix="l0rt-root-") as folder:
-        os.chmod(folder, 0o755)
-        yield Machine(Path(folder))
 
 
 @pytest.fixture
@@ -85,17 +36,6 @@ def libraries(monkeypatch, machine):
     """Let the loader and Intel's driver be libraries that can be loaded."""
     monkeypatch.setattr(loader, "LOADER", str(library(machine.root, "int a;", "loader.so")))
     monkeypatch.setattr(obstacles, "INTEL_DRIVER", str(library(machine.root, "int b;", "driver.so")))
-
-
-def library(folder, source, name):
-    """Compile a shared library to play a part."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
-    path = folder / name
-    words = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", path, f"-Wl,-soname,{name}"]
-    subprocess.run(words, input=source, text=True, check=True)
-    return path
 
 
 def as_user(function, uid=NOBODY, gid=NOBODY):
@@ -123,7 +63,6 @@ def reason(machine, **user):
         return found.code, found.text
 
     return as_user(ask, **user)
-
 
 
 def no_loader(machine, monkeypatch):
@@ -260,45 +199,6 @@ def test_what_shows_a_container(machine, file, text, expected):
 
 # --- Through the command, in processes of their own.
 
-CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "1"}
-A_LOADER = """
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <stdlib.h>
-struct version { char name[64]; uint32_t spec; int major, minor, patch; };
-int zelLoaderGetVersions(size_t *count, struct version *out) {
-  if (out) { strcpy(out->name, "loader"); out->spec = 0; out->major = %d; out->minor = %d; out->patch = %d; }
-  *count = 1;
-  return 0;
-}
-int zeInit(uint32_t flags) { return %s; }
-"""
-
-
-def stub(tmp_path, version=(1, 27, 0), answer="0x78000001", driver="libze_intel_gpu.so.1.15.39122"):
-    """Libraries of a folder that stand for the loader and Intel's driver; the environment that selects them."""
-    library(tmp_path, A_LOADER % (*version, answer), "libze_loader.so.1")
-    library(tmp_path, "int nothing;", driver)
-    link = tmp_path / "libze_intel_gpu.so.1"
-    if not link.exists():
-        link.symlink_to(driver)
-    return {"LD_LIBRARY_PATH": str(tmp_path)}
-
-
-@cache
-def answered(words, env):
-    result = l0rt("doctor", "--json", *words, env=dict(env))
-    return result.stdout, result.returncode
-
-
-def examine(env, root=None):
-    """Return what the doctor finds, the codes of its advice, and its exit status. The same question is asked once."""
-    words = ("--root", str(root)) if root else ()
-    output, status = answered(words, tuple(sorted(env.items())))
-    found = json.loads(output)
-    return found, [row["code"] for row in found["advice"]], status
-
 
 def shown(found):
     out = Console(file=io.StringIO(), width=1 << 14, highlight=False, markup=False, emoji=False)
@@ -364,42 +264,115 @@ def test_what_else_is_told(code, extent):
     assert not expected or str(status) in re.findall(r"\d", expected), (status, expected)
 
 
-def test_a_loader_that_crashes_and_one_that_ends_badly(machine, tmp_path, extent):
+A_CARD = """
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+int zeDeviceGetProperties(void *device, char *properties) {
+  int (*real)(void *, char *) = (int (*)(void *, char *))dlsym(dlopen(DRIVER, RTLD_NOW), "zeDeviceGetProperties");
+  int result = real(device, properties);
+  strcpy(properties + 112, "a card");
+  return result;
+}
+#ifdef ENDS_BADLY
+__attribute__((destructor)) static void end(void) { abort(); }
+#endif
+#ifdef FAILS
+int zeCommandListAppendMemoryFill(void) { abort(); }
+#endif
+"""
+
+
+def card(folder, flag="WORKS"):
+    """Compile a driver with a device that does not say that it is the CPU driver's; return its environment."""
+    driver = package.cpu_driver_path()
+    source = f'#define {flag}\n#define DRIVER "{driver}"\n{A_CARD}'
+    return {"L0RT_DRIVER": str(library(folder, source, f"{flag}.so", "-Wl,--no-as-needed", driver))}
+
+
+def texts(found):
+    return {row["code"]: row["text"] for row in found["advice"]}
+
+
+def test_a_loader_that_crashes(machine, tmp_path, extent):
     extent.skip_unless_whole()
     library(tmp_path, CRASHES, "libze_loader.so.1")
-    found, told, status = examine(env={"LD_LIBRARY_PATH": str(tmp_path), "L0RT_DRIVER": "cpu"}, root=machine.root)
+    told = examine(env={"LD_LIBRARY_PATH": str(tmp_path), "L0RT_DRIVER": "cpu"}, root=machine.root)[1]
     assert "gpu_search_failed" in told
-    found["trial"], found["driver"]["crash"] = {"error": "it hung"}, "the driver ended its process by SIGSEGV"
-    found["cpu_driver"]["there"] = False
-    assert {"crash_at_exit", "no_trial", "no_cpu_driver"} <= {row["code"] for row in advice.advise(found)}
-    text = [row["text"] for row in advice.advise({**found, "gpu": {"count": 0, "why": "no", "code": "no_gpu"},
-                                                  "driver": {"error": "no (zeInit said so)"}})]  # fmt: skip
-    assert "zeInit said so." in text
 
 
-def test_what_a_device_is_told_of():
-    """A GPU with a small BAR, a driver that shares by descriptors, and nobody who tells of free memory."""
-    found = examine(CPU)[0]
-    assert not {"small_bar", "ptrace_scope", "free_memory_estimated"} & {row["code"] for row in found["advice"]}
-    [device] = found["driver"]["devices"]
-    device.update(is_software=False, integrated=False, bar_size=256 << 20)
-    device["capabilities"]["memory_ipc"] = True
-    device["memory"] = {"free": 1, "total": 2, "source": "total less what this process has reserved"}
-    found["ptrace_scope"] = 1
-    told = {row["code"]: row["text"] for row in advice.advise(found)}
+def test_a_driver_that_crashes_when_it_is_used_or_at_exit(machine, tmp_path, extent):
+    extent.skip_unless_whole()
+    found, told, status = examine(card(tmp_path, "FAILS"), machine.root)
+    assert ("no_trial" in told, status) == (True, 4)
+    assert "SIGABRT while it was opened and used" in texts(found)["no_trial"]
+    found, told, status = examine(card(tmp_path, "ENDS_BADLY"), machine.root)
+    assert ("crash_at_exit" in told, status) == (True, 0)
+    assert "SIGABRT when the process ended" in texts(found)["crash_at_exit"]
+
+
+REFUSES = """
+int zeInit(unsigned flags) { return 0x78000001; }
+int zeInitDrivers(unsigned *count, void **drivers, void *wanted) { return 0x78000001; }
+"""
+
+
+def test_what_the_driver_itself_says(tmp_path, extent):
+    extent.skip_unless_whole()
+    library(tmp_path, REFUSES, "libze_loader.so.1", "-Wl,--no-as-needed", package.cpu_driver_path())
+    found, told, status = examine({"LD_LIBRARY_PATH": str(tmp_path), "L0RT_DRIVER": "gpu"})
+    assert ("driver_says" in told, status in (1, 4)) == (True, True), json.dumps(found["advice"])
+    assert "ERROR_UNINITIALIZED" in texts(found)["driver_says"]
+
+
+def test_a_package_without_the_cpu_driver(machine, tmp_path, extent):
+    """The package again, in another folder, as links; but for that one file."""
+    extent.skip_unless_whole()
+    whole, part = Path(package.__file__).parent, tmp_path / "l0rt"
+    (part / "cpu_driver").mkdir(parents=True)
+    for path in whole.iterdir():
+        if path.name != "cpu_driver":
+            (part / path.name).symlink_to(path)
+    found, told, status = examine({"L0RT_DRIVER": "cpu", "PYTHONPATH": str(tmp_path)}, machine.root)
+    assert found["cpu_driver"] == {"path": str(part / "cpu_driver/libze_l0rt_cpu.so"), "there": False}
+    assert ("no_cpu_driver" in told, status) == (True, 4), told
+
+
+def test_what_a_device_is_told_of(machine, tmp_path, extent):
+    """A card with a small BAR, a driver that shares by descriptors, and nobody who tells of free memory."""
+    extent.skip_unless_whole()
+    plain = examine(CPU)[1]
+    assert not {"small_bar", "ptrace_scope", "free_memory_estimated"} & set(plain)
+    env = card(tmp_path)
+    machine.gpu("10c4:01:00.0", bar=256 << 20)
+    machine.file("proc/sys/kernel/yama/ptrace_scope", "1\n")
+    found, _, status = examine({**env, "L0RT_DISABLE": "usable_mem"}, machine.root)
+    told = texts(found)
     assert "the host sees 256.00 MiB of" in told["small_bar"]
     assert "sysctl kernel.yama.ptrace_scope=0" in told["ptrace_scope"]
     assert "CAP_PERFMON" in told["free_memory_estimated"]
-    device["memory"]["trust"] = True
-    assert "free_memory_estimated" not in {row["code"] for row in advice.advise(found)}
+    assert (status, found["status"]) == (0, "gpu")
+    machine.file("proc/sys/kernel/yama/ptrace_scope", "0\n")
+    answered.cache_clear()
+    told = examine(env, machine.root)[1]
+    assert not {"ptrace_scope", "free_memory_estimated"} & set(told)
 
 
-ELSEWHERE = {"small_bar", "ptrace_scope", "free_memory_estimated", "gpu_search_failed", "crash_at_exit", "no_trial",
-             "no_cpu_driver", "driver_says"}  # fmt: skip
+ELSEWHERE = {
+    "gpu_search_failed": test_a_loader_that_crashes,
+    "no_trial": test_a_driver_that_crashes_when_it_is_used_or_at_exit,
+    "crash_at_exit": test_a_driver_that_crashes_when_it_is_used_or_at_exit,
+    "driver_says": test_what_the_driver_itself_says,
+    "no_cpu_driver": test_a_package_without_the_cpu_driver,
+    "small_bar": test_what_a_device_is_told_of,
+    "ptrace_scope": test_what_a_device_is_told_of,
+    "free_memory_estimated": test_what_a_device_is_told_of,
+}
 
 
 def test_everything_that_is_told_is_on_the_page_and_made_here():
-    assert set(OTHERS) == set(CASES) | ELSEWHERE
+    assert set(OTHERS) == set(CASES) | set(ELSEWHERE)
+    assert all(f'"{code}"' in inspect.getsource(test) for code, test in ELSEWHERE.items())
     source = (ROOT / "l0rt/cli/advice.py").read_text()
     assert set(re.findall(r'say\(\s*"(\w+)"', source)) == set(OTHERS)
 
@@ -417,79 +390,6 @@ def test_sentences_of_the_report_are_those_of_the_json():
     text = shown(found)
     assert found["advice"]
     assert all(row["text"] in text for row in found["advice"])
-
-
-# --- Versions.
-
-XE = (B580, "xe", True)
-KNOWN = {
-    "loader_without_sysman": ({"loader": (1, 8, 12)}, {"loader": (1, 9, 4)}),
-    "loader_validates_too_little": (
-        {"loader": (1, 8, 12), "validates": True}, {"loader": (1, 13, 0), "validates": True},
-    ),
-    "loader_of_a_package": (
-        {"path": "/x/site-packages/lib/libze_loader.so.1", "others": [("/usr/lib/l", "1.27.0")]},
-        {"path": "/x/site-packages/lib/libze_loader.so.1"},
-    ),
-    "npu_driver": ({"has_npu": True}, {}),
-    "driver_aborts_on_host_memory": ({"build": 24595}, {"build": 30872}),
-    "driver_aborts_on_memory_info": ({"build": 32224}, {"build": 32225}),
-    "driver_aborts_on_this_kernel": (
-        {"build": 36300, "kernel": (6, 18, 1), "gpus": [(LUNAR_LAKE, "xe", False)]},
-        {"build": 36300, "kernel": (6, 17, 9), "gpus": [(LUNAR_LAKE, "xe", False)]},
-    ),
-    "alchemist_on_xe": (
-        {"build": 37020, "gpus": [(A770, "xe", True)]}, {"build": 37020, "gpus": [(A770, "i915", True)]},
-    ),
-    "host_shadow": ({"build": 38308, "gpus": [XE, XE]}, {"build": 38308, "gpus": [XE]}),
-    "free_memory_needs_privileges": ({"build": 37833}, {"build": 38308}),
-    "wsl": ({"is_wsl": True}, {}),
-}  # fmt: skip
-
-
-def test_every_bad_version_is_on_the_page_and_here():
-    assert [row.code for row in versions.DEFECTS] == list(VERSIONS) == list(KNOWN)
-    assert all(row.what and row.remedy and row.source and row.component in ("loader", "driver", "kernel")
-               for row in versions.DEFECTS)  # fmt: skip
-
-
-@pytest.mark.parametrize("code", KNOWN)
-def test_a_bad_version_is_known_and_the_next_is_not(code):
-    bad, good = KNOWN[code]
-    assert code in [row.code for row in versions.known(versions.Facts(**bad))]
-    assert code not in [row.code for row in versions.known(versions.Facts(**good))]
-
-
-def test_nothing_is_bad_of_which_nothing_is_known():
-    assert versions.known(versions.Facts()) == ()
-
-
-def test_a_machine_with_bad_versions_is_told_of_them(machine, tmp_path, extent):
-    """Versions come from a loader's answer, the driver's file name, the kernel's files and the environment."""
-    extent.skip_unless_whole()
-    for number in (128, 129):
-        machine.gpu(f"0000:0{number - 125}:00.0", number, device=B580 if number == 128 else A770)
-    machine.file("proc/sys/kernel/osrelease", "6.18.1\n")
-    old = stub(tmp_path, version=(1, 8, 12), driver="libze_intel_gpu.so.1.14.36300")
-    _, told, _ = examine(env={**old, **CPU, "ZE_ENABLE_VALIDATION_LAYER": "1"}, root=machine.root)
-    assert {"loader_without_sysman", "loader_validates_too_little", "driver_aborts_on_this_kernel", "alchemist_on_xe",
-            "free_memory_needs_privileges"} <= set(told)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("6.18.3-generic", (6, 18, 3)), ("1.27.0", (1, 27, 0)), ("x", None), ("", None), (None, None)],
-)
-def test_numbers_of_a_version(text, expected):
-    assert versions.numbers(text) == expected
-
-
-def test_releases_go_by_builds():
-    assert versions.release(24595) == "22.43"
-    assert versions.release(38400) == "26.18"
-    assert versions.release(1) is None
-    assert versions.build_of_file("/usr/lib/libze_intel_gpu.so.1.3.24595") == 24595
-    assert versions.build_of_file("/usr/lib/libze_intel_gpu.so.1") == 0
 
 
 def test_the_package_of_a_file():
