@@ -22,7 +22,7 @@ def recorded(context):
 
 
 @row("allocator.history.4KiB.c", "l0rt_malloc + l0rt_free, 4KiB, cached, recorded without stacks", 4 * KIB,
-     times=(2, "allocator.malloc_free.4KiB.c"))  # fmt: skip
+     counts=True, times=(2, "allocator.malloc_free.4KiB.c"))  # fmt: skip
 def pair(lab, nbytes):
     with recorded(None):
         yield from malloc_free(lab, nbytes)

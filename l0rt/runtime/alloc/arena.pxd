@@ -65,29 +65,63 @@ cdef inline uint64_t size_round(const l0rt_tuning* tuning, uint64_t nbytes) noex
     return (nbytes + GRAIN - 1) & ~<uint64_t>(GRAIN - 1)
 
 
+# What a hit asks, and what it does: apart, so that a hit that is recorded does the same behind the hit path. Negative:
+# the headroom, or the stacks' bound, does not suffice. The lock is held.
+cdef inline int64_t signs_of_pop(l0rt_arena* arena, size_t klass, size_t nbytes) noexcept nogil:
+    cdef l0rt_headroom* headroom = &arena.headroom[SMALL]
+    return ((headroom.left.count - 1) | (headroom.left.bytes - <int64_t>((klass + 1) << GRAIN_SHIFT))
+            | (headroom.left.requested - <int64_t>nbytes))
+
+
+cdef inline void stack_pop(l0rt_arena* arena, size_t klass, size_t nbytes, uint32_t state) noexcept nogil:
+    cdef l0rt_headroom* headroom = &arena.headroom[SMALL]
+    cdef l0rt_block* block = arena.stacks[klass]
+    cdef int64_t size = (klass + 1) << GRAIN_SHIFT
+    arena.stacks[klass] = block.next
+    arena.stack_left += size
+    headroom.left.count -= 1
+    store_i64(&headroom.left.bytes, headroom.left.bytes - size)
+    headroom.left.requested -= <int64_t>nbytes
+    block.requested = nbytes
+    block.state = state
+
+
+cdef inline int64_t signs_of_push(l0rt_block* block) noexcept nogil:
+    cdef l0rt_headroom* headroom = &block.arena.headroom[SMALL]
+    cdef int64_t size = block.size
+    return ((headroom.ceiling.count - (headroom.left.count + 1))
+            | (headroom.ceiling.bytes - (headroom.left.bytes + size)) | (block.arena.stack_left - size))
+
+
+cdef inline void stack_push(l0rt_block* block) noexcept nogil:
+    cdef l0rt_arena* arena = block.arena
+    cdef l0rt_headroom* headroom = &arena.headroom[SMALL]
+    cdef int64_t size = block.size
+    cdef size_t klass = (<size_t>size >> GRAIN_SHIFT) - 1
+    arena.stack_left -= size
+    headroom.left.count += 1
+    store_i64(&headroom.left.bytes, headroom.left.bytes + size)
+    headroom.left.requested += block.requested
+    headroom.freed.count += 1
+    headroom.freed.bytes += size
+    headroom.freed.requested += block.requested
+    block.state = CACHED
+    block.next = arena.stacks[klass]
+    arena.stacks[klass] = block
+    arena.filled[klass >> 6] |= <uint64_t>1 << (klass & 63)
+
+
 cdef inline void* arena_serve(l0rt_arena* arena, size_t nbytes, bint as_pointer,
                               l0rt_serve_rest rest, void* who) noexcept nogil:
     """The top of a class stack, as a block that is the caller's or by its address; else what the rest comes to."""
     cdef size_t klass = (nbytes - 1) >> GRAIN_SHIFT
-    cdef l0rt_headroom* headroom = &arena.headroom[SMALL]
     cdef l0rt_block* block
-    cdef int64_t size, count, bytes, requested
     if unlikely(klass >= CLASSES or not spin_try(&arena.lock)):
         return rest(who, nbytes, False)
     block = arena.stacks[klass]
-    size = (klass + 1) << GRAIN_SHIFT
-    count = headroom.left.count - 1
-    bytes = headroom.left.bytes - size
-    requested = headroom.left.requested - <int64_t>nbytes
-    if unlikely(block == NULL or (count | bytes | requested | arena.recording) < 0):
+    if unlikely(block == NULL or (signs_of_pop(arena, klass, nbytes) | arena.recording) < 0):
         return rest(who, nbytes, True)
-    arena.stacks[klass] = block.next
-    arena.stack_left += size
-    headroom.left.count = count
-    store_i64(&headroom.left.bytes, bytes)
-    headroom.left.requested = requested
-    block.requested = nbytes
-    block.state = LIVE | RAW if as_pointer else LIVE
+    stack_pop(arena, klass, nbytes, LIVE | RAW if as_pointer else LIVE)
     spin_unlock(&arena.lock)
     return block.ptr if as_pointer else block
 
@@ -97,31 +131,11 @@ cdef inline int block_return(l0rt_block* block, int done, uint32_t raw, l0rt_ret
 
     ``raw`` is RAW or RAW_PINNED for what was handed out by address, 0 for what has an owner: none frees another's."""
     cdef l0rt_arena* arena = block.arena
-    cdef l0rt_headroom* headroom = &arena.headroom[SMALL]
-    cdef int64_t size, count, bytes, stack_left
-    cdef size_t klass
     if unlikely(not spin_try(&arena.lock)):
         return rest(block, False)
-    size = block.size
-    count = headroom.left.count + 1
-    bytes = headroom.left.bytes + size
-    stack_left = arena.stack_left - size
-    if unlikely(block.state != LIVE | raw
-                or ((headroom.ceiling.count - count) | (headroom.ceiling.bytes - bytes) | stack_left
-                    | arena.recording) < 0):
+    if unlikely(block.state != LIVE | raw or (signs_of_push(block) | arena.recording) < 0):
         return rest(block, True)
-    klass = (<size_t>size >> GRAIN_SHIFT) - 1
-    arena.stack_left = stack_left
-    headroom.left.count = count
-    store_i64(&headroom.left.bytes, bytes)
-    headroom.left.requested += block.requested
-    headroom.freed.count += 1
-    headroom.freed.bytes += size
-    headroom.freed.requested += block.requested
-    block.state = CACHED
-    block.next = arena.stacks[klass]
-    arena.stacks[klass] = block
-    arena.filled[klass >> 6] |= <uint64_t>1 << (klass & 63)
+    stack_push(block)
     spin_unlock(&arena.lock)
     return done
 

@@ -30,6 +30,8 @@ from l0rt.runtime.alloc.history cimport (
     context_begin,
     context_end,
     context_leave,
+    history_alloc,
+    history_free,
     note_alloc,
     note_free,
 )
@@ -90,7 +92,21 @@ cdef inline l0rt_block* try_take(l0rt_arena* arena, size_t nbytes, bint locked, 
         return NULL
     if unlikely(arena.recording & (STACKS_OF_ALLOC | RECORDS_BLOCKS)):
         return take_gathering(arena, nbytes, raw)
+    if locked and arena.recording < 0:
+        return take_recorded(arena, nbytes, raw)
     return take_locked(arena, nbytes, raw)
+
+
+cdef l0rt_block* take_recorded(l0rt_arena* arena, size_t nbytes, uint32_t raw) noexcept nogil:
+    """A hit that was none only because it is recorded."""
+    cdef size_t klass = (nbytes - 1) >> GRAIN_SHIFT
+    cdef l0rt_block* block = arena.stacks[klass]
+    if block == NULL or signs_of_pop(arena, klass, nbytes) < 0:
+        return take_locked(arena, nbytes, raw)
+    stack_pop(arena, klass, nbytes, LIVE | raw)
+    history_alloc(block)
+    spin_unlock(&arena.lock)
+    return block
 
 
 cdef l0rt_block* take_gathering(l0rt_arena* arena, size_t nbytes, uint32_t raw) noexcept nogil:
@@ -134,6 +150,11 @@ cdef inline int try_free(l0rt_block* block, bint locked, uint32_t raw) noexcept 
         return False
     if unlikely(arena.recording & STACKS_OF_FREE):
         return free_gathering(block, raw)
+    if arena.recording < 0 and block.state == LIVE | raw and signs_of_push(block) >= 0:
+        history_free(block, FREE)
+        stack_push(block)
+        spin_unlock(&arena.lock)
+        return True
     return free_locked(block, raw)
 
 

@@ -8,7 +8,7 @@ from libc.stdint cimport INT64_MIN, int64_t, uint16_t, uint32_t, uint64_t, uintp
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
-from l0rt.runtime.alloc.atomics cimport load_i64, spin_lock, spin_unlock, store_i64
+from l0rt.runtime.alloc.atomics cimport load_i64, spin_lock, spin_unlock, store_i64, unlikely
 from l0rt.runtime.alloc.stacks cimport stack_gather
 from l0rt.runtime.alloc.stats cimport recount_lock_all, recount_unlock
 from l0rt.runtime.alloc.types cimport l0rt_entry, l0rt_history, l0rt_segment
@@ -109,18 +109,25 @@ cdef bint chunk_add(l0rt_history* history) noexcept nogil:
     return True
 
 
-cdef l0rt_entry* entry_new(l0rt_history* history) noexcept nogil:
-    """The place of the next entry; NULL: there is no host memory for any."""
-    cdef l0rt_entry* entry
-    if history.at == history.backed and not chunk_add(history):
+cdef bint ring_ready(l0rt_history* history) noexcept nogil:
+    """Is there a place for an entry where none has had memory yet?"""
+    if not chunk_add(history):
         if history.backed == 0:
-            return NULL
+            return False
         history.capacity = history.backed     # the oldest ones give their place from now on
         history.at = 0
+    return True
+
+
+cdef inline l0rt_entry* entry_new(l0rt_history* history) noexcept nogil:
+    """The place of the next entry; NULL: there is no host memory for any."""
+    cdef l0rt_entry* entry
+    if unlikely(history.at == history.backed) and not ring_ready(history):
+        return NULL
     entry = entry_at(history, history.at)
     history.count += 1
     history.at += 1
-    if history.at == history.capacity:
+    if unlikely(history.at == history.capacity):
         history.at = 0
     return entry
 
