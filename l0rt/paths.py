@@ -18,6 +18,12 @@ def plain_path(path):
     return str.__str__(os.fsdecode(path))
 
 
+def write_text(path, text):
+    """Write a text into a file, in UTF-8."""
+    with open(plain_path(path), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 @contextmanager
 def whole_file(path, mode="wb", **how):
     """Open a file for writing that replaces ``path`` when the block ends; after an exception there is no file."""

@@ -23,10 +23,10 @@ from l0rt.runtime.streams.capture cimport (
 from l0rt.runtime.streams.naming cimport call, current_type, get_slots, maker_of, set_slots, slots
 from l0rt.runtime.streams.types cimport *
 
-from l0rt.graphs.drawing import dot, page
+from l0rt.graphs.drawing import dot
 from l0rt.graphs.pool import handle_of, pool_named
 from l0rt.graphs.recording import described
-from l0rt.paths import plain_path
+from l0rt.paths import write_text
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.guard import current_device_index
 from l0rt.runtime.current.lease import lease
@@ -325,9 +325,7 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        text = dot(described(captured(self)))
-        with open(plain_path(debug_path), "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(debug_path, dot(described(captured(self))))
 
     def to_html(self, path=None):
         """Return a page of HTML that shows the nodes, their streams, sizes and events, and needs no other file.
@@ -346,10 +344,11 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
+        from l0rt.graphs.page import page   # it needs the module html, and importing l0rt does not
+
         text = page(described(captured(self)))
         if path is not None:
-            with open(plain_path(path), "w", encoding="utf-8") as file:
-                file.write(text)
+            write_text(path, text)
         return text
 
     def __enter__(self):

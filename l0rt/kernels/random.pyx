@@ -10,7 +10,7 @@ begin, these read in memory of the graph's, which each replay writes anew.
 """
 
 import functools
-from pathlib import Path
+import os
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
@@ -196,7 +196,8 @@ cdef l0rt_module* module_of(l0rt_device* device, int which) except? NULL:
     if which & FP64 and not properties(device.index)["has_fp64"]:
         _unbuildable[device.index][which] = True
         return NULL
-    code = Path(__file__).with_name(CODE[which]).read_bytes()
+    with open(os.path.join(os.path.dirname(__file__), CODE[which]), "rb") as file:
+        code = file.read()
     try:
         made = module_open(device, ZE_MODULE_FORMAT_IL_SPIRV, code, b"", {})
     except ModuleBuildError as error:
