@@ -24,6 +24,7 @@ from l0rt.runtime.streams.naming cimport call, current_type, get_slots, maker_of
 from l0rt.runtime.streams.types cimport *
 
 from l0rt.graphs.drawing import dot
+from l0rt.graphs.page import page
 from l0rt.graphs.pool import handle_of, pool_named
 from l0rt.graphs.recording import described
 from l0rt.paths import write_text
@@ -344,8 +345,6 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        from l0rt.graphs.page import page   # it needs the module html, and importing l0rt does not
-
         text = page(described(captured(self)))
         if path is not None:
             write_text(path, text)

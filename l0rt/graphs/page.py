@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A graph as a page of HTML."""
 
-from html import escape
-from pathlib import Path
-from string import Template
+import os
 
 from l0rt.graphs.drawing import label, short
 from l0rt.whole import size_text
@@ -11,6 +9,13 @@ from l0rt.whole import size_text
 WIDTH, HEIGHT = 220, 28  # of a node
 ACROSS, DOWN = 260, 54  # from one stream, and from one row, to the next
 TOP = 60
+
+
+def escape(text):
+    """Return the text as it is written in HTML."""
+    import html  # here, and so below: importing l0rt needs neither
+
+    return html.escape(text)
 
 
 class Layout:
@@ -64,6 +69,8 @@ class Layout:
 
 def page(nodes):
     """Return what `recording.described` tells as a page of HTML that needs nothing else."""
+    from string import Template
+
     layout = Layout(nodes)
     streams = {branch: stream for _, _, stream, branch, _, _ in nodes}
     drawing = [layout.line(*line) for line in layout.lines]
@@ -85,7 +92,9 @@ def page(nodes):
     told = [f"{count} of kind {kind}" for kind, count in counts.items() if count]
     events = len({one for waits in layout.waits.values() for one in waits})
     nbytes = size_text(sum(node[4] for node in nodes))
-    return Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8")).substitute(
+    with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
+        template = Template(file.read())
+    return template.substitute(
         title=f"Graph of {len(rows)} nodes",
         summary=f"Nodes: {', '.join(told) or 'none'}. Streams: {len(streams) or 1}. "
         f"Events that are waited for: {events}. Copied and filled: {nbytes}.",
