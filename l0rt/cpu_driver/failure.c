@@ -9,7 +9,7 @@
 
 #include "knobs.h"
 
-enum { TEXT = 320 };
+enum { TEXT = 448 };
 
 /* One for each fifo, and one for each event that a failed launch signalled: so no fifo's failures push out another's. */
 typedef struct {

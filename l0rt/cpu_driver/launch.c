@@ -13,7 +13,7 @@
 #include "reservation.h"
 #include "usm.h"
 
-static _Thread_local char error[256];
+static _Thread_local char error[sizeof(((spirv_result *)NULL)->text)];
 
 static size_t bytes_of(uint32_t count, uint32_t values) {
   return sizeof(cpu_launch) + (sizeof(void *) + sizeof(uint64_t)) * count + values;

@@ -104,6 +104,12 @@ def test_functions_are_accurate_on_millions_of_operands(tmp_path, soak):
     assert "spirv_accuracy: ok" in make("accurate", tmp_path, timeout=HANG_LIMIT)
 
 
+def test_random_kernels_by_the_thousand(tmp_path, soak):
+    if not soak:
+        pytest.skip("takes minutes: make soak")
+    assert "spirv_random: ok" in make("random", tmp_path, timeout=HANG_LIMIT)
+
+
 @needs_loader
 def test_soak(tmp_path, soak):
     if not soak:

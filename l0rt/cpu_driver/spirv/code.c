@@ -234,6 +234,31 @@ static void survey(coder *c) {
   }
 }
 
+/* Does its handler leave the register of a lane that does not run as it is? All others compute it anew in every lane. */
+static bool is_masked(uint32_t op) {
+  return op == IR_LOAD || op == IR_LOAD_AT || op == IR_ATOMIC || op == IR_COPY || op == IR_GROUP_GET ||
+         op == IR_SUBGROUP;
+}
+
+/* A lane that has left a loop waits while others run its blocks again. What it waits with is computed anew, from what
+ * the block has loaded for the lane before. So that must not share its register with others, which would be in it now. */
+static void keep_what_lasting_values_need(coder *c) {
+  ir_kernel *k = c->k;
+  bool *needed = SPIRV_ARRAY(c->arena, bool, k->value_count);
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    if (block->loop == IR_EXIT && !k->irreducible) continue;
+    for (uint32_t n = block->count; n-- > 0;) {
+      ir_insn *insn = &block->insns[n];
+      ir_value *made = &k->values[insn->result];
+      if (insn->result == 0 || (!made->across && !needed[insn->result])) continue;
+      made->across |= is_masked(insn->op);
+      if (is_masked(insn->op)) continue;
+      for (int o = 0; ir_operand(insn, o) != NULL; o++) needed[*ir_operand(insn, o)] = true;
+    }
+  }
+}
+
 /* A uniform register has eight bytes. Until the width is known, `place` of a varying one is in bytes of one lane. */
 static void place_uniform(coder *c, ir_value *v) {
   v->place = c->uniform_bytes;
@@ -529,6 +554,7 @@ const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_h
   c.needs_wide = SPIRV_ARRAY(arena, bool, k->value_count);
   c.splat_lane = SPIRV_ARRAY(arena, uint32_t, k->value_count);
   survey(&c);
+  keep_what_lasting_values_need(&c);
   for (uint32_t i = 1; i < k->value_count; i++) k->values[i].used |= c.needs_wide[i];
   place_lasting(&c);
   for (uint32_t i = 0; i < k->order_count; i++) place_in_block(&c, &k->blocks[k->order[i]]);

@@ -202,7 +202,7 @@ typedef struct {
   uint8_t lane;  /* kind of the operands */
   uint8_t scale; /* of IR_LOAD_AT and IR_STORE_AT */
   uint32_t result, a, b, c; /* values; 0: none */
-  uint32_t at;              /* word of the module's instruction that it comes from */
+  uint32_t at;              /* word of the instruction that it comes from; see spirv_program_place */
   uint32_t extra;
   uint64_t imm;
 } ir_insn;

@@ -91,13 +91,19 @@ static uint64_t work_of(const spirv_code *code) {
   return work;
 }
 
+static void set_place(spirv_result *result, const spirv_kernel *kernel, uint32_t word) {
+  spirv_place place = spirv_program_place(kernel->program, word);
+  result->offset = place.at * 4;
+  result->module = place.number;
+}
+
 static bool make_code(spirv_kernel *kernel) {
   if (setjmp(kernel->arena.out) != 0) {
     spirv_result *r = &kernel->failure;
     r->status = kernel->arena.exhausted ? SPIRV_OUT_OF_MEMORY : SPIRV_BAD_KERNEL;
-    r->offset = kernel->arena.offset;
-    snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %u: %.180s", kernel->info.name, r->offset,
-             kernel->arena.text);
+    set_place(r, kernel, kernel->arena.offset / 4);
+    snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s", kernel->info.name,
+             spirv_program_tell_place(kernel->program, kernel->arena.offset / 4).text, kernel->arena.text);
     return false;
   }
   ir_kernel *k = spirv_lower(&kernel->arena, kernel->program, kernel->module, kernel->entry);
@@ -283,15 +289,15 @@ static void report(running *r, const spirv_group *g) {
   uint32_t local[3] = {g->failed_item % sizes[0], g->failed_item / sizes[0] % sizes[1],
                        g->failed_item / sizes[0] / sizes[1]};
   result->status = g->status;
-  result->offset = g->failed_at * 4;
+  set_place(result, g->kernel, g->failed_at);
   result->address = g->status == SPIRV_BAD_ACCESS ? g->failed_address : 0;
   for (int d = 0; d < 3; d++) result->global_id[d] = g->id[d] * sizes[d] + local[d] + r->launch->global_offset[d];
   char where[40] = "";
   if (g->status == SPIRV_BAD_ACCESS) snprintf(where, sizeof(where), " 0x%llx", (unsigned long long)g->failed_address);
   snprintf(result->text, sizeof(result->text),
-           "kernel %.80s, instruction at byte %u, work-item (%llu, %llu, %llu): %s%s", g->kernel->info.name,
-           result->offset, (unsigned long long)result->global_id[0], (unsigned long long)result->global_id[1],
-           (unsigned long long)result->global_id[2], reason(g), where);
+           "kernel %.80s, instruction at byte %s, work-item (%llu, %llu, %llu): %s%s", g->kernel->info.name,
+           spirv_program_tell_place(g->kernel->program, g->failed_at).text, (unsigned long long)result->global_id[0],
+           (unsigned long long)result->global_id[1], (unsigned long long)result->global_id[2], reason(g), where);
 }
 
 static void keep_texts(running *r, spirv_group *g) {

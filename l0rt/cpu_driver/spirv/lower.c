@@ -123,7 +123,7 @@ void lower_define(lowering *l, uint32_t id, const uint32_t *values) { l->map[id]
 uint32_t lower_emit(lowering *l, ir_insn insn, spirv_lane result) {
   if (++l->k->insn_total > MAX_INSNS) WRONG(l, "the kernel is too long");
   insn.result = ir_value_new(l->k, result);
-  insn.at = l->at;
+  insn.at = lower_place(l);
   ir_append(l->k, l->block, insn);
   return insn.result;
 }
@@ -155,7 +155,7 @@ static uint32_t new_block(lowering *l) {
 static void jump(lowering *l, uint32_t to) {
   l->k->blocks[l->block].end = END_JUMP;
   l->k->blocks[l->block].successor[0] = to;
-  l->k->blocks[l->block].at = l->at;
+  l->k->blocks[l->block].at = lower_place(l);
 }
 
 static void branch(lowering *l, uint32_t condition, uint32_t yes, uint32_t no) {
@@ -164,7 +164,7 @@ static void branch(lowering *l, uint32_t condition, uint32_t yes, uint32_t no) {
   block->condition = condition;
   block->successor[0] = yes;
   block->successor[1] = no;
-  block->at = l->at;
+  block->at = lower_place(l);
 }
 
 void lower_barrier(lowering *l) {
@@ -178,12 +178,13 @@ void lower_barrier(lowering *l) {
 /* The modules do not change any more, and the frame to which their arena would jump has ended. An error from here on
  * jumps to the frame of the kernel's arena. So lowering uses a copy of each module's head with that arena. */
 static void enter_module(lowering *l, const spirv_module *m) {
-  uint32_t i = 0;
-  while (l->program->modules[i] != m) i++;
+  uint32_t i = 0, base = 0;
+  while (l->program->modules[i] != m) base += l->program->modules[i++]->count;
   if (l->views[i] == NULL) {
     l->views[i] = SPIRV_NEW(l->arena, spirv_module);
     *l->views[i] = *m;
     l->views[i]->arena = l->arena;
+    l->views[i]->base = base;
     l->maps[i] = SPIRV_ARRAY(l->arena, uint32_t *, m->bound);
   }
   l->m = l->views[i];
@@ -244,7 +245,7 @@ static void call(lowering *l, const uint32_t *w, uint32_t length) {
     block->phis = spirv_grow(l->arena, block->phis, block->phi_count, &block->phi_capacity, sizeof(ir_phi));
     ir_phi *phi = &block->phis[block->phi_count++];
     phi->result = results[c];
-    phi->at = l->at;
+    phi->at = lower_place(l);
     phi->sources = SPIRV_ARRAY(l->arena, uint32_t, back.count + 1);
     for (uint32_t i = 0; i < back.count; i++) phi->sources[i] = back.values[i][c];
   }
@@ -308,7 +309,7 @@ static void terminator(lowering *l, const spirv_block *from, const uint32_t *sta
     default: WRONG(l, "Op%s is not supported", spirv_grammar(op)->name);
   }
 #undef TARGET
-  l->k->blocks[l->block].at = l->at;
+  l->k->blocks[l->block].at = lower_place(l);
 }
 
 static void begin_phi(lowering *l, const uint32_t *w, uint32_t length) {
@@ -321,7 +322,7 @@ static void begin_phi(lowering *l, const uint32_t *w, uint32_t length) {
     ir_block *block = &l->k->blocks[l->block];
     block->phis = spirv_grow(l->arena, block->phis, block->phi_count, &block->phi_capacity, sizeof(ir_phi));
     values[c] = ir_value_new(l->k, spirv_type_lane(spirv_leaf(type, c, &offset)));
-    block->phis[block->phi_count++] = (ir_phi){.result = values[c], .at = l->at};
+    block->phis[block->phi_count++] = (ir_phi){.result = values[c], .at = lower_place(l)};
   }
   lower_define(l, w[2], values);
 }

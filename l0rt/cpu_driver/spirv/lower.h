@@ -31,7 +31,10 @@ typedef struct {
   uint32_t at, block, activation, activations, depth;
 } lowering;
 
-#define WRONG(l, ...) spirv_refuse((l)->arena, (l)->at, __VA_ARGS__)
+#define WRONG(l, ...) REFUSE((l)->m, (l)->at, __VA_ARGS__)
+
+/* What the intermediate form and the code have of the instruction: its word, counted through all modules. */
+static inline uint32_t lower_place(const lowering *l) { return l->m->base + l->at; }
 
 /* Returns the components of an operand, whose definition must dominate its use. */
 const uint32_t *lower_use(lowering *l, uint32_t id, const spirv_type **type);

@@ -139,7 +139,7 @@ static uint32_t subgroup(lowering *l, ir_collective what, uint32_t scan, spirv_l
 }
 
 static uint32_t workgroup(lowering *l, ir_collective what, uint32_t scan, spirv_lane lane, uint32_t a, uint32_t index) {
-  ir_append(l->k, l->block, (ir_insn){.op = IR_GROUP_PUT, .lane = (uint8_t)lane, .a = a, .at = l->at});
+  ir_append(l->k, l->block, (ir_insn){.op = IR_GROUP_PUT, .lane = (uint8_t)lane, .a = a, .at = lower_place(l)});
   lower_barrier(l);
   return lower_emit(l, (ir_insn){.op = IR_GROUP_GET, .lane = (uint8_t)lane, .a = index, .extra = what, .imm = scan},
                     lane);
@@ -405,7 +405,7 @@ static bool async_copy(lowering *l, const uint32_t *w) {
                         .c = count,
                         .extra = stride,
                         .imm = to->size << 1 | gathers,
-                        .at = l->at});
+                        .at = lower_place(l)});
   uint32_t *value = lower_list(l, spirv_type_of(l->m, l->at, w[1]));
   lower_use(l, w[8], &event);
   if (event->kind != TYPE_EVENT || spirv_type_of(l->m, l->at, w[1]) != event) WRONG(l, "the event has another type");
@@ -423,7 +423,7 @@ bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
     case OpControlBarrier:
       if (constant_scope(l, w[1]) == ScopeWorkgroup) lower_barrier(l);
       else if (constant_scope(l, w[1]) == ScopeSubgroup)
-        ir_append(l->k, l->block, (ir_insn){.op = IR_FENCE, .lane = LANE_I32, .at = l->at});
+        ir_append(l->k, l->block, (ir_insn){.op = IR_FENCE, .lane = LANE_I32, .at = lower_place(l)});
       else WRONG(l, "a barrier of scope %u", constant_scope(l, w[1]));
       return true; /* the lanes of a sub-group run together */
     case OpMemoryBarrier: return true; /* one thread runs a group; atomics order groups */

@@ -163,7 +163,8 @@ void lower_store(lowering *l, const spirv_type *type, uint32_t address, const ui
   for (uint64_t i = 0; i < type->components; i++) {
     uint64_t offset;
     spirv_lane lane = spirv_type_lane(spirv_leaf(type, i, &offset));
-    ir_insn store = {.op = IR_STORE, .lane = (uint8_t)lane, .a = address, .b = values[i], .imm = offset, .at = l->at};
+    ir_insn store = {
+        .op = IR_STORE, .lane = (uint8_t)lane, .a = address, .b = values[i], .imm = offset, .at = lower_place(l)};
     if (++l->k->insn_total > MAX_INSNS) WRONG(l, "the kernel is too long");
     ir_append(l->k, l->block, store);
   }
@@ -228,7 +229,7 @@ static void copy(lowering *l, uint32_t op, const uint32_t *w) {
     size = lower_convert(l, IR_CONVERT_U, spirv_type_lane(size_type), LANE_I64, size);
   }
   ir_append(l->k, l->block,
-            (ir_insn){.op = IR_COPY_MEMORY, .lane = LANE_I64, .a = to, .b = from, .c = size, .at = l->at});
+            (ir_insn){.op = IR_COPY_MEMORY, .lane = LANE_I64, .a = to, .b = from, .c = size, .at = lower_place(l)});
 }
 
 static void cast(lowering *l, uint32_t op, const uint32_t *w) {

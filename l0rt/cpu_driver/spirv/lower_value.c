@@ -460,9 +460,12 @@ static bool remainder_of(lowering *l, uint32_t op, const uint32_t *w) {
                  *b = numbers(l, w[4], REAL, type->components, &other);
   if (lane != other || lane != spirv_type_lane(lower_component(type))) WRONG(l, "the operands have different types");
   uint32_t *values = lower_list(l, type);
+  spirv_lane wide = lane == LANE_F16 ? LANE_F32 : lane;
   for (uint64_t i = 0; i < type->components; i++) {
-    values[i] = lower_emit(l, (ir_insn){.op = IR_MATH2, .lane = (uint8_t)lane, .a = a[i], .b = b[i], .extra = CL_fmod},
-                           lane);
+    ir_insn rest = {.op = IR_MATH2, .lane = (uint8_t)wide, .extra = CL_fmod};
+    rest.a = lower_convert(l, IR_CONVERT_F, lane, wide, a[i]);
+    rest.b = lower_convert(l, IR_CONVERT_F, lane, wide, b[i]);
+    values[i] = lower_convert(l, IR_CONVERT_F, wide, lane, lower_emit(l, rest, wide)); /* exact */
     if (op == OpFRem) continue; /* OpFRem has the sign of the dividend, OpFMod that of the divisor */
     uint32_t zero = lower_real(l, lane, 0);
     uint32_t differs = lower_op(l, IR_XOR, LANE_BOOL, lower_compare(l, IR_FOLT, lane, values[i], zero),

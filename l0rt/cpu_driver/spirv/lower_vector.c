@@ -97,7 +97,7 @@ static void print(lowering *l, const uint32_t *w, uint32_t length) {
   if (format->kind != TYPE_POINTER) WRONG(l, "printf's format is no pointer");
   ir_kernel *k = l->k;
   k->printfs = spirv_grow(l->arena, k->printfs, k->printf_count, &k->printf_capacity, sizeof(ir_printf));
-  ir_printf p = {.argument_count = length - 6, .at = l->at};
+  ir_printf p = {.argument_count = length - 6, .at = lower_place(l)};
   p.arguments = SPIRV_ARRAY(l->arena, uint8_t, p.argument_count + 1);
   p.components = SPIRV_ARRAY(l->arena, uint32_t, p.argument_count * 16 + 1);
   for (uint32_t i = 0; i < p.argument_count; i++) {
@@ -108,7 +108,7 @@ static void print(lowering *l, const uint32_t *w, uint32_t length) {
   }
   k->printfs[k->printf_count] = p;
   uint32_t *value = lower_list(l, result);
-  ir_insn insn = {.op = IR_PRINTF, .lane = LANE_I64, .a = address, .imm = k->printf_count++, .at = l->at};
+  ir_insn insn = {.op = IR_PRINTF, .lane = LANE_I64, .a = address, .imm = k->printf_count++, .at = lower_place(l)};
   ir_append(k, l->block, insn);
   value[0] = lower_number(l, spirv_type_lane(result), 0);
   lower_define(l, w[2], value);

@@ -119,6 +119,7 @@ typedef struct spirv_module {
   spirv_arena *arena;
   uint32_t *words;
   uint32_t count; /* of words */
+  uint32_t base; /* of a kernel's copy of this head: the words of the modules before it; 0 while it is decoded */
   uint32_t bound;
   spirv_id *ids;
   uint32_t functions_at; /* word of the first function; what is defined behind it is inside a function */
@@ -164,6 +165,6 @@ bool spirv_dominates(const spirv_block *a, const spirv_block *b);
 static inline uint32_t spirv_op(const spirv_module *m, uint32_t at) { return m->words[at] & 0xffff; }
 static inline uint32_t spirv_length(const spirv_module *m, uint32_t at) { return m->words[at] >> 16; }
 
-#define REFUSE(m, at, ...) spirv_refuse((m)->arena, at, __VA_ARGS__)
+#define REFUSE(m, at, ...) spirv_refuse((m)->arena, (m)->base + (at), __VA_ARGS__)
 
 #endif

@@ -51,6 +51,23 @@ const spirv_id *spirv_program_find(const spirv_program *program, const char *nam
   return NULL;
 }
 
+spirv_place spirv_program_place(const spirv_program *program, uint32_t word) {
+  spirv_place place = {.number = 1, .of = program->module_count + program->linked_count, .at = word};
+  while (place.number < place.of && place.at >= program->modules[place.number - 1]->count)
+    place.at -= program->modules[place.number++ - 1]->count;
+  place.module = program->modules[place.number - 1];
+  return place;
+}
+
+spirv_place_text spirv_program_tell_place(const spirv_program *program, uint32_t word) {
+  spirv_place place = spirv_program_place(program, word);
+  spirv_place_text told;
+  int size = snprintf(told.text, sizeof(told.text), "%u", place.at * 4);
+  if (place.of > 1)
+    snprintf(told.text + size, sizeof(told.text) - (size_t)size, " of module %u of %u", place.number, place.of);
+  return told;
+}
+
 static void describe_argument(spirv_arena *arena, const spirv_module *m, const spirv_entry *entry, uint32_t parameter,
                               const spirv_type *type, spirv_argument *to) {
   const spirv_id *id = &m->ids[parameter];

@@ -51,4 +51,17 @@ struct spirv_program {
 const spirv_id *spirv_program_find(const struct spirv_program *program, const char *name, uint32_t op,
                                    const spirv_module **module);
 
+/* Where an instruction stands. The code of a kernel has its word as if the modules, in their order, were one. */
+typedef struct {
+  const spirv_module *module;
+  uint32_t number, of; /* which of how many modules, from 1 */
+  uint32_t at;         /* word of the module */
+} spirv_place;
+spirv_place spirv_program_place(const struct spirv_program *program, uint32_t word);
+/* In bytes, as messages have it: "580", or of several modules "580 of module 2 of 3". */
+typedef struct {
+  char text[48];
+} spirv_place_text;
+spirv_place_text spirv_program_tell_place(const struct spirv_program *program, uint32_t word);
+
 #endif

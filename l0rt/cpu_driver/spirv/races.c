@@ -225,21 +225,21 @@ static void report(races *r, const spirv_group *g, const access *before, bool wr
     if (r->reports[i] == pair) return;
   if (r->report_count == MOST_REPORTS) return;
   r->reports[r->report_count++] = pair;
-  char text[400], one[80], other[80];
+  char text[480], one[80], other[80];
   name_item(r->launch, before, one, sizeof(one));
   name_item(r->launch, now, other, sizeof(other));
   snprintf(text, sizeof(text),
-           "race in kernel %.80s, %s memory at 0x%llx: work-item %s %s it (offset %u), work-item %s %s it (offset %u), "
+           "race in kernel %.80s, %s memory at 0x%llx: work-item %s %s it (offset %s), work-item %s %s it (offset %s), "
            "and nothing orders them",
            g->kernel->info.name, local ? "local" : "global", (unsigned long long)address, one,
            before->atomic ? "changes"
            : wrote        ? "writes"
                           : "reads",
-           (unsigned)before->at * 4, other,
+           spirv_program_tell_place(g->kernel->program, before->at).text, other,
            now->atomic ? "changes"
            : writes    ? "writes"
                        : "reads",
-           (unsigned)now->at * 4);
+           spirv_program_tell_place(g->kernel->program, now->at).text);
   spirv_tell(r->launch, text);
 }
 

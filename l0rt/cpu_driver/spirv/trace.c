@@ -122,13 +122,15 @@ static void add_id(line *to, const spirv_module *m, uint32_t id) {
 }
 
 /* Prints the instruction at a word: its name, its result, and those operands that are ids by its pattern. */
-static void tell_instruction(const spirv_wave *w, uint32_t at) {
-  const spirv_module *m = w->group->kernel->module;
+static void tell_instruction(const spirv_wave *w, uint32_t word) {
+  const struct spirv_program *program = w->group->kernel->program;
+  spirv_place place = spirv_program_place(program, word);
+  const spirv_module *m = place.module;
+  uint32_t at = place.at;
   line l = {.size = 0};
-  add(&l, "offset %-8u", at * 4);
-  bool known = w->group->kernel->program->module_count + w->group->kernel->program->linked_count == 1 && at != 0;
-  if (known && at < m->count) {
-    const spirv_instruction *i = spirv_grammar(spirv_op(m, at));
+  add(&l, "offset %-8s", spirv_program_tell_place(program, word).text);
+  const spirv_instruction *i = at == 0 || at >= m->count ? NULL : spirv_grammar(spirv_op(m, at));
+  if (i != NULL) {
     add(&l, " Op%s", i->name);
     uint32_t length = spirv_length(m, at), word = 1;
     bool rest = false;

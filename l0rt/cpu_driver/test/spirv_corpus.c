@@ -13,7 +13,8 @@ enum { FUNCTION = 54, FUNCTION_END = 56, HEADER = 5, HIGHEST = 6500 /* no instru
 static unsigned found, modules, kernels, refused_modules, refused_kernels;
 
 /* The words of the module that begins there: up to the last function's end, or of one without functions up to what is no
- * instruction. 0: none does. */
+ * instruction. 0: none does. Behind the last module of a shared object may stand its .eh_frame_hdr, which begins with
+ * the bytes 01 1b: as an instruction that would be number 6913. */
 static size_t words_of_module(const uint32_t *words, size_t count) {
   if (count < HEADER || words[0] != 0x07230203 || (words[1] & 0xff0000ffu) != 0 || words[1] >> 16 != 1) return 0;
   size_t at = HEADER, end = 0;

@@ -252,9 +252,9 @@ static void single_device_imports(void) {
   OK(zeMemAllocHost(context, &desc, 4096, 0, &imported));
   ze_command_list_handle_t list = in_order_list(), peer = list_on_the_second_device();
   OK(zeCommandListAppendMemoryFill(list, own, "x", 1, 4096, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
   ze_result_t result = zeCommandListAppendMemoryFill(peer, own, "x", 1, 4096, NULL, 0, NULL);
   CHECK(result == (planted ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS));
-  OK(zeCommandListHostSynchronize(list, FOREVER));
   OK(zeCommandListHostSynchronize(peer, FOREVER));
   OK(zeMemFree(context, own));
   OK(zeCommandListDestroy(list));
