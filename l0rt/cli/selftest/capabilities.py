@@ -263,6 +263,28 @@ def exhaustion(ground):
     return works(f"{told} at {len(held)} x {piece >> 20} MiB, then work again") if (back == 9).all() else fails("wrong")
 
 
+def wait_for_the_device(ground):
+    """C16: what each stream copied last to pinned memory is there when the wait for the device is over."""
+    nbytes, rounds = 512 << 10, 0
+    streams = [acc.Stream(ground.index) for _ in range(8)]
+    if ground.properties["copy_ordinal"] >= 0:
+        streams += [acc.stream_pool.copy_stream(ground.index)]
+    sources = [l0rt.empty(nbytes, stream=stream) for stream in streams]
+    targets = [l0rt.empty(nbytes, kind="host", device=ground.index) for _ in streams]
+    while rounds < 20 and (rounds < 2 or ground.left() > 1):
+        value = rounds % 255 + 1
+        for stream, source, target in zip(streams, sources, targets, strict=True):
+            source.fill(value, stream=stream)
+            target.copy_from(source, stream=stream, non_blocking=True)
+        acc.synchronize(ground.index)
+        late = sum(int((np.frombuffer(memoryview(target), "u1") != value).any()) for target in targets)
+        if late:
+            return fails(f"{late} of {len(streams)} copies were not there in round {rounds}")
+        rounds += 1
+    how = "one call of the driver's" if ground.capabilities["device_sync"] else "one call a stream"
+    return works(f"{rounds} rounds of {len(streams)} streams; {how}")
+
+
 ASK = {
     "C1": order_of_one_stream,
     "C2": order_across_streams,
@@ -274,4 +296,5 @@ ASK = {
     "C8": event_in_another_process,
     "C9": out_of_memory,
     "C10": exhaustion,
+    "C16": wait_for_the_device,
 }

@@ -58,6 +58,31 @@ def graphs(ground):
     return fails(f"{wrong} of {count} sums are wrong after {replays} replays") if wrong else works(f"{replays} replays")
 
 
+def changed_graphs(ground):
+    """C15: each replay adds a factor of its own to what a fill of its own left; the next change comes at once."""
+    count, replays, wrong = 4096, 20, 0
+    with acc.device_index(ground.index), saxpy(ground.index) as module:
+        one, y = l0rt.from_numpy(np.ones(count, "f4")), l0rt.empty(4 * count)
+        backs = [l0rt.empty(4 * count, kind="host") for _ in range(replays)]
+        graph, stream = acc.Graph(), acc.Stream(ground.index)
+        acc.synchronize(ground.index)
+        with acc.graph(graph, stream=stream):
+            y.fill(0, stream=stream)
+            module["saxpy"].launch(y, one, 0.0, count, groups=count // 64, group_size=64)
+        fill, launch = graph.nodes
+        with stream:
+            for turn, back in enumerate(backs):
+                fill.update(value=np.float32(turn % 3).tobytes())
+                launch.update(args={2: float(turn)})
+                graph.replay()
+                back.copy_from(y, non_blocking=True)
+        stream.synchronize()
+        for turn, back in enumerate(backs):
+            wrong += int((np.frombuffer(memoryview(back), "f4") != turn + turn % 3).any())
+        graph.reset()
+    return fails(f"wrong sums after {wrong} of {replays} changes") if wrong else works(f"{replays} replays")
+
+
 def arguments(ground):
     """T35: each thread's launches add its own number to its own memory."""
     count, wrong = 256, []
@@ -83,4 +108,4 @@ def arguments(ground):
     return verdict(wrong, f"wrong sums in {len(wrong)} of {THREADS} threads" if wrong else f"{THREADS} threads")
 
 
-ASK = {"C11": kernels, "C12": graphs, "T35": arguments}
+ASK = {"C11": kernels, "C12": graphs, "C15": changed_graphs, "T35": arguments}
