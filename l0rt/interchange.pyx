@@ -43,8 +43,10 @@ from l0rt.runtime.alloc.heap cimport block_find
 from l0rt.runtime.alloc.page_map cimport map_find
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_device, current_stream
-from l0rt.runtime.streams.devices cimport device_at, device_record, device_total, ensure
-from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.devices cimport (
+    device_at, device_record, device_total, ensure, pickled_index, pickled_uuid,
+)
+from l0rt.runtime.streams.naming cimport device as device_name, index_of
 from l0rt.runtime.streams.queue cimport Queue, queue_share
 from l0rt.runtime.streams.sleep cimport check_awake
 from l0rt.runtime.streams.types cimport *
@@ -376,7 +378,9 @@ cdef bint _is_asked_by_multiprocessing() except -1:
 cdef tuple _contents(Buffer self, protocol):
     data = self.copy_to(bytearray(self.nbytes))
     held = pickle.PickleBuffer(data) if is_whole(protocol) and protocol >= 5 else bytes(data)
-    return _rebuild, (held, self.kind, self.device)
+    where = self.device
+    uuid = None if self.memory == ELSEWHERE else pickled_uuid(where.index)
+    return _rebuild, (held, self.kind, where.type, where.index, uuid)
 
 
 def _given(buffer):
@@ -409,13 +413,14 @@ def add_to_multiprocessing():
     return True
 
 
-def _rebuild(data, kind, device):
-    """Return a new Buffer with these contents; on the current device if this process has not as many."""
-    try:
-        made = empty(memoryview(data).nbytes, device=device, kind=kind)
-    except IndexError:
-        made = empty(memoryview(data).nbytes, kind=kind)
-    return made.copy_from(data)
+def _rebuild(data, kind, type, index, bytes uuid=None):
+    """Return a new Buffer with these contents, on what `l0rt.device` would be unpickled as; on the current device if
+    that is not here: the contents are what was asked for."""
+    if type == lazy.device_type:
+        index = pickled_index(index, uuid)
+        if index < 0:
+            index = None
+    return empty(memoryview(data).nbytes, device=device_name(type, index), kind=kind).copy_from(data)
 
 
 def _enter(Buffer self not None):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops of the bench as other software sees l0rt: by its table of C functions, and by DLPack's.
+"""Loops of the bench as other software sees l0rt: by cimport, by its table of C functions, and by DLPack's.
 
 Every loop returns the nanoseconds that ``n`` rounds took.
 """
@@ -10,7 +10,8 @@ from cpython.ref cimport Py_DECREF
 from libc.stdint cimport uint32_t, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from l0rt.capiobjects cimport l0rt_stream
+from l0rt.capi cimport l0rt_current_device, l0rt_free, l0rt_malloc, l0rt_stream
+from l0rt.runtime.current.thread cimport current_device
 
 from l0rt.capi import _C_API
 from l0rt.interchange import Buffer
@@ -20,6 +21,8 @@ cdef extern from "l0rt/l0rt.h" nogil:
         int (*current_device)() noexcept nogil
         void* (*malloc)(size_t, int, l0rt_stream*) noexcept nogil
         int (*free)(void*) noexcept nogil
+
+ctypedef int (*get_int)() noexcept nogil
 
 # What is used here of DLPack's exchange API, in its place.
 cdef struct Exchange:
@@ -39,6 +42,29 @@ cdef inline uint64_t now_ns() noexcept nogil:
     return <uint64_t>t.tv_sec * 1000000000 + <uint64_t>t.tv_nsec
 
 
+def callee_current_device(uint64_t n):
+    """What l0rt_current_device() ends in, by an address that is known."""
+    cdef get_int callee = current_device
+    cdef uint64_t _i, start, spent
+    with nogil:
+        start = now_ns()
+        for _i in range(n):
+            callee()
+        spent = now_ns() - start
+    return spent
+
+
+def cimport_current_device(uint64_t n):
+    """l0rt_current_device() as another package cimports it."""
+    cdef uint64_t _i, start, spent
+    with nogil:
+        start = now_ns()
+        for _i in range(n):
+            l0rt_current_device()
+        spent = now_ns() - start
+    return spent
+
+
 def table_current_device(uint64_t n):
     """The table's current_device()."""
     cdef uint64_t _i, start, spent
@@ -46,6 +72,17 @@ def table_current_device(uint64_t n):
         start = now_ns()
         for _i in range(n):
             api.current_device()
+        spent = now_ns() - start
+    return spent
+
+
+def cimport_malloc_free(size_t nbytes, uint64_t n):
+    """l0rt_malloc() and l0rt_free() as another package cimports them."""
+    cdef uint64_t _i, start, spent
+    with nogil:
+        start = now_ns()
+        for _i in range(n):
+            l0rt_free(l0rt_malloc(nbytes, -1, NULL))
         spent = now_ns() - start
     return spent
 

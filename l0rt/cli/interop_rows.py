@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of other software: what l0rt's table of C functions, DLPack and pickles cost."""
+"""The rows of other software: what calls by cimport and by the table of C functions, DLPack and pickles cost."""
 
 import pickle
+from functools import partial
 
 import l0rt
 import l0rt.cli.exchange as exchange
@@ -10,14 +11,19 @@ from l0rt.cli.rows import KIB, Work, python, suite
 row = suite("interop")
 
 
-@row("interop.table.current_device.c", "current_device() of the table of C functions", ns=6)
+@row("interop.cimport.current_device.c", "l0rt_current_device() by cimport; raw: what it ends in", over_raw=3)
+def cimport_current_device(lab):
+    yield Work(exchange.cimport_current_device, exchange.callee_current_device)
+
+
+@row("interop.table.current_device.c", "the same by the table of C functions; raw: by cimport", ns=6, over_raw=3)
 def table_current_device(lab):
-    yield Work(exchange.table_current_device)
+    yield Work(exchange.table_current_device, exchange.cimport_current_device)
 
 
-@row("interop.table.malloc_free.c", "malloc() and free() of 4 KiB by the table of C functions, cached")
+@row("interop.table.malloc_free.c", "malloc() and free() of 4 KiB by the table; raw: by cimport", over_raw=2 * 3)
 def table_malloc_free(lab):
-    yield Work(lambda n: exchange.table_malloc_free(4 * KIB, n))
+    yield Work(partial(exchange.table_malloc_free, 4 * KIB), partial(exchange.cimport_malloc_free, 4 * KIB))
 
 
 @row("interop.dlpack.device.c", "DLPack's exchange API: a device Buffer lent, taken as another, and dropped", ns=400)

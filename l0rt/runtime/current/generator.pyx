@@ -435,7 +435,7 @@ Philox4x32-10 is the generator of Salmon et al. (SC11) that torch uses on CUDA a
         return place.ptr, place.ptr + sizeof(uint64_t), 0
 
     def __reduce__(self):
-        return Generator, (str(self.device),), (self.state.seed, self.state.offset, self.get_state())
+        return Generator, (self.device,), (self.state.seed, self.state.offset, self.get_state())
 
     def __setstate__(self, saved):
         if not isinstance(saved, tuple) or len(saved) != 3:

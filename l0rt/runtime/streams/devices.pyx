@@ -74,6 +74,22 @@ cdef l0rt_device* device_of_uuid(bytes uuid, str what) except NULL:
                                "both processes need the same devices (ZE_AFFINITY_MASK)")
 
 
+cdef bytes pickled_uuid(int index):
+    uuid = bytes(_records[index].info.uuid[:16]) if 0 <= index < _count else b""
+    return uuid if any(uuid) else None
+
+
+cdef int pickled_index(int index, bytes uuid) except -2:
+    cdef int i
+    if not _count:
+        ensure()
+    if uuid is not None and pickled_uuid(index) != uuid:    # drivers may give several devices one UUID
+        for i in range(_count):
+            if pickled_uuid(i) == uuid:
+                return i
+    return index if 0 <= index < _count else -1
+
+
 cdef Device core_device(int index):
     return <Device>_devices[index]
 

@@ -14,6 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport strcmp
 
 from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt.runtime.streams.devices cimport device_total, pickled_index, pickled_uuid
 from l0rt.runtime.streams.guard_impl cimport (
     L0RT_GUARD_IMPL_VERSION,
     int_int,
@@ -30,6 +31,7 @@ from l0rt.runtime.streams.types cimport l0rt_load64, l0rt_store64
 from l0rt.runtime.streams.wait cimport host_clock_ns
 
 from l0rt import config
+from l0rt.errors import DriverNotFoundError, InvalidArgumentError
 from l0rt.runtime.streams.devices import lazy, properties
 
 cdef str BUILT_IN = lazy.device_type
@@ -191,8 +193,29 @@ cdef class device:
         index = "" if self.index is None else f", index={self.index}"
         return f"device(type='{self.type}'{index})"
 
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
     def __reduce__(self):
-        return device, (self.type, self.index)
+        uuid = pickled_uuid(self.index) if self.type == BUILT_IN and self.index is not None else None
+        return (device, (self.type, self.index)) if uuid is None else (_unpickled, (self.index, uuid))
+
+
+def _unpickled(int index, bytes uuid):
+    cdef int here
+    what = f"the pickled device {BUILT_IN}:{index} with UUID {uuid.hex()}"
+    try:
+        here = pickled_index(index, uuid)
+    except DriverNotFoundError as e:
+        raise DriverNotFoundError(f"{e}. Expected {what}", e.code) from e
+    if here < 0:
+        raise InvalidArgumentError(
+            f"{what} is not in this process, nor is one with its index: expected it among the {device_total()} that "
+            "there are (ZE_AFFINITY_MASK may hide it)")
+    return device(BUILT_IN, here)
 
 
 cdef object _checked_index(index):
