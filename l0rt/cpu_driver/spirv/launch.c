@@ -100,10 +100,12 @@ static void set_place(spirv_result *result, const spirv_kernel *kernel, uint32_t
 static bool make_code(spirv_kernel *kernel) {
   if (setjmp(kernel->arena.out) != 0) {
     spirv_result *r = &kernel->failure;
+    uint32_t word = kernel->arena.offset / 4; /* 0: it is the kernel as a whole that is refused */
+    if (word == 0) word = spirv_program_base(kernel->program, kernel->module) + kernel->entry->at;
     r->status = kernel->arena.exhausted ? SPIRV_OUT_OF_MEMORY : SPIRV_BAD_KERNEL;
-    set_place(r, kernel, kernel->arena.offset / 4);
+    set_place(r, kernel, word);
     snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s", kernel->info.name,
-             spirv_program_tell_place(kernel->program, kernel->arena.offset / 4).text, kernel->arena.text);
+             spirv_program_tell_place(kernel->program, word).text, kernel->arena.text);
     return false;
   }
   ir_kernel *k = spirv_lower(&kernel->arena, kernel->program, kernel->module, kernel->entry);

@@ -178,13 +178,13 @@ void lower_barrier(lowering *l) {
 /* The modules do not change any more, and the frame to which their arena would jump has ended. An error from here on
  * jumps to the frame of the kernel's arena. So lowering uses a copy of each module's head with that arena. */
 static void enter_module(lowering *l, const spirv_module *m) {
-  uint32_t i = 0, base = 0;
-  while (l->program->modules[i] != m) base += l->program->modules[i++]->count;
+  uint32_t i = 0;
+  while (l->program->modules[i] != m) i++;
   if (l->views[i] == NULL) {
     l->views[i] = SPIRV_NEW(l->arena, spirv_module);
     *l->views[i] = *m;
     l->views[i]->arena = l->arena;
-    l->views[i]->base = base;
+    l->views[i]->base = spirv_program_base(l->program, m);
     l->maps[i] = SPIRV_ARRAY(l->arena, uint32_t *, m->bound);
   }
   l->m = l->views[i];

@@ -51,6 +51,12 @@ const spirv_id *spirv_program_find(const spirv_program *program, const char *nam
   return NULL;
 }
 
+uint32_t spirv_program_base(const spirv_program *program, const spirv_module *module) {
+  uint32_t i = 0, base = 0;
+  while (program->modules[i] != module) base += program->modules[i++]->count;
+  return base;
+}
+
 spirv_place spirv_program_place(const spirv_program *program, uint32_t word) {
   spirv_place place = {.number = 1, .of = program->module_count + program->linked_count, .at = word};
   while (place.number < place.of && place.at >= program->modules[place.number - 1]->count)

@@ -57,6 +57,7 @@ typedef struct {
   uint32_t number, of; /* which of how many modules, from 1 */
   uint32_t at;         /* word of the module */
 } spirv_place;
+uint32_t spirv_program_base(const struct spirv_program *program, const spirv_module *module); /* words before it */
 spirv_place spirv_program_place(const struct spirv_program *program, uint32_t word);
 /* In bytes, as messages have it: "580", or of several modules "580 of module 2 of 3". */
 typedef struct {

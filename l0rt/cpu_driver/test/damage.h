@@ -51,7 +51,7 @@ static unsigned decoded, refused, ran, failed;
 
 static inline void quiet(void *context, const char *text, size_t size) { (void)context, (void)text, (void)size; }
 
-static inline void run_kernels(const spirv_program *program) {
+static inline void run_kernels(const spirv_program *program, size_t size) {
   const spirv_kernel *kernel;
   for (uint32_t i = 0; (kernel = spirv_program_kernel_at(program, i)) != NULL; i++) {
     const spirv_kernel_info *info = spirv_kernel_look(kernel);
@@ -80,6 +80,8 @@ static inline void run_kernels(const spirv_program *program) {
     }
     failed++;
     CHECK(result.status != SPIRV_OK && result.text[0] != '\0');
+    if (result.status == SPIRV_BAD_KERNEL)
+      CHECK(result.offset >= 20 && result.offset < size && strstr(result.text, ": offset ") != NULL);
   }
 }
 
@@ -94,7 +96,7 @@ static inline void try_module(const void *bytes, size_t size) {
     return;
   }
   decoded++;
-  run_kernels(program);
+  run_kernels(program, size);
   spirv_program_release(program);
 }
 

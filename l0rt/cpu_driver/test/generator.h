@@ -90,8 +90,7 @@ static inline uint32_t made(generator *g, uint32_t op, uint32_t type, uint32_t c
 static inline uint32_t declared(generator *g, uint32_t op, uint32_t result, uint32_t count, const uint32_t *operands) {
   uint32_t words[40];
   CHECK(count < 39);
-  memcpy(words, operands, 4 * (size_t)result);
-  memcpy(words + result + 1, operands + result, 4 * (size_t)(count - result));
+  for (uint32_t i = 0; i < count; i++) words[i < result ? i : i + 1] = operands[i];
   for (uint32_t at = 0; at < g->types.count; at += g->types.words[at] >> 16) {
     if (g->types.words[at] != ((count + 2) << 16 | op)) continue;
     words[result] = g->types.words[at + 1 + result];

@@ -62,13 +62,14 @@ static inline void branches(generator *g) {
   }
 }
 
-/* A loop of up to seven rounds. Values are carried from round to round, and some lanes leave it in the middle. The phis
+/* A loop of up to seven rounds, or of some hundred without loops inside. Values are carried from round to round, and some lanes leave it in the middle. The phis
  * of the header are written before their last operands are known. */
 static inline void loop(generator *g) {
   enum { CARRIED = 2 };
   uint32_t header = g->bound++, body = g->bound++, latch = g->bound++, next = g->bound++, before = g->label;
   bool together = g->uniform && draw(g, 2) == 0, breaks = !together && draw(g, 2) == 0, skips = draw(g, 3) == 0;
-  uint32_t rounds = together || draw(g, 3) == 0 ? number(g, BITS32, draw(g, 5)) : masked(g, BITS32, 7);
+  bool many = !together && g->loops == 0 && draw(g, 6) == 0; /* so many that the engine moves the lanes left together */
+  uint32_t rounds = together || draw(g, 3) == 0 ? number(g, BITS32, draw(g, 5)) : masked(g, BITS32, many ? 255 : 7);
   uint32_t type = type_of(g, U32), phis[CARRIED + 1], open[CARRIED + 1], firsts[CARRIED], broken = 0, skipped = 0;
   uint32_t values[CARRIED], left[CARRIED], skip[CARRIED];
   shape shapes[CARRIED];
@@ -85,7 +86,7 @@ static inline void loop(generator *g) {
   scope s = enter(g);
   g->uniform = together;
   g->together += together;
-  g->loops++;
+  g->loops += many ? 2 : 1;
   for (uint32_t i = 0; i <= CARRIED; i++) keep(g, phis[i], i == CARRIED ? U32 : shapes[i]);
   statements(g, 1 + draw(g, 4));
   if (breaks) {
@@ -116,7 +117,7 @@ static inline void loop(generator *g) {
   uint32_t more = MAKE(128, type, phis[CARRIED], number(g, BITS32, 1));
   g->body.words[open[CARRIED]] = more;
   EMIT(249, header);
-  g->loops--;
+  g->loops -= many ? 2 : 1;
   g->together -= together;
   leave(g, s);
   begin_block(g, next);
@@ -259,9 +260,10 @@ static inline void place_variables(generator *g, uint32_t at) {
   for (uint32_t i = 0; i < g->variables.count; i += g->variables.words[i] >> 16)
     put(b, g->variables.words[i] & 0xffff, (g->variables.words[i] >> 16) - 1, g->variables.words + i + 1);
   uint32_t size = g->variables.count;
+  if (size == 0) return;
   memmove(b->words + at + size, b->words + at, 4 * (size_t)(b->count - size - at));
   memcpy(b->words + at, g->variables.words, 4 * (size_t)size);
-  g->variables.count = g->private_count = 0;
+  g->variables.count = 0;
 }
 
 static inline void add_helper(generator *g) {
@@ -286,7 +288,7 @@ static inline void add_helper(generator *g) {
   uint32_t bytes = pointer_to(g, GLOBAL, type_of(g, (shape){BITS8, 1}));
   g->slot = MAKE(124, bytes, g->x); /* which it only reads */
   g->kernel = g->uniform = g->over = false;
-  g->pool_count = 0;
+  g->pool_count = g->private_count = 0;
   for (uint32_t i = 0; i < h->count; i++) keep(g, places[i], h->parameters[i]);
   statements(g, 4 + draw(g, 12));
   finish(g);
@@ -320,7 +322,7 @@ static inline void add_kernel(generator *g, uint32_t id) {
   begin_block(g, g->bound++);
   uint32_t at = g->body.count;
   g->kernel = g->uniform = true;
-  g->pool_count = 0;
+  g->pool_count = g->private_count = 0;
   g->x = parameters[0], g->y = parameters[1], g->counters = parameters[3];
   for (uint32_t i = 0; i < 2; i++) {
     uint32_t three = MAKE(61, wides, parts[i]);

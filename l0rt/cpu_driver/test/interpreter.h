@@ -29,7 +29,7 @@ typedef struct {
   uint64_t *values;
   char *memory; /* private */
   uint32_t used, at, label, before, back, back_to; /* back: behind the call that runs */
-  uint32_t back_label, back_before;
+  uint32_t back_label, back_used;
   bool ended, waits;
   uint64_t local_id[3], group_id[3], linear, item;
 } plain_item;
@@ -280,11 +280,13 @@ static inline bool plain_flow(const plain *p, plain_item *item, const uint32_t *
       memcpy(VALUE(item->back_to), VALUE(w[1]), 8 * (size_t)plain_type_of(p, w[1])->components);
       item->at = item->back;
       item->label = item->back_label;
+      item->used = item->back_used;
       return true;
     case 57:
       item->back = item->at + length;
       item->back_to = w[2];
       item->back_label = item->label;
+      item->back_used = item->used;
       plain_enter(p, item, w[3], w);
       return true;
     default: return false;
