@@ -248,7 +248,10 @@ cdef Loan dlpack_borrow(what):
     except AttributeError:
         raise TypeError(f"from_dlpack() takes an object with __dlpack__ and __dlpack_device__, not "
                         f"{type(what).__name__}") from None
-    kind = dlpack_device(tuple(device()))[0]
+    told = device()
+    if not isinstance(told, (tuple, list)) or len(told) != 2 or not is_whole(told[0]) or not is_whole(told[1]):
+        raise TypeError(f"__dlpack_device__() must return a tuple of two ints, got {told!r}")
+    kind = dlpack_device(tuple(told))[0]
     if kind != DL_CPU and kind != DL_ONEAPI:
         raise BufferError(f"from_dlpack() takes memory of the host or of oneAPI, and this is on DLPack's device type "
                           f"{kind}: have its library copy it to the host")

@@ -379,12 +379,16 @@ instead of refused.
     def __copy__(self):
         return self
 
+    def __deepcopy__(self, memo):
+        return self
+
     def __dealloc__(self):
         if self.holds:
             release_adopted(self.ptr)
 
     def __reduce__(self):
-        raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it again")
+        raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it in its process, "
+                        "and an Event's ipc_handle() brings its order to another")
 
 
 @cython.binding(False)
