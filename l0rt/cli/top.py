@@ -2,18 +2,11 @@
 """`l0rt top`: what devices and processes do now, in a table that renews itself."""
 
 import argparse
-import errno
 import json
 import os
 import re
-import select
-import signal
-import sys
-import termios
 import time
-import tty
 import warnings
-from contextlib import contextmanager, suppress
 
 from rich.console import Group
 from rich.live import Live
@@ -22,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from l0rt import monitor
-from l0rt.cli import report
+from l0rt.cli import keys, report
 from l0rt.cli.memory.stacks import shown
 from l0rt.cli.memory.watch import CannotWatch, ask, figures
 from l0rt.errors import L0Error
@@ -36,6 +29,8 @@ PRIVATE = "reserved_bytes_by_private_pools."
 OTHERS = "other processes that use the device; L0RT_MONITOR=1 lets a process of l0rt be shown above"
 NOBODY = "no process of this user runs with L0RT_MONITOR=1, which lets it be shown here"
 MISSING = "-"
+MOVING = "j, k, arrows and page keys"
+LINES = 1 << 30  # more than a page has
 STREAM, STREAM_TEXT = re.compile(r"<[\w.]*Stream device=\S+ stream_id=(\d+)[^>]*>"), r"stream \1"
 
 
@@ -47,7 +42,7 @@ def add(commands):
         description="Show devices and processes while they work: temperature, power and use of each device, and of "
         "each process with L0RT_MONITOR=1 its memory by pool and tag, and its streams with what they wait for.",
         epilog="Keys: m, s, p and c sort by memory, streams, process number or command; d shows or hides details; "
-        "q ends it.",
+        "j and k, arrows, Page Up, Page Down, Home and End move a page that is longer than the terminal; q ends it.",
     )
     command.add_argument("--interval", type=seconds, default=1.0, metavar="S", help="seconds between two looks (1)")
     command.add_argument("--sort", choices=ORDERS, default="memory", help="the order of processes (memory)")
@@ -173,13 +168,23 @@ def page(seen, order, details, expand):
     return Group(*parts)
 
 
-def cropped(out, whole):
-    """Return as much of a page as the terminal is high; the last line says how much is left out."""
+def part(out, whole, first):
+    """Return as much of a page as the terminal is high, from its line ``first`` on, and which line that is: the last
+    lines fill the terminal. The last line says how much is left out."""
     lines, height = out.render_lines(whole, pad=False), out.size.height
     if len(lines) <= height:
-        return whole
-    rest = Text(f"... {len(lines) - height + 1} more lines; d hides details, --once prints all", style="dim")
-    return Group(SegmentLines(lines[: height - 1], new_lines=True), rest)
+        return whole, 0
+    first = max(min(first, len(lines) - height + 1), 0)
+    below = len(lines) - height + 1 - first
+    rest = Text(f"... {first} lines above, {below} below: {MOVING} move; d hides details", style="dim", no_wrap=True)
+    rest.overflow = "ellipsis"
+    return Group(SegmentLines(lines[first : first + height - 1], new_lines=True), rest), first
+
+
+def moves(height):
+    """Return by how many lines each key moves the page."""
+    screen = max(height - 2, 1)  # one line stays in sight
+    return {"j": 1, "down": 1, "k": -1, "up": -1, "page down": screen, "page up": -screen, "home": -LINES, "end": LINES}
 
 
 def _table(expand, *columns):
@@ -291,65 +296,6 @@ def _rank(row, order):
     return ranks[order], process["pid"], device["index"] if device else -1
 
 
-class Keys:
-    """The terminal's keys, one at a time and without echo; none where the input is no terminal."""
-
-    def __enter__(self):
-        self.file = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else None
-        if self.file is not None:
-            self.before = termios.tcgetattr(self.file)
-            tty.setcbreak(self.file)
-        return self
-
-    def __exit__(self, *_):
-        if self.file is not None:
-            with suppress(termios.error):  # the terminal is gone
-                termios.tcsetattr(self.file, termios.TCSADRAIN, self.before)
-
-    def wait(self, limit):
-        """Return the next key, "" if none comes within ``limit`` seconds; `Gone` if no key can come any more."""
-        if self.file is None:
-            time.sleep(max(limit, 0))
-            return ""
-        ready, _, _ = select.select([self.file], [], [], max(limit, 0))
-        if not ready:
-            return ""
-        key = os.read(self.file, 1)
-        if not key:
-            raise Gone
-        return key.decode("ascii", "replace")
-
-
-class Gone(OSError):
-    """The terminal is gone."""
-
-
-class Ended(BaseException):
-    """A signal asked the process to end. It is not an Exception: nothing on the way handles it."""
-
-
-@contextmanager
-def restored_first():
-    """Let a signal that ends the process leave the block first, so that it leaves the terminal as it was."""
-
-    def leave(number, _):
-        raise Ended(number)
-
-    ends = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ends:
-        signal.signal(number, leave)
-    ended = None
-    try:
-        yield
-    except Ended as e:
-        ended = e.args[0]
-    finally:
-        for number in ends:
-            signal.signal(number, signal.SIG_DFL)
-    if ended is not None:
-        signal.raise_signal(ended)
-
-
 def run(options):
     """`l0rt top`."""
     out = report.console()
@@ -362,30 +308,25 @@ def run(options):
         print(json.dumps(observer.observe(), indent=1))
     elif options.once or not out.is_terminal:
         out.print(page(observer.observe(), options.sort, True, out.is_terminal))
-    else:
-        try:
-            with restored_first():
-                live(observer, out, options.interval, options.sort)
-        except OSError as e:
-            if not isinstance(e, Gone) and e.errno != errno.EIO:
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), out.file.fileno())  # what is still buffered has no reader
-            return 1
+    elif not keys.show(out, live, observer, out, options.interval, options.sort):
+        return 1
     return 0
 
 
 def live(observer, out, interval, order):
     """Renew the page until somebody ends it."""
     keys_of = {name[0]: name for name in ORDERS}
-    details = True
-    with Keys() as keys, Live(console=out, auto_refresh=False, screen=True) as screen:
+    details, first = True, 0
+    with keys.Keys() as pressed, Live(console=out, auto_refresh=False, screen=True) as screen:
         seen, due = observer.observe(), time.monotonic() + interval
         while True:
-            screen.update(cropped(out, page(seen, order, details, True)), refresh=True)
-            key = keys.wait(due - time.monotonic())
+            shown_part, first = part(out, page(seen, order, details, True), first)
+            screen.update(shown_part, refresh=True)
+            key = pressed.wait(due - time.monotonic())
             if key == "q":
                 return
             order = keys_of.get(key, order)
             details = details != (key == "d")
+            first += moves(out.size.height).get(key, 0)
             if time.monotonic() >= due:
                 seen, due = observer.observe(), time.monotonic() + interval

@@ -107,7 +107,10 @@ def test_a_command_is_started_and_its_exit_status_is_kept(folder):
     assert "no number of seconds" in complaint(l0rt("memory", "watch", "--interval", "nan", "1"))
 
 
-def test_a_terminal_has_a_table_of_its_width_and_is_as_before_after_ctrl_c(folder):
+@pytest.mark.parametrize("ended_by", ["q", signal.SIGINT, signal.SIGTERM])
+def test_a_terminal_has_a_table_of_its_width_and_is_as_before_in_the_end(folder, ended_by, extent):
+    if ended_by != "q":
+        extent.skip_unless_whole()
     main, end = pty.openpty()
     before, told = termios.tcgetattr(end), b""
     words = [sys.executable, "-m", "l0rt", "memory", "watch", "--interval", "0.05"]
@@ -125,11 +128,15 @@ def test_a_terminal_has_a_table_of_its_width_and_is_as_before_after_ctrl_c(folde
             rows = re.sub(r"\x1b\[[\d;?]*[a-z]", "", moved).split("\n")
             assert any(f"process {watched.pid}" in row for row in rows)
             assert 60 < max(map(len, rows)) <= 80, rows
-            child.send_signal(signal.SIGINT)
+            if ended_by == "q":
+                os.write(main, b"xq")
+            else:
+                child.send_signal(ended_by)
             _, complaint = child.communicate(timeout=60)
             while select.select([main], [], [], 0)[0]:
                 told += os.read(main, 1 << 16)
-            assert (child.returncode, complaint) == (130, b"")
+            status = {"q": 0, signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM}[ended_by]
+            assert (child.returncode, complaint) == (status, b"")
             assert termios.tcgetattr(end) == before
         finally:
             child.kill()

@@ -324,14 +324,49 @@ def test_each_key_that_sorts_does_so_on_a_terminal(folder, terminal):
             shown.read_until(lambda t, expected=expected: order(t.page) == list(expected))
 
 
-def test_a_page_that_is_longer_than_the_terminal_says_how_much_is_left_out(watched, terminal, extent):
+MORE = r"\.\.\. (\d+) lines above, (\d+) below: j, k, arrows and page keys move; d hides details"
+
+
+def test_a_page_that_is_longer_than_the_terminal_is_moved_by_keys(folder, terminal, extent):
     extent.skip_unless_whole()
-    shown = terminal(lines=8)
-    shown.read_until(lambda t: re.search(r"\.\.\. \d+ more lines; d hides details, --once prints all", t.page))
-    assert shown.page.count("\n") == 7
-    assert "°C" in shown.page
-    shown.press(b"d")
-    shown.read_until(lambda t: t.page and "more lines" not in t.page)
+    answers = [{"command": [f"{number}.py"], "devices": [device(0, number << 20, True)]} for number in range(12)]
+    with answering(folder, answers):
+        shown = terminal(lines=9)
+        shown.read_until(lambda t: re.search(MORE, t.page))
+        assert shown.page.count("\n") == 8
+        assert "°C" in shown.page
+        above, below = map(int, re.search(MORE, shown.page).groups())
+        assert above == 0
+        moved = [("j", 1), ("\x1b[B", 2), ("k", 1), ("\x1b[6~", 8), ("\x1b[5~", 1), ("\x1bOA", 0), ("k", 0),
+                 ("\x1b[F", below), ("j", below), ("k", below - 1), ("\x1b[1~", 0)]  # fmt: skip
+        for key, expected in moved:
+            shown.press(key.encode())
+            shown.read_until(lambda t, n=expected: re.search(MORE, t.page) and re.search(MORE, t.page)[1] == str(n))
+            assert re.search(MORE, shown.page)[2] == str(below - expected)
+
+
+def test_each_line_of_a_long_page_is_on_one_of_its_parts():
+    whole = top.page(SEEN, "memory", True, True)
+    out = Console(width=80, height=6, file=io.StringIO(), highlight=False, markup=False, emoji=False)
+    lines, first, seen = drawn("memory", True, 80).splitlines(), 0, []
+    assert len(lines) > 12
+    for key in ("home", "page down", "page down", "page down", "page down", "page down", "page down"):
+        shown, first = top.part(out, whole, first + top.moves(6)[key])
+        with out.capture() as told:
+            out.print(shown)
+        rows = told.get().splitlines()
+        assert len(rows) == 6
+        assert rows[:5] == lines[first : first + 5]
+        assert f"{first} lines above, {len(lines) - first - 5} below" in rows[5]
+        seen += rows[:5]
+    assert set(seen) == set(lines)
+    assert first == len(lines) - 5
+    assert top.part(out, whole, 1 << 40)[1] == len(lines) - 5
+    for height in (1, 2):
+        small = Console(width=80, height=height, file=io.StringIO())
+        assert top.part(small, whole, top.moves(height)["down"])[1] == 1
+    high = Console(width=80, height=len(lines), file=io.StringIO())
+    assert top.part(high, whole, 3) == (whole, 0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

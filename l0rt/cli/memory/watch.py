@@ -7,12 +7,13 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 from rich.live import Live
 from rich.text import Text
 
 from l0rt import monitor
-from l0rt.cli import report
+from l0rt.cli import keys, report
 from l0rt.cli.memory.stacks import shown
 from l0rt.telemetry import Sample
 from l0rt.whole import size_text
@@ -131,13 +132,16 @@ def lines(found):
         yield f"{clock} process {found['pid']} device {device['index']}: {sizes}"
 
 
-def watch(pid, interval, count, as_json, process=None):
-    """Print what a process tells every ``interval`` seconds: ``count`` times, or until it ends.
+def watch(out, pid, interval, count, as_json, process=None):
+    """Print what a process tells every ``interval`` seconds: ``count`` times, or until it ends or somebody presses q.
 
-    ``process`` is one that was started for this, which needs a moment before it can be watched.
+    ``process`` is one that was started for this, which needs a moment before it can be watched. The keys are its own.
     """
-    out = report.console()
-    with Live(console=out, auto_refresh=False) if out.is_terminal and not as_json else NoLive() as live:
+    is_shown = out.is_terminal and not as_json
+    with (
+        Live(console=out, auto_refresh=False) if is_shown else nullcontext() as live,
+        keys.Keys() if is_shown and process is None else nullcontext() as pressed,
+    ):
         told = 0
         while count is None or told < count:
             try:
@@ -152,26 +156,19 @@ def watch(pid, interval, count, as_json, process=None):
             told += 1
             if as_json:
                 print(json.dumps(found), flush=True)
-            elif out.is_terminal:
+            elif live is not None:
                 live.update(table(found), refresh=True)
             else:
                 for line in lines(found):
                     print(line, flush=True)
             if count is None or told < count:
-                if process is None:
+                if process is not None:
+                    if not still_runs(process, interval):
+                        return
+                elif pressed is None:
                     time.sleep(interval)
-                elif not still_runs(process, interval):
+                elif pressed.is_pressed("q", interval):
                     return
-
-
-class NoLive:
-    """What stands in for a table that changes where there is no terminal."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
 
 
 def still_runs(process, seconds):
@@ -193,12 +190,12 @@ def start(words):
 
 def run(words, interval, count, as_json):
     """Watch the process that is a number, or the command that the words are; return the exit status."""
+    out = report.console()
     if len(words) == 1 and words[0].isascii() and words[0].isdigit():
-        watch(int(words[0]), interval, count, as_json)
-        return 0
+        return 0 if keys.show(out, watch, out, int(words[0]), interval, count, as_json) else 1
     process = start(words)
     try:
-        watch(process.pid, interval, count, as_json, process)
+        watch(out, process.pid, interval, count, as_json, process)
         return process.wait() & 0xFF
     except BaseException:
         if process.poll() is None:
