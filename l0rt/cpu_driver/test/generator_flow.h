@@ -62,13 +62,13 @@ static inline void branches(generator *g) {
   }
 }
 
-/* A loop of up to seven rounds, or of some hundred without loops inside. Values are carried from round to round, and some lanes leave it in the middle. The phis
- * of the header are written before their last operands are known. */
+/* A loop of up to seven rounds, or of some hundred without loops inside. Values are carried from round to round, and
+ * some work-items leave it in the middle. The phis of the header are written before their last operands are known. */
 static inline void loop(generator *g) {
   enum { CARRIED = 2 };
   uint32_t header = g->bound++, body = g->bound++, latch = g->bound++, next = g->bound++, before = g->label;
   bool together = g->uniform && draw(g, 2) == 0, breaks = !together && draw(g, 2) == 0, skips = draw(g, 3) == 0;
-  bool many = !together && g->loops == 0 && draw(g, 6) == 0; /* so many that the engine moves the lanes left together */
+  bool many = !together && g->loops == 0 && draw(g, 6) == 0; /* so many that those left move together */
   uint32_t rounds = together || draw(g, 3) == 0 ? number(g, BITS32, draw(g, 5)) : masked(g, BITS32, many ? 255 : 7);
   uint32_t type = type_of(g, U32), phis[CARRIED + 1], open[CARRIED + 1], firsts[CARRIED], broken = 0, skipped = 0;
   uint32_t values[CARRIED], left[CARRIED], skip[CARRIED];
