@@ -66,10 +66,9 @@ def test_an_idle_device_and_one_at_work():
 
     worker = threading.Thread(target=work)
     worker.start()
-    try:
-        assert telemetry.utilization() > 20
-        assert telemetry.power_draw() > 15_000
-        assert telemetry.memory_usage() > 0
+    try:  # on a busy machine the worker or the device's thread may have no turn while one figure is measured
+        for figure, least in ((telemetry.utilization, 20), (telemetry.power_draw, 15_000), (telemetry.memory_usage, 0)):
+            assert any(figure() > least for _ in range(200)), figure
     finally:
         end.set()
         worker.join()
