@@ -189,7 +189,7 @@ static void several_modules_are_one_program(void) {
   /* A log says in which of them something is wrong. */
   ze_module_build_log_handle_t log;
   for (int i = 0; i < 2; i++) {
-    char which[20];
+    char which[32];
     snprintf(which, sizeof(which), "module %d of 2: ", i + 1);
     parts[i].bytes[6] ^= 0x80;
     GIVES(ERROR_MODULE_BUILD_FAILURE, zeModuleCreate(context, device, &desc, &module, &log));
