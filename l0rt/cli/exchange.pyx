@@ -10,7 +10,7 @@ from cpython.ref cimport Py_DECREF
 from libc.stdint cimport uint32_t, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from l0rt.capi cimport l0rt_current_device, l0rt_free, l0rt_malloc, l0rt_stream
+from l0rt.capi cimport l0rt_free, l0rt_malloc, l0rt_stream
 from l0rt.runtime.current.thread cimport current_device
 
 from l0rt.capi import _C_API
@@ -50,17 +50,6 @@ def callee_current_device(uint64_t n):
         start = now_ns()
         for _i in range(n):
             callee()
-        spent = now_ns() - start
-    return spent
-
-
-def cimport_current_device(uint64_t n):
-    """l0rt_current_device() as another package cimports it."""
-    cdef uint64_t _i, start, spent
-    with nogil:
-        start = now_ns()
-        for _i in range(n):
-            l0rt_current_device()
         spent = now_ns() - start
     return spent
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import l0rt
 import l0rt.cli.exchange as exchange
+import l0rt.cli.loops as loops
 from l0rt.cli.rows import KIB, Work, python, suite
 
 row = suite("interop")
@@ -13,12 +14,12 @@ row = suite("interop")
 
 @row("interop.cimport.current_device.c", "l0rt_current_device() by cimport; raw: what it ends in", over_raw=3)
 def cimport_current_device(lab):
-    yield Work(exchange.cimport_current_device, exchange.callee_current_device)
+    yield Work(loops.current_device, exchange.callee_current_device)
 
 
 @row("interop.table.current_device.c", "the same by the table of C functions; raw: by cimport", ns=6, over_raw=3)
 def table_current_device(lab):
-    yield Work(exchange.table_current_device, exchange.cimport_current_device)
+    yield Work(exchange.table_current_device, loops.current_device)
 
 
 @row("interop.table.malloc_free.c", "malloc() and free() of 4 KiB by the table; raw: by cimport", over_raw=2 * 3)

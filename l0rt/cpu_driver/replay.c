@@ -152,9 +152,13 @@ static uint32_t run_from(const cpu_graph *graph, uint32_t first) {
   return end - first;
 }
 
+static cpu_list *list_of(const cpu_executable *x, cpu_list *primary, const cpu_node *node) {
+  return node->branch == 0 ? primary : x->lists[node->branch];
+}
+
 static ze_result_t submit_node(cpu_executable *x, cpu_list *primary, uint32_t number) {
   const cpu_node *node = &x->graph->nodes[number];
-  cpu_list *list = node->branch == 0 ? primary : x->lists[node->branch];
+  cpu_list *list = list_of(x, primary, node);
   cpu_command command;
   cpu_command_copy(&command, &node->command);
   command.blamed = primary->fifo.serial;
@@ -213,12 +217,12 @@ static ze_result_t submit_all(cpu_executable *x, cpu_list *list, uint32_t wait_c
     const cpu_node *node = &graph->nodes[i];
     uint32_t run = run_from(graph, i);
     if (run != 0) {
-      cpu_fifo *fifo = node->branch == 0 ? &list->fifo : &x->lists[node->branch]->fifo;
+      cpu_fifo *fifo = &list_of(x, list, node)->fifo;
       result = cpu_fifo_push_run(fifo, &node->command, sizeof(*node), run, list->fifo.serial);
+      i += run;
     } else {
-      result = submit_node(x, list, i);
+      result = submit_node(x, list, i++);
     }
-    i += run != 0 ? run : 1;
   }
   for (uint32_t i = 0; i < graph->count; i++) {
     if (x->points[i] != NULL) cpu_event_let_go(x->points[i]);
