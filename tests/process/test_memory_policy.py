@@ -105,6 +105,29 @@ assert acc.memory_reserved() <= 8 * (2 << 20), acc.memory_reserved()
     assert run_python(code, env).returncode == 0
 
 
+POOLS_GROWTH = """
+import l0rt, l0rt.accelerator as acc
+from contextlib import nullcontext
+from l0rt.cli.replays import driver_calls
+found = []
+for pool in (None, l0rt.memory.MemPool()):
+    kept, before, calls = [], acc.memory_reserved(), driver_calls()
+    with nullcontext() if pool is None else l0rt.memory.use_mem_pool(pool):
+        for count in range(1, 65):
+            kept.append(l0rt.empty(2 << 20))
+            more = acc.memory_reserved() - before - (count << 21)
+            assert pool is None or more <= min(count << 21, 6 << 20), (count, more)
+    found.append(driver_calls() - calls)
+print(*found)
+"""
+
+
+def test_a_pool_doubles_until_it_grows_by_as_much_as_the_rest():
+    env = {**dict.fromkeys(NAMES), "L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": "arc-b580"}
+    result = run_python(POOLS_GROWTH, env)
+    assert (result.returncode, result.stdout) == (0, "16 18\n"), result
+
+
 def test_addresses_last_for_ten_thousand_pools():
     """A process has 128 TiB of them; a range for all of a device's 16 GiB takes 18 GiB."""
     code = """
