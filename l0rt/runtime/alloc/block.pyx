@@ -242,9 +242,9 @@ cdef uint64_t place_extend(l0rt_heap* heap, l0rt_block* held, uint64_t step) noe
     within the limit; how much."""
     cdef uint64_t offset = <uintptr_t>held.ptr - <uintptr_t>held.segment.base
     cdef uint64_t least = <uint64_t>held.arena.reserved // heap.growth_share
-    # There may be thousands of pools, most of which stay small: each takes as much again as it has, up to that.
+    # There may be thousands of pools, most of which stay small: a range of theirs doubles, until it grows by as much.
     least = max(least, least_growth(heap) if held.arena.private_pool == NULL else
-                min(least_growth(heap), <uint64_t>held.arena.reserved))
+                min(least_growth(heap), <uint64_t>held.segment.mapped))
     cdef uint64_t end = max((offset + held.size + step - 1) // step * step,
                             (offset + least) // step * step)
     cdef uint64_t more = end - offset - held.size

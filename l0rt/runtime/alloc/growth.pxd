@@ -16,7 +16,7 @@ cdef enum:
 
 
 cdef inline uint64_t least_growth(l0rt_heap* heap) noexcept nogil:
-    """Of a range of the default pool. What another pool has is doubled up to that."""
+    """Of a range of the default pool. What a range of another pool has is doubled up to that."""
     return heap.tuning.least_growth if heap.tuning.least_growth != 0 else heap.least_growth
 
 
