@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies of pageable memory, through pinned chunks; what the host waits for at the end of a copy."""
 
+import re
 
 import l0rt
 import l0rt.accelerator as acc
@@ -9,6 +10,7 @@ import pytest
 from l0rt.ze import quirks
 
 from helpers.process import run_python
+from helpers.source import ROOT
 
 CHUNK, LEAST = 4 << 20, 512 << 10  # staging copies pageable memory in pieces of these sizes
 
@@ -57,6 +59,60 @@ def test_chunks_begin_and_end_small():
         result = run_python(STAGED.replace("SIZES", str(tuple(sizes))), env)
         assert (result.returncode, result.stderr) == (0, ""), result
         assert result.stdout.split("\n")[:-1] == [f"{count} {count}" for count in expected.values()]
+
+
+HOST = 10e3  # bytes a microsecond that a thread copies
+
+
+def chunks(nbytes, least):
+    """Return how many bytes each chunk has, if they begin with ``least`` and double."""
+    sizes, following = [], least
+    while nbytes:
+        size = min(following, max(least, (nbytes + 1) // 2))
+        sizes.append(nbytes if nbytes <= min(CHUNK, least * 3 // 2) else size)
+        following, nbytes = min(2 * following, CHUNK), nbytes - sizes[-1]
+    return sizes
+
+
+def microseconds(sizes, append, wake_up, rate, to_device):
+    """Return what the host needs to have copied all; it has two chunks, and the device takes them in turn."""
+    now, asked, ends = 0.0, 0, [0.0]
+
+    def ask():
+        nonlocal now, asked
+        now += append
+        ends.append(max(now, ends[-1]) + sizes[asked] / rate)
+        asked += 1
+
+    for k, size in enumerate(sizes):
+        if to_device:  # the chunk is the host's again, is filled, and given to the device
+            if k >= 2 and ends[k - 1] > now:
+                now = ends[k - 1] + wake_up
+            now += size / HOST
+            ask()
+        else:
+            while asked < min(len(sizes), k + 2):
+                ask()
+            now = (ends[k + 1] + wake_up if ends[k + 1] > now else now) + size / HOST
+    return ends[-1] + wake_up if to_device else now
+
+
+def test_the_times_of_staged_copies_follow_from_the_latencies():
+    source = (ROOT / "l0rt/cpu_driver/latency.c").read_text()
+    costs = {name: [float(value) for value in values.split(",")]
+             for name, values in re.findall(r'\{"(\w+)",\s*\{([\d., ]+)\}\}', source)}  # fmt: skip
+    rows = []
+    for column, device in enumerate(("arc-b580", "arc-a770-i915", "pvc")):
+        append, wake_up, *rates = (costs[name][column] for name in ("append_copy", "wake_up", "h2d_gbps", "d2h_gbps"))
+        for mib in (1, 4, 64):
+            row = [
+                round(microseconds(chunks(mib << 20, least), append, wake_up, rate * 1e3, to_device))
+                for rate, to_device in zip(rates, (True, False), strict=True)
+                for least in (CHUNK, LEAST)
+            ]
+            rows.append(f"| {f'`{device}`' if mib == 1 else ''} | {mib} MiB | {' | '.join(map(str, row))} |")
+    table = "\n".join(rows).replace("|  |", "| |")
+    assert table in (ROOT / "docs/hardware.md").read_text(), table
 
 
 RECORDED = """
