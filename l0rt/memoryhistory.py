@@ -81,13 +81,18 @@ def record_memory_history(
         lazy.init()
     if enabled is None:
         trace.record(0, 0, (), True)
-        _annotations.clear()
+        _forget_annotations()
         return
     flags = _CONTEXTS[context] | (_PINNED if record_pinned_host_memory else 0)
     flags |= _ENTRIES if enabled == "all" else 0
     trace.record(flags or _BLOCKS, max(1, min(most, sys.maxsize)), actions, bool(clear_history))
     if clear_history:
-        _annotations.clear()
+        _forget_annotations()
+
+
+def _forget_annotations():
+    global _annotations
+    _annotations = deque(maxlen=_MOST_ANNOTATIONS)  # whose ranges have not ended yet end them in the old one
 
 
 def _actions(skipped):
@@ -237,17 +242,31 @@ def annotate(name):
     """
     if not isinstance(name, str):
         raise TypeError(f"a name must be a str, got {type(name).__name__}")
-    _annotation(name, "START")
+    begun = begin_annotation(name)
     try:
         yield
     finally:
-        _annotation(name, "END")
+        end_annotation(begun)
 
 
-def _annotation(name, stage):
-    if trace.recorded() & _ENTRIES:
-        device = index_or_current(None) if is_opened() else 0
-        _annotations.append({"device": device, "time_us": time.time_ns() // 1000, "name": name, "stage": stage})
+def begin_annotation(name):
+    """Note that a part of the program begins, if the history is recorded; return what `end_annotation` takes."""
+    if not trace.recorded() & _ENTRIES:
+        return None
+    annotations, device = _annotations, index_or_current(None) if lazy.initialized else 0
+    _annotation(annotations, device, name, "START")
+    return annotations, device, name
+
+
+def end_annotation(begun):
+    """Note that a part of the program ends: on the device where it has begun, and only where that was noted."""
+    if begun is not None:
+        annotations, device, name = begun
+        _annotation(annotations, device, name, "END")
+
+
+def _annotation(annotations, device, name, stage):
+    annotations.append({"device": device, "time_us": time.time_ns() // 1000, "name": name, "stage": stage})
 
 
 @contextmanager

@@ -90,10 +90,18 @@ def _write_chrome(file, shot):
         if change:
             counted = {"bytes": max(0, allocated[device])}
             events.append({"name": f"allocated on {name}", "ph": "C", "args": counted, **place})
-    for annotation in shot["external_annotations"]:
-        phase = "B" if annotation["stage"] == "START" else "E"
-        events.append({"name": annotation["name"], "ph": phase, "ts": annotation["time_us"],
-                       "pid": annotation["device"], "tid": 1})  # fmt: skip
+    # Ranges of threads overlap: each is an event of its own, and a pair of a beginning and an end has one number.
+    begun = dict[tuple[int, str], list[int]]()
+    for number, annotation in enumerate(shot["external_annotations"]):
+        device, name = annotation["device"], annotation["name"]
+        numbers = begun.setdefault((device, name), [])
+        if annotation["stage"] == "START":
+            numbers.append(number)
+        elif not numbers:  # what began before the oldest that are kept
+            continue
+        phase, number = ("b", number) if annotation["stage"] == "START" else ("e", numbers.pop())
+        events.append({"name": name, "cat": "annotation", "ph": phase, "id": number, "ts": annotation["time_us"],
+                       "pid": device, "tid": 1})  # fmt: skip
     json.dump({"traceEvents": events, "displayTimeUnit": "ns"}, file)
 
 

@@ -3,7 +3,7 @@
 
 `profile` records what streams are given inside its block: kernels, copies, fills, and waits for events. `range_push`,
 `range_pop`, `range` and `mark` give parts of the program names, for the profile and, with ``L0RT_ITT=1``, for Intel's
-ITT tools such as VTune.
+ITT tools such as VTune. While the history of memory is recorded, ranges are annotations of it.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from typing import Any
 
 from l0rt import itt, profiletext
 from l0rt.errors import L0Error
+from l0rt.memoryhistory import begin_annotation, end_annotation
 from l0rt.runtime.current.waits import synchronize_at
 from l0rt.runtime.streams import timeline
 from l0rt.whole import whole_number
@@ -176,7 +177,7 @@ class profile:  # the name that torch.profiler has for it
 
     def _end_ranges(self):
         for stack in list(_stacks):
-            for name, begin_ns in list(stack.ranges):
+            for name, begin_ns, _ in list(stack.ranges):
                 self._keep(Record("range", name, max(begin_ns, self.begin_ns), self._left_ns, stack.thread))
         self._threads.update((t.native_id, t.name) for t in threading.enumerate() if t.native_id)
 
@@ -382,11 +383,11 @@ def let_go(left):
 
 
 class Stack:
-    """The ranges that a thread is inside of: (name, begin)."""
+    """The ranges that a thread is inside of: (name, begin, what ends its annotation)."""
 
     def __init__(self):
         self.thread = threading.get_native_id()
-        self.ranges = list[tuple[str, int]]()
+        self.ranges = list[tuple[str, int, Any]]()
 
 
 class Local(threading.local):
@@ -436,7 +437,8 @@ def range_push(name):
     As ``torch.cuda.nvtx.range_push``.
     """
     stack = _local.stack
-    stack.ranges.append((checked_name(name), now_ns()))
+    begun = begin_annotation(checked_name(name))
+    stack.ranges.append((name, now_ns(), begun))
     if (tool := itt.collector()) is not None:
         tool.begin(name)
     return len(stack.ranges) - 1
@@ -462,7 +464,8 @@ def range_pop():
     stack = _local.stack
     if not stack.ranges:
         raise RuntimeError("range_pop() without a range_push() of this thread")
-    name, begin_ns = stack.ranges.pop()
+    name, begin_ns, begun = stack.ranges.pop()
+    end_annotation(begun)
     if (tool := itt.collector()) is not None:
         tool.end()
     running = _active

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `l0rt bench --instructions` counts: as many as the budgets say, whatever else is there."""
 
+import ast
 import json
 import re
 import shutil
+from pathlib import Path
 
+import l0rt as l0rt_package
 import pytest
 from l0rt.cli.bench import chosen
 
+from helpers import build_loops
 from helpers.cli import l0rt
 from helpers.process import run_python
 from helpers.source import ROOT
@@ -147,6 +151,48 @@ print(counted)
 assert counted["going"] < 6000
 """, env=CPU, timeout=300)  # fmt: skip
     assert result.returncode == 0, result
+
+
+UNRECORDED = """
+import importlib.util, sys
+from l0rt.cli import allocator_rows, counts, rows
+
+def work_of(path):
+    spec = importlib.util.spec_from_file_location("allocator_loops", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    def pairs(lab, nbytes):
+        bench = module.Loops()
+        yield rows.Work(lambda n: bench.pairs(nbytes, n))
+    return pairs
+
+for name, path in FILES.items():
+    allocator_rows.row(name, "", 4096)(work_of(path))
+"""
+
+
+def test_a_history_that_is_off_costs_three_instructions_a_pair(extent, tmp_path):
+    """The same loop is compiled twice, the second time against declarations whose hit path knows of no history."""
+    extent.skip_unless_whole()
+    if shutil.which("valgrind") is None:
+        pytest.skip("needs valgrind")
+    package = Path(l0rt_package.__path__[0])
+    names = shutil.ignore_patterns("*.so", "*.pyc", "__pycache__")
+    without = shutil.copytree(package, tmp_path / "without" / "l0rt", ignore=names) / "runtime/alloc/arena.pxd"
+    text, times = re.subn(r"\((signs_of_\w+\([^()]*\)) \| arena\.recording\) < 0", r"\1 < 0", without.read_text())
+    assert times == 2, "an allocation and a free ask"
+    without.write_text(text)
+    build_loops.compile(tmp_path, "allocator_loops", declarations=tmp_path / "without")
+    files = {"with": build_loops.compiled("allocator_loops"), "without": str(*tmp_path.glob("allocator_loops*.so"))}
+    begun = UNRECORDED.replace("FILES", repr(files))
+    result = run_python(f"""{begun}
+program = counts.program
+counts.program = lambda module: {begun!r} + program(module)
+print(counts.counted(["with", "without"]))
+""", env=CPU, timeout=300)  # fmt: skip
+    assert result.returncode == 0, result
+    counted = ast.literal_eval(result.stdout)
+    assert 50 < counted["without"] < counted["with"] < counted["without"] + 3.5, counted  # the loops' beginnings differ
 
 
 def test_without_valgrind_it_says_so(tmp_path):

@@ -179,6 +179,14 @@ def test_failures_annotations_and_clocks_that_step_back():
     assert history.annotations == [(0, "step", True), (2, "step", False)]
 
 
+def test_annotations_of_one_moment_keep_their_order():
+    """A range that takes less than a microsecond ends after it has begun."""
+    notes = [{"device": 0, "time_us": 95, "name": "step", "stage": stage} for stage in ("START", "END") * 2]
+    trace = [entry("alloc", BASE, 8, 100)]
+    history = only({"segments": [], "device_traces": [trace], "external_annotations": notes})[1]
+    assert history.annotations == [(0, "step", True), (0, "step", False)] * 2
+
+
 def test_equal_stacks_are_one_whatever_objects_they_are():
     frames = [frame("inner", 1), frame("outer", 2)]
     copies = [dict(one) for one in frames]

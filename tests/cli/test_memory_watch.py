@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`l0rt memory watch` shows the memory of a process that lets itself be watched, and of no other."""
 
+import contextlib
 import json
 import os
 import pty
@@ -105,6 +106,119 @@ def test_a_command_is_started_and_its_exit_status_is_kept(folder):
     assert "cannot start" in l0rt("memory", "watch", "/nowhere/program").stderr
     assert "needs a process's number or a command" in complaint(l0rt("memory", "watch"))
     assert "no number of seconds" in complaint(l0rt("memory", "watch", "--interval", "nan", "1"))
+
+
+COMMAND = """
+import signal, sys
+told = []
+for number in NUMBERS:
+    signal.signal(number, lambda number, _: (told.append(number), print("told", number, flush=True)))
+print("ready", flush=True)
+sys.stdin.readline()
+print("in all", *map(int, told), flush=True)
+sys.exit(9)
+"""
+NUMBERS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+def command(numbers=NUMBERS):
+    """Return a program that tells what signals it gets until it has read a line."""
+    return [sys.executable, "-c", COMMAND.replace("NUMBERS", repr([int(number) for number in numbers]))]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=[number.name for number in NUMBERS])
+@pytest.mark.parametrize("handles", [True, False])
+def test_a_signal_to_the_watcher_is_passed_on_to_the_command(folder, number, handles, extent):
+    if number != signal.SIGTERM:
+        extent.skip_unless_whole()
+    words = [sys.executable, "-m", "l0rt", "memory", "watch", "--interval", "0.05"]
+    watcher = subprocess.Popen(
+        [*words, *command(NUMBERS if handles else NUMBERS - {number, signal.SIGINT})], cwd=folder.parent, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert watcher.stdout.readline() == "ready\n"
+        watcher.send_signal(number)
+        if handles:  # and does not end
+            assert watcher.stdout.readline() == f"told {int(number)}\n"
+            out, err = watcher.communicate("\n", timeout=60)
+            assert (watcher.returncode, out, err) == (9, f"in all {int(number)}\n", "")
+        else:
+            assert watcher.stdout.read() == ""  # the command's end of the pipe is closed too
+            assert watcher.wait(60) == 128 + number
+    finally:
+        watcher.kill()
+        watcher.communicate()
+
+
+def test_ctrl_c_reaches_the_command_once_and_it_is_watched_until_it_ends(folder, extent):
+    """The terminal itself sends SIGINT to the command too."""
+    extent.skip_unless_whole()
+    program = f"import l0rt; kept = l0rt.empty(3 << 20)\n{command()[2]}"
+    words = [sys.executable, "-m", "l0rt", "memory", "watch", "--interval", "0.05", sys.executable, "-c", program]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder.parent)
+        os.execve(sys.executable, words, {**os.environ, "TERM": "xterm", "COLUMNS": "80", "L0RT_DRIVER": "cpu"})
+    told = b""
+
+    def until(text, count):
+        nonlocal told
+        while told.count(text) < count:
+            assert select.select([terminal], [], [], 60)[0], told
+            told += os.read(terminal, 1 << 16)
+
+    try:
+        until(b"ready", 1)
+        until(b"3.00 MiB", 2)
+        os.write(terminal, b"\x03")
+        until(b"told 2", 1)
+        until(b"3.00 MiB", told.count(b"3.00 MiB") + 6)  # a second signal would have come by now
+        os.write(terminal, b"\n")
+        until(b"in all 2\r\n", 1)
+        with contextlib.suppress(OSError):  # the end of a terminal is an error
+            while os.read(terminal, 1 << 16):
+                pass
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+        pid = None
+    finally:
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(terminal)
+
+
+def test_a_command_ends_when_nobody_reads_what_is_told_of_it(folder, extent):
+    extent.skip_unless_whole()
+    words = [sys.executable, "-m", "l0rt", "memory", "watch", "--interval", "0.05", sys.executable, "-c"]
+    program = f"import sys, l0rt; kept = l0rt.empty(1); sys.stdout = sys.stderr\n{command({signal.SIGHUP})[2]}"
+    watcher = subprocess.Popen(
+        [*words, program], cwd=folder.parent, text=True, env={**os.environ, "L0RT_DRIVER": "cpu"},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert watcher.stdout.readline()
+        watcher.stdout.close()
+        assert watcher.stderr.read() in ("", "ready\n")  # which the command has too, until it ends
+        assert watcher.wait(60) == 1
+    finally:
+        watcher.kill()
+        watcher.wait()
+        watcher.stdin.close()
+        watcher.stderr.close()
+
+
+def test_what_is_ignored_stays_so(folder, extent):
+    """As under nohup."""
+    extent.skip_unless_whole()
+    words = [sys.executable, "-m", "l0rt", "memory", "watch", sys.executable, "-c"]
+    program = "import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, flush=True)"
+    result = run_python(f"""
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.execv(sys.executable, {[*words, program]})
+""")
+    assert (result.returncode, result.stdout) == (0, "True\n"), result
 
 
 @pytest.mark.parametrize("ended_by", ["q", signal.SIGINT, signal.SIGTERM])

@@ -23,8 +23,8 @@ setup(name={name!r}, ext_modules=cythonize([module], build_dir={folder!r}, inclu
 """
 
 
-def compile(folder, name, source=None):
-    """Compile a helper, or another file."""
+def compile(folder, name, source=None, declarations=None):
+    """Compile a helper, or another file; against other .pxd files than the package's, if they are in that folder."""
     import l0rt
 
     package = Path(l0rt.__path__[0])
@@ -34,7 +34,7 @@ def compile(folder, name, source=None):
         source=str(source or HERE / f"{name}.pyx"),
         include=[str(include)],
         folder=str(folder),
-        paths=[str(package.parent)],
+        paths=[str(declarations or package.parent)],
     )
     folders = ["--build-lib", str(folder), "--build-temp", str(folder)]
     command = [sys.executable, "-c", script, "-q", "build_ext", *folders]

@@ -9,7 +9,7 @@ import threading
 import l0rt
 import l0rt.accelerator as acc
 import pytest
-from l0rt import memory
+from l0rt import memory, profiler
 
 from helpers.histories import Model, check_schema
 from helpers.process import run_python
@@ -303,6 +303,117 @@ def test_annotations_are_kept():
         l0rt.empty(KIB)
     assert [(a["name"], a["stage"]) for a in memory.snapshot()["external_annotations"]] == [
         ("forward", "START"), ("forward", "END")]  # fmt: skip
+
+
+def notes():
+    told = memory.snapshot()
+    check_schema(told, acc.device_count())
+    return [(a["name"], a["stage"]) for a in told["external_annotations"]]
+
+
+def test_ranges_of_the_profiler_are_annotations():
+    @profiler.range("called")
+    def allocate():
+        return l0rt.empty(3 * KIB)
+
+    memory.record_memory_history()
+    with profiler.range("outer"):
+        kept = allocate()
+        profiler.mark("a moment is none")
+    assert notes() == [("outer", "START"), ("called", "START"), ("called", "END"), ("outer", "END")]
+    shot = memory.snapshot()
+    times = [a["time_us"] for a in shot["external_annotations"]]
+    (entry,) = (e for e in shot["device_traces"][0] if e["action"] == "alloc")
+    assert times == sorted(times)
+    assert entry["addr"] == kept.ptr
+    assert entry["size"] == 3 * KIB
+
+
+def test_a_range_is_noted_whole_or_by_its_beginning():
+    profiler.range_push("before")
+    memory.record_memory_history()
+    profiler.range_pop()  # its beginning is not in the history
+    profiler.range_push("open")
+    assert notes() == [("open", "START")]
+    memory.record_memory_history(clear_history=True)
+    assert profiler.range_pop() == 0
+    assert notes() == []
+    profiler.range_push("over")
+    memory.record_memory_history(None)
+    memory.record_memory_history()
+    profiler.range_pop()
+    with memory.annotate("with"):
+        memory.record_memory_history("state")
+    assert notes() == [("with", "START"), ("with", "END")]
+    memory.record_memory_history(None)
+    with profiler.range("nobody looks"), memory.annotate("at this"):
+        pass
+    assert notes() == []
+
+
+@pytest.mark.needs_two_devices
+def test_a_range_ends_on_the_device_where_it_began():
+    memory.record_memory_history()
+    profiler.range_push("step")
+    with acc.device_index(1):
+        l0rt.empty(KIB)
+        profiler.range_pop()
+        with memory.annotate("other"):
+            acc.set_device_index(0)
+    told = memory.snapshot()["external_annotations"]
+    assert [(a["device"], a["name"], a["stage"]) for a in told] == [
+        (0, "step", "START"), (0, "step", "END"), (1, "other", "START"), (1, "other", "END")]  # fmt: skip
+
+
+def test_ranges_of_threads_that_begin_and_clear_a_recording_are_whole(hasty, extent):
+    memory.record_memory_history()
+    turns, meeting = extent(30, 1000), threading.Barrier(4)
+
+    def ranges(number):
+        random_one = random.Random(number)
+        for _ in range(turns):
+            meeting.wait(60)
+            for _ in range(50):
+                with profiler.range(f"thread {number}"):
+                    for _ in range(random_one.randrange(3)):
+                        profiler.range_push(f"inner {number}")
+                        profiler.range_pop()
+
+    threads = [threading.Thread(target=ranges, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for turn in range(turns):
+        meeting.wait(60)
+        memory.record_memory_history(clear_history=turn % 3 == 0)
+        open_ones = {}
+        for name, stage in notes():
+            open_ones[name] = open_ones.get(name, 0) + (1 if stage == "START" else -1)
+            assert 0 <= open_ones[name] <= 1  # each thread's own are never apart from each other
+    for thread in threads:
+        thread.join()
+
+
+def test_ranges_before_the_driver_and_in_a_forked_child_do_no_harm():
+    result = run_python("""
+import os, l0rt
+from l0rt import memory, profiler
+memory.record_memory_history()
+with profiler.range("early"):
+    kept = l0rt.empty(1000)
+profiler.range_push("across")
+child = os.fork()
+if not child:
+    profiler.range_pop()
+    with profiler.range("child"):
+        os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+profiler.range_pop()
+print([(a["name"], a["stage"]) for a in memory.snapshot()["external_annotations"]])
+""")
+    assert result.returncode == 0, result
+    assert result.stdout == (
+        "[('early', 'START'), ('early', 'END'), ('across', 'START'), ('across', 'END')]\n"
+    )
 
 
 def test_pinned_memory_is_recorded_too():

@@ -410,4 +410,24 @@ def test_logs_have_the_entries(tmp_path):
     trace = json.loads((tmp_path / "chrome").read_text())["traceEvents"]
     counted = [event["args"]["bytes"] for event in trace if event["ph"] == "C" and event["name"].endswith("xpu:0")]
     assert counted == [3 * KIB, 10 * KIB, 3 * KIB]
-    assert [event["ph"] for event in trace if event["name"] == "part"] == ["B", "E"]
+    assert [event["ph"] for event in trace if event["name"] == "part"] == ["b", "e"]
+
+
+def test_ranges_that_overlap_are_pairs_in_a_log_for_chrome(tmp_path):
+    memory.record_memory_history()
+    one, two = (memory.annotate(name) for name in ("one", "two"))
+    left = memory.annotate("left")
+    for enter in (one, two, left):
+        enter.__enter__()
+    with memory.annotate("two"):
+        one.__exit__(None, None, None)
+    two.__exit__(None, None, None)
+    memory.dump_history(tmp_path / "x", "chrome")
+    told = [event for event in json.loads((tmp_path / "x").read_text())["traceEvents"] if event["ph"] in "be"]
+    left.__exit__(None, None, None)
+    numbers = {}
+    for event in told:
+        numbers.setdefault((event["name"], event["id"]), []).append(event["ph"])
+    assert sorted((name, *phases) for (name, _), phases in numbers.items()) == [
+        ("left", "b"), ("one", "b", "e"), ("two", "b", "e"), ("two", "b", "e")]  # fmt: skip
+    assert len({number for _, number in numbers}) == 4

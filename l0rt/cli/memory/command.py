@@ -65,8 +65,8 @@ def add(commands, show_help):
         help="show the memory of a process while it runs",
         description="Show how much memory a process with L0RT_MONITOR=1 has, or a command that is started so.",
         usage="l0rt memory watch [--interval S] [--count N] [--json] (PID | COMMAND ...)",
-        epilog="q ends it, or Ctrl-C where it is a command. Exit status 0, the command's, or 1 if the process "
-        "cannot be watched.",
+        epilog="q ends it. A command gets Ctrl-C and other keys itself, and SIGTERM. Exit status 0, the command's, or "
+        "1 if the process cannot be watched.",
     )
     command.add_argument("--interval", type=seconds, default=1.0, metavar="S", help="seconds between two looks (1)")
     command.add_argument("--count", type=index, metavar="N", help="how many times; by default until it ends")

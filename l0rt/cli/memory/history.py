@@ -8,6 +8,7 @@ its memory can be used again from ``done`` on. What was allocated before the tra
 """
 
 from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 
@@ -124,7 +125,7 @@ def _annotations(snapshot, device):
         if _of(row, "device", 0, "an annotation", 1 << 16) == device:
             name, stage = _text(row, "name", "an annotation"), _text(row, "stage", "an annotation")
             found.append((_of(row, "time_us", 0, "an annotation", 1 << 53), shown(name, 200), stage == "START"))
-    return sorted(found)
+    return sorted(found, key=itemgetter(0))  # those of one moment stay in the order in which they were noted
 
 
 class History:

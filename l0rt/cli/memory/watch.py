@@ -3,9 +3,11 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import nullcontext
 
@@ -193,14 +195,61 @@ def run(words, interval, count, as_json):
     out = report.console()
     if len(words) == 1 and words[0].isascii() and words[0].isdigit():
         return 0 if keys.show(out, watch, out, int(words[0]), interval, count, as_json) else 1
-    process = start(words)
+    with PassedOn() as signals:
+        process = start(words)
+        signals.begin(process)
+        try:
+            watch(out, process.pid, interval, count, as_json, process)
+            status = process.wait()
+        except BaseException:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+            raise
+        finally:
+            sys.stdout.flush()
+    return status if status >= 0 else 128 - status  # as shells tell that a signal has ended it
+
+
+class PassedOn:
+    """Inside of this, signals that would end this process are for a command; that one decides what they do."""
+
+    def __enter__(self):
+        self.process, self.early = None, []
+        may_set = threading.current_thread() is threading.main_thread()
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if may_set else ()
+        self.before = {number: signal.getsignal(number) for number in numbers}
+        for number, handler in self.before.items():
+            if handler is not signal.SIG_IGN:  # else the command ignores it too
+                signal.signal(number, self.tell)
+        return self
+
+    def begin(self, process):
+        """Name the command; it gets what came before."""
+        self.process = process
+        while self.early:
+            process.send_signal(self.early.pop(0))
+
+    def tell(self, number, _):
+        if self.process is None:
+            self.early.append(number)
+        elif number != signal.SIGINT or not has_terminal():
+            self.process.send_signal(number)
+
+    def __exit__(self, *_):
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+
+def has_terminal():
+    """Whether this process is of a terminal's foreground: the terminal sends SIGINT to whatever it has started too."""
     try:
-        watch(out, process.pid, interval, count, as_json, process)
-        return process.wait() & 0xFF
-    except BaseException:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
-        raise
+        file = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(file) == os.getpgrp()
+    except OSError:
+        return False
     finally:
-        sys.stdout.flush()
+        os.close(file)
