@@ -5,12 +5,14 @@
  * With the name of a kernel as its argument it runs that one only, some times, for tools that count instructions. */
 #include <time.h>
 
+#include "../spirv/workers.h"
 #include "bench_reference.h"
 #include "kernels.h"
 
 extern void bench_check_addresses(bool check);
 
 enum { N = 1 << 16, SIDE = 512, ROUNDS = 7 };
+static const double LEAST = 0.1e9; /* a row has more rounds if they are short */
 
 static float *x, *y, *out, *expected;
 static uint32_t *starts, *numbers, *wanted, side = SIDE, seed = 42;
@@ -109,8 +111,8 @@ static void check_row(const row *r) {
 
 static void measure(const spirv_program *program, const row *r) {
   spirv_launch launch = launch_row(program, r);
-  double c = 1e18, ours = 1e18;
-  for (int i = 0; i < ROUNDS; i++) {
+  double c = 1e18, ours = 1e18, begun = processor();
+  for (int i = 0; i < ROUNDS || processor() - begun < LEAST; i++) {
     double start = processor();
     r->reference();
     c = least(c, processor() - start);
@@ -128,25 +130,70 @@ static void measure(const spirv_program *program, const row *r) {
 
 /* ---- The other rows --------------------------------------------------------------------------------------------------- */
 
+/* The row's loop in C, divided over the same threads: what two threads gain on this machine at best. It is repeated or
+ * cut until it takes as long as the kernel, so that waking a thread weighs the same. */
+typedef struct {
+  void (*pass)(const float *x, const float *y, float *out, size_t n);
+  _Atomic uint32_t next;
+  int repeats;
+  uint32_t items;
+} shared_loop;
+
+enum { PIECE = 256 };
+
+static void run_pieces(void *context) {
+  shared_loop *loop = context;
+  for (uint32_t at; (at = atomic_fetch_add_explicit(&loop->next, PIECE, memory_order_relaxed)) < loop->items;)
+    for (int i = 0; i < loop->repeats; i++) loop->pass(x + at, y + at, expected + at, PIECE);
+}
+
+static double time_loop(shared_loop *loop, spirv_workers *workers) {
+  double start = now();
+  loop->next = 0;
+  bool shared = workers != NULL && spirv_workers_begin(workers, run_pieces, loop, 1);
+  run_pieces(loop);
+  if (shared) spirv_workers_end(workers);
+  return now() - start;
+}
+
+/* Where C does not gain as much either, because the processors are at work for others or share what the loop needs, the
+ * bound is most of what C gains. */
 static void measure_threads(const spirv_program *program, const row *r, double least_gain) {
   spirv_workers *workers = spirv_workers_new(1);
   spirv_launch one = launch_row(program, r), two = one;
+  shared_loop loop = {.pass = r == &rows[0] ? c_add : c_saxpy, .repeats = 1, .items = N};
   two.workers = workers;
-  double t[2] = {1e18, 1e18};
-  for (int i = 0; i < 4 * ROUNDS; i++) {
+  double t[2] = {1e18, 1e18}, c[2] = {1e18, 1e18}, once = 1e18;
+  for (int i = 0; i < ROUNDS; i++) {
+    once = least(once, time_loop(&loop, NULL));
+    double start = now();
+    run_well(&one);
+    t[0] = least(t[0], now() - start);
+  }
+  if (t[0] > once) loop.repeats = (int)(t[0] / once + 0.5);
+  else loop.items = (uint32_t)(t[0] / once * N);
+  double begun = now();
+  for (int i = 0; i < 4 * ROUNDS || now() - begun < 3 * LEAST; i++) {
     double start = now();
     run_well(&one);
     t[0] = least(t[0], now() - start);
     start = now();
     run_well(&two);
     t[1] = least(t[1], now() - start);
+    c[0] = least(c[0], time_loop(&loop, NULL));
+    c[1] = least(c[1], time_loop(&loop, workers));
   }
   spirv_workers_free(workers);
-  char label[64], bound[24];
+  char label[64], bound[64];
+  double gain = t[0] / t[1], of_c = c[0] / c[1], here = least(least_gain, 0.9 * of_c);
   snprintf(label, sizeof(label), "two threads, %s", r->label);
+  printf("%-42s one %10.0f ns  two %10.0f ns      %6.2f x", label, t[0], t[1], gain);
   snprintf(bound, sizeof(bound), ">= %g", least_gain);
-  printf("%-42s one %10.0f ns  two %10.0f ns      %6.2f x", label, t[0], t[1], t[0] / t[1]);
-  met(t[0] / t[1] >= least_gain, bound);
+  if (here < least_gain)
+    snprintf(bound, sizeof(bound), ">= %.2f, as C gains %.2f here, not %g", here, of_c, least_gain);
+  met(gain >= here, bound);
+  printf("%-42s one %10.0f ns  two %10.0f ns      %6.2f x\n", "  its loop in C, as much as takes that long", c[0], c[1],
+         of_c);
 }
 
 static void measure_decoding(void) {

@@ -240,6 +240,43 @@ KERNEL(gathers) {
   uint a = x[(i * 7 + 3) % n], b = y[n - 1 - i], c = x[i / 2], d = y[5];
   out[i] = a + 3 * b + 5 * c + d;
 }
+/* Addresses of sixteen work-items each: the same, in order, in the other order, apart, and with gaps between the rows. */
+KERNEL(rows) {
+  uint i = INDEX();
+  if (i >= n) return;
+  uint row = i / 16, place = i % 16;
+#ifdef __OPENCL_VERSION__
+  global const uchar *b = (global const uchar *)x;
+  global const ushort *s = (global const ushort *)y;
+  global const ulong *w = (global const ulong *)x;
+#else
+  const uchar *b = (const uchar *)x;
+  const ushort *s = (const ushort *)y;
+  const ulong *w = (const ulong *)x;
+#endif
+  uint v = x[row] + 3 * y[place] + 5 * x[n - 16 - row + place] + 7 * y[n - 1 - i] + 9 * x[row * 5 + 2 * place];
+  v += b[row * 3 + place] * 11u + b[row] + s[row * 7 + place] * 13u + s[2 * place] + (uint)w[row + place] + (uint)(w[row] >> 32);
+  v += y[(ulong)row * 8 + place] + y[(int)place - (int)row + (int)n / 2] + (x + 600)[-(long)row - (long)place];
+  out[i] = v ^ y[(place * 16 + row) % n];
+}
+/* What does not change in a loop is computed from what each lane has, also where the loop is not reached by all. */
+KERNEL(unchanging) {
+  uint i = INDEX();
+  if (i >= n) return;
+  uint sum = 0, a = x[i], b = y[i];
+  if ((a & 3) != 0) {
+    for (uint r = 0; r < (a >> 2 & 7); r++) {
+      uint c = b * n + r * 3;
+      for (uint k = 0; k < (b & 3) + r % 2; k++) {
+        sum += (a * n ^ k) + (c * 7 + k) / (b / 9 % 5 + 1) + x[(i * 3 + n / 2 + k) % n];
+        if ((sum & 31) == (a & 31)) break;
+        sum ^= (uint)((ulong)a * b >> 32) + (uint)((ulong)(sum + k) * 0x9e3779b9u >> 32);
+      }
+      if ((sum ^ c) % 11 == 0) return;
+    }
+  }
+  out[i] = sum + b;
+}
 KERNEL(scatters) {
   uint i = INDEX();
   if (i >= n) return;
