@@ -2,6 +2,7 @@
 """The page of `l0rt memory view`: nothing in it runs but its own script, and a browser shows what is true."""
 
 import base64
+import itertools
 import json
 import re
 import struct
@@ -166,6 +167,29 @@ def test_a_browser_shows_at_each_moment_what_python_computes(chromium, tmp_path)
     tags = {history.tags.texts()[tag]: nbytes for tag, (nbytes, _) in history.sums("tag", history.entries).items()}
     names = run(chromium, "return l0rt.device.tags.map((name, k) => [name, l0rt.flame.bytes[k + 1]])")
     assert {name: nbytes for name, nbytes in names if nbytes} == tags
+    assert quiet(chromium) == []
+
+
+def test_a_browser_shows_names_of_nested_ranges_beside_each_other(chromium, tmp_path):
+    trace = [entry("alloc", BASE + 512 * k, 8, k) for k in range(100)]
+    ranges = [(0, "all", "START"), (0, "first", "START"), (0, "short", "START"), (0, "short", "END"),
+              (40, "first", "END"), (40, "second", "START"), (80, "second", "END"), (99, "all", "END")]  # fmt: skip
+    notes = [{"device": 0, "time_us": time, "name": name, "stage": stage} for time, name, stage in ranges]
+    shown(chromium, tmp_path, {"segments": [], "device_traces": [trace], "external_annotations": notes})
+    run(chromium, """
+      window.drawn = [];
+      const original = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        drawn.push([text, x, x + this.measureText(text).width]);
+        return original.call(this, text, x, y);
+      };
+      l0rt.timeline.stale = true;
+      l0rt.later();
+    """)
+    names = {"all", "first", "short", "second"}
+    places = [one for one in run(chromium, "return drawn") if one[0] in names]
+    assert [name for name, _, _ in places] == ["all", "first", "second"]
+    assert all(end <= begin for (_, _, end), (_, begin, _) in itertools.pairwise(places)), places
     assert quiet(chromium) == []
 
 

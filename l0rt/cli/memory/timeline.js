@@ -195,27 +195,33 @@ class Timeline {
   /** Annotations as spans above, the peak, and failures as lines. */
   marks(pen, bounds) {
     const { device } = this.view, end = LEFT + this.wide;
-    const open = [];
-    pen.font = "10px ui-monospace, monospace";
-    pen.textAlign = "left";
-    const span = (from, to, name) => {
-      const x = Math.max(this.xOf(from), LEFT), right = Math.min(this.xOf(to), end);
-      if (right <= LEFT || x >= end) return;
-      pen.fillStyle = colours.accent;
-      pen.globalAlpha = 0.28;
-      pen.fillRect(x, 0, Math.max(right - x - 1.5, 1), TOP - 3);
-      pen.globalAlpha = 1;
-      pen.fillStyle = colours.text;
-      if (right - x > 24) pen.fillText(fitted(name, right - x - 4, 6.1), x + 3, TOP - 6);
-    };
+    const open = [], spans = [];
     for (const [moment, name, isStart] of device.annotations) {
       if (isStart) open.push([moment, name]);
       else {
         const place = open.findLastIndex(([, other]) => other === name);
-        if (place >= 0) span(open.splice(place, 1)[0][0], moment, name);
+        if (place >= 0) spans.push([open.splice(place, 1)[0][0], moment, name]);
       }
     }
-    for (const [moment, name] of open) span(moment, device.entries, name);
+    for (const [moment, name] of open) spans.push([moment, device.entries, name]);
+    spans.sort((a, b) => a[0] - b[0] || b[1] - a[1]);
+    pen.font = "10px ui-monospace, monospace";
+    pen.textAlign = "left";
+    let free = LEFT;  // where no name of a range around or before is
+    for (const [from, to, name] of spans) {
+      const x = Math.max(this.xOf(from), LEFT), right = Math.min(this.xOf(to), end);
+      if (right <= LEFT || x >= end) continue;
+      pen.fillStyle = colours.accent;
+      pen.globalAlpha = 0.28;
+      pen.fillRect(x, 0, Math.max(right - x - 1.5, 1), TOP - 3);
+      pen.globalAlpha = 1;
+      const begin = Math.max(x, free);
+      if (right - begin <= 24) continue;
+      const text = fitted(name, right - begin - 4, 6.1);
+      pen.fillStyle = colours.text;
+      pen.fillText(text, begin + 3, TOP - 6);
+      free = begin + 3 + 6.1 * text.length;
+    }
     for (const [place] of device.failures) {
       const x = this.xOf(place + 1);
       if (x < LEFT || x > end) continue;
