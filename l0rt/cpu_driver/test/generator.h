@@ -51,7 +51,7 @@ typedef struct {
   uint32_t helper_count;
   bool kernel, uniform, over; /* a kernel; at a place to which all work-items of a group come; some may have ended */
   uint32_t depth, loops, together; /* of what is around; loops with rounds that all work-items begin */
-  uint32_t x, y, counters, slot, item, size, local, table;
+  uint32_t x, y, counters, slot, item, size, subgroup, local, table;
   shape returns;
 } generator;
 
@@ -411,6 +411,12 @@ static inline void meet(generator *g) {
     shape s = {draw(g, 2) == 0 ? BITS32 : BITS64, 1};
     uint32_t of = number(g, BITS32, 2 + draw(g, 2));
     keep(g, MAKE(ops[draw(g, 5)], type_of(g, s), of, draw(g, 3), pick(g, s)), s);
+    return;
+  }
+  if (draw(g, 3) == 0) { /* a shuffle: any value of any work-item of the sub-group */
+    shape s = any_shape(g);
+    uint32_t from = MAKE(137, type, pick(g, U32), g->subgroup);
+    keep(g, MAKE(345, type_of(g, s), number(g, BITS32, 3), pick(g, s), from), s);
     return;
   }
   uint32_t own = MAKE(65, pointer, g->local, g->item);

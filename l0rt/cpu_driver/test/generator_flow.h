@@ -297,23 +297,24 @@ static inline void add_helper(generator *g) {
   g->helper_count++;
 }
 
-static const uint32_t inputs_read[] = {28, 26, 34, 29,
-                                       25}; /* built-ins: two of three numbers, two of one, and the size */
+/* Built-ins: two of three numbers, two of one, the size, and the number of work-items in the sub-group. */
+static const uint32_t inputs_read[] = {28, 26, 34, 29, 25, 36};
 
 static inline void add_kernel(generator *g, uint32_t id) {
-  uint32_t wide = type_of(g, U64), wides = TYPE(23, wide, 3), nothing = declared(g, 19, 0, 0, NULL), parts[5];
+  uint32_t wide = type_of(g, U64), wides = TYPE(23, wide, 3), nothing = declared(g, 19, 0, 0, NULL), parts[6];
   uint32_t uints = pointer_to(g, GLOBAL, type_of(g, U32)), bytes = pointer_to(g, GLOBAL, type_of(g, (shape){BITS8, 1}));
   uint32_t types[7] = {uints, uints, bytes, uints, type_of(g, U32), wide, type_of(g, (shape){FLOAT, 1})}, parameters[7];
   uint32_t signature = TYPE(33, nothing, types[0], types[1], types[2], types[3], types[4], types[5], types[6]);
-  uint32_t entry[8] = {6, id, 'f'}, entry_size = 3;
-  for (uint32_t i = 0; i < 5; i++) {
-    uint32_t words[3] = {pointer_to(g, INPUT, i < 2 || i == 4 ? wides : wide), g->bound++, INPUT};
+  uint32_t entry[9] = {6, id, 'f'}, entry_size = 3;
+  for (uint32_t i = 0; i < 6; i++) {
+    uint32_t held = i < 2 || i == 4 ? wides : i == 5 ? type_of(g, U32) : wide;
+    uint32_t words[3] = {pointer_to(g, INPUT, held), g->bound++, INPUT};
     entry[entry_size++] = words[1];
     put(&g->types, 59, 3, words);
     parts[i] = words[1];
   }
   put(&g->head, 15, entry_size, entry);
-  for (uint32_t i = 0; i < 5; i++) put(&g->head, 71, LIST(parts[i], 11, inputs_read[i]));
+  for (uint32_t i = 0; i < 6; i++) put(&g->head, 71, LIST(parts[i], 11, inputs_read[i]));
   EMIT(54, nothing, id, 0, signature);
   for (uint32_t i = 0; i < 7; i++) {
     parameters[i] = g->bound++;
@@ -333,6 +334,7 @@ static inline void add_kernel(generator *g, uint32_t id) {
   g->size = MAKE(132, wide, MAKE(81, wide, sizes, 0),
                  MAKE(132, wide, MAKE(81, wide, sizes, 1), MAKE(81, wide, sizes, 2)));
   keep(g, g->size, U64);
+  g->subgroup = keep(g, MAKE(61, type_of(g, U32), parts[5]), U32);
   for (uint32_t i = 4; i < 7; i++) keep(g, parameters[i], i == 4 ? U32 : i == 5 ? U64 : (shape){FLOAT, 1});
   g->slot = MAKE(67, bytes, parameters[2], MAKE(132, wide, linear, number(g, BITS64, SLOT)));
   keep(g, MAKE(113, type_of(g, U32), linear), U32);
@@ -351,7 +353,7 @@ static inline uint32_t *generated(uint64_t seed, uint32_t *count) {
   g->state = seed * 0x9e3779b97f4a7c15u + 1;
   g->bound = 1;
   for (int i = 0; i < 5; i++) draw(g, 2);
-  static const uint32_t capabilities[] = {4, 5, 6, 7, 9, 10, 11, 22, 38, 39};
+  static const uint32_t capabilities[] = {4, 5, 6, 7, 9, 10, 11, 22, 38, 39, 61, 65};
   for (size_t i = 0; i < sizeof(capabilities) / 4; i++) put(&g->head, 17, 1, &capabilities[i]);
   g->set = g->bound++;
   uint32_t import[] = {g->set, 0x6e65704f, 0x732e4c43, 0x00006474}, model[] = {2, 2}, kernel = g->bound++;

@@ -162,6 +162,11 @@ static inline uint64_t plain_builtin(const plain_launch *l, const plain_item *it
       return linear;
     }
     case 29: return item->item;
+    case 36: {
+      uint64_t left = (uint64_t)l->group_size[0] * l->group_size[1] * l->group_size[2] -
+                      item->item / SUBGROUP * SUBGROUP;
+      return left < SUBGROUP ? left : SUBGROUP;
+    }
     default: return l->group_size[d];
   }
 }
@@ -360,6 +365,16 @@ static inline void plain_collect(const plain *p, plain_item *items, uint32_t siz
   }
 }
 
+/* Each gets the value of the work-item of its sub-group that it names. */
+static inline void plain_shuffle(const plain *p, plain_item *items, uint32_t size, const uint32_t *w) {
+  for (uint32_t i = 0; i < size; i++) {
+    uint64_t from = i / SUBGROUP * SUBGROUP + items[i].values[p->slot_of[w[5]]];
+    CHECK(from < size && from / SUBGROUP == i / SUBGROUP);
+    memcpy(items[i].values + p->slot_of[w[2]], items[from].values + p->slot_of[w[4]],
+           8 * (size_t)p->types[w[1]].components);
+  }
+}
+
 /* Runs all work-items of all groups. False: it takes too long. */
 static inline bool plain_run(const plain *p, const plain_launch *l) {
   static plain_item items[MOST_ITEMS];
@@ -395,7 +410,7 @@ static inline bool plain_run(const plain *p, const plain_launch *l) {
         plain_item *item = &items[i];
         for (uint32_t own = 0; !item->ended && good; own++) {
           uint32_t op = p->words[item->at] & 0xffff;
-          if (op == 224 || (op >= 264 && op <= 271)) break;
+          if (op == 224 || op == 345 || (op >= 264 && op <= 271)) break;
           plain_step(p, l, item);
           good = ++steps < MOST_STEPS * 20 && own < MOST_STEPS;
         }
@@ -404,7 +419,8 @@ static inline bool plain_run(const plain *p, const plain_launch *l) {
       if (!waiting || !good) break;
       const uint32_t *w = p->words + items[0].at;
       for (uint32_t i = 0; i < size; i++) CHECK(!items[i].ended && items[i].at == items[0].at);
-      if ((w[0] & 0xffff) != 224) plain_collect(p, items, size, w);
+      if ((w[0] & 0xffff) == 345) plain_shuffle(p, items, size, w);
+      else if ((w[0] & 0xffff) != 224) plain_collect(p, items, size, w);
       for (uint32_t i = 0; i < size; i++) items[i].at += w[0] >> 16;
     }
   }
