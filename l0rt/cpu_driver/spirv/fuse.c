@@ -25,6 +25,19 @@ static uint32_t narrow(ir_insn **makers, uint32_t index, uint32_t *held) {
   return widened->a;
 }
 
+/* Of an index of 64 bits, an added constant becomes part of the offset, and a factor that of the scale. */
+static uint32_t unscale(const ir_kernel *k, ir_insn **makers, uint32_t index, uint64_t *scale, uint64_t *offset) {
+  for (;;) {
+    const ir_insn *maker = made_by(makers, index);
+    if (maker == NULL || maker->lane != LANE_I64 || !k->values[maker->b].constant) return index;
+    uint64_t bits = k->values[maker->b].bits;
+    if (maker->op == IR_ADD) *offset += bits * *scale;
+    else if (maker->op == IR_SHL && bits < 8 && *scale << bits <= 255) *scale <<= bits;
+    else return index;
+    index = maker->a;
+  }
+}
+
 static void fuse_one(ir_kernel *k, ir_insn **makers, ir_insn *insn) {
   bool loads = insn->op == IR_LOAD;
   uint64_t offset = insn->imm;
@@ -35,11 +48,12 @@ static void fuse_one(ir_kernel *k, ir_insn **makers, ir_insn *insn) {
   if (index == NULL || index->op != IR_INDEX || k->values[index->a].varying || !k->values[index->b].varying) return;
   if (index->imm == 0 || index->imm > 255 || (index->lane != LANE_I64 && index->lane != LANE_I32)) return;
   uint32_t held = IR_INDEX_S32, by = index->lane == LANE_I32 ? index->b : narrow(makers, index->b, &held);
-  uint64_t more = 0;
+  uint64_t more = 0, scale = index->imm;
+  if (held == IR_INDEX_64) by = unscale(k, makers, by, &scale, &more);
   uint32_t base = strip(k, makers, index->a, &more);
   insn->imm += more;
   insn->op = loads ? IR_LOAD_AT : IR_STORE_AT;
-  insn->scale = (uint8_t)index->imm;
+  insn->scale = (uint8_t)scale;
   insn->extra = held;
   if (!loads) insn->c = insn->b;
   insn->a = base;

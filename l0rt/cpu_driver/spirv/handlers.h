@@ -4,6 +4,9 @@
  * Each handler is a loop that the compiler vectorises. The registers of a step never overlap. */
 #include <math.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "half.h"
 #include "kernel_memory.h"
@@ -395,6 +398,41 @@ FMA(F32, float, __builtin_fmaf(x, y, z))
 FMA(F64, double, __builtin_fma(x, y, z))
 FMA(F16, float, half_of_double((double)x *(double)y + (double)z))
 
+#if defined(__x86_64__)
+/* The high halves of products of 32 bits. The processor multiplies the even ones of 32-bit numbers to 64 bits. */
+#define PRODUCTS_(bytes) PRODUCTS_##bytes
+#define PRODUCTS(bytes) PRODUCTS_(bytes)
+#define PRODUCTS_16(a, b) (pairs) _mm_mul_epu32((__m128i)(a), (__m128i)(b))
+#define PRODUCTS_32(a, b) (pairs) _mm256_mul_epu32((__m256i)(a), (__m256i)(b))
+#define PRODUCTS_64(a, b) (pairs) _mm512_mul_epu32((__m512i)(a), (__m512i)(b))
+typedef uint64_t pairs __attribute__((vector_size(VECTOR_BYTES)));
+static inline pairs high_products(pairs x, pairs y, pairs odd_of_y) {
+  const pairs even = PRODUCTS(VECTOR_BYTES)(x, y) >> 32, odd = PRODUCTS(VECTOR_BYTES)(x >> 32, odd_of_y);
+  return even | (odd & ~(uint64_t)UINT32_MAX);
+}
+static inline void high_products_of(spirv_wave *w, const spirv_step *s, size_t lanes, uint32_t a, uint32_t b,
+                                    bool same) {
+  char *restrict d = OUT(char, s->d);
+  const size_t bytes = (lanes & ~(size_t)(PADDING - 1)) * sizeof(uint32_t);
+  pairs x, y = (pairs){0} + *IN(uint32_t, b);
+  for (size_t k = 0; k < bytes; k += VECTOR_BYTES) {
+    memcpy(&x, IN(char, a) + k, sizeof(x));
+    if (!same) memcpy(&y, IN(char, b) + k, sizeof(y));
+    x = high_products(x, y, same ? y : y >> 32);
+    memcpy(d + k, &x, sizeof(x));
+  }
+}
+static void high_products_vv(spirv_wave *w, const spirv_step *s, size_t lanes) {
+  high_products_of(w, s, lanes, s->a, s->b, false);
+}
+static void high_products_vs(spirv_wave *w, const spirv_step *s, size_t lanes) {
+  high_products_of(w, s, lanes, s->a, s->b, true);
+}
+static void high_products_sv(spirv_wave *w, const spirv_step *s, size_t lanes) {
+  high_products_of(w, s, lanes, s->b, s->a, true);
+}
+#endif
+
 /* Computes addresses: base + index × imm. */
 #define INDEX(tag, T)                                                                                                  \
   static void index_sv_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                       \
@@ -514,6 +552,10 @@ static spirv_handler *find(ir_op op, spirv_lane lane, spirv_lane result, int for
                                                                 {fma_s_F16, fma_s_F32, fma_s_F64}};
   unsigned bytes = spirv_lane_size[lane], size = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
   bool uniform = form == FORM_SS;
+#if defined(__x86_64__)
+  static spirv_handler *const high[] = {high_products_vv, high_products_vs, high_products_sv};
+  if (op == IR_UMULHI && lane == LANE_I32 && form != FORM_SS) return high[form];
+#endif
   switch (op) {
     case IR_SELECT: return moves[uniform ? 2 : form == FORM_VS ? 1 : 0][size];
     case IR_COPY: return moves[form == FORM_VS ? 4 : 3][size];

@@ -9,5 +9,6 @@
                      "fp-contract=off")
 #define SET avx2
 #define SET_NAME "avx2"
+#define VECTOR_BYTES 32
 #include "handlers.h"
 #endif

@@ -10,5 +10,6 @@
                      "fp-contract=off")
 #define SET avx512
 #define SET_NAME "avx512"
+#define VECTOR_BYTES 64
 #include "handlers.h"
 #endif

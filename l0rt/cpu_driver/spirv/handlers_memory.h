@@ -21,6 +21,8 @@ typedef struct {
   bool solid;      /* all of these lanes run */
   bool contiguous; /* and their elements are contiguous, */
   uint64_t apart;  /* or so many bytes apart, each above the one before; 0: not known */
+  bool rows;       /* those of each PADDING lanes, from the first on, are */
+  uint64_t row;    /* so many bytes apart, or 0: the same */
 } extent;
 
 static inline extent running_lanes(const spirv_wave *w) {
@@ -31,6 +33,8 @@ static inline extent running_lanes(const spirv_wave *w) {
   e.solid = w->running == e.end - e.begin;
   return e;
 }
+
+#define EVERY_PART(p) _Pragma("GCC unroll 8") for (size_t p = 0; p < PARTS; p++)
 
 #define LOWEST_AND_HIGHEST(I)                                                                                          \
   do {                                                                                                                 \
@@ -48,22 +52,58 @@ static inline extent running_lanes(const spirv_wave *w) {
     }                                                                                                                  \
   } while (0)
 
+/* Lanes come in rows of PADDING: those of one row of a group often have addresses that are equally far apart, or the
+ * same one, and rows follow each other or do not. One look at all lanes tells which. */
 #define EXTENT(tag, I, N, W)                                                                                           \
+  typedef N row_##tag __attribute__((vector_size(VECTOR_BYTES)));                                                      \
   static inline extent extent_##tag(const spirv_wave *w, const I *index, uint64_t base, uint64_t scale, size_t size) { \
+    enum { PART = VECTOR_BYTES / sizeof(N), PARTS = PADDING / PART };                                                  \
     extent e = running_lanes(w);                                                                                       \
+    const I *at = index + e.begin;                                                                                     \
+    const size_t count = e.end - e.begin;                                                                              \
     I low, high;                                                                                                       \
-    if (e.solid && e.end - e.begin > 1) {                                                                              \
-      const size_t more = e.end - e.begin - 1;                                                                         \
-      const I first = index[e.begin], step = (I)((N)index[e.begin + 1] - (N)first);                                    \
-      N uneven = 0;                                                                                                    \
-      I rise, last;                                                                                                    \
-      for (size_t k = e.begin; k < e.begin + more; k++) uneven |= (N)((N)index[k + 1] - (N)index[k]) ^ (N)step;        \
-      if (uneven == 0 && step > 0 && !__builtin_mul_overflow(step, (I)more, &rise) &&                                  \
-          !__builtin_add_overflow(first, rise, &last)) {                                                               \
-        e.low = base + (uint64_t)(W)first * scale;                                                                     \
+    if (e.solid && count > 1) {                                                                                        \
+      const N first = (N)at[0], step = (N)at[1] - first;                                                               \
+      row_##tag steps[PARTS], uneven[PARTS];                                                                           \
+      N spread = 0, broken = 0;                                                                                        \
+      size_t k = 0;                                                                                                    \
+      I rise, last, end;                                                                                               \
+      EVERY_PART(p) {                                                                                                  \
+        for (size_t j = 0; j < PART; j++) steps[p][j] = (N)(p * PART + j) * step;                                      \
+        uneven[p] = (row_##tag){0};                                                                                    \
+      }                                                                                                                \
+      low = high = at[0];                                                                                              \
+      for (; k + PADDING <= count; k += PADDING) {                                                                     \
+        const N head = (N)at[k];                                                                                       \
+        EVERY_PART(p) {                                                                                                \
+          row_##tag lanes_;                                                                                            \
+          memcpy(&lanes_, at + k + p * PART, sizeof(lanes_));                                                          \
+          uneven[p] |= (lanes_ - head) ^ steps[p];                                                                     \
+        }                                                                                                              \
+        spread |= head - (first + (N)k * step);                                                                        \
+        low = at[k] < low ? at[k] : low;                                                                               \
+        high = at[k] > high ? at[k] : high;                                                                            \
+      }                                                                                                                \
+      EVERY_PART(p) for (size_t j = 0; j < PART; j++) broken |= uneven[p][j];                                          \
+      for (size_t j = k; j < count; j++) broken |= ((N)at[j] - (N)at[k]) ^ (N)(j - k) * step;                          \
+      bool linear = broken == 0 && ((I)step == 0 || (I)step > 0);                                                      \
+      linear = linear && !__builtin_mul_overflow((I)step, (I)((k != 0 ? PADDING : 1) - 1), &rise) &&                   \
+               !__builtin_add_overflow(high, rise, &last);                                                             \
+      if (linear && k < count) { /* the last row, which is shorter */                                                  \
+        spread |= (N)at[k] - (first + (N)k * step);                                                                    \
+        low = at[k] < low ? at[k] : low;                                                                               \
+        linear = !__builtin_mul_overflow((I)step, (I)(count - k - 1), &rise) &&                                        \
+                 !__builtin_add_overflow(at[k], rise, &end);                                                           \
+        last = linear && end > last ? end : last;                                                                      \
+      }                                                                                                                \
+      if (linear) {                                                                                                    \
+        const bool even = spread == 0 && step != 0 && last - low == (I)((N)(count - 1) * step) && low == (I)first;     \
+        e.low = base + (uint64_t)(W)low * scale;                                                                       \
         e.high = base + (uint64_t)(W)last * scale;                                                                     \
-        e.apart = (uint64_t)step * scale;                                                                              \
-        e.contiguous = e.apart == size;                                                                                \
+        e.rows = true;                                                                                                 \
+        e.row = (uint64_t)(W)(I)step * scale;                                                                          \
+        e.apart = even ? e.row : 0;                                                                                    \
+        e.contiguous = even && e.row == size;                                                                          \
         return e;                                                                                                      \
       }                                                                                                                \
     }                                                                                                                  \
@@ -75,29 +115,7 @@ static inline extent running_lanes(const spirv_wave *w) {
 EXTENT(s32, int32_t, uint32_t, int64_t)
 EXTENT(u32, uint32_t, uint32_t, uint64_t)
 EXTENT(s64, int64_t, uint64_t, int64_t)
-
-/* Addresses without an index: unsigned. */
-static inline extent extent_address(const spirv_wave *w, const uint64_t *index, size_t size) {
-  extent e = running_lanes(w);
-  uint64_t low, high;
-  if (e.solid && e.end - e.begin > 1) {
-    const uint64_t first = index[e.begin], step = index[e.begin + 1] - first, more = e.end - e.begin - 1;
-    uint64_t uneven = 0, rise, last;
-    for (size_t k = e.begin; k < e.begin + more; k++) uneven |= (index[k + 1] - index[k]) ^ step;
-    if (uneven == 0 && step != 0 && !__builtin_mul_overflow(step, more, &rise) &&
-        !__builtin_add_overflow(first, rise, &last)) {
-      e.low = first;
-      e.high = last;
-      e.apart = step;
-      e.contiguous = step == size;
-      return e;
-    }
-  }
-  LOWEST_AND_HIGHEST(uint64_t);
-  e.low = low;
-  e.high = high;
-  return e;
-}
+EXTENT(u64, uint64_t, uint64_t, uint64_t) /* addresses without an index */
 
 /* One uniform address for all running lanes. */
 static inline bool reaches_one(spirv_wave *w, const spirv_step *s, uint64_t address, size_t size, bool write) {
@@ -125,13 +143,26 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
     if (reaches_one(w, s, address, sizeof(M), true))                                                                   \
       KERNEL_WRITE(M, address + w->ranges[s->range].shift, stored_##tag(*IN(T, s->b)));                                \
   }                                                                                                                    \
-  LOAD_FORM(tag, M, T, v, uint64_t, extent_address(w, index, sizeof(M)), s->a, s->b, index[k], sizeof(M), true)        \
+  LOAD_FORM(tag, M, T, v, uint64_t, extent_u64(w, index, 0, 1, sizeof(M)), s->a, s->b, index[k], sizeof(M), true)      \
   LOAD_FORM(tag, M, T, s64, int64_t, extent_s64(w, index, base, scale, sizeof(M)), s->b, s->c,                         \
             base + (uint64_t)index[k] * scale, 1, true)                                                                \
   LOAD_FORM(tag, M, T, s32, int32_t, extent_s32(w, index, base, scale, sizeof(M)), s->b, s->c,                         \
             base + (uint64_t)(int64_t)index[k] * scale, 1, index[k] <= INT32_MAX - PADDING)                            \
   LOAD_FORM(tag, M, T, u32, uint32_t, extent_u32(w, index, base, scale, sizeof(M)), s->b, s->c,                        \
             base + (uint64_t)index[k] * scale, 1, index[k] <= UINT32_MAX - PADDING)
+
+#define LOAD_ROWS(tag, M, T, one)                                                                                      \
+  for (size_t k = e.begin; k < e.end; k += PADDING) {                                                                  \
+    const char *from = (const char *)(uintptr_t)((one) + more);                                                        \
+    const T v_ = loaded_##tag(KERNEL_READ(M, from));                                                                   \
+    const size_t many = e.end - k < PADDING ? e.end - k : PADDING;                                                     \
+    if (e.row == 0 && many == PADDING)                                                                                 \
+      for (size_t j = 0; j < PADDING; j++) d[k + j] = v_;                                                              \
+    else if (e.row == sizeof(M) && sizeof(M) == sizeof(T) && many == PADDING)                                          \
+      KERNEL_READ_ALL(M, d + k, from, PADDING);                                                                        \
+    else                                                                                                               \
+      for (size_t j = 0; j < many; j++) d[k + j] = loaded_##tag(KERNEL_READ(M, from + j * e.row));                     \
+  }
 
 #define UNSIGNED(I) __typeof__(__builtin_choose_expr(sizeof(I) == 4, (uint32_t)0, (uint64_t)0))
 
@@ -186,6 +217,8 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
       } else if (e.apart != 0) {                                                                                       \
         const char *from = (const char *)(uintptr_t)e.low;                                                             \
         for (size_t k = e.begin; k < e.end; k++, from += e.apart) d[k] = loaded_##tag(KERNEL_READ(M, from));           \
+      } else if (e.rows) {                                                                                             \
+        LOAD_ROWS(tag, M, T, one)                                                                                      \
       } else if (e.solid) {                                                                                            \
         LOAD_PIECES(tag, M, T, I, one, stride, in_order)                                                               \
       } else {                                                                                                         \
@@ -215,7 +248,8 @@ static inline bool reaches(spirv_wave *w, const spirv_step *s, extent e, size_t 
     }                                                                                                                  \
     if (good && e.apart != 0) {                                                                                        \
       char *to = (char *)(uintptr_t)(e.low + w->ranges[s->range].shift);                                               \
-      for (size_t k = e.begin; k < e.end; k++, to += e.apart) KERNEL_WRITE(M, to, stored_##tag(value[k]));             \
+      _Pragma("GCC unroll 4") for (size_t k = e.begin; k < e.end; k++, to += e.apart)                                  \
+          KERNEL_WRITE(M, to, stored_##tag(value[k]));                                                                 \
       return;                                                                                                          \
     }                                                                                                                  \
     for (size_t k = e.begin; k < e.end; k++) {                                                                         \

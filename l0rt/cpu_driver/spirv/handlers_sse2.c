@@ -7,4 +7,5 @@
                      "fp-contract=off")
 #define SET sse2
 #define SET_NAME "sse2"
+#define VECTOR_BYTES 16
 #include "handlers.h"

@@ -14,6 +14,7 @@
   X(ADD, (U)(x + y))                                                                                                   \
   X(SUB, (U)(x - y))                                                                                                   \
   X(MUL, (U)((uint64_t)x * y))                                                                                         \
+  X(UMULHI, (U)((WU)x * y >> BITS))                                                                                    \
   X(UDIV, y == 0 ? 0 : (U)(x / y))                                                                                     \
   X(UREM, y == 0 ? 0 : (U)(x % y))                                                                                     \
   X(SDIV, y == 0 ? 0 : (S)y == -1 ? (U)(0 - (uint64_t)x) : (U)((S)x / (S)y))                                           \
@@ -32,7 +33,6 @@
 
 /* The same, but too rare for a handler of each form: either both operands vary or both are uniform. */
 #define IR_RARE2(X)                                                                                                    \
-  X(UMULHI, (U)((WU)x * y >> BITS))                                                                                    \
   X(SMULHI, (U)((WS)(S)x * (S)y >> BITS))                                                                              \
   X(UADDSAT, (U)(x + y) < x ? (U) ~(U)0 : (U)(x + y))                                                                  \
   X(USUBSAT, x < y ? 0 : (U)(x - y))                                                                                   \
@@ -285,12 +285,13 @@ int ir_successors(const ir_block *block); /* their number */
 struct spirv_program;
 ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const spirv_module *m, const spirv_entry *e);
 
-/* flow.c, uniform.c, simplify.c, cheapen.c, fuse.c */
+/* flow.c, uniform.c, simplify.c, cheapen.c, fuse.c, hoist.c */
 void ir_find_order(ir_kernel *k);
 void ir_find_varying(ir_kernel *k);
 void ir_simplify(ir_kernel *k); /* joins blocks, makes selections of short branches */
 void ir_cheapen(ir_kernel *k); /* of operations with constants; does not change which values vary */
 void ir_fuse(ir_kernel *k); /* moves address computations into loads and stores */
 void ir_remove_unused(ir_kernel *k);
+void ir_hoist(ir_kernel *k); /* moves varying values out of loops */
 
 #endif

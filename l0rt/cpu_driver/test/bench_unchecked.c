@@ -10,6 +10,7 @@ extern const spirv_handlers spirv_handlers_unchecked;
 #define spirv_reach(w, s, address, size, write, report, item)                                                          \
   ((void)(w), (void)(s), (void)(address), (void)(size), (void)(write), true)
 #define SET unchecked
+#define VECTOR_BYTES 32
 #define SET_NAME "unchecked"
 #include "../spirv/handlers.h"
 
