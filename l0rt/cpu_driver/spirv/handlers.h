@@ -4,8 +4,12 @@
  * Each handler is a loop that the compiler vectorises. The registers of a step never overlap. */
 #include <math.h>
 #include <string.h>
-#if defined(__x86_64__)
+/* Clang does not know the pragmas by which a file chooses its instructions, so it may use none of them by name. */
+#if defined(__x86_64__) && !defined(__clang__)
+#define BY_NAME 1
 #include <immintrin.h>
+#else
+#define BY_NAME 0
 #endif
 
 #include "half.h"
@@ -398,7 +402,7 @@ FMA(F32, float, __builtin_fmaf(x, y, z))
 FMA(F64, double, __builtin_fma(x, y, z))
 FMA(F16, float, half_of_double((double)x *(double)y + (double)z))
 
-#if defined(__x86_64__)
+#if BY_NAME
 /* The high halves of products of 32 bits. The processor multiplies the even ones of 32-bit numbers to 64 bits. */
 #define PRODUCTS_(bytes) PRODUCTS_##bytes
 #define PRODUCTS(bytes) PRODUCTS_(bytes)
@@ -552,7 +556,7 @@ static spirv_handler *find(ir_op op, spirv_lane lane, spirv_lane result, int for
                                                                 {fma_s_F16, fma_s_F32, fma_s_F64}};
   unsigned bytes = spirv_lane_size[lane], size = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
   bool uniform = form == FORM_SS;
-#if defined(__x86_64__)
+#if BY_NAME
   static spirv_handler *const high[] = {high_products_vv, high_products_vs, high_products_sv};
   if (op == IR_UMULHI && lane == LANE_I32 && form != FORM_SS) return high[form];
 #endif

@@ -34,6 +34,14 @@ static inline extent running_lanes(const spirv_wave *w) {
   return e;
 }
 
+/* Where the addresses of some indices between the lowest and the highest may have gone around all of memory, there is no
+ * extent: each lane is checked alone. */
+static inline void set_extent(extent *e, uint64_t base, uint64_t low, uint64_t high, uint64_t scale) {
+  const bool bounded = scale <= 1 || high - low <= UINT64_MAX / UINT8_MAX;
+  e->low = bounded ? base + low * scale : 1;
+  e->high = bounded ? base + high * scale : 0;
+}
+
 #define EVERY_PART(p) _Pragma("GCC unroll 8") for (size_t p = 0; p < PARTS; p++)
 
 #define LOWEST_AND_HIGHEST(I)                                                                                          \
@@ -97,9 +105,9 @@ static inline extent running_lanes(const spirv_wave *w) {
         last = linear && end > last ? end : last;                                                                      \
       }                                                                                                                \
       if (linear) {                                                                                                    \
-        const bool even = spread == 0 && step != 0 && last - low == (I)((N)(count - 1) * step) && low == (I)first;     \
-        e.low = base + (uint64_t)(W)low * scale;                                                                       \
-        e.high = base + (uint64_t)(W)last * scale;                                                                     \
+        const bool even = spread == 0 && step != 0 && !__builtin_mul_overflow((I)step, (I)(count - 1), &rise) &&       \
+                          !__builtin_add_overflow(at[0], rise, &end);                                                  \
+        set_extent(&e, base, (uint64_t)(W)low, (uint64_t)(W)last, scale);                                              \
         e.rows = true;                                                                                                 \
         e.row = (uint64_t)(W)(I)step * scale;                                                                          \
         e.apart = even ? e.row : 0;                                                                                    \
@@ -108,8 +116,7 @@ static inline extent running_lanes(const spirv_wave *w) {
       }                                                                                                                \
     }                                                                                                                  \
     LOWEST_AND_HIGHEST(I);                                                                                             \
-    e.low = base + (uint64_t)(W)low * scale;                                                                           \
-    e.high = base + (uint64_t)(W)high * scale;                                                                         \
+    set_extent(&e, base, (uint64_t)(W)low, (uint64_t)(W)high, scale);                                                  \
     return e;                                                                                                          \
   }
 EXTENT(s32, int32_t, uint32_t, int64_t)

@@ -62,6 +62,38 @@ static void a_wild_access_is_told_once(void) {
   OK(zeEventPoolDestroy(pool));
 }
 
+/* Some indices go once around all of memory and are right; of those between them each is looked at. */
+static void an_access_between_two_right_ones_is_found(void) {
+  enum { ITEMS = 32, LENGTH = 64 };
+  const int64_t turn = INT64_MAX / 4 + 1; /* of elements of 8 bytes */
+  uint64_t *near = shared_memory(LENGTH * 8), *out = shared_memory(ITEMS * 8);
+  int64_t *places = shared_memory(ITEMS * 8);
+  ze_command_list_handle_t list = in_order_list();
+  ze_kernel_handle_t around = kernel_of(module, "around");
+  OK(zeKernelSetGroupSize(around, ITEMS, 1, 1));
+  SET(around, 0, near);
+  SET(around, 1, places);
+  SET(around, 2, out);
+  for (int i = 0; i < LENGTH; i++) near[i] = 100 + i;
+  for (int wrong = -1; wrong < ITEMS; wrong++) {
+    for (int i = 0; i < ITEMS; i++) places[i] = i % 2 * turn + i;
+    if (wrong >= 0) places[wrong] = wrong % 3 == 0 ? 1 << 20 : wrong % 3 == 1 ? -1 : turn - 1;
+    OK(zeCommandListAppendLaunchKernel(list, around, &ONE, NULL, 0, NULL));
+    if (wrong >= 0) {
+      GIVES(ERROR_UNKNOWN, zeCommandListHostSynchronize(list, FOREVER));
+      description_names("around");
+      continue;
+    }
+    OK(zeCommandListHostSynchronize(list, FOREVER));
+    for (int i = 0; i < ITEMS; i++) CHECK(out[i] == 100 + (uint64_t)i);
+  }
+  OK(zeKernelDestroy(around));
+  OK(zeMemFree(context, near));
+  OK(zeMemFree(context, out));
+  OK(zeMemFree(context, places));
+  OK(zeCommandListDestroy(list));
+}
+
 /* Every way of waiting. */
 static void fences_queues_and_synchronous_lists_are_told(void) {
   int *memory = shared_memory(64);
@@ -251,6 +283,7 @@ static void failures(void) {
   a_divergent_barrier_is_told();
   a_trap_is_told();
   memory_that_is_not_the_kernels();
+  an_access_between_two_right_ones_is_found();
   a_destroyed_list_ends_its_launch();
   stop("failures");
 }

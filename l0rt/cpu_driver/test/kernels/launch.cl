@@ -53,6 +53,12 @@ kernel void endless(global volatile int *running) {
 
 kernel void wild(global int *near, long distance) { near[distance + get_global_id(0)] = 1; }
 
+/* Indices of 64 bits may go once around all of memory. */
+kernel void around(global const ulong *near, global const long *places, global ulong *out) {
+  size_t i = get_global_id(0);
+  out[i] = near[places[i]];
+}
+
 kernel void follow(global int *global *place) { *place[0] = 42; }
 
 __attribute__((reqd_work_group_size(8, 2, 1))) __attribute__((intel_reqd_sub_group_size(16)))
