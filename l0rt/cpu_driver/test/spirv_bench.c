@@ -185,7 +185,7 @@ static void measure_threads(const spirv_program *program, const row *r, double l
   }
   spirv_workers_free(workers);
   char label[64], bound[64];
-  double gain = t[0] / t[1], of_c = c[0] / c[1], here = least(least_gain, 0.9 * of_c);
+  double gain = t[0] / t[1], of_c = c[0] / c[1], here = of_c < least_gain ? 0.9 * of_c : least_gain;
   snprintf(label, sizeof(label), "two threads, %s", r->label);
   printf("%-42s one %10.0f ns  two %10.0f ns      %6.2f x", label, t[0], t[1], gain);
   snprintf(bound, sizeof(bound), ">= %g", least_gain);
