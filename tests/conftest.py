@@ -24,6 +24,14 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # the tests' hundreds of Py
     _folders.append(os.environ["PYTHONPYCACHEPREFIX"])
 
 
+@pytest.fixture
+def default_hangup():
+    """What the test starts is ended by SIGHUP, also under nohup: being ignored is inherited, a handler is not."""
+    before = signal.signal(signal.SIGHUP, lambda *_: None)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
     """Run everything on every core; what somebody names runs without the seconds that further processes take."""

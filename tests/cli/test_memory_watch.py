@@ -126,6 +126,7 @@ def command(numbers=NUMBERS):
     return [sys.executable, "-c", COMMAND.replace("NUMBERS", repr([int(number) for number in numbers]))]
 
 
+@pytest.mark.usefixtures("default_hangup")
 @pytest.mark.parametrize("number", NUMBERS, ids=[number.name for number in NUMBERS])
 @pytest.mark.parametrize("handles", [True, False])
 def test_a_signal_to_the_watcher_is_passed_on_to_the_command(folder, number, handles, extent):

@@ -369,6 +369,7 @@ def test_each_line_of_a_long_page_is_on_one_of_its_parts():
     assert top.part(high, whole, 3) == (whole, 0)
 
 
+@pytest.mark.usefixtures("default_hangup")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(terminal, number, extent):
     if number == signal.SIGHUP:
