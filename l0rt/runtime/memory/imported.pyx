@@ -99,9 +99,12 @@ cdef object import_handle(what, l0rt_import* out, of_pool=None):
 
 
 cdef int check_current(l0rt_peer* peer, uint32_t entry, uint64_t generation, size_t offset, size_t nbytes) except -1:
+    # The place first: who exports other memory here has changed the generation before it changes the place.
+    cdef bint is_there = (l0rt_load64(&peer.ledger.entries[entry].offset) == offset
+                          and l0rt_load64(&peer.ledger.entries[entry].nbytes) == nbytes)
     if l0rt_load64(&peer.ledger.entries[entry].generation) != generation:
         raise handle.stale()
-    if peer.ledger.entries[entry].offset != offset or peer.ledger.entries[entry].nbytes != nbytes:
+    if not is_there:
         raise InvalidArgumentError("the handle names other memory than was exported with it")
     return 0
 
