@@ -196,7 +196,7 @@ with acc.graph(graph, stream=here):
 there.synchronize()
 with here:
     graph.replay()
-assert x.numpy()[:9].tolist() == [9] * 8 + [7]
+assert x.numpy(stream=here)[:9].tolist() == [9] * 8 + [7]
 """
 
 
