@@ -11,6 +11,7 @@ import atexit
 import faulthandler
 import gc
 import os
+import queue
 import random
 import signal
 import sys
@@ -32,10 +33,51 @@ ENOUGH = 2000  # calls after which each function of the C table has succeeded on
 STALLED = 10  # times that long without another call: something waits
 
 
+class Later(threading.Thread):
+    """A thread that a `Starter` starts."""
+
+    def __init__(self, function):
+        super().__init__(target=function)
+        self.has_begun = threading.Event()
+
+    def join(self):
+        self.has_begun.wait()
+        super().join()
+
+
+class Starter:
+    """Starts threads and does not wait for them.
+
+    ``Thread.start`` waits until the new thread has had the locks of `threading`. A finalizer that calls it may have
+    interrupted `threading` while it had one of them, so it would wait for ever.
+    """
+
+    def __init__(self):
+        self.threads = queue.SimpleQueue()  # a finalizer may put into it
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def start(self, function):
+        thread = Later(function)
+        self.threads.put(thread)
+        return thread
+
+    def serve(self):
+        while True:
+            thread = self.threads.get()
+            try:
+                thread.start()
+            finally:
+                thread.has_begun.set()
+
+
 class Program(World):
     """Where the calls of a `World` come from."""
 
-    def thread(self, steps, daemon=False):
+    def __init__(self, seed, contexts, log, patience):
+        super().__init__(seed, contexts, log, patience)
+        self.starter = Starter()
+
+    def thread(self, steps):
         if self.is_child or len(self.threads) > 4 or not self.contexts["threads"]:
             return
         seed = self.rng.random()
@@ -48,9 +90,7 @@ class Program(World):
                 self.door.leave_scopes()
 
         step = self.local.step
-        thread = threading.Thread(target=run, daemon=daemon)
-        thread.start()
-        self.threads.append(thread)
+        self.threads.append(self.starter.start(run))
 
     def fork(self, steps):
         """Let a forked child make calls of its own."""
