@@ -194,9 +194,12 @@ cdef int _fill_caches(Device self) except -1:
 
 
 cdef int _fill_queue_groups(Device self) except -1:
-    """Compute: the group with most queues that computes. Copy: the first that only copies."""
+    """Compute: the group with most queues that computes. Copy: the first that only copies, the main engine's.
+
+    Ponte Vecchio has another behind it, for its links: l0rt makes no stream there, but may adopt a list of it.
+    """
     cdef l0rt_device_info* info = &self.info
-    cdef uint32_t count = 0
+    cdef uint32_t pattern, count = 0
     cdef ze_command_queue_group_properties_t* found
     info.compute_ordinal = info.copy_ordinal = -1
     with nogil:
@@ -214,10 +217,13 @@ cdef int _fill_queue_groups(Device self) except -1:
                 if found[i].numQueues > info.compute_queues:
                     info.compute_ordinal = i
                     info.compute_queues = found[i].numQueues
-            elif found[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY and info.copy_ordinal < 0:
-                info.copy_ordinal = i
-                info.copy_queues = found[i].numQueues
-                info.copy_fill_pattern = <uint32_t>min(found[i].maxMemoryFillPatternSize, <size_t>0xFFFFFFFF)
+            elif found[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY:
+                pattern = <uint32_t>min(found[i].maxMemoryFillPatternSize, <size_t>0xFFFFFFFF)
+                if info.copy_ordinal < 0:
+                    info.copy_ordinal = i
+                    info.copy_queues = found[i].numQueues
+                    info.copy_fill_pattern = pattern
+                info.copy_fill_pattern = min(info.copy_fill_pattern, pattern)
     finally:
         free(found)
     return 0

@@ -30,7 +30,7 @@ static _Atomic uint64_t offloaded;
  * memory or an engine's caches would have to be flushed for it. Here such a copy is only counted. */
 static void offload(const cpu_list *list, const void *target, const void *source) {
   if ((list->flags & ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT) == 0 || !list->immediate || !list->in_order) return;
-  if (cpu_knobs.device == NULL || !cpu_knobs.device->offloads || list->ordinal == CPU_GROUP_COPY) return;
+  if (cpu_knobs.device == NULL || !cpu_knobs.device->offloads || !cpu_group_computes(list->ordinal)) return;
   if (cpu_memory_is_device(target) && cpu_memory_is_device(source)) return;
   atomic_fetch_add(&offloaded, 1);
 }
@@ -84,7 +84,8 @@ static ze_result_t append_fill(ze_command_list_handle_t handle, void *target, co
   cpu_list *list = cpu_list_cast(handle);
   if (list == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (target == NULL || pattern == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (pattern_size == 0 || (pattern_size & (pattern_size - 1)) != 0 || pattern_size > cpu_group_pattern(list->ordinal))
+  if (pattern_size == 0 || (pattern_size & (pattern_size - 1)) != 0 ||
+      pattern_size > cpu_device_groups()[list->ordinal].pattern)
     return ZE_RESULT_ERROR_INVALID_SIZE;
   if (size % pattern_size != 0 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_INVALID_SIZE;
   if ((uintptr_t)target % pattern_size != 0 && !cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;

@@ -13,7 +13,7 @@ enum { COUNTS = sizeof(ze_group_count_t) };
 /* May this kernel be launched from this list? */
 static ze_result_t check(const cpu_list *list, const cpu_kernel *kernel) {
   if (list == NULL || kernel == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  if (list->ordinal != CPU_GROUP_COMPUTE) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+  if (!cpu_group_computes(list->ordinal)) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
   if (list->context != kernel->module->context || list->device != kernel->module->device)
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return cpu_kernel_local_bytes(kernel) > SPIRV_MAX_LOCAL_BYTES ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY

@@ -7,9 +7,10 @@
 
 #include "event.h"
 #include "fence.h"
+#include "group.h"
 
 /* Longer wait lists become several commands: starts are in order, so the meaning is the same. */
-enum { CPU_WAITS = 12, CPU_PATTERN = 128, CPU_LINE = 64 };
+enum { CPU_WAITS = 12, CPU_LINE = 64 };
 
 typedef enum {
   CPU_OP_NONE, /* barriers, waits, signals */

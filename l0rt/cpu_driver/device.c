@@ -27,13 +27,6 @@ bool cpu_devices_make(void) {
   return true;
 }
 
-uint32_t cpu_group_queues(uint32_t ordinal) {
-  static const uint32_t queues[CPU_GROUPS] = {[CPU_GROUP_COMPUTE] = CPU_QUEUES_MAX, [CPU_GROUP_COPY] = 1};
-  return ordinal < CPU_GROUPS ? queues[ordinal] : 0;
-}
-
-size_t cpu_group_pattern(uint32_t ordinal) { return ordinal == CPU_GROUP_COPY ? 16 : 128; }
-
 uint64_t cpu_ticks(uint64_t host_ns) {
   return (uint64_t)((unsigned __int128)host_ns * cpu_knobs.timestamp_hz / 1000000000u);
 }
@@ -96,7 +89,7 @@ CPU_EXPORT ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
   CPU_ENTER();
   cpu_device *device = cpu_device_cast(handle);
   if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
-  for (int i = 0; i < CPU_GROUPS * CPU_QUEUES_MAX; i++) {
+  for (int i = 0; i < CPU_GROUPS_MAX * CPU_QUEUES_MAX; i++) {
     cpu_engine *engine = atomic_load(&device->engines[i / CPU_QUEUES_MAX][i % CPU_QUEUES_MAX]);
     if (engine == NULL) continue;
     uint64_t last = cpu_engine_last(engine);

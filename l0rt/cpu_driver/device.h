@@ -3,13 +3,11 @@
 #ifndef L0RT_CPU_DEVICE_H
 #define L0RT_CPU_DEVICE_H
 
-#include "object.h"
+#include "group.h"
 
 struct cpu_engine;
 
-enum { CPU_GROUPS = 2, CPU_DEVICES_MAX = 64 };
-enum { CPU_GROUP_COMPUTE = 0, CPU_GROUP_COPY = 1 };
-enum { CPU_QUEUES_MAX = 2 };
+enum { CPU_DEVICES_MAX = 64 };
 enum { CPU_PCI_DOMAIN = 0x10c4 }; /* no machine has it */
 
 typedef struct {
@@ -18,7 +16,7 @@ typedef struct {
   _Atomic uint64_t used; /* bytes of its memory that are allocated */
   _Atomic uint32_t pieces; /* that a submission lists: allocations, and without VM_BIND physical memory */
   _Atomic uint64_t listed; /* without VM_BIND: bytes of physical memory that every submission lists */
-  struct cpu_engine *_Atomic engines[CPU_GROUPS][CPU_QUEUES_MAX]; /* made at first use */
+  struct cpu_engine *_Atomic engines[CPU_GROUPS_MAX][CPU_QUEUES_MAX]; /* made at first use */
 } cpu_device;
 
 extern cpu_device *cpu_devices[CPU_DEVICES_MAX]; /* all of them */
@@ -35,11 +33,5 @@ bool cpu_devices_make(void);
 /* What zeDeviceGetProperties says of it, but for the chain; the bytes of its memory that are not allocated. */
 void cpu_device_describe(const cpu_device *device, ze_device_properties_t *properties);
 uint64_t cpu_device_free(const cpu_device *device);
-
-/* How many queues a group has; 0 past the last group. */
-uint32_t cpu_group_queues(uint32_t ordinal);
-
-/* The longest fill pattern that a group takes. */
-size_t cpu_group_pattern(uint32_t ordinal);
 
 #endif

@@ -130,14 +130,12 @@ static uint32_t entries(uint32_t *count, uint32_t there_are, const void *propert
 CPU_EXPORT ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t handle, uint32_t *count,
                                                               ze_command_queue_group_properties_t *p) {
   CHECK_ARGUMENTS(handle, count);
-  uint32_t n = entries(count, CPU_GROUPS, p);
+  const cpu_group *groups = cpu_device_groups();
+  uint32_t n = entries(count, cpu_group_count(), p);
   for (uint32_t i = 0; i < n; i++) {
-    p[i].flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
-    if (i == CPU_GROUP_COMPUTE)
-      p[i].flags |= ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE |
-                    ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS;
-    p[i].maxMemoryFillPatternSize = cpu_group_pattern(i);
-    p[i].numQueues = cpu_group_queues(i);
+    p[i].flags = groups[i].flags;
+    p[i].maxMemoryFillPatternSize = groups[i].pattern;
+    p[i].numQueues = groups[i].queues;
   }
   return ZE_RESULT_SUCCESS;
 }

@@ -497,7 +497,7 @@ void cpu_engines_stop(void) {
 
 cpu_activity cpu_engines_activity(const cpu_device *device) {
   cpu_activity found = {0};
-  for (int i = 0; i < CPU_GROUPS * CPU_QUEUES_MAX; i++) {
+  for (int i = 0; i < CPU_GROUPS_MAX * CPU_QUEUES_MAX; i++) {
     cpu_engine *engine = atomic_load(&device->engines[i / CPU_QUEUES_MAX][i % CPU_QUEUES_MAX]);
     clockid_t clock;
     struct timespec t;

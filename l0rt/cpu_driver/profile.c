@@ -15,20 +15,43 @@
 /* What a surface of those that address memory through surfaces may have. */
 #define SURFACE (4 * GIB - (8 << 10))
 
+/* Queue groups as NEO tells of them (Device::getCommandQueueGroupProperties).
+ *
+ * Compute: one queue, though the chips have up to four engines, since NEO shows one unless ZEX_NUMBER_OF_CCS asks for
+ * more; the render engine is hidden. Its fills take patterns of any size there, and what a command holds here. Copy:
+ * the main copy engine is a group of its own on all of them, the integrated ones included
+ * (enableBlitterOperationsSupport in configureHardwareCustom of each product_helper for Linux). On Ponte Vecchio the
+ * engines for links between tiles and cards are a third group (linkedCopy). Copy engines fill with a pattern of 16
+ * bytes up to Alchemist's core, which Meteor Lake has too, and of one byte since
+ * (getMaxFillPatternSizeForCopyEngine). */
+static const cpu_groups alchemist = {
+    {1, CPU_GROUP_COMPUTES, CPU_PATTERN},
+    {1, CPU_GROUP_COPIES, 16},
+};
+static const cpu_groups ponte_vecchio = {
+    {1, CPU_GROUP_COMPUTES, CPU_PATTERN},
+    {1, CPU_GROUP_COPIES, 1},
+    {7, CPU_GROUP_COPIES, 1},
+};
+static const cpu_groups battlemage = {
+    {1, CPU_GROUP_COMPUTES, CPU_PATTERN},
+    {1, CPU_GROUP_COPIES, 1},
+};
+
 /* clang-format off */
 static const cpu_device_profile devices[] = {
     {"arc-a770-i915", "i915", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, SURFACE,
-     36, 32, 19200000, false},
+     36, 32, 19200000, false, &alchemist},
     {"arc-a770-xe", "xe", "Intel(R) Arc(TM) A770 Graphics", "alchemist", 0x56a0, false, 16 * GIB, SURFACE,
-     36, 32, 19200000, false},
+     36, 32, 19200000, false, &alchemist},
     {"arc-b580", "xe", "Intel(R) Arc(TM) B580 Graphics", "battlemage", 0xe20b, false, 12 * GIB, 0,
-     64, 64, 19200000, true},
+     64, 64, 19200000, true, &battlemage},
     {"pvc", "i915-prelim", "Intel(R) Data Center GPU Max 1100", "ponte vecchio", 0x0bda, false, 48 * GIB, 0,
-     36, 32, 12500000, true},
+     36, 32, 12500000, true, &ponte_vecchio},
     {"lunar-lake", "xe", "Intel(R) Arc(TM) 140V Graphics", "lunar lake", 0x64a0, true, 16 * GIB, 0,
-     64, 64, 19200000, false},
+     64, 64, 19200000, false, &battlemage},
     {"meteor-lake", "i915", "Intel(R) Arc(TM) Graphics", "meteor lake", 0x7d55, true, 16 * GIB, SURFACE,
-     36, 32, 19200000, false},
+     36, 32, 19200000, false, &alchemist},
 };
 /* clang-format on */
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "group.h"
+
 /* The properties of a device on which programs depend. */
 typedef struct cpu_device_profile {
   const char *profile;       /* as L0RT_CPU_PROFILE names it */
@@ -21,6 +23,7 @@ typedef struct cpu_device_profile {
   uint32_t kernel_timestamp_bits;
   uint64_t timestamp_hz;
   bool offloads; /* copies go to a copy engine where a list asks for it */
+  const cpu_groups *groups; /* of its queues */
 } cpu_device_profile;
 
 /* Builds of Intel's driver where something changed: the last parts of their releases' names. */

@@ -30,6 +30,31 @@ def test_properties_have_torchs_fields_and_more():
     assert properties.peers == [i for i in range(1, xpu.device_count()) if xpu.can_device_access_peer(0, i)]
 
 
+QUEUES = """
+import l0rt, l0rt.accelerator as acc, l0rt.xpu as xpu
+copies = acc.stream_pool.copy_stream()
+streams = [acc.Stream(priority=priority) for priority in (0, -1) for _ in range(32)]
+print(xpu.get_device_properties().queue_groups, {stream.hw_queue for stream in streams}, copies.hw_queue)
+x = l0rt.empty(1 << 16)
+for number, stream in enumerate(streams):   # each waits for the one before, on whatever queue that is
+    stream.wait_stream(streams[number - 1])
+    x.fill(number, stream=stream)
+copies.wait_stream(streams[-1])
+assert x.copy_to(bytearray(1 << 16), stream=copies) == bytes([len(streams) - 1]) * (1 << 16)
+"""
+
+
+@pytest.mark.parametrize(
+    "profile", ["arc-a770-i915", "arc-a770-xe", "arc-b580", "pvc", "lunar-lake", "meteor-lake", None]
+)
+def test_streams_share_the_queues_that_the_device_has(profile):
+    result = run_python(QUEUES, {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": profile, "L0RT_DISABLE": None})
+    computing = 2 if profile is None else 1
+    groups, queues = {"compute": computing, "copy": 1}, {(0, index) for index in range(computing)}
+    assert (result.stderr, result.returncode) == ("", 0)
+    assert result.stdout == f"{groups} {queues} (1, 0)\n"
+
+
 UNKNOWN = ("kernel_driver", "render_node", "card_node", "bar_size", "numa_node")
 
 

@@ -165,6 +165,32 @@ import os; os._exit(0)
         assert outcome(code, {**CPU, "L0RT_DISABLE": disabled, "L0RT_CPU_FAIL": fail}) == QUIET
 
 
+def test_a_list_of_ponte_vecchios_engines_for_links_is_adopted_as_one_that_only_copies():
+    code = """
+import ctypes, l0rt, l0rt.accelerator as acc
+from l0rt.runtime.streams import devices
+acc.current_stream()
+ze, P = ctypes.CDLL(l0rt.cpu_driver_path()), ctypes.c_void_p
+class Desc(ctypes.Structure):
+    _fields_ = [("stype", ctypes.c_uint32), ("pNext", P)]
+    _fields_ += [(name, ctypes.c_uint32) for name in ("ordinal", "index", "flags", "mode", "priority")]
+handle = P()
+made = ze.zeCommandListCreateImmediate(
+    P(l0rt.xpu.native_context()), P(l0rt.xpu.native_device(0)), ctypes.byref(Desc(0xe, None, 2, 6, 0, 2, 0)),
+    ctypes.byref(handle))
+assert made == 0, hex(made)
+link = acc.Stream.from_handle(handle.value)
+assert link.hw_queue[0] == 2, link.hw_queue
+x, pattern = l0rt.empty(1 << 12, stream=link), bytes(range(1, 17))
+x.fill(pattern=pattern, stream=link)      # of which its engine takes a byte at a time
+assert x.copy_to(bytearray(1 << 12), stream=link) == pattern * 256
+x.uniform_(stream=link)                   # and no kernel runs there
+link.synchronize()
+import os; os._exit(0)
+"""
+    assert outcome(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": "pvc", "L0RT_DISABLE": None}) == QUIET
+
+
 def test_adopted_lists_are_checked():
     for wrong in (0, -1, None, "1", 1 << 64, True):
         with pytest.raises(ValueError, match="a command list's handle must be an address"):
