@@ -30,81 +30,6 @@ typedef struct {
 
 static bool varying(const coder *c, uint32_t value) { return c->k->values[value].varying; }
 
-/* ---- Phis become copies --------------------------------------------------------------------------------------------- */
-
-static void split_edges(ir_kernel *k) {
-  uint32_t blocks = k->block_count;
-  for (uint32_t b = 0; b < blocks; b++) {
-    if (k->blocks[b].order == 0 || k->blocks[b].phi_count == 0) continue;
-    for (uint32_t p = 0; p < k->blocks[b].predecessor_count; p++) {
-      uint32_t from = k->blocks[b].predecessors[p];
-      if (k->blocks[from].end != END_BRANCH) continue;
-      uint32_t edge = ir_block_new(k);
-      k->blocks[edge].end = END_JUMP;
-      k->blocks[edge].successor[0] = b;
-      k->blocks[edge].at = k->blocks[from].at;
-      k->blocks[b].predecessors[p] = edge;
-      for (int s = 0; s < 2; s++)
-        if (k->blocks[from].successor[s] == b) k->blocks[from].successor[s] = edge;
-    }
-  }
-}
-
-/* All copies happen at once: a copy whose target is still to be read waits. A cycle of copies needs one more value. */
-static void copies(ir_kernel *k, uint32_t to, uint32_t p, uint32_t *readers, uint32_t known) {
-  ir_block *block = &k->blocks[to];
-  uint32_t from = block->predecessors[p], left = block->phi_count;
-  uint32_t *targets = SPIRV_ARRAY(k->arena, uint32_t, left), *sources = SPIRV_ARRAY(k->arena, uint32_t, left);
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < left; i++) {
-    if (block->phis[i].sources[p] == block->phis[i].result) continue;
-    targets[count] = block->phis[i].result;
-    sources[count] = block->phis[i].sources[p];
-    readers[sources[count++]]++;
-  }
-  bool moved = true;
-  while (count != 0) {
-    if (!moved) { /* a cycle: save the first target */
-      const ir_value *value = &k->values[targets[0]];
-      uint32_t aside = ir_value_new(k, (spirv_lane)value->lane);
-      k->values[aside].varying = k->values[targets[0]].varying;
-      ir_append(k, from, (ir_insn){.op = IR_COPY, .lane = k->values[aside].lane, .result = aside, .a = targets[0]});
-      readers[targets[0]] = 0;
-      for (uint32_t i = 0; i < count; i++)
-        if (sources[i] == targets[0]) sources[i] = aside;
-    }
-    moved = false;
-    for (uint32_t i = 0; i < count;) {
-      if (readers[targets[i]] != 0) {
-        i++;
-        continue;
-      }
-      ir_append(k, from,
-                (ir_insn){.op = IR_COPY,
-                          .lane = k->values[targets[i]].lane,
-                          .result = targets[i],
-                          .a = sources[i],
-                          .at = block->phis[0].at});
-      if (sources[i] < known && readers[sources[i]] != 0) readers[sources[i]]--;
-      count--;
-      targets[i] = targets[count];
-      sources[i] = sources[count];
-      moved = true;
-    }
-  }
-}
-
-static void replace_phis(ir_kernel *k) {
-  split_edges(k);
-  ir_find_order(k);
-  uint32_t known = k->value_count, *readers = SPIRV_ARRAY(k->arena, uint32_t, known); /* zero again after each edge */
-  for (uint32_t i = 0; i < k->order_count; i++) {
-    uint32_t b = k->order[i];
-    if (k->blocks[b].phi_count == 0) continue;
-    for (uint32_t p = 0; p < k->blocks[b].predecessor_count; p++) copies(k, b, p, readers, known);
-  }
-}
-
 /* ---- Which form ------------------------------------------------------------------------------------------------------- */
 
 static bool is_rare(uint32_t op) {
@@ -210,6 +135,7 @@ static void survey(coder *c) {
       if (made->block != 0 && made->block != i + 1) made->across = true;
       made->block = i + 1;
     }
+    for (uint32_t n = block->whole_tail; n < block->whole_count; n++) k->values[block->whole[n].result].block = i + 1;
   }
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
@@ -230,6 +156,9 @@ static void survey(coder *c) {
         if (!varying(c, print->components[v])) c->needs_wide[print->components[v]] = true;
       }
     }
+    for (uint32_t n = block->whole_tail; n < block->whole_count; n++) /* these are not in the order of the others */
+      for (int o = 0; ir_operand(&block->whole[n], o) != NULL; o++)
+        note_use(c, *ir_operand(&block->whole[n], o), i, block->count + 1);
     if (block->end == END_BRANCH) note_use(c, block->condition, i, block->count + 1);
   }
 }
@@ -363,7 +292,7 @@ static void find_compactable(coder *c) {
       const ir_block *block = &k->blocks[k->order[b]];
       good = block->end != END_BARRIER;
       for (uint32_t n = 0; n < block->count; n++) good = good && !is_placed(c, &block->insns[n]);
-      steps += code->blocks[b].count + 1;
+      steps += code->blocks[b].steps.count + 1;
     }
     if (!good) continue;
     code->blocks[i].loop_end = last;
@@ -502,6 +431,25 @@ static void check_lanes(coder *c, const ir_insn *insn) {
   if (!good) spirv_refuse(c->arena, insn->at, "operation %u has operands of other types", insn->op);
 }
 
+/* From `tail` on, the results are phis. */
+static spirv_steps steps_of(coder *c, const ir_block *block, ir_insn *insns, uint32_t count, uint32_t tail) {
+  spirv_steps made = {.first = c->step_count};
+  for (uint32_t p = 0; p < block->phi_count; p++) {
+    uint32_t value = block->phis[p].result;
+    if (c->needs_wide[value] && !varying(c, value)) splat(c, value, block->at);
+  }
+  for (uint32_t n = 0; n < count; n++) {
+    uint32_t result = insns[n].result;
+    bool wide = c->needs_wide[result], to_phi = insns[n].op == IR_COPY && c->k->values[result].across;
+    check_lanes(c, &insns[n]);
+    if (to_phi || n >= tail) c->needs_wide[result] = false; /* the phi's block spreads it */
+    step_of(c, &insns[n]);
+    c->needs_wide[result] = wide;
+  }
+  made.count = c->step_count - made.first;
+  return made;
+}
+
 static void make_steps(coder *c) {
   /* A kernel without steps has an array too: the address of a block's steps is computed from it. */
   c->code->steps = spirv_grow(c->arena, NULL, 0, &c->step_capacity, sizeof(spirv_step));
@@ -512,20 +460,9 @@ static void make_steps(coder *c) {
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
     spirv_code_block *made = &code->blocks[i];
-    made->first = c->step_count;
-    for (uint32_t p = 0; p < block->phi_count; p++) {
-      uint32_t value = block->phis[p].result;
-      if (c->needs_wide[value] && !varying(c, value)) splat(c, value, block->at);
-    }
-    for (uint32_t n = 0; n < block->count; n++) {
-      check_lanes(c, &block->insns[n]);
-      bool to_phi = block->insns[n].op == IR_COPY && k->values[block->insns[n].result].across;
-      bool wide = c->needs_wide[block->insns[n].result];
-      if (to_phi) c->needs_wide[block->insns[n].result] = false; /* the phi's block spreads it */
-      step_of(c, &block->insns[n]);
-      c->needs_wide[block->insns[n].result] = wide;
-    }
-    made->count = c->step_count - made->first;
+    made->steps = steps_of(c, block, block->insns, block->count, block->count);
+    made->whole = made->steps;
+    if (block->whole_count != 0) made->whole = steps_of(c, block, block->whole, block->whole_count, block->whole_tail);
     made->end = block->end;
     made->at = block->at;
     if (block->end == END_BRANCH) {
@@ -549,7 +486,7 @@ const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_h
   ir_fuse(k);
   ir_remove_unused(k);
   ir_hoist(k);
-  replace_phis(k);
+  ir_replace_phis(k);
   coder c = {.arena = arena, .k = k, .handlers = handlers, .code = SPIRV_NEW(arena, spirv_code)};
   c.last_use = SPIRV_ARRAY(arena, uint32_t, k->value_count);
   c.needs_wide = SPIRV_ARRAY(arena, bool, k->value_count);

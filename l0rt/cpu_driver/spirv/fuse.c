@@ -2,6 +2,15 @@
 /* fuse.c: moves the computation of addresses into loads and stores: base + index × scale + offset. */
 #include "ir.h"
 
+typedef struct {
+  ir_kernel *k;
+  ir_insn **makers;
+  ir_insn *insns; /* of the block that is rewritten */
+  uint32_t count, capacity;
+} fuser;
+
+enum { SUMS = 2 }; /* at most so many are added to a base, so that code does not grow much */
+
 /* `extra` of IR_LOAD_AT tells the type of the index. */
 static ir_insn *made_by(ir_insn **makers, uint32_t value) { return makers[value]; }
 
@@ -38,7 +47,28 @@ static uint32_t unscale(const ir_kernel *k, ir_insn **makers, uint32_t index, ui
   }
 }
 
-static void fuse_one(ir_kernel *k, ir_insn **makers, ir_insn *insn) {
+/* What is the same in all lanes and is added to an index of 64 bits becomes part of the base, so that it is added once:
+ * the sum is the same, also where it goes around all of memory. */
+static uint32_t rebase(fuser *f, uint32_t index, uint64_t scale, uint32_t *base, uint32_t at) {
+  for (int sums = 0; sums < SUMS; sums++) {
+    const ir_value *values = f->k->values;
+    const ir_insn *add = made_by(f->makers, index);
+    if (add == NULL || add->op != IR_ADD || add->lane != LANE_I64) return index;
+    bool first = !values[add->a].varying;
+    if (first == !values[add->b].varying) return index;
+    uint32_t same = first ? add->a : add->b, sum = ir_value_new(f->k, LANE_I64);
+    f->insns = spirv_grow(f->k->arena, f->insns, f->count, &f->capacity, sizeof(ir_insn));
+    f->insns[f->count++] = (ir_insn){
+        .op = IR_INDEX, .lane = LANE_I64, .result = sum, .a = *base, .b = same, .imm = scale, .at = at};
+    *base = sum;
+    index = first ? add->b : add->a;
+  }
+  return index;
+}
+
+static void fuse_one(fuser *f, ir_insn *insn) {
+  ir_kernel *k = f->k;
+  ir_insn **makers = f->makers;
   bool loads = insn->op == IR_LOAD;
   uint64_t offset = insn->imm;
   uint32_t address = strip(k, makers, insn->a, &offset);
@@ -51,6 +81,7 @@ static void fuse_one(ir_kernel *k, ir_insn **makers, ir_insn *insn) {
   uint64_t more = 0, scale = index->imm;
   if (held == IR_INDEX_64) by = unscale(k, makers, by, &scale, &more);
   uint32_t base = strip(k, makers, index->a, &more);
+  if (held == IR_INDEX_64) by = narrow(makers, rebase(f, by, scale, &base, insn->at), &held);
   insn->imm += more;
   insn->op = loads ? IR_LOAD_AT : IR_STORE_AT;
   insn->scale = (uint8_t)scale;
@@ -61,15 +92,24 @@ static void fuse_one(ir_kernel *k, ir_insn **makers, ir_insn *insn) {
 }
 
 void ir_fuse(ir_kernel *k) {
-  ir_insn **makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count);
+  fuser f = {.k = k, .makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count)};
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
-    for (uint32_t n = 0; n < block->count; n++) makers[block->insns[n].result] = &block->insns[n];
+    for (uint32_t n = 0; n < block->count; n++) f.makers[block->insns[n].result] = &block->insns[n];
   }
-  makers[0] = NULL;
+  f.makers[0] = NULL;
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
-    for (uint32_t n = 0; n < block->count; n++)
-      if (block->insns[n].op == IR_LOAD || block->insns[n].op == IR_STORE) fuse_one(k, makers, &block->insns[n]);
+    f.insns = NULL;
+    f.count = f.capacity = 0;
+    for (uint32_t n = 0; n < block->count; n++) {
+      ir_insn insn = block->insns[n];
+      if (insn.op == IR_LOAD || insn.op == IR_STORE) fuse_one(&f, &insn);
+      f.insns = spirv_grow(k->arena, f.insns, f.count, &f.capacity, sizeof(ir_insn));
+      f.insns[f.count++] = insn;
+    }
+    block->insns = f.insns; /* those before stay where they are: makers are looked up there */
+    block->count = f.count;
+    block->capacity = f.capacity;
   }
 }

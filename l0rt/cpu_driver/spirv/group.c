@@ -135,8 +135,8 @@ static void watch_loop(spirv_wave *w, const spirv_code_block *header) {
 /* Runs the steps of a block that trace.c or races.c watches. */
 static void run_watched(spirv_wave *w, const spirv_code_block *block) {
   const spirv_group *group = w->group;
-  const spirv_step *s = group->code->steps + block->first;
-  for (const spirv_step *end = s + block->count; s < end && !w->failed; s++) {
+  const spirv_step *s = group->code->steps + block->steps.first;
+  for (const spirv_step *end = s + block->steps.count; s < end && !w->failed; s++) {
     if (group->races != NULL) spirv_races_step(w, s);
     s->run(w, s, w->lanes);
     if (group->launch->trace && !w->failed) spirv_trace_step(w, s);
@@ -160,8 +160,9 @@ static void run_wave(spirv_wave *w, uint64_t blocks) {
       return;
     }
     if (block->loop_end != 0) watch_loop(w, block);
-    const spirv_step *s = code->steps + block->first;
-    const spirv_step *end = w->group->watched ? s : s + block->count;
+    const spirv_steps *run = w->full ? &block->whole : &block->steps;
+    const spirv_step *s = code->steps + run->first;
+    const spirv_step *end = w->group->watched ? s : s + run->count;
     for (; s < end; s++) s->run(w, s, w->lanes);
     if (w->group->watched) run_watched(w, block);
     if (w->failed) return;

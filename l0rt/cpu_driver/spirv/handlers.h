@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handlers.h: the handlers of all operations on lanes. It is included once for each instruction set, whose name is SET.
  *
- * Each handler is a loop that the compiler vectorises. The registers of a step never overlap. */
+ * Each handler is a loop that the compiler vectorises. The registers of a step never overlap, but its result may be one of
+ * its operands. */
 #include <math.h>
 #include <string.h>
 /* Clang does not know the pragmas by which a file chooses its instructions, so it may use none of them by name. */
@@ -18,9 +19,13 @@
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
-#define EACH(k) for (size_t k = 0; k < (lanes & ~(size_t)(PADDING - 1)); k++)
+/* Lanes come in rows of PADDING, so that a loop has no rest. An element of the result may lie where one of the same lane
+ * is read, so no two rounds of a loop depend on each other. */
+#define EACH(k)                                                                                                        \
+  for (size_t row_ = 0; row_ < (lanes & ~(size_t)(PADDING - 1)); row_ += PADDING)                                      \
+  _Pragma("GCC ivdep") _Pragma("GCC unroll 4") for (size_t k = row_, left_ = PADDING; left_ != 0; k++, left_--)
 #define IN(type, place) ((const type *)__builtin_assume_aligned(w->registers + (place), 8))
-#define OUT(type, place) ((type *restrict)__builtin_assume_aligned(w->registers + (place), 8))
+#define OUT(type, place) ((type *)__builtin_assume_aligned(w->registers + (place), 8))
 
 static inline uint16_t half_bits(float x) { /* of a number that a half can represent */
   union {
@@ -73,7 +78,7 @@ static inline uint64_t reversed(uint64_t x) {
 /* Two forms: both operands vary, or both are uniform. */
 #define FORM_TWO(name, T, R, expression)                                                                               \
   static void name##_vv(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
-    R *restrict d = OUT(R, s->d);                                                                                      \
+    R *d = OUT(R, s->d);                                                                                               \
     const T *a = IN(T, s->a), *b = IN(T, s->b);                                                                        \
     EACH(k) {                                                                                                          \
       const T x = a[k], y = b[k];                                                                                      \
@@ -90,7 +95,7 @@ static inline uint64_t reversed(uint64_t x) {
 #define FORM_LOOPS(name, T, R, expression)                                                                             \
   FORM_TWO(name, T, R, expression)                                                                                     \
   static void name##_vs(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
-    R *restrict d = OUT(R, s->d);                                                                                      \
+    R *d = OUT(R, s->d);                                                                                               \
     const T *a = IN(T, s->a), y = *IN(T, s->b);                                                                        \
     EACH(k) {                                                                                                          \
       const T x = a[k];                                                                                                \
@@ -98,7 +103,7 @@ static inline uint64_t reversed(uint64_t x) {
     }                                                                                                                  \
   }                                                                                                                    \
   static void name##_sv(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
-    R *restrict d = OUT(R, s->d);                                                                                      \
+    R *d = OUT(R, s->d);                                                                                               \
     const T *b = IN(T, s->b), x = *IN(T, s->a);                                                                        \
     EACH(k) {                                                                                                          \
       const T y = b[k];                                                                                                \
@@ -109,7 +114,7 @@ static inline uint64_t reversed(uint64_t x) {
 /* One operand, varying or uniform. The second name is for expressions that do not use it. */
 #define FORM_ONE(name, T, R, expression)                                                                               \
   static void name##_v(spirv_wave *w, const spirv_step *s, size_t lanes) {                                             \
-    R *restrict d = OUT(R, s->d);                                                                                      \
+    R *d = OUT(R, s->d);                                                                                               \
     const T *a = IN(T, s->a);                                                                                          \
     EACH(k) {                                                                                                          \
       const T x = a[k];                                                                                                \
@@ -348,13 +353,13 @@ FORM_ONE(bits_to_half, uint16_t, float, half_value(x))
 
 #define MOVES(bits)                                                                                                    \
   static void select_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                        \
-    uint##bits##_t *restrict d = OUT(uint##bits##_t, s->d);                                                            \
+    uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \
     const uint32_t *a = IN(uint32_t, s->a);                                                                            \
     const uint##bits##_t *b = IN(uint##bits##_t, s->b), *c = IN(uint##bits##_t, s->c);                                 \
     EACH(k) d[k] = a[k] != 0 ? b[k] : c[k];                                                                            \
   }                                                                                                                    \
   static void select_vss_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                    \
-    uint##bits##_t *restrict d = OUT(uint##bits##_t, s->d);                                                            \
+    uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \
     const uint32_t *a = IN(uint32_t, s->a);                                                                            \
     const uint##bits##_t b = *IN(uint##bits##_t, s->b), c = *IN(uint##bits##_t, s->c);                                 \
     EACH(k) d[k] = a[k] != 0 ? b : c;                                                                                  \
@@ -364,21 +369,21 @@ FORM_ONE(bits_to_half, uint16_t, float, half_value(x))
     *OUT(uint##bits##_t, s->d) = *IN(uint32_t, s->a) != 0 ? *IN(uint##bits##_t, s->b) : *IN(uint##bits##_t, s->c);     \
   }                                                                                                                    \
   static void copy_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                          \
-    uint##bits##_t *restrict d = OUT(uint##bits##_t, s->d);                                                            \
+    uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \
     const uint##bits##_t *a = IN(uint##bits##_t, s->a);                                                                \
     const uint32_t *m = w->mask;                                                                                       \
     if (w->full) memcpy(d, a, lanes * sizeof(*d));                                                                     \
     else EACH(k) d[k] = m[k] != 0 ? a[k] : d[k];                                                                       \
   }                                                                                                                    \
   static void copy_vs_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                       \
-    uint##bits##_t *restrict d = OUT(uint##bits##_t, s->d);                                                            \
+    uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \
     const uint##bits##_t a = *IN(uint##bits##_t, s->a);                                                                \
     const uint32_t *m = w->mask;                                                                                       \
     if (w->full) EACH(k) d[k] = a;                                                                                     \
     else EACH(k) d[k] = m[k] != 0 ? a : d[k];                                                                          \
   }                                                                                                                    \
   static void splat_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                         \
-    uint##bits##_t *restrict d = OUT(uint##bits##_t, s->d);                                                            \
+    uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \
     const uint##bits##_t a = *IN(uint##bits##_t, s->a);                                                                \
     EACH(k) d[k] = a;                                                                                                  \
   }
@@ -386,7 +391,7 @@ SIZES(MOVES)
 
 #define FMA(tag, T, expression)                                                                                        \
   static void fma_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
-    T *restrict d = OUT(T, s->d);                                                                                      \
+    T *d = OUT(T, s->d);                                                                                               \
     const T *a = IN(T, s->a), *b = IN(T, s->b), *c = IN(T, s->c);                                                      \
     EACH(k) {                                                                                                          \
       const T x = a[k], y = b[k], z = c[k];                                                                            \
@@ -416,7 +421,7 @@ static inline pairs high_products(pairs x, pairs y, pairs odd_of_y) {
 }
 static inline void high_products_of(spirv_wave *w, const spirv_step *s, size_t lanes, uint32_t a, uint32_t b,
                                     bool same) {
-  char *restrict d = OUT(char, s->d);
+  char *d = OUT(char, s->d);
   const size_t bytes = (lanes & ~(size_t)(PADDING - 1)) * sizeof(uint32_t);
   pairs x, y = (pairs){0} + *IN(uint32_t, b);
   for (size_t k = 0; k < bytes; k += VECTOR_BYTES) {
@@ -440,19 +445,19 @@ static void high_products_sv(spirv_wave *w, const spirv_step *s, size_t lanes) {
 /* Computes addresses: base + index × imm. */
 #define INDEX(tag, T)                                                                                                  \
   static void index_sv_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                       \
-    uint64_t *restrict d = OUT(uint64_t, s->d);                                                                        \
+    uint64_t *d = OUT(uint64_t, s->d);                                                                                 \
     const T *b = IN(T, s->b);                                                                                          \
     const uint64_t base = *IN(uint64_t, s->a), scale = s->imm;                                                         \
     EACH(k) d[k] = base + (uint64_t)(int64_t)b[k] * scale;                                                             \
   }                                                                                                                    \
   static void index_vv_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                       \
-    uint64_t *restrict d = OUT(uint64_t, s->d);                                                                        \
+    uint64_t *d = OUT(uint64_t, s->d);                                                                                 \
     const uint64_t *a = IN(uint64_t, s->a), scale = s->imm;                                                            \
     const T *b = IN(T, s->b);                                                                                          \
     EACH(k) d[k] = a[k] + (uint64_t)(int64_t)b[k] * scale;                                                             \
   }                                                                                                                    \
   static void index_vs_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                       \
-    uint64_t *restrict d = OUT(uint64_t, s->d);                                                                        \
+    uint64_t *d = OUT(uint64_t, s->d);                                                                                 \
     const uint64_t *a = IN(uint64_t, s->a), more = (uint64_t)(int64_t)*IN(T, s->b) * s->imm;                           \
     EACH(k) d[k] = a[k] + more;                                                                                        \
   }                                                                                                                    \

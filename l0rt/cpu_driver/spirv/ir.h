@@ -228,6 +228,8 @@ typedef enum { END_RETURN, END_JUMP, END_BRANCH, END_BARRIER, END_TRAP } ir_end;
 typedef struct {
   ir_insn *insns;
   uint32_t count, capacity;
+  ir_insn *whole; /* phi.c: what a wave does instead whose lanes all run; from `whole_tail` on the results are phis */
+  uint32_t whole_count, whole_tail; /* `whole_count` is 0 if that is the same */
   ir_phi *phis;
   uint32_t phi_count, phi_capacity;
   ir_end end;
@@ -285,7 +287,7 @@ int ir_successors(const ir_block *block); /* their number */
 struct spirv_program;
 ir_kernel *spirv_lower(spirv_arena *arena, struct spirv_program *program, const spirv_module *m, const spirv_entry *e);
 
-/* flow.c, uniform.c, simplify.c, cheapen.c, fuse.c, hoist.c */
+/* flow.c, uniform.c, simplify.c, cheapen.c, fuse.c, hoist.c, phi.c */
 void ir_find_order(ir_kernel *k);
 void ir_find_varying(ir_kernel *k);
 void ir_simplify(ir_kernel *k); /* joins blocks, makes selections of short branches */
@@ -293,5 +295,6 @@ void ir_cheapen(ir_kernel *k); /* of operations with constants; does not change 
 void ir_fuse(ir_kernel *k); /* moves address computations into loads and stores */
 void ir_remove_unused(ir_kernel *k);
 void ir_hoist(ir_kernel *k); /* moves varying values out of loops */
+void ir_replace_phis(ir_kernel *k); /* by copies */
 
 #endif

@@ -80,8 +80,8 @@ static uint64_t work_of(const spirv_code *code) {
     uint32_t ways = block->end == END_BRANCH ? 2 : block->end == END_JUMP || block->end == END_BARRIER ? 1 : 0;
     for (uint32_t i = 0; i < ways; i++)
       if (block->successor[i] <= b) return UINT64_MAX;
-    for (uint32_t i = 0; i < block->count; i++) {
-      uint32_t op = code->infos[block->first + i].op;
+    for (uint32_t i = 0; i < block->steps.count; i++) {
+      uint32_t op = code->infos[block->steps.first + i].op;
       bool long_one = op == IR_COPY_MEMORY || op == IR_ASYNC_COPY || op == IR_PRINTF || op == IR_GROUP_GET;
       if (long_one) return UINT64_MAX;
       bool mathematics = op == IR_MATH1 || op == IR_MATH2 || op == IR_MATH2_INT || op == IR_MATH1_INT;

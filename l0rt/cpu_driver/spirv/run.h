@@ -44,7 +44,11 @@ typedef struct {
 } spirv_range;
 
 typedef struct {
-  uint32_t first, count; /* steps */
+  uint32_t first, count;
+} spirv_steps;
+
+typedef struct {
+  spirv_steps steps, whole; /* `whole`: of a wave whose lanes all run */
   ir_end end;
   bool varying; /* the condition */
   uint32_t condition, successor[2], at;

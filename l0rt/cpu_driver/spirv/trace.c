@@ -151,7 +151,8 @@ static void tell_instruction(const spirv_wave *w, uint32_t word) {
 static void tell_step(spirv_wave *w, const spirv_step *s, uint32_t lane) {
   const spirv_code *code = w->group->code;
   const spirv_step_info *info = &code->infos[s - code->steps];
-  bool first = s == code->steps || s[-1].at != s->at || code->blocks[w->block].first == (uint32_t)(s - code->steps);
+  bool first = s == code->steps || s[-1].at != s->at ||
+               code->blocks[w->block].steps.first == (uint32_t)(s - code->steps);
   if (first) tell_instruction(w, s->at);
   line l = {.size = 0};
   add(&l, "  %-14s", names[info->op] != NULL ? names[info->op] : "?");
@@ -172,7 +173,8 @@ static void tell_step(spirv_wave *w, const spirv_step *s, uint32_t lane) {
   spirv_tell(w->group->launch, l.text);
 }
 
-/* Prints a step that has run. Its operands are still there: the registers of a step never overlap. */
+/* Prints a step that has run. Its operands are still there: only the steps of whole waves overwrite them, and those are
+ * not traced. */
 void spirv_trace_step(spirv_wave *w, const spirv_step *s) {
   uint32_t lane;
   if (w->group->code->infos[s - w->group->code->steps].op == IR_SPLAT || !traced(w, &lane)) return;

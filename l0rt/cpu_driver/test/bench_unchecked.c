@@ -14,5 +14,5 @@ extern const spirv_handlers spirv_handlers_unchecked;
 #define SET_NAME "unchecked"
 #include "../spirv/handlers.h"
 
-extern void bench_check_addresses(bool check);
-void bench_check_addresses(bool check) { spirv_use_handlers(check ? NULL : &spirv_handlers_unchecked); }
+extern void bench_check_nothing(void);
+void bench_check_nothing(void) { spirv_use_handlers(&spirv_handlers_unchecked); }

@@ -38,7 +38,8 @@ static const struct {
     ROW(floats),       ROW(doubles),     ROW(conversions), ROW(loops),   ROW(uniform_loops), ROW(collatz),
     ROW(switches),     ROW(wide_switch), ROW(gotos),       ROW(calls),   ROW(tables),        ROW(arrays),
     ROW(records),      ROW(choices),     ROW(pointers),    ROW(gathers), ROW(scatters),      ROW(random),
-    ROW(small_memory), ROW(wide_memory), ROW(searches),    ROW(rows),    ROW(unchanging)};
+    ROW(small_memory), ROW(wide_memory), ROW(searches),    ROW(rows),    ROW(unchanging),    ROW(turns),
+    ROW(sums)};
 enum { KERNEL_COUNT = sizeof(kernels) / sizeof(kernels[0]), N = 1500 };
 
 static uint32_t *x, *y, *out, *expected[KERNEL_COUNT];

@@ -326,3 +326,81 @@ KERNEL(wide_memory) {
 #endif
   to[i] = a[i] ^ (b[i] > 0 ? 1 : 2);
 }
+#ifdef __OPENCL_VERSION__
+#define AROUND(k) ((ulong)(k) << 62) /* of elements of four bytes: once around all of memory, or some times */
+#else
+#define AROUND(k) ((ulong)(k) * 0)
+#endif
+/* Indices that are sums with something that is the same in all work-items. */
+KERNEL(sums) {
+  uint i = INDEX();
+  if (i >= n - 60) return;
+  uint sum = 0;
+  ulong at = i;
+  long from = (long)i - 1000;
+  for (uint k = 0; k < 5; k++) {
+    sum = sum * 3 + x[at + k * 7];
+    sum = sum * 5 + x[(n - 1440 - k) + at];
+    sum = sum * 7 + y[(at + AROUND(n + k)) + 3 + k];
+    sum = sum * 11 + y[(ulong)(x[i] & 7) + k + AROUND(k + 1)];
+    sum = sum * 13 + x[from + (long)(n - 500)];
+    sum = sum * 17 + y[from + ((long)k + (long)(n - 500))];
+  }
+  out[at + AROUND(n)] = sum;
+}
+/* Variables that a round reads and writes in ways that allow no order, or one order only. Some waves run whole. */
+KERNEL(turns) {
+  uint i = INDEX();
+  if (i >= n) return;
+  uint a = x[i], b = y[i], c = a ^ b, sum = 0, varying = 3 + (i / 256 % 2) * (x[i] & 7);
+  ulong w = a;
+  uchar small = (uchar)b;
+  float f = 1;
+  for (uint k = 0; k < varying; k++) { /* swapped */
+    uint t = a;
+    a = b;
+    b = t;
+    sum += a;
+  }
+  for (uint k = 0; k < varying + 2; k++) { /* turned round, two of them as they are */
+    uint t = a;
+    a = b;
+    b = c * 3 + k;
+    c = t;
+    sum = sum * 31 + b;
+  }
+  for (uint k = 0; k < varying * 2; k++) { /* what one is made of is moved to another */
+    uint t = a + b;
+    a = b;
+    b = t;
+  }
+  for (uint k = 0; k < varying; k++) { /* each is made of the others */
+    uint p = b * 3 ^ c, q = c * 5 + a, r = a - (b >> 3);
+    a = p;
+    b = q;
+    c = r;
+    sum ^= sum << 5;
+    w = w * 5 + sum;
+    small = (uchar)(small * 7 + 1);
+    f = f * 0.5f + (float)(k & 3);
+  }
+  for (uint k = 0; k < varying; k++) { /* two that are made of each other, and one twice of itself */
+    uint p = a * 3, q = b + 1;
+    a = q;
+    b = p;
+    c = c * c + k;
+    sum = sum - c;
+  }
+  for (uint k = 0; k < varying; k++) { /* the one keeps its value in some rounds */
+    uint p = (a & 1) != 0 ? b : a;
+    b = (b & 2) != 0 ? b : c + k;
+    a = p + 1;
+    c = b ^ w;
+  }
+  for (uint k = 0; k < 9; k++) { /* for all work-items the same */
+    uint t = varying & 0 ? sum : n + k;
+    sum += t;
+    n = n * 3 + 1;
+  }
+  out[i] = a ^ b * 3 ^ c * 5 ^ sum ^ (uint)w ^ (uint)(w >> 32) ^ small ^ as_uint(f);
+}
