@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
+from cpython.object cimport PyObject
+
+ctypedef PyObject* (*vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*) except NULL
 
 cdef extern from *:
     """
@@ -7,9 +10,18 @@ cdef extern from *:
     #define L0RT_KNOWN_AS
     /* The name under which users know a class: in its errors, its repr and help(). */
     static inline void l0rt_known_as(PyObject *type, const char *name) { ((PyTypeObject *)type)->tp_name = name; }
+    /* By PEP 590 an object holds how it is called, at a place that its type knows. Returns what it was; NULL: its type
+     * has no such place, and it is called as before. */
+    static inline vectorcallfunc l0rt_vectorcall_replace(PyObject *function, vectorcallfunc with) {
+      Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
+      vectorcallfunc *place = (vectorcallfunc *)((char *)function + offset), was = offset > 0 ? *place : NULL;
+      if (was != NULL) *place = with;
+      return was;
+    }
     #endif
     """
     void known_as "l0rt_known_as"(object type, const char* name) noexcept
+    vectorcall vectorcall_replace "l0rt_vectorcall_replace"(object function, vectorcall replacement) noexcept
 
 cdef size_t checked_size(nbytes) except? 0
 cdef bint is_whole(value) noexcept

@@ -10,11 +10,13 @@ cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release
 from cpython.exc cimport PyErr_Clear
 from cpython.long cimport PyLong_CheckExact
+from cpython.ref cimport Py_INCREF, PyObject
 from libc.stdint cimport uint64_t, uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from l0rt.arguments cimport check_overlap, check_sizes, checked_pattern, checked_size, get_view, part_of
+from l0rt.arguments cimport vectorcall, vectorcall_replace
 from l0rt.buffer cimport (
     DEVICE,
     ELSEWHERE,
@@ -31,11 +33,9 @@ from l0rt.buffer cimport (
     new_buffer,
 )
 from l0rt.dlpack cimport DL_CPU, Loan, dlpack_capsule, dlpack_choose, dlpack_is_versioned, dlpack_order
-from l0rt.runtime.alloc.arena cimport arena_hit
-from l0rt.runtime.alloc.atomics cimport load
-from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_private_pool
-from l0rt.runtime.current.thread cimport stream_or_current, thread_peek
-from l0rt.runtime.memory.active_pool cimport arena_asked, fill_host
+from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_private_pool
+from l0rt.runtime.current.thread cimport stream_or_current
+from l0rt.runtime.memory.active_pool cimport block_at_hand, fill_host
 from l0rt.runtime.memory.device cimport malloc_slow, shared_take
 from l0rt.runtime.memory.pinned cimport host_malloc_on, pool_asked
 from l0rt.runtime.streams.hooks cimport MEMORY_ALLOCATION, note
@@ -52,6 +52,7 @@ from l0rt.runtime.streams.devices import lazy
 
 cdef extern from "Python.h":
     size_t PyLong_AsSize_t(object) noexcept     # -1 with an error set: looked at below
+    Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
 
 cdef extern from "stdlib.h" nogil:
     int posix_memalign(void** out, size_t alignment, size_t size) noexcept
@@ -533,31 +534,34 @@ def empty(nbytes, *, device=None, stream=None, str kind="device", numa=None):
     Contents are undefined, as those of ``torch.empty``. Device memory is reused in the order of a stream, as torch's
     caching allocator and ``cudaMallocAsync`` do it.
     """
-    cdef l0rt_thread* thread
+    cdef size_t size = checked_size(nbytes)
+    cdef bint plain = device is None and stream is None and numa is None and <void*>kind == <void*>DEVICE_NAME
+    cdef Buffer made = hit(size) if plain and size != 0 else None
+    return made if made is not None else empty_slow(size, device, stream, kind, numa)
+
+
+cdef inline Buffer hit(size_t size):
+    """Return device memory of the current stream that is at hand, or None."""
     cdef l0rt_stream* on
-    cdef l0rt_arena* arena
-    cdef l0rt_block* block
+    cdef l0rt_block* block = block_at_hand(size, &on) if other == NULL else NULL
+    return new_buffer(size, on, on.device, DEVICE, block) if block != NULL else None
+
+
+cdef PyObject* call_empty(PyObject* function, PyObject* const* args, size_t count, PyObject* names) except NULL:
+    """Call `empty`. Most calls have a size alone: no other argument is looked for, and what is at hand is served."""
+    cdef Buffer made
     cdef size_t size
-    if PyLong_CheckExact(nbytes):
-        size = PyLong_AsSize_t(nbytes)
-        if size - 1 >= MOST:            # 0, negative or huge: the slow way sorts them out
-            PyErr_Clear()
-            size = checked_size(nbytes)
-    else:
-        size = checked_size(nbytes)
-    if (device is None and stream is None and other == NULL and <void*>kind == <void*>DEVICE_NAME and size != 0
-            and numa is None):
-        thread = thread_peek()
-        if thread != NULL:
-            on = thread.streams[thread.device]
-            arena = <l0rt_arena*>load(&on.arena)
-            if arena == NULL:
-                arena = arena_asked(thread, on)
-            if arena != NULL:
-                block = arena_hit(arena, size)
-                if block != NULL:
-                    return new_buffer(size, on, on.device, DEVICE, block)
-    return empty_slow(size, device, stream, kind, numa)
+    if names == NULL and PyVectorcall_NARGS(count) == 1 and PyLong_CheckExact(<object>args[0]):
+        size = PyLong_AsSize_t(<object>args[0])
+        made = hit(size) if size - 1 < MOST else None
+        if made is not None:
+            Py_INCREF(made)
+            return <PyObject*>made
+        PyErr_Clear()                   # negative or huge: `empty` says so
+    return called(function, args, count, names)
+
+
+cdef vectorcall called = vectorcall_replace(empty, call_empty)
 
 
 cdef Buffer empty_slow(size_t size, device, stream, str kind, numa):

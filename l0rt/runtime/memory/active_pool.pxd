@@ -3,6 +3,7 @@
 
 from libc.stdint cimport uint32_t, uintptr_t
 
+from l0rt.runtime.alloc.arena cimport arena_hit
 from l0rt.runtime.alloc.atomics cimport load, load_int, unlikely
 from l0rt.runtime.alloc.share cimport is_asleep
 from l0rt.runtime.alloc.types cimport (
@@ -13,6 +14,7 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_active_pool,
     l0rt_active_entry,
 )
+from l0rt.runtime.current.thread cimport thread_peek
 from l0rt.runtime.streams.types cimport l0rt_stream, l0rt_thread
 
 # The byte that device memory is filled with; negative: none. Atomic.
@@ -49,3 +51,16 @@ cdef inline l0rt_arena* arena_asked(l0rt_thread* thread, l0rt_stream* stream) no
     if unlikely(entry.stream != stream or is_asleep(entry.arena.private_pool)):
         return NULL
     return entry.arena
+
+
+cdef inline l0rt_block* block_at_hand(size_t nbytes, l0rt_stream** on) noexcept nogil:
+    """Take a cached block for the thread's current stream, and tell the stream; NULL: the slow path finds both."""
+    cdef l0rt_thread* thread = thread_peek()
+    cdef l0rt_arena* arena
+    if thread == NULL:
+        return NULL
+    on[0] = thread.streams[thread.device]
+    arena = <l0rt_arena*>load(&on[0].arena)
+    if arena == NULL:
+        arena = arena_asked(thread, on[0])
+    return arena_hit(arena, nbytes) if arena != NULL else NULL
