@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cheapen.c: replaces operations by cheaper ones with the same result. Some producers leave optimisation to the driver:
- * their modules divide by powers of two, and multiply numbers of 64 bits where 32 are enough. */
+/* cheapen.c: replaces operations by cheaper ones with the same result, and two by one. Some producers leave optimisation
+ * to the driver: their modules divide by powers of two, and multiply numbers of 64 bits where 32 are enough. */
 #include "ir.h"
 
 typedef struct {
@@ -57,6 +57,16 @@ static void truncate(const cheapener *c, ir_insn *insn) {
   insn->b = b;
 }
 
+/* Whether two numbers have a common bit is asked at once. */
+static void test(const cheapener *c, ir_insn *insn) {
+  uint64_t bits;
+  const ir_insn *common = c->makers[insn->a];
+  if (common == NULL || common->op != IR_AND || !constant(c, insn->b, &bits) || bits != 0) return;
+  insn->op = IR_TEST;
+  insn->a = common->a;
+  insn->b = common->b;
+}
+
 void ir_cheapen(ir_kernel *k) {
   uint32_t known = k->value_count; /* constants that are made here have no instruction, and none is looked up */
   cheapener c = {.k = k, .makers = SPIRV_ARRAY(k->arena, ir_insn *, known)};
@@ -77,6 +87,40 @@ void ir_cheapen(ir_kernel *k) {
     for (uint32_t n = 0; n < block->count; n++) {
       ir_insn *insn = &block->insns[n];
       if (insn->op == IR_MUL || insn->op == IR_UDIV || insn->op == IR_UREM) divide(&c, insn);
+      if (insn->op == IR_NE && insn->a < known) test(&c, insn);
     }
   }
+}
+
+/* Returns the product of a number and a constant that nothing but this sum uses; NULL: there is none. */
+static ir_insn *product_in(const ir_kernel *k, const ir_insn *sum, ir_insn **makers, const uint32_t *uses) {
+  uint32_t product = k->values[sum->a].varying ? sum->a : sum->b, same = product == sum->a ? sum->b : sum->a;
+  ir_insn *maker = makers[product];
+  if (maker == NULL || maker->op != IR_MUL || !k->values[maker->b].constant) return NULL;
+  return uses[product] == 1 && !k->values[same].varying ? maker : NULL;
+}
+
+void ir_join_products(ir_kernel *k) {
+  ir_insn **makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count);
+  const uint32_t *uses = ir_uses(k);
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++) {
+      ir_insn *sum = &block->insns[n];
+      const ir_insn *product = sum->op == IR_ADD && sum->lane == LANE_I64 ? product_in(k, sum, makers, uses) : NULL;
+      if (product != NULL) {
+        uint32_t same = product->result == sum->a ? sum->b : sum->a;
+        *sum = (ir_insn){.op = IR_INDEX,
+                         .lane = LANE_I64,
+                         .result = sum->result,
+                         .a = same,
+                         .b = product->a,
+                         .imm = k->values[product->b].bits,
+                         .at = sum->at};
+      }
+      makers[sum->result] = sum;
+    }
+    for (uint32_t n = 0; n < block->count; n++) makers[block->insns[n].result] = NULL;
+  }
+  ir_remove_unused(k);
 }

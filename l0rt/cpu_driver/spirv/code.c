@@ -486,6 +486,7 @@ const spirv_code *spirv_code_new(spirv_arena *arena, ir_kernel *k, const spirv_h
   ir_fuse(k);
   ir_remove_unused(k);
   ir_hoist(k);
+  ir_join_products(k); /* what is left of them in loops, and outside of addresses */
   ir_replace_phis(k);
   coder c = {.arena = arena, .k = k, .handlers = handlers, .code = SPIRV_NEW(arena, spirv_code)};
   c.last_use = SPIRV_ARRAY(arena, uint32_t, k->value_count);

@@ -351,18 +351,21 @@ FORM_ONE(bits_to_half, uint16_t, float, half_value(x))
 
 #define SIZES(X) X(8) X(16) X(32) X(64)
 
+/* A boolean has all bits of one kind. So has it as a wider or narrower number, without a comparison. */
+#define CHOOSE(bits, which, b, c) ((b) & (uint##bits##_t)(int32_t)(which)) | ((c) & ~(uint##bits##_t)(int32_t)(which))
+
 #define MOVES(bits)                                                                                                    \
   static void select_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                        \
     uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \
     const uint32_t *a = IN(uint32_t, s->a);                                                                            \
     const uint##bits##_t *b = IN(uint##bits##_t, s->b), *c = IN(uint##bits##_t, s->c);                                 \
-    EACH(k) d[k] = a[k] != 0 ? b[k] : c[k];                                                                            \
+    EACH(k) d[k] = CHOOSE(bits, a[k], b[k], c[k]);                                                                     \
   }                                                                                                                    \
   static void select_vss_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                    \
     uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \
     const uint32_t *a = IN(uint32_t, s->a);                                                                            \
     const uint##bits##_t b = *IN(uint##bits##_t, s->b), c = *IN(uint##bits##_t, s->c);                                 \
-    EACH(k) d[k] = a[k] != 0 ? b : c;                                                                                  \
+    EACH(k) d[k] = CHOOSE(bits, a[k], b, c);                                                                           \
   }                                                                                                                    \
   static void select_s_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                      \
     (void)lanes;                                                                                                       \
@@ -373,14 +376,14 @@ FORM_ONE(bits_to_half, uint16_t, float, half_value(x))
     const uint##bits##_t *a = IN(uint##bits##_t, s->a);                                                                \
     const uint32_t *m = w->mask;                                                                                       \
     if (w->full) memcpy(d, a, lanes * sizeof(*d));                                                                     \
-    else EACH(k) d[k] = m[k] != 0 ? a[k] : d[k];                                                                       \
+    else EACH(k) d[k] = CHOOSE(bits, m[k], a[k], d[k]);                                                                \
   }                                                                                                                    \
   static void copy_vs_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                       \
     uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \
     const uint##bits##_t a = *IN(uint##bits##_t, s->a);                                                                \
     const uint32_t *m = w->mask;                                                                                       \
     if (w->full) EACH(k) d[k] = a;                                                                                     \
-    else EACH(k) d[k] = m[k] != 0 ? a : d[k];                                                                          \
+    else EACH(k) d[k] = CHOOSE(bits, m[k], a, d[k]);                                                                   \
   }                                                                                                                    \
   static void splat_##bits(spirv_wave *w, const spirv_step *s, size_t lanes) {                                         \
     uint##bits##_t *d = OUT(uint##bits##_t, s->d);                                                                     \

@@ -57,6 +57,21 @@ uint32_t *ir_operand(ir_insn *insn, int i) {
   return i == 3 && insn->op == IR_ASYNC_COPY ? &insn->extra : NULL;
 }
 
+uint32_t *ir_uses(ir_kernel *k) {
+  uint32_t *uses = SPIRV_ARRAY(k->arena, uint32_t, k->value_count);
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    const ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++)
+      for (int o = 0; ir_operand(&block->insns[n], o) != NULL; o++) uses[*ir_operand(&block->insns[n], o)]++;
+    for (uint32_t p = 0; p < block->phi_count; p++)
+      for (uint32_t s = 0; s < block->predecessor_count; s++) uses[block->phis[p].sources[s]]++;
+    if (block->end == END_BRANCH) uses[block->condition]++;
+  }
+  for (uint32_t p = 0; p < k->printf_count; p++)
+    for (uint32_t c = 0; c < k->printfs[p].component_count; c++) uses[k->printfs[p].components[c]]++;
+  return uses;
+}
+
 int ir_successors(const ir_block *block) {
   return block->end == END_BRANCH ? 2 : block->end == END_JUMP || block->end == END_BARRIER ? 1 : 0;
 }

@@ -58,6 +58,7 @@
 #define IR_INTEGER_COMPARE(X)                                                                                          \
   X(EQ, x == y)                                                                                                        \
   X(NE, x != y)                                                                                                        \
+  X(TEST, (x & y) != 0)                                                                                                \
   X(ULT, x < y)                                                                                                        \
   X(ULE, x <= y)                                                                                                       \
   X(SLT, (S)x < (S)y)                                                                                                  \
@@ -281,6 +282,7 @@ uint32_t ir_block_new(ir_kernel *k);
 ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn); /* valid until the next call */
 bool ir_has_effect(const ir_insn *insn); /* does it do more than make its result? */
 uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last one */
+uint32_t *ir_uses(ir_kernel *k); /* of each value: how often it is used */
 int ir_successors(const ir_block *block); /* their number */
 
 /* lower.c */
@@ -295,6 +297,7 @@ void ir_cheapen(ir_kernel *k); /* of operations with constants; does not change 
 void ir_fuse(ir_kernel *k); /* moves address computations into loads and stores */
 void ir_remove_unused(ir_kernel *k);
 void ir_hoist(ir_kernel *k); /* moves varying values out of loops */
+void ir_join_products(ir_kernel *k); /* with the sums for which they are made, as they are in addresses */
 void ir_replace_phis(ir_kernel *k); /* by copies */
 
 #endif

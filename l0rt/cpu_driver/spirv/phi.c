@@ -163,23 +163,16 @@ static void make_whole(mover *m, uint32_t from, uint32_t count) {
 
 static void find_makers(mover *m) {
   ir_kernel *k = m->k;
-  m->uses = SPIRV_ARRAY(k->arena, uint32_t, m->known);
+  m->uses = ir_uses(k);
   m->maker_block = SPIRV_ARRAY(k->arena, uint32_t, m->known);
   m->maker_place = SPIRV_ARRAY(k->arena, uint32_t, m->known);
   for (uint32_t i = 0; i < k->order_count; i++) {
-    ir_block *block = &k->blocks[k->order[i]];
+    const ir_block *block = &k->blocks[k->order[i]];
     for (uint32_t n = 0; n < block->count; n++) {
-      ir_insn *insn = &block->insns[n];
-      m->maker_block[insn->result] = k->order[i];
-      m->maker_place[insn->result] = n + 1;
-      for (int o = 0; ir_operand(insn, o) != NULL; o++) m->uses[*ir_operand(insn, o)]++;
+      m->maker_block[block->insns[n].result] = k->order[i];
+      m->maker_place[block->insns[n].result] = n + 1;
     }
-    for (uint32_t p = 0; p < block->phi_count; p++)
-      for (uint32_t s = 0; s < block->predecessor_count; s++) m->uses[block->phis[p].sources[s]]++;
-    if (block->end == END_BRANCH) m->uses[block->condition]++;
   }
-  for (uint32_t p = 0; p < k->printf_count; p++)
-    for (uint32_t c = 0; c < k->printfs[p].component_count; c++) m->uses[k->printfs[p].components[c]]++;
 }
 
 void ir_replace_phis(ir_kernel *k) {

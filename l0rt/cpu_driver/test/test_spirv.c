@@ -39,7 +39,7 @@ static const struct {
     ROW(switches),     ROW(wide_switch), ROW(gotos),       ROW(calls),   ROW(tables),        ROW(arrays),
     ROW(records),      ROW(choices),     ROW(pointers),    ROW(gathers), ROW(scatters),      ROW(random),
     ROW(small_memory), ROW(wide_memory), ROW(searches),    ROW(rows),    ROW(unchanging),    ROW(turns),
-    ROW(sums)};
+    ROW(sums),         ROW(masks)};
 enum { KERNEL_COUNT = sizeof(kernels) / sizeof(kernels[0]), N = 1500 };
 
 static uint32_t *x, *y, *out, *expected[KERNEL_COUNT];

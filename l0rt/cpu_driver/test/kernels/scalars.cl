@@ -404,3 +404,27 @@ KERNEL(turns) {
   }
   out[i] = a ^ b * 3 ^ c * 5 ^ sum ^ (uint)w ^ (uint)(w >> 32) ^ small ^ as_uint(f);
 }
+/* Masks that are only asked for a common bit, and products that are only added to what is the same everywhere. */
+KERNEL(masks) {
+  uint i = INDEX();
+  if (i >= n) return;
+  uint a = x[i], r = 0;
+  ulong w = (ulong)a << 21 ^ y[i];
+  ushort h = (ushort)(a >> 3);
+  uchar b = (uchar)(a >> 5);
+  if ((a & 0x10) != 0) r = r * 3 + y[i];
+  if ((a & y[i]) != 0) r += 7;
+  if ((w & 0x8000000000ul) != 0) r ^= 0x55;
+  if ((w & (ulong)n << 30) != 0) r = r * 5 + 1;
+  if ((h & 0x101) != 0) r += h;
+  if ((b & 0x42) != 0) r -= b;
+  if ((a & 0x30) != 0x10) r += 11;
+  if ((a & 0x30) == 0) r ^= 0x1111;
+  r += (a & 0x44) != 0 ? a & 0x44 : 9;
+  ulong once = w * 3 + n, twice = w * 0x123456789abcdeful, thrice = n - w * 7;
+  ulong big = n + w * 0xfedcba987654321ul, negative = w * (ulong)-5 + 77;
+  once ^= (twice + n) ^ twice >> 9;
+  for (uint k = 0; k < (a & 3) + 1; k++) once = once * 0x1000003ul + n;
+  w = once ^ thrice * 11 ^ big ^ negative << 1;
+  out[i] = r ^ (uint)w ^ (uint)(w >> 32);
+}
