@@ -278,6 +278,7 @@ def test_threads_that_use_a_pool_are_refused_or_were_in_time(pool, hasty, extent
     (buffer, other), _ = filled(pool, (4096, 4096))
     with l0rt.Module(KERNELS) as module:
         store, stop, refused, wrong = module["store"], threading.Event(), [0, 0], []
+        has_filled = threading.Event()
 
         def work(which):
             nonlocal wrong
@@ -288,6 +289,7 @@ def test_threads_that_use_a_pool_are_refused_or_were_in_time(pool, hasty, extent
                         store.launch(buffer, 1, global_size=64, stream=stream)
                     else:
                         other.fill(1, stream=stream)
+                        has_filled.set()
                 except RuntimeError as error:
                     refused[which] += "asleep" in str(error)
                     wrong += [error] if "asleep" not in str(error) else []
@@ -298,6 +300,7 @@ def test_threads_that_use_a_pool_are_refused_or_were_in_time(pool, hasty, extent
         for _ in range(extent(10, 300, 3000)):
             pool.sleep("host")
             pool.wake()
+        has_filled.wait(60)  # a busy machine may not have let that thread run before
         stop.set()
         for thread in threads:
             thread.join()
