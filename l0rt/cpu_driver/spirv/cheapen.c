@@ -69,12 +69,7 @@ static void test(const cheapener *c, ir_insn *insn) {
 
 void ir_cheapen(ir_kernel *k) {
   uint32_t known = k->value_count; /* constants that are made here have no instruction, and none is looked up */
-  cheapener c = {.k = k, .makers = SPIRV_ARRAY(k->arena, ir_insn *, known)};
-  for (uint32_t i = 0; i < k->order_count; i++) {
-    ir_block *block = &k->blocks[k->order[i]];
-    for (uint32_t n = 0; n < block->count; n++) c.makers[block->insns[n].result] = &block->insns[n];
-  }
-  c.makers[0] = NULL;
+  cheapener c = {.k = k, .makers = ir_makers(k)};
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
     for (uint32_t n = 0; n < block->count; n++) {
@@ -92,33 +87,27 @@ void ir_cheapen(ir_kernel *k) {
   }
 }
 
-/* Returns the product of a number and a constant that nothing but this sum uses; NULL: there is none. */
-static ir_insn *product_in(const ir_kernel *k, const ir_insn *sum, ir_insn **makers, const uint32_t *uses) {
+/* A sum of what is the same in all lanes and of the product of a number and a constant, which nothing else uses. */
+static void join_product(const ir_kernel *k, ir_insn *sum, ir_insn **makers, const uint32_t *uses) {
   uint32_t product = k->values[sum->a].varying ? sum->a : sum->b, same = product == sum->a ? sum->b : sum->a;
-  ir_insn *maker = makers[product];
-  if (maker == NULL || maker->op != IR_MUL || !k->values[maker->b].constant) return NULL;
-  return uses[product] == 1 && !k->values[same].varying ? maker : NULL;
+  const ir_insn *maker = makers[product];
+  if (maker == NULL || maker->op != IR_MUL || !k->values[maker->b].constant) return;
+  if (uses[product] != 1 || k->values[same].varying) return;
+  sum->op = IR_INDEX;
+  sum->a = same;
+  sum->b = maker->a;
+  sum->imm = k->values[maker->b].bits;
 }
 
 void ir_join_products(ir_kernel *k) {
-  ir_insn **makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count);
+  ir_insn **makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count); /* of the block only */
   const uint32_t *uses = ir_uses(k);
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
     for (uint32_t n = 0; n < block->count; n++) {
-      ir_insn *sum = &block->insns[n];
-      const ir_insn *product = sum->op == IR_ADD && sum->lane == LANE_I64 ? product_in(k, sum, makers, uses) : NULL;
-      if (product != NULL) {
-        uint32_t same = product->result == sum->a ? sum->b : sum->a;
-        *sum = (ir_insn){.op = IR_INDEX,
-                         .lane = LANE_I64,
-                         .result = sum->result,
-                         .a = same,
-                         .b = product->a,
-                         .imm = k->values[product->b].bits,
-                         .at = sum->at};
-      }
-      makers[sum->result] = sum;
+      ir_insn *insn = &block->insns[n];
+      if (insn->op == IR_ADD && insn->lane == LANE_I64) join_product(k, insn, makers, uses);
+      makers[insn->result] = insn;
     }
     for (uint32_t n = 0; n < block->count; n++) makers[block->insns[n].result] = NULL;
   }

@@ -57,9 +57,8 @@ static uint32_t rebase(fuser *f, uint32_t index, uint64_t scale, uint32_t *base,
     bool first = !values[add->a].varying;
     if (first == !values[add->b].varying) return index;
     uint32_t same = first ? add->a : add->b, sum = ir_value_new(f->k, LANE_I64);
-    f->insns = spirv_grow(f->k->arena, f->insns, f->count, &f->capacity, sizeof(ir_insn));
-    f->insns[f->count++] = (ir_insn){
-        .op = IR_INDEX, .lane = LANE_I64, .result = sum, .a = *base, .b = same, .imm = scale, .at = at};
+    ir_insn added = {.op = IR_INDEX, .lane = LANE_I64, .result = sum, .a = *base, .b = same, .imm = scale, .at = at};
+    ir_push(f->k, &f->insns, &f->count, &f->capacity, added);
     *base = sum;
     index = first ? add->b : add->a;
   }
@@ -92,12 +91,7 @@ static void fuse_one(fuser *f, ir_insn *insn) {
 }
 
 void ir_fuse(ir_kernel *k) {
-  fuser f = {.k = k, .makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count)};
-  for (uint32_t i = 0; i < k->order_count; i++) {
-    ir_block *block = &k->blocks[k->order[i]];
-    for (uint32_t n = 0; n < block->count; n++) f.makers[block->insns[n].result] = &block->insns[n];
-  }
-  f.makers[0] = NULL;
+  fuser f = {.k = k, .makers = ir_makers(k)};
   for (uint32_t i = 0; i < k->order_count; i++) {
     ir_block *block = &k->blocks[k->order[i]];
     f.insns = NULL;
@@ -105,8 +99,7 @@ void ir_fuse(ir_kernel *k) {
     for (uint32_t n = 0; n < block->count; n++) {
       ir_insn insn = block->insns[n];
       if (insn.op == IR_LOAD || insn.op == IR_STORE) fuse_one(&f, &insn);
-      f.insns = spirv_grow(k->arena, f.insns, f.count, &f.capacity, sizeof(ir_insn));
-      f.insns[f.count++] = insn;
+      ir_push(k, &f.insns, &f.count, &f.capacity, insn);
     }
     block->insns = f.insns; /* those before stay where they are: makers are looked up there */
     block->count = f.count;

@@ -26,11 +26,15 @@ uint32_t ir_block_new(ir_kernel *k) {
   return k->block_count++;
 }
 
+void ir_push(ir_kernel *k, ir_insn **insns, uint32_t *count, uint32_t *capacity, ir_insn insn) {
+  *insns = spirv_grow(k->arena, *insns, *count, capacity, sizeof(ir_insn));
+  (*insns)[(*count)++] = insn;
+}
+
 ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn) {
   ir_block *b = &k->blocks[block];
-  b->insns = spirv_grow(k->arena, b->insns, b->count, &b->capacity, sizeof(ir_insn));
-  b->insns[b->count] = insn;
-  return &b->insns[b->count++];
+  ir_push(k, &b->insns, &b->count, &b->capacity, insn);
+  return &b->insns[b->count - 1];
 }
 
 bool ir_has_effect(const ir_insn *insn) {
@@ -55,6 +59,16 @@ uint32_t *ir_operand(ir_insn *insn, int i) {
   if (i == 1) return &insn->b;
   if (i == 2) return &insn->c;
   return i == 3 && insn->op == IR_ASYNC_COPY ? &insn->extra : NULL;
+}
+
+ir_insn **ir_makers(ir_kernel *k) {
+  ir_insn **makers = SPIRV_ARRAY(k->arena, ir_insn *, k->value_count);
+  for (uint32_t i = 0; i < k->order_count; i++) {
+    ir_block *block = &k->blocks[k->order[i]];
+    for (uint32_t n = 0; n < block->count; n++) makers[block->insns[n].result] = &block->insns[n];
+  }
+  makers[0] = NULL;
+  return makers;
 }
 
 uint32_t *ir_uses(ir_kernel *k) {

@@ -279,9 +279,11 @@ typedef struct {
 uint32_t ir_constant(ir_kernel *k, spirv_lane lane, uint64_t bits);
 uint32_t ir_value_new(ir_kernel *k, spirv_lane lane);
 uint32_t ir_block_new(ir_kernel *k);
+void ir_push(ir_kernel *k, ir_insn **insns, uint32_t *count, uint32_t *capacity, ir_insn insn); /* to an array */
 ir_insn *ir_append(ir_kernel *k, uint32_t block, ir_insn insn); /* valid until the next call */
 bool ir_has_effect(const ir_insn *insn); /* does it do more than make its result? */
 uint32_t *ir_operand(ir_insn *insn, int i); /* NULL past the last one */
+ir_insn **ir_makers(ir_kernel *k); /* of each value that there is now: the instruction that makes it, or NULL */
 uint32_t *ir_uses(ir_kernel *k); /* of each value: how often it is used */
 int ir_successors(const ir_block *block); /* their number */
 

@@ -78,16 +78,11 @@ static ir_insn break_cycle(mover *m, uint32_t count) {
 
 /* Appends all moves. They happen at once: one whose target is still to be read waits. */
 static void append_moves(mover *m, ir_insn **insns, uint32_t *count, uint32_t *capacity) {
-#define APPEND(insn)                                                                                                   \
-  do {                                                                                                                 \
-    *insns = spirv_grow(m->k->arena, *insns, *count, capacity, sizeof(ir_insn));                                       \
-    (*insns)[(*count)++] = (insn);                                                                                     \
-  } while (0)
   bool moved = true;
   for (uint32_t left = m->move_count; left != 0;) {
     if (!moved) {
       ir_insn aside = break_cycle(m, left);
-      if (aside.op != IR_NONE) APPEND(aside);
+      if (aside.op != IR_NONE) ir_push(m->k, insns, count, capacity, aside);
     }
     moved = false;
     for (uint32_t i = 0; i < left;) {
@@ -96,14 +91,13 @@ static void append_moves(mover *m, ir_insn **insns, uint32_t *count, uint32_t *c
         i++;
         continue;
       }
-      APPEND(one.insn);
+      ir_push(m->k, insns, count, capacity, one.insn);
       count_reads(m, &one, -1u);
       m->moves[i] = m->moves[--left];
       m->moves[left] = one;
       moved = true;
     }
   }
-#undef APPEND
 }
 
 /* Does an instruction do nothing but compute the elements of its result, each from those of its operands? */
