@@ -300,7 +300,7 @@ def test_threads_that_use_a_pool_are_refused_or_were_in_time(pool, hasty, extent
         for _ in range(extent(10, 300, 3000)):
             pool.sleep("host")
             pool.wake()
-        has_filled.wait(60)  # a busy machine may not have let that thread run before
+        assert has_filled.wait(60), "the pool is awake"  # before, the thread may have met it asleep each time
         stop.set()
         for thread in threads:
             thread.join()

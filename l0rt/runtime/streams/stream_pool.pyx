@@ -226,7 +226,7 @@ cdef l0rt_stream* adopt_list(l0rt_device* device, ze_command_list_handle_t list,
         stream.mark = mark
     stream.live = 1
     stream.ordinal = ordinal
-    # of a group that l0rt makes no streams on, only as much is expected as of an engine that copies
+    # Of a group that l0rt makes no streams on, only as much is expected as of an engine that copies.
     stream.fill_limit = <size_t>-1 if ordinal == device.info.compute_ordinal else device.info.copy_fill_pattern
     stream.in_order = False     # no call reports it: barriers are correct for both kinds
     stream.shared = 1
