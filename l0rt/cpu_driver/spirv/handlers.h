@@ -21,7 +21,7 @@
 #define PASTE(a, b) PASTE_(a, b)
 /* Lanes come in rows of PADDING, so that a loop has no rest. An element of the result may lie where one of the same lane
  * is read, so no two rounds of a loop depend on each other. */
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 /* Instrumented and unrolled, these loops take minutes to compile. */
 #define EACH(k) for (size_t k = 0, rows_ = lanes & ~(size_t)(PADDING - 1); k < rows_; k++)
 #else
