@@ -37,6 +37,8 @@ def test_the_same_tests_pass_on_ring(ring, tmp_path, record_property, extent):
         record_property("ring", (ring.name, reason))
         skip_unless_ci(reason)
     files, part = ring.part()
+    if part and part == ring.in_ci:
+        extent.note(f"{ring} in CI runs part {part}")
     result = ring.run(l0rt.cpu_driver_path(), tmp_path, files, 1.5 * HANG_LIMIT, part)
     record_property("ring", (ring.name, verdict(result) or "failed"))
     assert verdict(result), f"ring {ring.name}: {result}"
