@@ -19,13 +19,29 @@ static size_t bytes_of(uint32_t count, uint32_t values) {
   return sizeof(cpu_launch) + (sizeof(void *) + sizeof(uint64_t)) * count + values;
 }
 
+/* Memory for a launch of these programs, which it holds; NULL without memory. That of a launch that has ended is taken
+ * first: a program appends while the engine's thread ends launches, and in malloc they would wait for each other. */
+static cpu_launch *take(cpu_programs *programs, size_t bytes) {
+  cpu_launch *launch = atomic_exchange(&programs->spare, NULL);
+  if (launch != NULL && launch->room < bytes) {
+    free(launch);
+    launch = NULL;
+  }
+  size_t room = launch != NULL ? launch->room : bytes;
+  if (launch == NULL) launch = malloc(bytes);
+  if (launch == NULL) return NULL;
+  memset(launch, 0, sizeof(*launch));
+  atomic_init(&launch->holds, 1);
+  launch->room = room;
+  launch->programs = programs;
+  atomic_fetch_add(&programs->holds, 1);
+  return launch;
+}
+
 cpu_launch *cpu_launch_new(const cpu_kernel *kernel) {
   uint32_t count = kernel->info->argument_count;
-  cpu_launch *launch = calloc(1, bytes_of(count, kernel->values_size));
+  cpu_launch *launch = take(kernel->module->programs, bytes_of(count, kernel->values_size));
   if (launch == NULL) return NULL;
-  atomic_init(&launch->holds, 1);
-  launch->programs = kernel->module->programs;
-  atomic_fetch_add(&launch->programs->holds, 1);
   launch->kernel = kernel->kernel;
   launch->context = kernel->module->context;
   launch->access = kernel->access;
@@ -48,12 +64,10 @@ cpu_launch *cpu_launch_new(const cpu_kernel *kernel) {
 cpu_launch *cpu_launch_copy(const cpu_launch *launch) {
   uint32_t count = launch->argument_count;
   size_t bytes = bytes_of(count, launch->values_size);
-  cpu_launch *copy = malloc(bytes);
+  cpu_launch *copy = take(launch->programs, bytes);
   if (copy == NULL) return NULL;
   size_t from = offsetof(cpu_launch, programs); /* others may take holds meanwhile */
   memcpy((char *)copy + from, (const char *)launch + from, bytes - from);
-  atomic_init(&copy->holds, 1);
-  atomic_fetch_add(&copy->programs->holds, 1);
   copy->arguments = (const void **)(copy + 1);
   copy->local_sizes = (uint64_t *)(copy->arguments + count);
   for (uint32_t i = 0; i < count; i++)
@@ -63,8 +77,9 @@ cpu_launch *cpu_launch_copy(const cpu_launch *launch) {
 
 void cpu_launch_let_go(cpu_launch *launch) {
   if (atomic_fetch_sub(&launch->holds, 1) != 1) return;
-  cpu_programs_let_go(launch->programs);
-  free(launch);
+  cpu_programs *programs = launch->programs;
+  free(atomic_exchange(&programs->spare, launch));
+  cpu_programs_let_go(programs);
 }
 
 /* What a launch under way has been let to reach, so that it stays where it is until the launch ends. */

@@ -20,6 +20,7 @@ cpu_programs *cpu_programs_new(spirv_program *const *items, uint32_t count) {
   cpu_programs *programs = malloc(sizeof(*programs) + count * sizeof(*items));
   if (programs == NULL) return NULL;
   atomic_init(&programs->holds, 1);
+  atomic_init(&programs->spare, NULL);
   programs->count = count;
   memcpy(programs->items, items, count * sizeof(*items));
   return programs;
@@ -28,6 +29,7 @@ cpu_programs *cpu_programs_new(spirv_program *const *items, uint32_t count) {
 void cpu_programs_let_go(cpu_programs *programs) {
   if (atomic_fetch_sub(&programs->holds, 1) != 1) return;
   for (uint32_t i = 0; i < programs->count; i++) spirv_program_release(programs->items[i]);
+  free(atomic_load(&programs->spare));
   free(programs);
 }
 

@@ -10,6 +10,7 @@
  * ended. */
 typedef struct {
   _Atomic uint32_t holds;
+  struct cpu_launch *_Atomic spare; /* an earlier launch's memory, for the next one; or NULL */
   uint32_t count;
   spirv_program *items[]; /* its own first */
 } cpu_programs;
