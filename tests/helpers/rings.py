@@ -51,8 +51,8 @@ class Ring:
     def part(self):
         """Return the files, and which part of their tests, that this ring runs; None is all of them.
 
-        In CI a ring may run a half of all. In a short run each file is some ring's, because collecting all of them takes longer than such a part. A soak
-        makes more of random numbers in that part, too.
+        In CI a ring may run a half of all. In a short run each file is some ring's, because collecting all of them
+        takes longer than such a part. A soak makes more of random numbers in that part, too.
         """
         if WHOLE and not SOAK:
             return [TESTS / name for name in FOLDERS], self.in_ci if os.environ.get("CI") else None
