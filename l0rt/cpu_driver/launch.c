@@ -23,16 +23,16 @@ static size_t bytes_of(uint32_t count, uint32_t values) {
  * first: a program appends while the engine's thread ends launches, and in malloc they would wait for each other. */
 static cpu_launch *take(cpu_programs *programs, size_t bytes) {
   cpu_launch *launch = atomic_exchange(&programs->spare, NULL);
-  if (launch != NULL && launch->room < bytes) {
+  if (launch != NULL && launch->bytes < bytes) {
     free(launch);
     launch = NULL;
   }
-  size_t room = launch != NULL ? launch->room : bytes;
+  size_t own = launch != NULL ? launch->bytes : bytes;
   if (launch == NULL) launch = malloc(bytes);
   if (launch == NULL) return NULL;
   memset(launch, 0, sizeof(*launch));
   atomic_init(&launch->holds, 1);
-  launch->room = room;
+  launch->bytes = own;
   launch->programs = programs;
   atomic_fetch_add(&programs->holds, 1);
   return launch;

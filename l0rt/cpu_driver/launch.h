@@ -7,7 +7,7 @@
 
 typedef struct cpu_launch {
   _Atomic uint32_t holds; /* commands, recorded and submitted */
-  size_t room;            /* bytes of its memory */
+  size_t bytes;           /* of its memory */
   cpu_programs *programs; /* held */
   const spirv_kernel *kernel;
   uint32_t group_size[3];
