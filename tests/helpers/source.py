@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading the source tree as text: files, logical lines with the blocks around them, imports, module names."""
 
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -136,6 +137,32 @@ def copy_of_tree(target):
         shutil.copytree(ROOT / name, target / name, ignore=ignore)
     shutil.copy(ROOT / "setup.py", target)
     return target
+
+
+def stamps(tree):
+    """Return what tells whether a file in a copy of the tree has been changed, and None for each folder."""
+    found = {}
+    for folder, folders, files in os.walk(tree):
+        found.update((os.path.join(folder, name), None) for name in folders)
+        for path in (os.path.join(folder, name) for name in files):
+            status = os.stat(path)
+            found[path] = status.st_ino, status.st_size, status.st_mtime_ns
+    return found
+
+
+def restore(tree, before):
+    """Make a copy of the tree what it was when it had these stamps."""
+    after = stamps(tree)
+    for path in sorted(after.keys() - before.keys(), reverse=True):  # a folder comes before what is in it
+        if after[path] is None:
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+    for path, stamp in before.items():
+        if stamp is None:
+            os.makedirs(path, exist_ok=True)
+        elif after.get(path) != stamp:
+            shutil.copy2(ROOT / os.path.relpath(path, tree), path)
 
 
 def plant(tree, path, text):
