@@ -94,7 +94,6 @@ RINGS = (
         "intel x2",
         (LOADER, INTEL),
         {**NO_HARDWARE, "ProductFamilyOverride": "dg1", "CreateMultipleRootDevices": 2},
-        in_ci="2/2",
     ),
 )
 SIMULATED = tuple(  # the CPU driver as real devices, with their defects
