@@ -23,16 +23,13 @@ static size_t bytes_of(uint32_t count, uint32_t values) {
  * first: a program appends while the engine's thread ends launches, and in malloc they would wait for each other. */
 static cpu_launch *take(cpu_programs *programs, size_t bytes) {
   cpu_launch *launch = atomic_exchange(&programs->spare, NULL);
-  if (launch != NULL && launch->bytes < bytes) {
+  if (launch == NULL || launch->bytes < bytes) {
     free(launch);
-    launch = NULL;
+    launch = malloc(bytes);
+    if (launch == NULL) return NULL;
+    launch->bytes = bytes;
   }
-  size_t own = launch != NULL ? launch->bytes : bytes;
-  if (launch == NULL) launch = malloc(bytes);
-  if (launch == NULL) return NULL;
-  memset(launch, 0, sizeof(*launch));
   atomic_init(&launch->holds, 1);
-  launch->bytes = own;
   launch->programs = programs;
   atomic_fetch_add(&programs->holds, 1);
   return launch;
@@ -42,6 +39,8 @@ cpu_launch *cpu_launch_new(const cpu_kernel *kernel) {
   uint32_t count = kernel->info->argument_count;
   cpu_launch *launch = take(kernel->module->programs, bytes_of(count, kernel->values_size));
   if (launch == NULL) return NULL;
+  size_t from = offsetof(cpu_launch, kernel);
+  memset((char *)launch + from, 0, sizeof(*launch) - from);
   launch->kernel = kernel->kernel;
   launch->context = kernel->module->context;
   launch->access = kernel->access;
@@ -66,7 +65,7 @@ cpu_launch *cpu_launch_copy(const cpu_launch *launch) {
   size_t bytes = bytes_of(count, launch->values_size);
   cpu_launch *copy = take(launch->programs, bytes);
   if (copy == NULL) return NULL;
-  size_t from = offsetof(cpu_launch, programs); /* others may take holds meanwhile */
+  size_t from = offsetof(cpu_launch, kernel); /* others may take holds meanwhile */
   memcpy((char *)copy + from, (const char *)launch + from, bytes - from);
   copy->arguments = (const void **)(copy + 1);
   copy->local_sizes = (uint64_t *)(copy->arguments + count);

@@ -188,6 +188,7 @@ static void measure_threads(const spirv_program *program, const row *r, double l
     helped = least(helped, now() - start);
     both = least(both, time_both(&one, &other, workers));
   }
+  CHECK(both < 1e18);
   spirv_workers_free(workers);
   spirv_program_release(apart);
   char label[64], bound[64];
