@@ -17,8 +17,7 @@ from cpython.number cimport PyIndex_Check
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Check, PySlice_Unpack
 from libc.string cimport strchr
 
-import numpy as np
-
+from l0rt import lazynumpy as np
 from l0rt.whole import whole_number
 
 cdef enum:

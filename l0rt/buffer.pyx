@@ -24,9 +24,7 @@ from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
-import numpy as np
-
-from l0rt import philox
+from l0rt import lazynumpy as np, philox
 from l0rt.runtime.current.generator import default_generator
 from l0rt.runtime.streams.devices import lazy
 

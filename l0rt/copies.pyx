@@ -31,8 +31,7 @@ from l0rt.runtime.streams.queue cimport Queue, about_to_wait, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED, ze_memory_type_t
 
-import numpy as np
-
+from l0rt import lazynumpy as np
 from l0rt.errors import InvalidArgumentError
 from l0rt.otherbuffer import empty
 from l0rt.runtime.streams.devices import lazy

@@ -67,8 +67,7 @@ import pickle
 import sys
 from weakref import ref
 
-import numpy as np
-
+from l0rt import lazynumpy as np
 from l0rt.otherbuffer import empty
 from l0rt.runtime.streams.devices import context_owner, lazy
 from l0rt.sharedbuffer import here, reduce_shared

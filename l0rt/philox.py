@@ -10,16 +10,15 @@ the seed as the key. So any part of the stream can be computed without the part 
 import math
 from collections import namedtuple
 
-import numpy as np
-
+from l0rt import lazynumpy as np
 from l0rt.whole import real_number, whole_number
 
 __all__ = ["bernoulli", "exponential", "normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
 
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _WEYL = 0x9E3779B9, 0xBB67AE85
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
+_LOW = 0xFFFFFFFF
+_HALF = 32
 
 
 def philox4x32(counter, key, rounds=10):

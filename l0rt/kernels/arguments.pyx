@@ -18,8 +18,7 @@ from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use
 from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.types cimport *
 
-import numpy as np
-
+from l0rt import lazynumpy as np
 from l0rt.runtime.streams.devices import can_access_peer, lazy
 
 # What an argument must be.

@@ -29,8 +29,7 @@ from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
-import numpy as np
-
+from l0rt import lazynumpy as np
 from l0rt.runtime.streams.devices import lazy
 
 cdef extern from *:

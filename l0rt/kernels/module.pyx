@@ -24,8 +24,7 @@ from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.naming cimport device as device_name, index_of
 from l0rt.runtime.streams.types cimport *
 
-import numpy as np
-
+from l0rt import lazynumpy as np
 from l0rt.kernels.spirv import Spirv, is_spirv
 from l0rt.paths import plain_path
 from l0rt.runtime.streams.devices import lazy, properties

@@ -26,9 +26,7 @@ from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_MODULE_FORMAT_IL_SPIRV
 
-import numpy as np
-
-from l0rt import callers
+from l0rt import callers, lazynumpy as np
 from l0rt.errors import ModuleBuildError
 from l0rt.philox import _bernoulli_limit, _uniform_parameters
 from l0rt.runtime.current.generator import XpuGenerator
