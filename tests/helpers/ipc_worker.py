@@ -34,6 +34,7 @@ class Server:
     def __init__(self):
         import l0rt
         import l0rt.ipc
+        import numpy  # noqa: F401  for pattern(), before a test takes this process's rights to read files
 
         from helpers import ledger
 

@@ -127,3 +127,32 @@ except ImportError as error:
     result = embedded(host, code, lives=2)
     assert (result.returncode, result.stderr) == (0, ""), result
     assert result.stdout.splitlines() == ["works", "l0rt was used in this process by an interpreter that has end"]
+
+
+def test_a_process_that_can_open_no_more_files_goes_on():
+    """As one that has given up rights, when what reads files has been used before."""
+    code = """
+import resource
+import numpy as np
+import l0rt, l0rt.accelerator as acc
+l0rt.empty(64).uniform_()
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+try:
+    open("/dev/null")
+except OSError as no_more:
+    print(no_more.strerror)
+s, e = acc.Stream(), l0rt.Event()
+x = l0rt.from_numpy(np.arange(1 << 20, dtype="u4"))
+with s:
+    s.wait_stream(acc.default_stream())
+    y = l0rt.empty(x.nbytes).copy_from(x)
+    e.record()
+e.synchronize()
+assert (y.numpy("u4") == np.arange(1 << 20)).all()
+pinned, shared = l0rt.pinned(4096), l0rt.empty(4096, kind="shared").fill(3)
+acc.synchronize()
+assert shared.numpy().sum() == 3 * 4096 and pinned.size == 4096
+assert l0rt.empty(4000).uniform_().numpy("f4").max() < 1
+"""
+    result = run_python(code, CPU)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "Too many open files\n", "")
