@@ -62,7 +62,7 @@ class Ring:
 
     def slice(self):
         """The same of a simulated device: all of the tests, but in CI and in a soak."""
-        return f"{SIMULATED.index(self) + 1}/{SLICES}" if os.environ.get("CI") or SOAK else None
+        return self.in_ci if os.environ.get("CI") or SOAK else None
 
     def run(self, cpu_driver, cwd, folders, timeout, part=None):
         """Run pytest on ``folders``, or on a ``part`` of them ("2/5"), with this ring's driver; see `verdict`."""
@@ -97,17 +97,25 @@ RINGS = (
     ),
 )
 SIMULATED = tuple(  # the CPU driver as real devices, with their defects
-    Ring(profile, (), {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_PROFILE": profile})
-    for profile in (
-        "arc-a770-i915",
-        "arc-a770-xe",
-        "arc-b580",
-        "pvc",
-        "lunar-lake",
-        "meteor-lake",
-        "arc-a770-xe,neo-25.18",
-        "pvc,neo-25.18",
-        "arc-b580,timing",
+    Ring(
+        profile,
+        (),
+        {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_PROFILE": profile},
+        in_ci=f"{number}/{SLICES}",
+    )
+    for number, profile in enumerate(
+        (
+            "arc-a770-i915",
+            "arc-a770-xe",
+            "arc-b580",
+            "pvc",
+            "lunar-lake",
+            "meteor-lake",
+            "arc-a770-xe,neo-25.18",
+            "pvc,neo-25.18",
+            "arc-b580,timing",
+        ),
+        1,
     )
 )
 
