@@ -6,6 +6,8 @@ import random
 import pytest
 from l0rt.errors import L0Error, OutOfMemoryError
 
+from helpers.process import run_python
+
 GROWTH = ("segments",)              # test_allocator_ranges.py has the other way
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -30,6 +32,27 @@ def test_a_huge_size_is_out_of_memory(make, nbytes):
         allocator.malloc(nbytes)
     assert allocator.stats()["num_ooms"] == 1
     allocator.free(allocator.malloc(512))
+
+
+def test_more_than_the_device_has_is_refused_before_anything_is_made_for_it():
+    """A range has records of its addresses: 64 TiB of them are gigabytes of the host's memory, and a minute."""
+    code = """
+import resource
+import l0rt
+l0rt.empty(1 << 20)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for power in (40, 46, 47, 60):
+    try:
+        l0rt.empty(1 << power)
+    except l0rt.OutOfMemoryError as error:
+        assert "requested" in str(error)
+    else:
+        raise AssertionError(power)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
+l0rt.empty(1 << 20).fill(1)
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu"})
+    assert (result.returncode, result.stdout) == (0, "True\n"), result
 
 
 @pytest.mark.parametrize("nbytes", [0, -1, -(1 << 63), -(1 << 70)])

@@ -268,11 +268,15 @@ cdef int range_grow(l0rt_heap* heap, l0rt_arena* arena, int pool, uint64_t size,
                     l0rt_block** out) noexcept nogil:
     """A block of ``size`` bytes, part of which gets memory for it. Without host memory for that, a range is no help:
     L0RT_NO_HOST_MEMORY."""
-    cdef l0rt_block* held = place_hold(heap, arena, pool, size)
+    cdef l0rt_block* held
     cdef l0rt_spare* spares = NULL
     cdef uint64_t extra, left
     cdef int64_t start
     cdef int status
+    if heap.capacity != 0 and size > heap.capacity:     # before there are records of so many addresses
+        heap.by_limit = <int64_t>size > heap_available(heap, arena.private_pool)
+        return L0RT_OUT_OF_MEMORY
+    held = place_hold(heap, arena, pool, size)
     if held == NULL:
         status = range_new(heap, arena, pool, size)
         held = place_hold(heap, arena, pool, size) if status == L0RT_OK else NULL
