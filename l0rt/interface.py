@@ -292,7 +292,7 @@ def get_allocator(type, index=None):
     """
     name = _known(type)
     if name == "xpu":
-        return _XpuAllocator(_naming.index_in(index))
+        return _XpuAllocator(_naming.existing_index_in(index, _xpu))
     if index is None and name in dict(_naming.all_interfaces()):
         index = _naming.get_interface(name).current_device()
     return _allocator_of(name, None if index is None else _index_of(index))
@@ -318,7 +318,7 @@ class _XpuAllocator:
     """The built-in allocator of one device, as the registry's others are used."""
 
     def __init__(self, index):
-        self.index = None if index < 0 else index
+        self.index = index
 
     def malloc(self, nbytes, stream=None):
         """Return the address of ``nbytes`` bytes in the order of a stream, a Stream or its number."""
@@ -520,7 +520,7 @@ class XpuInterface(DeviceInterface):
         @staticmethod
         def set_device(device):
             """Choose the device that the worker works for; the driver's current device stays."""
-            XpuInterface.Worker._device = _naming.index_in(device)
+            XpuInterface.Worker._device = _naming.existing_index(_xpu, _naming.index_to_set(device))
 
         @staticmethod
         def current_device():
@@ -533,11 +533,11 @@ class XpuInterface(DeviceInterface):
         @staticmethod
         def get_device_properties(device=None):
             """Return the properties of ``device``, of all devices asked for once in the life of the process."""
-            index = _naming.index_in(device)
+            index = _naming.existing_index_in(device, _xpu)
             known = XpuInterface.Worker._properties
             if not known:
                 known[:] = [_xpu.get_device_properties(i) for i in range(_xpu.device_count())]
-            return known[XpuInterface.Worker.current_device() if index < 0 else index]
+            return known[XpuInterface.Worker.current_device() if index is None else index]
 
     init = _xpu.init
     current_device = _xpu.current_device

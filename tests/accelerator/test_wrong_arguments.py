@@ -6,6 +6,7 @@ import inspect
 import l0rt
 import l0rt.accelerator as acc
 import l0rt.xpu as xpu
+import numpy as np
 import pytest
 from l0rt import config, interface, memory, philox, sanitizer
 from l0rt.interface import get_interface_for_device
@@ -149,6 +150,21 @@ def test_the_sanitizer_is_told_of_buffers(memory):
 def test_an_event_has_no_negative_device(index):
     with pytest.raises(IndexError, match="out of range"):
         l0rt.Event(index)
+
+
+@pytest.mark.parametrize("index", [-1, -2, 1 << 30])
+def test_memory_of_a_device_that_there_is_not_is_refused(index):
+    array = np.zeros(8, "u1")
+    for call in (
+        lambda: l0rt.empty(64, device=index),
+        lambda: l0rt.empty(64, device=index, kind="host"),
+        lambda: l0rt.from_numpy(array, device=index),
+        lambda: l0rt.pinned(64, device=index),
+        lambda: l0rt.memory.caching_allocator_alloc(64, index),
+        lambda: interface.get_allocator("xpu", index),
+    ):
+        with pytest.raises(IndexError, match="The device index is out of range"):
+            call()
 
 
 def test_a_report_of_what_is_stuck_takes_any_name_of_a_device():

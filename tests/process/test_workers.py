@@ -94,6 +94,32 @@ assert acc.initial_seed() == acc.initial_seed()
     assert result.returncode == 0, result
 
 
+def test_a_worker_refuses_devices_that_are_not_there():
+    code = SEEDS + """
+from l0rt.interface import get_interface_for_device
+Worker = get_interface_for_device("xpu").Worker
+def refused():
+    told = []
+    for call in (Worker.set_device, Worker.get_device_properties):
+        for device in (2, 9, -1, "xpu:2"):
+            try:
+                told.append(call(device))
+            except IndexError as error:
+                assert "must be in [0, 2)" in str(error)
+    for device in (None, "xpu"):
+        try:
+            told.append(Worker.set_device(device))
+        except ValueError as error:
+            assert "a specified index or an integer" in str(error)
+    return told, Worker.current_device()
+assert refused() == ([], 0)
+Worker.get_device_properties()
+assert child(refused) == "([], 0)"
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2})
+    assert result.returncode == 0, result
+
+
 def test_a_worker_reads_cached_properties_without_opening_the_driver():
     code = SEEDS + """
 from l0rt.interface import get_interface_for_device

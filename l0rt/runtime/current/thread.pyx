@@ -7,7 +7,7 @@ from libc.string cimport memmove
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.capture cimport capture_leave
 from l0rt.runtime.streams.devices cimport device_at, device_total, ensure
-from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.naming cimport NO_INDEX, index_of
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
@@ -100,8 +100,10 @@ cdef l0rt_stream* stream_or_current(device, Queue stream) except NULL:
     """The stream, or the current one of the device that Python names; ValueError if the stream is another device's."""
     cdef int index
     lazy.init()
-    index = index_of(device, -1, lazy.device_type)
-    if index < -1:
+    index = index_of(device, NO_INDEX, lazy.device_type)
+    if index == NO_INDEX:
+        index = -1
+    elif index < 0:
         device_at(index)        # raises
     if stream is None:
         return current_stream(index)

@@ -375,6 +375,12 @@ def index_in(what, str type=BUILT_IN):
     return index_of(what, -1, type)
 
 
+def existing_index_in(what, interface, str type=BUILT_IN):
+    """Return the index of the existing device of ``type`` that ``what`` names, None if it names none."""
+    cdef int index = index_of(what, NO_INDEX, type)
+    return None if index == NO_INDEX else other_index(interface, index)
+
+
 def index_of_object(obj):
     """Return the index of the device of ``obj``, -1 if it has none or is not on a device of this type."""
     named = device_like(getattr(obj, "device", None))

@@ -16,7 +16,7 @@ from l0rt.runtime.streams.ledger cimport (
     peer_lives,
     peer_of,
 )
-from l0rt.runtime.streams.naming cimport index_of
+from l0rt.runtime.streams.naming cimport NO_INDEX, index_of
 from l0rt.runtime.streams.types cimport *
 
 from l0rt.errors import InvalidArgumentError, L0Error, UnsupportedError
@@ -78,8 +78,8 @@ cdef EventPool event_import(device, what, l0rt_foreign* out):
     pid, began, file, inode, entry, generation, uuid, native = handle.unpack_event(what)
     lazy.init()
     recorded = device_of_uuid(uuid, "event")
-    index = index_of(device, -1, lazy.device_type)
-    out.device = recorded if index < 0 else device_at(index)
+    index = index_of(device, NO_INDEX, lazy.device_type)
+    out.device = recorded if index == NO_INDEX else device_at(index)
     check_shares_events(out.device)
     if out.device.context != recorded.context:
         raise InvalidArgumentError(f"the event was recorded on xpu:{recorded.index}, for which streams of another "
