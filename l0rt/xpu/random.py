@@ -103,12 +103,16 @@ def set_rng_state_all(new_states):
     Parameters
     ----------
     new_states : sequence of bytes-like
-        One state for each device, in the order of the indexes.
+        One state for each device, in the order of the indexes. Further devices keep theirs.
+
+    Raises
+    ------
+    RuntimeError
+        The size of one is not 16 or 8 bytes; then no state changes.
+    ValueError
+        There are more states than devices.
     """
-    if not hasattr(new_states, "__iter__"):
-        raise TypeError(f"expected the list of get_rng_state_all(), got {type(new_states).__name__}")
-    for index, state in enumerate(new_states):
-        set_rng_state(state, index)
+    _generator.set_states(new_states, _devices.device_count(), get_rng_state, set_rng_state)
 
 
 def _get_rng_state_offset(device="xpu"):

@@ -147,6 +147,16 @@ def test_default_generators_are_seeded_from_entropy():
 
 
 @pytest.mark.parametrize("module", [acc, xpu])
+def test_states_of_all_are_set_together_or_not_at_all(module):
+    before, other = module.get_rng_state_all(), struct.pack("<QQ", 1, 4)
+    with pytest.raises(ValueError, match=f"{acc.device_count()} devices, got {acc.device_count() + 1}"):
+        module.set_rng_state_all([other] * (acc.device_count() + 1))
+    with pytest.raises(RuntimeError, match="size"):
+        module.set_rng_state_all([*[other] * (acc.device_count() - 1), b"short"])
+    assert module.get_rng_state_all() == before
+
+
+@pytest.mark.parametrize("module", [acc, xpu])
 def test_the_family_of_functions(module):
     module.manual_seed(21)
     assert module.initial_seed() == 21

@@ -535,6 +535,23 @@ def default_generator_of(str type, index):
     return found
 
 
+def set_states(states, int count, get, set):
+    """Set the states of the generators of ``count`` devices, or of the first of them: all, or with an error none."""
+    if not hasattr(states, "__iter__"):
+        raise TypeError(f"expected the list of get_rng_state_all(), got {type(states).__name__}")
+    states = list(states)
+    if len(states) > count:
+        raise ValueError(f"expected a state for each of {count} devices, got {len(states)}")
+    before = [get(index) for index in range(len(states))]
+    try:
+        for index, state in enumerate(states):
+            set(state, index)
+    except BaseException:
+        for index, state in enumerate(before):
+            set(state, index)
+        raise
+
+
 def manual_seed_all(seed):
     """Seed the default generators of all devices, also of devices that are not opened yet.
 
