@@ -2,6 +2,12 @@
 /* opencl.h: what OpenCL C has besides the functions that clang declares itself: types, constants, as_type. zig's clang
  * comes without a header for it. The names and values are those of the OpenCL C specification. */
 /* clang-format off */
+/* Which groups of functions clang declares. */
+#define __opencl_subgroup_builtins 1
+#ifndef __opencl_c_generic_address_space
+#define __opencl_c_named_address_space_builtins 1
+#endif
+
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;

@@ -279,6 +279,31 @@ def test_the_device_is_chosen():
         l0rt.compile(STORE, "-DVALUE=1", device=99)
 
 
+def test_sub_groups_and_what_needs_extensions_of_spirv(kind):
+    code = """
+import l0rt, numpy as np
+module = l0rt.compile('''
+kernel void f(global uint *size, global uint *sum, global uint *swapped, global atomic_float *total) {
+  uint i = get_global_id(0), x = 7 * i + 3;
+  size[i] = get_sub_group_size();
+  sum[i] = sub_group_reduce_add(x) + sub_group_broadcast((ushort)i, 1u);
+  swapped[i] = sub_group_shuffle_xor(x, 1u) + bit_reverse(i);
+  atomic_fetch_add_explicit(total, 0.5f, memory_order_relaxed, memory_scope_device);
+}
+''', "-cl-std=CL3.0")
+size, sum, swapped, total = (l0rt.empty(256).fill(0) for _ in range(4))
+module["f"][2, 32](size, sum, swapped, total)
+width, x, i = int(size.numpy("u4")[0]), 7 * np.arange(64, dtype="u4") + 3, np.arange(64)
+sums = x.reshape(-1, width).sum(1) + i[1::width]
+assert (sum.numpy("u4") == sums.repeat(width)).all()
+turned = [int(f"{n:032b}"[::-1], 2) for n in i]
+assert (swapped.numpy("u4") == (x[i ^ 1] + np.array(turned, "u8")) % (1 << 32)).all()
+print(width in (16, 32), total.numpy("f4")[0])
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_COMPILER": kind})
+    assert (result.returncode, result.stdout) == (0, "True 32.0\n"), result
+
+
 @needs_compiler
 def test_the_cpu_device_takes_double():
     """Also where the compiler's other devices have none."""
