@@ -118,6 +118,12 @@ def _words(*words):
     return parse
 
 
+def _logs(text):
+    """Read subjects. ``+name`` is what torch's setting has for more of one: here one is logged or not."""
+    plain = ",".join(word.strip().removeprefix("+") for word in text.split(","))
+    return _words("alloc", "event", "init", "kernel", "stream")(plain)
+
+
 def _switches(*names):
     def parse(text):
         given = [entry.strip().partition("=") for entry in text.split(",") if entry.strip()]
@@ -145,7 +151,7 @@ _SETTINGS = {
     "no_memory_caching": _Setting("L0RT_NO_MEMORY_CACHING", _switch, "0"),
     "copy_threads": _Setting("L0RT_COPY_THREADS", _one_of("auto", "1", "2", "3", "4"), "auto"),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
-    "logs": _Setting("L0RT_LOGS", _words("alloc", "event", "init", "kernel", "stream"), ""),
+    "logs": _Setting("L0RT_LOGS", _logs, ""),
     "sanitize": _Setting("L0RT_SANITIZE", _words("stream"), ""),
     "itt": _Setting("L0RT_ITT", _switch, "0"),
     "oom_snapshot": _Setting("L0RT_OOM_SNAPSHOT", str, ""),

@@ -245,7 +245,7 @@ def memory_allocated(device_index=None, /):
     """
     if other != NULL:
         interface = <object>other
-        return interface.memory_stats(other_device(interface, device_index)).get("allocated_bytes.all.current", 0)
+        return interface.memory_allocated(other_device(interface, device_index))
     if device_total() == 0:
         raise_without_device()
     return allocated_bytes(device_index)

@@ -70,6 +70,21 @@ assert not l0rt.xpu.is_initialized()
     assert result.returncode == 0, result
 
 
+def test_a_device_type_may_know_what_is_allocated_without_statistics():
+    code = """
+import l0rt.accelerator as acc, l0rt.interface as interface
+class Mine(interface.DeviceInterface):
+    def device_count(): return 1
+    def current_device(): return 0
+    def memory_allocated(device=None): return 77
+interface.register_interface_for_device("mine", Mine)
+acc.set_accelerator("mine")
+print(acc.memory_allocated(), acc.memory_allocated("mine:0"))
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu"})
+    assert (result.returncode, result.stdout) == (0, "77 77\n"), result
+
+
 def test_what_an_interface_does_not_give_says_so():
     class Bare(DeviceInterface):
         def device_count():

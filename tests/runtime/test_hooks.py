@@ -137,7 +137,9 @@ def test_implicit_synchronisation_warns_or_raises(mode):
             mode(wrong)
 
 
-@pytest.mark.parametrize("topics", ["alloc", "stream", "event", "init", "init,alloc, event,stream"])
+@pytest.mark.parametrize(
+    "topics", ["alloc", "stream", "event", "init", "init,alloc, event,stream", "+alloc, +stream,event"]
+)
 def test_logs_are_told_what_was_asked_for(topics):
     code = """
 import l0rt, l0rt.accelerator as acc
@@ -151,7 +153,7 @@ x.free()
     result = run_python(code, {**CPU, "L0RT_LOGS": topics})
     assert (result.returncode, result.stdout) == (0, ""), result
     told = {line.split(":")[0] for line in result.stderr.splitlines()}
-    assert told == {f"l0rt.{topic.strip()}" for topic in topics.split(",")}
+    assert told == {f"l0rt.{topic.strip(' +')}" for topic in topics.split(",")}
 
 
 def test_a_wrong_topic_is_named():
