@@ -304,6 +304,46 @@ print(width in (16, 32), total.numpy("f4")[0])
     assert (result.returncode, result.stdout) == (0, "True 32.0\n"), result
 
 
+def test_dot_products_of_integers(kind):
+    """Debian's libocloc leaves them to the driver, by their names; of `dot` it makes an instruction for floats."""
+    code = """
+import l0rt, numpy as np, os
+WAYS = [(a, b) for a in "us" for b in "us"]
+lines, at = [], 0
+for a, b in WAYS:
+    kind, sort = ("uint", "u") if a + b == "uu" else ("int", "")
+    types = [{"u": "uchar4", "s": "char4"}[w] for w in (a, b)]
+    x, y = (f"as_{t}({n})" for t, n in zip(types, "xy"))
+    calls = [f"dot_4x8packed_{a}{b}_{kind}(x, y)", f"dot_acc_sat_4x8packed_{a}{b}_{kind}(x, y, ({kind})z)",
+             f"dot_acc_sat({x}, {y}, ({kind})z)", f"dot({x}, {y})"]
+    if os.environ["L0RT_COMPILER"] == "ocloc":
+        calls[3] = calls[0]
+    for call in calls:
+        lines.append(f"  to[16 * i + {at}] = (uint){call};")
+        at += 1
+source = ("kernel void f(global uint *to, global const uint *from) { uint i = get_global_id(0);\\n"
+          "  uint x = from[3 * i], y = from[3 * i + 1], z = from[3 * i + 2];\\n" + "\\n".join(lines) + "}\\n")
+words = np.random.default_rng(1).integers(0, 1 << 32, (256, 3), "u4")
+words[::3, 2] = 0x7FFFFFFF - np.arange(86)
+words[1::3, 2] = 0xFFFFFFFF - np.arange(85)
+to = l0rt.empty(256 * 64)
+l0rt.compile(source, "-cl-std=CL3.0")["f"][8, 32](to, l0rt.from_numpy(words))
+got = to.numpy("u4").reshape(256, 4, 4)
+for at, (a, b) in enumerate(WAYS):
+    x, y = (np.ascontiguousarray(words[:, i]).view({"u": "u1", "s": "i1"}[w]).reshape(-1, 4).astype(int)
+            for i, w in enumerate((a, b)))
+    is_signed, product = a + b != "uu", (x * y).sum(1)
+    z = words[:, 2].view("i4").astype(int) if is_signed else words[:, 2].astype(int)
+    least, most = (-(1 << 31), (1 << 31) - 1) if is_signed else (0, (1 << 32) - 1)
+    added = (product + z).clip(least, most)
+    for way, expected in enumerate((product, added, added, product)):
+        assert (got[:, at, way] == (expected % (1 << 32))).all(), (a, b, way)
+print("right")
+"""
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_PROFILE": None, "L0RT_COMPILER": kind})
+    assert (result.returncode, result.stdout) == (0, "right\n"), result
+
+
 @needs_compiler
 def test_the_cpu_device_takes_double():
     """Also where the compiler's other devices have none."""

@@ -59,6 +59,7 @@ bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
 bool lower_memory_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_memory.c */
 bool lower_group_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_group.c */
 bool lower_dot_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length); /* lower_dot.c */
+bool lower_dot_function(lowering *l, const char *name, const uint32_t *w, uint32_t length); /* without its _Z3 */
 void lower_opencl(lowering *l, const uint32_t *w, uint32_t length); /* lower_opencl.c */
 bool lower_vector_function(lowering *l, const uint32_t *w, uint32_t length); /* lower_vector.c */
 bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint32_t length); /* lower_group.c */

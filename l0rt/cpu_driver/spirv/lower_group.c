@@ -82,7 +82,7 @@ static bool atomics(lowering *l, uint32_t op, const uint32_t *w) {
   return true;
 }
 
-/* The atomics of OpenCL 1.x, which LLVM may leave as imports, such as _Z10atomic_addPU3AS1Vii. What the pointer is one
+/* The atomics of OpenCL 1.x, which LLVM may leave as imports, such as _Z10atomic_addPU3AS1Vii, and dot products. What the pointer is one
  * to says nothing there: LLVM's own pointers have no such type, and may be pointers to bytes here. */
 bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint32_t length) {
   static const struct {
@@ -104,6 +104,7 @@ bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint
   if (strncmp(name, "_Z", 2) != 0) return false;
   const char *p = name + 2;
   while (*p >= '0' && *p <= '9') p++;
+  if (lower_dot_function(l, p, w, length)) return true;
   if (strncmp(p, "atomic_", 7) == 0) p += 7;
   else if (strncmp(p, "atom_", 5) == 0) p += 5;
   else return false;

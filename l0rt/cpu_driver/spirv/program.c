@@ -126,12 +126,16 @@ static void describe_kernel(spirv_program *program, const spirv_module *m, const
   }
 }
 
-/* The atomics of OpenCL 1.x, which the engine knows by name (lower_group.c), so no module needs to export them. */
+/* The atomics of OpenCL 1.x and dot products, which the engine knows by name (lower_group.c, lower_dot.c), so no module
+ * needs to export them. */
 static bool is_known(const char *name) {
   if (strncmp(name, "_Z", 2) != 0) return false;
   const char *p = name + 2;
   while (*p >= '0' && *p <= '9') p++;
-  return strncmp(p, "atomic_", 7) == 0 || strncmp(p, "atom_", 5) == 0;
+  static const char *const known[] = {"atomic_", "atom_", "dot_4x8packed_", "dot_acc_sat", "dotDv4_"};
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    if (strncmp(p, known[i], strlen(known[i])) == 0) return true;
+  return false;
 }
 
 static void collect_names(spirv_program *program) {
