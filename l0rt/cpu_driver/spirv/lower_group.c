@@ -101,9 +101,8 @@ bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint
       {"or", ATOMIC_OR, ATOMIC_OR, 1},
       {"xor", ATOMIC_XOR, ATOMIC_XOR, 1},
   };
-  if (strncmp(name, "_Z", 2) != 0) return false;
-  const char *p = name + 2;
-  while (*p >= '0' && *p <= '9') p++;
+  const char *p = spirv_known_name(name);
+  if (p == NULL) return false;
   if (lower_dot_function(l, p, w, length)) return true;
   if (strncmp(p, "atomic_", 7) == 0) p += 7;
   else if (strncmp(p, "atom_", 5) == 0) p += 5;

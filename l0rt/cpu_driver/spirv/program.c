@@ -126,16 +126,14 @@ static void describe_kernel(spirv_program *program, const spirv_module *m, const
   }
 }
 
-/* The atomics of OpenCL 1.x and dot products, which the engine knows by name (lower_group.c, lower_dot.c), so no module
- * needs to export them. */
-static bool is_known(const char *name) {
-  if (strncmp(name, "_Z", 2) != 0) return false;
-  const char *p = name + 2;
+const char *spirv_known_name(const char *mangled) {
+  if (strncmp(mangled, "_Z", 2) != 0) return NULL;
+  const char *p = mangled + 2;
   while (*p >= '0' && *p <= '9') p++;
   static const char *const known[] = {"atomic_", "atom_", "dot_4x8packed_", "dot_acc_sat", "dotDv4_"};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-    if (strncmp(p, known[i], strlen(known[i])) == 0) return true;
-  return false;
+    if (strncmp(p, known[i], strlen(known[i])) == 0) return p;
+  return NULL;
 }
 
 static void collect_names(spirv_program *program) {
@@ -158,7 +156,8 @@ static void collect_names(spirv_program *program) {
                                                                        .name = exported ? one->linkage_name : NULL};
       if (one->op == OpFunction && exported) program->exports[program->export_count++] = one->linkage_name;
       bool builtin = variable && one->variable->builtin >= 0; /* some producers import built-in variables */
-      if (one->op == OpFunction && one->linkage == LinkageImport + 1) builtin = is_known(one->linkage_name);
+      if (one->op == OpFunction && one->linkage == LinkageImport + 1)
+        builtin = spirv_known_name(one->linkage_name) != NULL;
       if ((variable || one->op == OpFunction) && !builtin && one->linkage == LinkageImport + 1 &&
           spirv_program_find(program, one->linkage_name, one->op, &other) == NULL)
         program->imports[program->import_count++] = one->linkage_name;
