@@ -19,9 +19,8 @@ from l0rt.runtime.current.thread cimport (
 from l0rt.runtime.memory.device cimport allocated_bytes, reserved_bytes
 from l0rt.runtime.streams.devices cimport device_total
 from l0rt.runtime.streams.naming cimport (
-    NO_INDEX,
     current_type,
-    index_of,
+    existing_index_in,
     interface_of_stream,
     other,
     other_index,
@@ -94,8 +93,7 @@ def set_device_index(device, /):
 
 cdef object other_device(interface, what):
     """The index of the chosen accelerator's device that ``what`` names; None for its current one."""
-    cdef int index = index_of(what, NO_INDEX, current_type())
-    return None if index == NO_INDEX else other_index(interface, index)
+    return existing_index_in(what, interface, current_type())
 
 
 def device_or_current(what):

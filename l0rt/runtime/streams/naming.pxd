@@ -17,6 +17,7 @@ cdef enum:
     NO_INDEX = -0x80000000
 cdef int settable_index(what, str type) except? -1
 cdef object other_index(interface, int index)
+cpdef object existing_index_in(what, interface, str type=*)
 # The type and index of an object that describes a device; None if it does not.
 cdef tuple device_like(what)
 # The same of whatever names a device, or has one.

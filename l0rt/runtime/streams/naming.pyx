@@ -375,7 +375,7 @@ def index_in(what, str type=BUILT_IN):
     return index_of(what, -1, type)
 
 
-def existing_index_in(what, interface, str type=BUILT_IN):
+cpdef object existing_index_in(what, interface, str type=BUILT_IN):
     """Return the index of the existing device of ``type`` that ``what`` names, None if it names none."""
     cdef int index = index_of(what, NO_INDEX, type)
     return None if index == NO_INDEX else other_index(interface, index)
