@@ -108,20 +108,16 @@ def _allocator_key(key):
     return parse
 
 
-def _words(*words):
+def _words(*words, prefix=""):
+    """Each word may begin with ``prefix``, which says nothing here."""
+
     def parse(text):
-        given = frozenset(word.strip() for word in text.split(",") if word.strip())
+        given = frozenset(word.strip().removeprefix(prefix) for word in text.split(",") if word.strip())
         if not given.issubset(words):
             raise ValueError("a comma-separated list of " + ", ".join(words))
         return given
 
     return parse
-
-
-def _logs(text):
-    """Read subjects. ``+name`` is what torch's setting has for more of one: here one is logged or not."""
-    plain = ",".join(word.strip().removeprefix("+") for word in text.split(","))
-    return _words("alloc", "event", "init", "kernel", "stream")(plain)
 
 
 def _switches(*names):
@@ -151,7 +147,7 @@ _SETTINGS = {
     "no_memory_caching": _Setting("L0RT_NO_MEMORY_CACHING", _switch, "0"),
     "copy_threads": _Setting("L0RT_COPY_THREADS", _one_of("auto", "1", "2", "3", "4"), "auto"),
     "stream_pool_size": _Setting("L0RT_STREAM_POOL_SIZE", _pool_size, "32"),
-    "logs": _Setting("L0RT_LOGS", _logs, ""),
+    "logs": _Setting("L0RT_LOGS", _words("alloc", "event", "init", "kernel", "stream", prefix="+"), ""),
     "sanitize": _Setting("L0RT_SANITIZE", _words("stream"), ""),
     "itt": _Setting("L0RT_ITT", _switch, "0"),
     "oom_snapshot": _Setting("L0RT_OOM_SNAPSHOT", str, ""),
