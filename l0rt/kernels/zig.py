@@ -17,12 +17,13 @@ __all__: list[str] = []
 
 PRELUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "opencl.h")
 PACKAGE = "pip install 'l0rt[zig]'"
+# LLVM writes what OpenCL C has for these only if it may.
+EXTENSIONS = ("SPV_EXT_shader_atomic_float_add", "SPV_EXT_shader_atomic_float_min_max", "SPV_KHR_bit_instructions",
+              "SPV_KHR_integer_dot_product")  # fmt: skip
 # Without optimisation LLVM writes SPIR-V that is not valid.
 COMMAND = ("clang", "-x", "cl", "-target", "spirv64", "-O1", "-cl-no-stdinc", "-Xclang", "-fdeclare-opencl-builtins",
-           "-fno-color-diagnostics", "-c", "-o", "-", "-mllvm", "--spirv-ext=" + ",".join((
-               # LLVM writes what OpenCL C has for these only if it may
-               "+SPV_EXT_shader_atomic_float_add", "+SPV_EXT_shader_atomic_float_min_max",
-               "+SPV_KHR_bit_instructions", "+SPV_KHR_integer_dot_product")))  # fmt: skip
+           "-fno-color-diagnostics", "-c", "-o", "-", "-mllvm",
+           "--spirv-ext=" + ",".join(f"+{name}" for name in EXTENSIONS))  # fmt: skip
 
 
 def find():

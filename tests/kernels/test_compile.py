@@ -309,9 +309,9 @@ def test_dot_products_of_integers(kind):
     code = """
 import l0rt, numpy as np, os
 WAYS = [(a, b) for a in "us" for b in "us"]
-lines, at = [], 0
+lines = []
 for a, b in WAYS:
-    kind, sort = ("uint", "u") if a + b == "uu" else ("int", "")
+    kind = "uint" if a + b == "uu" else "int"
     types = [{"u": "uchar4", "s": "char4"}[w] for w in (a, b)]
     x, y = (f"as_{t}({n})" for t, n in zip(types, "xy"))
     calls = [f"dot_4x8packed_{a}{b}_{kind}(x, y)", f"dot_acc_sat_4x8packed_{a}{b}_{kind}(x, y, ({kind})z)",
@@ -319,8 +319,7 @@ for a, b in WAYS:
     if os.environ["L0RT_COMPILER"] == "ocloc":
         calls[3] = calls[0]
     for call in calls:
-        lines.append(f"  to[16 * i + {at}] = (uint){call};")
-        at += 1
+        lines.append(f"  to[16 * i + {len(lines)}] = (uint){call};")
 source = ("kernel void f(global uint *to, global const uint *from) { uint i = get_global_id(0);\\n"
           "  uint x = from[3 * i], y = from[3 * i + 1], z = from[3 * i + 2];\\n" + "\\n".join(lines) + "}\\n")
 words = np.random.default_rng(1).integers(0, 1 << 32, (256, 3), "u4")
