@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the Cython modules and, beside them, the CPU driver: a plain shared library."""
 
+import gc
 import hashlib
+import logging
+import multiprocessing
 import os
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
+from itertools import count
+from typing import NamedTuple
 
 import Cython
 from Cython.Build import cythonize
+from Cython.Build.Dependencies import create_dependency_tree
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.editable_wheel import editable_wheel
@@ -39,8 +45,11 @@ C_FLAGS = [*FLAVOURS[FLAVOUR], "-std=gnu11", "-fvisibility=hidden", "-Wno-unused
 L_FLAGS = ["-Wl,-O1", "-Wl,-z,noseparate-code", *(["-fsanitize=thread"] if FLAVOUR == "tsan" else [])]
 # Packages whose files lie elsewhere in the source tree.
 ELSEWHERE = {"l0rt.include.l0rt": "include/l0rt", "l0rt.cli.trace_data": "bench/traces"}
+DRIVER_FOLDER = "l0rt/cpu_driver"
 CPU_DRIVER = "libze_l0rt_cpu.so"
 STAND_IN = "loader/libze_loader.so.1"  # beside the driver
+DRIVER_SOURCES = sorted(glob(f"{DRIVER_FOLDER}/*.c") + glob(f"{DRIVER_FOLDER}/spirv/*.c"))
+STAND_IN_SOURCES = sorted(glob(f"{DRIVER_FOLDER}/loader/*.c"))
 # The modules of each of these packages are linked into one library, which l0rt/libraries.py finds them in: what an
 # import of l0rt takes is to a third the loading of libraries, one by one.
 RUNTIME = [f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "memory")]
@@ -51,6 +60,17 @@ DESCRIBING = {"egg_info", "dist_info", "sdist"}  # commands that build nothing; 
 # Neither cythonize nor build_ext rebuilds when only a directive or a flag has changed: each set has its own folder.
 SETTINGS = repr((sorted(DIRECTIVES.items()), C_FLAGS, L_FLAGS, Cython.__version__))
 BUILD = os.path.join("build", hashlib.sha1(SETTINGS.encode()).hexdigest()[:12])
+BUILD_C = os.path.join(BUILD, "c")
+HANDLERS = 1 << 30  # bytes of other source that take as long to compile as the handlers of kernels: more than there are
+
+
+class Unit(NamedTuple):
+    """A source file, and how it is compiled."""
+
+    source: str
+    headers: list
+    include_dirs: list
+    flags: list
 
 
 def is_older(target, sources):
@@ -74,7 +94,6 @@ class BuildExt(build_ext):
     def run(self):
         super().run()
         self.note_libraries()
-        self.build_cpu_driver()
 
     def get_ext_filename(self, fullname):
         """Give a library of several modules a name with a dot: it is no module itself."""
@@ -82,32 +101,49 @@ class BuildExt(build_ext):
         return found.replace(f"{LIBRARY}.", f"linked.{LIBRARY}.") if fullname.rpartition(".")[2] == LIBRARY else found
 
     def build_extensions(self):
-        """Compile what has changed, the largest files of all libraries first, so that no processor waits at the end."""
-        sources = [(source, ext) for ext in self.extensions for source in ext.sources]
-        sources.sort(key=lambda one: os.path.getsize(one[0]), reverse=True)
+        """Compile what has changed, and link it: the extensions, the CPU driver and its stand-in for the loader."""
+        units = [
+            Unit(source, ext.depends, ext.include_dirs, ext.extra_compile_args)
+            for ext in self.extensions
+            for source in ext.sources
+        ]
+        self.compile([*units, *driver_units(), *stand_in_units()])
+        with ThreadPoolExecutor(self.parallel) as workers:
+            list(workers.map(self.build_extension, self.extensions))
+        if DRIVER_SOURCES:
+            self.link_cpu_driver()
 
-        def compiled(one):
-            source, ext = one
-            self.compiled(source, ext.depends, ext.include_dirs, ext.extra_compile_args)
+    def compile(self, units):
+        """Compile the units whose objects are older than they, those that take longest first."""
+        stale = [unit for unit in units if is_older(*self.objects([unit.source]), [unit.source, *unit.headers])]
+        stale.sort(key=lambda unit: os.path.getsize(unit.source) + HANDLERS * ("handlers" in unit.source), reverse=True)
+        numbers = count(1)
+
+        def compiled(unit):
+            print(f"[{next(numbers):3}/{len(stale)}] Compiling {unit.source.removeprefix(f'{BUILD_C}/')}", flush=True)
+            self.compiler.compile(
+                [unit.source],
+                output_dir=self.build_temp,
+                include_dirs=unit.include_dirs,
+                extra_postargs=unit.flags,
+            )
 
         with ThreadPoolExecutor(self.parallel) as workers:
-            list(workers.map(compiled, sources))
-            list(workers.map(self.build_extension, self.extensions))
+            list(workers.map(compiled, stale))
+
+    def objects(self, sources):
+        return self.compiler.object_filenames(sources, output_dir=self.build_temp)
+
+    def link(self, target, sources, flags):
+        """Link a library, if it is older than its objects."""
+        objects = self.objects(sources)
+        if is_older(target, objects):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            self.compiler.link_shared_object(objects, target, extra_postargs=flags)
 
     def build_extension(self, ext):
         """Link an extension, which may be a library of several modules."""
-        objects = self.compiler.object_filenames(ext.sources, output_dir=self.build_temp)
-        target = self.get_ext_fullpath(ext.name)
-        if is_older(target, objects):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            self.compiler.link_shared_object(objects, target, extra_postargs=ext.extra_link_args)
-
-    def compiled(self, source, headers, include_dirs, flags):
-        """Return the object file of a source, compiled anew if that or a header has changed."""
-        (target,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
-        if is_older(target, [source, *headers]):
-            self.compiler.compile([source], output_dir=self.build_temp, include_dirs=include_dirs, extra_postargs=flags)
-        return target
+        self.link(self.get_ext_fullpath(ext.name), ext.sources, ext.extra_link_args)
 
     def note_libraries(self):
         """Write down, for l0rt/libraries.py, which modules are in which package's library."""
@@ -118,34 +154,19 @@ class BuildExt(build_ext):
                 with open(os.path.join(folder, NOTES), "w", encoding="utf-8") as notes:
                     notes.writelines(f"{' '.join(row)}\n" for row in rows)
 
-    def build_cpu_driver(self):
-        sources = sorted(glob("l0rt/cpu_driver/*.c") + glob("l0rt/cpu_driver/spirv/*.c"))
-        if not sources:
-            return
-        target = os.path.join(self.build_lib, "l0rt/cpu_driver", CPU_DRIVER)
-        headers = glob("l0rt/cpu_driver/*.h") + glob("l0rt/cpu_driver/spirv/*.h") + glob("include/l0rt/*.h")
-        if is_older(target, sources + headers):
-            self.compile_cpu_driver(sources, headers, target)
-        made = [CPU_DRIVER, *self.build_stand_in(os.path.dirname(target))]
+    def link_cpu_driver(self):
+        """Link the CPU driver, and the loader that has no other driver."""
+        folder = os.path.join(self.build_lib, DRIVER_FOLDER)
+        # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
+        self.link(os.path.join(folder, CPU_DRIVER), DRIVER_SOURCES, ["-pthread", "-lm", "-Wl,-Bsymbolic", *L_FLAGS])
+        driver = ["-Wl,--no-as-needed", f"-L{folder}", f"-l:{CPU_DRIVER}", "-Wl,-rpath,$ORIGIN/.."]
+        name = f"-Wl,-soname,{os.path.basename(STAND_IN)}"
+        self.link(os.path.join(folder, STAND_IN), STAND_IN_SOURCES, [name, *driver, *L_FLAGS])
         if self.inplace:
-            for name in made:
-                place = os.path.join("l0rt/cpu_driver", name)
-                shutil.copy2(os.path.join(os.path.dirname(target), name), f"{place}.new")
+            for name in (CPU_DRIVER, STAND_IN):
+                place = os.path.join(DRIVER_FOLDER, name)
+                shutil.copy2(os.path.join(folder, name), f"{place}.new")
                 os.replace(f"{place}.new", place)  # a running process has the file mapped that was there
-
-    def build_stand_in(self, folder):
-        """Build the loader that has the CPU driver only; return its name in the driver's folder."""
-        sources = sorted(glob("l0rt/cpu_driver/loader/*.c"))
-        target = os.path.join(folder, STAND_IN)
-        if sources and is_older(target, [*sources, *glob("include/l0rt/*.h")]):
-            flags = [*C_FLAGS, "-fPIC"]
-            self.compiler.compile(sources, output_dir=self.build_temp, include_dirs=["include"], extra_postargs=flags)
-            objects = self.compiler.object_filenames(sources, output_dir=self.build_temp)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            driver = ["-Wl,--no-as-needed", f"-L{folder}", f"-l:{CPU_DRIVER}", "-Wl,-rpath,$ORIGIN/.."]
-            flags = [f"-Wl,-soname,{os.path.basename(STAND_IN)}", *driver, *L_FLAGS]
-            self.compiler.link_shared_object(objects, target, extra_postargs=flags)
-        return [STAND_IN] if sources else []
 
     def copy_extensions_to_source(self):
         # By their times, modules of the flavour that was built before would stay: they may be newer.
@@ -154,21 +175,6 @@ class BuildExt(build_ext):
             super().copy_extensions_to_source()
         finally:
             self.force = force
-
-    def compile_cpu_driver(self, sources, headers, target):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        # Handlers of kernels are short: a reduction takes up to 1.5 times as long by where they begin in a cache line.
-        flags = [*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE", "-falign-functions=64"]
-
-        def compiled(source):
-            return self.compiled(source, headers, ["include", "l0rt/cpu_driver"], flags)
-
-        sources.sort(key=lambda source: "handlers" not in source)  # they take longest
-        with ThreadPoolExecutor(self.parallel) as workers:
-            objects = list(workers.map(compiled, sources))
-        # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
-        flags = ["-pthread", "-lm", "-Wl,-Bsymbolic", *L_FLAGS]
-        self.compiler.link_shared_object(objects, target, extra_postargs=flags)
 
 
 class EditableWheel(editable_wheel):
@@ -181,6 +187,17 @@ class EditableWheel(editable_wheel):
         self.distribution.packages = [name for name in packages if name not in ELSEWHERE]
         self.distribution.package_dir = {"": "."}
         super().finalize_options()
+
+
+def driver_units():
+    headers = glob(f"{DRIVER_FOLDER}/*.h") + glob(f"{DRIVER_FOLDER}/spirv/*.h") + glob("include/l0rt/*.h")
+    # Handlers of kernels are short: a reduction takes up to 1.5 times as long by where they begin in a cache line.
+    flags = [*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE", "-falign-functions=64"]
+    return [Unit(source, headers, ["include", DRIVER_FOLDER], flags) for source in DRIVER_SOURCES]
+
+
+def stand_in_units():
+    return [Unit(source, glob("include/l0rt/*.h"), ["include"], [*C_FLAGS, "-fPIC"]) for source in STAND_IN_SOURCES]
 
 
 def extensions():
@@ -199,12 +216,34 @@ def extensions():
 
 
 def cythonized():
-    found = cythonize(
-        extensions(), build_dir=f"{BUILD}/c", compiler_directives=DIRECTIVES, nthreads=os.cpu_count() or 1, quiet=True
-    )
-    for extension in found:
-        name_constructors(extension.name, extension.sources[0])
-    return shared_libraries(found)
+    """Translate to C what has changed since the last build; return the extensions to link.
+
+    cythonize by itself would translate everything again for each pip command: it compares with the time of Cython's own
+    declarations too, and pip installs those anew.
+    """
+    modules, stale = extensions(), []
+    tree = create_dependency_tree(quiet=True)
+    for module in modules:
+        (source,) = module.sources
+        target = f"{BUILD_C}/{os.path.splitext(source)[0]}.c"
+        ours = [path for path in tree.all_dependencies(source) if not os.path.isabs(path)]
+        if is_older(target, ours):
+            stale.append(module)
+        else:
+            module.sources = [target]
+    # Cython allocates most of its objects for good. Collecting garbage takes half of its time, and these frees little.
+    thresholds = gc.get_threshold()
+    gc.set_threshold(500_000, 50, 1000)
+    multiprocessing.set_start_method("fork", force=True)  # workers inherit the thresholds
+    try:
+        translated = cythonize(
+            stale, build_dir=BUILD_C, compiler_directives=DIRECTIVES, nthreads=os.cpu_count() or 1, force=True
+        )
+    finally:
+        gc.set_threshold(*thresholds)
+    for module in translated:
+        name_constructors(module.name, module.sources[0])
+    return shared_libraries([module for module in modules if module not in stale] + translated)
 
 
 def shared_libraries(modules):
@@ -243,6 +282,7 @@ def name_constructors(module, path):
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)  # a line for each file that is copied: what takes time says so by itself
     if shutil.which("cc") is None and shutil.which("gcc") is None:
         raise SystemExit("l0rt needs a C compiler to build: on Debian or Ubuntu, apt install gcc")
     setup(

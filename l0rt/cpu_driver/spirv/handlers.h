@@ -78,6 +78,20 @@ static inline uint64_t reversed(uint64_t x) {
   return __builtin_bswap64(x);
 }
 
+/* A step with uniform operands works on one value, so it gains nothing from an instruction set: the first set has these
+ * functions for all of them. */
+#define DECLARE_UNIFORM(name) void spirv_uniform_##name(spirv_wave *w, const spirv_step *s, size_t lanes)
+#if VECTOR_BYTES == 16
+#define UNIFORM(name, ...)                                                                                             \
+  DECLARE_UNIFORM(name);                                                                                               \
+  DECLARE_UNIFORM(name) {                                                                                              \
+    (void)lanes;                                                                                                       \
+    __VA_ARGS__                                                                                                        \
+  }
+#else
+#define UNIFORM(name, ...) DECLARE_UNIFORM(name);
+#endif
+
 /* ---- Two operands, in four forms ------------------------------------------------------------------------------------ */
 
 /* Two forms: both operands vary, or both are uniform. */
@@ -90,11 +104,7 @@ static inline uint64_t reversed(uint64_t x) {
       d[k] = expression;                                                                                               \
     }                                                                                                                  \
   }                                                                                                                    \
-  static void name##_ss(spirv_wave *w, const spirv_step *s, size_t lanes) {                                            \
-    (void)lanes;                                                                                                       \
-    const T x = *IN(T, s->a), y = *IN(T, s->b);                                                                        \
-    *OUT(R, s->d) = expression;                                                                                        \
-  }
+  UNIFORM(name##_ss, const T x = *IN(T, s->a), y = *IN(T, s->b); *OUT(R, s->d) = expression;)
 
 /* All four forms. */
 #define FORM_LOOPS(name, T, R, expression)                                                                             \
@@ -126,11 +136,7 @@ static inline uint64_t reversed(uint64_t x) {
       d[k] = expression;                                                                                               \
     }                                                                                                                  \
   }                                                                                                                    \
-  static void name##_s(spirv_wave *w, const spirv_step *s, size_t lanes) {                                             \
-    (void)lanes;                                                                                                       \
-    const T x = *IN(T, s->a);                                                                                          \
-    *OUT(R, s->d) = expression;                                                                                        \
-  }
+  UNIFORM(name##_s, const T x = *IN(T, s->a); *OUT(R, s->d) = expression;)
 
 #define TRUTH(expression) ((expression) ? ~0u : 0u)
 #define SATURATE(v) saturate_(v)
@@ -469,10 +475,7 @@ static void high_products_sv(spirv_wave *w, const spirv_step *s, size_t lanes) {
     const uint64_t *a = IN(uint64_t, s->a), more = (uint64_t)(int64_t)*IN(T, s->b) * s->imm;                           \
     EACH(k) d[k] = a[k] + more;                                                                                        \
   }                                                                                                                    \
-  static void index_ss_##tag(spirv_wave *w, const spirv_step *s, size_t lanes) {                                       \
-    (void)lanes;                                                                                                       \
-    *OUT(uint64_t, s->d) = *IN(uint64_t, s->a) + (uint64_t)(int64_t)*IN(T, s->b) * s->imm;                             \
-  }
+  UNIFORM(index_ss_##tag, *OUT(uint64_t, s->d) = *IN(uint64_t, s->a) + (uint64_t)(int64_t)*IN(T, s->b) * s->imm;)
 INDEX(I8, int8_t)
 INDEX(I16, int16_t)
 INDEX(I32, int32_t)
@@ -484,9 +487,11 @@ INDEX(I64, int64_t)
 /* ---- Which handler ---------------------------------------------------------------------------------------------------- */
 
 /* The rows of tables follow the order of lane kinds: a boolean, four integers, three floats. */
-#define FOUR(name, kind) {name##_##kind##_vv, name##_##kind##_vs, name##_##kind##_sv, name##_##kind##_ss}
-#define TWO(name, kind) {name##_##kind##_v, name##_##kind##_v, name##_##kind##_s, name##_##kind##_s}
-#define ENDS(name, kind) {name##_##kind##_vv, NULL, NULL, name##_##kind##_ss}
+#define FOUR(name, kind)                                                                                               \
+  {name##_##kind##_vv, name##_##kind##_vs, name##_##kind##_sv, spirv_uniform_##name##_##kind##_ss}
+#define TWO(name, kind)                                                                                                \
+  {name##_##kind##_v, name##_##kind##_v, spirv_uniform_##name##_##kind##_s, spirv_uniform_##name##_##kind##_s}
+#define ENDS(name, kind) {name##_##kind##_vv, NULL, NULL, spirv_uniform_##name##_##kind##_ss}
 #define NONE {NULL, NULL, NULL, NULL}
 #define INTEGERS(form, name) form(name, I8), form(name, I16), form(name, I32), form(name, I64)
 #define FLOATS(form, name) {NONE, NONE, NONE, NONE, NONE, form(name, F16), form(name, F32), form(name, F64)}
@@ -516,7 +521,7 @@ static spirv_handler *arithmetic(ir_op op, spirv_lane lane, int form) {
   }
 }
 
-#define PAIR(name) {name##_v, name##_s}
+#define PAIR(name) {name##_v, spirv_uniform_##name##_s}
 #define NO_PAIR {NULL, NULL}
 #define TO_INTEGERS(name) PAIR(name##_I8), PAIR(name##_I16), PAIR(name##_I32), PAIR(name##_I64)
 #define FROM_INTEGER(name) {NO_PAIR, TO_INTEGERS(name), PAIR(name##_F16), PAIR(name##_F32), PAIR(name##_F64)}
@@ -560,7 +565,7 @@ static spirv_handler *find(ir_op op, spirv_lane lane, spirv_lane result, int for
   static spirv_handler *const moves[][4] = {BY_SIZE(select), BY_SIZE(select_vss), BY_SIZE(select_s),
                                             BY_SIZE(copy),   BY_SIZE(copy_vs),    BY_SIZE(splat)};
   static spirv_handler *const indices[FORMS][LANE_KINDS] = {BY_INDEX(index_vv), BY_INDEX(index_vs), BY_INDEX(index_sv),
-                                                            BY_INDEX(index_ss)};
+                                                            BY_INDEX(spirv_uniform_index_ss)};
   static spirv_handler *const loads[][LANE_KINDS] = {BY_KIND(load_v), BY_KIND(load_s), BY_KIND(load_s64),
                                                      BY_KIND(load_s32), BY_KIND(load_u32)};
   static spirv_handler *const stores[][LANE_KINDS] = {BY_KIND(store_v), BY_KIND(store_s), BY_KIND(store_s64),
