@@ -219,7 +219,8 @@ def refused():
 def test_launches_are_measured_without_pyopencl_or_its_devices(get_platforms, monkeypatch):
     there = SimpleNamespace(get_platforms=get_platforms, Context=list, CommandQueue=None)
     monkeypatch.setitem(sys.modules, "pyopencl", get_platforms and there)
-    assert kernels_rows.pyopencl_launches() == (None, None)
+    loop, finish = kernels_rows.pyopencl_launches()
+    assert (loop, finish()) == (None, None)
 
 
 def test_launches_are_measured_beside_pyopencls(monkeypatch):
