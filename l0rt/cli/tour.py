@@ -61,8 +61,13 @@ def show_line(out, rows, row, said):
     if "ns" not in said:
         return
     raw, ratio = said.get("raw", {}).get("ns"), said.get("ratio")
-    texts = report.time_text(said["ns"]), report.time_text(raw), report.digits(ratio) if ratio else ""
+    texts = report.time_text(said["ns"]), report.time_text(raw), _ratio_text(ratio) if ratio else ""
     report.put(out, _line(rows, row.id, *texts, what=ROWS[row.id], good=ratio and ratio <= 1))
+
+
+def _ratio_text(ratio):
+    """Return a ratio with two or three digits; a driver may take a thousand times as long."""
+    return report.digits(ratio) if ratio >= 0.1 else f"{ratio:.3f}"
 
 
 def _line(rows, name, ns, raw, ratio, what="", style="", good=False):
@@ -99,7 +104,7 @@ def _costs(found):
             if "ratio" in row:
                 over = row["over_raw"]
                 text = f"{'+' if over >= 0 else '−'}{report.time_text(abs(over))}"
-                cells[id.rpartition(".")[2]] = text, f"{report.digits(row['ratio'])} x"
+                cells[id.rpartition(".")[2]] = text, f"{_ratio_text(row['ratio'])} x"
         if any(text for text, _ in cells.values()):
             costs[what] = *cells["c"], *cells["python"]
     return costs
@@ -119,14 +124,14 @@ def _short(found):
 
     parts = []
     if pair := ratio("allocator.malloc_free.4KiB.c"):
-        parts.append(f"Allocating takes {report.digits(pair)} of the time of the driver's own calls.")
+        parts.append(f"Allocating takes {report.digits(100 * pair)} % of the time of the driver's own calls.")
     over = [rows[id]["over_raw"] for id in CALLS if ratio(id)]
     if over:
         least, most = max(min(over), 0), max(*over, 0)
         least, most = report.time_text(least), report.time_text(most)
         parts.append(f"An event, a copy or a launch takes {least} to {most} more than the bare call.")
     if replay := ratio("graph.replay.1000.python"):
-        parts.append(f"Replaying a graph takes {report.digits(replay)} of the time of its launches.")
+        parts.append(f"Replaying a graph takes {report.digits(100 * replay)} % of the time of its launches.")
     return " ".join(parts)
 
 
@@ -139,6 +144,8 @@ def _trust(found):
     )
     if found["head"]["device"]["is_software"]:
         text += " The CPU driver is no GPU: what l0rt adds is much the same above any driver, a driver's time is not."
+    elif found["head"]["caveat"]:
+        text += " This driver executes nothing: copies and launches are the calls alone."
     return text
 
 
