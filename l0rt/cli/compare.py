@@ -11,7 +11,7 @@ from l0rt.cli import report
 from l0rt.cli.bench import FORMAT
 from l0rt.cli.rows import quartiles
 
-LARGEST_FILE = 16 << 20  # bytes; a report of all rows has a twentieth of that
+LARGEST_FILE = 16 << 20  # bytes; a report of all rows has a tenth of that
 LARGEST_NUMBER = 1e18  # nanoseconds: thirty years
 MOST_LISTED = 20  # figures that one report has alone: a tour has a sixth of what all rows have
 ALIKE, FASTER, SLOWER = "", "less", "more"

@@ -90,8 +90,23 @@ def show_rest(out, found):
         for what, cells in costs.items():
             made.add_row(what, *cells)
         report.put(out, made)
+    _show_counts(out, found)
     report.put(out)
     report.put(out, report.facts(sentences(found)))
+
+
+def _show_counts(out, found):
+    """Print the instructions of rows, if they were asked for."""
+    counted = {id: row.get("notes", {}).get("instructions") for id, row in found["rows"].items()}
+    if any(counted.values()):
+        made = report.table("", "instructions", "at most")
+        for id, note in filter(all, counted.items()):
+            made.add_row(id, report.note_text(note), f"{note['limit']}" if "limit" in note else "")
+        report.put(out)
+        report.put(out, made)
+    if "uncounted" in found:
+        report.put(out)
+        report.put_lines(out, [found["uncounted"]])
 
 
 def _costs(found):
@@ -153,13 +168,15 @@ def _budgets(found):
     count, exceeded = len(verdict.limits(found)), verdict.exceeded(found)
     if exceeded:
         return f"{len(exceeded)} of {count} exceeded, measured twice: {verdict.named(exceeded)}."
-    return f"{count} of {count} that are ratios within one run are met." if count and not found["interrupted"] else ""
+    if not count or found["interrupted"]:
+        return ""
+    return f"{count} of {count} met. Only ratios within this run are judged, and counts of instructions."
 
 
 def _next(found):
     failed = verdict.failed(found)
     if found["interrupted"]:
-        return [("Next", f"l0rt bench: this one was interrupted with {len(found['unmeasured'])} rows to go")]
+        return [("Next", f"l0rt bench: this one was {verdict.interruption(found)}")]
     lines = [
         ("l0rt doctor", f"why {verdict.counted(len(failed), 'row')} failed" if failed else "which devices are there"),
         ("l0rt bench --full", "every row, with budgets: three minutes"),

@@ -57,6 +57,12 @@ def failed(found):
     return [id for id, row in found["rows"].items() if row.get("failed")]
 
 
+def interruption(found):
+    """Return when a run was interrupted."""
+    count = len(found["unmeasured"])
+    return f"interrupted with {counted(count, 'row')} to go" if count else "interrupted while rows were measured again"
+
+
 def counted(count, noun):
     """Return a count of a noun: 1 row, 2 rows."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
@@ -99,7 +105,8 @@ def _standard(found):
 def _advice(found):
     again = dict.fromkeys(name.partition(" ")[0] for name in exceeded(found) if not name.startswith("all traces"))
     if found["interrupted"]:
-        return f"Interrupted with {len(found['unmeasured'])} rows to go: run it to its end before you judge."
+        text = interruption(found)
+        return f"{text[0].upper()}{text[1:]}: run it to its end before you judge."
     if found["effort"] == "smoke":
         return "Run it without --smoke: these rounds are too short for any figure to mean something."
     if failed(found):

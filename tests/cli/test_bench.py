@@ -220,7 +220,7 @@ def test_ctrl_c_keeps_what_is_finished(row, tmp_path):
     bench.read_to(f"{row} ")  # a row appears in a pipe as soon as it is measured
     out, err, status = bench.interrupt()
     assert (status, err) == (130, "")
-    assert "Interrupted with 1 rows to go" in out.splitlines()[-1]
+    assert "Interrupted with 1 row to go" in out.splitlines()[-1]
     found = json.loads(path.read_text())
     assert (found["interrupted"], found["unmeasured"]) == (True, ["import.accelerator.python"])
     assert found["rows"][row]["ns"] > 0
@@ -258,6 +258,7 @@ def test_a_terminal_shows_what_is_measured_while_the_rows_go_into_a_pipe():
     out, _ = child.communicate(timeout=60)
     assert child.returncode == 0, (out, shown)
     assert b"event.query.python" in shown
+    assert re.search(rb" 4/5 ", shown)  # how many rows of how many are finished
     assert b"\x1b[" in shown  # it is one line, drawn anew and in the end removed
     assert "\x1b" not in out
     assert re.search("^event.query.python .*ns$", out, re.MULTILINE)

@@ -290,6 +290,8 @@ def test_instructions_are_exceeded_only_if_they_are_so_twice(planted, monkeypatc
     found, text = planted(True, {"demo.own.c": (quick("own", 30), {"instructions": 160})}, instructions=True)
     assert ("demo.own.c instructions (1.25 x)" in text) == is_exceeded
     assert found["rows"]["demo.own.c"]["notes"]["instructions"]["value"] == counted[-1]
+    assert re.search(rf"^demo\.own\.c +{counted[-1]} +160$", text, re.MULTILINE)
+    assert ("1 of 1 met" in text) != is_exceeded
 
 
 def test_an_interrupted_second_measurement_exceeds_nothing(planted):
@@ -303,9 +305,9 @@ def test_an_interrupted_second_measurement_exceeds_nothing(planted):
     rows = {"demo.other.c": (quick("other", 10, 10), {}), "demo.own.c": (contextmanager(open), TWICE)}
     found, text = planted(True, rows)
     assert found["interrupted"]
-    assert "interrupted with 0 rows to go" in text
+    assert "interrupted while rows were measured again" in text
     assert verdict.exceeded(found) == {}
-    assert "are met" not in text
+    assert "1 met" not in text
 
 
 def test_a_row_that_fails_when_it_is_measured_again_has_failed(planted):
