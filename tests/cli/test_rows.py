@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from l0rt.cli import allocator_rows, bench, counts, kernels_rows, replays, report, tour, traces, verdict
+from l0rt.cli import allocator_rows, bench, counts, kernels_rows, reference_rows, replays, report, tour, traces, verdict
 from l0rt.cli.rows import (
     FEWEST,
     ROWS,
@@ -219,6 +219,7 @@ def planted(monkeypatch):
     """Return what has the bench measure rows that are planted, without a device: name -> open, budget."""
     lab = SimpleNamespace(index=0, memory_kind="ranges", close=lambda: None)
     monkeypatch.setattr(bench, "Lab", lambda: lab)
+    monkeypatch.setattr(reference_rows, "scales", lambda figures: {"c": 1, "python": 1})
     head = {
         **report.machine(),
         "date": "2026",
