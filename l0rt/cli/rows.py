@@ -29,7 +29,7 @@ class Effort:
 FEWEST = 7  # rounds that have quartiles
 SMOKE = Effort("smoke", 2e4, 2)  # for tests: everything runs, no figure means anything
 # Rounds so short that most fit between two switches of a busy machine's threads.
-TOUR = Effort("tour", 3e5, 199, 1e9)
+TOUR = Effort("tour", 3e5, 199, 7e8)
 FULL = Effort("full", 1e6, 299, 3e9)
 
 

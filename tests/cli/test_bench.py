@@ -78,7 +78,7 @@ def test_the_tour_judges_only_ratios_of_one_run(tour):
     judged = [id for id, row in found["rows"].items() if "budget" in row]
     assert judged == ["allocator.cached.100000.c", "graph.replay.1000.python"]
     notes = [note for row in found["rows"].values() for note in row["notes"].values() if "limit" in note]
-    assert [note["unit"] for note in notes] == 3 * ["x"]
+    assert [note["unit"] for note in notes] == ["x"]  # a replay's share of issuing the same
     assert found["summary"] == {}
 
 

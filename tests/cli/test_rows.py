@@ -340,7 +340,7 @@ def test_the_tour_takes_few_rounds():
     """Half a minute, whatever it measures: rounds are short, and a row whose operation is long takes few of them."""
     loops = 3
     assert len(tour.ROWS) * loops * TOUR.rounds * TOUR.round_ns <= 5e9
-    assert len(tour.ROWS) * TOUR.row_ns <= 25e9
+    assert len(tour.ROWS) * TOUR.row_ns <= 17e9
     rounds = []
 
     def open(lab):
