@@ -7,7 +7,7 @@ import pytest
 from l0rt import config
 from l0rt.cli.bench import chosen
 from l0rt.cli.lab import Lab
-from l0rt.cli.rows import QUICK, Skip, operations, run
+from l0rt.cli.rows import TOUR, Skip, operations, run
 
 if not os.environ.get("L0RT_DRIVER"):
     config.set("driver", "auto")
@@ -41,12 +41,12 @@ def measure(lab, benchmark):
         benchmark.extra_info["what"] = row.what
         try:
             with row.open(lab) as work:
-                n = operations(work, work.loop, QUICK.round_ns)
+                n = operations(work, work.loop, TOUR.round_ns)
 
                 def operation():
-                    clock.now += run(work, work.loop, n, 4 * QUICK.round_ns) * 1e-9
+                    clock.now += run(work, work.loop, n, 4 * TOUR.round_ns) * 1e-9
 
-                benchmark.pedantic(operation, rounds=min(QUICK.rounds, work.rounds))
+                benchmark.pedantic(operation, rounds=min(TOUR.rounds, work.rounds))
         except Skip as why:
             pytest.skip(str(why))
 

@@ -132,7 +132,7 @@ def threads(lab, count):
             worker.join()
         return max(end for _, end in times) - min(start for start, _ in times)
 
-    yield Work(loop)
+    yield Work(loop, n=1 << 18)  # some milliseconds: beside them, that one thread starts before the other is little
     acc.empty_cache()
 
 

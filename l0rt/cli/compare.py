@@ -11,8 +11,9 @@ from l0rt.cli import report
 from l0rt.cli.bench import FORMAT
 from l0rt.cli.rows import quartiles
 
-LARGEST_FILE = 16 << 20  # bytes; a report of all rows has a twentieth of that
+LARGEST_FILE = 16 << 20  # bytes; a report of all rows has a tenth of that
 LARGEST_NUMBER = 1e18  # nanoseconds: thirty years
+MOST_LISTED = 20  # figures that one report has alone: a tour has a sixth of what all rows have
 ALIKE, FASTER, SLOWER = "", "less", "more"
 
 
@@ -128,7 +129,8 @@ def compare(a, b, out):
     for name, only in (("A", ours.keys() - theirs.keys()), ("B", theirs.keys() - ours.keys())):
         if only:
             report.put(out)
-            report.put_lines(out, [f"only in {name}", *(f"  {id}" for id in sorted(only))])
+            lines = [f"  {id}" for id in sorted(only)] if len(only) <= MOST_LISTED else [f"  {len(only)} figures"]
+            report.put_lines(out, [f"only in {name}", *lines])
     report.put(out)
     report.put_lines(out, sentences(a, b, {name: said for name, said in changes.items() if name in a["rows"]}))
 

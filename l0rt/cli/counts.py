@@ -21,8 +21,9 @@ class Missing(Exception):
     """Instructions cannot be counted here; the text says why."""
 
 
-def counted(ids):
-    """Return id -> instructions an operation, for those of the rows that could be measured."""
+def counted(ids, told=lambda id: None):
+    """Return id -> instructions an operation, for those of the rows that could be measured; ``told`` is called with
+    each of them."""
     if shutil.which("valgrind") is None:
         raise Missing(MISSING)
     with tempfile.TemporaryDirectory() as folder:
@@ -37,12 +38,25 @@ def counted(ids):
             program("counts"),
             *ids,
         ]
-        done = subprocess.run(
-            command, env=environment({"OPENBLAS_NUM_THREADS": "1"}), capture_output=True, text=True, check=False
-        )
+        with (
+            open(f"{folder}/errors", "w+") as errors,
+            subprocess.Popen(
+                command,
+                env=environment({"OPENBLAS_NUM_THREADS": "1"}),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            ) as child,
+        ):
+            assert child.stdout is not None
+            for line in child.stdout:
+                told(line.strip())
+            status = child.wait()
+            errors.seek(0)
+            complaint = errors.read().strip().rpartition("\n")[2]
         totals = totals_in(Path(folder))
-    if done.returncode != 0 or not totals:
-        said = done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}"
+    if status != 0 or not totals:
+        said = complaint or f"exit status {status}"
         raise Missing(f"no instruction counts: valgrind's process ended: {said}")
     return {
         id: (totals[id, MANY] - totals[id, FEW]) / (MANY - FEW)
@@ -67,6 +81,7 @@ def serve():
     """Run rows, a few operations and many, and have valgrind write down what each took."""
     lab = Lab()
     for id in sys.argv[1:]:
+        print(id, flush=True)
         try:
             with rows.ROWS[id].open(lab) as work:
                 rows.run(work, work.loop, MANY)  # to warm up

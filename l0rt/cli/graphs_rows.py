@@ -103,22 +103,21 @@ def replay(lab, streams, lists):
             noise = share - own.quartiles[0] / beside.quartiles[1]
             return {"share of issuing from Python": Note(share, "x", 0.2, noise=noise)}
 
-        gated.shut()
         yield Work(
-            python("replay()", replay=graph.replay),
-            beside=work.from_python(),
+            gated.around(python("replay()", replay=graph.replay)),
+            work.raw(lab),
+            gated.around(work.from_python()),
             most=1,
-            rest=gated.rest,
             notes=notes,
         )
-        gated.open()
         graph.reset()
 
 
 for _way, (_what, *_how) in WAYS.items():
     row(
         f"graph.replay{_way}.python",
-        f"graph.replay() of 1000 launches, the call alone: {_what}; beside: launch(y, x, 0.0, 1) 1000 times",
+        f"graph.replay() of 1000 launches, the call alone: {_what}; raw: the driver's calls for each launch; beside: "
+        "launch(y, x, 0.0, 1) 1000 times",
         *_how,
         times=(0.5, "graph.issue.1000.c"),
     )(replay)

@@ -35,29 +35,23 @@ def launches(lab, language):
             "python": python("kernel[1, 1](y, x, 0.0, 1)", kernel=module["saxpy"], y=y, x=x),
             "bound": python("launch(y, x, 0.0, 1)", launch=module["saxpy"][1, 1], y=y, x=x),
         }[language]
-        beside, finish = pyopencl_launches() if language == "python" else (None, None)
-
-        def rest():
-            gated.rest()
-            if finish:
-                finish()
+        beside, finish = pyopencl_launches() if language == "python" else (None, lambda: None)
 
         def notes(figures):
             return {"pyopencl": Note(figures["beside"].median, "ns")} if beside else {}
 
-        gated.shut()
         yield Work(
-            loop,
+            gated.around(loop),
             lambda n: saxpy.raw_launch(lab.list, lab.events, n),
             beside,
             most=AT_ONCE,
-            rest=rest,
+            rest=finish,
             notes=notes,
         )
 
 
 def pyopencl_launches():
-    """Return a loop of pyopencl's launches of the same kernel, and what waits for them; Nones without a device."""
+    """Return a loop of pyopencl's launches of the same kernel, and what waits for them; without a device no loop."""
     try:
         import pyopencl as cl  # here, not above: who has no use for it need not install it
 
@@ -65,7 +59,7 @@ def pyopencl_launches():
         kernel = cl.Program(queue.context, (files("l0rt.cli") / "saxpy.cl").read_text()).build().saxpy
         y, x = (cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4) for _ in range(2))
     except (ImportError, IndexError, RuntimeError):  # pyopencl's errors are RuntimeErrors
-        return None, None
+        return None, lambda: None
     kernel.set_scalar_arg_dtypes([None, None, "f4", "u4"])
     names = {"kernel": kernel, "queue": queue, "y": y, "x": x}
     return python("kernel(queue, (1,), (1,), y, x, 0.0, 1)", **names), queue.finish
@@ -96,12 +90,10 @@ def specialized(lab):
         x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         kernel = module["saxpy"]
         chosen = kernel.select(y, x, 0.0, 1)
-        gated.shut()
         yield Work(
-            python("kernel[1, 1](y, x, 0.0, 1)", kernel=kernel, y=y, x=x),
-            python("kernel[1, 1](y, x, 0.0, 1)", kernel=chosen, y=y, x=x),
+            gated.around(python("kernel[1, 1](y, x, 0.0, 1)", kernel=kernel, y=y, x=x)),
+            gated.around(python("kernel[1, 1](y, x, 0.0, 1)", kernel=chosen, y=y, x=x)),
             most=AT_ONCE,
-            rest=gated.rest,
         )
 
 

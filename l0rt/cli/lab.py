@@ -5,7 +5,6 @@ import warnings
 from functools import cached_property
 
 import l0rt.accelerator as acc
-import l0rt.cli.launch_loops as launch_loops
 import l0rt.cli.loops as loops
 from l0rt.runtime.memory.device import memory_policy
 from l0rt.runtime.streams import devices
@@ -46,12 +45,12 @@ class Lab:
 
 
 class Gated:
-    """A stream that takes commands and executes none, once it is shut: the host's time is measured alone then, without
-    the wake-up of the device that a command may cost. `rest` lets it execute them, and shuts it again."""
+    """A stream that takes commands and executes none while it is shut: the host's time is measured alone then, without
+    the wake-up of the device that a command may cost. It is open while others measure, whose engine it may share."""
 
     def __init__(self, lab, stream):
         self.stream = stream
-        self.gate = launch_loops.Gate(lab.context)
+        self.gate = loops.Gate(lab.context)
 
     def __enter__(self):
         self.stream.__enter__()
@@ -66,10 +65,17 @@ class Gated:
         self.gate.open()
         self.stream.synchronize()
 
-    def rest(self):
-        """Execute what was held up."""
-        self.open()
-        self.shut()
+    def around(self, loop):
+        """Return a loop that is held up, and executed after it, which is not timed."""
+
+        def held_up(n):
+            self.shut()
+            try:
+                return loop(n)
+            finally:
+                self.open()
+
+        return held_up
 
     def __exit__(self, *error):
         self.open()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench's compiled loops of launches, l0rt's and the bare driver's, and the gate that holds up the device."""
+"""The bench's compiled loops of launches, l0rt's and the bare driver's."""
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.capi cimport *
-from l0rt.cli.loops cimport _raw_drain, now_ns
+from l0rt.cli.loops cimport Gate, _raw_drain, now_ns
 from l0rt.core.cmdlist cimport CommandList
 from l0rt.core.device cimport Device
 from l0rt.core.driver cimport Context
@@ -14,35 +14,6 @@ from l0rt.core.module cimport Kernel, Module
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK
 from l0rt.ze.table cimport ze
-
-from l0rt.runtime.streams import devices
-
-ctypedef ze_result_t (*signal_fn)(ze_event_handle_t) noexcept nogil
-
-
-@cython.final
-@cython.binding(False)
-cdef class Gate:
-    """An event that holds up a list: the list takes commands meanwhile and executes none. Appending them then takes the
-    host's time alone, because no thread and no engine has to be woken up. The host signals the event: a list on the
-    same engine would be held up too."""
-    cdef EventPool pool
-    cdef signal_fn signal
-
-    def __init__(self, Context context):
-        self.pool = EventPool.create(context, 1, False, False, 0, NULL)
-        self.signal = <signal_fn><size_t>devices.library.address("zeEventHostSignal")
-
-    cpdef int shut(self, size_t list) except -1 nogil:
-        """Hold up the list with this handle. What the gate held up before must be complete."""
-        CHECK(ze.zeEventHostReset(self.pool.events[0]))
-        CHECK(ze.zeCommandListAppendWaitOnEvents(<ze_command_list_handle_t>list, 1, &self.pool.events[0]))
-        return 0
-
-    cpdef int open(self) except -1 nogil:
-        """Let the list go on."""
-        CHECK(self.signal(self.pool.events[0]))
-        return 0
 
 
 @cython.final

@@ -4,6 +4,17 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from l0rt.core.cmdlist cimport CommandList
 from l0rt.core.event cimport EventPool
+from l0rt.ze.api cimport *
+
+ctypedef ze_result_t (*signal_fn)(ze_event_handle_t) noexcept nogil
+
+
+cdef class Gate:
+    cdef EventPool pool
+    cdef signal_fn signal
+
+    cpdef int shut(self, size_t list) except -1 nogil
+    cpdef int open(self) except -1 nogil
 
 
 cdef inline uint64_t now_ns() noexcept nogil:

@@ -7,10 +7,11 @@ from typing import Any
 
 from l0rt.cli import report
 from l0rt.cli.rows import quartiles
+from l0rt.cli.verdict import is_exceeded
 
 SUFFIXES = (".png", ".svg")
 MISSING = "--plot needs matplotlib: python -m pip install matplotlib"
-OURS, DRIVER, LIMIT, PASSED, GUIDE = "#1f5fa8", "#8a8a8a", "#2b2b2b", "#c62828", "#dddddd"
+OURS, DRIVER, LIMIT, EXCEEDED, GUIDE = "#1f5fa8", "#8a8a8a", "#2b2b2b", "#c62828", "#dddddd"
 WIDTH_INCHES, HEAD_INCHES, FOOT_INCHES, ROW_INCHES, TITLE_INCHES = 10.5, 0.95, 0.35, 0.2, 0.42
 LEFT, RIGHT = 0.29, 0.96  # of the figure's width: where times are drawn
 PIXELS_PER_INCH = 144
@@ -55,7 +56,7 @@ def draw(found, path):
         Line2D([], [], color=OURS, label="l0rt: median, middle half of the rounds", **times),
         Line2D([], [], color=DRIVER, marker="D", linestyle="", markersize=4.5, label="the bare driver, same calls"),
         Line2D([], [], color=LIMIT, marker="|", linestyle="", markersize=10, markeredgewidth=1.6, label="budget"),
-        Line2D([], [], color=PASSED, label="budget passed by more than noise", **times),
+        Line2D([], [], color=EXCEEDED, label="budget exceeded, measured twice", **times),
     ]
     inch = 1 / height
     left, top = 0.03, 1 - 0.1 * inch
@@ -98,7 +99,7 @@ def _panel_inches(rows):
 
 def _draw_suite(axis, suite, rows):
     for place, (_, row) in enumerate(rows):
-        color = OURS if row.get("within", True) else PASSED
+        color = EXCEEDED if is_exceeded(row) else OURS
         low, high = quartiles(row["rounds"])
         raw = row.get("raw", {}).get("ns")
         if raw:
@@ -108,10 +109,10 @@ def _draw_suite(axis, suite, rows):
             axis.plot(row["budget"], place, marker="|", color=LIMIT, markersize=10, markeredgewidth=1.6, zorder=3)
         axis.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="butt", zorder=4)
         axis.plot(row["ns"], place, marker="o", color=color, markersize=5, zorder=5)
-        if color == PASSED:
+        if color == EXCEEDED:
             axis.annotate(
                 f"{row['ns'] / row['budget']:.2f} x", (max(high, raw or 0), place), xytext=(7, 0),
-                textcoords="offset points", va="center", fontsize=7.5, color=PASSED,
+                textcoords="offset points", va="center", fontsize=7.5, color=EXCEEDED,
             )  # fmt: skip
     axis.set_xscale("log")
     axis.set_yticks(range(len(rows)), [id for id, _ in rows], fontsize=8, family="monospace")

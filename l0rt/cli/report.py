@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -41,6 +41,7 @@ def progress(out):
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
+        MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=shown,
         transient=True,
@@ -142,6 +143,14 @@ def put_lines(out, lines):
     """Print lines of text; a long one is folded, never cut."""
     for line in lines:
         put(out, Text(line, overflow="fold"))
+
+
+def put_missing(out, found):
+    """Print which rows of a bench's report have no figure, and why."""
+    missing = [f"{id}: {row.get('failed') or row['skipped']}" for id, row in found["rows"].items() if "ns" not in row]
+    if missing:
+        put(out)
+        put_lines(out, ["not measured", *missing])
 
 
 def facts(pairs):

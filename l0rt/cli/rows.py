@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows: what the bench measures, each defined once, and how a figure is taken."""
 
+import time
 import timeit
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -16,17 +17,20 @@ class Effort:
     """How long to measure: ``rounds`` rounds of about ``round_ns`` each, after one to warm up.
 
     Many short rounds rather than a few long ones: what disturbs a machine comes in bursts, and a median leaves out
-    the rounds that were hit.
+    the rounds that were hit. A row that has FEWEST rounds ends after ``row_ns``.
     """
 
     name: str
     round_ns: float
     rounds: int
+    row_ns: float = float("inf")
 
 
+FEWEST = 7  # rounds that have quartiles
 SMOKE = Effort("smoke", 2e4, 2)  # for tests: everything runs, no figure means anything
-QUICK = Effort("quick", 2e6, 25)
-FULL = Effort("full", 5e6, 99)
+# Rounds so short that most fit between two switches of a busy machine's threads.
+TOUR = Effort("tour", 3e5, 199, 7e8)
+FULL = Effort("full", 1e6, 299, 3e9)
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,14 @@ class Budget:
     instructions: int | None = None
 
     def limit(self, raw, figures, scale):
-        """Return the nanoseconds allowed here, None if what that depends on was not measured."""
+        """Return the nanoseconds allowed here, None if what that depends on was not measured.
+
+        Without a ``scale`` only what is a ratio within this run counts: a multiple of another row.
+        """
         limits = []
-        if self.ns is not None:
+        if self.ns is not None and scale is not None:
             limits.append(self.ns * scale)
-        if self.over_raw is not None and raw is not None:
+        if self.over_raw is not None and raw is not None and scale is not None:
             limits.append(raw + self.over_raw * scale)
         if self.times is not None and figures.get(self.times[1]) is not None:
             limits.append(self.times[0] * figures[self.times[1]])
@@ -102,7 +109,7 @@ class Row:
     what: str
     open: Callable
     budget: Budget
-    long: bool = False  # left out by --quick
+    long: bool = False  # left out by --smoke
     counts: bool = False  # --instructions counts it: one thread, and nothing that another process does
 
 
@@ -194,7 +201,10 @@ def figures(work, effort):
     most = {name: operations(work, loop, effort.round_ns) for name, loop in loops.items()}
     count = dict(most)
     rounds: dict[str, list[float]] = {name: [] for name in loops}
-    for _ in range(min(effort.rounds, work.rounds)):
+    began = time.perf_counter_ns()
+    for done in range(min(effort.rounds, work.rounds)):
+        if done >= FEWEST and time.perf_counter_ns() - began > effort.row_ns:
+            break
         for name, loop in loops.items():
             each = run(work, loop, count[name], 4 * effort.round_ns)
             rounds[name].append(each)
@@ -225,8 +235,8 @@ class Result:
 
 def measure(row, lab, effort):
     """Return the row's Result; a row that cannot be measured says why and never ends the bench."""
-    if row.long and effort is not FULL:
-        return Result(row, skipped=f"not with --{effort.name}")
+    if row.long and effort is SMOKE:
+        return Result(row, skipped="not with --smoke")
     try:
         with row.open(lab) as work:
             found = figures(work, effort)

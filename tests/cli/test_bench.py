@@ -16,22 +16,78 @@ import termios
 
 import l0rt as package
 import pytest
+from l0rt.cli import main
 from l0rt.cli.bench import SUITES, chosen
+from l0rt.cli.tour import COSTS
+from l0rt.cli.tour import ROWS as TOUR
 
 from helpers.ci import skip_unless_ci
 from helpers.cli import complaint, l0rt
+from helpers.compilers import INSTALLED
 from helpers.process import run, run_python
 from helpers.source import ROOT
 
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 1, "COLUMNS": None}
 ROWS = [row.id for row in chosen(SUITES)]
+TIME = r"[\d.,]+ (ns|µs|ms|s)"
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    """Run both suites once, as short as can be; return the result and the report's path."""
+    """Run all suites once, as short as can be; return the result and the report's path."""
     path = tmp_path_factory.mktemp("bench") / "report.json"
-    return l0rt("bench", "--smoke", "--json", str(path), env=CPU), path
+    return l0rt("bench", "--full", "--smoke", "--json", str(path), env=CPU), path
+
+
+# `l0rt`, where no compiler of OpenCL C is installed.
+BARE = """
+import sys
+from l0rt.kernels import compiler
+for module in compiler.COMPILERS.values():
+    module.find = lambda: None
+from l0rt.cli import main
+sys.exit(main({words!r}))
+"""
+
+
+@pytest.fixture(scope="module")
+def tour(tmp_path_factory):
+    """Take the tour once, as short as can be, without a compiler; return the result and the report's path."""
+    path = tmp_path_factory.mktemp("tour") / "report.json"
+    return run_python(BARE.format(words=["bench", "--smoke", "--json", str(path)]), env=CPU), path
+
+
+def test_the_tour_has_its_rows_in_lines_of_plain_text_and_their_sum_in_words(tour):
+    result, path = tour
+    assert (result.returncode, result.stderr) == (0, ""), result
+    for row, what in TOUR.items():
+        assert re.search(rf"^{re.escape(row)} +{TIME} .*  {re.escape(what)}$", result.stdout, re.MULTILINE), row
+    assert "\x1b" not in result.stdout
+    for what in COSTS:
+        assert re.search(rf"^{re.escape(what)}( +[+−]{TIME} [\d.,]+ x)+$", result.stdout, re.MULTILINE), what
+    assert re.search("^In short .* more than the bare call", result.stdout, re.MULTILINE)
+    assert re.search("^Trust .*The CPU driver is no GPU", result.stdout, re.MULTILINE)
+    assert result.stdout.splitlines()[-3].split()[:3] == ["Next", "l0rt", "doctor"]
+    found = json.loads(path.read_text())
+    assert (list(found["rows"]), found["tour"]) == (list(TOUR), True)
+    assert not [row for row in found["rows"].values() if "ns" not in row]
+
+
+def test_the_tour_judges_only_ratios_of_one_run(tour):
+    found = json.loads(tour[1].read_text())
+    judged = [id for id, row in found["rows"].items() if "budget" in row]
+    assert judged == ["allocator.cached.100000.c", "graph.replay.1000.python"]
+    notes = [note for row in found["rows"].values() for note in row["notes"].values() if "limit" in note]
+    assert [note["unit"] for note in notes] == ["x"]  # a replay's share of issuing the same
+    assert found["summary"] == {}
+
+
+def test_a_row_that_needs_a_compiler_says_so_where_there_is_none():
+    result = run_python(BARE.format(words=["bench", "compile.*", "specialize.*", "--smoke"]), env=CPU)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    rows = "compile.cached.python", "compile.cached.disk.python", "specialize.fixed_loop.python"
+    for row in rows:
+        assert f"\n{row}: no compiler of OpenCL C is installed\n" in result.stdout
 
 
 def test_the_table_names_driver_and_device(bench):
@@ -45,11 +101,10 @@ def test_the_table_names_driver_and_device(bench):
 
 
 def test_the_table_has_every_row_in_a_line_of_plain_text(bench):
-    result, _ = bench
-    for row in ROWS:
-        time = r"[\d.,]+ (ns|µs|ms|s)"
-        line = rf"^{re.escape(row)}( +{time} +{time}|: not with --smoke$|: counts simulated costs)"
-        assert re.search(line, result.stdout, re.MULTILINE), row
+    result, path = bench
+    for row, said in json.loads(path.read_text())["rows"].items():
+        line = f" +{TIME} +{TIME}" if "ns" in said else f": {re.escape(said['skipped'])}$"
+        assert re.search(f"^{re.escape(row)}{line}", result.stdout, re.MULTILINE), row
     assert "\x1b" not in result.stdout
     assert result.stderr == ""
 
@@ -59,8 +114,11 @@ def test_the_report_has_every_row(bench):
     found = json.loads(path.read_text())
     assert list(found["rows"]) == ROWS
     assert {row: said for row, said in found["rows"].items() if said.get("failed")} == {}
+    reasons = {"not with --smoke", "counts simulated costs: set L0RT_CPU_PROFILE=arc-b580,timing, for example"}
+    if not INSTALLED:
+        reasons.add("no compiler of OpenCL C is installed")
     for row, said in found["rows"].items():
-        assert said["skipped"] if "ns" not in said else said["ns"] >= said["min"] >= 0, row
+        assert said["skipped"] in reasons if "ns" not in said else said["ns"] >= said["min"] >= 0, row
     assert found["head"]["device"]["is_software"] is True
     assert found["head"]["caveat"] == "CPU driver: not a GPU"
 
@@ -99,9 +157,9 @@ def test_ways_of_getting_memory_differ(bench):
 
 
 def test_one_suite_alone_as_json_on_stdout():
-    result = l0rt("bench", "streams", "--smoke", "--json", "-", env=CPU)
+    result = l0rt("bench", "interop", "--smoke", "--json", "-", env=CPU)
     found = json.loads(result.stdout)
-    assert {row["suite"] for row in found["rows"].values()} == {"reference", "streams"}
+    assert {row["suite"] for row in found["rows"].values()} == {"reference", "interop"}
 
 
 def test_patterns_choose_rows():
@@ -121,11 +179,20 @@ def test_the_report_ends_with_three_sentences(bench):
     assert "--smoke" in advice
 
 
+# An import that a Ctrl-C finds unfinished.
+ENDLESS = """
+import sys
+from l0rt.cli import main, streams_rows
+streams_rows.IMPORT = "import time; time.sleep(600)"
+sys.exit(main(["bench", "--smoke", *sys.argv[1:]]))
+"""
+
+
 class Bench:
-    """`l0rt bench` as it runs, with its output in a pipe."""
+    """`l0rt bench` as it runs, with its output in a pipe; the row of the import never ends."""
 
     def __init__(self, *words):
-        command = [sys.executable, "-m", "l0rt", "bench", *words]
+        command = [sys.executable, "-c", ENDLESS, *words]
         environment = {**os.environ, "L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "1"}
         environment.pop("PYTHONUNBUFFERED", None)  # each line must come without it
         self.child = subprocess.Popen(
@@ -153,7 +220,7 @@ def test_ctrl_c_keeps_what_is_finished(row, tmp_path):
     bench.read_to(f"{row} ")  # a row appears in a pipe as soon as it is measured
     out, err, status = bench.interrupt()
     assert (status, err) == (130, "")
-    assert "Interrupted with 1 rows to go" in out.splitlines()[-1]
+    assert "Interrupted with 1 row to go" in out.splitlines()[-1]
     found = json.loads(path.read_text())
     assert (found["interrupted"], found["unmeasured"]) == (True, ["import.accelerator.python"])
     assert found["rows"][row]["ns"] > 0
@@ -168,7 +235,7 @@ def test_ctrl_c_before_the_first_row(tmp_path):
 
 
 def test_a_reader_who_has_seen_enough_ends_the_bench():
-    bench = Bench("streams", "--smoke")
+    bench = Bench("streams")
     bench.read_to("reference.glibc.c")
     bench.child.stdout.close()
     assert bench.child.wait(60) == 1
@@ -191,6 +258,7 @@ def test_a_terminal_shows_what_is_measured_while_the_rows_go_into_a_pipe():
     out, _ = child.communicate(timeout=60)
     assert child.returncode == 0, (out, shown)
     assert b"event.query.python" in shown
+    assert b"4/5" in shown  # how many rows of how many are finished
     assert b"\x1b[" in shown  # it is one line, drawn anew and in the end removed
     assert "\x1b" not in out
     assert re.search("^event.query.python .*ns$", out, re.MULTILINE)
@@ -203,12 +271,18 @@ def picture(path):
     return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_a_plot_is_drawn(tmp_path, suffix):
+@pytest.fixture(scope="module")
+def fonts(tmp_path_factory):
+    """A folder for what matplotlib finds out of the machine's fonts."""
     if importlib.util.find_spec("matplotlib") is None:
         skip_unless_ci("needs matplotlib: the extra `test`")
+    return tmp_path_factory.mktemp("fonts")
+
+
+@pytest.mark.parametrize(("suffix", "rows"), [("png", "event.*"), ("svg", "interop")])
+def test_a_plot_is_drawn(tmp_path, fonts, suffix, rows):
     path = tmp_path / f"plot.{suffix}"
-    result = l0rt("bench", "event.*", "--smoke", "--plot", str(path), env={**CPU, "MPLCONFIGDIR": tmp_path})
+    result = l0rt("bench", rows, "--smoke", "--plot", str(path), env={**CPU, "MPLCONFIGDIR": fonts})
     assert (result.returncode, result.stderr) == (0, ""), result
     if suffix == "png":
         width, height = picture(path)
@@ -240,9 +314,25 @@ def changed(path, tmp_path, change):
     return str(other)
 
 
-def test_a_report_compared_with_itself(bench):
+@pytest.fixture
+def compared(capsys, monkeypatch):
+    """Return what compares two reports in this process, as `l0rt.cli.main` does it."""
+    monkeypatch.setenv("L0RT_DRIVER", "cpu")
+
+    def compare(*paths):
+        words = ["bench", "compare", *map(str, paths)]
+        try:
+            status = main(words)
+        except SystemExit as end:
+            status = end.code
+        return subprocess.CompletedProcess(words, status, *capsys.readouterr())
+
+    return compare
+
+
+def test_a_report_compared_with_itself(bench, compared):
     _, path = bench
-    result = l0rt("bench", "compare", str(path), str(path))
+    result = compared(path, path)
     assert result.returncode == 0, result
     assert re.search(r"^event\.record\.python +[\d.,]+ \S+ +[\d.,]+ \S+ +1\.00$", result.stdout, re.MULTILINE)
     assert result.stdout.count("CPU driver: not a GPU") == 2
@@ -250,7 +340,7 @@ def test_a_report_compared_with_itself(bench):
     assert re.search(r"^Of \d+ times 0 are slower in B and 0 faster", result.stdout, re.MULTILINE)
 
 
-def test_compare_tells_what_is_more_than_noise(bench, tmp_path):
+def test_compare_tells_what_is_more_than_noise(bench, tmp_path, compared):
     def rounds(found, id, *values):
         found["rows"][id].update(ns=values[len(values) // 2], rounds=list(values))
 
@@ -265,21 +355,29 @@ def test_compare_tells_what_is_more_than_noise(bench, tmp_path):
 
     first = tmp_path / "first.json"
     os.rename(changed(bench[1], tmp_path, before), first)
-    result = l0rt("bench", "compare", str(first), changed(first, tmp_path, after))
+    result = compared(first, changed(first, tmp_path, after))
     assert re.search(r"^event\.record\.python .*1\.19 +slower$", result.stdout, re.MULTILINE), result
     assert re.search(r"^event\.query\.python .*1\.14$", result.stdout, re.MULTILINE)
     assert re.search(r"^event\.elapsed_time\.python .*0\.48 +faster$", result.stdout, re.MULTILINE)
     assert re.search(r"^Of \d+ times 1 are slower in B and 1 faster", result.stdout, re.MULTILINE)
 
 
-def test_compare_names_what_is_only_in_one(bench, tmp_path):
+def test_compare_names_what_is_only_in_one(bench, tmp_path, compared):
     def change(found):
         del found["rows"]["event.record.python"]
         found["rows"]["event.new.python"] = found["rows"]["event.query.python"]
 
-    result = l0rt("bench", "compare", str(bench[1]), changed(bench[1], tmp_path, change))
+    result = compared(bench[1], changed(bench[1], tmp_path, change))
     assert result.returncode == 0, result
     assert "only in A\n  event.record.python\n\nonly in B\n  event.new.python\n" in result.stdout
+
+
+def test_compare_counts_what_a_tour_does_not_have(bench, tour, compared):
+    result = compared(tour[1], bench[1])
+    assert result.returncode == 0, result
+    assert "only in A" not in result.stdout
+    assert re.search(r"^only in B\n  \d{3} figures\n", result.stdout, re.MULTILINE)
+    assert re.search(rf"^Of {len(TOUR)} times ", result.stdout, re.MULTILINE)
 
 
 DEEP, HUGE = "[" * 100_000, 10**400
@@ -290,10 +388,10 @@ DEEP, HUGE = "[" * 100_000, 10**400
     ["{", "[]", "{}", '{"format": 99, "rows": {}}', '{"format": 1, "rows": {"a": 1}}', DEEP, "\0", "9" * 5000, "\xff"],
     ids=lambda text: text[:20],
 )
-def test_compare_refuses_what_is_no_report(bench, tmp_path, text):
+def test_compare_refuses_what_is_no_report(bench, tmp_path, text, compared):
     other = tmp_path / "other.json"
     other.write_bytes(text.encode("latin-1"))
-    assert "other.json' is not" in complaint(l0rt("bench", "compare", str(bench[1]), str(other)))
+    assert "other.json' is not" in complaint(compared(bench[1], other))
 
 
 def put(found, place, value):
@@ -323,18 +421,29 @@ def put(found, place, value):
     ],
     ids=lambda value: "10**400" if value == HUGE else None,
 )
-def test_compare_trusts_nothing_in_a_file(bench, tmp_path, place, value, says):
+def test_compare_trusts_nothing_in_a_file(bench, tmp_path, place, value, says, compared):
     other = changed(bench[1], tmp_path, lambda found: put(found, place, value))
-    text = complaint(l0rt("bench", "compare", str(bench[1]), other))
+    text = complaint(compared(bench[1], other))
     assert says in text
     assert text.rstrip("\n").isprintable()
 
 
 def test_compare_reads_files_only(bench, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for path in ("/dev/zero", "/dev/tty", str(tmp_path / "pipe"), str(tmp_path), "/dev/fd/0", "no\nsuch\x1bfile"):
-        text = complaint(l0rt("bench", "compare", str(bench[1]), path, timeout=20))
-        assert text.rstrip("\n").isprintable(), text
+    paths = "/dev/zero", "/dev/tty", str(tmp_path / "pipe"), str(tmp_path), "/dev/fd/0", "no\nsuch\x1bfile"
+    code = f"""
+from l0rt.cli import main
+for path in {paths!r}:
+    try:
+        main(["bench", "compare", {str(bench[1])!r}, path])
+    except SystemExit as end:
+        assert end.code == 2
+"""
+    result = run_python(code, timeout=20)
+    assert (result.returncode, result.stdout) == (0, ""), result
+    lines = result.stderr.splitlines()
+    assert len(lines) == len(paths), result
+    assert all(line.startswith("l0rt: error: ") and line.isprintable() for line in lines), result
 
 
 def test_compare_refuses_an_endless_file(bench, tmp_path):
