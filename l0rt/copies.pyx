@@ -38,7 +38,7 @@ from l0rt.runtime.streams.devices import lazy
 
 
 cdef enum:
-    MOST_NBYTES = (1 << 62) - 1
+    MOST_NBYTES = 0x3fffffffffffffff  # as a shift it would be computed as an int in C
 
 
 @cython.final

@@ -58,6 +58,7 @@ cdef extern from "l0rt/ze_sysman.h" nogil:
     ctypedef struct zes_ras_properties_t:
         int type
     ctypedef struct zes_ras_state_t:
+        uint32_t stype
         uint64_t category[7]
     ctypedef struct zes_device_ecc_properties_t:
         int currentState
@@ -216,7 +217,7 @@ class Sensors:
             cdef size_t function = state, handle = part
             ask(properties, part, &p, ZES_STRUCTURE_TYPE_RAS_PROPERTIES, sizeof(p))
             memset(&s, 0, sizeof(s))
-            (<zes_base_t*>&s).stype = ZES_STRUCTURE_TYPE_RAS_STATE
+            s.stype = ZES_STRUCTURE_TYPE_RAS_STATE
             with nogil:
                 r = (<ras_fn>function)(<void*>handle, 0, &s)
             CHECK(r)

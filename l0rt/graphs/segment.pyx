@@ -410,7 +410,9 @@ cdef int change_launch(
         args[used].stype, args[used].pNext = ZE_STRUCTURE_TYPE_MUTABLE_KERNEL_ARGUMENT_EXP_DESC, chain
         args[used].commandId, args[used].argIndex = number, i
         args[used].argSize = launch.args[i].size
-        args[used].pArgValue = NULL if is_null_pointer(launch.kernel, i, &launch.args[i]) else launch.args[i].value
+        args[used].pArgValue = launch.args[i].value
+        if is_null_pointer(launch.kernel, i, &launch.args[i]):
+            args[used].pArgValue = NULL
         chain = &args[used]
         used += 1
     return 0 if chain == NULL else check(list, list_change(list.list, chain))
