@@ -9,7 +9,7 @@ C_FILES = $(shell find include l0rt tests examples -path '*/build' -prune -o -na
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint format-c kernels dist soak clean
+.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint style format-c kernels dist soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -36,13 +36,15 @@ soak: build
 bench: build
 	$(BIN)/l0rt bench $(ARGS)
 
-lint: $(READY)
+lint: style
+	$(BIN)/pytest -q tests/layout
+
+style: $(READY)
 	$(BIN)/ruff check .
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/cython-lint l0rt tests
 	$(BIN)/codespell
 	$(BIN)/mypy
 	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
-	$(BIN)/pytest -q tests/layout
 
 format-c: $(READY)
 	$(BIN)/clang-format -i $(C_FILES)

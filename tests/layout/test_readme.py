@@ -100,8 +100,8 @@ def test_every_word_of_the_guide_is_in_the_makefile():
 
 def checks(makefile):
     """Return the programs of .venv that `make lint` runs."""
-    (recipe,) = re.findall(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
-    return re.findall(r"\$\(BIN\)/([\w-]+)", recipe.replace("$(BIN):", ""))
+    recipes = re.findall(r"^(?:lint|style):.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    return re.findall(r"\$\(BIN\)/([\w-]+)", "".join(recipes).replace("$(BIN):", ""))
 
 
 def test_a_commit_is_checked_by_what_make_lint_runs():
