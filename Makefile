@@ -9,7 +9,7 @@ C_FILES = $(shell find include l0rt tests examples -path '*/build' -prune -o -na
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all test-c asan tsan tsan-python bench lint style format-c kernels dist soak clean
+.PHONY: build debug test test-all test-c asan tsan tsan-python rings bench lint style format-c kernels dist soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -32,6 +32,11 @@ test-all: build
 
 soak: build
 	L0RT_TEST_SOAK=1 L0RT_TEST_HANG_LIMIT=7200 $(BIN)/pytest -o faulthandler_timeout=9000 $(ARGS)
+
+# The tests that other drivers run, by what all ask of the CPU driver.
+rings: build
+	L0RT_TEST_NOTES=build/notes.json $(BIN)/pytest -q $(addprefix tests/,core runtime accelerator kernels graphs)
+	PYTHONPATH=tests $(BIN)/python -m helpers.covering build/notes.json
 
 bench: build
 	$(BIN)/l0rt bench $(ARGS)

@@ -49,6 +49,8 @@ DEVELOPMENT = (
     "TEST_SOAK",
     "TEST_NO_DATA",
     "TEST_PART",
+    "TEST_TURN",
+    "TEST_NOTES",
     "TEST_RING",
     "TEST_TORCH",
     "TEST_PARTNERS",

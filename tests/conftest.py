@@ -9,12 +9,15 @@ import tempfile
 
 import pytest
 
-from helpers import extents, process, rings
+from helpers import covering, extents, process, rings
 from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm  # noqa: F401
 
+FREE = ("L0RT_TEST_", "L0RT_CACHE_DIR")
+PLAIN = not any(name.startswith(("L0RT_", "ZE_")) and not name.startswith(FREE) for name in os.environ)
 if not os.environ.get("L0RT_DRIVER"):
     os.environ["L0RT_DRIVER"] = "cpu"
     os.environ.setdefault("L0RT_CPU_DEVICES", "2")
+NOTES = pytest.StashKey[str]()  # the library of driver_notes.py
 _folders = []  # removed at the end
 if not os.environ.get("L0RT_CACHE_DIR"):  # what tests compile is not kept in the user's folder
     os.environ["L0RT_CACHE_DIR"] = tempfile.mkdtemp(prefix="l0rt-cache-")
@@ -32,13 +35,17 @@ def default_hangup():
     signal.signal(signal.SIGHUP, before)
 
 
+def runs_everything(config):
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
     """Run everything on every core; what somebody names runs without the seconds that further processes take."""
     option = config.option
-    everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not option.collectonly
     worker = hasattr(config, "workerinput")
-    if everything and not worker and config.pluginmanager.hasplugin("xdist") and option.numprocesses is None:
+    distributes = config.pluginmanager.hasplugin("xdist") and option.numprocesses is None
+    if runs_everything(config) and distributes and not worker:
         # One more than there are processors: many tests wait, for a hang to be noticed or for a process to end.
         option.numprocesses, option.dist = os.cpu_count() + 1, "worksteal"
 
@@ -53,16 +60,35 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "needs_two_devices: uses two devices")
     config.addinivalue_line("markers", "shares_events: sends an event to a process; needs a driver that can")
     config.addinivalue_line("markers", "takes_minutes: begins before the others, so that it is not the last")
+    note_calls(config)
+
+
+def note_calls(config):
+    """Note what the tests ask of the CPU driver without settings: when everything runs, and for `make rings`."""
+    file = os.environ.pop("L0RT_TEST_NOTES", None)
+    library = getattr(config, "workerinput", {}).get("notes")
+    if file or library or (PLAIN and runs_everything(config)):
+        from helpers import driver_notes
+
+        if library is None:
+            _folders.append(tempfile.mkdtemp(prefix="l0rt-notes-"))
+            library = driver_notes.build(_folders[-1])
+        config.stash[NOTES] = library
+        config.pluginmanager.register(driver_notes.Noting(library, file))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """A worker of pytest-xdist begins."""
+    node.workerinput["notes"] = node.config.stash.get(NOTES, None)
 
 
 def pytest_collection_modifyitems(config, items):
     for item in items:
         if "extent" in item.fixturenames:
             item.add_marker(pytest.mark.long)
-    if part := os.environ.get("L0RT_TEST_PART"):  # "2/5": the second fifth
-        number, parts = map(int, part.split("/"))
-        config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % parts != number - 1])
-        items[:] = items[number - 1 :: parts]
+    if part := os.environ.get("L0RT_TEST_PART"):
+        covering.select(int(part), config, items)
     items.sort(key=lambda item: item.get_closest_marker("takes_minutes") is None)
 
 

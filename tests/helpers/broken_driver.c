@@ -94,3 +94,66 @@ BREAK(pages, zePhysicalMemCreate,
         if (desc->size % (4 << 20) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
         return original_zePhysicalMemCreate(context, device, desc, memory);
       })
+
+/* What a driver may do otherwise than the CPU driver: tests/process/test_covering.py. */
+
+/* No other process gets an event. */
+BREAK(unshared, zeEventPoolCreate,
+      (ze_context_handle_t context, const ze_event_pool_desc_t *desc, uint32_t count, ze_device_handle_t *devices,
+       ze_event_pool_handle_t *pool),
+      {
+        if (desc->flags & ZE_EVENT_POOL_FLAG_IPC) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+        return original_zeEventPoolCreate(context, desc, count, devices, pool);
+      })
+
+/* No list is more urgent than another. */
+BREAK(equal, zeCommandListCreateImmediate,
+      (ze_context_handle_t context, ze_device_handle_t device, const ze_command_queue_desc_t *desc,
+       ze_command_list_handle_t *list),
+      {
+        if (desc->priority == ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+        return original_zeCommandListCreateImmediate(context, device, desc, list);
+      })
+
+/* Memory is not known as the driver's. */
+BREAK(stranger, zeMemGetAllocProperties,
+      (ze_context_handle_t context, const void *memory, ze_memory_allocation_properties_t *properties,
+       ze_device_handle_t *device),
+      {
+        ze_result_t result = original_zeMemGetAllocProperties(context, memory, properties, device);
+        properties->type = ZE_MEMORY_TYPE_UNKNOWN;
+        return result;
+      })
+
+/* Advice is refused. */
+BREAK(unadvised, zeCommandListAppendMemAdvise,
+      (ze_command_list_handle_t list, ze_device_handle_t device, const void *memory, size_t size,
+       ze_memory_advice_t advice),
+      { return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION; })
+
+/* A wait that is over too early is an error. */
+BREAK(impatient, zeEventHostSynchronize, (ze_event_handle_t event, uint64_t timeout), {
+  ze_result_t result = original_zeEventHostSynchronize(event, timeout);
+  return result == ZE_RESULT_NOT_READY ? ZE_RESULT_ERROR_UNKNOWN : result;
+})
+
+/* Kernels have no local memory that is given by size alone. */
+BREAK(local, zeKernelSetArgumentValue, (ze_kernel_handle_t kernel, uint32_t index, size_t size, const void *value), {
+  if (value == NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return original_zeKernelSetArgumentValue(kernel, index, size, value);
+})
+
+/* Modules have no specialisation constants. */
+BREAK(constant, zeModuleCreate,
+      (ze_context_handle_t context, ze_device_handle_t device, const ze_module_desc_t *desc, ze_module_handle_t *module,
+       ze_module_build_log_handle_t *log),
+      {
+        if (desc->pConstants != NULL) return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+        return original_zeModuleCreate(context, device, desc, module, log);
+      })
+
+/* A fill does nothing. */
+BREAK(unfilled, zeCommandListAppendMemoryFill,
+      (ze_command_list_handle_t list, void *memory, const void *pattern, size_t pattern_size, size_t size,
+       ze_event_handle_t signal, uint32_t count, ze_event_handle_t *waits),
+      { return original_zeCommandListAppendMemoryFill(list, memory, pattern, pattern_size, 0, signal, count, waits); })

@@ -105,7 +105,7 @@ def failure(root, file, which, env):
     tests = root / "tests"
     program = os.path.join(os.path.dirname(sys.executable), "pytest")
     config = ["-c", root / "pyproject.toml", "--rootdir", root]
-    short = {"L0RT_TEST_ALL": None, "L0RT_TEST_SOAK": None, "L0RT_TEST_PART": None}  # one failure is enough
+    short = {"L0RT_TEST_ALL": None, "L0RT_TEST_SOAK": None}  # one failure is enough
     command = [program, "-q", "-x", "-p", "no:cacheprovider", *config, "-k", which, tests / file]
     result = run(command, {**short, "PYTHONPATH": env.get("BREAK_PATH"), **env}, timeout=120)
     return "1 failed" in result.stdout or (result.returncode < 0 and not result.timed_out), result

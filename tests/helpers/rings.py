@@ -7,15 +7,13 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.extents import SOAK, WHOLE, noted
+from helpers.extents import noted
 from helpers.process import run, run_python
 
 TESTS = Path(__file__).resolve().parents[1]
 # Tests on the interface: they never ask which driver they have.
 FOLDERS = ("core", "runtime", "accelerator", "kernels", "graphs")
 HUNG = 400  # seconds of one test, which takes less than ten: where it stands is shown, and the ring ends
-PARTS = 16  # of the tests of a file, in a short run; a ring runs one
-SLICES = 20  # of the tests, in CI; a simulated device runs one, which takes less than a minute
 
 LOADER, VALIDATION, INTEL = "libze_loader.so.1", "libze_validation_layer.so.1", "libze_intel_gpu.so.1"
 NO_HARDWARE = {  # Intel's driver encodes every command, and executes none
@@ -33,7 +31,6 @@ class Ring:
     libraries: tuple
     env: dict = field(hash=False)
     hosts_cpu_driver: bool = False
-    in_ci: str | None = None  # the part of the tests that CI runs, if not all
 
     def __str__(self):
         return self.name
@@ -48,29 +45,12 @@ class Ring:
         """Return the libraries of this ring that are not installed."""
         return [name for name in self.libraries if not installed(name)]
 
-    def part(self):
-        """Return the files, and which part of their tests, that this ring runs; None is all of them.
-
-        In CI a ring may run a half of all. In a short run each file is some ring's, because collecting all of them
-        takes longer than such a part. A soak makes more of random numbers in that part, too.
-        """
-        if WHOLE and not SOAK:
-            return [TESTS / name for name in FOLDERS], self.in_ci if os.environ.get("CI") else None
-        files = sorted(path for name in FOLDERS for path in (TESTS / name).rglob("test_*.py"))
-        number = RINGS.index(self)
-        return files[number :: len(RINGS)], f"{number + 1}/{PARTS}"
-
-    def slice(self):
-        """The same of a simulated device: all of the tests, but in CI and in a soak."""
-        return self.in_ci if os.environ.get("CI") or SOAK else None
-
-    def run(self, cpu_driver, cwd, folders, timeout, part=None):
-        """Run pytest on ``folders``, or on a ``part`` of them ("2/5"), with this ring's driver; see `verdict`."""
+    def run(self, cpu_driver, cwd, args, timeout, env=None):
+        """Run pytest with these arguments on this ring's driver; see `verdict`."""
         quiet = ["-q", "-p", "no:cacheprovider", "--durations=5", "--durations-min=20"]
         quiet += ["-o", f"faulthandler_timeout={min(HUNG, max(10, timeout - 30)):.0f}"]
-        args = [sys.executable, "-m", "pytest", "-c", TESTS.parent / "pyproject.toml", "--rootdir", TESTS.parent]
-        environment = {**self.environment(cpu_driver), "L0RT_TEST_PART": part}
-        return run([*args, *quiet, *folders], environment, cwd, timeout)
+        command = [sys.executable, "-m", "pytest", "-c", TESTS.parent / "pyproject.toml", "--rootdir", TESTS.parent]
+        return run([*command, *quiet, *args], {**self.environment(cpu_driver), **(env or {})}, cwd, timeout)
 
 
 RINGS = (
@@ -80,16 +60,14 @@ RINGS = (
         (LOADER, VALIDATION),
         {"ZE_ENABLE_VALIDATION_LAYER": 1, "ZE_ENABLE_PARAMETER_VALIDATION": 1},
         hosts_cpu_driver=True,
-        in_ci="1/2",
     ),
     Ring(
         "old driver",  # functions missing behind a loader that has them, in-order lists that are none
         (LOADER,),
         {"L0RT_CPU_DEVICES": 2, "L0RT_CPU_PROFILE": "neo-22.43"},
         hosts_cpu_driver=True,
-        in_ci="2/2",
     ),
-    Ring("intel", (LOADER, INTEL), {**NO_HARDWARE, "ProductFamilyOverride": "tgllp"}, in_ci="1/2"),
+    Ring("intel", (LOADER, INTEL), {**NO_HARDWARE, "ProductFamilyOverride": "tgllp"}),
     Ring(
         "intel x2",
         (LOADER, INTEL),
@@ -97,25 +75,17 @@ RINGS = (
     ),
 )
 SIMULATED = tuple(  # the CPU driver as real devices, with their defects
-    Ring(
-        profile,
-        (),
-        {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_PROFILE": profile},
-        in_ci=f"{number}/{SLICES}",
-    )
-    for number, profile in enumerate(
-        (
-            "arc-a770-i915",
-            "arc-a770-xe",
-            "arc-b580",
-            "pvc",
-            "lunar-lake",
-            "meteor-lake",
-            "arc-a770-xe,neo-25.18",
-            "pvc,neo-25.18",
-            "arc-b580,timing",
-        ),
-        1,
+    Ring(profile, (), {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2, "L0RT_CPU_PROFILE": profile})
+    for profile in (
+        "arc-a770-i915",
+        "arc-a770-xe",
+        "arc-b580",
+        "pvc",
+        "lunar-lake",
+        "meteor-lake",
+        "arc-a770-xe,neo-25.18",
+        "pvc,neo-25.18",
+        "arc-b580,timing",
     )
 )
 

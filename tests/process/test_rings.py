@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests on the interface, again on every other driver that is installed."""
 
+import os
 from types import SimpleNamespace
 
 import l0rt
 import pytest
 
+from helpers import covering
 from helpers.ci import skip_unless_ci
-from helpers.extents import HANG_LIMIT
+from helpers.extents import HANG_LIMIT, SOAK, WHOLE
 from helpers.process import run_python
-from helpers.rings import FOLDERS, PARTS, RINGS, SIMULATED, TESTS, Ring, summary, verdict
+from helpers.rings import FOLDERS, RINGS, SIMULATED, TESTS, Ring, summary, verdict
 
 WHO = """
 import ctypes
@@ -28,18 +30,26 @@ print(n.value, "ours" if ours else hex(int.from_bytes(properties[20:24], "little
 ANSWERS = ["2 ours", "1 ours", "2 ours", "1 0x8086", "2 0x8086"]
 
 
+def again(ring, tmp_path, extent):
+    """Run the tests on the interface with a ring's driver: all of them in `make test-all`, a selection elsewhere."""
+    if WHOLE and not SOAK and not os.environ.get("CI"):
+        return ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / name for name in FOLDERS], 1.5 * HANG_LIMIT)
+    part = covering.part_of((*RINGS, *SIMULATED).index(ring))
+    extent.note(
+        f"{ring}: {len(covering.listed())} tests that ask everything, and the {len(covering.files(part))} files of "
+        f"part {part}, by L0RT_TEST_TURN={covering.turn()}"
+    )
+    return ring.run(l0rt.cpu_driver_path(), tmp_path, covering.paths(part), 1.5 * HANG_LIMIT, {"L0RT_TEST_PART": part})
+
+
 @pytest.mark.takes_minutes
 @pytest.mark.parametrize("ring", RINGS, ids=str)
 def test_the_same_tests_pass_on_ring(ring, tmp_path, record_property, extent):
-    extent(1, PARTS * len(RINGS))
     if missing := ring.missing():
         reason = f"NOT RUN: {', '.join(missing)} is not installed"
         record_property("ring", (ring.name, reason))
         skip_unless_ci(reason)
-    files, part = ring.part()
-    if part and part == ring.in_ci:
-        extent.note(f"{ring} in CI runs part {part}")
-    result = ring.run(l0rt.cpu_driver_path(), tmp_path, files, 1.5 * HANG_LIMIT, part)
+    result = again(ring, tmp_path, extent)
     record_property("ring", (ring.name, verdict(result) or "failed"))
     assert verdict(result), f"ring {ring.name}: {result}"
 
@@ -48,9 +58,7 @@ def test_the_same_tests_pass_on_ring(ring, tmp_path, record_property, extent):
 @pytest.mark.parametrize("ring", SIMULATED, ids=str)
 def test_the_same_tests_pass_on_a_simulated_device(ring, tmp_path, extent):
     extent.skip_unless_whole()
-    if part := ring.slice():
-        extent.note(f"in CI one of {part.partition('/')[2]} parts")
-    result = ring.run(l0rt.cpu_driver_path(), tmp_path, [TESTS / name for name in FOLDERS], 1.5 * HANG_LIMIT, part)
+    result = again(ring, tmp_path, extent)
     assert verdict(result), f"simulated device {ring.name}: {result}"
 
 

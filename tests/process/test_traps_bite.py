@@ -5,12 +5,9 @@ The broken driver's functions are in helpers/broken_driver.c, and the changed li
 that a test starts has them too. The numbers are those of tests/layout/test_traps.py and tests/runtime/test_traps.py.
 """
 
-import subprocess
-
-import l0rt
 import pytest
 
-from helpers import patches
+from helpers import broken, patches
 from helpers.source import ROOT
 
 TESTS = ROOT / "tests"
@@ -39,10 +36,7 @@ OWN = {39}
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     """The broken functions, compiled."""
-    made = tmp_path_factory.mktemp("broken") / "libbroken.so"
-    source = TESTS / "helpers/broken_driver.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", f"-I{l0rt.get_include()}", "-o", made, source], check=True)
-    return made
+    return broken.build(tmp_path_factory.mktemp("broken"))
 
 
 @pytest.fixture(scope="module")
