@@ -77,8 +77,8 @@ cdef uint64_t process_began(uint64_t pid) noexcept nogil:
 cdef int process_look(uint64_t pid, uint64_t* began) noexcept nogil:
     """When a process began. RUNS, HEADLESS: its first thread has ended, and not the last; GONE, UNKNOWN.
 
-    A thread that has no address space any more has ended. Who looks for its files meanwhile, and is not root, is not told
-    that they are closed, but that they are root's.
+    A thread that has no address space any more has ended. Who looks for its files meanwhile, and is not root, is not
+    told that they are closed, but that they are root's.
     """
     cdef char text[1024]
     cdef char* word
