@@ -10,6 +10,7 @@ import tempfile
 import pytest
 
 from helpers import covering, extents, process, rings
+from helpers.ci import skip_unless_ci
 from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm  # noqa: F401
 
 FREE = ("L0RT_TEST_", "L0RT_CACHE_DIR")
@@ -58,6 +59,7 @@ def pytest_configure(config):
         "markers", "checks_data: looks at data that a device computed; needs a driver that executes"
     )
     config.addinivalue_line("markers", "needs_two_devices: uses two devices")
+    config.addinivalue_line("markers", "needs_cxx: compiles C++, which README's packages do not bring")
     config.addinivalue_line("markers", "shares_events: sends an event to a process; needs a driver that can")
     config.addinivalue_line("markers", "takes_minutes: begins before the others, so that it is not the last")
     note_calls(config)
@@ -101,6 +103,8 @@ def pytest_sessionfinish():
 def pytest_runtest_setup(item):
     if item.get_closest_marker("checks_data") and os.environ.get("L0RT_TEST_NO_DATA") == "1":
         pytest.skip("this driver executes nothing, so there is no data to check")
+    if item.get_closest_marker("needs_cxx") and shutil.which("c++") is None:
+        skip_unless_ci("needs a C++ compiler: apt install g++")
     if item.get_closest_marker("needs_two_devices"):
         import l0rt.accelerator
 

@@ -183,8 +183,9 @@ registered.unregister()
 def test_a_driver_that_cannot_is_told_of():
     result = run_python(
         """
-import numpy as np, l0rt
+import numpy as np, l0rt, sys
 array = np.zeros(10_000, np.uint8)
+count = sys.getrefcount(array)
 try:
     l0rt.memory.register(array)
 except l0rt.UnsupportedError as e:
@@ -192,7 +193,7 @@ except l0rt.UnsupportedError as e:
 else:
     raise AssertionError
 assert not l0rt.memory.is_pinned(array)
-array.resize(20_000)                # nothing holds it
+assert sys.getrefcount(array) == count      # nothing holds it; under Python 3.14 resize() does not know
 """,
         {"L0RT_DISABLE": "memmap"},
     )

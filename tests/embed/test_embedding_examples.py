@@ -35,7 +35,9 @@ def said_by(readme):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.needs_cxx] * (name == "embed_cpp")) for name in EXAMPLES]
+)
 def test_it_is_built_and_prints_what_its_readme_says(name, tmp_path):
     needed = NEEDS.get(name, "setuptools")
     if run([sys.executable, "-c", f"import {needed}"]).returncode != 0:

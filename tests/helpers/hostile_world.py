@@ -105,8 +105,8 @@ class World:
             return
         if category is RuntimeWarning and "has no effect any more" in str(message):
             return
-        if category is DeprecationWarning and "returned non-int" in str(message):
-            return  # Python's word on a hostile __index__
+        if category is DeprecationWarning and ("returned non-int" in str(message) or "use of fork()" in str(message)):
+            return  # Python's word on a hostile __index__; and, since 3.12, on a fork beside threads
         self.finding(f"{category.__name__}: {message} [{':'.join(map(str, where[:2]))}]")
 
     # --- Objects.

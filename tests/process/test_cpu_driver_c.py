@@ -20,7 +20,7 @@ TESTS = Path(__file__).resolve().parents[2] / "l0rt" / "cpu_driver" / "test"
 
 pytestmark = pytest.mark.skipif(
     not TESTS.exists() or shutil.which("make") is None or shutil.which("cc") is None,
-    reason="needs the source tree, make and a C compiler",
+    reason="needs the source tree, make and a C compiler (Debian: apt install make gcc)",
 )
 
 needs_loader = pytest.mark.skipif(

@@ -203,7 +203,7 @@ assert x.numpy(stream=here)[:9].tolist() == [9] * 8 + [7]
 def test_two_drivers_in_the_loader(tmp_path):
     """The loader then hands out wrapped handles, which a driver's extension functions do not know."""
     if not installed(LOADER):
-        skip_unless_ci(f"{LOADER} is not installed")
+        skip_unless_ci(f"{LOADER} is not installed (Debian: apt install libze1)")
     copies = [shutil.copy(l0rt.cpu_driver_path(), tmp_path / f"libze_l0rt_cpu_{i}.so") for i in range(2)]
     environment = {**NO_DRIVER, "L0RT_DRIVER": "gpu", "ZE_ENABLE_ALT_DRIVERS": ",".join(map(str, copies))}
     assert outcome(run_python(TWO, environment)) == QUIET

@@ -246,6 +246,47 @@ def test_a_kernel_that_keeps_processes_apart_is_named():
         assert refused.value.kind == "PermissionError"
 
 
+KILL = """
+import os, signal
+def state():
+    with open("/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+calls = [lambda: l0rt.Event.from_ipc_handle(0, bytes.fromhex({event!r})),
+         lambda: l0rt.Buffer.from_ipc_handle(bytes.fromhex({memory!r}))]
+found = []
+for call in calls if {known} else ():
+    self.buffers[call] = call()
+os.kill({pid}, signal.SIGKILL)
+while state() != "Z":
+    for call in calls:
+        try:
+            call()
+        except (ValueError, PermissionError) as error:
+            found.append(str(error))
+"""
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["of_a_stranger", "of_whom_it_knows"])
+def test_who_imports_while_a_process_is_being_killed_is_told_that_it_ended(known):
+    """Its memory goes first, which takes a while; from then on the kernel shows its files to root alone."""
+    user = "import ctypes, os; os.setuid(65534) if os.getuid() == 0 else None; ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"
+    far = "self.files = [os.dup(0) for _ in range(9)]\n"       # no number of a file is good in the other one too
+    slow = "import os; self.large = b'x' * (128 << 20); os.nice(10)"
+    for _ in range(20):
+        with workers(2) as (dying, other):
+            dying.run(user + far)
+            other.run(user)
+            event, memory = dying.run(RECORD), dying.export("x", 10, 1)
+            dying.run(slow)
+            told = other.run(KILL.format(pid=dying.child.pid, event=event, memory=memory, known=known))
+            other.run("self.buffers.clear()")
+            dying.kill()
+        if told:    # else it was all over before the other had its turn
+            break
+    assert told
+    assert [text for text in told if "has ended" not in text] == []
+
+
 def test_a_driver_that_refuses_is_told_with_the_remedy(other):
     for result, words in (("ERROR_INVALID_ARGUMENT", "does not open an event.*ptrace_scope"),
                           ("ERROR_OUT_OF_HOST_MEMORY", "^(?!.*ptrace_scope)")):

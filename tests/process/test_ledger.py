@@ -104,7 +104,7 @@ def test_what_l0rt_holds_is_counted_and_its_caches_are_not(tmp_path):
 def test_the_driver_is_found_inside_the_loader():
     ring = next(ring for ring in RINGS if ring.name == "loader")
     if ring.missing():
-        skip_unless_ci("the loader is not installed")
+        skip_unless_ci("the loader is not installed (Debian: apt install libze1)")
     code = f"""
 import ctypes, sys
 sys.path.insert(0, {str(TESTS)!r})

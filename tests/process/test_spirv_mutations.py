@@ -14,7 +14,7 @@ from helpers.spirv_mutations import fatal
 @pytest.fixture(scope="module")
 def intel():
     if not installed(LOADER) or not installed(INTEL):
-        pytest.skip("needs Intel's driver")
+        pytest.skip("needs Intel's driver (Debian: apt install intel-opencl-icd)")
     return {**NO_HARDWARE, "ProductFamilyOverride": "tgllp"}
 
 

@@ -140,7 +140,7 @@ class Mixed(ctypes.Structure):
 
 
 class Packed(ctypes.Structure):
-    _pack_ = 1
+    _pack_, _layout_ = 1, "ms"  # which 3.14 wants to be told
     _fields_ = [("a", ctypes.c_char), ("b", ctypes.py_object)]
 
 

@@ -98,9 +98,11 @@ def test_what_the_official_headers_lack_says_that_it_is_newer():
 
 
 @needs_compiler
-def test_headers_are_good_c_and_good_cxx(tmp_path):
-    for language, standard in (("c", "c11"), ("c++", "c++17")):
-        flags = ["-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
-        subprocess.run(
-            ["cc", *flags, f"-I{ROOT / 'include'}", "-"], input='#include "l0rt/ze_sysman.h"\n', text=True, check=True
-        )
+@pytest.mark.parametrize(
+    ("language", "standard"), [("c", "c11"), pytest.param("c++", "c++17", marks=pytest.mark.needs_cxx)]
+)
+def test_headers_are_good_c_and_good_cxx(language, standard):
+    flags = ["-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    subprocess.run(
+        ["cc", *flags, f"-I{ROOT / 'include'}", "-"], input='#include "l0rt/ze_sysman.h"\n', text=True, check=True
+    )

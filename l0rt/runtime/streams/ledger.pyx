@@ -75,13 +75,17 @@ cdef uint64_t process_began(uint64_t pid) noexcept nogil:
 
 
 cdef int process_look(uint64_t pid, uint64_t* began) noexcept nogil:
-    """When a process began. RUNS, HEADLESS: its first thread has ended, and not the last; GONE, UNKNOWN."""
+    """When a process began. RUNS, HEADLESS: its first thread has ended, and not the last; GONE, UNKNOWN.
+
+    A thread that has no address space any more has ended. Who looks for its files meanwhile, and is not root, is not
+    told that they are closed, but that they are root's.
+    """
     cdef char text[1024]
     cdef char* word
     cdef bint ended
     cdef int file, i
     cdef Py_ssize_t count
-    cdef uint64_t threads = 0
+    cdef uint64_t number = 0, threads = 0
     snprintf(text, sizeof(text), "/proc/%llu/stat", <unsigned long long>pid)
     file = open_file(text, O_RDONLY | O_CLOEXEC)
     if file < 0:
@@ -94,14 +98,18 @@ cdef int process_look(uint64_t pid, uint64_t* began) noexcept nogil:
         return GONE
     word += 2
     ended = word[0] == c"Z" or word[0] == c"X"
-    for i in range(4, 23):                  # the number of a word, as in proc(5)
+    for i in range(4, 24):                  # the number of a word, as in proc(5)
         while word[0] != c" " and word[0] != 0:
             word += 1
         if word[0] != 0:
             word += 1
+        number = strtoull(word, NULL, 10)
         if i == 20:
-            threads = strtoull(word, NULL, 10)
-    began[0] = strtoull(word, NULL, 10)
+            threads = number
+        elif i == 22:
+            began[0] = number
+        elif i == 23 and number == 0:       # bytes of addresses
+            ended = True
     return RUNS if not ended else HEADLESS if threads > 1 else GONE
 
 
@@ -162,6 +170,8 @@ cdef l0rt_peer* peer_of(uint64_t pid, uint64_t began, int number, uint64_t inode
     try:
         file = os.open(f"/proc/{pid}/fd/{number}", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except PermissionError as refused:
+        if process_look(pid, &began) != RUNS:   # it has ended just now
+            raise handle.ended(pid, what) from None
         raise PermissionError(
             refused.errno, f"this process must not open what process {pid} exports: {handle.REMEDY}") from None
     except OSError as refused:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A package outside l0rt that is built against the installed one, by Cython and by C."""
 
+import shutil
+
 import l0rt
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -18,4 +20,7 @@ by_c = [
 by_cpp = Extension(
     "foreign.by_cpp", ["foreign/by_cpp.cpp"], include_dirs=include, extra_compile_args=[*strict, "-std=c++17"]
 )
-setup(name="foreign", packages=["foreign"], ext_modules=[*cythonize(by_cython, language_level=3), *by_c, by_cpp])
+modules = [*cythonize(by_cython, language_level=3), *by_c]
+if shutil.which("c++"):  # README's packages do not bring it
+    modules.append(by_cpp)
+setup(name="foreign", packages=["foreign"], ext_modules=modules)
