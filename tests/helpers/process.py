@@ -8,18 +8,25 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 
 _running = set()
+_server = None  # the process that forks for `run_python`, after the first of its calls
+_starting = threading.Lock()
 # Before a command: the kernel kills it when the thread that started it ends, be it by SIGKILL.
 WITH_PARENT = [setpriv, "--pdeathsig", "KILL", "--"] if (setpriv := shutil.which("setpriv")) else []
 
 
 def kill_all():
     """Kill what still runs, with its children: pytest ends."""
+    global _server
     for child in tuple(_running):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
+    if _server is not None:
+        _server.end()
+        _server = None
 
 
 def python_path(folders=None):
@@ -41,28 +48,38 @@ class Result:
         return f"{end}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
 
 
-def run(args, env=None, cwd=None, timeout=60.0):
+def environment(changes):
+    """Return this process's environment with these changes, for a process of a test."""
+    forks = "ignore:This process (pid=:DeprecationWarning"  # since Python 3.12, of a fork beside threads
+    changed = {**os.environ, "PYTHONPATH": None, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": forks, **(changes or {})}
+    changed["PYTHONPATH"] = python_path(changed["PYTHONPATH"])
+    return {name: str(value) for name, value in changed.items() if value is not None}
+
+
+def start(args, env, cwd):
+    """Start a command in a session of its own."""
+    return subprocess.Popen(
+        [*WITH_PARENT, *(os.fspath(arg) for arg in args)],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+
+
+def run(args, env=None, cwd=None, timeout=60.0, starting=start):
     """Run a command and return its `Result`.
 
     ``env`` changes this process's environment (None removes a variable). Without ``cwd`` it runs in an empty folder:
     in the repository's, the source tree would shadow the installed package. After ``timeout`` seconds the command
     and its children are killed.
     """
-    forks = "ignore:This process (pid=:DeprecationWarning"  # since Python 3.12, of a fork beside threads
-    changed = {**os.environ, "PYTHONPATH": None, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": forks, **(env or {})}
-    changed["PYTHONPATH"] = python_path(changed["PYTHONPATH"])
     with tempfile.TemporaryDirectory(prefix="l0rt-") as empty:
-        child = subprocess.Popen(
-            [*WITH_PARENT, *(os.fspath(arg) for arg in args)],
-            cwd=cwd or empty,
-            env={name: str(value) for name, value in changed.items() if value is not None},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        child = starting(args, environment(env), cwd or empty)
         _running.add(child)
         with child:
             try:
@@ -84,6 +101,23 @@ def end(child):
     return child.communicate(timeout=60)
 
 
-def run_python(code, env=None, cwd=None, timeout=60.0):
-    """Run Python source in a process of its own; see `run`."""
-    return run([sys.executable, "-c", code], env, cwd, timeout)
+def run_python(code, env=None, cwd=None, timeout=60.0, fresh=False):
+    """Run Python source in a process of its own; see `run`.
+
+    Where nothing of a start is tested that is a fork of a process that has imported l0rt (`forkserver`). It has l0rt's
+    modules and NumPy, and one frame below the program's. ``fresh`` is a Python of its own.
+    """
+    return run([sys.executable, "-c", code], env, cwd, timeout, start if fresh else start_python)
+
+
+def start_python(args, env, cwd):
+    """Start the program of ``python -c`` in a fork if it cannot tell, else in a Python of its own."""
+    global _server
+    if "BREAK_PATH" in os.environ:  # l0rt or its driver is broken by what a start imports
+        return start(args, env, cwd)
+    from helpers import forkserver  # which imports l0rt: tests/layout does without
+
+    with _starting:
+        if _server is None:
+            _server = forkserver.Server(env)
+    return _server.start(args[-1], env, cwd) if _server.serves(env, cwd) else start(args, env, cwd)
