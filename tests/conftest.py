@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from helpers import extents, process, rings
+from helpers import extents, once, process, rings
 from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm  # noqa: F401
 
 if not os.environ.get("L0RT_DRIVER"):
@@ -19,6 +19,9 @@ _folders = []  # removed at the end
 if not os.environ.get("L0RT_CACHE_DIR"):  # what tests compile is not kept in the user's folder
     os.environ["L0RT_CACHE_DIR"] = tempfile.mkdtemp(prefix="l0rt-cache-")
     _folders.append(os.environ["L0RT_CACHE_DIR"])
+if not os.environ.get(once.VARIABLE):
+    os.environ[once.VARIABLE] = tempfile.mkdtemp(prefix="l0rt-shared-")
+    _folders.append(os.environ[once.VARIABLE])
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # the tests' hundreds of Pythons share what one has compiled
     os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="l0rt-bytecode-")
     _folders.append(os.environ["PYTHONPYCACHEPREFIX"])
