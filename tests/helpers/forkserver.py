@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that has imported l0rt and NumPy, opened no driver, and forks for each program that a test runs.
+"""A process that has imported l0rt, opened no driver, and forks for each program that a test runs.
 
-A Python of its own would take a fifth of a second of processor time to import them. What a start reads, a forked
+A Python of its own would take longer for the imports than most programs do for their work. What a start reads, a forked
 program cannot be told any more; `serves` knows what that is.
 """
 
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import select
@@ -24,7 +25,7 @@ from l0rt import variables
 
 TESTS = Path(__file__).resolve().parents[1]
 # In a Python that has exited from `serve` the program runs in __main__, as that of `python -c` does.
-COMMAND = "exec(__import__('helpers.forkserver', fromlist='serve').serve())"
+COMMAND = "exec(__import__('helpers.forkserver', fromlist='serve').serve{!r})"
 LATER = ("L0RT_", "ZE_", "PYTEST_")  # prefixes of what is read when it is used
 # Of these, what l0rt/__init__.py reads. Of an unknown name it warns.
 AT_IMPORT = {"L0RT_LOGS", "L0RT_SANITIZE", "L0RT_OOM_SNAPSHOT", "L0RT_LEAK_REPORT", "L0RT_MONITOR"}
@@ -40,7 +41,7 @@ def is_read_later(name):
 class Server:
     """The process that forks, as the tests see it. It ends with this process."""
 
-    def __init__(self, env):
+    def __init__(self, env, modules):
         self.env = {name: value for name, value in env.items() if not is_read_later(name)}
         self.path = self.env.pop("PYTHONPATH", None)
         self.lock = threading.Lock()
@@ -49,7 +50,7 @@ class Server:
             # One thread of OpenBLAS: a fork has to end others.
             started = {**self.env, "PYTHONPATH": os.fspath(TESTS), "OPENBLAS_NUM_THREADS": "1"}
             self.process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND],
+                [sys.executable, "-c", COMMAND.format(modules)],
                 env=started,
                 cwd="/",
                 stdin=theirs,
@@ -106,7 +107,7 @@ class Forked:
     def wait(self, timeout=None):
         if self.returncode is None:
             if not select.select([self.reply], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(COMMAND, timeout)
+                raise subprocess.TimeoutExpired("a fork", timeout)
             self.returncode = int(self.reply.readline())
         return self.returncode
 
@@ -119,7 +120,7 @@ class Forked:
             while selector.get_map():
                 ready = selector.select(deadline - time.monotonic())
                 if not ready:
-                    raise subprocess.TimeoutExpired(COMMAND, timeout)
+                    raise subprocess.TimeoutExpired("a fork", timeout)
                 for key, _ in ready:
                     if not (chunk := os.read(key.fd, 1 << 16)):
                         selector.unregister(key.fd)
@@ -129,11 +130,10 @@ class Forked:
         return [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
 
 
-def serve():
-    """Fork for each request until nobody can send any; in the child, return its program."""
-    import l0rt.accelerator  # noqa: F401
-    import numpy  # noqa: F401
-
+def serve(*modules):
+    """Import these, and fork for each request until nobody can send any; in the child, return its program."""
+    for name in modules:
+        importlib.import_module(name)
     door = socket.socket(fileno=0)
     woken, wake = os.pipe2(os.O_NONBLOCK)
     signal.set_wakeup_fd(wake)

@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 
 _running = set()
-_server = None  # the process that forks for `run_python`, after the first of its calls
+_servers = {}  # modules -> the process that has imported them and forks for `run_python`, after its first call
 _starting = threading.Lock()
 # Before a command: the kernel kills it when the thread that started it ends, be it by SIGKILL.
 WITH_PARENT = [setpriv, "--pdeathsig", "KILL", "--"] if (setpriv := shutil.which("setpriv")) else []
@@ -20,13 +20,11 @@ WITH_PARENT = [setpriv, "--pdeathsig", "KILL", "--"] if (setpriv := shutil.which
 
 def kill_all():
     """Kill what still runs, with its children: pytest ends."""
-    global _server
     for child in tuple(_running):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-    if _server is not None:
-        _server.end()
-        _server = None
+    while _servers:
+        _servers.popitem()[1].end()
 
 
 def python_path(folders=None):
@@ -101,23 +99,23 @@ def end(child):
     return child.communicate(timeout=60)
 
 
-def run_python(code, env=None, cwd=None, timeout=60.0, fresh=False):
+def run_python(code, env=None, cwd=None, timeout=60.0, fresh=False, modules=("numpy", "l0rt.accelerator")):
     """Run Python source in a process of its own; see `run`.
 
-    Where nothing of a start is tested that is a fork of a process that has imported l0rt (`forkserver`). It has l0rt's
-    modules and NumPy, and one frame below the program's. ``fresh`` is a Python of its own.
+    Where nothing of a start is tested that is a fork of a process that has imported ``modules`` (`forkserver`), with one
+    frame below the program's. ``fresh`` is a Python of its own.
     """
-    return run([sys.executable, "-c", code], env, cwd, timeout, start if fresh else start_python)
 
+    def fork(args, env, cwd):
+        """Fork for the program if it cannot tell the difference."""
+        if "BREAK_PATH" in os.environ:  # l0rt or its driver is broken by what a start imports
+            return start(args, env, cwd)
+        from helpers import forkserver  # which imports l0rt: tests/layout does without
 
-def start_python(args, env, cwd):
-    """Start the program of ``python -c`` in a fork if it cannot tell, else in a Python of its own."""
-    global _server
-    if "BREAK_PATH" in os.environ:  # l0rt or its driver is broken by what a start imports
-        return start(args, env, cwd)
-    from helpers import forkserver  # which imports l0rt: tests/layout does without
+        with _starting:
+            if modules not in _servers:
+                _servers[modules] = forkserver.Server(env, modules)
+        server = _servers[modules]
+        return server.start(code, env, cwd) if server.serves(env, cwd) else start(args, env, cwd)
 
-    with _starting:
-        if _server is None:
-            _server = forkserver.Server(env)
-    return _server.start(args[-1], env, cwd) if _server.serves(env, cwd) else start(args, env, cwd)
+    return run([sys.executable, "-c", code], env, cwd, timeout, start if fresh else fork)
