@@ -2,6 +2,7 @@
 """What every test stands on: the CPU driver unless told otherwise, the ledger, markers, and the rings' summary."""
 
 import os
+import random
 import shutil
 import signal
 import sys
@@ -35,10 +36,20 @@ def default_hangup():
     signal.signal(signal.SIGHUP, before)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in a random order; 0: a new one")
+
+
+def pytest_report_header(config):
+    return f"in the order of --shuffle={config.option.shuffle}" if config.option.shuffle else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
     """Run everything on every core; what somebody names runs without the seconds that further processes take."""
     option = config.option
+    if option.shuffle == 0:
+        option.shuffle = random.randrange(1, 1 << 32)
     everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not option.collectonly
     worker = hasattr(config, "workerinput")
     if everything and not worker and config.pluginmanager.hasplugin("xdist") and option.numprocesses is None:
@@ -66,6 +77,8 @@ def pytest_collection_modifyitems(config, items):
         number, parts = map(int, part.split("/"))
         config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % parts != number - 1])
         items[:] = items[number - 1 :: parts]
+    if config.option.shuffle:
+        random.Random(config.option.shuffle).shuffle(items)
     items.sort(key=lambda item: item.get_closest_marker("takes_minutes") is None)
 
 

@@ -102,8 +102,8 @@ def end(child):
 def run_python(code, env=None, cwd=None, timeout=60.0, fresh=False, modules=("numpy", "l0rt.accelerator")):
     """Run Python source in a process of its own; see `run`.
 
-    Where nothing of a start is tested that is a fork of a process that has imported ``modules`` (`forkserver`), with one
-    frame below the program's. ``fresh`` is a Python of its own.
+    Where nothing of a start is tested that is a fork of a process that has imported ``modules`` (`forkserver`), with
+    one frame below the program's. ``fresh`` is a Python of its own.
     """
 
     def fork(args, env, cwd):
