@@ -64,7 +64,7 @@ def test_a_seed_gives_an_order_and_loses_no_test(tmp_path):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_sample_of_the_tests_passes_in_a_random_order(seed, tmp_path, extent):
-    extent.skip_unless_whole(ci=True)
+    extent.skip_unless_whole()
     ring = Ring("shuffled", (), {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": 2})
     folders = [TESTS / name for name in (*FOLDERS, "cli")]
     result = ring.run(None, tmp_path, [f"--shuffle={seed}", *folders], HANG_LIMIT, f"{seed}/{extent(130, 3)}")
