@@ -2,6 +2,7 @@
 """What every test stands on: the CPU driver unless told otherwise, the ledger, markers, and the rings' summary."""
 
 import os
+import random
 import shutil
 import signal
 import sys
@@ -9,7 +10,7 @@ import tempfile
 
 import pytest
 
-from helpers import covering, extents, process, rings
+from helpers import covering, extents, once, process, rings
 from helpers.ci import skip_unless_ci
 from helpers.ledger import nothing_leaks, pytest_runtest_makereport, warm  # noqa: F401
 
@@ -23,6 +24,9 @@ _folders = []  # removed at the end
 if not os.environ.get("L0RT_CACHE_DIR"):  # what tests compile is not kept in the user's folder
     os.environ["L0RT_CACHE_DIR"] = tempfile.mkdtemp(prefix="l0rt-cache-")
     _folders.append(os.environ["L0RT_CACHE_DIR"])
+if not os.environ.get(once.VARIABLE):
+    os.environ[once.VARIABLE] = tempfile.mkdtemp(prefix="l0rt-shared-")
+    _folders.append(os.environ[once.VARIABLE])
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # the tests' hundreds of Pythons share what one has compiled
     os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="l0rt-bytecode-")
     _folders.append(os.environ["PYTHONPYCACHEPREFIX"])
@@ -36,6 +40,14 @@ def default_hangup():
     signal.signal(signal.SIGHUP, before)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in a random order; 0: a new one")
+
+
+def pytest_report_header(config):
+    return f"in the order of --shuffle={config.option.shuffle}" if config.option.shuffle else None
+
+
 def runs_everything(config):
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
 
@@ -44,6 +56,8 @@ def runs_everything(config):
 def pytest_cmdline_main(config):
     """Run everything on every core; what somebody names runs without the seconds that further processes take."""
     option = config.option
+    if option.shuffle == 0:
+        option.shuffle = random.randrange(1, 1 << 32)
     worker = hasattr(config, "workerinput")
     distributes = config.pluginmanager.hasplugin("xdist") and option.numprocesses is None
     if runs_everything(config) and distributes and not worker:
@@ -91,6 +105,8 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.long)
     if part := os.environ.get("L0RT_TEST_PART"):
         covering.select(int(part), config, items)
+    if config.option.shuffle:
+        random.Random(config.option.shuffle).shuffle(items)
     items.sort(key=lambda item: item.get_closest_marker("takes_minutes") is None)
 
 

@@ -61,8 +61,9 @@ def test_malformed_names(text):
 
 
 def test_wrong_names():
+    listed = r"Expected one of (\w+, )*cpu, (\w+, )*xpu device type at start of device string"
     for unknown in ("bogus", "XPU", "XPU:0"):
-        with pytest.raises(RuntimeError, match="Expected one of cpu, .*xpu device type at start of device string"):
+        with pytest.raises(RuntimeError, match=listed):
             l0rt.device(unknown)
     with pytest.raises(RuntimeError, match="Device index must not be negative"):
         l0rt.device("xpu", -1)

@@ -315,11 +315,9 @@ def test_numbers_in_settings_are_taken():
     with config.patch({"allocator.max_split_size_mb": np.int64(64)}):
         assert config.get("allocator.max_split_size_mb") == 64
     assert memory.get_alloc_conf().max_split_size_mb is None
-    memory.set_alloc_conf(max_split_size_mb=Number(64))
-    try:
+    with config.patch({"alloc_conf": ""}):
+        memory.set_alloc_conf(max_split_size_mb=Number(64))
         assert memory.get_alloc_conf().max_split_size_mb == 64
-    finally:
-        config.set("alloc_conf", None)
     with pytest.raises(TypeError):
         config.set("allocator.max_split_size_mb", True)
 

@@ -58,6 +58,8 @@ def test_an_odd_argument_gives_a_result_or_a_clear_error(name, tmp_path, monkeyp
             given = [0] * place + [value] + [0] * (required - place - 1)
             try:
                 result = function(*given)
+                if name.endswith("push_stats_scope"):
+                    memory.pop_stats_scope()
                 use(result)
                 if name.endswith("attach_oom_observer"):
                     result()  # detaches it again

@@ -11,20 +11,23 @@ import l0rt
 import pytest
 
 from helpers.extents import HANG_LIMIT
+from helpers.once import shared
 from helpers.process import run, run_python
 from helpers.source import ROOT
 
 PACKAGE = Path(__file__).parent / "package"
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The folder of the foreign package, built in place."""
-    folder = tmp_path_factory.mktemp("embed") / "package"
-    shutil.copytree(PACKAGE, folder)
+def build(folder):
+    shutil.copytree(PACKAGE, folder, dirs_exist_ok=True)
     result = run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, timeout=300)
     assert result.returncode == 0, str(result)
-    return folder
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The folder of the foreign package, built in place."""
+    return shared("foreign", build)
 
 
 @pytest.mark.parametrize("module", ["by_cython", "by_c"])

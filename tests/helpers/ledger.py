@@ -128,6 +128,12 @@ def warm_up():
             acc.synchronize()
 
 
+def settings():
+    """Return what was set of l0rt's configuration, path -> text."""
+    config = sys.modules.get("l0rt.config")
+    return {} if config is None else {path: s.text for path, s in config._NODES.items() if s.text is not None}
+
+
 def leaks(before, after):
     """Return one line for each kind that has grown."""
     return [f"{kind}: {before.get(kind, 0)} before, {n} after" for kind, n in after.items() if n > before.get(kind, 0)]
@@ -140,12 +146,14 @@ def warm():
 
 @pytest.fixture(autouse=True)
 def nothing_leaks(request):
-    """Fail the test that leaves live Level Zero objects behind."""
+    """Fail the test that leaves live Level Zero objects behind, or a setting that it has changed."""
     if runs_on_a_driver(request.path):
         request.getfixturevalue("warm")
-    before = live()
-    gc.freeze()  # it collected: what is there stays, and later collections need not look at it
+    before, set_before = live(), settings()
+    gc.freeze()  # it collected: what is there stays, and the collection after the test need not look at it
     yield
+    if settings() != set_before:
+        pytest.fail(f"the test left settings: {settings()}, before {set_before}", pytrace=False)
     # A failed test's traceback keeps its objects; and the test that loaded the driver has nothing to compare with.
     if before is None or not request.node.stash.get(PASSED, False):
         return

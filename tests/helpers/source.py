@@ -90,10 +90,13 @@ def _joined(text):
             yield start, joined
 
 
+@cache
 def calls(text, name):
-    """Yield (what stands before, the function's name, what stands after) for each call of a function ``name``."""
-    for match in re.finditer(rf"(?:[\w.\[\]]*\.)?\b({name})\s*\(", text):
-        yield text[: match.start()].rstrip(), match.group(1), text[closing(text, match.end() - 1) + 1 :].lstrip()
+    """Return (what stands before, the function's name, what stands after) for each call of a function ``name``."""
+    return tuple(
+        (text[: match.start()].rstrip(), match.group(1), text[closing(text, match.end() - 1) + 1 :].lstrip())
+        for match in re.finditer(rf"(?:[\w.\[\]]*\.)?\b({name})\s*\(", text)
+    )
 
 
 def closing(text, opening):

@@ -67,6 +67,7 @@ def poke(thing, arguments):
             pass
 
 def in_child(what, *arguments):
+    gc.freeze()     # the child collects what it makes, and need not look at every module
     pid = os.fork()
     if pid == 0:
         signal.alarm(60)

@@ -66,7 +66,7 @@ def test_c_tests_pass(build, extent):
 
 @needs_loader
 def test_the_official_loader_hosts_the_driver(build, extent):
-    extent.skip_unless_whole()
+    extent.skip_unless_whole(ci=False)
     said = make("hosted", build, flavours=("plain", "asan", "tsan")).splitlines()
     assert "hosted: 2 driver(s) ok" in said
     assert said.count("stranger: ok") == 6, "plain and with two sanitizers, each without and with the validation layer"
@@ -87,7 +87,7 @@ CORPUS = "dpnp==0.20.0"  # SYCL's compiler made the 17,717 modules in it
 
 
 def test_modules_that_others_made_are_prepared(tmp_path, build, extent):
-    extent.skip_unless_whole()
+    extent.skip_unless_whole(ci=False)
     which = "--no-deps --only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64".split()
     download = [sys.executable, "-m", "pip", "download", "-q", *which, "-d", tmp_path, CORPUS]
     fetched = subprocess.run(download, capture_output=True, text=True, timeout=300, check=False)

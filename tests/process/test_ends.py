@@ -129,7 +129,7 @@ def program(seed):
 def test_programs_end_silently(part, extent):
     for seed in range(part, extent(8, 24, 1000), 8):
         code, settings = program(seed)
-        result = run_python(code, {**CPU, **settings}, timeout=120)
+        result = run_python(code, {**CPU, **settings}, timeout=120, fresh=True)
         assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), code
 
 

@@ -43,7 +43,7 @@ for make, hold in {[(MAKES[make], HOLDS[hold]) for make, hold in uses]!r}:
     held.append((x if hold.startswith("(") else None, v))
 del x, v
 """
-    result = run_python(code, CPU)
+    result = run_python(code, CPU, fresh=True)
     assert (result.returncode, result.stderr) == (0, ""), result
     assert dict(zip(uses, result.stdout.split(), strict=True)) == dict.fromkeys(uses, "4000")
 
@@ -68,13 +68,13 @@ x = l0rt.empty(1 << 20).fill(1)
 
 def test_exit_gives_everything_back_where_the_host_holds_nothing():
     freed = "l0rt.empty(5 << 20, kind='host').free(); l0rt.empty(64, kind='shared').free()"
-    result = run_python(LEFT + freed, CPU)
+    result = run_python(LEFT + freed, CPU, fresh=True)
     assert (result.returncode, result.stdout, result.stderr) == (0, "{}\n", ""), result
 
 
 def test_of_what_is_held_only_the_segments_stay():
     held = "h = l0rt.empty(5 << 20, kind='host'); l0rt.empty(30 << 20, kind='host').free()"
-    result = run_python(LEFT + held, CPU)
+    result = run_python(LEFT + held, CPU, fresh=True)
     assert (result.returncode, result.stderr) == (0, ""), result
     assert json.loads(result.stdout) == {"context": 1, "usm": 1}
 

@@ -95,6 +95,22 @@ def test_every_kind_of_leak_fails_the_test_that_made_it(tmp_path):
     assert "10 passed" in result.stdout, str(result)
 
 
+SETTINGS = """
+from l0rt import config
+def test_left(): config.set("alloc_conf", "max_split_size_mb:200")
+def test_the_same_again(): config.set("alloc_conf", "max_split_size_mb:200")
+def test_another(): config.set("alloc_conf", "")
+def test_restored():
+    with config.patch({"alloc_conf": "max_split_size_mb:100"}): pass
+"""
+
+
+def test_a_setting_that_stays_fails_the_test_that_left_it(tmp_path):
+    result = run_planted(tmp_path, SETTINGS)
+    assert leaking(result) == {"test_left", "test_another"}, str(result)
+    assert "4 passed" in result.stdout, str(result)
+
+
 def test_what_l0rt_holds_is_counted_and_its_caches_are_not(tmp_path):
     result = run_planted(tmp_path, KEPT)
     assert leaking(result) == {"test_buffer[device]", "test_buffer[host]", "test_buffer[shared]"}, str(result)

@@ -26,7 +26,7 @@ maps = open("/proc/self/maps").read()
 assert "libze_" not in maps, maps
 assert not l0rt.xpu.is_initialized()
 """
-    assert outcome(run_python(code, {"L0RT_DRIVER": "nonsense", "L0RT_DISABLE": "nonsense"})) == QUIET
+    assert outcome(run_python(code, {"L0RT_DRIVER": "nonsense", "L0RT_DISABLE": "nonsense"}, fresh=True)) == QUIET
 
 
 def test_import_brings_no_module_that_few_programs_need():
@@ -41,7 +41,7 @@ l0rt.accelerator.synchronize()
 print("numpy" in sys.modules)
 l0rt.from_numpy(__import__("numpy").zeros(24, "u1")).numpy()
 """
-    assert outcome(run_python(code, CPU)) == (0, "set()\nFalse\n", "")
+    assert outcome(run_python(code, CPU, fresh=True)) == (0, "set()\nFalse\n", "")
 
 
 def test_counting_devices_opens_no_driver_in_this_process():
@@ -216,7 +216,7 @@ shared = l0rt.empty(4096, kind="shared")
 {end}
 """
     for extra in ({}, {"L0RT_DISABLE": "inorder,list_sync"}):
-        assert outcome(run_python(code, {**CPU, **extra})) == QUIET, end
+        assert outcome(run_python(code, {**CPU, **extra}, fresh=True)) == QUIET, end
 
 
 def test_use_after_shutdown_is_told():
@@ -236,7 +236,7 @@ atexit.register(late)   # registered before l0rt's own hook: runs after it
 import l0rt
 x = l0rt.empty(64)
 """
-    result = run_python(code, CPU)
+    result = run_python(code, CPU, fresh=True)
     assert (result.returncode, result.stdout.split(), result.stderr) == (0, ["told"] * 3 + ["False"], "")
 
 
@@ -252,16 +252,16 @@ x = l0rt.empty(64)
 
 
 def test_exit_destroys_every_object_before_those_that_it_uses():
-    assert outcome(run_python(PHASES, CPU)) == (0, "LISTS\nEVENTS\nMEMORY\nCONTEXTS\n", "")
+    assert outcome(run_python(PHASES, CPU, fresh=True)) == (0, "LISTS\nEVENTS\nMEMORY\nCONTEXTS\n", "")
 
 
 def test_exit_destroys_nothing_that_a_hung_device_uses():
-    assert outcome(run_python(PHASES + "x.fill(1)", {**CPU, **HANG})) == QUIET
+    assert outcome(run_python(PHASES + "x.fill(1)", {**CPU, **HANG}, fresh=True)) == QUIET
 
 
 def test_exit_destroys_nothing_that_a_daemon_thread_may_use():
     code = PHASES + "threading.Thread(target=threading.Event().wait, daemon=True).start()"
-    assert outcome(run_python(code, CPU)) == QUIET
+    assert outcome(run_python(code, CPU, fresh=True)) == QUIET
 
 
 def start(code, extra):
@@ -420,7 +420,7 @@ thread.join()
 assert order == ["first", "nested", "last", "elsewhere"], order
 acc.synchronize()
 """
-    assert outcome(run_python(code, CPU)) == QUIET
+    assert outcome(run_python(code, CPU, fresh=True)) == QUIET
 
 
 def test_a_fork_while_another_thread_opens_the_driver():

@@ -40,7 +40,7 @@ def test_each_program_has_its_output():
 @pytest.mark.parametrize(("program", "shown"), [part[1:] for part in PARTS], ids=[part[0] for part in PARTS])
 def test_the_page_shows_what_is_printed(program, shown):
     with tempfile.TemporaryDirectory(prefix="l0rt", dir="/tmp") as folder:  # a short name, where no line may break
-        result = run_python(program.replace("/tmp/", f"{folder}/"), CPU)
+        result = run_python(program.replace("/tmp/", f"{folder}/"), CPU, fresh=True)
     assert (result.returncode, result.stderr) == (0, ""), result
     found, expected = steady(result.stdout.replace(f"{folder}/", "/tmp/")), steady(shown)
     if "out of memory" in shown:  # lines are filled, and the temporary folder's name and numbers have their lengths

@@ -132,7 +132,7 @@ do = graph.replay
 """,
 }
 BESIDE = """
-import ctypes, os, threading
+import ctypes, threading
 import l0rt, l0rt.accelerator as acc
 from l0rt.memory import MemPool, use_mem_pool
 races = ctypes.CDLL(l0rt.cpu_driver_path()).l0rt_cpu_races
@@ -171,7 +171,7 @@ thread = threading.Thread(target=loop)
 thread.start()
 begun.wait()
 try:
-    for _ in range(40 if os.environ["L0RT_QUIRKS"] == "" else 20000):  # without the mend, until it goes wrong
+    for _ in range(%d):
         %s()
         if failed or races():
             break
@@ -183,18 +183,18 @@ print("wrong" if failed or races() else "right")
 """
 
 
-def outcome(kind, way, quirks, **env):
+def outcome(kind, way, quirks, turns=20000, **env):  # without the mend, until it goes wrong
     latencies = "append_copy=200,append_launch=200,map_fresh=200,unmap=200"
     env = {**B580, "L0RT_CPU_LATENCY": latencies, "L0RT_QUIRKS": quirks, **env}
-    result = run_python(BESIDE % (KINDS[kind], way), env, timeout=120)
+    result = run_python(BESIDE % (KINDS[kind], turns, way), env, timeout=120)
     assert result.returncode == 0, result
     return result.stdout.strip() + result.stderr
 
 
 @pytest.mark.parametrize("way", ["grow_and_shrink", "sleep_and_wake"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_races_with_mapping(kind, way):
-    assert outcome(kind, way, "") == "right"
+def test_nothing_races_with_mapping(kind, way, extent):
+    assert outcome(kind, way, "", extent(10, 40)) == "right"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -202,6 +202,6 @@ def test_each_kind_races_without_the_mend(kind):
     assert outcome(kind, "grow_and_shrink", "racing_maps=0") == "wrong"
 
 
-def test_graphs_of_lists_do_not_race_either():
-    assert outcome("graph", "grow_and_shrink", "", L0RT_DISABLE="graph") == "right"
+def test_graphs_of_lists_do_not_race_either(extent):
+    assert outcome("graph", "grow_and_shrink", "", extent(10, 40), L0RT_DISABLE="graph") == "right"
     assert outcome("graph", "grow_and_shrink", "racing_maps=0", L0RT_DISABLE="graph") == "wrong"

@@ -90,7 +90,8 @@ except AttributeError as e:
     assert "l0rt.interop" in str(e)
 else:
     raise AssertionError
-"""
+""",
+        fresh=True,
     )
     assert (result.returncode, result.stderr) == (0, ""), result
 
@@ -130,6 +131,7 @@ except l0rt.OutOfMemoryError as e:
     print(e)
 """,
         {"L0RT_DRIVER": "cpu"},
+        fresh=True,
     )
     assert "limit 8.00 GiB" in result.stdout, result
 

@@ -9,7 +9,7 @@ import threading
 import l0rt
 import l0rt.accelerator as acc
 import pytest
-from l0rt import memory, profiler
+from l0rt import config, memory, profiler
 
 from helpers.histories import Model, check_schema
 from helpers.process import run_python
@@ -23,14 +23,13 @@ began = {}
 @pytest.fixture
 def recorded():
     """Nothing is recorded before and after, nothing is cached, and the configuration stays."""
-    conf = str(memory.get_alloc_conf())
     gc.collect()
     acc.empty_cache()
     memory.empty_host_cache()
-    yield
+    with config.patch({"alloc_conf": str(memory.get_alloc_conf())}):
+        yield
     memory.record_memory_history(None)
     memory.set_memory_limit(None)
-    memory.set_alloc_conf(conf)
     gc.collect()
     acc.empty_cache()
 

@@ -14,7 +14,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from l0rt import memory
+from l0rt import config, memory
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.memory.explanation import explain
 from l0rt.whole import size_text
@@ -140,10 +140,8 @@ def failed(nbytes, **arguments):
 @pytest.mark.parametrize("conf", ["", "expandable_segments:False"])
 def test_what_is_releasable_is_what_empty_cache_gives_back(seed, conf):
     """At random, in and out of private pools, whose cache no step before out of memory takes."""
-    rng, before = random.Random(seed), str(memory.get_alloc_conf())
-    if conf:
-        memory.set_alloc_conf(conf)
-    try:
+    rng = random.Random(seed)
+    with config.patch({"alloc_conf": conf or str(memory.get_alloc_conf())}):
         pools = [memory.MemPool(), memory.MemPool(), None, None]
         streams = [acc.current_stream(), acc.Stream()]
         held = []
@@ -163,8 +161,6 @@ def test_what_is_releasable_is_what_empty_cache_gives_back(seed, conf):
         given = reserved - memory.memory_reserved()
         assert (told.group(1) if told else "0 bytes") == size_text(given), text
         assert ("`empty_cache`" in text) == (given > 0)
-    finally:
-        memory.set_alloc_conf(before)
 
 
 def test_a_pools_limit_and_an_adaptors_are_reasons():
