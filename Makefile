@@ -25,10 +25,10 @@ debug: $(READY)
 test: build
 	$(BIN)/pytest $(ARGS)
 
-# Nothing is shortened, and the partners are there.
+# Nothing is shortened, and what l0rt is compared and used with is there: some gigabytes.
 test-all: build
-	$(BIN)/pip install --quiet '.[partners,dask,mpi,ray]'
-	L0RT_TEST_ALL=1 $(BIN)/pytest $(ARGS)
+	$(BIN)/pip install --quiet 'l0rt[partners,dask,mpi,ray,torch,sycl,browser]'
+	L0RT_TEST_ALL=1 L0RT_TEST_TORCH=1 L0RT_TEST_PARTNERS=1 L0RT_TEST_SYCL=1 $(BIN)/pytest $(ARGS)
 
 # Debian 12, 13 and forky; as root and as an ordinary user.
 test-fresh: $(READY)
