@@ -2,9 +2,10 @@
 """The pool from which a thread allocates, and the byte with which memory is filled before it is handed out.
 
 While any thread is in a pool, as one is that captures, or memory is filled, no stream has an arena at hand: every
-allocation asks. So the hit path needs not ask, and costs nothing more while there is neither. Who asks finds the arena in its own thread's
-record: the default pool's, of the stream, or what its innermost active pool remembers. That remembers
-for as long as it is the innermost one, and holds its pool, so that what it remembers stays right.
+allocation asks. So the hit path needs not ask, and costs nothing more while there is neither. Who asks finds the arena
+in its own thread's record: the default pool's, of the stream, or what its innermost active pool remembers. That
+remembers for as long as it is the innermost one, and holds its pool, so that what it remembers stays right. For a
+stream that is captured nothing is remembered: its pool is the capture's.
 """
 
 from libc.string cimport memset

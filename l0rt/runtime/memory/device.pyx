@@ -165,7 +165,8 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
     if arena != NULL:
         return malloc_from(arena, stream, nbytes)
     heap = device_heap(stream.device)
-    private_pool = pool_for(stream, False, &is_captured)    # held, whatever observers, functions and finalizers do to it meanwhile
+    # held, whatever observers, functions and finalizers do to it meanwhile
+    private_pool = pool_for(stream, False, &is_captured)
     try:
         if is_asleep(private_pool):
             raise_status(L0RT_ASLEEP, NULL)

@@ -86,8 +86,8 @@ cdef bint capture_is_of_thread(const l0rt_capture* capture) noexcept nogil
 # The number of the capture that a stream is in; 0: none.
 cdef uint64_t capture_number(const l0rt_stream* stream) noexcept nogil
 
-# The pool of an allocation for the stream, held until `private_pool_release`: the capture's own, or `active`, the innermost
-# one that the thread is in (or NULL), where that is no capture's. NULL: it is captured no more.
+# The pool of an allocation for the stream, held until `private_pool_release`: the capture's own, or `active`, the
+# innermost one that the thread is in (or NULL), where that is no capture's. NULL: it is captured no more.
 cdef l0rt_private_pool* capture_pool(l0rt_stream* stream, l0rt_private_pool* active, bint is_pinned) noexcept nogil
 # The stream's capture keeps a pool, whose record this is, as it keeps its own.
 cdef int capture_keep(l0rt_stream* stream, l0rt_private_pool* private_pool, pool) except -1
