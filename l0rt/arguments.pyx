@@ -162,6 +162,8 @@ cdef bytes checked_pattern(value, pattern, size_t nbytes):
 
 cdef tuple checked_shape(shape):
     if isinstance(shape, np.ndarray):
+        if np.ndarray.dtype.__get__(shape).kind not in "iuO":   # a list has spans of time as ints
+            raise TypeError(f"a shape must be an int or a tuple of ints, got an array of {shape.dtype}")
         shape = np.ndarray.tolist(shape)
     if is_whole(shape):
         return (whole(shape, "a shape"),)

@@ -17,7 +17,7 @@ from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status
 from l0rt.runtime.memory.operations cimport block_let_go, shared_free
-from l0rt.runtime.memory.pinned cimport host_malloc
+from l0rt.runtime.memory.pinned cimport host_malloc_for
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use, transfer, transfer_fill, transfer_in, transfer_out
 from l0rt.runtime.streams.hooks cimport HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, has_hooks, note
 from l0rt.runtime.streams.naming cimport device as device_name
@@ -575,7 +575,7 @@ cdef Buffer Buffer_clone(Buffer self, bint on_device):
     try:
         if nbytes != 0:
             with nogil:
-                block = malloc_slow(on, nbytes) if on_device else host_malloc(on.device, nbytes)
+                block = malloc_slow(on, nbytes) if on_device else host_malloc_for(on, nbytes, NULL, False)
         made = new_buffer(nbytes, on, on.device, DEVICE if on_device else HOST, block)
         Buffer_copy(made, self, None, False)
     finally:

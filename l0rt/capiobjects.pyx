@@ -11,7 +11,7 @@ from l0rt.runtime.alloc.types cimport RAW_PINNED, l0rt_block
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport l0rt_extent, shared_find
-from l0rt.runtime.memory.pinned cimport host_malloc
+from l0rt.runtime.memory.pinned cimport host_malloc_for
 from l0rt.runtime.streams.devices cimport device_record, device_total
 from l0rt.runtime.streams.guard_impl cimport L0RT_EVENT_TIMING, l0rt_guard_impl
 from l0rt.runtime.streams.naming cimport guard_impl_of
@@ -84,7 +84,8 @@ cdef void* l0rt_host_malloc(size_t nbytes, int device) except? NULL nogil:
     stream = (<stream_t* (*)(int) noexcept nogil>current_stream)(device)    # checks the index
     block = NULL
     if stream != NULL:
-        block = (<l0rt_block* (*)(void*, size_t) noexcept nogil>host_malloc)(stream.device, nbytes)
+        block = (<l0rt_block* (*)(stream_t*, size_t, void*, bint) noexcept nogil>host_malloc_for)(
+            stream, nbytes, NULL, False)
     if block == NULL:
         failed()
         return NULL

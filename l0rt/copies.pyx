@@ -505,7 +505,7 @@ def pinned(shape, dtype="float64", *, device=None, numa=None):
     The default is that of ``numpy.empty`` and of CuPy's ``cupyx.empty_pinned``.
     """
     kind = np.dtype(dtype)
-    if kind.hasobject:
+    if kind.hasobject or kind.itemsize == 0:
         raise TypeError(f"expected a dtype of numbers, got {kind}")
     lengths = checked_shape(shape)
     count = kind.itemsize

@@ -37,7 +37,7 @@ from l0rt.runtime.alloc.types cimport l0rt_block, l0rt_private_pool
 from l0rt.runtime.current.thread cimport stream_or_current
 from l0rt.runtime.memory.active_pool cimport block_at_hand, fill_host
 from l0rt.runtime.memory.device cimport malloc_slow, shared_take
-from l0rt.runtime.memory.pinned cimport host_malloc_on, pool_asked
+from l0rt.runtime.memory.pinned cimport host_malloc_for, pool_asked
 from l0rt.runtime.streams.hooks cimport MEMORY_ALLOCATION, note
 from l0rt.runtime.streams.naming cimport (
     NO_INDEX, current_type, device as device_name, index_of, interface_of, other, other_index, registered, type_named,
@@ -589,7 +589,7 @@ cdef Buffer empty_slow(size_t size, device, stream, str kind, numa):
         return new_buffer(size, on, on.device, DEVICE, block)
     if kind == "host":
         with nogil:
-            block = host_malloc_on(on.device, size, pool, is_given)
+            block = host_malloc_for(on, size, pool, is_given)
         made = new_buffer(size, on, on.device, HOST, block)
         fill_host(block.ptr, block.size)
         return made

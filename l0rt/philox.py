@@ -50,12 +50,15 @@ def philox4x32(counter, key, rounds=10):
     10 rounds) are those of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11), and of
     the authors' library Random123.
     """
-    if np.asarray(counter).dtype.kind == "c":
-        raise TypeError("the words of a counter must be whole numbers, got complex ones")
-    try:
-        c0, c1, c2, c3 = np.asarray(counter, dtype=np.uint32).reshape(-1, 4).astype(np.uint64).T
-    except OverflowError:
-        raise ValueError("the words of a counter must be from 0 to 2**32 - 1") from None
+    given = np.asarray(counter)
+    if given.dtype.kind not in "iuO":
+        raise TypeError(f"the words of a counter must be whole numbers, got {given.dtype}")
+    if given.dtype.kind == "O":  # among them ints that no type of NumPy's holds
+        checked = [whole_number(word, "a word of a counter") for word in given.reshape(-1).tolist()]
+        given = np.array(checked, dtype=object)
+    if given.size and not (given.min() >= 0 and given.max() < 1 << 32):
+        raise ValueError("the words of a counter must be from 0 to 2**32 - 1")
+    c0, c1, c2, c3 = given.astype(np.uint64).reshape(-1, 4).T
     try:
         k0, k1 = (whole_number(word, "a word of a key") for word in key)
     except (TypeError, ValueError):
@@ -109,7 +112,8 @@ def words(seed, offset, count):
 
 def _dtype(dtype, kinds):
     known = np.dtype(dtype)
-    if known.kind not in kinds or known.itemsize > 8:
+    is_numpys = np.dtype(known.type).isbuiltin == 1  # other packages' types may have the letter of one of NumPy's
+    if known.kind not in kinds or known.itemsize > 8 or not is_numpys:
         raise TypeError(f"dtype {known} is not supported here")
     return known
 
@@ -139,7 +143,7 @@ def words_needed(dtype, count):
     1 word for a type of up to 32 bits and 2 words for a type of 64 bits. This is a rule of l0rt: numbers do not depend
     on how many threads compute them.
     """
-    return count * (2 if np.dtype(dtype).itemsize == 8 else 1)
+    return whole_number(count, "a count") * (2 if _dtype(dtype, "fiub").itemsize == 8 else 1)
 
 
 def _wide(raw):
@@ -156,6 +160,8 @@ def _unit(seed, offset, count, dtype):
 
 
 _BITS = {2: 11, 4: 24, 8: 53}  # of a significand, by the size of the type
+# The least exponential number, which no device flushes to 0: half has its subnormal numbers everywhere.
+_LEAST = {2: 2.0**-24, 4: 2.0**-126, 8: 2.0**-1022}
 
 
 def uniform(seed, offset, count, low=0.0, high=1.0, dtype="float32"):
@@ -283,8 +289,9 @@ def exponential(seed, offset, count, lambd=1.0, dtype="float32"):
     Notes
     -----
     The result is ``-log(1 - u) / lambd`` of a uniform number ``u`` with as many random bits as `uniform` has. Where
-    ``u`` is 0, ``2**-bits`` stands for the logarithm. The name of the rate is torch's. A device computes them in the
-    result's type (in float32 for float16): its numbers differ by up to 8 units in the last place.
+    ``u`` is 0, ``2**-bits`` stands for the logarithm. What would be 0 in the type is its least normal number, or
+    ``2**-24`` for float16, and what is beyond the type is infinite. The name of the rate is torch's. A device computes
+    them in the result's type (in float32 for float16): its numbers differ by up to 8 units in the last place.
     """
     return Draw("exponential", count, lambd, None, dtype).numbers(seed, offset)
 
@@ -293,7 +300,8 @@ def _exponential(seed, offset, draw):
     unit = _unit(seed, offset, draw.count, draw.dtype)
     least = 2.0 ** -_BITS[draw.dtype.itemsize]
     with np.errstate(over="ignore", under="ignore"):
-        return (np.maximum(-np.log1p(-unit), least) / draw.first).astype(draw.dtype)
+        made = np.maximum(-np.log1p(-unit), least) / draw.first
+        return np.maximum(made, _LEAST[draw.dtype.itemsize]).astype(draw.dtype)
 
 
 def bernoulli(seed, offset, count, p=0.5, dtype="float32"):

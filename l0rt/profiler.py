@@ -11,6 +11,7 @@ import functools
 import os
 import threading
 import time
+import warnings
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -137,24 +138,28 @@ class profile:  # the name that torch.profiler has for it
             raise RuntimeError("a profile records once: make another one")
         for left in list(_abandoned):
             let_go(left)
-        clocks = dict[int, Clock]()
-        begun = timeline.begin_timeline(self._most)
-        try:
-            for index in timeline.devices(begun):
-                bits, hz = timeline.clock_facts(index)
-                clocks[index] = Clock(bits, hz, timeline.clocks(index))
-        except BaseException:
-            timeline.end_timeline(begun)
-            let_go(begun)
-            raise
-        self._clocks = clocks
+        self._clocks = dict[int, Clock]()
         self._ranges = list[Record]()
         self._threads = dict[int, str]()
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self.begin_ns = now_ns()
-        self._timeline = begun
-        _active = self
+        begun = list[timeline.Timeline]()  # what began is in it at once, whatever a signal's handler raises
+        self._ended = weakref.finalize(self, abandon, begun, self._process)
+        self._ended.atexit = False
+        try:
+            timeline.begin_timeline(self._most, begun)
+            for index in timeline.devices(begun[0]):
+                bits, hz = timeline.clock_facts(index)
+                self._clocks[index] = Clock(bits, hz, timeline.clocks(index))
+            self.begin_ns = now_ns()
+            _active = weakref.ref(self)
+            self._timeline = begun[0]
+        except BaseException:
+            if self._timeline is None:
+                for left in begun:
+                    timeline.end_timeline(left)
+                self._ended()
+            raise
 
     def stop(self):
         """End the recording and wait for the commands, as the end of a ``with`` block does."""
@@ -168,11 +173,9 @@ class profile:  # the name that torch.profiler has for it
                 timeline.end_timeline(self._timeline)
                 self._over = True
                 self._left_ns = now_ns()
-                if _active is self:
+                if running() is self:
                     _active = None
                 self._end_ranges()
-                self._ended = weakref.finalize(self, let_go, self._timeline)
-                self._ended.atexit = False
             self._finish()
 
     def _end_ranges(self):
@@ -367,8 +370,22 @@ def copy_name(source, source_device, target, target_device):
 
 # --- Ranges.
 
-_active: profile | None = None
+_active: weakref.ref[profile] | None = None  # not to keep one that its program has dropped
 _abandoned = list[timeline.Timeline]()  # of profiles that were dropped before the device had come past their stamps
+
+
+def running():
+    """Return the profile that records now, None if there is none."""
+    return None if _active is None else _active()
+
+
+def abandon(begun, process):
+    """End what a dropped profile recorded, if it had begun."""
+    for left in begun if process == os.getpid() else ():
+        ends = timeline.end_timeline(left)
+        let_go(left)
+        if ends:
+            warnings.warn("a profile was dropped while it recorded: it ends here", ResourceWarning, stacklevel=2)
 
 
 def let_go(left):
@@ -412,11 +429,11 @@ def checked_name(name):
 
 def note(record):
     """Give a record to the profile that runs, with its thread's name, which may be gone when the profile ends."""
-    running = _active
-    if running is not None:
-        running._keep(record)
-        if record.thread not in running._threads:
-            running._threads[record.thread] = threading.current_thread().name
+    active = running()
+    if active is not None:
+        active._keep(record)
+        if record.thread not in active._threads:
+            active._threads[record.thread] = threading.current_thread().name
 
 
 def range_push(name):
@@ -468,9 +485,9 @@ def range_pop():
     end_annotation(begun)
     if (tool := itt.collector()) is not None:
         tool.end()
-    running = _active
-    if running is not None:
-        note(Record("range", name, max(begin_ns, running.begin_ns), now_ns(), stack.thread))
+    active = running()
+    if active is not None:
+        note(Record("range", name, max(begin_ns, active.begin_ns), now_ns(), stack.thread))
     return len(stack.ranges)
 
 
@@ -489,7 +506,7 @@ def mark(name):
     checked_name(name)
     if (tool := itt.collector()) is not None:
         tool.mark(name)
-    if _active is not None:
+    if running() is not None:
         now = now_ns()
         note(Record("mark", name, now, now, threading.get_native_id()))
 

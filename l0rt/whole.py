@@ -20,10 +20,11 @@ def whole_number(value, what):
 def real_number(value, what):
     """Return ``value`` as a float: a number, or an object with ``__float__`` or ``__index__``.
 
-    Texts, bools and complex numbers are refused; the latter NumPy would convert, and lose a half of them.
+    Texts, bools, times and complex numbers are refused; of the latter NumPy would lose a half.
     """
     is_number = hasattr(type(value), "__float__") or hasattr(type(value), "__index__")
-    if not is_number or isinstance(value, (bool, str)) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if not is_number or isinstance(value, (bool, str)) or (isinstance(kind, str) and kind in "bcmMSU"):
         raise TypeError(f"{what} must be a number, got {type(value).__name__}")
     try:
         return float(value)

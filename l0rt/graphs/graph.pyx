@@ -94,8 +94,8 @@ copies, fills, launches of kernels, waits for events, and callbacks. Another str
 an event of a stream that is in it. Before the end, the first stream must wait for all others. As a context manager
 the graph captures what the block gives to the current stream.
 
-What the thread allocates meanwhile comes from the graph's memory pool and has the same address in every replay. Other
-memory that the graph uses must be kept by the caller.
+What any thread allocates for its streams comes from the graph's memory pool and has the same address in every replay.
+Other memory that the graph uses must be kept by the caller.
 
 Parameters
 ----------

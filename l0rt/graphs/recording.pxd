@@ -2,6 +2,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
+from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.streams.capture cimport l0rt_capture, l0rt_node
 from l0rt.runtime.streams.types cimport l0rt_stream
 
@@ -10,7 +11,8 @@ from l0rt.runtime.streams.types cimport l0rt_stream
 @cython.final
 cdef class Recording:
     cdef l0rt_capture* capture
-    cdef readonly object pool       # the MemPool that it allocated from
+    cdef list pools                 # each MemPool that it allocated from; the first is its own
+    cdef Pool pinned_pool           # and its pool of pinned memory
     # How far each branch is joined: what a branch was given after that node, the capture's end does not wait for.
     cdef uint32_t* joined
     cdef list states                # what it draws from, each a CapturedState

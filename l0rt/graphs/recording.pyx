@@ -11,6 +11,9 @@ from libc.string cimport memset
 
 from l0rt.factory cimport made_by
 from l0rt.kernels.launch cimport check_arguments, l0rt_recorded_launch, launch_drop
+from l0rt.runtime.alloc.allocator cimport Pool
+from l0rt.runtime.alloc.atomics cimport store_int
+from l0rt.runtime.alloc.types cimport l0rt_private_pool
 from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
 from l0rt.runtime.streams.capture cimport (
     NODE_CALLBACK,
@@ -55,10 +58,13 @@ cdef class Recording:
         cdef CapturedState state
         with nogil:
             queue_open(stream)
-        made.turn, made.pool, made.states = RLock(), pool, states
-        keep_addresses(pool, True)
+        made.turn, made.pools, made.states = RLock(), [pool], states
+        made.pinned_pool = Pool()
+        cdef size_t private_pool = keep_addresses(pool, True)
+        store_int(&made.pinned_pool.private_pool.holders, 1)
         try:
-            made.capture = capture_new(stream, mode)
+            made.capture = capture_new(
+                stream, mode, <l0rt_private_pool*>private_pool, made.pinned_pool.private_pool, made.pools)
         except BaseException:
             keep_addresses(pool, False)
             raise
@@ -177,8 +183,11 @@ cdef class Recording:
             if capture.nodes[i].kind == NODE_KERNEL:
                 launch_drop(<l0rt_recorded_launch*>capture.nodes[i].payload)
         capture_free(capture)
-        pool, self.pool = self.pool, None
-        keep_addresses(pool, False)
+        pools, self.pools = self.pools, None
+        store_int(&self.pinned_pool.private_pool.holders, 0)
+        self.pinned_pool = None     # what it has is given back by what follows
+        for pool in pools:
+            keep_addresses(pool, False)
         return 0
 
     def __dealloc__(self):

@@ -188,7 +188,7 @@ cdef bint reaches(l0rt_device* device, Buffer buffer) except -1:
 cdef int take_array(Parameters self, Py_ssize_t at, array, Slot* slot, l0rt_stream* on) except -1:
     """The address of an array, if its memory is a Buffer's, such as `l0rt.pinned` makes it."""
     below = array
-    while isinstance(below, (np.ndarray, memoryview)):
+    while isinstance(below, np.ndarray) or isinstance(below, memoryview):
         below = below.base if isinstance(below, np.ndarray) else below.obj
     if not isinstance(below, Buffer) or (<Buffer>below).memory == ELSEWHERE:
         wrong(self, at, array)
@@ -242,7 +242,8 @@ cdef int take_memory(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg
             raise ValueError(f"{place(self, at)} must fit a float of {expected.size} bytes, got an int of "
                              f"{int(value).bit_length()} bits") from None
         return take_float(number, slot, expected.size)
-    if expected.kind == INT and not is_number and (isinstance(value, (bool, np.bool_)) or is_address(value)):
+    if expected.kind == INT and not is_number and (
+            isinstance(value, bool) or isinstance(value, np.bool_) or is_address(value)):
         return take_int(self, at, int(value), slot, expected.size)
     if expected.kind == ANY and value is None:
         slot.word = 0

@@ -38,7 +38,7 @@ cdef enum:
 cdef bytes code_of(code):
     """The bytes of a module: of memory, or of the file at a path."""
     cdef Py_buffer view
-    if isinstance(code, (str, os.PathLike)):
+    if isinstance(code, str) or isinstance(code, os.PathLike):
         with open(plain_path(code), "rb") as file:
             return file.read()
     if not PyObject_CheckBuffer(code):
@@ -55,10 +55,10 @@ cdef bytes constant(number, value, kind, size_t size):
     what = f"constant {number}"
     bits = 8 * <object>size
     if kind == "float":
-        if isinstance(value, (float, np.floating)) or is_whole(value):
+        if isinstance(value, float) or isinstance(value, np.floating) or is_whole(value):
             return np.array(value, f"f{size}").tobytes()
         raise TypeError(f"{what} must be a float, got {type(value).__name__}")
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, bool) or isinstance(value, np.bool_):
         return int(value).to_bytes(size, "little")
     number = whole(value, what)
     least, most = (0, 1) if kind == "bool" else (-(1 << bits - 1), (1 << bits) - 1)

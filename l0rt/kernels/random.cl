@@ -17,7 +17,7 @@
 /* Random bits of each word as a fraction, below 1. */
 #define FRACTIONS(BITS) convert_float4(word >> (32 - BITS)) * (1.0f / (1 << BITS))
 
-#define FLOATS(T, BITS)                                                                                   \
+#define FLOATS(T, BITS, LEAST)                                                                             \
   kernel void uniform_##T(global T *out, ulong count, FROM, float low, float span, float last) {          \
     BEGIN(4)                                                                                              \
     float4 u = FRACTIONS(BITS);                                                                           \
@@ -35,11 +35,11 @@
   kernel void exponential_##T(global T *out, ulong count, FROM, float lambd) {                            \
     BEGIN(4)                                                                                              \
     float4 u = FRACTIONS(BITS);                                                                           \
-    float4 made = fmax(-log1p(-u), 1.0f / (1 << BITS)) / lambd;                                           \
+    float4 made = fmax(fmax(-log1p(-u), 1.0f / (1 << BITS)) / lambd, LEAST);                              \
     STORE_##T(made)                                                                                       \
   }
-FLOATS(half, 11)
-FLOATS(float, 24)
+FLOATS(half, 11, 0x1p-24f)
+FLOATS(float, 24, 0x1p-126f)
 
 #define WHOLE(T, U)                                                                                       \
   kernel void randint_##T(global U *out, ulong count, FROM, ulong low, ulong span) {                      \

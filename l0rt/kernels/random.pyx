@@ -128,7 +128,8 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, const l0rt_beginning* beg
     cdef l0rt_kernel* kernel
     cdef bint captured = beginning.state != 0
     cdef size_t i
-    cdef bint fits = on.device == target.device and on.ordinal == on.device.info.compute_ordinal
+    cdef bint fits = (on.device == target.device and on.ordinal == on.device.info.compute_ordinal
+                      and wanted.dtype.isnative)    # the host swaps bytes
     if not fits or <size_t>target.pointer % <size_t>wanted.dtype.itemsize != 0:
         return False
     name, is_double, block_count, parameters = _kernel_of(wanted.kind, wanted.first, wanted.second, wanted.dtype)

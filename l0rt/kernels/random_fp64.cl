@@ -23,6 +23,6 @@ kernel void normal_double(global double *out, ulong count, FROM, double mean, do
 kernel void exponential_double(global double *out, ulong count, FROM, double lambd) {
   BEGIN(2)
   double2 u = UNIT(word.s02, word.s13);
-  double2 made = fmax(-log1p(-u), 0x1p-53) / lambd;
+  double2 made = fmax(fmax(-log1p(-u), 0x1p-53) / lambd, 0x1p-1022);
   STORE2(made)
 }

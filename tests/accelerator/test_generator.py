@@ -266,6 +266,45 @@ def test_normal_numbers_have_their_moments(dtype):
     assert philox.normal(2, 0, 7, dtype=dtype).tolist() == philox.normal(2, 0, 8, dtype=dtype)[:7].tolist()
 
 
+WHOLE = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+
+
+@pytest.mark.parametrize("word", [0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+def test_the_ends_of_every_range_hold_for_the_first_and_the_last_word(monkeypatch, word):
+    monkeypatch.setattr(philox, "words", lambda seed, offset, count: np.full(count, word, np.uint32))
+    for dtype in ("f2", "f4", "f8"):
+        kind = np.dtype(dtype).type
+        for low, high in ((0, 1), (-1, 1), (0, 2.0**-14), (1, 1.25), (-65504, 65504), (3, 3)):
+            made = philox.uniform(0, 0, 4, low, high, dtype).astype("f8")
+            assert ((low <= made) & ((made < high) | (low == high))).all(), (dtype, low, high, made)
+        for rate in (1e-5, 1, 1e5, 1e30, 1e37, 1e300, 1e308):
+            made = philox.exponential(0, 0, 4, rate, dtype)
+            assert (made > 0).all(), (dtype, rate, made)
+        assert np.isfinite(philox.normal(0, 0, 4, 0.0, 1.0, dtype)).all()
+        assert (philox.normal(0, 0, 4, 3.0, 0.0, dtype) == kind(3)).all()
+    for dtype in [*WHOLE, "?", "f2", "f4", "f8"]:
+        assert (philox.bernoulli(0, 0, 4, 0.0, dtype) == 0).all()
+        assert (philox.bernoulli(0, 0, 4, 1.0, dtype) == 1).all()
+        assert (philox.bernoulli(0, 0, 4, 0.5, dtype) == (word < 0x80000000)).all()
+    for dtype in WHOLE:
+        limits = np.iinfo(dtype)
+        least, most = limits.min, limits.max
+        for low, high in ((least, most + 1), (least, least + 1), (most, most + 1)):
+            made = philox.randint(0, 0, 4, low, high, dtype).tolist()
+            assert all(low <= number < high for number in made), (dtype, low, high, made)
+
+
+@pytest.mark.checks_data
+@pytest.mark.parametrize("rate", [1e5, 2.0**24, 1e37])
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_exponential_numbers_of_a_device_are_above_0_at_large_rates(dtype, rate):
+    made = l0rt.empty(1 << 18).exponential_(rate, dtype=dtype, generator=l0rt.Generator().manual_seed(1)).numpy(dtype)
+    assert (made > 0).all()
+    expected = philox.exponential(1, 0, len(made), rate, dtype)
+    step = 2.0**-24 if dtype == "f2" else 0
+    np.testing.assert_allclose(made.astype("f8"), expected.astype("f8"), rtol=1e-2, atol=step)
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_exponential_numbers_have_their_mean_and_are_above_0(dtype):
     made = philox.exponential(4, 0, 20_000, 2.0, dtype).astype("f8")

@@ -2,10 +2,12 @@
 """Random programs on several streams, a step of training, and what they leave, computed one operation after another."""
 
 import contextlib
+import functools
 import json
 import os
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import l0rt
@@ -76,12 +78,33 @@ class Memory:
         return wrong
 
 
+class Bystanders:
+    """Memory of the program that no graph knows, of every stream and pinned, with a byte in it that must stay."""
+
+    BYTE = 77
+
+    def __init__(self, streams):
+        l0rt.memory.empty_host_cache()  # what the captures have freed, as another caller may at any time
+        kinds = ("device", "host") * 4
+        self.buffers = [l0rt.empty(NBYTES, kind=kind, stream=stream) for stream in streams for kind in kinds]
+        for buffer in self.buffers:
+            buffer.fill(self.BYTE)
+
+    def hit(self):
+        """Return which do not have it any more."""
+        synchronize()
+        return [b for b, buffer in enumerate(self.buffers) if (buffer.numpy() != self.BYTE).any()]
+
+
 class Program:
-    """Operations on buffers of float32. Each is ordered by events behind those whose buffers it shares.
+    """Operations on buffers of float32. Each is ordered by events behind those whose buffers it shares, and issued by
+    this thread or by another one.
 
     With ``devices=2`` a part of the streams is of the second device, and works on the memory of the first."""
 
-    KINDS = ("add", "add", "copy", "rows", "fill", "pattern", "temporary", "freed", "draw", "call")
+    KINDS = (
+        "add", "add", "copy", "rows", "fill", "pattern", "temporary", "freed", "staged", "pooled", "draw", "call"
+    )  # fmt: skip
 
     def __init__(self, seed, *, streams=4, buffers=6, length=40, devices=1):
         choose = random.Random(seed)
@@ -90,6 +113,7 @@ class Program:
         self.far = {stream for stream in range(1, streams) if choose.random() < 0.4} if devices > 1 else set()
         self.seed, self.drawn = seed, 0
         self.operations = [self._operation(choose) for _ in range(length)]
+        self.elsewhere = {at for at in range(length) if choose.random() < 0.4}  # issued by another thread
         self.calls = [at for at, (kind, *_) in enumerate(self.operations) if kind == "call"]
 
     def _operation(self, choose):
@@ -108,7 +132,7 @@ class Program:
         for kind, _, to, x, y, value in self.operations:
             if kind == "add":
                 arrays[to][:] = arrays[x] + arrays[y]
-            elif kind == "copy":
+            elif kind in ("copy", "staged"):
                 arrays[to][:] = arrays[x]
             elif kind == "rows":
                 arrays[to].reshape(8, 8)[:, :4] = arrays[x].reshape(8, 8)[:, 4:]
@@ -119,7 +143,7 @@ class Program:
             elif kind == "draw":
                 arrays[to][:value] = philox.uniform(self.seed, self.drawn, value)
                 self.drawn += (value + 3) // 4 * 4
-            elif kind in ("temporary", "freed"):
+            elif kind in ("temporary", "pooled", "freed"):
                 arrays[to][:] = arrays[x] + (arrays[x] + arrays[y])
 
     def generator(self):
@@ -131,6 +155,10 @@ class Program:
     def issue(self, adds, memory, streams, generator=None):
         """Give the operations to ``streams``, of which the first waits for the others in the end. ``adds`` has the
         kernel of each device."""
+        with ThreadPoolExecutor(1) as other:
+            self._issue_all(adds, memory, streams, generator, other)
+
+    def _issue_all(self, adds, memory, streams, generator, other):
         last = [[] for _ in memory.buffers]  # events of who used a buffer since its last writer, and of that
         begun = streams[0].record_event()
         for stream in streams[1:]:
@@ -146,11 +174,14 @@ class Program:
             for event in last[to] + [used for b in (x, y) for used in last[b][:1]]:
                 stream.wait_event(event)
             if kind == "freed":
-                stream = self._issue_freed(adds, memory.buffers, stream, streams[value % self.streams], to, x, y)
+                call = self._issue_freed, adds, memory.buffers, stream, streams[value % self.streams], to, x, y
+                stream = call[4]
             elif kind == "draw":
-                memory.buffers[to][: 4 * value].uniform_(generator=generator, stream=stream)
+                draw = memory.buffers[to][: 4 * value].uniform_
+                call = (functools.partial(draw, generator=generator, stream=stream),)
             else:
-                self._issue(kind, adds[stream.device.index], memory.buffers, stream, to, x, y, value)
+                call = self._issue, kind, adds[stream.device.index], memory.buffers, stream, to, x, y, value
+            other.submit(*call).result() if at in self.elsewhere else call[0](*call[1:])
             done = stream.record_event()
             last[to] = [done]
             for b in {x, y}:
@@ -171,8 +202,13 @@ class Program:
             buffers[to].fill(value, non_blocking=True, stream=stream)
         elif kind == "pattern":
             buffers[to].fill(pattern=np.float32(value).tobytes(), non_blocking=True, stream=stream)
+        elif kind == "staged":
+            between = l0rt.empty(NBYTES, kind="host", stream=stream)
+            between.copy_from(buffers[x], non_blocking=True, stream=stream)
+            buffers[to].copy_from(between, non_blocking=True, stream=stream)
         else:
-            with stream:
+            pool = l0rt.memory.use_mem_pool(l0rt.memory.MemPool()) if kind == "pooled" else contextlib.nullcontext()
+            with pool, stream:
                 between = l0rt.empty(NBYTES)
                 add[2, 32](between, buffers[x], buffers[y], COUNT)
                 add[2, 32](buffers[to], buffers[x], between, COUNT)
@@ -187,7 +223,6 @@ class Program:
             adds[other.device.index][2, 32](buffers[to], buffers[x], between, COUNT)
         between.record_use(other)
         between.free()
-        return other
 
 
 @contextlib.contextmanager
@@ -217,6 +252,7 @@ def wrong_replays(seed, add, replays=2):
     with adds_of(add, devices) as adds, np.errstate(all="ignore"):
         with acc.graph(graph, stream=streams[0]):
             program.issue(adds, memory, streams, generators[0])
+        bystanders = Bystanders(streams)
         for turn in range(replays):
             graph.replay()
             program.issue(adds, eager, streams, generators[1])
@@ -225,6 +261,7 @@ def wrong_replays(seed, add, replays=2):
                 for name, one in (("replayed", memory), ("eager", eager)):
                     wrong += [(name, turn, b) for b in one.differs(arrays)]
                     wrong += [(name, turn, *what) for what in one.wrong_calls(program, turn + 1, is_exact)]
+        wrong += [("bystander", b) for b in bystanders.hit()]
         graph.reset()
     return wrong
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from helpers.graph_programs import COUNT, Memory, Program, adds_of, synchronize
 
-NODES = {"temporary": 2, "freed": 2, "call": 3}  # of an operation; others have one
+NODES = {"temporary": 2, "pooled": 2, "freed": 2, "call": 3}  # of an operation; others have one
 
 
 class Changing(Program):
     """A program with what its nodes do at present. Changes keep to the order that was captured: an operation reads the
     two buffers that it was captured with, or either of them twice, and writes its own or one that nobody reads."""
 
-    KINDS = tuple(kind for kind in Program.KINDS if kind != "draw")
+    KINDS = tuple(kind for kind in Program.KINDS if kind not in ("draw", "staged"))
 
     def __init__(self, seed, **kwargs):
         super().__init__(seed, **kwargs)
@@ -39,7 +39,7 @@ class Changing(Program):
             what = "writes" if what == "writes" else "value"
         elif kind in ("copy", "rows"):
             what = "writes" if what == "writes" else "reads"
-        if kind in ("temporary", "freed"):
+        if kind in ("temporary", "pooled", "freed"):
             what = "reads"
         if what == "reads":
             now["reads"] = self.choose.choice((x, y)), self.choose.choice((x, y))
@@ -53,7 +53,7 @@ class Changing(Program):
 
     def _update(self, kind, node, what, now, buffers):
         one, two = now["reads"]
-        if kind in ("add", "temporary", "freed"):
+        if kind in ("add", "temporary", "pooled", "freed"):
             groups = self.choose.choice(({}, {"groups": 1, "group_size": COUNT}, {"groups": 4, "group_size": 16}))
             writes = {0: buffers[now["writes"]]} if what == "writes" else {}
             count = {3: now["count"]} if what == "count" else {}

@@ -295,6 +295,19 @@ def test_a_kernel_has_its_name_also_when_its_module_is_gone():
 
 
 @pytest.mark.checks_data
+def test_a_profile_that_is_dropped_ends_with_a_warning_and_the_next_one_records():
+    profile = profiler.profile()
+    profile.start()
+    l0rt.empty(64).fill(1)
+    acc.synchronize()
+    with pytest.warns(ResourceWarning, match="dropped while it recorded"):
+        del profile
+    with profiler.profile() as p:
+        l0rt.empty(64).fill(2)
+        profiler.mark("here")
+    assert sorted(record.kind for record in p.events) == ["fill", "mark"]
+
+
 def test_one_profile_at_a_time():
     with profiler.profile():
         with pytest.raises(RuntimeError, match="one runs at a time"), profiler.profile():

@@ -143,7 +143,7 @@ static int32_t exponent(double x, uint32_t function) {
     lgamma_r(x, &e);
     return e;
   }
-  return isnan(x) || isinf(x) ? INT32_MAX : x == 0 ? -INT32_MAX : ilogb(x);
+  return isnan(x) || isinf(x) ? INT32_MAX : x == 0 ? INT32_MIN : ilogb(x);
 }
 
 static double with_integer(double x, int32_t n, uint32_t function, bool narrow) {

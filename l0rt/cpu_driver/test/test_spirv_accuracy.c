@@ -517,8 +517,8 @@ static void two_result_functions(element type, size_t count, void **arrays) {
   for (size_t i = 0; i < count; i++) {
     double x = get(type, arrays[0], i);
     int32_t got = ((const int32_t *)arrays[1])[i];
-    bool good = x == 0     ? got == INT32_MIN || got == -INT32_MAX
-                : isnan(x) ? got == INT32_MAX || got == INT32_MIN
+    bool good = x == 0     ? got == INT32_MIN /* FP_ILOGB0, FP_ILOGBNAN of both compilers */
+                : isnan(x) ? got == INT32_MAX
                            : got == (isinf(x) ? INT32_MAX : ilogb(x));
     if (good) continue;
     fprintf(stderr, "ilogb of %s %a is %d\n", type_names[type - HALF], x, got);

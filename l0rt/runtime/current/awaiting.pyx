@@ -19,6 +19,7 @@ from l0rt.runtime.streams.wait cimport check_device, slot_query
 EAGER = 64
 LONGEST = 0.004  # seconds
 SLICE = 0.05  # seconds after which the device of a long wait is asked whether it still works
+OVERDUE = 0.02  # seconds after which a look that did not come is called again
 
 _of_thread = threading.local()
 
@@ -49,7 +50,11 @@ cdef class Record:
 
 
 class Waits:
-    """The waits of one event loop: pairs of what is waited for and of its future."""
+    """The waits of one event loop: pairs of what is waited for and of its future.
+
+    Two looks take turns of their own, and each begins the other one again where that is overdue: an exception of a
+    signal handler may come between the loop's taking a call and the call, which is lost then.
+    """
 
     def __init__(self, loop):
         self.loop = loop
@@ -58,42 +63,53 @@ class Waits:
         self.turns = 0
         self.pause = 0.0
         self.checked = 0.0
-        self.is_due = self.has_timer = False
+        self.due = {look: 0.0 for look in (self.look_at_new, self.look_at_long)}  # when it comes; 0: it does not
+        self.calls = dict.fromkeys(self.due)
 
     def add(self, record, future):
         self.new.append((record, future))
         self.turns = 0
-        if not self.is_due:
-            self.is_due = True
-            self.loop.call_soon(self.look_at_new)
+        if self.due[self.look_at_new] > self.loop.time() or self.is_overdue(self.look_at_new):
+            self.call(self.look_at_new, 0)
+        if self.is_overdue(self.look_at_long):
+            self.checked, self.pause = self.loop.time(), 0.0
+            self.call(self.look_at_long, LONGEST)
+
+    def is_overdue(self, look):
+        return self.loop.time() - self.due[look] > OVERDUE
+
+    def call(self, look, pause):
+        """Let the loop call it, once."""
+        if self.calls[look] is not None:
+            self.calls[look].cancel()
+        self.due[look] = 0.0
+        self.calls[look] = self.loop.call_later(pause, look) if pause else self.loop.call_soon(look)
+        self.due[look] = self.loop.time() + pause
+
+    def next_calls(self, look, pause, other):
+        """Call it again, if there is something to wait for, and see to the other one."""
+        self.due[look] = 0.0
+        if self.new or self.long:
+            self.call(look, pause)
+            if self.is_overdue(other):
+                self.call(other, LONGEST)
 
     def look_at_new(self):
         self.turns += 1
-        try:
-            end_complete(self.new, False)
-        finally:  # an interrupt ends this look only
-            if self.turns >= EAGER:
-                self.long += self.new
-                self.new, self.pause = [], 0.0
-                if self.long and not self.has_timer:
-                    self.has_timer, self.checked = True, self.loop.time()
-                    self.loop.call_soon(self.look_at_long)
-            self.is_due = bool(self.new)
-            if self.is_due:
-                self.loop.call_soon(self.look_at_new)
+        if self.turns >= EAGER and self.new:
+            self.long += self.new
+            self.new = []
+        self.next_calls(self.look_at_new, 0 if self.new else OVERDUE, self.look_at_long)
+        end_complete(self.new, False)
 
     def look_at_long(self):
+        self.pause = min(self.pause + 0.0005, LONGEST) if self.long else LONGEST
+        self.next_calls(self.look_at_long, self.pause, self.look_at_new)
         now = self.loop.time()
         is_time = now - self.checked >= SLICE
         if is_time:
             self.checked = now
-        try:
-            end_complete(self.long, is_time)
-        finally:
-            self.has_timer = bool(self.long)
-            if self.has_timer:
-                self.pause = min(self.pause + 0.0005, LONGEST)
-                self.loop.call_later(self.pause, self.look_at_long)
+        end_complete(self.long, is_time)
 
 
 def end_complete(waits, check):

@@ -41,7 +41,7 @@ from l0rt.runtime.streams.naming cimport (
 )
 from l0rt.runtime.streams.orphans cimport orphans_look
 from l0rt.runtime.streams.queue cimport Queue, queue_open, queue_record, queue_wait, record_untold
-from l0rt.runtime.streams.sharedevents cimport event_export, event_export_end, event_import, l0rt_foreign
+from l0rt.runtime.streams.sharedevents cimport event_export, event_export_end, event_import, event_take, l0rt_foreign
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport (
     WAIT_ADAPTIVE,
@@ -475,34 +475,33 @@ cdef int take_pool(Event self, EventPool pool, l0rt_device* device, l0rt_peer* p
 cdef set _recording = set()     # addresses of the interprocess events that some thread records just now
 
 
-cdef int begin_recording(Event self) except -1:
-    """Wait until no other thread records the event and its last record is complete. Then only this thread may record
-    it."""
+cdef l0rt_slot* begin_recording(Event self) except? NULL:
+    """Wait until no other thread records the event, its last record is complete, and no stream of any process waits for
+    that any more. Then only this thread may record it, and has the gate of the slot, if there is one already."""
     cdef l0rt_slot* slot
     while True:
         slot = self.slot
-        if <size_t><void*>self in _recording:
-            with nogil:
-                nap(WAIT_BLOCK, 0, UINT64_MAX)
-            PyErr_CheckSignals()
-        elif slot == NULL or slot_query(slot):
+        if <size_t><void*>self not in _recording and (slot == NULL or event_take(slot)):
             _recording.add(<size_t><void*>self)
-            return 0
-        else:
-            with nogil:
+            return slot
+        with nogil:
+            if slot != NULL:
                 slot_wait_by(slot, UINT64_MAX, WAIT_ADAPTIVE)
+            nap(WAIT_BLOCK, 0, UINT64_MAX)
+        PyErr_CheckSignals()
 
 
 cdef int record_shared(Event self, l0rt_stream* stream) except -1:
     """There is one native event, whose handle other processes have. So it is recorded again only after the last record
-    is complete."""
+    is complete, and all streams have come past it."""
+    cdef l0rt_slot* taken
     if self.pool != NULL and (<EventPool><object>self.pool).imported:
         raise RuntimeError("an event of another process can only be recorded in that process")
     if captures(stream):
         capture_refuse(stream, b"Event.record() of an interprocess event")
     with nogil:
         queue_open(stream)           # first: nothing that could record the event, too, runs between begin and end
-    begin_recording(self)
+    taken = begin_recording(self)
     try:
         if self.slot == NULL:
             take_pool(self, event_pool_for(stream.device.index, 1, False, True), stream.device, NULL, NULL)
@@ -516,6 +515,8 @@ cdef int record_shared(Event self, l0rt_stream* stream) except -1:
         raise
     finally:
         _recording.discard(<size_t><void*>self)
+        if taken != NULL:
+            l0rt_gate_open(&taken.gate)
     if hooked:
         call_hooks(EVENT_RECORD, <uint64_t>self.slot, <uint64_t>stream, 0, 0)
     return 0

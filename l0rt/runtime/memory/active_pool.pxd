@@ -22,7 +22,9 @@ cdef int filling
 # Some thread is in a pool, and memory is not filled: a thread may use the arena that it found before.
 cdef int asking
 
-cdef l0rt_private_pool* active_private_pool(l0rt_thread* thread, int device) noexcept nogil
+# The private pool of the calling thread's allocation for a stream, held until `private_pool_release`; NULL: the default
+# one. A captured stream's is its capture's, and nothing else may remember it. Pinned memory has no other.
+cdef l0rt_private_pool* pool_for(l0rt_stream* stream, bint is_pinned, bint* is_captured) except? NULL nogil
 cdef void active_pool_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil
 cdef void active_pools_push(l0rt_thread* thread, l0rt_active_pool* active) noexcept nogil
 cdef l0rt_active_pool* active_pools_pop(l0rt_thread* thread) noexcept nogil
@@ -42,7 +44,7 @@ cdef inline l0rt_arena* arena_asked(l0rt_thread* thread, l0rt_stream* stream) no
     """The arena from which the thread allocates for a stream that names no arena; NULL: the slow path finds it."""
     cdef l0rt_active_entry* entry
     cdef l0rt_active_pool* active
-    if unlikely(load_int(&asking) == 0 or thread == NULL):
+    if unlikely(load_int(&asking) == 0 or thread == NULL or stream.branch != NULL):
         return NULL
     active = <l0rt_active_pool*>thread.active_pools
     if active == NULL:

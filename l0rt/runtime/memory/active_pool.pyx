@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pool from which a thread allocates, and the byte with which memory is filled before it is handed out.
 
-While any thread is in a pool, or memory is filled, no stream has an arena at hand: every allocation asks. So the hit
-path needs not ask, and costs nothing more while there is neither. Who asks finds the arena in its own thread's
-record: the default pool's, of the stream, or what its innermost active pool remembers. That remembers
-for as long as it is the innermost one, and holds its pool, so that what it remembers stays right.
+While any thread is in a pool, as one is that captures, or memory is filled, no stream has an arena at hand: every
+allocation asks. So the hit path needs not ask, and costs nothing more while there is neither. Who asks finds the arena
+in its own thread's record: the default pool's, of the stream, or what its innermost active pool remembers. That
+remembers for as long as it is the innermost one, and holds its pool, so that what it remembers stays right. For a
+stream that is captured nothing is remembered: its pool is the capture's.
 """
 
 from libc.string cimport memset
 
 from l0rt.runtime.alloc.atomics cimport load, load_int, mutex_lock, mutex_unlock, pthread_mutex_t, store, store_int
 from l0rt.runtime.alloc.heap cimport block_free
+from l0rt.runtime.alloc.share cimport private_pool_hold, private_pool_release
 from l0rt.runtime.current.thread cimport on_thread_end
+from l0rt.runtime.streams.capture cimport capture_keep, capture_pool, captures
 from l0rt.runtime.streams.copy cimport queue_fill
 
 from l0rt import config
@@ -32,12 +35,29 @@ filling = UNKNOWN
 asking = 0
 
 
-cdef l0rt_private_pool* active_private_pool(l0rt_thread* thread, int device) noexcept nogil:
-    """The pool that a thread allocates from on a device; NULL: the default one."""
+cdef l0rt_private_pool* pool_for(l0rt_stream* stream, bint is_pinned, bint* is_captured) except? NULL nogil:
+    cdef l0rt_thread* thread = NULL if is_pinned else thread_peek()
     cdef l0rt_active_pool* active = <l0rt_active_pool*>thread.active_pools if thread != NULL else NULL
-    while active != NULL and 0 <= active.device != device:
+    cdef l0rt_private_pool* chosen
+    cdef l0rt_private_pool* captured = NULL
+    while active != NULL and 0 <= active.device != stream.device.index:
         active = active.outer
-    return active.private_pool if active != NULL else NULL
+    chosen = active.private_pool if active != NULL else NULL
+    if captures(stream):
+        captured = capture_pool(stream, chosen, is_pinned)
+    is_captured[0] = captured != NULL
+    if captured == NULL:
+        if chosen != NULL:
+            private_pool_hold(chosen)
+        return chosen
+    if captured == chosen:
+        with gil:
+            try:
+                capture_keep(stream, chosen, <object>active.pool)
+            except BaseException:
+                private_pool_release(chosen)
+                raise
+    return captured
 
 
 cdef void active_pool_keep(l0rt_thread* thread, l0rt_stream* stream, l0rt_arena* arena) noexcept nogil:

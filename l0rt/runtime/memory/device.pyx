@@ -34,7 +34,7 @@ from l0rt.runtime.alloc.history cimport (
     history_reset,
     history_wanted,
 )
-from l0rt.runtime.alloc.share cimport is_asleep, private_pool_hold, private_pool_release
+from l0rt.runtime.alloc.share cimport is_asleep, private_pool_release
 from l0rt.runtime.alloc.stats cimport (
     count_oom,
     heap_allocated_bytes,
@@ -50,11 +50,10 @@ from l0rt.runtime.current.guard cimport xpu_impl
 from l0rt.runtime.current.thread cimport current_device, stream_or_current, thread_peek
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.memory.active_pool cimport (
-    active_private_pool,
     active_pool_keep,
-    arena_asked,
     fill_block,
     filling,
+    pool_for,
     set_filling,
 )
 from l0rt.runtime.memory.operations cimport close_heap, device_ops, device_options, forget_heap, shared_malloc
@@ -158,36 +157,29 @@ cdef uint64_t limit_of(l0rt_device* device) except 0:
     return UINT64_MAX if fraction >= 1 else max(1, int(fraction * device.info.total_memory))
 
 
-cdef l0rt_arena* open_arena(l0rt_stream* stream) except NULL nogil:
-    cdef l0rt_thread* thread = thread_peek()
-    cdef l0rt_arena* arena = arena_asked(thread, stream)
-    cdef l0rt_private_pool* private_pool
-    cdef l0rt_heap* heap
-    if arena != NULL:
-        return arena
-    heap = device_heap(stream.device)
-    private_pool = active_private_pool(thread, stream.device.index)
-    if is_asleep(private_pool):
-        raise_status(L0RT_ASLEEP, NULL)
-    arena = heap_arena(heap, stream, private_pool)
-    if arena == NULL:
-        with gil:
-            raise MemoryError()
-    active_pool_keep(thread, stream, arena)
-    return arena
-
-
 cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nogil:
-    cdef l0rt_arena* arena = stream_arena(stream)
-    cdef l0rt_private_pool* private_pool = arena.private_pool
-    if private_pool == NULL:
+    cdef l0rt_arena* arena = <l0rt_arena*>load(&stream.arena)
+    cdef l0rt_heap* heap
+    cdef l0rt_private_pool* private_pool
+    cdef bint is_captured
+    if arena != NULL:
         return malloc_from(arena, stream, nbytes)
-    private_pool_hold(private_pool)  # whatever observers, functions and finalizers do to the pool meanwhile
+    heap = device_heap(stream.device)
+    # held, whatever observers, functions and finalizers do to it meanwhile
+    private_pool = pool_for(stream, False, &is_captured)
     try:
+        if is_asleep(private_pool):
+            raise_status(L0RT_ASLEEP, NULL)
+        arena = heap_arena(heap, stream, private_pool)
+        if arena == NULL:
+            with gil:
+                raise MemoryError()
+        if not is_captured:
+            active_pool_keep(thread_peek(), stream, arena)
         return malloc_from(arena, stream, nbytes)
     finally:
-        if private_pool_release(private_pool):
-            heap_reclaim(arena.heap)
+        if private_pool != NULL and private_pool_release(private_pool):
+            heap_reclaim(heap)
 
 
 cdef l0rt_block* malloc_from(l0rt_arena* arena, l0rt_stream* stream, size_t nbytes) except NULL nogil:

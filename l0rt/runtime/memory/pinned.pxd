@@ -3,14 +3,15 @@ from libc.stdint cimport uint64_t
 
 from l0rt.runtime.alloc.atomics cimport l0rt_spin
 from l0rt.runtime.alloc.types cimport l0rt_arena, l0rt_block, l0rt_memory_ops, l0rt_private_pool
-from l0rt.runtime.streams.types cimport l0rt_device
+from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
 # Pinned memory that every device of the context reaches. `nbytes` is not 0.
 cdef l0rt_arena* host_arena(l0rt_device* device) except NULL nogil
 cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nogil
 # The same from a node's pool, which `pool_asked` finds for an argument `numa`; NULL: memory that is not placed.
-cdef l0rt_block* host_malloc_on(
-    l0rt_device* device, size_t nbytes, l0rt_private_pool* pool, bint is_given) except NULL nogil
+# For work of a stream: if that is captured, the graph keeps the memory.
+cdef l0rt_block* host_malloc_for(
+    l0rt_stream* stream, size_t nbytes, l0rt_private_pool* pool, bint is_given) except NULL nogil
 cdef l0rt_private_pool* pool_asked(l0rt_device* device, numa) except? NULL
 cdef bint is_pinned(const void* ptr, l0rt_block** block) noexcept nogil
 

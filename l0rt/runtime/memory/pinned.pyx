@@ -19,13 +19,16 @@ from l0rt.runtime.alloc.atomics cimport load, spin_lock, spin_unlock, store
 from l0rt.runtime.alloc.heap cimport arena_attempt, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
 from l0rt.runtime.alloc.history cimport history_follow, history_reset, history_wanted, host_flags
 from l0rt.runtime.alloc.reclaim cimport background_add, background_end, background_forget
+from l0rt.runtime.alloc.share cimport private_pool_release
 from l0rt.runtime.alloc.stats cimport count_oom, heap_reset_accumulated, heap_reset_peak, heap_stats
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.lazy cimport on_fork_child
+from l0rt.runtime.memory.active_pool cimport pool_for
 from l0rt.runtime.memory.device cimport note_oom, raise_status
 from l0rt.runtime.memory.operations cimport close_heap, forget_heap, shared_is_held, stream_ops, told
 from l0rt.runtime.memory.placing cimport *
+from l0rt.runtime.streams.capture cimport capture_refuse
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
 from l0rt.runtime.streams.naming cimport index_of
 from l0rt.runtime.streams.stream_pool cimport streams_synchronize
@@ -178,6 +181,20 @@ def retune():
 
 cdef l0rt_block* host_malloc(l0rt_device* device, size_t nbytes) except NULL nogil:
     return host_malloc_on(device, nbytes, NULL, False)
+
+
+cdef l0rt_block* host_malloc_for(
+        l0rt_stream* stream, size_t nbytes, l0rt_private_pool* pool, bint is_given) except NULL nogil:
+    cdef bint is_captured
+    cdef l0rt_private_pool* captured = pool_for(stream, True, &is_captured)
+    if captured == NULL:
+        return host_malloc_on(stream.device, nbytes, pool, is_given)
+    try:
+        if is_given:                # the graph's pool is on no node
+            capture_refuse(stream, b"l0rt.empty(numa=...)")
+        return host_malloc_on(stream.device, nbytes, captured, True)
+    finally:
+        private_pool_release(captured)
 
 
 cdef l0rt_block* host_malloc_on(

@@ -51,6 +51,9 @@ cdef void reclaim() noexcept:
             heap = <l0rt_heap*>load(&device_record(i).heap)
             if heap != NULL:
                 heap_reclaim(heap)
+            heap = <l0rt_heap*>load(&device_record(i).host_heap)
+            if heap != NULL:        # pinned memory of graphs
+                heap_reclaim(heap)
 
 
 WHAT = "private memory pools"
@@ -138,13 +141,13 @@ of the built-in device type; another type's interface has a ``MemPool`` of its o
         reclaim()
 
     def use_count(self):
-        """Return 1, and 1 more for every thread that is inside of it.
+        """Return 1, and 1 more for every thread that is inside of it and every graph that uses its memory.
 
         Returns
         -------
         int
         """
-        return 1 + self.users
+        return 1 + self.users + self.private_pool.holders
 
     def empty_cache(self):
         """Give cached memory of the pool back to the driver, on every device; waits for work that may use it."""
@@ -562,10 +565,11 @@ def pool_of(id):
 
 def keep_addresses(MemPool pool not None, bint keeps):
     """A graph uses the pool's addresses from now on, or one does no more: as long as one does, no memory of it is
-    given back."""
+    given back. Return the address of the pool's record."""
     store_int(&pool.private_pool.holders, pool.private_pool.holders + (1 if keeps else -1))
     if not keeps:
         reclaim()
+    return <size_t>pool.private_pool
 
 
 def record_use(size_t ptr, Queue stream=None):

@@ -4,6 +4,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
+from l0rt.runtime.alloc.types cimport l0rt_private_pool
 from l0rt.runtime.streams.hooks cimport CAPTURES, hooked
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_replayed, l0rt_rows, l0rt_slot, l0rt_stream
 from l0rt.ze.api cimport ze_result_t
@@ -62,6 +63,9 @@ cdef struct l0rt_capture:
     uint32_t count
     uint32_t capacity
     PyObject* objects           # callbacks: a list of (function, arguments)
+    l0rt_private_pool* private_pool     # where memory of its streams comes from,
+    l0rt_private_pool* pinned_pool      # and pinned memory for them
+    PyObject* pools             # borrowed, while it is open: a list of the pools that it keeps
     l0rt_capture* next          # of those that are open
 
 
@@ -70,7 +74,9 @@ cdef inline bint captures(const l0rt_stream* stream) noexcept nogil:
     return hooked >> CAPTURES & 1 and stream.branch != NULL
 
 
-cdef l0rt_capture* capture_new(l0rt_stream* stream, int mode) except NULL
+cdef l0rt_capture* capture_new(
+    l0rt_stream* stream, int mode, l0rt_private_pool* private_pool, l0rt_private_pool* pinned_pool,
+    list pools) except NULL
 # Streams record no more: the capture's is what they gave so far.
 cdef void capture_close(l0rt_capture* capture) noexcept
 # Free what a closed capture has, but for what its payloads refer to.
@@ -79,6 +85,12 @@ cdef void capture_free(l0rt_capture* capture) noexcept
 cdef bint capture_is_of_thread(const l0rt_capture* capture) noexcept nogil
 # The number of the capture that a stream is in; 0: none.
 cdef uint64_t capture_number(const l0rt_stream* stream) noexcept nogil
+
+# The pool of an allocation for the stream, held until `private_pool_release`: the capture's own, or `active`, the
+# innermost one that the thread is in (or NULL), where that is no capture's. NULL: it is captured no more.
+cdef l0rt_private_pool* capture_pool(l0rt_stream* stream, l0rt_private_pool* active, bint is_pinned) noexcept nogil
+# The stream's capture keeps a pool, whose record this is, as it keeps its own.
+cdef int capture_keep(l0rt_stream* stream, l0rt_private_pool* private_pool, pool) except -1
 
 # Of a stream that is captured: record this and return 1. 0: it is captured no more. `node` comes with its payload,
 # which is the capture's from then on, and otherwise stays the caller's.

@@ -13,7 +13,9 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strncpy
 
 from l0rt.core.queue cimport queue_rest
-from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock, pthread_mutex_t, store
+from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock, pthread_mutex_t, store, store_int
+from l0rt.runtime.alloc.share cimport private_pool_hold
+from l0rt.runtime.alloc.types cimport l0rt_private_pool
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.hooks cimport note_captures
 from l0rt.runtime.streams.types cimport *
@@ -37,7 +39,9 @@ cdef object _call_at_end = None
 # --- The beginning and the end. With the GIL.
 
 
-cdef l0rt_capture* capture_new(l0rt_stream* stream, int mode) except NULL:
+cdef l0rt_capture* capture_new(
+        l0rt_stream* stream, int mode, l0rt_private_pool* private_pool, l0rt_private_pool* pinned_pool,
+        list pools) except NULL:
     global _open, _next_id
     cdef l0rt_capture* capture = <l0rt_capture*>calloc(1, sizeof(l0rt_capture))
     cdef l0rt_branch* branch
@@ -46,6 +50,7 @@ cdef l0rt_capture* capture_new(l0rt_stream* stream, int mode) except NULL:
         raise MemoryError()
     capture.mode = mode
     capture.thread = &capturing_thread
+    capture.private_pool, capture.pinned_pool, capture.pools = private_pool, pinned_pool, <PyObject*>pools
     with nogil:
         mutex_lock(&captures_lock)
         taken = stream.branch != NULL
@@ -144,6 +149,47 @@ cdef uint64_t capture_number(const l0rt_stream* stream) noexcept nogil:
     found = (<l0rt_branch*>stream.branch).capture.id if stream.branch != NULL else 0
     mutex_unlock(&captures_lock)
     return found
+
+
+# --- Memory.
+
+
+cdef bint is_pool_of_capture(const l0rt_private_pool* private_pool) noexcept nogil:
+    """Does a capture of this thread allocate from the pool? The lock is held."""
+    cdef l0rt_capture* capture = _open
+    while capture != NULL and (capture.thread != &capturing_thread or capture.private_pool != private_pool):
+        capture = capture.next
+    return capture != NULL
+
+
+cdef l0rt_private_pool* capture_pool(l0rt_stream* stream, l0rt_private_pool* active, bint is_pinned) noexcept nogil:
+    cdef l0rt_capture* capture
+    cdef l0rt_private_pool* found = NULL
+    mutex_lock(&captures_lock)
+    if stream.branch != NULL:
+        capture = (<l0rt_branch*>stream.branch).capture
+        found = capture.pinned_pool if is_pinned else capture.private_pool
+        if active != NULL and not is_pool_of_capture(active):
+            found = active
+        private_pool_hold(found)
+    mutex_unlock(&captures_lock)
+    return found
+
+
+cdef int capture_keep(l0rt_stream* stream, l0rt_private_pool* private_pool, pool) except -1:
+    cdef list kept = None
+    mutex_lock(&captures_lock)
+    if stream.branch != NULL:
+        kept = <list>(<l0rt_branch*>stream.branch).capture.pools
+    mutex_unlock(&captures_lock)
+    if kept is None:
+        return 0
+    for known in kept:
+        if known is pool:
+            return 0
+    kept.append(pool)
+    store_int(&private_pool.holders, private_pool.holders + 1)
+    return 0
 
 
 # --- Nodes.

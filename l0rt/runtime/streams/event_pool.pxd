@@ -21,8 +21,9 @@ cdef l0rt_slot* slot_acquire(l0rt_stream* stream, bint timing) except NULL nogil
 cdef l0rt_slot* slot_acquire_kind(l0rt_device* device, int kind) except NULL nogil
 cdef void slot_retain(l0rt_slot* slot) noexcept nogil
 cdef void slot_release(l0rt_slot* slot) noexcept nogil
-# Is the slot signalled, and has every stream that waits for it come past? `ask`: the driver, if need be.
+# Is the slot signalled, and has every stream that waits for it come past? `ask`: the driver, if need be. No stream is
+# made to wait for it meanwhile.
 cdef bint slot_is_over(l0rt_slot* slot, bint ask) noexcept nogil
-# A slot that no cache owns, complete: as new.
+# A slot that no cache owns, complete, whose gate the caller has alone: as new.
 cdef int slot_reset(l0rt_slot* slot) except -1 nogil
 cdef void slot_add_waiter(l0rt_slot* slot, l0rt_stream* stream, uint64_t seq) noexcept nogil

@@ -4,6 +4,9 @@ more.
 
 Where the driver has counter-based events, the slots of those are used for everything but timing: they are never reset
 and can be signalled anew while an earlier signal is in flight. ``L0RT_EVENTS`` chooses.
+
+An interprocess event has one slot for good: whoever makes a stream wait for it shares its gate, and whoever resets it,
+or looks whether all streams have come past it, is alone in that.
 """
 
 from libc.stdint cimport uint64_t
@@ -15,6 +18,7 @@ from l0rt.core.memory cimport Allocation
 from l0rt.runtime.alloc.atomics cimport mutex_lock, mutex_unlock
 from l0rt.runtime.streams.capture cimport capture_point, captures
 from l0rt.runtime.streams.devices cimport core_context, device_at, event_pool_for
+from l0rt.runtime.streams.orphans cimport ask_over_with
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport device_fails, refuse, slot_completed
 from l0rt.ze cimport table
@@ -156,7 +160,8 @@ cdef bint slot_is_over(l0rt_slot* slot, bint ask) noexcept nogil:
     for i in range(slot.waiter_count):
         if ask and l0rt_load64(&slot.waiters[i].stream.done) < slot.waiters[i].seq:
             _progress(slot.waiters[i].stream)
-        if l0rt_load64(&slot.waiters[i].stream.done) < slot.waiters[i].seq:
+        if (l0rt_load64(&slot.waiters[i].stream.done) < slot.waiters[i].seq
+                and not l0rt_load_int(&slot.waiters[i].stream.device.lost)):
             return False
     return True
 
@@ -171,6 +176,7 @@ cdef int slot_reset(l0rt_slot* slot) except -1 nogil:
     cdef ze_result_t r = event_reset(slot.event)
     if r != ZE_RESULT_SUCCESS:
         return device_fails(slot.device, r)
+    slot.waiter_count = 0
     slot.complete = 0
     slot.stream = NULL
     return 0
@@ -264,3 +270,4 @@ def _close():
 
 
 on_exit(EVENTS, _close)
+ask_over_with(slot_is_over)

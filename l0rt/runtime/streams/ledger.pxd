@@ -42,6 +42,11 @@ cdef struct l0rt_peer:          # a process that exports: its ledger
     int uses
     l0rt_peer* next
 
+# The byte of the ledger's file that a process locks while its streams wait for an event.
+cdef inline int64_t event_byte(const l0rt_ledger* ledger, const l0rt_told* told) noexcept nogil:
+    return ENTRIES + (told - ledger.events)
+
+
 cdef l0rt_ledger own            # of this process
 cdef int ledger_open() except -1
 # When this process began.

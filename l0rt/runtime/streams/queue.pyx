@@ -46,7 +46,7 @@ from l0rt.runtime.streams.hooks cimport (
     call_hooks,
     hooked,
 )
-from l0rt.runtime.streams.orphans cimport orphans_tell, rely_on, rely_through
+from l0rt.runtime.streams.orphans cimport orphans_tell, rely_on, rely_through, relying_begin, relying_end
 from l0rt.runtime.streams.order cimport after, allow_maps, before, hold_off_maps, number, signal_behind
 from l0rt.runtime.streams.sleep cimport ANY_SLEEP, sleeps
 from l0rt.runtime.streams.timeline cimport begin_command, begin_kernel, end_command, l0rt_command
@@ -304,21 +304,42 @@ cdef int wait_untold(l0rt_stream* stream, uint32_t count, l0rt_slot** slots) exc
                 continue
         if l0rt_load_int(&slots[i].complete) or slots[i].stream == stream:
             continue
-        if not can_wait_for(stream, slots[i]) or (slots[i].peer != NULL and not rely_on(stream, slots[i])):
-            if sync_mode:
-                with gil:
-                    implicit_sync("waiting for an event that the stream's device cannot see", "another process"
-                                  if slots[i].stream == NULL else queue_name(slots[i].stream))
-            slot_wait(slots[i], UINT64_MAX)
-            continue
-        needed[n] = slots[i]
-        n += 1
-        if n == AT_ONCE:
-            wait_for(stream, n, needed)
-            n = 0
+        if can_wait_for(stream, slots[i]):
+            if slots[i].cache == NULL:
+                if wait_for_shared(stream, slots[i]):
+                    continue
+            else:
+                needed[n] = slots[i]
+                n += 1
+                if n == AT_ONCE:
+                    wait_for(stream, n, needed)
+                    n = 0
+                continue
+        if sync_mode:
+            with gil:
+                implicit_sync("waiting for an event that the stream's device cannot see", "another process"
+                              if slots[i].stream == NULL else queue_name(slots[i].stream))
+        slot_wait(slots[i], UINT64_MAX)
     if n:
         wait_for(stream, n, needed)
     return 0
+
+
+cdef bint wait_for_shared(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:
+    """Let the stream wait for an interprocess event, which is not recorded again before it has come past. False: it
+    would be one of too many events of other processes."""
+    if slot.peer != NULL:
+        relying_begin()
+    l0rt_gate_share(&slot.gate)
+    try:
+        if slot.peer != NULL and not rely_on(stream, slot):
+            return False
+        wait_for(stream, 1, &slot)
+    finally:
+        l0rt_gate_leave(&slot.gate)
+        if slot.peer != NULL:
+            relying_end()
+    return True
 
 
 cdef bint can_wait_for(l0rt_stream* stream, l0rt_slot* slot) except -1 nogil:

@@ -11,6 +11,8 @@ cdef struct l0rt_foreign:
     l0rt_told* told
 
 cdef int check_shares_events(l0rt_device* device) except -1
+# Take the gate of an event's slot, to record it again. False: not yet.
+cdef bint event_take(l0rt_slot* slot) except -1
 cdef bytes event_export(EventPool pool, l0rt_slot* slot)
 # No handle of the slot's event is good any more.
 cdef void event_export_end(l0rt_slot* slot) noexcept

@@ -4,12 +4,20 @@
 import os
 
 from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.string cimport memset
 
 from l0rt.core.event cimport EventPool
 from l0rt.runtime.streams.devices cimport core_context, device_at, device_of_uuid
+from l0rt.runtime.streams.event_pool cimport slot_is_over
 from l0rt.runtime.streams.ledger cimport (
     ENTRIES,
+    F_OFD_GETLK,
+    F_UNLCK,
+    F_WRLCK,
     began_here,
+    event_byte,
+    fcntl,
+    flock,
     ledger_open,
     own,
     peer_drop,
@@ -18,6 +26,7 @@ from l0rt.runtime.streams.ledger cimport (
 )
 from l0rt.runtime.streams.naming cimport NO_INDEX, index_of
 from l0rt.runtime.streams.types cimport *
+from l0rt.runtime.streams.wait cimport slot_query
 
 from l0rt.errors import InvalidArgumentError, L0Error, UnsupportedError
 from l0rt.runtime.streams import handle
@@ -62,6 +71,33 @@ cdef object event_entry_of(l0rt_slot* slot):
     l0rt_store_int(&own.events[made].orphaned, 0)
     l0rt_store64(&own.events[made].generation, _generation)
     return found
+
+
+cdef bint event_is_awaited(l0rt_slot* slot) noexcept:
+    """Does a stream of another process wait for the event's last record? That has not ended then."""
+    cdef flock lock
+    entry = _entries.get(<size_t>slot)
+    if entry is None:
+        return False
+    memset(&lock, 0, sizeof(lock))
+    lock.l_type, lock.l_start, lock.l_len = F_WRLCK, event_byte(&own, &own.events[<size_t>entry]), 1
+    return fcntl(own.file, F_OFD_GETLK, &lock) == 0 and lock.l_type != F_UNLCK
+
+
+cdef bint event_take(l0rt_slot* slot) except -1:
+    """Keep all others from making a stream wait for the slot, if its last record is complete and all streams that wait
+    for that have come past."""
+    cdef bint passed = False
+    if not l0rt_gate_try_once(&slot.gate):
+        return False
+    try:
+        if slot_query(slot) and not event_is_awaited(slot):
+            with nogil:
+                passed = slot_is_over(slot, True)
+    finally:
+        if not passed:
+            l0rt_gate_open(&slot.gate)
+    return passed
 
 
 cdef void event_export_end(l0rt_slot* slot) noexcept:

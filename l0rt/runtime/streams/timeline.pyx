@@ -228,8 +228,8 @@ def clock_facts(int index):
     return device.info.timestamp_bits, device.info.timer_hz
 
 
-def begin_timeline(most):
-    """Begin to stamp the commands of all streams, ``most`` at the most, and return their Timeline.
+def begin_timeline(most, list begun not None):
+    """Begin to stamp the commands of all streams, ``most`` at the most, and append their Timeline to ``begun``.
 
     RuntimeError if another profile runs.
     """
@@ -260,6 +260,7 @@ def begin_timeline(most):
         close_memory(made)
         raise
     _kept.append(made)
+    begun.append(made)
     _running = made
     mutex_lock(&_lock)
     memcpy(_stamps, made.stamps, sizeof(_stamps))
@@ -267,7 +268,6 @@ def begin_timeline(most):
     _count = _dropped = 0
     mutex_unlock(&_lock)
     note_timeline(True)
-    return made
 
 
 cdef int check_alone() except -1:

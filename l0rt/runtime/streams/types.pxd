@@ -73,6 +73,7 @@ cdef struct l0rt_slot:
     uint32_t branch
     int refs
     int asked                   # a gate: with the quirk `racing_queries` one thread alone asks the driver
+    int gate                    # of an interprocess event: see event_pool.pyx
     int complete                # sticky: once seen complete, the driver is not asked again
     int waiter_count
     int waiter_capacity

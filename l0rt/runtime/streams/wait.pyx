@@ -167,7 +167,8 @@ cdef bint slot_known_complete(l0rt_slot* slot) noexcept nogil:
         return True
     if slot.stream == NULL or l0rt_load64(&slot.stream.done) < slot.seq:
         return False
-    l0rt_store_int(&slot.complete, 1)
+    if slot.cache != NULL:      # else it may be recorded again just now
+        l0rt_store_int(&slot.complete, 1)
     return True
 
 
