@@ -100,6 +100,7 @@ class BuildExt(build_ext):
     def run(self):
         super().run()
         self.note_libraries()
+        self.link_cpu_driver()
 
     def get_ext_filename(self, fullname):
         """Give a library of several modules a name with a dot: it is no module itself."""
@@ -107,7 +108,7 @@ class BuildExt(build_ext):
         return found.replace(f"{LIBRARY}.", f"linked.{LIBRARY}.") if fullname.rpartition(".")[2] == LIBRARY else found
 
     def build_extensions(self):
-        """Compile what has changed, and link it: the extensions, the CPU driver and its stand-in for the loader."""
+        """Compile what has changed, of the CPU driver too, and link the extensions."""
         units = [
             Unit(source, ext.depends, ext.include_dirs, ext.extra_compile_args)
             for ext in self.extensions
@@ -116,8 +117,6 @@ class BuildExt(build_ext):
         self.compile([*units, *driver_units(), *stand_in_units()])
         with ThreadPoolExecutor(self.parallel) as workers:
             list(workers.map(self.build_extension, self.extensions))
-        if DRIVER_SOURCES:
-            self.link_cpu_driver()
 
     def compile(self, units):
         """Compile the units whose objects are older than they, those that take longest first."""
@@ -164,12 +163,19 @@ class BuildExt(build_ext):
         """Link the CPU driver, and the loader that has no other driver."""
         folder = os.path.join(self.build_lib, DRIVER_FOLDER)
         # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
-        self.link(os.path.join(folder, CPU_DRIVER), DRIVER_SOURCES, ["-pthread", "-lm", "-Wl,-Bsymbolic", *L_FLAGS])
-        driver = ["-Wl,--no-as-needed", f"-L{folder}", f"-l:{CPU_DRIVER}", "-Wl,-rpath,$ORIGIN/.."]
-        name = f"-Wl,-soname,{os.path.basename(STAND_IN)}"
-        self.link(os.path.join(folder, STAND_IN), STAND_IN_SOURCES, [name, *driver, *L_FLAGS])
-        if self.inplace:
-            for name in (CPU_DRIVER, STAND_IN):
+        driver = ["-pthread", "-lm", "-Wl,-Bsymbolic"]
+        stand_in = [
+            f"-Wl,-soname,{os.path.basename(STAND_IN)}",
+            "-Wl,--no-as-needed",
+            f"-L{folder}",
+            f"-l:{CPU_DRIVER}",
+        ]
+        stand_in.append("-Wl,-rpath,$ORIGIN/..")
+        for name, sources, flags in (CPU_DRIVER, DRIVER_SOURCES, driver), (STAND_IN, STAND_IN_SOURCES, stand_in):
+            if not sources:
+                continue
+            self.link(os.path.join(folder, name), sources, [*flags, *L_FLAGS])
+            if self.inplace:
                 place = os.path.join(DRIVER_FOLDER, name)
                 shutil.copy2(os.path.join(folder, name), f"{place}.new")
                 os.replace(f"{place}.new", place)  # a running process has the file mapped that was there

@@ -78,8 +78,7 @@ static inline uint64_t reversed(uint64_t x) {
   return __builtin_bswap64(x);
 }
 
-/* A step with uniform operands works on one value, so it gains nothing from an instruction set: the first set has these
- * functions for all of them. */
+/* A step with uniform operands works on one value: the first instruction set has these functions for all of them. */
 #define DECLARE_UNIFORM(name) void spirv_uniform_##name(spirv_wave *w, const spirv_step *s, size_t lanes)
 #if VECTOR_BYTES == 16
 #define UNIFORM(name, ...)                                                                                             \
