@@ -7,6 +7,7 @@ that an event loop makes are asked for by name, since the loop may also lose a c
 """
 
 import asyncio
+import gc
 import sys
 
 
@@ -37,6 +38,7 @@ class Injector:
     def run(self, program):
         """Return what the program returns or raises; what arrives of the injected exception is that itself."""
         before = sys.gettrace()
+        gc.disable()  # what others have called at a collection loses the exception, and is none of the program
         sys.settrace(self.trace)
         try:
             return program()
@@ -44,6 +46,7 @@ class Injector:
             return error.with_traceback(None)  # whose frames keep the program's objects
         finally:
             sys.settrace(before)
+            gc.enable()
 
 
 def wrong_programs(programs, most):

@@ -4,6 +4,7 @@ thread waits."""
 
 import sys
 import threading
+import weakref
 
 cimport cython
 from libc.stdint cimport uint64_t
@@ -139,9 +140,10 @@ async def _complete(record):
     loop = asyncio.get_running_loop()
     if record.is_complete():
         return
-    waits = getattr(_of_thread, "waits", None)
+    waits = _of_thread.waits() if hasattr(_of_thread, "waits") else None
     if waits is None or waits.loop is not loop:
-        waits = _of_thread.waits = Waits(loop)
+        waits = Waits(loop)
+        _of_thread.waits = weakref.ref(waits)  # the loop has it while it waits; what a closed loop waited for is free
     future = loop.create_future()
     waits.add(record, future)
     await future
