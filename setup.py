@@ -168,11 +168,6 @@ class BuildExt(build_ext):
         driver = ["-Wl,--no-as-needed", f"-L{folder}", f"-l:{CPU_DRIVER}", "-Wl,-rpath,$ORIGIN/.."]
         name = f"-Wl,-soname,{os.path.basename(STAND_IN)}"
         self.link(os.path.join(folder, STAND_IN), STAND_IN_SOURCES, [name, *driver, *L_FLAGS])
-        if self.inplace:
-            for name in (CPU_DRIVER, STAND_IN):
-                place = os.path.join(DRIVER_FOLDER, name)
-                shutil.copy2(os.path.join(folder, name), f"{place}.new")
-                os.replace(f"{place}.new", place)  # a running process has the file mapped that was there
 
     def copy_extensions_to_source(self):
         # By their times, modules of the flavour that was built before would stay: they may be newer.
@@ -181,6 +176,10 @@ class BuildExt(build_ext):
             super().copy_extensions_to_source()
         finally:
             self.force = force
+        for name in (CPU_DRIVER, STAND_IN) if DRIVER_SOURCES else ():
+            place = os.path.join(DRIVER_FOLDER, name)
+            shutil.copy2(os.path.join(self.build_lib, place), f"{place}.new")
+            os.replace(f"{place}.new", place)  # a running process has the file mapped that was there
 
 
 class EditableWheel(editable_wheel):
