@@ -164,13 +164,8 @@ class BuildExt(build_ext):
         folder = os.path.join(self.build_lib, DRIVER_FOLDER)
         # -Bsymbolic: a driver that exports zeX and is hosted by the loader must find its own zeX, not the loader's.
         driver = ["-pthread", "-lm", "-Wl,-Bsymbolic"]
-        stand_in = [
-            f"-Wl,-soname,{os.path.basename(STAND_IN)}",
-            "-Wl,--no-as-needed",
-            f"-L{folder}",
-            f"-l:{CPU_DRIVER}",
-        ]
-        stand_in.append("-Wl,-rpath,$ORIGIN/..")
+        stand_in = ["-Wl,--no-as-needed", f"-L{folder}", f"-l:{CPU_DRIVER}", "-Wl,-rpath,$ORIGIN/.."]
+        stand_in.append(f"-Wl,-soname,{os.path.basename(STAND_IN)}")
         for name, sources, flags in (CPU_DRIVER, DRIVER_SOURCES, driver), (STAND_IN, STAND_IN_SOURCES, stand_in):
             if not sources:
                 continue

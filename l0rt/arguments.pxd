@@ -10,6 +10,10 @@ cdef extern from *:
     #define L0RT_KNOWN_AS
     /* The name under which users know a class: in its errors, its repr and help(). */
     static inline void l0rt_known_as(PyObject *type, const char *name) { ((PyTypeObject *)type)->tp_name = name; }
+    /* An attribute of a compiled class, which Python does not let anybody set. */
+    static inline void l0rt_add_to_type(PyObject *type, PyObject *name, PyObject *value) {
+      if (PyDict_SetItem(((PyTypeObject *)type)->tp_dict, name, value) == 0) PyType_Modified((PyTypeObject *)type);
+    }
     /* By PEP 590 an object holds how it is called, at a place that its type knows. Returns what it was; NULL: its type
      * has no such place, and it is called as before. */
     static inline vectorcallfunc l0rt_vectorcall_replace(PyObject *function, vectorcallfunc with) {
@@ -21,6 +25,7 @@ cdef extern from *:
     #endif
     """
     void known_as "l0rt_known_as"(object type, const char* name) noexcept
+    void add_to_type "l0rt_add_to_type"(object type, object name, object value) except *
     vectorcall vectorcall_replace "l0rt_vectorcall_replace"(object function, vectorcall replacement) noexcept
 
 cdef size_t checked_size(nbytes) except? 0

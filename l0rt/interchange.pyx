@@ -9,7 +9,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New, PyCapsule_Se
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint32_t
 
-from l0rt.arguments cimport checked_size, is_whole, known_as, whole
+from l0rt.arguments cimport add_to_type, checked_size, is_whole, known_as, whole
 from l0rt.buffer cimport (
     DEVICE,
     ELSEWHERE,
@@ -71,14 +71,6 @@ from l0rt import lazynumpy as np
 from l0rt.otherbuffer import empty
 from l0rt.runtime.streams.devices import context_owner, lazy
 from l0rt.sharedbuffer import here, reduce_shared
-
-cdef extern from *:
-    """
-    static void l0rt_add_to_type(PyObject *type, PyObject *name, PyObject *value) {
-      if (PyDict_SetItem(((PyTypeObject *)type)->tp_dict, name, value) == 0) PyType_Modified((PyTypeObject *)type);
-    }
-    """
-    void add_to_type "l0rt_add_to_type"(object type, object name, object value) except *
 
 
 @cython.final

@@ -11,7 +11,7 @@ from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import guard_table as _guard_table
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.current.guard import DeviceBlock as _DeviceBlock
-from l0rt.runtime.current.guards import Guard as _Guard
+from l0rt.runtime.current.thread import Guard as _Guard
 from l0rt.runtime.streams import naming as _naming
 from l0rt.whole import whole_number as _whole
 
@@ -353,21 +353,17 @@ class DeviceGuard(_Guard):
         The index. None or a negative index changes nothing.
     """
 
+    _make = _DeviceBlock
+
     def __init__(self, device_interface, index):
         if not hasattr(device_interface, "exchange_device"):
             raise TypeError(f"expected a DeviceInterface, got {device_interface!r}")
         self.device_interface = device_interface
         self.idx = None if index is None else _whole(index, "an index")
-        super().__init__()
 
-    def __enter__(self):
-        super().__enter__()
-
-    def _begin(self):
-        block = _DeviceBlock()
+    def _begin(self, block):
         if self.idx is not None and self.idx >= 0:
             block.set_index(None, self.device_interface, self.idx)
-        return block
 
 
 class StreamMethodContainer:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
+from l0rt.runtime.current.thread import Guard
 from l0rt.runtime.streams.naming import device as _device
 
 class DeviceInterface:
@@ -76,14 +76,10 @@ def set_accelerator(device: str | _device, /) -> None: ...
 def register_allocator(type: str | _device, index: int | None, allocator: Any) -> None: ...
 def get_allocator(type: str | _device, index: int | None = None) -> Any: ...
 
-class DeviceGuard:
+class DeviceGuard(Guard):
     device_interface: type[Any]
     idx: int | None
     def __init__(self, device_interface: type[Any], index: int | None) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]: ...
 
 class StreamMethodContainer:
     KEYS: ClassVar[tuple[str, ...]]

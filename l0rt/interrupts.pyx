@@ -5,10 +5,14 @@ Signal handlers run in the main thread alone. So one list is enough, and whateve
 """
 
 import os
+import sys
 from threading import get_ident, main_thread
 
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from l0rt.arguments cimport add_to_type
 
 from l0rt.errors import L0Error
 
@@ -33,6 +37,35 @@ def _forked():
 
 
 os.register_at_fork(after_in_child=_forked)
+
+
+@cython.final
+@cython.binding(False)
+cdef class at_once:
+    """``at_once(function)[argument]`` calls the function. Python runs handlers of signals after a call, but not after
+    an operator: no exception of theirs comes between the function's work and the next step of its caller."""
+    cdef object function
+
+    def __init__(self, function):
+        self.function = function
+
+    def __getitem__(self, argument):
+        return self.function(argument)
+
+
+def enter_at_once(*types):
+    """Let ``with`` call `__exit__` of compiled classes whenever `__enter__` has returned.
+
+    Python 3.14 alone runs handlers of signals between the two (https://github.com/python/cpython/issues/148874): after
+    calls of compiled functions, not after those of Python's own.
+    """
+    cdef dict names
+    # In l0rt's folder by its name, so that it is no frame of the user's.
+    place = os.path.join(os.path.dirname(__file__), "<enter>")
+    for type in types if sys.version_info[:2] == (3, 14) else ():
+        names = {"enter": at_once(type.__enter__)}
+        exec(compile("def __enter__(self): return enter[self]", place, "exec"), names)
+        add_to_type(type, "__enter__", names["__enter__"])
 
 
 cdef bint signals_pass() noexcept nogil:

@@ -18,11 +18,7 @@ from libc.string cimport memcpy
 from l0rt.arguments cimport check_overlap, check_sizes, checked_pattern, checked_size, get_view, part_of
 from l0rt.arguments cimport vectorcall, vectorcall_replace
 from l0rt.buffer cimport (
-    DEVICE,
-    ELSEWHERE,
-    HOST,
-    KINDS,
-    SHARED,
+    DEVICE, ELSEWHERE, HOST, KINDS, SHARED,
     Buffer,
     Buffer_check_free,
     Buffer_count_export,
@@ -86,6 +82,9 @@ class HostAllocator:
     def free(ptr, stream=None):
         """Free what `malloc` returned."""
         free(<void*><uintptr_t>ptr)
+
+
+cdef object host_allocator = HostAllocator
 
 
 def add_allocator(type, index, allocator):
@@ -309,11 +308,10 @@ cdef int let_go(OtherBuffer self, word) except -1:
     cdef uintptr_t address = <uintptr_t>self.pointer
     self.freed = True
     self.pointer = NULL
-    if address != 0:
-        if word is None:
-            self.allocator.free(address)
-        else:
-            self.allocator.free(address, word)
+    if self.allocator is host_allocator:    # which loses its functions before the interpreter has ended
+        free(<void*>address)
+    elif address != 0:
+        self.allocator.free(*((address,) if word is None else (address, word)))
     return 0
 
 

@@ -169,20 +169,27 @@ class profile:  # the name that torch.profiler has for it
         if self._process != os.getpid():
             return
         with self._lock:
-            if not self._over:
+            if not self._over:  # after an interrupt the next call does all of it
                 timeline.end_timeline(self._timeline)
-                self._over = True
-                self._left_ns = now_ns()
                 if running() is self:
                     _active = None
+                self._left_ns = self._left_ns or now_ns()
                 self._end_ranges()
             self._finish()
 
     def _end_ranges(self):
-        for stack in list(_stacks):
-            for name, begin_ns, _ in list(stack.ranges):
-                self._keep(Record("range", name, max(begin_ns, self.begin_ns), self._left_ns, stack.thread))
+        ended = [
+            Record("range", name, max(begin_ns, self.begin_ns), self._left_ns, stack.thread)
+            for stack in list(_stacks)
+            for name, begin_ns, _ in list(stack.ranges)
+        ]
         self._threads.update((t.native_id, t.name) for t in threading.enumerate() if t.native_id)
+        free = max(self._most - len(self._ranges), 0)
+        dropped = max(len(ended) - free, 0)
+        # No call from here on: no interrupt comes between.
+        self._ranges += ended[:free]
+        self._dropped_ranges += dropped
+        self._over = True
 
     def _keep(self, record):
         if len(self._ranges) < self._most:

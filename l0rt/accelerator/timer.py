@@ -49,8 +49,8 @@ class Timer:
         on = current_stream() if self._stream is None else self._stream
         start, end = Event(on.device, enable_timing=True), Event(on.device, enable_timing=True)
         start.record(on)
-        self._on, self._events = on, (start, end)
         self._began = perf_counter()
+        self._on, self._events = on, (start, end)  # last: an interrupt before it leaves the timer as it was
         return self
 
     def __exit__(self, kind, value, trace):

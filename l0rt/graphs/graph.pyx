@@ -27,6 +27,7 @@ from l0rt.graphs.drawing import dot
 from l0rt.graphs.page import page
 from l0rt.graphs.pool import handle_of, pool_named
 from l0rt.graphs.recording import described
+from l0rt.interrupts import enter_at_once
 from l0rt.paths import write_text
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.guard import current_device_index
@@ -435,9 +436,9 @@ cdef class Block:
         if guard is None:           # whatever accelerator is current
             leased = lease(f"{lazy.device_type}:{current_device_index()}")
             guard = leased.__enter__()
+        guard.__enter__()           # if it fails, the lease ends as it is dropped
         self.guard, self.leased = guard, leased
         try:
-            guard.__enter__()
             begin_with(self.graph, self.pool, self.mode)
         except BaseException:
             leave_block(self)
@@ -596,3 +597,4 @@ get_slots(Graph, &_built_in)
 _choosing.make = _make
 set_slots(Graph, &_choosing)
 known_as(Graph, b"l0rt.accelerator.Graph")
+enter_at_once(Graph, Block)

@@ -2,6 +2,7 @@
 """Intel GPUs, independent of the current accelerator: the names and signatures of torch.xpu, and functions that only
 Level Zero has."""
 
+from l0rt.interrupts import at_once as _at_once
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import guard as _guard
 from l0rt.runtime.current.generator import XpuGenerator as Generator
@@ -124,6 +125,9 @@ def _exchange_device(device):
     return _guard.exchange_device_index(index) if index >= 0 else -1
 
 
+_exchange_at_once = _at_once(_guard.exchange_device_index)
+
+
 def _maybe_exchange_device(device):
     """Bring the device with this index back; return the previous index. Negative: no change, -1.
 
@@ -162,7 +166,8 @@ class _DeviceGuard:
         self.prev_idx = -1
 
     def __enter__(self):
-        self.prev_idx = _exchange_device(self.idx)
+        index = _naming.index_in(self.idx)
+        self.prev_idx = _exchange_at_once[index] if index >= 0 else -1
 
     def __exit__(self, kind, value, trace):
         _maybe_exchange_device(self.prev_idx)

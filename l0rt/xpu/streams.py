@@ -3,6 +3,7 @@
 
 from l0rt.runtime.current import event as _event
 from l0rt.runtime.current import stream as _stream
+from l0rt.runtime.current.stream import StreamContext
 from l0rt.runtime.current.stream import XpuStream as Stream
 
 __all__ = [
@@ -32,29 +33,6 @@ class Event(_event.Event):
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
         return super().__new__(cls, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
-
-
-class StreamContext:
-    """Make ``stream`` and its device current inside a with block. None changes nothing.
-
-    Parameters
-    ----------
-    stream : Stream or None
-        None changes nothing.
-    """
-
-    def __init__(self, stream):
-        if stream is not None and not isinstance(stream, Stream):
-            raise TypeError(f"expected a Stream or None, got {type(stream).__name__}")
-        self.stream = stream
-
-    def __enter__(self):
-        if self.stream is not None:
-            self.stream.__enter__()
-
-    def __exit__(self, kind, value, trace):
-        if self.stream is not None:
-            self.stream.__exit__(kind, value, trace)
 
 
 def stream(stream):

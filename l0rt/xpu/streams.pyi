@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-from types import TracebackType
-
 from l0rt.runtime.current import event as _event
 from l0rt.runtime.current.stream import Stream as _Stream
+from l0rt.runtime.current.stream import StreamContext as StreamContext
 from l0rt.runtime.current.stream import XpuStream
 from l0rt.runtime.streams.naming import _Device
 
@@ -10,14 +9,6 @@ Stream = XpuStream
 
 class Event(_event.Event):
     def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event: ...
-
-class StreamContext:
-    stream: _Stream | None
-    def __init__(self, stream: _Stream | None) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 def stream(stream: _Stream | None) -> StreamContext: ...
 def current_stream(device: _Device = None) -> Stream: ...

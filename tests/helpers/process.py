@@ -114,7 +114,7 @@ def run_python(code, env=None, cwd=None, timeout=60.0, fresh=False, modules=("nu
 
         with _starting:
             if modules not in _servers:
-                _servers[modules] = forkserver.Server(env, modules)
+                _servers[modules] = forkserver.Server(environment(None), modules)  # what most calls have
         server = _servers[modules]
         return server.start(code, env, cwd) if server.serves(env, cwd) else start(args, env, cwd)
 

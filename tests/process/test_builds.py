@@ -22,11 +22,12 @@ def tree(tmp_path):
     shutil.copytree(ROOT / "include", tmp_path / "include")
     (tmp_path / "bench/traces").mkdir(parents=True)
     driver = tmp_path / "l0rt/cpu_driver"
-    driver.mkdir(parents=True)
+    (driver / "loader").mkdir(parents=True)
     (tmp_path / "l0rt/__init__.py").write_text('__version__ = "1.0"\n')
     (tmp_path / "l0rt/tiny.pyx").write_text("x = 1\n")
     (driver / "tiny.h").write_text("enum { TINY = 1 };\n")
     (driver / "tiny.c").write_text('#include "tiny.h"\nint tiny(void) { return TINY; }\n')
+    (driver / "loader/tiny.c").write_text("int tiny_loader(void) { return 1; }\n")
     return tmp_path
 
 

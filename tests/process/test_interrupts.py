@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals while memory is waited for: what a handler raises arrives, what it calls does not hang, nothing is lost."""
+"""Signals while memory is waited for, and at both ends of with blocks: what a handler raises arrives, what it calls
+does not hang, nothing is lost."""
 
 import pytest
 
@@ -94,3 +95,58 @@ while True:                                 # other threads' allocations go on w
 def test_other_threads_grow_while_one_waits_for_memory():
     result = run_python(HEAD + THREADS + TAIL.format(call="acc.empty_cache()"), CPU, timeout=60)
     assert (result.returncode, result.stdout) == (0, "raised\nworks\n"), result
+
+
+BLOCKS = {
+    "with stream": "lambda: s",
+    "xpu.stream": "lambda: xpu.stream(s)",
+    "device_index": "lambda: acc.device_index(1)",
+    "xpu.device": "lambda: xpu.device(1)",
+    "StreamGuard": "lambda: acc.StreamGuard(s)",
+    "DeviceGuard": "lambda: acc.DeviceGuard(1)",
+    "MultiStreamGuard": "lambda: acc.MultiStreamGuard([s, acc.Stream(1)])",
+    "use_mem_pool": "lambda: use_mem_pool(pool)",
+    "lease": "acc.stream_pool.lease",
+    "Timer": "acc.Timer",
+    "profile": "lambda: profiler.profile(max_records=64)",
+    "graph": "lambda: acc.graph(acc.Graph(), stream=s)",
+}
+AT_ENDS = """
+import random, signal, l0rt, l0rt.accelerator as acc
+from l0rt import profiler, xpu
+from l0rt.memory import MemPool, use_mem_pool
+class Stop(BaseException): pass
+def stop(*_): raise Stop
+signal.signal(signal.SIGALRM, stop)
+s, pool, choose = acc.Stream(), MemPool(), random.Random(1)
+make = {make}
+def enter():
+    while True:
+        with make():
+            pass
+def state():
+    x = l0rt.empty(4096)
+    ids = [t["segment_pool_id"] for t in acc.memory_snapshot() if 0 <= x.ptr - t["address"] < t["total_size"]]
+    streams = [acc.current_stream(device).stream_id for device in (0, 1)]
+    return acc.current_device_index(), streams, ids, s.is_capturing(), acc.stream_pool.state()["leased"]
+with make():
+    pass
+acc.stream_pool.lease().__enter__()         # dropped: it makes the one that all have
+before, stopped = state(), 0
+for turn in range({turns}):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, choose.uniform(1e-6, {longest}))
+        enter()
+    except Stop:
+        stopped += 1
+    assert state() == before, (turn, before, state())
+print("stopped", stopped == {turns})
+"""
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_an_interrupt_at_either_end_of_a_with_block_leaves_nothing(name, extent):
+    turns, longest = (extent(30, 300), 1e-2) if name == "graph" else (extent(500, 5000), 1e-4)
+    code = AT_ENDS.format(make=BLOCKS[name], turns=turns, longest=longest)
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}, timeout=120)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "stopped True\n", ""), result

@@ -34,6 +34,7 @@ from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_query, slot_wait
 
+from l0rt.interrupts import enter_at_once
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.naming import DTYPES, supported_dtypes
 
@@ -465,6 +466,29 @@ cdef class MultiStreamBlock(Block):
         free(self.pointers)
 
 
+@cython.final
+@cython.binding(False)
+cdef class Blocks:
+    """Those that one guard has entered, each on its device type."""
+    cdef readonly list entered
+
+    def __cinit__(self):
+        self.entered = []
+
+    def add(self, interface, list streams):
+        """Make streams of a device type current."""
+        self.entered.append(MultiStreamBlock(interface, streams))
+
+    def reset(self):
+        """Restore the originals of all, also if that of one fails; the last one first."""
+        try:
+            while self.entered:
+                self.entered.pop().reset()
+        finally:
+            if self.entered:
+                self.reset()
+
+
 @cython.freelist(16)
 @cython.binding(False)
 cdef class device_index:
@@ -572,3 +596,4 @@ def exchange_device_index(int device):
 
 
 known_as(device_index, b"l0rt.accelerator.device_index")
+enter_at_once(device_index, xpu_device_index)

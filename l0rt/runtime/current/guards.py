@@ -5,11 +5,9 @@
 One object serves any number of with blocks, nested and on several threads: each block restores what it found itself.
 """
 
-from _thread import get_ident
-from contextlib import ExitStack
-
-from l0rt.runtime.current.guard import DeviceBlock, MultiStreamBlock, StreamBlock
+from l0rt.runtime.current.guard import Blocks, DeviceBlock, StreamBlock
 from l0rt.runtime.current.stream import Stream
+from l0rt.runtime.current.thread import Guard
 from l0rt.runtime.streams import naming
 from l0rt.runtime.streams.naming import existing_index, index_in
 
@@ -17,47 +15,6 @@ from l0rt.runtime.streams.naming import existing_index, index_in
 def _interface_of(stream):
     """The interface of a stream's device type, None for the built-in one; TypeError if it is no stream."""
     return None if isinstance(stream, Stream) else naming.other_interface_of_stream(stream)
-
-
-class Guard:
-    """Blocks entered and not left, of every thread; each has what it found, and restores it."""
-
-    def __init__(self):
-        self._blocks = {}  # by thread, the innermost last
-
-    def _mine(self):
-        blocks = self._blocks.get(get_ident())
-        if not blocks:
-            raise RuntimeError("this thread is not inside the guard: a with block begins and ends on one thread")
-        return blocks
-
-    @property
-    def _block(self):
-        return self._mine()[-1]
-
-    def __enter__(self):
-        block = self._begin()
-        self._blocks.setdefault(get_ident(), []).append(block)
-        return self
-
-    def __exit__(self, kind, value, trace):
-        blocks = self._mine()
-        block = blocks.pop()
-        if not blocks:
-            del self._blocks[get_ident()]
-        self._end(block)
-
-    def _end(self, block):
-        block.reset()
-
-    def __copy__(self):
-        raise TypeError(f"a {type(self).__name__} cannot be copied: two would restore the same original")
-
-    def __deepcopy__(self, memo):
-        self.__copy__()
-
-    def __reduce__(self):
-        raise TypeError(f"a {type(self).__name__} cannot be pickled")
 
 
 def _make_current(block, device):
@@ -82,14 +39,13 @@ class DeviceGuard(Guard):
     The members and their meaning are those of ``c10::DeviceGuard`` in torch.
     """
 
+    _make = DeviceBlock
+
     def __init__(self, device):
-        super().__init__()
         self._device = device
 
-    def _begin(self):
-        block = DeviceBlock()
+    def _begin(self, block):
         _make_current(block, self._device)
-        return block
 
     @property
     def original_device(self):
@@ -141,8 +97,9 @@ class OptionalDeviceGuard(DeviceGuard):
     def __init__(self, device=None):
         super().__init__(device)
 
-    def _begin(self):
-        return DeviceBlock() if self._device is None else super()._begin()
+    def _begin(self, block):
+        if self._device is not None:
+            super()._begin(block)
 
     def set_index(self, device):
         """Make a device current; an empty guard takes the one before it as the original.
@@ -172,14 +129,13 @@ class StreamGuard(Guard):
     The members and their meaning are those of ``c10::StreamGuard`` in torch.
     """
 
+    _make = StreamBlock
+
     def __init__(self, stream):
-        super().__init__()
         self._stream = _checked(stream)
 
-    def _begin(self):
-        block = StreamBlock()
+    def _begin(self, block):
         block.reset_stream(_interface_of(self._stream), self._stream)
-        return block
 
     @property
     def original_device(self):
@@ -226,11 +182,11 @@ class OptionalStreamGuard(StreamGuard):
     """
 
     def __init__(self, stream=None):
-        Guard.__init__(self)
         self._stream = None if stream is None else _checked(stream)
 
-    def _begin(self):
-        return StreamBlock() if self._stream is None else super()._begin()
+    def _begin(self, block):
+        if self._stream is not None:
+            super()._begin(block)
 
     @property
     def original_stream(self):
@@ -270,29 +226,24 @@ class MultiStreamGuard(Guard):
     The members and their meaning are those of ``c10::MultiStreamGuard`` in torch.
     """
 
+    _make = Blocks
+
     def __init__(self, streams):
-        super().__init__()
         if not hasattr(streams, "__iter__"):
             raise TypeError(f"expected several Streams, got {type(streams).__name__}")
         self._streams = [_checked(stream) for stream in streams]
 
-    def _begin(self):
-        by_interface, blocks = {}, []
+    def _begin(self, block):
+        by_interface = {}
         for stream in self._streams:
             by_interface.setdefault(_interface_of(stream), []).append(stream)
-        with ExitStack() as undo:
-            for interface, streams in by_interface.items():
-                blocks.append(MultiStreamBlock(interface, streams))
-                undo.callback(blocks[-1].reset)
-            return blocks, undo.pop_all()
-
-    def _end(self, block):
-        block[1].close()
+        for interface, streams in by_interface.items():
+            block.add(interface, streams)
 
     @property
     def original_streams(self):
         """The streams that were current, one for each device."""
-        return [stream for block in self._block[0] for stream in block.original_streams]
+        return [stream for block in self._block.entered for stream in block.original_streams]
 
 
 def _checked(stream):

@@ -1,17 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Iterable
-from types import TracebackType
-
-from typing_extensions import Self
 
 from l0rt.runtime.current.stream import Stream
+from l0rt.runtime.current.thread import Guard
 from l0rt.runtime.streams.naming import _Device
-
-class Guard:
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 class DeviceGuard(Guard):
     def __init__(self, device: _Device) -> None: ...

@@ -11,6 +11,7 @@ from l0rt.runtime.streams.naming cimport index_of, only_built_in
 from l0rt.runtime.streams.stream_pool cimport lease_stream, return_stream
 from l0rt.runtime.streams.types cimport *
 
+from l0rt.interrupts import enter_at_once
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.stream_pool import pool_state
 
@@ -42,6 +43,9 @@ cdef class Lease:
     def __dealloc__(self):
         if self.ptr != NULL:
             return_stream(self.ptr)
+
+
+enter_at_once(Lease)
 
 
 def lease(device=None, priority=0, *, engine="compute"):

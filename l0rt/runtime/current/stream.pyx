@@ -52,6 +52,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport stream_policy, timeout_ns
 from l0rt.ze.api cimport ze_command_list_handle_t
 
+from l0rt.interrupts import enter_at_once
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.streams.devices import device_count, lazy
 
@@ -416,6 +417,34 @@ IndexError
 """
 
 
+@cython.binding(False)
+cdef class StreamContext:
+    """StreamContext(stream)
+--
+
+Make ``stream`` and its device current inside a with block. None changes nothing.
+
+Parameters
+----------
+stream : Stream or None
+    None changes nothing.
+"""
+    cdef readonly object stream
+
+    def __init__(self, stream):
+        if stream is not None and not isinstance(stream, XpuStream):
+            raise TypeError(f"expected a Stream or None, got {type(stream).__name__}")
+        self.stream = stream
+
+    def __enter__(self):
+        if self.stream is not None:
+            self.stream.__enter__()
+
+    def __exit__(self, kind, value, trace):
+        if self.stream is not None:
+            self.stream.__exit__(kind, value, trace)
+
+
 cdef slots _built_in, _choosing
 
 
@@ -533,4 +562,6 @@ cdef int checked_index(what) except -1:
 
 
 known_as(Stream, b"l0rt.Stream")
+enter_at_once(Stream, StreamContext)
 known_as(XpuStream, b"l0rt.xpu.Stream")
+known_as(StreamContext, b"l0rt.xpu.StreamContext")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a thread calls current: its device, and a stream on every device. Nothing below knows of it."""
 
+from _thread import get_ident
+
+cimport cython
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove
 
@@ -12,6 +15,7 @@ from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
 
+from l0rt.interrupts import enter_at_once
 from l0rt.runtime.streams.devices import lazy
 
 cdef extern from *:
@@ -188,5 +192,54 @@ cdef void _forget() noexcept nogil:
     l0rt_tls = NULL             # the child's first call finds out that it was forked
 
 
+@cython.binding(False)
+cdef class Guard:
+    """Blocks entered and not left, of every thread; each has what it found, and restores it. A subclass says what one
+    is, and what it begins with. C, so that no handler of a signal runs between a change and what restores it."""
+    cdef dict blocks            # by thread, the innermost last
+
+    def __cinit__(self, *args, **kwargs):
+        self.blocks = {}
+
+    @property
+    def _block(self):
+        return blocks_of(self)[-1]
+
+    def __enter__(self):
+        block = self._make()
+        try:
+            self._begin(block)
+            self.blocks.setdefault(get_ident(), []).append(block)
+        except BaseException:
+            block.reset()
+            raise
+        return self
+
+    def __exit__(self, kind, value, trace):
+        cdef list blocks = blocks_of(self)
+        block = blocks.pop()
+        if not blocks:
+            del self.blocks[get_ident()]
+        block.reset()
+
+    def __copy__(self):
+        raise TypeError(f"a {type(self).__name__} cannot be copied: two would restore the same original")
+
+    def __deepcopy__(self, memo):
+        self.__copy__()
+
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} cannot be pickled")
+
+
+cdef list blocks_of(Guard guard):
+    """This thread's."""
+    cdef list blocks = guard.blocks.get(get_ident())
+    if blocks is None:
+        raise RuntimeError("this thread is not inside the guard: a with block begins and ends on one thread")
+    return blocks
+
+
 l0rt_tls_free = free_record
 on_fork_child(_forget)
+enter_at_once(Guard)
