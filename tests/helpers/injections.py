@@ -37,8 +37,8 @@ class Injector:
 
     def run(self, program):
         """Return what the program returns or raises; what arrives of the injected exception is that itself."""
-        before = sys.gettrace()
-        gc.disable()  # what others have called at a collection loses the exception, and is none of the program
+        before, at_collections = sys.gettrace(), gc.callbacks[:]
+        gc.callbacks.clear()  # they lose the exception, and are not the program's: Hypothesis has one
         sys.settrace(self.trace)
         try:
             return program()
@@ -46,7 +46,7 @@ class Injector:
             return error.with_traceback(None)  # whose frames keep the program's objects
         finally:
             sys.settrace(before)
-            gc.enable()
+            gc.callbacks[:] = at_collections
 
 
 def wrong_programs(programs, most):
