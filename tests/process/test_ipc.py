@@ -12,7 +12,7 @@ import l0rt.ipc
 import pytest
 from l0rt.runtime.streams import handle as handles
 
-from helpers.ipc_worker import Failed, Worker, pattern, settled_worker, workers
+from helpers.ipc_worker import NOBODY, Failed, Worker, pattern, settled_worker, workers
 
 pytestmark = [pytest.mark.checks_data, pytest.mark.usefixtures("warm")]
 SIZE = 300_000
@@ -317,10 +317,9 @@ def test_a_device_that_this_process_does_not_have_is_named():
 
 def test_a_kernel_that_keeps_processes_apart_is_named():
     """As nobody, and a process that must not be looked at: as across containers."""
-    alone = "import ctypes, os; os.setuid(65534) if os.getuid() == 0 else None\n"
     with workers(2) as (first, second):
-        first.run(alone + "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)")
-        second.run(alone + "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)")
+        first.run(NOBODY + "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)")
+        second.run(NOBODY + "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)")
         handle = first.export("x", 10, 1)
         refuses("PermissionError", "--pid=host.*ptrace_scope", second.open, "x", handle)
         assert second.counts()["imported"] == 0

@@ -11,7 +11,7 @@ import l0rt.accelerator as acc
 import pytest
 from l0rt.runtime.streams import handle as handles
 
-from helpers.ipc_worker import Failed, workers
+from helpers.ipc_worker import NOBODY, Failed, workers
 
 pytestmark = [pytest.mark.checks_data, pytest.mark.shares_events, pytest.mark.usefixtures("warm")]
 HANGS = {"L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang"}
@@ -235,12 +235,11 @@ def test_an_event_comes_on_the_device_that_it_was_recorded_on(other):
 
 
 def test_a_kernel_that_keeps_processes_apart_is_named():
-    alone = "import ctypes, os; os.setuid(65534) if os.getuid() == 0 else None\n"
     with workers(2) as (first, second):
         handle = first.run(RECORD)
-        first.run(alone + "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)")
+        first.run(NOBODY + "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)")
         second.run("l0rt.empty(1)")
-        second.run(alone + "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)")
+        second.run(NOBODY + "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)")
         with pytest.raises(Failed, match="--pid=host.*ptrace_scope") as refused:
             second.run(f"l0rt.Event.from_ipc_handle(0, bytes.fromhex({handle!r}))")
         assert refused.value.kind == "PermissionError"
@@ -269,7 +268,7 @@ while state() != "Z":
 @pytest.mark.parametrize("known", [False, True], ids=["of_a_stranger", "of_whom_it_knows"])
 def test_who_imports_while_a_process_is_being_killed_is_told_that_it_ended(known):
     """Its memory goes first, which takes a while; from then on the kernel shows its files to root alone."""
-    user = "import ctypes, os; os.setuid(65534) if os.getuid() == 0 else None; ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"
+    user = NOBODY + "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"
     far = "self.files = [os.dup(0) for _ in range(9)]\n"       # no number of a file is good in the other one too
     slow = "import os; self.large = b'x' * (128 << 20); os.nice(10)"
     for _ in range(20):
