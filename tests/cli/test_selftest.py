@@ -140,8 +140,11 @@ def told(id):
 
 
 def test_it_works_on_the_plain_cpu_driver():
-    status, found, _ = selftest("C1", "C5", "C9", "T7", "T16", "T24", "C13", "M1", seconds=5)
-    assert (status, states(found, "present", "fails")) == (0, [])
+    for seconds in (5, 15, 60):  # a busy machine asks less in its time
+        status, found, _ = selftest("C1", "C5", "C9", "T7", "T16", "T24", "C13", "M1", seconds=seconds)
+        assert (status, states(found, "present", "fails")) == (0, [])
+        if len(states(found, "untestable")) <= 2:
+            break
     assert len(states(found, "untestable")) <= 2, found["answers"]
 
 

@@ -335,7 +335,7 @@ import os; os._exit(0)
 
 
 def test_a_timeout_is_kept():
-    """Never too early, and late by milliseconds only: the longest nap is one."""
+    """Never too early, and late by milliseconds only: the longest nap is one. A busy machine may add to most tries."""
     code = """
 import time
 import l0rt, l0rt.accelerator as acc
@@ -348,7 +348,7 @@ for name, wait in waits.items():
         how = {} if policy is None else {"policy": policy}
         for limit in (0, 0.001, 0.03, 0.15):
             late = []
-            while len(late) < 5 and not (late and min(late) < 0.02):
+            while len(late) < 50 and not (late and min(late) < 0.02):
                 begun = time.monotonic()
                 assert wait(timeout=limit, **how) is False
                 late.append(time.monotonic() - begun - limit)
