@@ -8,3 +8,5 @@ cdef bint interrupts_hold() noexcept
 cdef void interrupts_let_go() noexcept
 # Let the main thread raise what was kept, between two of its bytecodes.
 cdef void interrupt_defer() noexcept nogil
+# Let `with` call `__exit__` of these classes whenever `__enter__` has returned.
+cdef int enter_at_once(tuple types) except -1

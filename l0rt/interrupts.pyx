@@ -53,7 +53,7 @@ cdef class at_once:
         return self.function(argument)
 
 
-def enter_at_once(*types):
+cdef int enter_at_once(tuple types) except -1:
     """Let ``with`` call `__exit__` of compiled classes whenever `__enter__` has returned.
 
     Python 3.14 alone runs handlers of signals between the two (https://github.com/python/cpython/issues/148874): after
@@ -66,6 +66,7 @@ def enter_at_once(*types):
         names = {"enter": at_once(type.__enter__)}
         exec(compile("def __enter__(self): return enter[self]", place, "exec"), names)
         add_to_type(type, "__enter__", names["__enter__"])
+    return 0
 
 
 cdef bint signals_pass() noexcept nogil:

@@ -7,6 +7,7 @@ cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 
 from l0rt.arguments cimport known_as
+from l0rt.interrupts cimport enter_at_once
 from l0rt.graphs.executable cimport Executable
 from l0rt.graphs.node cimport nodes_of
 from l0rt.graphs.recording cimport Place, Recording, states_of
@@ -27,7 +28,6 @@ from l0rt.graphs.drawing import dot
 from l0rt.graphs.page import page
 from l0rt.graphs.pool import handle_of, pool_named
 from l0rt.graphs.recording import described
-from l0rt.interrupts import enter_at_once
 from l0rt.paths import write_text
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.guard import current_device_index
@@ -597,4 +597,4 @@ get_slots(Graph, &_built_in)
 _choosing.make = _make
 set_slots(Graph, &_choosing)
 known_as(Graph, b"l0rt.accelerator.Graph")
-enter_at_once(Graph, Block)
+enter_at_once((Graph, Block))

@@ -12,6 +12,7 @@ from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from l0rt.arguments cimport known_as
+from l0rt.interrupts cimport enter_at_once
 from l0rt.runtime.current.event cimport slots_elapsed_ms
 from l0rt.runtime.current.thread cimport (
     current_device,
@@ -34,7 +35,6 @@ from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_query, slot_wait
 
-from l0rt.interrupts import enter_at_once
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.naming import DTYPES, supported_dtypes
 
@@ -596,4 +596,4 @@ def exchange_device_index(int device):
 
 
 known_as(device_index, b"l0rt.accelerator.device_index")
-enter_at_once(device_index, xpu_device_index)
+enter_at_once((device_index, xpu_device_index))

@@ -16,6 +16,7 @@ from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 
 from l0rt.arguments cimport address_in, clamped_priority
 from l0rt.factory cimport made_by
+from l0rt.interrupts cimport enter_at_once
 from l0rt.runtime.streams.guard_impl cimport *
 from l0rt.runtime.streams.naming cimport (
     NO_INDEX,
@@ -30,7 +31,6 @@ from l0rt.runtime.streams.naming cimport (
 )
 from l0rt.runtime.streams.wait cimport WAIT_BLOCK, event_policy, host_clock_ns, nap, stream_policy, timeout_ns
 
-from l0rt.interrupts import enter_at_once
 from l0rt.runtime.streams import naming
 from l0rt.runtime.streams.naming import DTYPES
 
@@ -461,7 +461,7 @@ cdef class TableStream:
 
 
 made_by(TableStream, "streams of a guard table come from its functions")
-enter_at_once(TableStream)
+enter_at_once((TableStream,))
 
 
 @cython.no_gc                       # the table is needed in __dealloc__, and is in no cycle that ends

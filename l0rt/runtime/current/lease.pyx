@@ -4,6 +4,7 @@
 cimport cython
 
 from l0rt.arguments cimport clamped_priority
+from l0rt.interrupts cimport enter_at_once
 from l0rt.runtime.current.stream cimport stream_object
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.streams.devices cimport device_at
@@ -11,7 +12,6 @@ from l0rt.runtime.streams.naming cimport index_of, only_built_in
 from l0rt.runtime.streams.stream_pool cimport lease_stream, return_stream
 from l0rt.runtime.streams.types cimport *
 
-from l0rt.interrupts import enter_at_once
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.stream_pool import pool_state
 
@@ -45,7 +45,7 @@ cdef class Lease:
             return_stream(self.ptr)
 
 
-enter_at_once(Lease)
+enter_at_once((Lease,))
 
 
 def lease(device=None, priority=0, *, engine="compute"):

@@ -9,6 +9,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from l0rt.arguments cimport clamped_priority, is_whole, known_as, told_list, whole
+from l0rt.interrupts cimport enter_at_once
 from l0rt.runtime.current.event cimport Event, Event_record, Event_wait, built_in_event
 from l0rt.runtime.current.waits cimport log_stuck
 from l0rt.runtime.current.thread cimport (
@@ -52,7 +53,6 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport stream_policy, timeout_ns
 from l0rt.ze.api cimport ze_command_list_handle_t
 
-from l0rt.interrupts import enter_at_once
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.streams.devices import device_count, lazy
 
@@ -562,6 +562,6 @@ cdef int checked_index(what) except -1:
 
 
 known_as(Stream, b"l0rt.Stream")
-enter_at_once(Stream, StreamContext)
+enter_at_once((Stream, StreamContext))
 known_as(XpuStream, b"l0rt.xpu.Stream")
 known_as(StreamContext, b"l0rt.xpu.StreamContext")

@@ -8,7 +8,6 @@ from typing_extensions import Self
 class Guard:
     _make: Callable[[], Any]
     _block: Any
-    def _begin(self, block: Any) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

@@ -7,6 +7,7 @@ cimport cython
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove
 
+from l0rt.interrupts cimport enter_at_once
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.capture cimport capture_leave
 from l0rt.runtime.streams.devices cimport device_at, device_total, ensure
@@ -15,7 +16,6 @@ from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
 
-from l0rt.interrupts import enter_at_once
 from l0rt.runtime.streams.devices import lazy
 
 cdef extern from *:
@@ -242,4 +242,4 @@ cdef list blocks_of(Guard guard):
 
 l0rt_tls_free = free_record
 on_fork_child(_forget)
-enter_at_once(Guard)
+enter_at_once((Guard,))

@@ -12,6 +12,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
 from l0rt.arguments cimport known_as
+from l0rt.interrupts cimport enter_at_once
 from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.alloc.arena_index cimport heap_reclaim
 from l0rt.runtime.alloc.atomics cimport load, store_int
@@ -34,7 +35,6 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
 
 from l0rt.errors import InvalidArgumentError, UnsupportedError
-from l0rt.interrupts import enter_at_once
 from l0rt.runtime.memory.device import attach_pool, let_go
 from l0rt.runtime.memory.importedpool import ImportedPool
 from l0rt.runtime.memory.pluggable import set_current
@@ -589,6 +589,6 @@ def record_use(size_t ptr, Queue stream=None):
         raise_status(status, <void*>ptr)
 
 
-enter_at_once(use_mem_pool)
+enter_at_once((use_mem_pool,))
 known_as(MemPool, b"l0rt.accelerator.MemPool")
 known_as(XpuMemPool, b"l0rt.memory.MemPool")
