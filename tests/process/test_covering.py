@@ -71,7 +71,8 @@ def test_old_again(): l0rt.empty(64).fill(1)
 """
 
 
-def test_a_test_that_asks_something_new_fails(tmp_path):
+def test_a_test_that_asks_something_new_fails(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # pytest cuts lines of its summary
     folder = tmp_path / "core"
     folder.mkdir()
     (folder / "conftest.py").write_text(f"LIBRARY = {driver_notes.build(tmp_path)!r}{PLANTED_CONFTEST}")
