@@ -49,8 +49,10 @@ def durations(readme):
 
 
 def tells(readme):
-    """Does it say what a newcomer must know: what this is and is not, what it ran on, how long the commands take; and does
-    pip show meanwhile what it builds?"""
+    """Does it say what a newcomer must know: what this is and is not, what it ran on, how long the commands take?
+
+    And does pip show meanwhile what it builds?
+    """
     said = box(readme)
     return (
         list(said) == ["What l0rt is", "What l0rt is not", "What it ran on"]
