@@ -134,6 +134,7 @@ def serve(*modules):
     """Import these, and fork for each request until nobody can send any; in the child, return its program."""
     for name in modules:
         importlib.import_module(name)
+    kept = open_files()  # of the imports: libffi maps its own file for each function that ctypes makes
     door = socket.socket(fileno=0)
     woken, wake = os.pipe2(os.O_NONBLOCK)
     signal.set_wakeup_fd(wake)
@@ -157,13 +158,18 @@ def serve(*modules):
                 os._exit(0)
             if (pid := os.fork()) == 0:
                 door.detach()
-                return become(request, *passed)
+                return become(request, kept, *passed)
             replies[pid] = passed.pop()
             for pipe in passed:
                 os.close(pipe)
 
 
-def become(request, out, err, reply):
+def open_files():
+    """Return the descriptors of the files that are open."""
+    return {int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+
+
+def become(request, kept, out, err, reply):
     """Make this child what a Python would be that started in the request's environment; return its program."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
@@ -174,7 +180,8 @@ def become(request, out, err, reply):
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(out, 1)
     os.dup2(err, 2)
-    os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+    for file in open_files() - kept - {0, 1, 2}:
+        os.close(file)
     code, env, cwd = json.loads(request)
     os.environ.clear()
     os.environ.update(env)
