@@ -57,6 +57,7 @@ def show_help(parser):
     return 0
 
 
+# Long: the options of each command, one command after the other.
 def make_parser():
     parser = Parser(
         prog="l0rt",

@@ -154,6 +154,7 @@ def calls():
     return {**{name: loaded.l0rt_cpu_calls(name.encode()) for name in named}, "faults": loaded.l0rt_cpu_faults()}
 
 
+# Long: a program, whose every call may fail.
 def sleeping():
     """Pools of two devices that sleep with a backup, each step until it succeeds; what is true after each attempt,
     failed or not, is asserted at once. Returns what was called until each step began, and at the end. Not in WORK."""

@@ -108,6 +108,7 @@ class Shared:
         self.nodes = self.graph.nodes
 
 
+# Long: a case for each thing that a thread may do.
 def misused(seed, kernels, *, threads=4, steps=60, is_defined=True):
     """Let threads replay, build, change, reset and drop graphs at random, and return what is wrong.
 

@@ -262,6 +262,7 @@ static uint32_t rotated(lowering *l, const uint32_t *w, uint32_t length) {
   return lower_op(l, IR_ADD, LANE_I32, first, place);
 }
 
+// Long: a case for each instruction.
 static bool votes_and_shuffles(lowering *l, uint32_t op, const uint32_t *w, uint32_t length) {
   const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *operand;
   bool intel = op >= OpSubgroupShuffleINTEL && op <= OpSubgroupShuffleXorINTEL;

@@ -85,6 +85,7 @@ static uint32_t copy_sign(lowering *l, spirv_lane lane, uint32_t size, uint32_t 
 }
 
 /* Lowers one component of a function of floats. Returns 0 if it is another function. */
+// Long: a case for each function of OpenCL's instruction set.
 static uint32_t real_component(lowering *l, const call *c, uint64_t i) {
   spirv_lane lane = c->lane;
   uint32_t a = c->operands[0][i], b = c->count > 1 ? c->operands[1][c->types[1]->components == 1 ? 0 : i] : 0;

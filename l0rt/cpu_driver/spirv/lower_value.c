@@ -489,6 +489,7 @@ static bool any_or_all(lowering *l, uint32_t op, const uint32_t *w) {
   return true;
 }
 
+// Long: a case for each instruction.
 bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t length) {
   const spirv_type *type, *other;
   if (two_operands(l, op, w) || one_operand(l, op, w)) return true;

@@ -116,6 +116,7 @@ static void elements(spirv_module *m, uint32_t at, spirv_type *type, uint64_t co
   type->nesting = type->element->nesting + 1;
 }
 
+// Long: a case for each kind of type.
 void spirv_type_decode(spirv_module *m, uint32_t at) {
   const uint32_t *w = m->words + at;
   uint32_t op = spirv_op(m, at), id = w[1];

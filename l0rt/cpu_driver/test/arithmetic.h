@@ -71,6 +71,7 @@ static inline uint64_t reversed_bits(uint64_t v, uint32_t bits) {
   return r;
 }
 
+// Long: a case for each instruction.
 static inline uint64_t integers(uint32_t op, uint64_t x, uint64_t y, uint64_t z, uint32_t bits) {
   int64_t a = sign_extended(x, bits), b = sign_extended(y, bits), c = sign_extended(z, bits);
   uint32_t by = (uint32_t)(y & (bits - 1));

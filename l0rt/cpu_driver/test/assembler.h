@@ -66,6 +66,7 @@ static inline void put_copying(assembly *a, bool empty, uint64_t count) {
 
 /* kernel void f(first operands *, …, results *, second results *): each item takes and makes an element of each. Uniform
  * operands are values. */
+// Long: the module's sections, in the order that the specification demands.
 static inline spirv_program *program_calling(const called *c) {
   enum {
     SET = 1,

@@ -85,6 +85,7 @@ static int compare_launch(ze_command_list_handle_t list, ze_kernel_handle_t empt
 
 static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL); }
 
+// Long: the rows, one after the other.
 int main(void) {
   begin();
   ze_command_list_handle_t list = in_order_list();

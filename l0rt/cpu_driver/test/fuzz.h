@@ -199,6 +199,7 @@ static void launch(ze_command_list_handle_t list, ze_event_handle_t signal, uint
   }
 }
 
+// Long: an object of each kind.
 static void create(void) {
   int kind = (int)below(KINDS);
   void *out = vacant(kind);

@@ -64,6 +64,7 @@ static inline void branches(generator *g) {
 
 /* A loop of up to seven rounds, or of some hundred without loops inside. Values are carried from round to round, and
  * some work-items leave it in the middle. The phis of the header are written before their last operands are known. */
+// Long: a loop's blocks, in the order in which they stand in the module.
 static inline void loop(generator *g) {
   enum { CARRIED = 2 };
   uint32_t header = g->bound++, body = g->bound++, latch = g->bound++, next = g->bound++, before = g->label;

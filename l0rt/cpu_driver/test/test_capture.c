@@ -5,6 +5,7 @@
 
 #include "graphs.h"
 
+// Long: each call that a capture refuses.
 static void calls_are_refused(void) {
   ze_command_list_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC};
   ze_command_queue_desc_t waiting = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,

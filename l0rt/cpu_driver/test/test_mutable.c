@@ -215,6 +215,7 @@ static void a_refused_chain_changes_nothing(void) {
   OK(zeMemFree(context, out));
 }
 
+// Long: each wrong identifier.
 static void identifiers_are_refused(void) {
   ze_mutable_command_id_exp_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC};
   ze_command_list_desc_t plain_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC};
@@ -278,6 +279,7 @@ static void identifiers_are_refused(void) {
   OK(zeCommandListDestroy(plain));
 }
 
+// Long: one list whose events change step by step.
 static void events_change(void) {
   ze_event_pool_handle_t pool = pool_of(2 * WIDE + 4, 0);
   ze_event_handle_t waits[2][WIDE], done[2], loose;

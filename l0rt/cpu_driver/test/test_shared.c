@@ -149,6 +149,7 @@ static void refuse_other_files(void) {
 }
 
 /* Physical memory is shared as a whole, by its own handle or by any address where it is mapped; it stays what it was. */
+// Long: two processes, step by step.
 static void share_physical_memory(void) {
   enum { HALF = 2 << 20 };
   ze_physical_mem_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC, .size = 2 * HALF};
@@ -219,6 +220,7 @@ static void share_physical_memory(void) {
   OK(zeMemFree(context, copy));
 }
 
+// Long: two processes, step by step.
 int main(void) {
   CHECK(pipe(to_child) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
   fflush(NULL);

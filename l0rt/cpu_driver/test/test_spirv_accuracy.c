@@ -354,6 +354,7 @@ static void compare_forms(const called *c, const char *name, void *const *given)
   spirv_use_instruction_set(NULL);
 }
 
+// Long: the kernel, its inputs and the comparison of one function.
 static void one_function(const row *r, element type, size_t count, void **arrays) {
   int t = (int)type - HALF;
   double bound = r->bounds[t], worst = 0;
