@@ -67,16 +67,16 @@ dist: $(READY)
 
 # The modules that lie beside their sources. It needs ocloc, of Debian's package intel-opencl-icd.
 kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl %/producers.cl,$(wildcard l0rt/*/*.cl tests/kernels/*.cl)))
-l0rt/kernels/random.spv l0rt/kernels/random_graph.spv: l0rt/kernels/random.cl l0rt/kernels/philox.clh
-l0rt/kernels/random_fp64.spv l0rt/kernels/random_graph_fp64.spv: l0rt/kernels/random_fp64.cl l0rt/kernels/philox.clh
+l0rt/launch/random.spv l0rt/launch/random_graph.spv: l0rt/launch/random.cl l0rt/kernels/philox.clh
+l0rt/launch/random_fp64.spv l0rt/launch/random_graph_fp64.spv: l0rt/launch/random_fp64.cl l0rt/kernels/philox.clh
 %.spv: %.cl
 	ocloc compile -q -file $< -device skl -options '-cl-std=CL2.0 -I l0rt/kernels' -spv_only -output $(*F) -out_dir build/ocloc
 	mv build/ocloc/$(*F)_Gen9core.spv $@
 
 # The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.
-test-c: ; @+$(MAKE) -C l0rt/cpu_driver/test test
-asan: ; @+$(MAKE) -C l0rt/cpu_driver/test $@
-tsan: ; @+$(MAKE) -C l0rt/cpu_driver/test $@
+test-c: ; @+$(MAKE) -C tests/cpu_driver test
+asan: ; @+$(MAKE) -C tests/cpu_driver $@
+tsan: ; @+$(MAKE) -C tests/cpu_driver $@
 
 # The extension modules under the thread sanitizer, built for it alone.
 tsan-python: build

@@ -50,13 +50,13 @@ TRACEBACK = ["-include", "include/l0rt/traceback.h"]
 # One read-only segment a library instead of three: an import maps, and reads, fewer pages of each.
 L_FLAGS = ["-Wl,-O1", "-Wl,-z,noseparate-code", *(["-fsanitize=thread"] if FLAVOUR == "tsan" else [])]
 # Packages whose files lie elsewhere in the source tree.
-ELSEWHERE = {"l0rt.include.l0rt": "include/l0rt", "l0rt.cli.trace_data": "bench/traces"}
+ELSEWHERE = {"l0rt.include.l0rt": "include/l0rt", "l0rt.bench.trace_data": "bench/traces"}
 DRIVER_FOLDER = "l0rt/cpu_driver"
 CPU_DRIVER = "libze_l0rt_cpu.so"
 STAND_IN = "loader/libze_loader.so.1"  # beside the driver
 DRIVER_SOURCES = sorted(glob(f"{DRIVER_FOLDER}/*.c") + glob(f"{DRIVER_FOLDER}/spirv/*.c"))
 STAND_IN_SOURCES = sorted(glob(f"{DRIVER_FOLDER}/loader/*.c"))
-# The modules of each of these packages are linked into one library, which l0rt/libraries.py finds them in: what an
+# The modules of each of these packages are linked into one library, which l0rt/_base/libraries.py finds them in: what an
 # import of l0rt takes is to a third the loading of libraries, one by one.
 RUNTIME = [f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "memory")]
 SHARING = ("l0rt.ze", "l0rt.core", "l0rt.kernels", "l0rt.graphs", *RUNTIME)
@@ -151,7 +151,7 @@ class BuildExt(build_ext):
         self.link(self.get_ext_fullpath(ext.name), ext.sources, ext.extra_link_args)
 
     def note_libraries(self):
-        """Write down, for l0rt/libraries.py, which modules are in which package's library."""
+        """Write down, for l0rt/_base/libraries.py, which modules are in which package's library."""
         shared = [ext for ext in self.extensions if ext.name.endswith(f".{LIBRARY}")]
         rows = [[ext.name.rpartition(".")[0], *map(module_name, ext.sources)] for ext in shared]
         for folder in (self.build_lib, *([os.curdir] if self.inplace else [])):
@@ -188,7 +188,7 @@ class EditableWheel(editable_wheel):
     """An editable installation that is a folder on sys.path, where Cython finds the .pxd files of foreign cimports."""
 
     def finalize_options(self):
-        # What lies elsewhere in the source tree is found there (l0rt.get_include(), l0rt.cli.traces). With one
+        # What lies elsewhere in the source tree is found there (l0rt.get_include(), l0rt.bench.traces). With one
         # folder for all packages setuptools writes a .pth file; otherwise import hooks, which Cython cannot read.
         packages = self.distribution.packages
         self.distribution.packages = [name for name in packages if name not in ELSEWHERE]

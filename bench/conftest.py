@@ -5,9 +5,9 @@ import os
 
 import pytest
 from l0rt import config
-from l0rt.cli.bench import chosen
-from l0rt.cli.lab import Lab
-from l0rt.cli.rows import TOUR, Skip, operations, run
+from l0rt.bench.command import chosen
+from l0rt.bench.lab import Lab
+from l0rt.bench.rows import TOUR, Skip, operations, run
 
 if not os.environ.get("L0RT_DRIVER"):
     config.set("driver", "auto")
@@ -16,7 +16,7 @@ if not os.environ.get("L0RT_DRIVER"):
 class Clock:
     """A timer that only what is measured moves on: a row's own reading of an operation, not the time around it."""
 
-    __name__ = "l0rt.cli.rows"
+    __name__ = "l0rt.bench.rows"
 
     def __init__(self):
         self.now = 0.0

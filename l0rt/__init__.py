@@ -13,17 +13,17 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _DEFINED_IN = {
-    "Buffer": "l0rt.interchange",
-    "empty": "l0rt.interchange",
-    "from_dlpack": "l0rt.copies",
-    "advise": "l0rt.copies",
-    "from_numpy": "l0rt.copies",
-    "from_usm": "l0rt.interchange",
-    "memcpy": "l0rt.copies",
-    "memcpy2d": "l0rt.copies",
-    "memset": "l0rt.copies",
-    "pinned": "l0rt.copies",
-    "prefetch": "l0rt.copies",
+    "Buffer": "l0rt.buffers.interchange",
+    "empty": "l0rt.buffers.interchange",
+    "from_dlpack": "l0rt.buffers.copies",
+    "advise": "l0rt.buffers.copies",
+    "from_numpy": "l0rt.buffers.copies",
+    "from_usm": "l0rt.buffers.interchange",
+    "memcpy": "l0rt.buffers.copies",
+    "memcpy2d": "l0rt.buffers.copies",
+    "memset": "l0rt.buffers.copies",
+    "pinned": "l0rt.buffers.copies",
+    "prefetch": "l0rt.buffers.copies",
     "Event": "l0rt.runtime.current.event",
     "Generator": "l0rt.accelerator",
     "Stream": "l0rt.runtime.current.stream",
@@ -134,15 +134,15 @@ if not _is_built(os.path.dirname(os.path.abspath(__file__))):
     _become_the_installed_package()
 else:
     if any(_name.startswith("L0RT_") for _name in os.environ):
-        importlib.import_module("l0rt.variables").warn_of_unknown()
+        importlib.import_module("l0rt.config.variables").warn_of_unknown()
 
     # Hooks must exist before the events that they report. Without these variables nothing more is loaded.
     for _variable, _name in (
         ("L0RT_LOGS", "l0rt.logs"),
         ("L0RT_SANITIZE", "l0rt.sanitizer"),
-        ("L0RT_OOM_SNAPSHOT", "l0rt.memoryhistory"),
-        ("L0RT_LEAK_REPORT", "l0rt.memoryleaks"),
-        ("L0RT_MONITOR", "l0rt.monitor"),
+        ("L0RT_OOM_SNAPSHOT", "l0rt.memory.history"),
+        ("L0RT_LEAK_REPORT", "l0rt.memory.leaks"),
+        ("L0RT_MONITOR", "l0rt.telemetry.monitor"),
     ):
         if os.environ.get(_variable):
             importlib.import_module(_name).begin()

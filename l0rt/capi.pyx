@@ -7,14 +7,14 @@ from libc.stdint cimport UINT64_MAX, uint32_t
 
 from l0rt.capifailure cimport failed, failure_last, note, refuse_flags, refuse_null
 from l0rt.capiobjects cimport *
-from l0rt.kernels.built cimport (
+from l0rt.launch.built cimport (
     l0rt_kernel as kernel_t,
     l0rt_module as module_t,
     module_kernel,
     module_open,
     module_release,
 )
-from l0rt.kernels.launch cimport kernel_launch, l0rt_arg as arg_t
+from l0rt.launch.launch cimport kernel_launch, l0rt_arg as arg_t
 
 from l0rt.runtime.alloc.arena cimport (
     arena_serve,
@@ -41,7 +41,7 @@ from l0rt.runtime.streams.naming cimport guard_impl_of
 from l0rt.runtime.streams.queue cimport queue_share, queue_synchronize
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
-from l0rt.kernels.spirv import Spirv
+from l0rt.launch.spirv import Spirv
 
 cdef extern from "l0rt/l0rt.h" nogil:
     ctypedef struct l0rt_api:

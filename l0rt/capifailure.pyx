@@ -5,7 +5,7 @@ from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore
 from cpython.object cimport PyObject
 from libc.string cimport strncpy
 
-from l0rt.interrupts import belongs_to_main_thread, raise_later
+from l0rt._base.interrupts import belongs_to_main_thread, raise_later
 
 cdef extern from *:
     """

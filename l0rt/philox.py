@@ -10,8 +10,8 @@ the seed as the key. So any part of the stream can be computed without the part 
 import math
 from collections import namedtuple
 
-from l0rt import lazynumpy as np
-from l0rt.whole import real_number, whole_number
+from l0rt._base import lazynumpy as np
+from l0rt._base.integers import real_number, whole_number
 
 __all__ = ["bernoulli", "exponential", "normal", "philox4x32", "randint", "uniform", "words", "words_needed"]
 

@@ -19,7 +19,8 @@ import traceback
 from dataclasses import dataclass
 from types import FrameType
 
-from l0rt import callers, config
+from l0rt import config
+from l0rt._base import callers
 from l0rt.runtime.current.waits import name_at
 from l0rt.runtime.streams import hooks
 

@@ -7,8 +7,8 @@ from l0rt.accelerator._api import current_device_index as _current
 from l0rt.accelerator._api import device_or_current as _device_or_current
 from l0rt.accelerator._api import memory_allocated, memory_reserved
 from l0rt.accelerator._api import raise_without_device as _raise_without_device
-from l0rt.memorystats import nested as _nested
-from l0rt.memorystats import table as _table
+from l0rt.memory.stats import nested as _nested
+from l0rt.memory.stats import table as _table
 from l0rt.runtime.memory.pools import WHAT as _WHAT
 from l0rt.runtime.memory.pools import MemPool
 from l0rt.runtime.streams.naming import accelerator_type as _current_type

@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from l0rt.core.driver cimport Driver
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.ze.api cimport *
 from l0rt.ze.caps cimport caps_probe, extension_names
 from l0rt.ze.status cimport CHECK

@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.caps cimport extension_names

@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from l0rt.core.driver cimport Context
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK, DROP

@@ -4,7 +4,7 @@
 cimport cython
 
 from l0rt.core.cmdlist cimport CommandList
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK, DROP

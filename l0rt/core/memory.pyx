@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from l0rt.core.driver cimport Context
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport CHECK, DROP, DROP_LATER, is_device_lost

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A graph as text for Graphviz."""
 
-from l0rt.whole import size_text
+from l0rt._base.integers import size_text
 
 
 def _quoted(text):

@@ -19,7 +19,7 @@ from libc.stdlib cimport calloc, free
 from l0rt.core.cmdlist cimport list_reset_event, list_wait
 from l0rt.core.graph cimport list_append_graph
 from l0rt.core.queue cimport CommandQueue, has_queues, queue_execute, queue_is_idle
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.graphs.native cimport NativeGraph, native_can
 from l0rt.graphs.recording cimport Recording
 from l0rt.graphs.segment cimport Plan, Segment, Version

@@ -6,8 +6,8 @@ import gc
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 
-from l0rt.arguments cimport known_as
-from l0rt.interrupts cimport enter_at_once
+from l0rt._base.arguments cimport known_as
+from l0rt._base.interrupts cimport enter_at_once
 from l0rt.graphs.executable cimport Executable
 from l0rt.graphs.node cimport nodes_of
 from l0rt.graphs.recording cimport Place, Recording, states_of
@@ -28,7 +28,7 @@ from l0rt.graphs.drawing import dot
 from l0rt.graphs.page import page
 from l0rt.graphs.pool import handle_of, pool_named
 from l0rt.graphs.recording import described
-from l0rt.paths import write_text
+from l0rt._base.paths import write_text
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.guard import current_device_index
 from l0rt.runtime.current.lease import lease

@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free
 
 from l0rt.core.cmdlist cimport CommandList
 from l0rt.core.graph cimport ExecutableGraph, Graph, list_begin_capture
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.graphs.recording cimport Recording
 from l0rt.graphs.segment cimport append_node, append_signal, append_wait, fill_list
 from l0rt.runtime.streams.capture cimport NODE_CALLBACK, NODE_WAIT, l0rt_capture, l0rt_node

@@ -7,13 +7,13 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from l0rt.arguments cimport checked_pattern, is_whole, known_as, whole
-from l0rt.copies cimport Side, side_of
-from l0rt.factory cimport made_by
+from l0rt._base.arguments cimport checked_pattern, is_whole, known_as, whole
+from l0rt.buffers.copies cimport Side, side_of
+from l0rt._base.factory cimport made_by
 from l0rt.graphs.recording cimport Recording, node_kind, node_name
 from l0rt.kernels.arguments cimport MOST, Slot, argument_take, argument_value, slot_let_go
 from l0rt.kernels.kernel cimport Kernel, Kernel_check_size, extent, kernel_of
-from l0rt.kernels.launch cimport l0rt_arg, l0rt_recorded_launch, launch_changed, launch_check
+from l0rt.launch.launch cimport l0rt_arg, l0rt_recorded_launch, launch_changed, launch_check
 from l0rt.runtime.current.stream cimport stream_object
 from l0rt.runtime.memory.registration cimport is_registered
 from l0rt.runtime.memory.transfer cimport check_apart, rows_span

@@ -9,8 +9,8 @@ from libc.stdint cimport UINT32_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from l0rt.factory cimport made_by
-from l0rt.kernels.launch cimport check_arguments, l0rt_recorded_launch, launch_drop
+from l0rt._base.factory cimport made_by
+from l0rt.launch.launch cimport check_arguments, l0rt_recorded_launch, launch_drop
 from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.alloc.atomics cimport store_int
 from l0rt.runtime.alloc.types cimport l0rt_private_pool
@@ -35,7 +35,7 @@ from l0rt.runtime.streams.sleep cimport check_awake, is_any_asleep
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
-from l0rt.otherbuffer import empty
+from l0rt.buffers.foreign import empty
 from l0rt.runtime.current.generator import default_generator
 from l0rt.runtime.current.stream import default_stream
 from l0rt.runtime.memory.pools import keep_addresses

@@ -23,9 +23,9 @@ from l0rt.core.cmdlist cimport (
     list_reset_event,
     list_wait,
 )
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.graphs.recording cimport Recording
-from l0rt.kernels.launch cimport is_null_pointer, kernel_append, l0rt_recorded_launch
+from l0rt.launch.launch cimport is_null_pointer, kernel_append, l0rt_recorded_launch
 from l0rt.runtime.alloc.atomics cimport mutex_init
 from l0rt.runtime.streams.capture cimport (
     NODE_CALLBACK,

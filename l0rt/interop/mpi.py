@@ -7,8 +7,8 @@ import numpy as _np
 from mpi4py import MPI as _MPI
 
 import l0rt.accelerator as _acc
-from l0rt.buffer import Buffer as _Buffer
-from l0rt.copies import pinned as _pinned
+from l0rt.buffers.buffer import Buffer as _Buffer
+from l0rt.buffers.copies import pinned as _pinned
 from l0rt.interop import worker as _worker
 
 __all__ = ["bcast", "recv", "send", "setup", "share", "staged"]

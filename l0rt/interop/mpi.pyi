@@ -2,7 +2,7 @@
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
-from l0rt.buffer import Buffer
+from l0rt.buffers.buffer import Buffer
 
 __all__ = ["bcast", "recv", "send", "setup", "share", "staged"]
 

@@ -3,13 +3,13 @@
 
 import importlib
 
-from l0rt.libraries import share
+from l0rt._base.libraries import share
 
 share(__path__, __name__)
 
 # Where each public name lives. It is loaded at the first use.
 _DEFINED_IN = {
-    "Argument": "l0rt.kernels.spirv",
+    "Argument": "l0rt.launch.spirv",
     "Kernel": "l0rt.kernels.kernel",
     "LocalMemory": "l0rt.kernels.arguments",
     "Module": "l0rt.kernels.module",

@@ -2,8 +2,8 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
-from l0rt.kernels.built cimport l0rt_kernel
-from l0rt.kernels.launch cimport l0rt_arg
+from l0rt.launch.built cimport l0rt_kernel
+from l0rt.launch.launch cimport l0rt_arg
 from l0rt.runtime.streams.types cimport l0rt_stream
 
 

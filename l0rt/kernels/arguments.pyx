@@ -10,15 +10,15 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, strchr, strlen
 
-from l0rt.arguments cimport address_in, checked_size, get_view, is_address, known_as, whole
-from l0rt.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
-from l0rt.kernels.built cimport l0rt_kernel
-from l0rt.kernels.launch cimport l0rt_arg
+from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address, known_as, whole
+from l0rt.buffers.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
+from l0rt.launch.built cimport l0rt_kernel
+from l0rt.launch.launch cimport l0rt_arg
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use
 from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.types cimport *
 
-from l0rt import lazynumpy as np
+from l0rt._base import lazynumpy as np
 from l0rt.runtime.streams.devices import can_access_peer, lazy
 
 # What an argument must be.

@@ -14,7 +14,8 @@ import time
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 
-from l0rt import callers, config
+from l0rt import config
+from l0rt._base import callers
 
 __all__: list[str] = []  # no public names: `l0rt cache` is what users have
 

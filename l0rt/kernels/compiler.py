@@ -16,12 +16,13 @@ from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
 from weakref import WeakValueDictionary
 
-from l0rt import callers, config
+from l0rt import config
+from l0rt._base import callers
 from l0rt.errors import CompilerNotFoundError, L0Error, ModuleBuildError, ModuleBuildWarning
 from l0rt.kernels import cache, includes, ocloc, zig
 from l0rt.kernels.module import Compiled, Module, facts, tell, watchers
-from l0rt.kernels.spirv import Spirv, is_spirv
-from l0rt.paths import plain_path
+from l0rt.launch.spirv import Spirv, is_spirv
+from l0rt._base.paths import plain_path
 
 __all__ = ["compile"]
 

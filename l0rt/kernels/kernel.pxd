@@ -3,7 +3,7 @@ cimport cython
 from libc.stdint cimport uint32_t
 
 from l0rt.kernels.arguments cimport Parameters
-from l0rt.kernels.built cimport l0rt_kernel
+from l0rt.launch.built cimport l0rt_kernel
 
 
 @cython.final

@@ -2,7 +2,7 @@
 from array import array
 from typing import Any, final
 
-from l0rt.kernels.spirv import Argument
+from l0rt.launch.spirv import Argument
 from l0rt.runtime.current.stream import Stream
 from l0rt.runtime.streams.naming import device as _device
 

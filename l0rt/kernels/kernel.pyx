@@ -9,8 +9,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
-from l0rt.arguments cimport is_whole, known_as, plain_int, whole
-from l0rt.factory cimport made_by
+from l0rt._base.arguments cimport is_whole, known_as, plain_int, whole
+from l0rt._base.factory cimport made_by
 from l0rt.kernels.arguments cimport (
     MOST,
     Expected,
@@ -21,15 +21,15 @@ from l0rt.kernels.arguments cimport (
     new_parameters,
     slot_let_go,
 )
-from l0rt.kernels.built cimport kernel_properties, l0rt_kernel, module_check, module_release, module_retain
-from l0rt.kernels.launch cimport kernel_launch, kernel_most_cooperative, kernel_suggest, l0rt_arg, refuse_count
+from l0rt.launch.built cimport kernel_properties, l0rt_kernel, module_check, module_release, module_retain
+from l0rt.launch.launch cimport kernel_launch, kernel_most_cooperative, kernel_suggest, l0rt_arg, refuse_count
 from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks, has_hooks
 from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
-from l0rt import lazynumpy as np
+from l0rt._base import lazynumpy as np
 from l0rt.runtime.streams.devices import lazy
 
 cdef extern from *:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from l0rt.kernels.kernel import Kernel
-from l0rt.kernels.spirv import Spirv
+from l0rt.launch.spirv import Spirv
 from l0rt.runtime.streams.naming import device as _device
 
 watchers: list[Callable[[str, str, int, float], object]]

@@ -7,9 +7,9 @@ import time
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_CheckBuffer
 
-from l0rt.arguments cimport get_view, is_whole, known_as, whole
+from l0rt._base.arguments cimport get_view, is_whole, known_as, whole
 from l0rt.kernels.kernel cimport new_kernel
-from l0rt.kernels.built cimport (
+from l0rt.launch.built cimport (
     l0rt_module,
     module_check,
     module_close,
@@ -24,9 +24,9 @@ from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.naming cimport device as device_name, index_of
 from l0rt.runtime.streams.types cimport *
 
-from l0rt import lazynumpy as np
-from l0rt.kernels.spirv import Spirv, is_spirv
-from l0rt.paths import plain_path
+from l0rt._base import lazynumpy as np
+from l0rt.launch.spirv import Spirv, is_spirv
+from l0rt._base.paths import plain_path
 from l0rt.runtime.streams.devices import lazy, properties
 
 __all__ = ["Module"]

@@ -2,7 +2,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from l0rt.buffer import Buffer
+from l0rt.buffers.buffer import Buffer
 from l0rt.graphs import block as _graphs
 from l0rt.graphs.graph import _Handle
 from l0rt.graphs.graph import is_current_stream_capturing as is_current_stream_capturing

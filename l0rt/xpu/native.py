@@ -3,7 +3,7 @@
 
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.streams import devices as _devices
-from l0rt.whole import whole_number as _whole
+from l0rt._base.integers import whole_number as _whole
 
 __all__ = ["adopt_context", "native_context", "native_device", "native_driver"]
 

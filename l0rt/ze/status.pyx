@@ -8,7 +8,7 @@ from l0rt.ze cimport api, table
 from l0rt.ze.api cimport ze_driver_handle_t, ze_result_t
 from l0rt.ze.table cimport ze
 
-from l0rt import callers
+from l0rt._base import callers
 from l0rt.errors import CLASS_OF_RESULT, L0Error
 
 ctypedef int (*pending_call)(void*) noexcept

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import l0rt
 import pytest
 from l0rt import memory
-from l0rt.memorystats import table
+from l0rt.memory.stats import table
 
 from helpers import memory_keys
 from helpers.process import run_python

@@ -17,9 +17,9 @@ import termios
 import l0rt as package
 import pytest
 from l0rt.cli import main
-from l0rt.cli.bench import SUITES, chosen
-from l0rt.cli.tour import COSTS
-from l0rt.cli.tour import ROWS as TOUR
+from l0rt.bench.command import SUITES, chosen
+from l0rt.bench.tour import COSTS
+from l0rt.bench.tour import ROWS as TOUR
 
 from helpers.ci import skip_unless_ci
 from helpers.cli import complaint, l0rt
@@ -182,7 +182,8 @@ def test_the_report_ends_with_three_sentences(bench):
 # An import that a Ctrl-C finds unfinished.
 ENDLESS = """
 import sys
-from l0rt.cli import main, streams_rows
+from l0rt.bench import streams_rows
+from l0rt.cli import main
 streams_rows.IMPORT = "import time; time.sleep(600)"
 sys.exit(main(["bench", "--smoke", *sys.argv[1:]]))
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import l0rt as l0rt_package
 import pytest
-from l0rt.cli.bench import chosen
+from l0rt.bench.command import chosen
 
 from helpers import build_loops
 from helpers.cli import l0rt
@@ -40,7 +40,7 @@ def test_pools_cost_little_inside_and_less_beside(extent):
     if shutil.which("valgrind") is None:
         pytest.skip("needs valgrind")
     result = run_python("""
-from l0rt.cli import counts, rows
+from l0rt.bench import counts, rows
 budgets = {id: row.budget.instructions for id, row in rows.ROWS.items() if id.startswith("allocator.pool.")}
 counted = counts.counted(list(budgets))
 assert len(counted) == len(budgets) == 8, counted
@@ -53,7 +53,7 @@ MANY = """
 import ctypes, mmap
 from contextlib import ExitStack, contextmanager
 import l0rt, l0rt.accelerator as acc
-from l0rt.cli import allocator_rows, counts, rows
+from l0rt.bench import allocator_rows, counts, rows
 from l0rt.memory import MemPool, PluggableAllocator, use_mem_pool
 
 # Addresses that nobody touches: the CPU driver has too few for ten thousand pools where valgrind leaves it so little.
@@ -115,7 +115,7 @@ for language, most in ("c", 256), ("python", 980):
 GOING = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "tests")!r})
-from l0rt.cli import allocator_rows, counts, rows
+from l0rt.bench import allocator_rows, counts, rows
 from l0rt.runtime.alloc.allocator import Allocator, Pool
 from helpers.plain import PlainMemory
 
@@ -155,7 +155,7 @@ assert counted["going"] < 6000
 
 UNRECORDED = """
 import importlib.util, sys
-from l0rt.cli import allocator_rows, counts, rows
+from l0rt.bench import allocator_rows, counts, rows
 
 def work_of(path):
     spec = importlib.util.spec_from_file_location("allocator_loops", path)

@@ -24,7 +24,7 @@ import json
 import l0rt
 import l0rt.accelerator as acc
 from l0rt import memory
-from l0rt.cli import traces
+from l0rt.bench import traces
 
 acc.current_device_index()
 trace = traces.load("gpt_train")

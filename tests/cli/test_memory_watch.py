@@ -16,7 +16,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from l0rt import monitor
+from l0rt.telemetry import monitor
 from l0rt.cli.memory import watch
 
 from helpers.cli import complaint, l0rt

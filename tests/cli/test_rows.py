@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from l0rt.cli import allocator_rows, bench, counts, kernels_rows, reference_rows, replays, report, tour, traces, verdict
-from l0rt.cli.rows import (
+from l0rt.bench import allocator_rows, command as bench, counts, kernels_rows, reference_rows, replays, tour, traces, verdict
+from l0rt.cli import report
+from l0rt.bench.rows import (
     FEWEST,
     ROWS,
     SMOKE,

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
-from l0rt.cli.selftest import examination, page
-from l0rt.cli.selftest.child import ASK
-from l0rt.cli.selftest.questions import BY_ID, GROUPS, QUESTIONS, Answer
+from l0rt.selftest import examination, page
+from l0rt.selftest.child import ASK
+from l0rt.selftest.questions import BY_ID, GROUPS, QUESTIONS, Answer
 from l0rt.ze import quirks, tuning
 
 from helpers.cli import l0rt
@@ -125,9 +125,9 @@ few.count, ground.driver.list = 0, few
 def test_a_trap_that_is_there_is_told(id):
     code = """
 import ctypes, time
-from l0rt.cli.selftest import child, traps_of_memory
-from l0rt.cli.selftest.ground import Ground
-from l0rt.cli.selftest.questions import BY_ID
+from l0rt.selftest import child, traps_of_memory
+from l0rt.selftest.ground import Ground
+from l0rt.selftest.questions import BY_ID
 from l0rt.runtime.streams import devices
 ground = Ground(0)
 def told(id):
@@ -253,7 +253,7 @@ def test_a_driver_that_does_not_open_is_told(tmp_path, start, says):
 def test_what_ends_a_child_ends_one_question_only(monkeypatch):
     """The child is a real one, but for a question that kills it."""
     code = (
-        "import os; import l0rt.cli.selftest.child as child; "
+        "import os; import l0rt.selftest.child as child; "
         "child.ASK['Q3'] = lambda ground: os.abort(); child.main(sys.argv[1])"
     )
     popen = subprocess.Popen

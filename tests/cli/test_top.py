@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import pytest
-from l0rt import monitor
+from l0rt.telemetry import monitor
 from l0rt.cli import top
 from l0rt.cli.memory import watch
 from l0rt.telemetry import Sample

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from l0rt.cli import traces
+from l0rt.bench import traces
 
 FIELDS = [("op", "u1"), ("id", "u4"), ("size", "u8")]
 

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from l0rt.cli.selftest.parameters import parameters
+from l0rt.selftest.parameters import parameters
 from l0rt.ze import quirks, tuning
 
 from helpers.cli import l0rt

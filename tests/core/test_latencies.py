@@ -11,7 +11,7 @@ KERNELS = Path(__file__).parents[1] / "kernels/basic.spv"
 HEAD = """
 import ctypes, threading, time
 import l0rt, l0rt.accelerator as acc
-from l0rt.cli.selftest.driver import Driver
+from l0rt.selftest.driver import Driver
 from l0rt.runtime.streams import devices
 driver = ctypes.CDLL(l0rt.cpu_driver_path())
 driver.l0rt_cpu_charged.restype, driver.l0rt_cpu_charged.argtypes = ctypes.c_uint64, [ctypes.c_char_p]

@@ -256,7 +256,7 @@ say(told)
     "untyped_mappings": (
         {"L0RT_CPU_PROFILE": "arc-b580,neo-25.18"},
         """
-from l0rt.cli import loops
+from l0rt.bench import loops
 held, context = l0rt.empty(4 << 20), loops.core_objects(0)[0]
 told = (ctypes.c_uint64 * 8)()  # ze_memory_allocation_properties_t: the third is the type, 2 a device's
 driver, pointer = ctypes.CDLL(l0rt.cpu_driver_path()), ctypes.c_void_p
@@ -456,6 +456,6 @@ def test_the_same_program_goes_wrong_without_the_mend(quirk, place):
 
 
 def test_every_row_has_a_program_that_bites_and_a_defect_that_can_be_planted():
-    source = (ROOT / "l0rt/cpu_driver/quirk.c").read_text()
+    source = (ROOT / "l0rt/cpu_driver/simulate/quirk.c").read_text()
     plantable = re.findall(r'^ {4}\{"(\w+)", CPU_QUIRK_', source, re.MULTILINE)
     assert sorted(plantable) == sorted({quirk.name for quirk in quirks.QUIRKS} - BY_RULE) == sorted(DEFECTS)

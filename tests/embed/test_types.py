@@ -149,7 +149,7 @@ def test_the_stubs_say_what_the_modules_are(mypy, tmp_path):
     allowed = tmp_path / "allowed"      # what the buffer protocol is for type checkers, and in Python from 3.12 on
     cached = "l0rt.kernels.compiler._(split|own_identity)"     # mypy says that a cached function takes any arguments
     gone = "l0rt.interop.tinygrad._version.(told|error)"       # without a stub; deleted at the end of an exception
-    names = ("l0rt.buffer.Buffer.__buffer__", "l0rt.buffer.Buffer.__release_buffer__", cached, gone)
+    names = ("l0rt.buffers.buffer.Buffer.__buffer__", "l0rt.buffers.buffer.Buffer.__release_buffer__", cached, gone)
     allowed.write_text("".join(f"{name}\n" for name in names))
     partners = tmp_path / "partners.ini"    # need not be installed
     partners.write_text("[mypy]\ndisable_error_code = annotation-unchecked\n"
@@ -164,6 +164,6 @@ def test_the_stubs_say_what_the_modules_are(mypy, tmp_path):
     modules = [".".join(path.parts) for path in stubs if path.parent not in packages]
     modules = sorted({*modules, *(".".join(path.parts) for path in packages)} - needing)
     modules.remove("l0rt.__init__")
-    assert {"l0rt.accelerator", "l0rt.buffer", "l0rt.runtime.current.stream"} <= set(modules)
+    assert {"l0rt.accelerator", "l0rt.buffers.buffer", "l0rt.runtime.current.stream"} <= set(modules)
     result = run([sys.executable, "-m", "mypy.stubtest", *modules, *options], cwd=tmp_path, timeout=300)
     assert result.returncode == 0, result

@@ -18,7 +18,7 @@ from pathlib import Path
 import l0rt
 import l0rt.accelerator as acc
 import numpy as np
-from l0rt.cli import loops
+from l0rt.bench import loops
 from l0rt.core import cmdlist, device, driver, memory  # noqa: F401
 
 from helpers import ledger

@@ -21,7 +21,7 @@ import threading
 import time
 from pathlib import Path
 
-from l0rt import variables
+from l0rt.config import variables
 
 TESTS = Path(__file__).resolve().parents[1]
 # In a Python that has exited from `serve` the program runs in __main__, as that of `python -c` does.

@@ -69,7 +69,7 @@ def live():
 
 def generator_kernels():
     """Return the modules that stay for random numbers, and their kernels."""
-    random = sys.modules.get("l0rt.kernels.random")
+    random = sys.modules.get("l0rt.launch.random")
     return {} if random is None else random.built()
 
 

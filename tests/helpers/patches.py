@@ -18,7 +18,7 @@ from helpers.rings import LOADER, installed
 from helpers.source import ROOT
 
 COPIED = ("l0rt", "include", "tests", "bench/traces", "setup.py", "pyproject.toml", "README.md", "LICENSE")
-DRIVER_TESTS = "l0rt/cpu_driver/test"
+DRIVER_TESTS = "tests/cpu_driver"
 RACES = "process/test_races.py"
 
 
@@ -167,7 +167,7 @@ PATCHES = (
           "cdef ze_result_t r\n    if False:", "runtime/test_traps.py", "trap_28"),
     Patch(29, "l0rt/runtime/streams/handle.py", "if len(rest) != own.size:", "if False:",
           "runtime/test_held_streams.py", "shared_events_are_recorded"),
-    Patch(29, "l0rt/cpu_driver/share.c", "return seals >= 0 && (seals & SEALS) == SEALS &&", "return seals >= 0 &&",
+    Patch(29, "l0rt/cpu_driver/memory/share.c", "return seals >= 0 && (seals & SEALS) == SEALS &&", "return seals >= 0 &&",
           f"{DRIVER_TESTS}/test_shared.c"),
     Patch(30, "l0rt/ze/affinity.py", 'if hierarchy != "COMPOSITE":', 'if hierarchy == "FLAT":',
           "core/test_facts.py", "mask_and_hierarchy"),
@@ -181,7 +181,7 @@ PATCHES = (
           "            cache.free = slot.next\n        mutex_unlock(&cache.lock)\n",
           "        slot = cache.free\n        if slot != NULL:\n            cache.free = slot.next\n",
           RACES, "events"),
-    Patch(35, "l0rt/cpu_driver/launch.c", "launch->arguments[i] = values + kernel->places[i];",
+    Patch(35, "l0rt/cpu_driver/lists/launch.c", "launch->arguments[i] = values + kernel->places[i];",
           "launch->arguments[i] = (char *)kernel->values + kernel->places[i];", f"{DRIVER_TESTS}/test_launches.c"),
     Patch(37, "l0rt/runtime/streams/devices.pyx", "        if old != new:\n", "        if False:\n",
           "process/test_workers.py", "variable_that_changes"),

@@ -13,8 +13,8 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 from l0rt import memory
-from l0rt.cli import loops
-from l0rt.cli.selftest.programs import wrong_in_threads
+from l0rt.bench import loops
+from l0rt.selftest.programs import wrong_in_threads
 from l0rt.errors import UnsupportedError
 
 from helpers.door import Door

@@ -34,7 +34,7 @@ def try_all(path, seed, count, first):
     from pathlib import Path
 
     import l0rt
-    from l0rt.kernels.spirv import Spirv
+    from l0rt.launch.spirv import Spirv
 
     refused = built = 0
     for number, (at, value, code) in enumerate(mutations(Path(path).read_bytes(), int(seed), int(count))):

@@ -10,7 +10,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 from l0rt import memory
-from l0rt.cli.selftest.programs import PlainProgram, wrong_buffers
+from l0rt.selftest.programs import PlainProgram, wrong_buffers
 from l0rt.runtime.streams import hooks
 
 NBYTES, PLACES = 4096, 8

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from l0rt.errors import ModuleBuildError
-from l0rt.kernels import spirv
+from l0rt.launch import spirv
 
 BASIC = Path(__file__).with_name("basic.spv").read_bytes()
 

@@ -5,7 +5,7 @@ import re
 
 from helpers.source import ROOT, plant
 
-PAGE, KNOBS = "docs/cpu-driver.md", "l0rt/cpu_driver/knobs.c"
+PAGE, KNOBS = "docs/cpu-driver.md", "l0rt/cpu_driver/base/knobs.c"
 DEFAULTS = {
     "devices": "L0RT_CPU_DEVICES",
     "timestamp_bits": "L0RT_CPU_TIMESTAMP_BITS",
@@ -50,7 +50,7 @@ def test_only_the_table_reads_the_environment():
 
 def test_every_result_can_be_asked_for():
     named = re.findall(r"^  ZE_RESULT_(\w+) =", (ROOT / "include/l0rt/ze_base.h").read_text(), re.MULTILINE)
-    faults = re.findall(r"^    RESULT\((\w+)\)", (ROOT / "l0rt/cpu_driver/fault.c").read_text(), re.MULTILINE)
+    faults = re.findall(r"^    RESULT\((\w+)\)", (ROOT / "l0rt/cpu_driver/simulate/fault.c").read_text(), re.MULTILINE)
     assert faults == [name for name in named if name != "SUCCESS"]
 
 

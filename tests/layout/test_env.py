@@ -4,7 +4,7 @@
 import re
 
 import pytest
-from l0rt import variables
+from l0rt.config import variables
 
 from helpers.source import PYTHON, ROOT, files, none_of, not_yet, plant, strings_and_comments
 

@@ -6,7 +6,7 @@ import runpy
 
 from helpers.source import ROOT, plant
 
-READER, ENGINE = "l0rt/kernels/grammar.py", "l0rt/cpu_driver/spirv/grammar.h"
+READER, ENGINE = "l0rt/launch/grammar.py", "l0rt/cpu_driver/spirv/grammar.h"
 # Opcode -> why the patterns differ.
 DIFFERENT = {
     22: "the engine knows no other encodings of floats than IEEE 754, which later versions of SPIR-V name",

@@ -3,7 +3,7 @@
 
 from helpers.source import ROOT, plant, restore, stamps
 
-KEPT, CHANGED, GONE = "l0rt/paths.py", "docs/memory.md", "setup.py"
+KEPT, CHANGED, GONE = "l0rt/_base/paths.py", "docs/memory.md", "setup.py"
 
 
 def test_what_a_test_has_changed_is_undone(only_copy):

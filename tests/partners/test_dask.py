@@ -79,7 +79,7 @@ def made(rng, depth=0):
 def check(value, wanted):
     kind, right = wanted
     if kind in "dh":
-        assert isinstance(value, l0rt.buffer.Buffer) and value.kind == {"d": "device", "h": "host"}[kind]
+        assert isinstance(value, l0rt.buffers.buffer.Buffer) and value.kind == {"d": "device", "h": "host"}[kind]
         assert value.numpy().tobytes() == right
     elif kind == "n":
         assert value.tobytes() == right

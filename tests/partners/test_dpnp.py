@@ -11,7 +11,7 @@ from pathlib import Path
 
 import l0rt
 import pytest
-from l0rt.kernels.spirv import MAGIC, Spirv
+from l0rt.launch.spirv import MAGIC, Spirv
 
 IMAGES = 150  # of a library
 

@@ -62,7 +62,7 @@ def test_names_and_buffers_and_generators_come_to_the_device_with_the_same_uuid(
 
 
 CRAFTED = """
-import l0rt.interchange as interchange
+import l0rt.buffers.interchange as interchange
 from l0rt.runtime.streams import naming
 for index in -2, 2, 0x7FFFFFFF:
     try:

@@ -15,7 +15,7 @@ from l0rt.ze import table
 
 from helpers.source import ROOT
 
-FAULTS = ROOT / "l0rt/cpu_driver/fault.c"
+FAULTS = ROOT / "l0rt/cpu_driver/simulate/fault.c"
 PARTS = 8  # of the functions: a soak's take minutes each
 
 # What must happen before some functions are called at all: rules before the fault, capabilities off.

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from l0rt.cli import steps
+from l0rt.bench import steps
 
 from helpers.process import run_python
 
@@ -108,7 +108,7 @@ assert acc.memory_reserved() <= 8 * (2 << 20), acc.memory_reserved()
 POOLS_GROWTH = """
 import l0rt, l0rt.accelerator as acc
 from contextlib import nullcontext
-from l0rt.cli.replays import driver_calls
+from l0rt.bench.replays import driver_calls
 found = []
 for pool in (None, l0rt.memory.MemPool()):
     kept, before, calls = [], acc.memory_reserved(), driver_calls()

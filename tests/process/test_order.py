@@ -10,7 +10,7 @@ from helpers.rings import TESTS
 PROGRAMS = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
-from l0rt.cli.selftest.programs import PlainProgram, wrong_buffers, wrong_in_threads
+from l0rt.selftest.programs import PlainProgram, wrong_buffers, wrong_in_threads
 """
 WAYS = {  # how the driver keeps order, and what its events are
     "in order": {},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from l0rt.cli import traces
+from l0rt.bench import traces
 
 TRACES = next(filter(Path.is_dir, traces.FOLDERS))
 HELD_OUT_TRACES = Path(__file__).parents[1] / "traces" / "held_out"

@@ -8,7 +8,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from l0rt.cli import loops
+from l0rt.bench import loops
 from l0rt.runtime.streams import devices
 from l0rt.ze import table
 
@@ -138,7 +138,7 @@ def test_work_that_other_hands_append_is_waited_for():
     """l0rt's own counts say idle; the list says otherwise."""
     code = """
 import l0rt, l0rt.accelerator as acc
-from l0rt.cli import loops
+from l0rt.bench import loops
 from l0rt.runtime.streams import devices
 x = l0rt.empty(1 << 16)
 own = acc.Stream()
@@ -230,7 +230,7 @@ def test_an_adopted_stream_dropped_in_flight_leaves_nothing_behind():
 def test_a_current_stream_that_was_given_back_says_so():
     code = """
 import l0rt, l0rt.accelerator as acc
-from l0rt.cli import loops
+from l0rt.bench import loops
 from l0rt.runtime.streams import devices
 acc.current_stream()
 foreign = loops.open_list(devices._context_of[0], devices._devices[0])

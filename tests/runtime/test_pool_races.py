@@ -7,7 +7,7 @@ import l0rt
 import numpy as np
 import pytest
 from l0rt import memory
-from l0rt.cli import loops
+from l0rt.bench import loops
 
 pytestmark = pytest.mark.usefixtures("emptied")
 

@@ -9,7 +9,7 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 from l0rt import profiler
-from l0rt.cli import loops
+from l0rt.bench import loops
 from l0rt.runtime.streams import devices
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "basic.spv"

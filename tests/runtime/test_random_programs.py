@@ -2,7 +2,7 @@
 """Programs on eight streams, and programs that name no stream, leave the bytes that running them in order leaves."""
 
 import pytest
-from l0rt.cli.selftest.programs import PlainProgram, wrong_buffers
+from l0rt.selftest.programs import PlainProgram, wrong_buffers
 
 
 @pytest.mark.checks_data

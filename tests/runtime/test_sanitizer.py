@@ -262,7 +262,7 @@ sys.path.insert(0, {str(TESTS)!r})
 from l0rt import sanitizer
 warnings.simplefilter("error", RuntimeWarning)
 warnings.simplefilter("ignore", sanitizer.StreamRaceWarning)
-from l0rt.cli.selftest.programs import wrong_buffers
+from l0rt.selftest.programs import wrong_buffers
 for seed in range(20):
     wrong_buffers(seed, devices=1 + seed % 2)
     if sanitizer.races: print(*map(str, sanitizer.races[0]))

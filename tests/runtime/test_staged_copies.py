@@ -98,7 +98,7 @@ def microseconds(sizes, append, wake_up, rate, to_device):
 
 
 def test_the_times_of_staged_copies_follow_from_the_latencies():
-    source = (ROOT / "l0rt/cpu_driver/latency.c").read_text()
+    source = (ROOT / "l0rt/cpu_driver/simulate/latency.c").read_text()
     costs = {name: [float(value) for value in values.split(",")]
              for name, values in re.findall(r'\{"(\w+)",\s*\{([\d., ]+)\}\}', source)}  # fmt: skip
     rows = []

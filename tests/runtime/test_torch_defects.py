@@ -31,7 +31,7 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 from l0rt import memory
-from l0rt.cli import loops
+from l0rt.bench import loops
 from l0rt.memory import MemPool, use_mem_pool
 from l0rt.runtime.streams import devices
 

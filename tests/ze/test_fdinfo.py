@@ -121,7 +121,7 @@ def test_host_shadow_bytes_are_those_of_the_devices_address(proc, monkeypatch):
     if not address:
         address = ADDRESS
         real = devices.properties
-        monkeypatch.setattr("l0rt.memorystats.properties", lambda index: {**real(index), "pci": ADDRESS})
+        monkeypatch.setattr("l0rt.memory.stats.properties", lambda index: {**real(index), "pci": ADDRESS})
     write(proc, "self", 3, XE, pdev=address)
     assert memory.host_shadow_bytes() == memory.host_shadow_bytes("xpu:0") == 192 * KIB
     with pytest.raises(IndexError):

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "module.h"
+#include "modules/module.h"
 
 enum { SPIRV_MAX_MODULES = 64 };
 

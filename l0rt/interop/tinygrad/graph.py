@@ -10,7 +10,7 @@ from tinygrad.engine.realize import get_call_arg_uops
 from tinygrad.uop.ops import Ops
 
 from l0rt.accelerator import Graph
-from l0rt.copies import memcpy
+from l0rt.buffers.copies import memcpy
 from l0rt.interop.tinygrad.timing import timed
 from l0rt.runtime.current.lease import lease
 

@@ -8,8 +8,8 @@ from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-from l0rt.arguments cimport is_whole, whole
-from l0rt.interrupts cimport interrupt_raise
+from l0rt._base.arguments cimport is_whole, whole
+from l0rt._base.interrupts cimport interrupt_raise
 from l0rt.runtime.alloc.arena cimport arena_hit, block_drop
 from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_find_arena, heap_poll
 from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
@@ -61,7 +61,7 @@ from l0rt.runtime.alloc.types cimport (
 )
 
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError, UnsupportedError
-from l0rt.whole import size_text
+from l0rt._base.integers import size_text
 
 _numbers = itertools.count(1)
 
@@ -241,7 +241,7 @@ cdef class Allocator:
         heap_set_limit(self.heap, checked_limit(limit))
 
     def tune(self, conf, uncached=False, cached_most=None):
-        """Behave as an l0rt.allocconf.AllocConf says; with ``uncached``, cache nothing, else ``cached_most`` bytes."""
+        """Behave as an l0rt.config.alloc_conf.AllocConf says; with ``uncached``, cache nothing, else ``cached_most`` bytes."""
         cdef l0rt_tuning tuning
         tuning_of(conf, 1 if uncached else 0, &tuning)
         tuning.cached_most = 0 if cached_most is None else max(1, cached_most)

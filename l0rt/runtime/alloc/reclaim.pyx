@@ -72,7 +72,7 @@ from l0rt.runtime.alloc.types cimport (
     l0rt_heap,
     l0rt_share,
 )
-from l0rt.threads cimport pthread_t, thread_join, thread_start
+from l0rt._base.threads cimport pthread_t, thread_join, thread_start
 
 
 cdef int heap_grow(l0rt_heap* heap, l0rt_arena* arena, uint64_t size, size_t nbytes, l0rt_block** out) noexcept nogil:

@@ -12,7 +12,7 @@ cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
     int PyUnicode_CompareWithASCIIString(object, const char*) noexcept
 
-from l0rt.arguments cimport is_whole, known_as
+from l0rt._base.arguments cimport is_whole, known_as
 from l0rt.core.device cimport device_clocks
 from l0rt.core.event cimport EventPool
 from l0rt.runtime.current.awaiting cimport await_slot

@@ -11,7 +11,7 @@ cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint64_t
 
-from l0rt.arguments cimport bytes_of, is_whole, known_as, plain_int, whole
+from l0rt._base.arguments cimport bytes_of, is_whole, known_as, plain_int, whole
 from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.streams.capture cimport capture_number, capture_refuse, captures
 from l0rt.runtime.streams.devices cimport device_total

@@ -11,8 +11,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from l0rt.arguments cimport known_as
-from l0rt.interrupts cimport enter_at_once
+from l0rt._base.arguments cimport known_as
+from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.current.event cimport slots_elapsed_ms
 from l0rt.runtime.current.thread cimport (
     current_device,

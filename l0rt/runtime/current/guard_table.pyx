@@ -14,9 +14,9 @@ from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 
-from l0rt.arguments cimport address_in, clamped_priority
-from l0rt.factory cimport made_by
-from l0rt.interrupts cimport enter_at_once
+from l0rt._base.arguments cimport address_in, clamped_priority
+from l0rt._base.factory cimport made_by
+from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.streams.guard_impl cimport *
 from l0rt.runtime.streams.naming cimport (
     NO_INDEX,

@@ -3,8 +3,8 @@
 
 cimport cython
 
-from l0rt.arguments cimport clamped_priority
-from l0rt.interrupts cimport enter_at_once
+from l0rt._base.arguments cimport clamped_priority
+from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.current.stream cimport stream_object
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.streams.devices cimport device_at

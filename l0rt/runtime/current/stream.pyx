@@ -8,8 +8,8 @@ from cpython.ref cimport Py_INCREF
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from l0rt.arguments cimport clamped_priority, is_whole, known_as, told_list, whole
-from l0rt.interrupts cimport enter_at_once
+from l0rt._base.arguments cimport clamped_priority, is_whole, known_as, told_list, whole
+from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.current.event cimport Event, Event_record, Event_wait, built_in_event
 from l0rt.runtime.current.waits cimport log_stuck
 from l0rt.runtime.current.thread cimport (

@@ -7,7 +7,7 @@ cimport cython
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove
 
-from l0rt.interrupts cimport enter_at_once
+from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.capture cimport capture_leave
 from l0rt.runtime.streams.devices cimport device_at, device_total, ensure

@@ -41,7 +41,7 @@ from l0rt.runtime.streams.wait cimport (
 )
 from l0rt.ze cimport table
 
-from l0rt import callers
+from l0rt._base import callers
 from l0rt.runtime.streams.devices import lazy
 
 cdef uint64_t CHECK_NS = 50_000_000

@@ -14,15 +14,15 @@ cimport cython
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 
-from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt._base.arguments cimport is_whole, known_as, whole
 from l0rt.runtime.memory.pluggable cimport PluggableAllocator
 from l0rt.runtime.memory.upstream cimport index_named, upstream_functions
 from l0rt.runtime.streams.queue cimport Queue
 
 from l0rt.errors import OutOfMemoryError
-from l0rt.paths import plain_path
+from l0rt._base.paths import plain_path
 from l0rt.runtime.memory.explanation import adaptor_types
-from l0rt.whole import size_text
+from l0rt._base.integers import size_text
 
 cdef extern from "fcntl.h" nogil:
     int posix_open "open"(const char* path, int flags, int mode)

@@ -11,7 +11,7 @@ from cpython.exc cimport PyErr_Clear
 from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 
-from l0rt.interrupts cimport interrupt_defer
+from l0rt._base.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.atomics cimport load, mutex_lock, mutex_unlock, store_int
 from l0rt.runtime.alloc.block cimport heap_snapshot, l0rt_block_info
 from l0rt.runtime.alloc.heap cimport heap_can_sleep, heap_sleep, heap_wake

@@ -5,8 +5,8 @@ import gc
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t, uintptr_t
 
-from l0rt.arguments cimport checked_size, is_whole, whole
-from l0rt.interrupts cimport interrupt_raise
+from l0rt._base.arguments cimport checked_size, is_whole, whole
+from l0rt._base.interrupts cimport interrupt_raise
 from l0rt.runtime.alloc.allocator cimport tuning_of
 from l0rt.runtime.alloc.arena_index cimport heap_arena, heap_poll, heap_reclaim
 from l0rt.runtime.alloc.atomics cimport load, load_int, store
@@ -67,7 +67,8 @@ from l0rt.runtime.streams.wait cimport refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 
-from l0rt import allocconf, config
+from l0rt import config
+from l0rt.config import alloc_conf
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.runtime.memory.explanation import device_text
@@ -540,7 +541,7 @@ def _close():
 
 on_fork_child(_forget)
 on_exit(MEMORY, _close)
-config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})
+config.on_change(retune, {"alloc_conf", "no_memory_caching", *alloc_conf.KEYS})
 
 
 cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The texts of out-of-memory errors: figures, why an allocation failed, and what to try, in sentences that fit them."""
 
-from l0rt.whole import size_text
+from l0rt._base.integers import size_text
 
 _NEARLY_ALL = 0.98  # of the memory: drivers keep some for themselves
 _WORTH_TELLING = 1 << 20  # bytes of another process

@@ -25,7 +25,7 @@ from l0rt.core.memory cimport (
     virtual_reserve,
     virtual_unmap,
 )
-from l0rt.interrupts cimport interrupt_defer
+from l0rt._base.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.block cimport block_is_allocated
 from l0rt.runtime.alloc.expandable_segment cimport range_close
 from l0rt.runtime.alloc.heap cimport GRANULE, block_free, heap_close, options_map
@@ -41,7 +41,7 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
 
-from l0rt import callers
+from l0rt._base import callers
 
 cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self

@@ -37,9 +37,11 @@ from l0rt.runtime.streams.wait cimport host_clock_ns, refuse
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY, ZE_RESULT_SUCCESS, ze_result_t
 
-from l0rt import allocconf, callers, config
+from l0rt import config
+from l0rt._base import callers
+from l0rt.config import alloc_conf
 from l0rt.errors import OutOfMemoryError
-from l0rt.whole import whole_number
+from l0rt._base.integers import whole_number
 from l0rt.runtime.lazy import DRAIN, MEMORY, VIEWS, on_exit
 from l0rt.runtime.memory.explanation import host_text
 from l0rt.runtime.memory.observers import asked, reported
@@ -361,7 +363,7 @@ on_fork_child(_forget)
 on_exit(MEMORY, _close)
 on_exit(VIEWS, nothing_is_held)
 on_exit(DRAIN, end_background)
-config.on_change(retune, {"alloc_conf", "no_memory_caching", *allocconf.KEYS})
+config.on_change(retune, {"alloc_conf", "no_memory_caching", *alloc_conf.KEYS})
 
 
 # --- Pinned host memory as the caching core sees it: its table of operations, on Level Zero, and how long they take.

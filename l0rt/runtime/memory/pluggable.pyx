@@ -9,7 +9,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, uintptr_t
 from libc.stdlib cimport calloc, free as c_free
 
-from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt._base.arguments cimport is_whole, known_as, whole
 from l0rt.runtime.alloc.page_map cimport LEAF_SHIFT, map_leaf, map_page
 from l0rt.runtime.alloc.types cimport *
 from l0rt.runtime.current.thread cimport thread_record

@@ -11,8 +11,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
-from l0rt.arguments cimport known_as
-from l0rt.interrupts cimport enter_at_once
+from l0rt._base.arguments cimport known_as
+from l0rt._base.interrupts cimport enter_at_once
 from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.alloc.arena_index cimport heap_reclaim
 from l0rt.runtime.alloc.atomics cimport load, store_int

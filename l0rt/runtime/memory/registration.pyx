@@ -6,7 +6,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release
 from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
-from l0rt.arguments cimport address_in, checked_size, get_view, is_address, known_as
+from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address, known_as
 from l0rt.core.memory cimport memory_import, memory_release
 from l0rt.runtime.alloc.deferred_free cimport block_use
 from l0rt.runtime.alloc.types cimport l0rt_block
@@ -24,7 +24,7 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 from l0rt.ze.status cimport DROP
 
-from l0rt import callers
+from l0rt._base import callers
 from l0rt.errors import UnsupportedError
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.runtime.streams.devices import lazy

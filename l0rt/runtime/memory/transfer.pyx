@@ -9,7 +9,7 @@ old ones abort the process. A pinned chunk is the same everywhere.
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memmove
 
-from l0rt.arguments cimport check_overlap
+from l0rt._base.arguments cimport check_overlap
 from l0rt.runtime.alloc.deferred_free cimport block_mark, block_use, block_user
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.memory.device cimport raise_status
@@ -25,7 +25,7 @@ from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize, queue_
 from l0rt.runtime.streams.stream_pool cimport next_stream
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport slot_wait
-from l0rt.threads cimport pthread_join, pthread_t, thread_start
+from l0rt._base.threads cimport pthread_join, pthread_t, thread_start
 
 # Nothing overlaps with the first copy of the first chunk, nor with the second copy of the last one: both are small.
 # Between them a chunk should be worth its append: chunks double up to the largest, and halve again.

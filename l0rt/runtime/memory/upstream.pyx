@@ -5,7 +5,7 @@ free(ptr, nbytes, device, stream)."""
 cimport cython
 from libc.stdint cimport uintptr_t
 
-from l0rt.arguments cimport whole
+from l0rt._base.arguments cimport whole
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.memory.device cimport raise_status
 from l0rt.runtime.memory.operations cimport device_ops

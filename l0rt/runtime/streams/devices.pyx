@@ -13,7 +13,8 @@ from l0rt.runtime.alloc.atomics cimport mutex_init
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.streams.types cimport *
 
-from l0rt import callers, config
+from l0rt import config
+from l0rt._base import callers
 from l0rt.core import sensors as core_sensors
 from l0rt.core import sysman
 from l0rt.core.driver import adopt_context as take_context, make_context, open_drivers

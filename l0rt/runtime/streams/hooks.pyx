@@ -4,11 +4,11 @@
 from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from libc.stdint cimport uint64_t
 
-from l0rt.arguments cimport is_whole, whole
-from l0rt.interrupts cimport interrupts_hold, interrupts_let_go
+from l0rt._base.arguments cimport is_whole, whole
+from l0rt._base.interrupts cimport interrupts_hold, interrupts_let_go
 
-from l0rt import callers
-from l0rt.interrupts import belongs_to_main_thread, raise_later
+from l0rt._base import callers
+from l0rt._base.interrupts import belongs_to_main_thread, raise_later
 
 cdef extern from *:
     """

@@ -13,7 +13,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport strcmp
 
-from l0rt.arguments cimport is_whole, known_as, whole
+from l0rt._base.arguments cimport is_whole, known_as, whole
 from l0rt.runtime.streams.devices cimport device_total, pickled_index, pickled_uuid
 from l0rt.runtime.streams.guard_impl cimport (
     L0RT_GUARD_IMPL_VERSION,

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject_TypeCheck, PyTypeObject
 cimport cython
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
-from l0rt.arguments cimport known_as
+from l0rt._base.arguments cimport known_as
 from l0rt.core.cmdlist cimport (
     CommandList,
     list_synchronize,

@@ -12,7 +12,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc
 
 from l0rt.core.cmdlist cimport list_facts
-from l0rt.interrupts cimport interrupt_defer
+from l0rt._base.interrupts cimport interrupt_defer
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.lazy cimport LazyInit
 from l0rt.runtime.streams.capture cimport capture_lose, capture_refuse_device, captures

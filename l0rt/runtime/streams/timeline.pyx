@@ -15,7 +15,7 @@ from posix.time cimport clock_gettime, timespec
 from l0rt.core.cmdlist cimport list_timestamp
 from l0rt.core.device cimport device_clocks
 from l0rt.core.memory cimport Allocation, memory_kind
-from l0rt.factory cimport made_by
+from l0rt._base.factory cimport made_by
 from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock
 from l0rt.runtime.alloc.page_map cimport map_find
 from l0rt.runtime.alloc.types cimport l0rt_block

@@ -12,14 +12,14 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 from l0rt.core.cmdlist cimport list_synchronize
 from l0rt.core.device cimport device_rest, device_status
 from l0rt.core.event cimport event_query, event_wait
-from l0rt.interrupts cimport signals_pass
+from l0rt._base.interrupts cimport signals_pass
 from l0rt.runtime.alloc.atomics cimport mutex_init, mutex_lock, mutex_unlock
 from l0rt.runtime.alloc.types cimport L0RT_INTERRUPTED
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.streams.capture cimport capture_lasts, capture_refuse_slot, replays_failure
 from l0rt.runtime.streams.orphans cimport orphan_refuse, orphans_look, orphans_tell, slot_is_orphaned
 from l0rt.runtime.streams.types cimport *
-from l0rt.threads cimport pthread_t, thread_join, thread_start, time_after
+from l0rt._base.threads cimport pthread_t, thread_join, thread_start, time_after
 from l0rt.ze cimport table
 from l0rt.ze.api cimport (
     ZE_RESULT_ERROR_DEVICE_LOST,
@@ -35,7 +35,7 @@ from l0rt import config
 from l0rt.errors import DeviceLostError, KernelFaultError, L0Error
 from l0rt.runtime.lazy import exit_time_left
 from l0rt.runtime.streams.devices import lazy
-from l0rt.whole import real_number
+from l0rt._base.integers import real_number
 from l0rt.ze.status import error_of
 
 cdef extern from "<sched.h>" nogil:

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+from l0rt.buffers.buffer cimport Buffer
+from l0rt.buffers.dlpack cimport Loan
+
+# A buffer of the host's memory that another library lends: its end gives it back.
+cdef Buffer new_borrowed(Loan loan)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.c: making and ending contexts. */
+#include "base/context.h"
+
+#include <pthread.h>
+
+#include "base/driver.h"
+#include "lists/engine.h"
+#include "base/gate.h"
+#include "memory/import.h"
+#include "memory/reservation.h"
+#include "memory/usm.h"
+
+static ze_result_t create(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint64_t devices,
+                          ze_context_handle_t *out) {
+  if (cpu_driver_cast(driver) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (desc->flags > 0x1) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  cpu_context *context = cpu_new(CPU_CONTEXT);
+  if (context == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  context->devices = devices;
+  atomic_store(&context->holds, 1);
+  *out = (ze_context_handle_t)context;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeContextCreate(ze_driver_handle_t driver, const ze_context_desc_t *desc,
+                                       ze_context_handle_t *out) {
+  CPU_ENTER();
+  return create(driver, desc, UINT64_MAX, out);
+}
+
+CPU_EXPORT ze_result_t zeContextCreateEx(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint32_t count,
+                                         ze_device_handle_t *devices, ze_context_handle_t *out) {
+  CPU_ENTER();
+  if (devices == NULL && count > 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  uint64_t set = count == 0 ? UINT64_MAX : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    cpu_device *device = cpu_device_cast(devices[i]);
+    if (device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    set |= (uint64_t)1 << device->index;
+  }
+  return create(driver, desc, set, out);
+}
+
+/* Made when it is asked for, and again after its end. */
+CPU_EXPORT ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static ze_context_handle_t of_all_devices;
+  if (atomic_load(&cpu_gate) != 0 && cpu_gate_ask(__func__) != ZE_RESULT_SUCCESS) return NULL;
+  if (cpu_driver_cast(driver) == NULL) return NULL;
+  const ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+  pthread_mutex_lock(&lock);
+  if (cpu_context_cast(of_all_devices) == NULL &&
+      create(driver, &desc, UINT64_MAX, &of_all_devices) != ZE_RESULT_SUCCESS)
+    of_all_devices = NULL;
+  ze_context_handle_t context = of_all_devices;
+  pthread_mutex_unlock(&lock);
+  return context;
+}
+
+/* Its memory goes with it. Other things made in it stay until they are destroyed, as long as the device is not at work
+ * for any of them. */
+CPU_EXPORT ze_result_t zeContextDestroy(ze_context_handle_t handle) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (cpu_engines_work_for(context) || cpu_reservations_in_use(context)) return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  if (!cpu_retire(context)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  cpu_usm_free_all(context);
+  cpu_import_end_all(context);
+  cpu_reservations_end(context);
+  cpu_physical_end_all(context);
+  cpu_context_let_go(context);
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeContextGetStatus(ze_context_handle_t handle) {
+  CPU_ENTER();
+  return cpu_context_cast(handle) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
+}
+
+/* The host's caches are the device's own: nothing to do. */
+CPU_EXPORT ze_result_t zeContextSystemBarrier(ze_context_handle_t handle, ze_device_handle_t device) {
+  CPU_ENTER();
+  if (cpu_context_cast(handle) == NULL || cpu_device_cast(device) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  return ZE_RESULT_SUCCESS;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gate.c: the slow side of the gate: not initialised, forked, injected faults, functions that a profile lacks. */
+#include "base/gate.h"
+
+#include <string.h>
+
+#include "base/ddi.h"
+#include "simulate/fault.h"
+#include "base/knobs.h"
+
+_Atomic uint32_t cpu_gate = CPU_GATE_CLOSED;
+
+/* The functions that Intel's driver of Debian 12 lacks: those after version 1.3, and some earlier ones. */
+static bool missing_in_neo_22_43(const char *function) {
+  static const char *const missing[] = {
+      "zeDeviceGetStatus",
+      "zeVirtualMemReserve",
+      "zeVirtualMemFree",
+      "zeVirtualMemMap",
+      "zeVirtualMemUnmap",
+      "zePhysicalMemCreate",
+      "zePhysicalMemDestroy",
+      "zeVirtualMemSetAccessAttribute",
+      "zeVirtualMemGetAccessAttribute",
+  };
+  for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+    if (strcmp(function, missing[i]) == 0) return true;
+  return cpu_ddi_since(function) > 3;
+}
+
+ze_result_t cpu_gate_ask(const char *function) {
+  uint32_t gate = atomic_load(&cpu_gate);
+  if (gate & (CPU_GATE_CLOSED | CPU_GATE_FORKED)) return ZE_RESULT_ERROR_UNINITIALIZED;
+  if (cpu_knobs.neo_22_43 && missing_in_neo_22_43(function)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  return cpu_fault_call(function);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch.c: running a launch, and what memory it may reach. */
+#include "lists/launch.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/import.h"
+#include "base/knobs.h"
+#include "memory/reservation.h"
+#include "memory/usm.h"
+
+static _Thread_local char error[sizeof(((spirv_result *)NULL)->text)];
+
+static size_t bytes_of(uint32_t count, uint32_t values) {
+  return sizeof(cpu_launch) + (sizeof(void *) + sizeof(uint64_t)) * count + values;
+}
+
+/* Memory for a launch of these programs, which it holds; NULL without memory. That of a launch that has ended is taken
+ * first: a program appends while the engine's thread ends launches, and in malloc they would wait for each other. */
+static cpu_launch *take(cpu_programs *programs, size_t bytes) {
+  cpu_launch *launch = atomic_exchange(&programs->spare, NULL);
+  if (launch == NULL || launch->bytes < bytes) {
+    free(launch);
+    launch = malloc(bytes);
+    if (launch == NULL) return NULL;
+    launch->bytes = bytes;
+  }
+  atomic_init(&launch->holds, 1);
+  launch->programs = programs;
+  atomic_fetch_add(&programs->holds, 1);
+  return launch;
+}
+
+cpu_launch *cpu_launch_new(const cpu_kernel *kernel) {
+  uint32_t count = kernel->info->argument_count;
+  cpu_launch *launch = take(kernel->module->programs, bytes_of(count, kernel->values_size));
+  if (launch == NULL) return NULL;
+  size_t from = offsetof(cpu_launch, kernel);
+  memset((char *)launch + from, 0, sizeof(*launch) - from);
+  launch->kernel = kernel->kernel;
+  launch->context = kernel->module->context;
+  launch->access = kernel->access;
+  launch->kinds = kernel->info->arguments;
+  launch->argument_count = count;
+  launch->values_size = kernel->values_size;
+  launch->arguments = (const void **)(launch + 1);
+  launch->local_sizes = (uint64_t *)(launch->arguments + count);
+  char *values = (char *)(launch->local_sizes + count);
+  memcpy(values, kernel->values, kernel->values_size);
+  memcpy(launch->local_sizes, kernel->local_sizes, sizeof(uint64_t) * count);
+  for (uint32_t i = 0; i < count; i++) launch->arguments[i] = values + kernel->places[i];
+  for (int i = 0; i < 3; i++) {
+    launch->group_size[i] = kernel->group_size[i];
+    launch->offset[i] = kernel->offset[i];
+  }
+  return launch;
+}
+
+cpu_launch *cpu_launch_copy(const cpu_launch *launch) {
+  uint32_t count = launch->argument_count;
+  size_t bytes = bytes_of(count, launch->values_size);
+  cpu_launch *copy = take(launch->programs, bytes);
+  if (copy == NULL) return NULL;
+  size_t from = offsetof(cpu_launch, kernel); /* others may take holds meanwhile */
+  memcpy((char *)copy + from, (const char *)launch + from, bytes - from);
+  copy->arguments = (const void **)(copy + 1);
+  copy->local_sizes = (uint64_t *)(copy->arguments + count);
+  for (uint32_t i = 0; i < count; i++)
+    copy->arguments[i] = (const char *)copy + ((const char *)launch->arguments[i] - (const char *)launch);
+  return copy;
+}
+
+void cpu_launch_let_go(cpu_launch *launch) {
+  if (atomic_fetch_sub(&launch->holds, 1) != 1) return;
+  cpu_programs *programs = launch->programs;
+  free(atomic_exchange(&programs->spare, launch));
+  cpu_programs_let_go(programs);
+}
+
+/* What a launch under way has been let to reach, so that it stays where it is until the launch ends. */
+typedef struct {
+  pthread_mutex_t lock;
+  void **pins; /* mapped memory */
+  uint32_t pin_count, pin_capacity;
+  cpu_programs **kept; /* of other modules, whose variables it uses */
+  uint32_t kept_count, kept_capacity;
+} reach;
+
+static bool add(void ***list, uint32_t *count, uint32_t *capacity, void *item) {
+  if (*count == *capacity) {
+    uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
+    void **larger = realloc(*list, more * sizeof(*larger));
+    if (larger == NULL) return false;
+    *list = larger;
+    *capacity = more;
+  }
+  (*list)[(*count)++] = item;
+  return true;
+}
+
+static void end_reach(reach *r) {
+  for (uint32_t i = 0; i < r->pin_count; i++) cpu_reservation_unpin(r->pins[i]);
+  for (uint32_t i = 0; i < r->kept_count; i++) cpu_programs_let_go(r->kept[i]);
+  free(r->pins);
+  free(r->kept);
+  pthread_mutex_destroy(&r->lock);
+}
+
+static bool find_usm(uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
+  cpu_found found = cpu_usm_find((const void *)(uintptr_t)address);
+  if (found.block == NULL || found.block->bad || (write && found.block->read_only)) return false;
+  *begin = found.base;
+  *end = found.base + found.block->size;
+  *shift = (int64_t)((uintptr_t)cpu_usm_engine_view((const void *)found.base) - found.base);
+  return true;
+}
+
+static bool find_mapped(reach *r, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
+  void *pin = cpu_reservation_pin(address, write, begin, end, shift);
+  if (pin == NULL) return false;
+  pthread_mutex_lock(&r->lock);
+  bool good = add(&r->pins, &r->pin_count, &r->pin_capacity, pin);
+  pthread_mutex_unlock(&r->lock);
+  if (!good) cpu_reservation_unpin(pin);
+  return good;
+}
+
+static bool find_global(reach *r, uint64_t address, uint64_t *begin, uint64_t *end) {
+  cpu_programs *programs = cpu_module_find(address, begin, end);
+  if (programs == NULL) return false;
+  pthread_mutex_lock(&r->lock);
+  bool good = add((void ***)&r->kept, &r->kept_count, &r->kept_capacity, programs);
+  pthread_mutex_unlock(&r->lock);
+  if (!good) cpu_programs_let_go(programs);
+  return good;
+}
+
+/* All memory that this driver knows of; no other: a kernel's wild pointer must not end the process. */
+static bool find(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
+  reach *r = context;
+  cpu_mapping import;
+  *shift = 0;
+  if (find_usm(address, write, begin, end, shift)) return true;
+  if (find_mapped(r, address, write, begin, end, shift)) return true;
+  if (cpu_import_find(NULL, (const void *)(uintptr_t)address, &import)) {
+    *begin = import.base;
+    *end = import.base + import.size;
+    return true;
+  }
+  return find_global(r, address, begin, end);
+}
+
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static spirv_workers *_Atomic workers;
+static bool ended;
+
+/* The threads that help the engines; NULL if there are to be none. */
+static spirv_workers *helpers(void) {
+  spirv_workers *made = atomic_load(&workers);
+  if (made != NULL || cpu_knobs.threads <= 1) return made;
+  pthread_mutex_lock(&making);
+  made = atomic_load(&workers);
+  if (made == NULL && !ended) {
+    made = spirv_workers_new((uint32_t)cpu_knobs.threads - 1);
+    atomic_store(&workers, made);
+  }
+  pthread_mutex_unlock(&making);
+  return made;
+}
+
+void cpu_launches_end(void) {
+  pthread_mutex_lock(&making);
+  ended = true;
+  spirv_workers *made = atomic_exchange(&workers, NULL);
+  pthread_mutex_unlock(&making);
+  if (made != NULL) spirv_workers_free(made);
+}
+
+static bool read_memory(const void *from, void *to, size_t size) {
+  if (cpu_memory_check(from, size, false) != ZE_RESULT_SUCCESS) {
+    snprintf(error, sizeof(error), "the memory that holds a launch's counts is gone");
+    return false;
+  }
+  memcpy(to, cpu_usm_engine_view(from), size);
+  return true;
+}
+
+/* The seed of one launch's order, from the process's: every launch has another. All bits change, also from a small seed. */
+static uint64_t chaos_seed(void) {
+  static _Atomic uint64_t launches;
+  uint64_t v = cpu_knobs.seed + (atomic_fetch_add(&launches, 1) + 1) * UINT64_C(0x9e3779b97f4a7c15);
+  v = (v ^ v >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  v = (v ^ v >> 27) * UINT64_C(0x94d049bb133111eb);
+  return (v ^ v >> 31) | 1; /* 0 is no chaos */
+}
+
+bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
+  spirv_launch run = {.kernel = launch->kernel,
+                      .arguments = launch->arguments,
+                      .local_sizes = launch->local_sizes,
+                      .cooperative = launch->cooperative,
+                      .fuel = cpu_knobs.fuel,
+                      .cancel = cancel,
+                      .workers = helpers()};
+  memcpy(run.group_size, launch->group_size, sizeof(run.group_size));
+  memcpy(run.group_count, launch->group_count, sizeof(run.group_count));
+  memcpy(run.global_offset, launch->offset, sizeof(run.global_offset));
+  uint32_t number = UINT32_MAX;
+  if (launch->number != NULL && !read_memory(launch->number, &number, sizeof(number))) return false;
+  if (launch->index >= number) return true;
+  if (launch->counts != NULL && !read_memory(launch->counts, run.group_count, sizeof(run.group_count))) return false;
+  if (run.group_count[0] == 0 || run.group_count[1] == 0 || run.group_count[2] == 0) return true;
+  const char *name = spirv_kernel_look(launch->kernel)->name;
+  run.chaos = cpu_knobs.chaos ? chaos_seed() : 0;
+  run.races = cpu_knobs.races;
+  run.trace = cpu_knobs.trace != NULL && strlen(name) == cpu_knobs.trace_size &&
+              memcmp(name, cpu_knobs.trace, cpu_knobs.trace_size) == 0;
+  memcpy(run.trace_item, cpu_knobs.trace_first ? run.global_offset : cpu_knobs.trace_item, sizeof(run.trace_item));
+  reach r = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  run.memory = (spirv_memory){.context = &r, .find = find};
+  spirv_result result;
+  bool good = spirv_run(&run, &result) || result.status == SPIRV_CANCELLED;
+  end_reach(&r);
+  if (!good) snprintf(error, sizeof(error), "%s", result.text);
+  return good;
+}
+
+const char *cpu_launch_error(void) { return error; }
+
+ze_result_t cpu_launch_memory(const cpu_launch *launch) {
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  if (launch->counts != NULL) result = cpu_memory_check(launch->counts, sizeof(*launch->counts), false);
+  if (launch->number != NULL && result == ZE_RESULT_SUCCESS)
+    result = cpu_memory_check(launch->number, sizeof(*launch->number), false);
+  return result;
+}
+
+static bool inside(const void *pointer, uintptr_t low, uintptr_t high) {
+  return (uintptr_t)pointer >= low && (uintptr_t)pointer < high;
+}
+
+/* May it reach what is allocated there by a pointer in memory? */
+static bool reaches(const cpu_launch *launch, uintptr_t low) {
+  if (launch->access == 0) return false;
+  ze_kernel_indirect_access_flags_t kind = cpu_usm_access(launch->context, (const void *)low);
+  return (launch->access & kind) != 0;
+}
+
+/* What an argument points to; NULL if it is no pointer. */
+static const void *pointer_at(const cpu_launch *launch, uint32_t i) {
+  const void *pointer = NULL;
+  if (launch->kinds[i].kind == SPIRV_GLOBAL_POINTER || launch->kinds[i].kind == SPIRV_CONSTANT_POINTER)
+    memcpy(&pointer, launch->arguments[i], sizeof(pointer));
+  return pointer;
+}
+
+bool cpu_launch_touches(const cpu_launch *launch, uintptr_t low, uintptr_t high) {
+  if (inside(launch->counts, low, high) || inside(launch->number, low, high) || reaches(launch, low)) return true;
+  for (uint32_t i = 0; i < launch->argument_count; i++)
+    if (inside(pointer_at(launch, i), low, high)) return true;
+  return false;
+}
+
+ze_result_t cpu_launch_walk(const cpu_launch *launch) {
+  ze_result_t result = ZE_RESULT_SUCCESS;
+  for (uint32_t i = 0; i < launch->argument_count && result == ZE_RESULT_SUCCESS; i++)
+    if (pointer_at(launch, i) != NULL) result = cpu_reservation_look(pointer_at(launch, i));
+  return result;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usm.c: allocating, freeing and asking about device, host and shared memory. */
+#include "memory/usm.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memory/cache.h"
+#include "lists/engine.h"
+#include "simulate/fault.h"
+#include "base/gate.h"
+#include "memory/import.h"
+#include "base/invariant.h"
+#include "simulate/latency.h"
+#include "simulate/profile.h"
+#include "simulate/quirk.h"
+#include "memory/reservation.h"
+
+cpu_heap cpu_device_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+cpu_heap cpu_host_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Atomic uint32_t deferred; /* blocks that wait for the device before they go */
+
+static size_t charged(size_t size) { return (size + CPU_PAGE - 1) & ~(size_t)(CPU_PAGE - 1); }
+
+bool cpu_usm_is_over(const cpu_device *device) {
+  return cpu_has_quirk(CPU_QUIRK_NO_VM_BIND) &&
+         atomic_load(&device->used) + atomic_load(&device->listed) > cpu_knobs.memory;
+}
+
+bool cpu_usm_charge(cpu_device *device, size_t size) {
+  uint64_t used = atomic_fetch_add(&device->used, size) + size;
+  if (size <= cpu_knobs.memory && used <= cpu_knobs.memory) return true;
+  atomic_fetch_sub(&device->used, size);
+  return false;
+}
+
+void cpu_usm_refund(cpu_device *device, size_t size) {
+  uint64_t used = atomic_fetch_sub(&device->used, size);
+  CPU_INVARIANT(used >= size);
+  (void)used;
+}
+
+static cpu_heap *heap_of(const cpu_block *block) {
+  return block->type == ZE_MEMORY_TYPE_DEVICE ? &cpu_device_heap : &cpu_host_heap;
+}
+
+static cpu_found find_in_state(const void *pointer, uint32_t state) {
+  cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);
+  if (found.block == NULL) found = cpu_heap_find(&cpu_host_heap, pointer);
+  if (found.block == NULL || atomic_load_explicit(&found.block->state, memory_order_acquire) != state ||
+      (uintptr_t)pointer - found.base >= found.block->size)
+    return (cpu_found){NULL, 0};
+  return found;
+}
+
+cpu_found cpu_usm_find(const void *pointer) { return find_in_state(pointer, CPU_BLOCK_LIVE); }
+
+ze_kernel_indirect_access_flags_t cpu_usm_access(const cpu_context *context, const void *pointer) {
+  cpu_mapping import;
+  cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);
+  if (found.block == NULL) found = cpu_heap_find(&cpu_host_heap, pointer);
+  if (found.block == NULL) return cpu_import_find(context, pointer, &import) ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST : 0;
+  if (found.block->context != context) return 0;
+  return found.block->type == ZE_MEMORY_TYPE_DEVICE ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE
+         : found.block->type == ZE_MEMORY_TYPE_HOST ? ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST
+                                                    : ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED;
+}
+
+ze_result_t cpu_memory_check(const void *pointer, size_t size, bool written) {
+  cpu_found found = cpu_heap_find(&cpu_device_heap, pointer);
+  if (found.block == NULL) found = cpu_heap_find(&cpu_host_heap, pointer);
+  if (found.block == NULL) return cpu_reservation_check(pointer, size, written);
+  size_t offset = (uintptr_t)pointer - found.base;
+  if (atomic_load_explicit(&found.block->state, memory_order_acquire) != CPU_BLOCK_LIVE || offset > found.block->size ||
+      size > found.block->size - offset || (written && found.block->read_only))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return found.block->bad ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_SUCCESS;
+}
+
+bool cpu_memory_is_device(const void *pointer) {
+  return cpu_heap_find(&cpu_device_heap, pointer).block != NULL || cpu_reservation_holds(pointer);
+}
+
+bool cpu_usm_end(cpu_found found, uint32_t state) {
+  cpu_cache_flush(); /* nothing may be written there later */
+  if (!atomic_compare_exchange_strong(&found.block->state, &state, CPU_BLOCK_FREE)) return false;
+  if (found.block->file != 0) {
+    cpu_heap_unmap_file(heap_of(found.block), found);
+    close(found.block->file);
+  }
+  if (found.block->device != NULL && !found.block->imported) {
+    cpu_usm_refund(found.block->device, charged(found.block->size));
+    atomic_fetch_sub(&found.block->device->pieces, 1);
+    cpu_latency(CPU_COST_FREE, 1);
+  }
+  cpu_count(CPU_USM, -1);
+  cpu_heap_give(heap_of(found.block), found);
+  return true;
+}
+
+static bool in_use(cpu_found found) { return cpu_engines_touch(found.base, found.base + found.block->size); }
+
+static void end_if_deferred_and_idle(cpu_heap *heap, cpu_found found, void *argument) {
+  (void)heap, (void)argument;
+  if (atomic_load(&found.block->state) != CPU_BLOCK_DEFERRED || in_use(found)) return;
+  if (cpu_usm_end(found, CPU_BLOCK_DEFERRED)) atomic_fetch_sub(&deferred, 1);
+}
+
+/* Frees what could not be freed when it was asked for. */
+static void retry_deferred(void) {
+  if (CPU_LIKELY(atomic_load_explicit(&deferred, memory_order_relaxed) == 0)) return;
+  cpu_heap_each(&cpu_device_heap, end_if_deferred_and_idle, NULL);
+  cpu_heap_each(&cpu_host_heap, end_if_deferred_and_idle, NULL);
+}
+
+static void end_if_of_context(cpu_heap *heap, cpu_found found, void *context) {
+  (void)heap;
+  if (found.block->context != context) return;
+  if (cpu_usm_end(found, CPU_BLOCK_DEFERRED)) atomic_fetch_sub(&deferred, 1);
+  cpu_usm_end(found, CPU_BLOCK_LIVE);
+}
+
+void cpu_usm_free_all(cpu_context *context) {
+  cpu_heap_each(&cpu_device_heap, end_if_of_context, context);
+  cpu_heap_each(&cpu_host_heap, end_if_of_context, context);
+}
+
+static ze_result_t check_host_flags(ze_host_mem_alloc_flags_t flags) {
+  if (flags > (cpu_knobs.neo_22_43 ? 0xf : 0x1f)) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  uint32_t either = ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY | ZE_HOST_MEM_ALLOC_FLAG_BIAS_WRITE_COMBINED;
+  return (flags & either) == either ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
+}
+
+/* Memory of a kind that the device's properties do not offer; unknown structures are skipped, these must not be. */
+static bool is_from_elsewhere(const ze_base_desc_t *d) {
+  for (; d != NULL; d = d->pNext)
+    if (d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC ||
+        d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD ||
+        d->stype == ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC)
+      return true;
+  return false;
+}
+
+/* What says which memory of the program is to be imported; older drivers know no such structure. */
+static const ze_external_memmap_sysmem_ext_desc_t *import_in(const ze_base_desc_t *d) {
+  while (d != NULL && d->stype != ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC) d = d->pNext;
+  return cpu_knobs.neo_22_43 ? NULL : (const ze_external_memmap_sysmem_ext_desc_t *)d;
+}
+
+/* What the specification says of sizes and alignments; `*size` becomes one that can be had. */
+static ze_result_t check_extent(const void *next, size_t *size, size_t *alignment) {
+  if (cpu_knobs.neo_22_43) {
+    *alignment = 0;
+    if (*size == 0) *size = 1;
+  }
+  if (*size == 0) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  if ((*alignment & (*alignment - 1)) != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
+  if (is_from_elsewhere(next)) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+  bool relaxed = false;
+  for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext)
+    if (d->stype == ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC)
+      relaxed = (((const ze_relaxed_allocation_limits_exp_desc_t *)d)->flags &
+                 ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE) != 0;
+  return *size > cpu_max_alloc() && !relaxed ? ZE_RESULT_ERROR_UNSUPPORTED_SIZE : ZE_RESULT_SUCCESS;
+}
+
+cpu_found cpu_usm_add(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size, size_t alignment) {
+  static _Atomic uint64_t last_id;
+  cpu_heap *heap = type == ZE_MEMORY_TYPE_DEVICE ? &cpu_device_heap : &cpu_host_heap;
+  cpu_found found = cpu_heap_take(heap, size, alignment);
+  if (found.block == NULL) return found;
+  found.block->type = type;
+  found.block->read_only = found.block->bad = false;
+  found.block->context = context;
+  found.block->device = device;
+  found.block->size = size;
+  found.block->id = atomic_fetch_add(&last_id, 1) + 1;
+  found.block->file = 0;
+  found.block->imported = false;
+  cpu_count(CPU_USM, 1);
+  atomic_store_explicit(&found.block->state, CPU_BLOCK_LIVE, memory_order_release);
+  return found;
+}
+
+static ze_result_t allocate(cpu_context *context, cpu_device *device, ze_memory_type_t type, size_t size,
+                            size_t alignment, void **out) {
+  ze_result_t full = device != NULL ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  cpu_fault fault = cpu_fault_any() ? cpu_fault_take() : CPU_FAULT_NONE;
+  retry_deferred();
+  if (device != NULL && (charged(size) < size || !cpu_usm_charge(device, charged(size)))) return full;
+  cpu_found found = cpu_usm_add(context, device, type, size, alignment);
+  if (found.block == NULL) {
+    if (device != NULL) cpu_usm_refund(device, charged(size));
+    return full;
+  }
+  found.block->bad = fault == CPU_FAULT_LATE_OOM;
+  if (device != NULL) {
+    atomic_fetch_add(&device->pieces, 1);
+    cpu_latency(CPU_COST_ALLOC_RESIDENT, 1);
+    cpu_latency(CPU_COST_CLEAR, (double)size);
+  }
+  /* New memory has undefined contents: programs must not rely on zeros. */
+  if (cpu_knobs.chaos) memset(cpu_usm_engine_view((void *)found.base), 0xa5, size < CPU_PAGE ? size : CPU_PAGE);
+  *out = (void *)found.base;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeMemAllocDevice(ze_context_handle_t context_handle, const ze_device_mem_alloc_desc_t *desc,
+                                        size_t size, size_t alignment, ze_device_handle_t device_handle, void **out) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_device *device = cpu_device_cast(device_handle);
+  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (desc->flags > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (desc->ordinal != 0 || !cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (cpu_knobs.neo_22_43)
+    for (const ze_base_desc_t *d = desc->pNext; d != NULL; d = d->pNext)
+      if (d->stype != ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC)
+        return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+  ze_result_t result = check_extent(desc->pNext, &size, &alignment);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  return allocate(context, device, ZE_MEMORY_TYPE_DEVICE, size, alignment, out);
+}
+
+CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const ze_host_mem_alloc_desc_t *desc,
+                                      size_t size, size_t alignment, void **out) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  ze_result_t result = check_host_flags(desc->flags);
+  const ze_external_memmap_sysmem_ext_desc_t *import = import_in(desc->pNext);
+  if (result == ZE_RESULT_SUCCESS && import != NULL) return cpu_import_add(context, import, size, out);
+  if (result == ZE_RESULT_SUCCESS) result = check_extent(desc->pNext, &size, &alignment);
+  if (result == ZE_RESULT_SUCCESS) result = allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, out);
+  if (result == ZE_RESULT_SUCCESS)
+    cpu_usm_find(*out).block->read_only = (desc->flags & ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY) != 0;
+  return result;
+}
+
+CPU_EXPORT ze_result_t zeMemAllocShared(ze_context_handle_t context_handle,
+                                        const ze_device_mem_alloc_desc_t *device_desc,
+                                        const ze_host_mem_alloc_desc_t *host_desc, size_t size, size_t alignment,
+                                        ze_device_handle_t device_handle, void **out) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_device *device = cpu_device_cast(device_handle); /* optional */
+  if (context == NULL || (device == NULL && device_handle != NULL)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (device_desc == NULL || host_desc == NULL || out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (device_desc->flags > 0x7) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  ze_result_t result = check_host_flags(host_desc->flags);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  if (device_desc->ordinal != 0 || (device != NULL && !cpu_context_has(context, device)))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  result = check_extent(device_desc->pNext, &size, &alignment);
+  if (result != ZE_RESULT_SUCCESS) return result;
+  if (is_from_elsewhere(host_desc->pNext)) return ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION;
+  return allocate(context, device, ZE_MEMORY_TYPE_SHARED, size, alignment, out);
+}
+
+cpu_found cpu_usm_find_own(const cpu_context *context, const void *pointer) {
+  cpu_found found = cpu_usm_find(pointer);
+  if (found.block == NULL || found.block->context != context || found.base != (uintptr_t)pointer)
+    return (cpu_found){NULL, 0};
+  return found;
+}
+
+CPU_EXPORT ze_result_t zeMemFree(ze_context_handle_t context_handle, void *pointer) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  retry_deferred();
+  if (cpu_import_end(context, pointer)) return ZE_RESULT_SUCCESS;
+  cpu_found found = cpu_usm_find_own(context, pointer);
+  if (found.block == NULL || found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return ZE_RESULT_SUCCESS;
+}
+
+static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); }
+
+CPU_EXPORT ze_result_t zeMemFreeExt(ze_context_handle_t context_handle, const ze_memory_free_ext_desc_t *desc,
+                                    void *pointer) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (desc == NULL || pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (desc->freePolicy > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  bool defer = (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE) != 0;
+  if (defer && cpu_knobs.neo_22_43) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  retry_deferred();
+  bool blocks = (desc->freePolicy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE) != 0;
+  cpu_mapping import;
+  if (cpu_import_find(context, pointer, &import) && import.base == (uintptr_t)pointer) {
+    while (blocks && cpu_engines_touch(import.base, import.base + import.size)) nap();
+    return cpu_import_end(context, pointer) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  }
+  cpu_found found = cpu_usm_find_own(context, pointer);
+  if (found.block == NULL || found.block->imported) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  if (defer && in_use(found)) {
+    uint32_t live = CPU_BLOCK_LIVE;
+    if (!atomic_compare_exchange_strong(&found.block->state, &live, CPU_BLOCK_DEFERRED))
+      return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    atomic_fetch_add(&deferred, 1);
+    return ZE_RESULT_SUCCESS;
+  }
+  while (blocks && in_use(found)) nap();
+  return cpu_usm_end(found, CPU_BLOCK_LIVE) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usm_ipc.c: device memory between processes. An allocation moves into a file when it is exported for the first time,
+ * so that the others pay nothing for the possibility. */
+#include <unistd.h>
+
+#include "lists/engine.h"
+#include "base/gate.h"
+#include "memory/reservation.h"
+#include "memory/share.h"
+#include "memory/usm.h"
+
+/* With the engines held: nothing writes while the pages move. */
+static bool move_into_file(cpu_found found) {
+  if (found.block->file != 0) return true;
+  int file = cpu_share_make(found.block->size);
+  if (file < 0) return false;
+  const char *bytes = cpu_usm_engine_view((void *)found.base);
+  if (!cpu_share_fill(file, bytes, found.block->size) || !cpu_heap_map_file(&cpu_device_heap, found, file)) {
+    close(file);
+    return false;
+  }
+  found.block->file = file;
+  return true;
+}
+
+/* The whole of it, wherever and in how many parts it is mapped. */
+static ze_result_t get_handle_of_physical(const cpu_context *context, cpu_physical *physical,
+                                          ze_ipc_mem_handle_t *ipc) {
+  if (physical->context != context || physical->on_host) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return cpu_physical_share(physical) && cpu_share_export(CPU_USM, physical->file, physical->size, 0, 1, ipc->data)
+             ? ZE_RESULT_SUCCESS
+             : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+static ze_result_t get_handle(ze_context_handle_t context_handle, const void *pointer, ze_ipc_mem_handle_t *ipc) {
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL || ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_physical *physical = cpu_physical_cast((ze_physical_mem_handle_t)pointer);
+  cpu_mapping mapping;
+  if (physical == NULL && cpu_reservation_find(context, pointer, &mapping)) physical = mapping.physical;
+  if (physical != NULL) return get_handle_of_physical(context, physical, ipc);
+  cpu_found found = cpu_usm_find(pointer);
+  if (found.block == NULL || found.block->context != context || found.block->type != ZE_MEMORY_TYPE_DEVICE ||
+      found.block->imported)
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_engines_hold(found.base, found.base + found.block->size);
+  bool good = move_into_file(found);
+  cpu_engines_go();
+  good = good && cpu_share_export(CPU_USM, found.block->file, found.block->size, 0, 1, ipc->data);
+  return good ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+CPU_EXPORT ze_result_t zeMemGetIpcHandle(ze_context_handle_t context, const void *pointer, ze_ipc_mem_handle_t *ipc) {
+  CPU_ENTER();
+  return get_handle(context, pointer, ipc);
+}
+
+/* Of the sorts of handles there is one: for processes of this machine. */
+CPU_EXPORT ze_result_t zeMemGetIpcHandleWithProperties(ze_context_handle_t context, const void *pointer, void *next,
+                                                       ze_ipc_mem_handle_t *ipc) {
+  CPU_ENTER();
+  for (const ze_base_desc_t *d = next; d != NULL; d = d->pNext) {
+    if (d->stype != ZE_STRUCTURE_TYPE_IPC_MEM_HANDLE_TYPE_EXT_DESC) continue;
+    uint32_t flags = ((const ze_ipc_mem_handle_type_ext_desc_t *)d)->typeFlags;
+    if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+    if (flags & ZE_IPC_MEM_HANDLE_TYPE_FLAG_FABRIC_ACCESSIBLE) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  }
+  return get_handle(context, pointer, ipc);
+}
+
+/* A file descriptor for the memory of a handle; it is the caller's to close. */
+CPU_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(ze_context_handle_t context, ze_ipc_mem_handle_t ipc,
+                                                              uint64_t *descriptor) {
+  CPU_ENTER();
+  if (cpu_context_cast(context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (descriptor == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_share_record record;
+  int file = cpu_share_import(CPU_USM, ipc.data, &record);
+  if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  *descriptor = (uint64_t)file;
+  return ZE_RESULT_SUCCESS;
+}
+
+/* A handle for the memory behind a descriptor that came from another process; good while the descriptor is open. */
+CPU_EXPORT ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(ze_context_handle_t context, uint64_t descriptor,
+                                                              ze_ipc_mem_handle_t *ipc) {
+  CPU_ENTER();
+  if (cpu_context_cast(context) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (ipc == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  size_t size = descriptor <= INT32_MAX ? cpu_share_size((int)descriptor) : 0;
+  if (size == 0 || !cpu_share_export(CPU_USM, (int)descriptor, size, 0, 1, ipc->data))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t ipc) {
+  CPU_ENTER();
+  (void)ipc; /* a handle holds nothing: the file goes with its allocation */
+  return cpu_context_cast(context) == NULL ? ZE_RESULT_ERROR_INVALID_NULL_HANDLE : ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeMemOpenIpcHandle(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
+                                          ze_ipc_mem_handle_t ipc, ze_ipc_memory_flags_t flags, void **out) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_device *device = cpu_device_cast(device_handle);
+  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (flags > 0x3) return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+  if (out == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_share_record record;
+  int file = cpu_share_import(CPU_USM, ipc.data, &record);
+  if (file < 0) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_found found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, record.size, 0);
+  if (found.block == NULL) {
+    close(file);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  found.block->imported = true;
+  found.block->file = file;
+  if (!cpu_heap_map_file(&cpu_device_heap, found, file)) {
+    cpu_usm_end(found, CPU_BLOCK_LIVE);
+    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  *out = (void *)found.base;
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeMemCloseIpcHandle(ze_context_handle_t context_handle, const void *pointer) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_found found = cpu_usm_find_own(context, pointer);
+  if (found.block == NULL || !found.block->imported || !cpu_usm_end(found, CPU_BLOCK_LIVE))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return ZE_RESULT_SUCCESS;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usm_query.c: what a pointer is, and residency. */
+#include "base/gate.h"
+#include "memory/import.h"
+#include "simulate/quirk.h"
+#include "memory/usm.h"
+
+CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handle, const void *pointer,
+                                               ze_memory_allocation_properties_t *properties,
+                                               ze_device_handle_t *device) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL || properties == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_found found = cpu_usm_find(pointer);
+  cpu_mapping mapping;
+  properties->type = ZE_MEMORY_TYPE_UNKNOWN;
+  properties->id = properties->pageSize = 0;
+  if (device != NULL) *device = NULL;
+  if (found.block != NULL && found.block->context == context) {
+    properties->type = found.block->type;
+    properties->id = found.block->id;
+    properties->pageSize = CPU_PAGE;
+    if (device != NULL) *device = (ze_device_handle_t)found.block->device;
+  } else if (cpu_reservation_find(context, pointer, &mapping)) {
+    properties->type = cpu_has_quirk(CPU_QUIRK_UNTYPED_MAPPINGS) ? ZE_MEMORY_TYPE_UNKNOWN
+                       : mapping.on_host                         ? ZE_MEMORY_TYPE_HOST
+                                                                 : ZE_MEMORY_TYPE_DEVICE;
+    properties->id = mapping.id;
+    properties->pageSize = CPU_PAGE;
+    if (device != NULL) *device = mapping.on_host ? NULL : (ze_device_handle_t)mapping.device;
+  } else if (cpu_import_find(context, pointer, &mapping)) {
+    properties->type = ZE_MEMORY_TYPE_HOST_IMPORTED;
+    properties->id = mapping.id;
+    properties->pageSize = CPU_IMPORT_PAGE;
+  }
+  return ZE_RESULT_SUCCESS;
+}
+
+CPU_EXPORT ze_result_t zeMemGetAddressRange(ze_context_handle_t context_handle, const void *pointer, void **base,
+                                            size_t *size) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(context_handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  cpu_found found = cpu_usm_find(pointer);
+  cpu_mapping mapping;
+  if (found.block != NULL && found.block->context == context) {
+    mapping.base = found.base;
+    mapping.size = found.block->size;
+  } else if (!cpu_reservation_find(context, pointer, &mapping) && !cpu_import_find(context, pointer, &mapping)) {
+    return cpu_knobs.neo_22_43 ? ZE_RESULT_ERROR_UNKNOWN : ZE_RESULT_ERROR_ADDRESS_NOT_FOUND;
+  }
+  if (base != NULL) *base = (void *)mapping.base;
+  if (size != NULL) *size = mapping.size;
+  return ZE_RESULT_SUCCESS;
+}
+
+static ze_result_t check_residency(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
+                                   const void *pointer, size_t size) {
+  cpu_context *context = cpu_context_cast(context_handle);
+  cpu_device *device = cpu_device_cast(device_handle);
+  if (context == NULL || device == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (pointer == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (!cpu_context_has(context, device)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  cpu_mapping mapping;
+  if (cpu_usm_find(pointer).block == NULL && !cpu_reservation_find(context, pointer, &mapping) &&
+      !cpu_import_find(context, pointer, &mapping))
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  return cpu_memory_check(pointer, size, false);
+}
+
+/* Memory is committed at first touch and never moves, so residency is true of all of it; only the arguments count,
+ * and an injected shortage, which a device would notice here. */
+CPU_EXPORT ze_result_t zeContextMakeMemoryResident(ze_context_handle_t context, ze_device_handle_t device,
+                                                   void *pointer, size_t size) {
+  CPU_ENTER();
+  return check_residency(context, device, pointer, size);
+}
+
+CPU_EXPORT ze_result_t zeContextEvictMemory(ze_context_handle_t context, ze_device_handle_t device, void *pointer,
+                                            size_t size) {
+  CPU_ENTER();
+  return check_residency(context, device, pointer, size);
+}

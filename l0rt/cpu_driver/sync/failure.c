@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failure.c: the failed launches that no wait has returned yet. */
+#include "sync/failure.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knobs.h"
+
+enum { TEXT = 448 };
+
+/* One for each fifo, and one for each event that a failed launch signalled: so no fifo's failures push out another's. */
+typedef struct {
+  uint64_t serial; /* ENDED: of a fifo that is gone; then only the event tells of it */
+  const struct cpu_event *event; /* that tells of it, or NULL */
+  bool own;                      /* the launch itself signalled it */
+  uint64_t more;                 /* how many launches failed after the first, whose text it has */
+  char text[TEXT];
+} failure;
+
+#define ENDED UINT64_MAX
+
+_Atomic uint32_t cpu_failures;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static failure *failures; /* the oldest first; as many as cpu_failures says */
+static uint32_t capacity;
+static _Atomic bool lost;
+static _Thread_local char description[TEXT], answered[TEXT];
+
+static failure *find(uint64_t serial, const struct cpu_event *event, bool own) {
+  for (uint32_t i = 0; i < atomic_load(&cpu_failures); i++)
+    if (failures[i].serial == serial && failures[i].event == event && failures[i].own == own) return &failures[i];
+  return NULL;
+}
+
+static void drop(failure *f) {
+  uint32_t count = atomic_fetch_sub(&cpu_failures, 1) - 1;
+  memmove(f, f + 1, (size_t)(failures + count - f) * sizeof(*f));
+}
+
+/* The place of one more; without memory that of the latest, if there is any. */
+static failure *place(void) {
+  uint32_t count = atomic_load(&cpu_failures);
+  if (count == capacity) {
+    uint32_t more = capacity == 0 ? 16 : capacity * 2;
+    failure *larger = realloc(failures, more * sizeof(*larger));
+    if (larger == NULL) return count == 0 ? NULL : &failures[count - 1];
+    failures = larger;
+    capacity = more;
+  }
+  atomic_store(&cpu_failures, count + 1);
+  return &failures[count];
+}
+
+void cpu_failure_add(uint64_t serial, const struct cpu_event *event, const char *text) {
+  pthread_mutex_lock(&lock);
+  failure *same = find(serial, event, event != NULL), *f = same != NULL ? same : place();
+  if (same != NULL) {
+    same->more++;
+  } else if (f != NULL) {
+    *f = (failure){.serial = serial, .event = event, .own = event != NULL};
+    snprintf(f->text, sizeof(f->text), "%s", text);
+  }
+  if (cpu_knobs.lost) atomic_store(&lost, true);
+  pthread_mutex_unlock(&lock);
+}
+
+void cpu_failure_follow(uint64_t serial, const struct cpu_event *event) {
+  pthread_mutex_lock(&lock);
+  failure *first = NULL;
+  for (uint32_t i = 0; i < atomic_load(&cpu_failures); i++) {
+    failure *f = &failures[i];
+    if (f->serial != serial || f->own) continue;
+    if (first == NULL) {
+      first = f;
+      f->event = event;
+    } else {
+      first->more += 1 + f->more;
+      drop(f);
+      i--;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* Removes and returns all failures of a fifo, or of an event; the description is of the oldest. */
+static ze_result_t tell(uint64_t serial, const struct cpu_event *event) {
+  uint64_t told = 0;
+  pthread_mutex_lock(&lock);
+  for (uint32_t i = 0; i < atomic_load(&cpu_failures);) {
+    failure *f = &failures[i];
+    if (event == NULL ? f->serial != serial : f->event != event) {
+      i++;
+      continue;
+    }
+    if (told == 0) cpu_failure_describe(f->text);
+    told += 1 + f->more;
+    drop(f);
+  }
+  pthread_mutex_unlock(&lock);
+  if (told == 0) return ZE_RESULT_SUCCESS;
+  size_t size = strlen(description);
+  if (told > 1)
+    snprintf(description + size, sizeof(description) - size, "; it is the first of %llu that failed",
+             (unsigned long long)told);
+  return cpu_knobs.lost ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_ERROR_UNKNOWN;
+}
+
+ze_result_t cpu_failure_of_fifo(uint64_t serial) { return tell(serial, NULL); }
+
+ze_result_t cpu_failure_of_event(const struct cpu_event *event) { return tell(0, event); }
+
+/* The event of a failure is no longer its own: it joins the one of its fifo that is like it. */
+static void lose_event(failure *f) {
+  failure *same = f->serial == ENDED ? NULL : find(f->serial, NULL, f->own);
+  if (same != NULL) same->more += 1 + f->more;
+  if (same != NULL || f->serial == ENDED) drop(f);
+  else f->event = NULL;
+}
+
+void cpu_failure_forget(const struct cpu_event *event) {
+  if (atomic_load(&cpu_failures) == 0) return;
+  pthread_mutex_lock(&lock);
+  for (uint32_t i = atomic_load(&cpu_failures); i-- > 0;)
+    if (failures[i].event == event) lose_event(&failures[i]);
+  pthread_mutex_unlock(&lock);
+}
+
+void cpu_failure_end(uint64_t serial) {
+  if (atomic_load(&cpu_failures) == 0) return;
+  pthread_mutex_lock(&lock);
+  for (uint32_t i = atomic_load(&cpu_failures); i-- > 0;) {
+    if (failures[i].serial != serial) continue;
+    failure *same = find(ENDED, failures[i].event, failures[i].own);
+    if (same != NULL) same->more += 1 + failures[i].more;
+    if (same != NULL || failures[i].event == NULL) drop(&failures[i]);
+    else failures[i].serial = ENDED;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void cpu_failure_describe(const char *text) { snprintf(description, sizeof(description), "%s", text); }
+
+const char *cpu_failure_description(void) {
+  memcpy(answered, description, sizeof(answered));
+  description[0] = 0;
+  return answered;
+}
+
+bool cpu_failure_lost(void) { return atomic_load(&lost); }

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fence.h: a fence: the end of what one call handed to a queue. */
+#ifndef L0RT_CPU_FENCE_H
+#define L0RT_CPU_FENCE_H
+
+#include "sync/latch.h"
+#include "base/object.h"
+
+struct cpu_queue;
+
+typedef struct {
+  cpu_object base;
+  struct cpu_queue *queue; /* borrowed: a queue with fences can't be destroyed */
+  cpu_latch latch;
+  _Atomic uint32_t users; /* submissions under way that will signal it */
+} cpu_fence;
+
+static inline cpu_fence *cpu_fence_cast(ze_fence_handle_t handle) { return cpu_cast(handle, CPU_FENCE); }
+
+#endif

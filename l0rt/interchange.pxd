@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-from l0rt.buffer cimport Buffer
-from l0rt.dlpack cimport Loan
-
-# The memory of a loan as a Buffer. BufferError if it is nowhere that l0rt reaches.
-cdef Buffer buffer_of(Loan loan)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a launch needs below Buffers: what a module says of its kernels, built modules, launches, random kernels."""

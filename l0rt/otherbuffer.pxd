@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-from l0rt.buffer cimport Buffer
-from l0rt.dlpack cimport Loan
-
-# A buffer of the host's memory that another library lends: its end gives it back.
-cdef Buffer new_borrowed(Loan loan)
