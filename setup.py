@@ -42,7 +42,7 @@ if FLAVOUR == "debug":
     DIRECTIVES["linetrace"] = True
 # Code that mostly calls Python takes as many instructions, within 1 %, with the functions inlined that -O2 inlines and
 # little more; it compiles in two thirds of the time. What runs without Python is in these packages.
-FAST = ("l0rt/core/", "l0rt/runtime/alloc/", "l0rt/runtime/streams/", "l0rt/cli/")
+FAST = ("l0rt/core/", "l0rt/runtime/alloc/", "l0rt/runtime/streams/", "l0rt/bench/")
 QUICK = "-O1 -finline-small-functions -fpartial-inlining -findirect-inlining -foptimize-sibling-calls -fstrict-aliasing"
 QUICK_FLAGS = [*QUICK.split(), "-fpeephole2", "-fcaller-saves"] if FLAVOUR == "release" else []
 C_FLAGS = [*FLAVOURS[FLAVOUR], "-std=gnu11", "-fvisibility=hidden", "-Wno-unused-function"]
@@ -54,12 +54,12 @@ ELSEWHERE = {"l0rt.include.l0rt": "include/l0rt", "l0rt.bench.trace_data": "benc
 DRIVER_FOLDER = "l0rt/cpu_driver"
 CPU_DRIVER = "libze_l0rt_cpu.so"
 STAND_IN = "loader/libze_loader.so.1"  # beside the driver
-DRIVER_SOURCES = sorted(glob(f"{DRIVER_FOLDER}/*.c") + glob(f"{DRIVER_FOLDER}/spirv/*.c"))
 STAND_IN_SOURCES = sorted(glob(f"{DRIVER_FOLDER}/loader/*.c"))
-# The modules of each of these packages are linked into one library, which l0rt/_base/libraries.py finds them in: what an
-# import of l0rt takes is to a third the loading of libraries, one by one.
+DRIVER_SOURCES = sorted({*glob(f"{DRIVER_FOLDER}/**/*.c", recursive=True)} - {*STAND_IN_SOURCES})
+# The modules of each of these packages are linked into one library, where l0rt/_base/libraries.py finds them: a third
+# of what an import of l0rt takes is the loading of libraries, one by one.
 RUNTIME = [f"l0rt.runtime.{name}" for name in ("alloc", "streams", "current", "memory")]
-SHARING = ("l0rt.ze", "l0rt.core", "l0rt.kernels", "l0rt.graphs", *RUNTIME)
+SHARING = ("l0rt._base", "l0rt.ze", "l0rt.core", "l0rt.launch", "l0rt.buffers", "l0rt.kernels", "l0rt.graphs", *RUNTIME)
 LIBRARY = "modules"
 NOTES = "l0rt/libraries.txt"
 DESCRIBING = {"egg_info", "dist_info", "sdist"}  # commands that build nothing; pip calls two of them before it builds
@@ -197,7 +197,7 @@ class EditableWheel(editable_wheel):
 
 
 def driver_units():
-    headers = glob(f"{DRIVER_FOLDER}/*.h") + glob(f"{DRIVER_FOLDER}/spirv/*.h") + glob("include/l0rt/*.h")
+    headers = glob(f"{DRIVER_FOLDER}/**/*.h", recursive=True) + glob("include/l0rt/*.h")
     # Handlers of kernels are short: a reduction takes up to 1.5 times as long by where they begin in a cache line.
     flags = [*C_FLAGS, "-fPIC", "-pthread", "-D_GNU_SOURCE", "-falign-functions=64"]
     return [Unit(source, headers, ["include", DRIVER_FOLDER], flags) for source in DRIVER_SOURCES]

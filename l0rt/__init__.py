@@ -104,7 +104,7 @@ def cpu_driver_path():
 
 def _is_built(folder):
     """Whether the compiled modules are in the package in ``folder``."""
-    return any(os.path.exists(os.path.join(folder, f"buffer{suffix}")) for suffix in EXTENSION_SUFFIXES)
+    return any(os.path.exists(os.path.join(folder, f"capi{suffix}")) for suffix in EXTENSION_SUFFIXES)
 
 
 def _become_the_installed_package():

@@ -24,6 +24,8 @@ from l0rt.buffers.copies import memcpy2d as memcpy2d
 from l0rt.buffers.copies import memset as memset
 from l0rt.buffers.copies import pinned as pinned
 from l0rt.buffers.copies import prefetch as prefetch
+from l0rt.buffers.foreign import empty as empty
+from l0rt.buffers.interchange import from_usm as from_usm
 from l0rt.errors import CompilerNotFoundError as CompilerNotFoundError
 from l0rt.errors import DeviceLostError as DeviceLostError
 from l0rt.errors import DriverNotFoundError as DriverNotFoundError
@@ -34,12 +36,10 @@ from l0rt.errors import ModuleBuildError as ModuleBuildError
 from l0rt.errors import ModuleBuildWarning as ModuleBuildWarning
 from l0rt.errors import OutOfMemoryError as OutOfMemoryError
 from l0rt.errors import UnsupportedError as UnsupportedError
-from l0rt.buffers.interchange import from_usm as from_usm
 from l0rt.kernels.arguments import LocalMemory as LocalMemory
 from l0rt.kernels.compiler import compile as compile
 from l0rt.kernels.module import Module as Module
 from l0rt.kernels.specialized import specialize as specialize
-from l0rt.buffers.foreign import empty as empty
 from l0rt.runtime.current.event import Event as Event
 from l0rt.runtime.current.generator import Generator as Generator
 from l0rt.runtime.current.stream import Stream as Stream

@@ -4,16 +4,16 @@ touches a driver."""
 
 from l0rt import memory as _memory
 from l0rt import xpu as _xpu
-from l0rt.graphs import block as _graphs
+from l0rt._base.integers import whole_number as _whole
 from l0rt.buffers.foreign import add_allocator as _add_allocator
 from l0rt.buffers.foreign import allocator_of as _allocator_of
+from l0rt.graphs import block as _graphs
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import guard_table as _guard_table
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.current.guard import DeviceBlock as _DeviceBlock
 from l0rt.runtime.current.thread import Guard as _Guard
 from l0rt.runtime.streams import naming as _naming
-from l0rt._base.integers import whole_number as _whole
 
 __all__ = [
     "CpuInterface",

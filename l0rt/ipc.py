@@ -8,12 +8,12 @@ import multiprocessing.reduction as _reduction  # noqa: F401 - it is known from 
 from contextlib import contextmanager as _contextmanager
 
 from l0rt.buffers.interchange import add_to_multiprocessing as _add_to_multiprocessing
+from l0rt.buffers.shared import here as _here
 from l0rt.runtime.memory.exported import collect as _collect_exported
 from l0rt.runtime.memory.exported import exported_count
 from l0rt.runtime.memory.imported import collect as _collect_imported
 from l0rt.runtime.memory.imported import imported_count
 from l0rt.runtime.memory.importedpool import ImportedPool
-from l0rt.buffers.shared import here as _here
 
 __all__ = ["ImportedPool", "collect", "exported_count", "imported_count", "sharing"]
 

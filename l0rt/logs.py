@@ -8,8 +8,8 @@ import logging
 
 from l0rt import config
 from l0rt._base.callers import level
-from l0rt.launch.launch import _name_at
 from l0rt.kernels.module import watchers
+from l0rt.launch.launch import _name_at
 from l0rt.runtime.current.waits import name_at
 from l0rt.runtime.streams import hooks
 from l0rt.runtime.streams.devices import device_count as _device_count

@@ -10,7 +10,7 @@ import warnings
 
 from l0rt._base.interrupts import belongs_to_main_thread, raise_later
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def is_ours(frame):

@@ -9,7 +9,7 @@ import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARY = f"linked.modules{EXTENSION_SUFFIXES[0]}"  # with a dot: no module itself
 
 

@@ -7,9 +7,9 @@ from time import perf_counter
 
 import numpy as np
 
+from l0rt._base.integers import real_number, time_text, whole_number
 from l0rt.accelerator import stream as entered
 from l0rt.accelerator.timer import Timer
-from l0rt._base.integers import real_number, time_text, whole_number
 
 __all__ = ["Timing", "time"]
 

@@ -6,7 +6,7 @@ from math import exp, log
 
 from rich.text import Text
 
-from l0rt.cli import (
+from l0rt.bench import (
     allocator_rows,
     counts,
     graphs_rows,
@@ -15,7 +15,6 @@ from l0rt.cli import (
     kernels_rows,
     reference_rows,
     replays,
-    report,
     streams_rows,
     tour,
     traces,
@@ -24,6 +23,7 @@ from l0rt.cli import (
 from l0rt.bench.allocator_rows import HELD, HELD_IN_STEPS, SMALLEST
 from l0rt.bench.lab import Lab
 from l0rt.bench.rows import ROWS, SMOKE, Note, Result, measure
+from l0rt.cli import report
 
 FORMAT = 1  # of the JSON; a reader refuses another
 SUITES = {

@@ -21,7 +21,7 @@ class Launches:
     """A module, a stream, and a thousand launches of one work-item with four arguments."""
 
     def __init__(self, lab):
-        code = (files("l0rt.cli") / "saxpy.spv").read_bytes()
+        code = (files("l0rt.bench") / "saxpy.spv").read_bytes()
         self.x, self.y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         self.module, self.stream = l0rt.Module(code), acc.Stream()
         self.bare = launch_loops.Saxpy(lab.context, lab.device, code, self.y.ptr, self.x.ptr)

@@ -19,7 +19,7 @@ AT_ONCE = 512  # launches before a wait: few enough to queue
 
 def launches(lab, language):
     """Launching one work-item with four arguments: two Buffers, a float and an int."""
-    code = (files("l0rt.cli") / "saxpy.spv").read_bytes()
+    code = (files("l0rt.bench") / "saxpy.spv").read_bytes()
     with Gated(lab, acc.Stream()) as gated, l0rt.Module(code) as module:
         x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         saxpy = launch_loops.Saxpy(lab.context, lab.device, code, y.ptr, x.ptr)
@@ -56,7 +56,7 @@ def pyopencl_launches():
         import pyopencl as cl  # here, not above: who has no use for it need not install it
 
         queue = cl.CommandQueue(cl.Context(cl.get_platforms()[0].get_devices()[:1]))
-        kernel = cl.Program(queue.context, (files("l0rt.cli") / "saxpy.cl").read_text()).build().saxpy
+        kernel = cl.Program(queue.context, (files("l0rt.bench") / "saxpy.cl").read_text()).build().saxpy
         y, x = (cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4) for _ in range(2))
     except (ImportError, IndexError, RuntimeError):  # pyopencl's errors are RuntimeErrors
         return None, lambda: None
@@ -85,7 +85,7 @@ row("launch.append.bound.python", "launch(y, x, 0.0, 1), launch = kernel[1, 1]",
 )
 def specialized(lab):
     """What choosing a variant that is built adds to a launch."""
-    code = (files("l0rt.cli") / "saxpy.spv").read_bytes()
+    code = (files("l0rt.bench") / "saxpy.spv").read_bytes()
     with Gated(lab, acc.Stream()) as gated, l0rt.specialize(code, [(lambda y, x, a, n: n == 1, {})]) as module:
         x, y = l0rt.empty(4).fill(0), l0rt.empty(4).fill(0)
         kernel = module["saxpy"]
@@ -173,7 +173,7 @@ def philox_engine_inputs(lab):
 
 def compile_cached(lab, where):
     """What a compile takes that finds the SPIR-V; the driver builds the module each time."""
-    source = (files("l0rt.cli") / "saxpy.cl").read_text()
+    source = (files("l0rt.bench") / "saxpy.cl").read_text()
     forget = compiler._kept.clear if where == "disk" else None
     if forget and not config.get("cache_size"):
         raise Skip("the cache is switched off")

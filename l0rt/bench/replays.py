@@ -138,7 +138,7 @@ def environment(changes):
 
 def program(module):
     """Return what has a child serve, which imports what its parent did, whatever lies in the working folder."""
-    return f"import sys; sys.path[:] = {sys.path}; from l0rt.cli.{module} import serve; serve()"
+    return f"import sys; sys.path[:] = {sys.path}; from l0rt.bench.{module} import serve; serve()"
 
 
 def serve():

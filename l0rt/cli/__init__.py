@@ -9,12 +9,13 @@ import sys
 
 import l0rt
 from l0rt import config
-from l0rt.bench import command as bench, compare, plot, rows, tour
+from l0rt.bench import command as bench
+from l0rt.bench import compare, plot, rows, tour
 from l0rt.cli import advice, cache, cpu_driver, doctor, report, top
 from l0rt.cli.memory import command as memory_command
 from l0rt.cli.memory.snapshot import NotASnapshot
-from l0rt.selftest import examination, page
 from l0rt.errors import L0Error
+from l0rt.selftest import examination, page
 
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended
 

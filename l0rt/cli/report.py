@@ -14,8 +14,8 @@ from rich.text import Text
 
 import l0rt
 from l0rt import config
-from l0rt.runtime.streams import devices
 from l0rt._base.integers import digits, size_text, time_text  # noqa: F401 - for the other reports too
+from l0rt.runtime.streams import devices
 
 # Intel's driver can encode for a device that is not there: nothing executes then, and no figure is a GPU's.
 SIMULATION = ("NEOReadDebugKeys", "SetCommandStreamReceiver")

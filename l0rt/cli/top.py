@@ -14,14 +14,13 @@ from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
-from l0rt.telemetry import monitor
+from l0rt._base.integers import size_text
 from l0rt.cli import keys, report
 from l0rt.cli.memory.stacks import shown
 from l0rt.cli.memory.watch import CannotWatch, ask, figures
 from l0rt.errors import L0Error
 from l0rt.runtime.streams import devices
-from l0rt.telemetry import PERIOD, Meter
-from l0rt._base.integers import size_text
+from l0rt.telemetry import PERIOD, Meter, monitor
 
 FORMAT = 1  # of the JSON
 ORDERS = ("memory", "streams", "pid", "command")

@@ -11,8 +11,8 @@ import os
 from collections import ChainMap
 from contextlib import contextmanager
 
-from l0rt.config import alloc_conf
 from l0rt._base.integers import parse_size, whole_number
+from l0rt.config import alloc_conf
 
 __all__ = ["effective", "explain", "get", "patch", "set", "single"]
 

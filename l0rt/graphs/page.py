@@ -3,8 +3,8 @@
 
 import os
 
-from l0rt.graphs.drawing import label, short
 from l0rt._base.integers import size_text
+from l0rt.graphs.drawing import label, short
 
 WIDTH, HEIGHT = 220, 28  # of a node
 ACROSS, DOWN = 260, 54  # from one stream, and from one row, to the next

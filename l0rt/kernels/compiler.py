@@ -18,11 +18,11 @@ from weakref import WeakValueDictionary
 
 from l0rt import config
 from l0rt._base import callers
+from l0rt._base.paths import plain_path
 from l0rt.errors import CompilerNotFoundError, L0Error, ModuleBuildError, ModuleBuildWarning
 from l0rt.kernels import cache, includes, ocloc, zig
 from l0rt.kernels.module import Compiled, Module, facts, tell, watchers
 from l0rt.launch.spirv import Spirv, is_spirv
-from l0rt._base.paths import plain_path
 
 __all__ = ["compile"]
 
@@ -224,7 +224,7 @@ def compiler():
 @lru_cache(1)
 def _own_identity():
     """Return what distinguishes this code from another version's, which may do otherwise with the same source."""
-    names = ("compiler.py", "includes.py", "ocloc.py", "spirv.py", "zig.py")
+    names = ("compiler.py", "includes.py", "ocloc.py", "../launch/spirv.py", "zig.py")
     found = [os.stat(os.path.join(os.path.dirname(__file__), name)) for name in names]
     return repr([(facts.st_size, facts.st_mtime_ns) for facts in found])
 

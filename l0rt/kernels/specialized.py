@@ -15,16 +15,16 @@ from collections import namedtuple
 
 import numpy as np
 
+from l0rt._base.integers import whole_number
+from l0rt._base.paths import plain_path
 from l0rt.errors import CompilerNotFoundError, ModuleBuildError
 from l0rt.kernels import compiler, includes
 from l0rt.kernels.kernel import Dispatcher
 from l0rt.kernels.module import Compiled, Module
 from l0rt.kernels.module import facts as device_facts
 from l0rt.launch.spirv import is_spirv
-from l0rt._base.paths import plain_path
 from l0rt.runtime.streams.devices import lazy
 from l0rt.runtime.streams.naming import device as device_name
-from l0rt._base.integers import whole_number
 
 __all__ = ["SpecializedKernel", "SpecializedModule", "specialize"]
 

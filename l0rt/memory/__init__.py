@@ -7,9 +7,10 @@ A ``device`` is an index, a name such as ``"xpu:1"``, anything with a device, or
 
 from contextlib import contextmanager as _contextmanager
 
-from l0rt.config import alloc_conf as _allocconf
 from l0rt import config as _config
 from l0rt._base.arguments import address_of as _address
+from l0rt._base.integers import whole_number as _whole
+from l0rt.config import alloc_conf as _allocconf
 from l0rt.memory.history import (
     annotate,
     dump_snapshot,
@@ -67,7 +68,6 @@ from l0rt.runtime.memory.pools import record_use as _record_use
 from l0rt.runtime.memory.pools import trim_pools as _trim
 from l0rt.runtime.memory.registration import Registration, is_pinned, register
 from l0rt.runtime.memory.trace import segments as _segments
-from l0rt._base.integers import whole_number as _whole
 
 __all__ = [
     "Adaptor",

@@ -9,14 +9,14 @@ from collections import deque
 from contextlib import contextmanager
 
 from l0rt import config
+from l0rt._base.integers import whole_number
+from l0rt._base.paths import numbered_file, plain_path, whole_file
 from l0rt.errors import InvalidArgumentError
 from l0rt.memory.stats import is_opened
-from l0rt._base.paths import numbered_file, plain_path, whole_file
 from l0rt.runtime.memory import trace
 from l0rt.runtime.memory.observers import set_reporter
 from l0rt.runtime.memory.pools import index_or_current
 from l0rt.runtime.streams.devices import lazy
-from l0rt._base.integers import whole_number
 
 _ENTRIES, _BLOCKS, _ALLOC, _FREE, _PINNED = 1, 2, 4, 8, 32
 _CONTEXTS = {None: 0, "state": _BLOCKS, "alloc": _BLOCKS | _ALLOC, "all": _BLOCKS | _ALLOC | _FREE}

@@ -7,13 +7,13 @@ import os
 import sys
 
 from l0rt import config
+from l0rt._base.integers import size_text
+from l0rt._base.paths import numbered_file, plain_path
 from l0rt.memory.history import record_memory_history
 from l0rt.memory.stats import is_opened
-from l0rt._base.paths import numbered_file, plain_path
 from l0rt.runtime.memory import trace
 from l0rt.runtime.memory.pools import index_or_current
 from l0rt.runtime.streams.devices import lazy
-from l0rt._base.integers import size_text
 
 _MOST_FRAMES = 12  # of a stack, and
 _MOST_STACKS = 50  # of a report

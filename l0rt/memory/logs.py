@@ -3,9 +3,9 @@
 
 import time
 
+from l0rt._base.paths import plain_path, whole_file
 from l0rt.errors import InvalidArgumentError
 from l0rt.memory.history import snapshot_with_threads
-from l0rt._base.paths import plain_path, whole_file
 
 _RMM = {"alloc": "allocate", "free_requested": "free", "oom": "allocate failure"}
 

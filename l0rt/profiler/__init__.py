@@ -16,12 +16,12 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from l0rt.profiler import itt, text
+from l0rt._base.integers import whole_number
 from l0rt.errors import L0Error
 from l0rt.memory.history import begin_annotation, end_annotation
+from l0rt.profiler import itt, text
 from l0rt.runtime.current.waits import synchronize_at
 from l0rt.runtime.streams import timeline
-from l0rt._base.integers import whole_number
 
 __all__ = ["Record", "mark", "profile", "range", "range_pop", "range_push"]
 
@@ -277,7 +277,7 @@ class profile:  # the name that torch.profiler has for it
         most = None if limit is None else whole_number(limit, "limit")
         if most is not None and most < 1:
             raise ValueError(f"limit must be at least 1, got {most}")
-        return profiletext.table(self, most)
+        return text.table(self, most)
 
     def export_chrome_trace(self, path):
         """Write the records as JSON that Perfetto (https://ui.perfetto.dev) and ``chrome://tracing`` open.
@@ -291,7 +291,7 @@ class profile:  # the name that torch.profiler has for it
             The file. One that is there is replaced.
         """
         self._complete()
-        profiletext.write_chrome_trace(self, path, self._threads)
+        text.write_chrome_trace(self, path, self._threads)
 
 
 class Clock:

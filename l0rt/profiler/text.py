@@ -5,8 +5,8 @@ import json
 import os
 from collections import defaultdict
 
-from l0rt._base.paths import plain_path
 from l0rt._base.integers import time_text
+from l0rt._base.paths import plain_path
 
 COMMANDS = ("kernel", "copy", "fill", "wait", "graph")
 LONGEST = 60  # letters of a name in the table

@@ -11,9 +11,9 @@ import numpy as np
 import l0rt
 import l0rt.accelerator as acc
 from l0rt import config, memory
+from l0rt.errors import OutOfMemoryError
 from l0rt.selftest.driver import OUT_OF_MEMORY, Refused, view
 from l0rt.selftest.ground import MIB, Untestable, fails, works
-from l0rt.errors import OutOfMemoryError
 
 ODD_SIZES = (1, 3, 64, 4095, 4097, 65_537, 1 * MIB + 13)
 

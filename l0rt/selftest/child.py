@@ -14,6 +14,7 @@ import time
 from dataclasses import asdict
 
 from l0rt import config
+from l0rt.errors import L0Error, UnsupportedError
 from l0rt.selftest import (
     capabilities,
     launches,
@@ -26,7 +27,6 @@ from l0rt.selftest import (
 from l0rt.selftest.driver import Missing, Refused
 from l0rt.selftest.ground import Ground, Untestable
 from l0rt.selftest.questions import BY_ID, MARK, Answer
-from l0rt.errors import L0Error, UnsupportedError
 from l0rt.ze import quirks
 
 ASK = {

@@ -16,7 +16,7 @@ THREADS, LAUNCHES = 4, 64
 
 def saxpy(index):
     """Return the module whose kernel computes y += a * x."""
-    return l0rt.Module((files("l0rt.cli") / "saxpy.spv").read_bytes(), device=index)
+    return l0rt.Module((files("l0rt.bench") / "saxpy.spv").read_bytes(), device=index)
 
 
 def kernels(ground):

@@ -6,6 +6,7 @@ import mmap
 import threading
 import time
 
+from l0rt.runtime.streams import devices
 from l0rt.selftest.capabilities import other_process
 from l0rt.selftest.driver import (
     IPC,
@@ -20,7 +21,6 @@ from l0rt.selftest.driver import (
     view,
 )
 from l0rt.selftest.ground import MIB, Untestable, verdict
-from l0rt.runtime.streams import devices
 
 PIECE = 2 * MIB
 LATE, PATIENCE = 0.25, 0.02  # seconds

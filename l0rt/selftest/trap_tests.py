@@ -15,10 +15,10 @@ import l0rt
 import l0rt.accelerator as acc
 import l0rt.ze.table as table
 from l0rt import memory
+from l0rt.runtime.streams import devices
 from l0rt.selftest.capabilities import other_process
 from l0rt.selftest.driver import U32, P, Refused, view
 from l0rt.selftest.ground import MIB, Untestable, verdict
-from l0rt.runtime.streams import devices
 from l0rt.ze.status import name_of
 
 MANY, MAPPINGS = 2000, 65530  # lists; mappings that Linux allows a process

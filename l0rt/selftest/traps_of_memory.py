@@ -11,10 +11,10 @@ import numpy as np
 import l0rt
 import l0rt.accelerator as acc
 from l0rt import memory
-from l0rt.selftest.driver import OUT_OF_MEMORY, UNKNOWN, Missing, Refused
-from l0rt.selftest.ground import MIB, Untestable, verdict
 from l0rt.errors import L0Error, OutOfMemoryError
 from l0rt.runtime.streams import devices
+from l0rt.selftest.driver import OUT_OF_MEMORY, UNKNOWN, Missing, Refused
+from l0rt.selftest.ground import MIB, Untestable, verdict
 
 
 def late_refusal(ground):

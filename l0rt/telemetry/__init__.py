@@ -12,12 +12,12 @@ import time
 import weakref
 from collections import deque
 
+from l0rt._base.integers import real_number, whole_number
 from l0rt.errors import L0Error, UnsupportedError
 from l0rt.memory import mem_get_info
 from l0rt.memory.stats import reason_of as _reason_of
 from l0rt.runtime.memory.pools import index_or_current as index_of
 from l0rt.runtime.streams import devices as _devices
-from l0rt._base.integers import real_number, whole_number
 from l0rt.ze import pci as _pci
 
 __all__ = [

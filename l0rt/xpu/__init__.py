@@ -2,6 +2,7 @@
 """Intel GPUs, independent of the current accelerator: the names and signatures of torch.xpu, and functions that only
 Level Zero has."""
 
+from l0rt._base.integers import whole_number as _whole
 from l0rt._base.interrupts import at_once as _at_once
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import guard as _guard
@@ -18,7 +19,6 @@ from l0rt.telemetry import (
     temperature,
     utilization,
 )
-from l0rt._base.integers import whole_number as _whole
 
 # torch.xpu has `streams` beside its names
 from l0rt.xpu import facts, gpu_trace, graphs, memory, native, random, streams  # noqa: F401

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.xpu.graphs' names: graphs, and callables that replay them."""
 
+from l0rt._base.integers import whole_number
 from l0rt.buffers.buffer import Buffer
+from l0rt.buffers.foreign import empty
 from l0rt.errors import UnsupportedError
 from l0rt.graphs import block as _graphs
 from l0rt.graphs.graph import begin_with as _begin_with
 from l0rt.graphs.graph import is_current_stream_capturing
 from l0rt.graphs.pool import graph_pool_handle
-from l0rt.buffers.foreign import empty
 from l0rt.runtime.current.stream import XpuStream, synchronize
-from l0rt._base.integers import whole_number
 
 __all__ = ["XPUGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 

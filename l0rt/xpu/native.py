@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Level Zero's own objects: the handles of l0rt's, and a context that other software has made."""
 
+from l0rt._base.integers import whole_number as _whole
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.streams import devices as _devices
-from l0rt._base.integers import whole_number as _whole
 
 __all__ = ["adopt_context", "native_context", "native_device", "native_driver"]
 

@@ -16,10 +16,10 @@ import termios
 
 import l0rt as package
 import pytest
-from l0rt.cli import main
 from l0rt.bench.command import SUITES, chosen
 from l0rt.bench.tour import COSTS
 from l0rt.bench.tour import ROWS as TOUR
+from l0rt.cli import main
 
 from helpers.ci import skip_unless_ci
 from helpers.cli import complaint, l0rt

@@ -185,6 +185,6 @@ print("agree")
 )
 def test_sycl_computes_what_numpy_does(tmp_path, needed, code, says, adapter, chaos):
     skip_without(*needed)
-    spirv = ROOT / "l0rt/cpu_driver/test/kernels/bench.spv"
+    spirv = ROOT / "tests/cpu_driver/kernels/bench.spv"
     env = {**cpu_driver.environment(), "SYCL_UR_USE_LEVEL_ZERO_V2": adapter, "L0RT_CPU_CHAOS": chaos}
     prints(run_python(PRELUDE + code.replace("{spirv!r}", repr(str(spirv))), env, timeout=300), says)

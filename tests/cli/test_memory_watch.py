@@ -16,8 +16,8 @@ import termios
 from pathlib import Path
 
 import pytest
-from l0rt.telemetry import monitor
 from l0rt.cli.memory import watch
+from l0rt.telemetry import monitor
 
 from helpers.cli import complaint, l0rt
 from helpers.process import run_python

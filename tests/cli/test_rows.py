@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from l0rt.bench import allocator_rows, command as bench, counts, kernels_rows, reference_rows, replays, tour, traces, verdict
-from l0rt.cli import report
+from l0rt.bench import allocator_rows, counts, kernels_rows, reference_rows, replays, tour, traces, verdict
+from l0rt.bench import command as bench
 from l0rt.bench.rows import (
     FEWEST,
     ROWS,
@@ -26,6 +26,7 @@ from l0rt.bench.rows import (
     measure,
     row,
 )
+from l0rt.cli import report
 
 
 def made(open, **options):

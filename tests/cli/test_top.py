@@ -19,10 +19,9 @@ import time
 from pathlib import Path
 
 import pytest
-from l0rt.telemetry import monitor
 from l0rt.cli import top
 from l0rt.cli.memory import watch
-from l0rt.telemetry import Sample
+from l0rt.telemetry import Sample, monitor
 from rich.console import Console
 
 from helpers.cli import complaint, l0rt

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../spirv/spirv.h"
 #include "check.h"
+#include "spirv/spirv.h"
 
 static char last_log[400];
 

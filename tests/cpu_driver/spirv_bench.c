@@ -7,10 +7,10 @@
  * set that the third one names: for tools that count instructions. */
 #include <time.h>
 
-#include "../spirv/run.h"
-#include "../spirv/workers.h"
 #include "bench_reference.h"
 #include "kernels.h"
+#include "spirv/run.h"
+#include "spirv/workers.h"
 
 extern void bench_check_nothing(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_launches.c: kernels run: with what they were set to, in order, from regular lists, indirectly, cooperatively. */
-#include "../spirv/spirv.h"
 #include "modules.h"
+#include "spirv/spirv.h"
 
 enum { N = 1000 };
 

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "memory/share.h"
 #include "children.h"
+#include "memory/share.h"
 
 enum { SIZE = 300000 };
 

@@ -4,9 +4,9 @@
  * random operands of each function and type (2 without), the first seed; a third prints the largest errors found. */
 #include <math.h>
 
-#include "../spirv/grammar.h"
 #include "assembler.h"
 #include "halves.h"
+#include "spirv/grammar.h"
 
 typedef long double real;
 #define PI 3.14159265358979323846264338327950288419717L

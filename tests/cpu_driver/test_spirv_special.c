@@ -3,9 +3,9 @@
  * ("Additional Requirements Beyond C99 TC2"), and what that takes over from C99, Annex F.9. */
 #include <math.h>
 
-#include "../spirv/grammar.h"
 #include "assembler.h"
 #include "halves.h"
+#include "spirv/grammar.h"
 
 #define COUNT 256 /* of which the first is looked at */
 #define INF ((double)INFINITY)

@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "docs/cpu-driver-functions.md"
 DRIVER = "l0rt/cpu_driver"
+FUNCTIONS = "tests/cpu_driver/functions.txt"
 DONE, UNSUPPORTED, ABSENT = "done", "answered as unsupported", "absent"
 HEAD = """# The CPU driver, function by function
 
@@ -21,14 +22,14 @@ Generated from the source by `python -m helpers.driver_functions`, in tests/.
 
 def specified(root=ROOT):
     """Return [(table, since, name)] of the specification."""
-    lines = (root / DRIVER / "test/functions.txt").read_text().splitlines()
+    lines = (root / FUNCTIONS).read_text().splitlines()
     rows = [line.split() for line in lines if not line.startswith("#")]
     return [(table, int(since), name) for table, since, name in rows]
 
 
 def in_tables(root=ROOT):
     """Return the same of the tables that the driver fills."""
-    text = (root / DRIVER / "functions.h").read_text().replace("\\\n", " ")
+    text = (root / DRIVER / "base/functions.h").read_text().replace("\\\n", " ")
     macros = re.findall(r"#define CPU_(zes?Get\w+)\(X\) (.*)", text)
     listed = set(re.findall(r"T\((\w+)\)", text))
     entries = [(table, re.findall(r"X\((\d+), (\w+)\)", body)) for table, body in macros if table in listed]
@@ -37,10 +38,11 @@ def in_tables(root=ROOT):
 
 def states(root=ROOT):
     """Return name -> what there is of it."""
-    sources = {path.name: path.read_text() for path in sorted((root / DRIVER).glob("*.c"))}
-    unsupported = set(re.findall(r"^ABSENT\((\w+)\)", sources["absent.c"], re.MULTILINE))
+    sources = [path.read_text() for path in (root / DRIVER).rglob("*.c") if path.parent.name != "loader"]
+    absent = (root / DRIVER / "base/absent.c").read_text()
+    unsupported = set(re.findall(r"^ABSENT\((\w+)\)", absent, re.MULTILINE))
     exported = re.compile(r"^(?:CPU_EXPORT \w+ |N?ONE\()(zes?[A-Z]\w+)", re.MULTILINE)
-    done = {name for text in sources.values() for name in exported.findall(text)}
+    done = {name for text in sources for name in exported.findall(text)}
     names = [name for _, _, name in specified(root)]
     return {n: UNSUPPORTED if n in unsupported else DONE if n in done else ABSENT for n in names}
 

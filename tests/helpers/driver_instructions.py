@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "docs/cpu-driver-instructions.md"
 DRIVER = "l0rt/cpu_driver"
+INSTRUCTIONS = "tests/cpu_driver/instructions.txt"
 DONE, SKIPPED, REFUSED = "done", "skipped", "refused"
 HEAD = """# The CPU driver's SPIR-V, instruction by instruction
 
@@ -23,7 +24,7 @@ tests/.
 
 def specified(root=ROOT):
     """Return {name: number} of the specification's instructions."""
-    lines = (root / DRIVER / "test/instructions.txt").read_text().splitlines()
+    lines = (root / INSTRUCTIONS).read_text().splitlines()
     rows = [line.split() for line in lines if not line.startswith("#")]
     return {name: int(number) for number, name in rows}
 

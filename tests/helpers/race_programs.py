@@ -14,8 +14,8 @@ import l0rt.accelerator as acc
 import numpy as np
 from l0rt import memory
 from l0rt.bench import loops
-from l0rt.selftest.programs import wrong_in_threads
 from l0rt.errors import UnsupportedError
+from l0rt.selftest.programs import wrong_in_threads
 
 from helpers.door import Door
 

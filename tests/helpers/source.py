@@ -138,6 +138,7 @@ def copy_of_tree(target):
     ignore = shutil.ignore_patterns("__pycache__", "*.so", "*.npz", "build")
     for name in ("l0rt", "include", "docs"):
         shutil.copytree(ROOT / name, target / name, ignore=ignore)
+    shutil.copytree(ROOT / "tests/cpu_driver", target / "tests/cpu_driver", ignore=ignore)
     shutil.copy(ROOT / "setup.py", target)
     return target
 

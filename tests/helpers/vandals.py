@@ -10,8 +10,8 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 from l0rt import memory
-from l0rt.selftest.programs import PlainProgram, wrong_buffers
 from l0rt.runtime.streams import hooks
+from l0rt.selftest.programs import PlainProgram, wrong_buffers
 
 NBYTES, PLACES = 4096, 8
 TOLD = ("the buffer was freed", "in use by", "is a Buffer's memory", "is not the start", "freed already")

@@ -10,7 +10,8 @@ from helpers.source import DRIVER_CALL, PYTHON, ROOT, calls, files, lines, none_
 STATUS = re.compile(r"cdef\s+(?:inline\s+)?ze_result_t\s+(\w+)\s*\(")
 TAKES_STATUS = re.compile(r"cdef\s+(?:inline\s+)?[\w ]+?\b(\w+)\s*\((?:[^()]*,)?\s*ze_result_t\s+\w+")
 HANDS_ON = re.compile(r"cdef\s+(inline\s+)?(ze_result_t|int)\s+\w+\s*\(.*\)\s*noexcept\b")  # an int that is a code
-RAW = {("l0rt", "cli", "loops.pyx"), ("l0rt", "cli", "launch_loops.pyx")}  # bare driver calls with nothing around them
+# Bare driver calls with nothing around them.
+RAW = {("l0rt", "bench", "loops.pyx"), ("l0rt", "bench", "launch_loops.pyx")}
 CHECKS = {"CHECK", "CHECK_READY", "CHECK_ON", "DROP"}
 
 

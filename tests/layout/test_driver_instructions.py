@@ -18,7 +18,7 @@ def test_what_is_decoded_is_numbered_as_the_specification_does():
 
 
 def test_each_function_of_opencl_is_computed_by_a_test():
-    folder = ROOT / DRIVER / "test"
+    folder = ROOT / "tests/cpu_driver"
     tables = "".join((folder / f"test_spirv_{name}.c").read_text() for name in ("accuracy", "integers"))
     sources = "".join(path.read_text() for path in (folder / "kernels").glob("*.cl"))
     _, functions = grammar()

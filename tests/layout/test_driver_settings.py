@@ -44,7 +44,7 @@ def test_defaults_and_limits_agree():
 
 
 def test_only_the_table_reads_the_environment():
-    readers = [p.name for p in (ROOT / "l0rt/cpu_driver").glob("*.c") if re.search(r"\bgetenv\b", p.read_text())]
+    readers = [p.name for p in (ROOT / "l0rt/cpu_driver").rglob("*.c") if re.search(r"\bgetenv\b", p.read_text())]
     assert readers == ["knobs.c"]
 
 

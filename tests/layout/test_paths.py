@@ -80,7 +80,7 @@ def test_few_modules_are_compiled():
     [
         ("1. `runtime/current/event`", "1. `capi`\n1. `runtime/current/event`", "before runtime/current/event imp"),
         ("5. `core/cmdlist`: calls zeCommandListAppendSignal", "5. `core/lists`", "there is no file core/lists"),
-        ("1. `buffer`: keeps", "1. `capi`\n1. `buffer`: keeps", "`Buffer.copy_from` crosses 11 files"),
+        ("1. `buffers/buffer`: keeps", "1. `capi`\n1. `buffers/buffer`: keeps", "`Buffer.copy_from` crosses 11 files"),
     ],
 )
 def test_it_bites(old, new, complaint):

@@ -68,7 +68,7 @@ def test_a_long_file_needs_a_reason(tree, path):
 
 
 @pytest.mark.parametrize(
-    "path, header, line, end",
+    ("path", "header", "line", "end"),
     [
         ("l0rt/core/planted.pyx", "cdef int planted(int x) except -1 nogil:", "    x += 1", None),
         ("tests/core/planted.py", "def planted(x):", "    x += 1", None),

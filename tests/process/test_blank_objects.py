@@ -146,7 +146,8 @@ def walk(module):
                 except Exception:
                     pass
 for module in [None, *modules()]:
-    if module is None or not module.__name__.startswith(("l0rt.cli", "l0rt.runtime.lazy")):
+    commands = ("l0rt.bench", "l0rt.cli", "l0rt.selftest", "l0rt.runtime.lazy")
+    if module is None or not module.__name__.startswith(commands):
         in_child(walk, module)
 """
     assert run_python(code, CPU, timeout=300).stdout == ""

@@ -16,7 +16,7 @@ import pytest
 from helpers.extents import HANG_LIMIT
 from helpers.process import run
 
-TESTS = Path(__file__).resolve().parents[2] / "l0rt" / "cpu_driver" / "test"
+TESTS = Path(__file__).resolve().parents[1] / "cpu_driver"
 
 pytestmark = pytest.mark.skipif(
     not TESTS.exists() or shutil.which("make") is None or shutil.which("cc") is None,

@@ -13,7 +13,7 @@ from l0rt import memory, xpu
 from helpers.process import run_python
 
 # Names of modules and classes that no user calls by these names.
-INNER = re.compile(r"__cinit__|l0rt\.runtime|XpuStream|xpu_device_index|otherbuffer|l0rt\.buffer")
+INNER = re.compile(r"__cinit__|l0rt\.runtime|XpuStream|xpu_device_index|l0rt\.buffers")
 
 
 def public():

@@ -15,9 +15,9 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 from l0rt import config, memory
+from l0rt._base.integers import size_text
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.memory.explanation import explain
-from l0rt._base.integers import size_text
 
 from helpers.histories import Model, check_schema
 from helpers.process import run_python

@@ -13,9 +13,9 @@ import resource
 import stat
 from contextlib import contextmanager
 
-from l0rt.cli.memory.stacks import shown
-from l0rt._base.paths import plain_path
 from l0rt._base.integers import size_text
+from l0rt._base.paths import plain_path
+from l0rt.cli.memory.stacks import shown
 
 MOST_BYTES = 8 << 30
 MARGIN = 64 << 20  # of memory, for what a limit has to leave free

@@ -14,11 +14,10 @@ from contextlib import nullcontext
 from rich.live import Live
 from rich.text import Text
 
-from l0rt.telemetry import monitor
+from l0rt._base.integers import size_text
 from l0rt.cli import keys, report
 from l0rt.cli.memory.stacks import shown
-from l0rt.telemetry import Sample
-from l0rt._base.integers import size_text
+from l0rt.telemetry import Sample, monitor
 
 PATIENCE = 5.0  # seconds for an answer
 MOST = 16 << 20  # bytes of an answer

@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 #include "base/driver.h"
-#include "lists/engine.h"
 #include "base/gate.h"
+#include "lists/engine.h"
 #include "memory/import.h"
 #include "memory/reservation.h"
 #include "memory/usm.h"

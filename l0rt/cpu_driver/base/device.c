@@ -5,12 +5,12 @@
 #include <time.h>
 
 #include "base/affinity.h"
-#include "memory/cache.h"
 #include "base/clock.h"
-#include "lists/engine.h"
-#include "sync/failure.h"
 #include "base/gate.h"
 #include "base/knobs.h"
+#include "lists/engine.h"
+#include "memory/cache.h"
+#include "sync/failure.h"
 
 cpu_device *cpu_devices[CPU_DEVICES_MAX];
 uint32_t cpu_device_count;

@@ -7,15 +7,15 @@
 
 #include "base/ddi.h"
 #include "base/driver.h"
-#include "lists/engine.h"
-#include "sync/failure.h"
-#include "simulate/fault.h"
 #include "base/gate.h"
 #include "base/knobs.h"
+#include "lists/engine.h"
+#include "memory/usm.h"
+#include "simulate/fault.h"
 #include "simulate/profile.h"
 #include "simulate/quirk.h"
 #include "spirv/spirv.h"
-#include "memory/usm.h"
+#include "sync/failure.h"
 
 enum {
   API = CPU_DISPATCH_VERSION, /* the newest there is: it promises the tables at the beginning of handles */

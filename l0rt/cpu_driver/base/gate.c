@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/ddi.h"
-#include "simulate/fault.h"
 #include "base/knobs.h"
+#include "simulate/fault.h"
 
 _Atomic uint32_t cpu_gate = CPU_GATE_CLOSED;
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/affinity.h"
+#include "base/object.h"
 #include "simulate/fault.h"
 #include "simulate/latency.h"
-#include "base/object.h"
 #include "simulate/profile.h"
 #include "simulate/quirk.h"
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "graphs/capture.h"
 #include "base/gate.h"
+#include "graphs/capture.h"
 #include "lists/launch.h"
 
 cpu_graph *cpu_graph_new(cpu_context *context, bool given) {

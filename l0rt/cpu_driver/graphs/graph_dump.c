@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graphs/capture.h"
 #include "base/gate.h"
+#include "graphs/capture.h"
 #include "graphs/graph.h"
 #include "lists/launch.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/gate.h"
-#include "lists/launch.h"
 #include "graphs/mutation.h"
+#include "lists/launch.h"
 
 /* May the list's commands be changed now? */
 static ze_result_t check(cpu_list *list) {

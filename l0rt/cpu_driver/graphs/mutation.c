@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "modules/kernel.h"
 #include "lists/launch.h"
+#include "modules/kernel.h"
 
 cpu_mutations *cpu_mutations_new(void) {
   cpu_mutations *m = calloc(1, sizeof(*m));

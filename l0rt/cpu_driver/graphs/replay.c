@@ -6,10 +6,10 @@
  * been submitted before it. */
 #include <stdlib.h>
 
-#include "graphs/capture.h"
 #include "base/gate.h"
-#include "graphs/graph.h"
 #include "base/invariant.h"
+#include "graphs/capture.h"
+#include "graphs/graph.h"
 #include "lists/submit.h"
 #include "memory/usm.h"
 

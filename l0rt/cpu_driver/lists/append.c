@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* append.c: appending commands that move no data: barriers, waits, signals, timestamps. */
 #include "base/gate.h"
-#include "lists/list.h"
 #include "graphs/mutation.h"
+#include "lists/list.h"
 #include "memory/usm.h"
 
 CPU_EXPORT ze_result_t zeCommandListAppendBarrier(ze_command_list_handle_t handle, ze_event_handle_t signal,

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/gate.h"
-#include "memory/import.h"
 #include "lists/list.h"
+#include "memory/import.h"
+#include "memory/usm.h"
 #include "simulate/profile.h"
 #include "simulate/quirk.h"
-#include "memory/usm.h"
 
 /* Imported memory is nothing to a device that is not the context's first, where the driver has that defect. */
 static bool resolves(const cpu_list *list, const void *pointer) {

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/gate.h"
+#include "graphs/mutation.h"
 #include "lists/launch.h"
 #include "lists/list.h"
-#include "graphs/mutation.h"
 #include "memory/usm.h"
 
 enum { COUNTS = sizeof(ze_group_count_t) };

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-#include "sync/failure.h"
 #include "lists/launch.h"
-#include "simulate/quirk.h"
 #include "memory/reservation.h"
 #include "memory/usm.h"
+#include "simulate/quirk.h"
+#include "sync/failure.h"
 
 static void fill(char *target, size_t size, const uint8_t *pattern, size_t pattern_size) {
   if (pattern_size == 1) {

@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
+#include "base/group.h"
 #include "sync/event.h"
 #include "sync/fence.h"
-#include "base/group.h"
 
 /* Longer wait lists become several commands: starts are in order, so the meaning is the same. */
 enum { CPU_WAITS = 12, CPU_LINE = 64 };

@@ -9,15 +9,15 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "memory/cache.h"
-#include "sync/failure.h"
 #include "base/gate.h"
 #include "base/invariant.h"
 #include "base/knobs.h"
-#include "simulate/latency.h"
 #include "lists/launch.h"
-#include "simulate/quirk.h"
+#include "memory/cache.h"
 #include "memory/usm.h"
+#include "simulate/latency.h"
+#include "simulate/quirk.h"
+#include "sync/failure.h"
 
 enum { POLL = 50000 }; /* nanoseconds */
 enum { SPINS = 30 }; /* a microsecond; where cores are few, longer only keeps the host from its work */

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/cache.h"
-#include "lists/engine.h"
-#include "sync/failure.h"
 #include "base/knobs.h"
+#include "lists/engine.h"
+#include "memory/cache.h"
 #include "simulate/latency.h"
+#include "sync/failure.h"
 
 enum { SPINS = 30, CHUNK = 64 };
 

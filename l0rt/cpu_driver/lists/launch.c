@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/import.h"
 #include "base/knobs.h"
+#include "memory/import.h"
 #include "memory/reservation.h"
 #include "memory/usm.h"
 

@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graphs/capture.h"
-#include "sync/failure.h"
-#include "simulate/fault.h"
 #include "base/gate.h"
 #include "base/knobs.h"
-#include "simulate/latency.h"
-#include "lists/launch.h"
+#include "graphs/capture.h"
 #include "graphs/mutation.h"
+#include "lists/launch.h"
 #include "lists/queue.h"
-#include "simulate/quirk.h"
 #include "lists/submit.h"
 #include "memory/usm.h"
+#include "simulate/fault.h"
+#include "simulate/latency.h"
+#include "simulate/quirk.h"
+#include "sync/failure.h"
 
 static ze_result_t create(ze_context_handle_t context_handle, ze_device_handle_t device_handle, uint32_t ordinal,
                           uint32_t index, cpu_list **out) {

@@ -2,11 +2,11 @@
 /* queue.c: command queues. A queue is a fifo that copies of recorded commands go into, list after list. */
 #include "lists/queue.h"
 
-#include "sync/failure.h"
 #include "base/gate.h"
 #include "base/knobs.h"
-#include "simulate/quirk.h"
 #include "lists/submit.h"
+#include "simulate/quirk.h"
+#include "sync/failure.h"
 
 ze_result_t cpu_queue_desc_check(const ze_command_queue_desc_t *desc) {
   /* The driver of the profile takes any bit, and leaves out what it does not know. */

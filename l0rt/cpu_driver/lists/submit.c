@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "graphs/capture.h"
 #include "base/gate.h"
-#include "simulate/quirk.h"
+#include "graphs/capture.h"
 #include "memory/usm.h"
+#include "simulate/quirk.h"
 
 /* Intel's driver stops the process when the counter's address is not the one it expects on the waiting device. */
 static void refuse_peer(const cpu_fifo *fifo, cpu_event *event) {

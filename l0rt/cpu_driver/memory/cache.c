@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulate/quirk.h"
 #include "memory/usm.h"
+#include "simulate/quirk.h"
 
 enum { LATE = 500000000, CAPACITY = 16 << 20 }; /* nanoseconds; bytes, as many as a large cache has */
 

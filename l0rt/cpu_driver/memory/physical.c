@@ -5,13 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lists/engine.h"
 #include "base/gate.h"
-#include "simulate/latency.h"
-#include "simulate/quirk.h"
+#include "lists/engine.h"
 #include "memory/reservation.h"
 #include "memory/share.h"
 #include "memory/usm.h"
+#include "simulate/latency.h"
+#include "simulate/quirk.h"
 
 enum { AHEAD = 1 << 30, HOST_PAGE = 4096 };
 

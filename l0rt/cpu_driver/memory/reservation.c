@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "lists/engine.h"
 #include "base/gate.h"
+#include "lists/engine.h"
+#include "memory/usm.h"
 #include "simulate/latency.h"
 #include "simulate/quirk.h"
-#include "memory/usm.h"
 
 enum { WALK = 2000 }; /* nanoseconds */
 

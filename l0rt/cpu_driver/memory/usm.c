@@ -6,16 +6,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "memory/cache.h"
-#include "lists/engine.h"
-#include "simulate/fault.h"
 #include "base/gate.h"
-#include "memory/import.h"
 #include "base/invariant.h"
+#include "lists/engine.h"
+#include "memory/cache.h"
+#include "memory/import.h"
+#include "memory/reservation.h"
+#include "simulate/fault.h"
 #include "simulate/latency.h"
 #include "simulate/profile.h"
 #include "simulate/quirk.h"
-#include "memory/reservation.h"
 
 cpu_heap cpu_device_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
 cpu_heap cpu_host_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -3,8 +3,8 @@
  * so that the others pay nothing for the possibility. */
 #include <unistd.h>
 
-#include "lists/engine.h"
 #include "base/gate.h"
+#include "lists/engine.h"
 #include "memory/reservation.h"
 #include "memory/share.h"
 #include "memory/usm.h"

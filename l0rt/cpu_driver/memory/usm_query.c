@@ -2,8 +2,8 @@
 /* usm_query.c: what a pointer is, and residency. */
 #include "base/gate.h"
 #include "memory/import.h"
-#include "simulate/quirk.h"
 #include "memory/usm.h"
+#include "simulate/quirk.h"
 
 CPU_EXPORT ze_result_t zeMemGetAllocProperties(ze_context_handle_t context_handle, const void *pointer,
                                                ze_memory_allocation_properties_t *properties,

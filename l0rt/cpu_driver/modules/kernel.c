@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sync/failure.h"
 #include "base/gate.h"
+#include "sync/failure.h"
 
 static void end(cpu_kernel *kernel) {
   cpu_module *module = kernel->module;

@@ -5,9 +5,9 @@
 
 #include "base/gate.h"
 #include "memory/import.h"
+#include "memory/usm.h"
 #include "modules/kernel.h"
 #include "modules/native.h"
-#include "memory/usm.h"
 
 static void fill_chain(const cpu_kernel *kernel, void *next) {
   for (ze_base_properties_t *p = next; p != NULL; p = p->pNext) {

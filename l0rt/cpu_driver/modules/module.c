@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "modules/build_log.h"
-#include "sync/failure.h"
 #include "base/gate.h"
+#include "modules/build_log.h"
 #include "modules/native.h"
 #include "modules/spec_constant.h"
+#include "sync/failure.h"
 
 /* Guards `programs` of all modules against those who look for an address in any of them. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;

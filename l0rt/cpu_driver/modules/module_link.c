@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "modules/build_log.h"
-#include "sync/failure.h"
 #include "base/gate.h"
+#include "modules/build_log.h"
 #include "modules/module.h"
+#include "sync/failure.h"
 
 /* All programs that any of the modules brings along, each once and with a reference of its own. */
 static cpu_programs *gather(cpu_module *const *modules, uint32_t count, const cpu_module *first) {

@@ -2,7 +2,7 @@
 /* constant.c: constants, specialisation constants and module-scope variables. */
 #include <string.h>
 
-#include "modules/module.h"
+#include "module.h"
 
 enum { MAX_COMPONENTS = 1 << 20, MAX_ALIGNMENT = 4096 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module.c: reads the words of a module, and checks the operands of each instruction before anything uses them. */
-#include "modules/module.h"
+#include "module.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "modules/module.h"
+#include "module.h"
 
 enum { SPIRV_MAX_MODULES = 64 };
 

@@ -4,15 +4,15 @@
 
 #include <pthread.h>
 
-#include "memory/cache.h"
-#include "graphs/capture.h"
-#include "lists/engine.h"
-#include "sync/failure.h"
 #include "base/gate.h"
 #include "base/invariant.h"
+#include "graphs/capture.h"
+#include "lists/engine.h"
+#include "memory/cache.h"
 #include "simulate/latency.h"
 #include "simulate/profile.h"
 #include "simulate/quirk.h"
+#include "sync/failure.h"
 
 static pthread_mutex_t points = PTHREAD_MUTEX_INITIALIZER;
 

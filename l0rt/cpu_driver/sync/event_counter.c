@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* event_counter.c: counter-based events made without a pool. */
-#include "sync/event.h"
 #include "base/gate.h"
+#include "sync/event.h"
 
 enum {
   WHERE = ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE | ZE_EVENT_COUNTER_BASED_FLAG_NON_IMMEDIATE,

@@ -3,9 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lists/engine.h"
 #include "base/gate.h"
 #include "base/knobs.h"
+#include "lists/engine.h"
 #include "memory/share.h"
 
 static cpu_event_pool *pool_cast(ze_event_pool_handle_t handle) { return cpu_cast(handle, CPU_EVENT_POOL); }

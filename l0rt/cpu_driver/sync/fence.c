@@ -2,9 +2,9 @@
 /* fence.c: fences. */
 #include "sync/fence.h"
 
-#include "sync/failure.h"
 #include "base/gate.h"
 #include "lists/queue.h"
+#include "sync/failure.h"
 
 CPU_EXPORT ze_result_t zeFenceCreate(ze_command_queue_handle_t handle, const ze_fence_desc_t *desc,
                                      ze_fence_handle_t *out) {

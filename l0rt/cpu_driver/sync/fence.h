@@ -3,8 +3,8 @@
 #ifndef L0RT_CPU_FENCE_H
 #define L0RT_CPU_FENCE_H
 
-#include "sync/latch.h"
 #include "base/object.h"
+#include "sync/latch.h"
 
 struct cpu_queue;
 

@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/device.h"
-#include "lists/engine.h"
 #include "base/gate.h"
 #include "l0rt/ze_sysman.h"
+#include "lists/engine.h"
 
 enum { IDLE_WATTS = 10, MORE_WATTS = 65 }; /* what it draws, and what it draws more while an engine runs */
 enum { IDLE_MHZ = 300, FULL_MHZ = 2400 };

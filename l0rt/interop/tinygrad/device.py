@@ -20,13 +20,13 @@ from tinygrad.helpers import is_image_shape
 from l0rt import xpu
 from l0rt.buffers.buffer import Buffer
 from l0rt.buffers.copies import memcpy
+from l0rt.buffers.foreign import empty
 from l0rt.errors import ModuleBuildError
 from l0rt.interop.tinygrad.graph import L0RTGraph
 from l0rt.interop.tinygrad.renderer import OPTIONS, L0RTRenderer, arch_of
 from l0rt.interop.tinygrad.timing import timed
 from l0rt.kernels.compiler import compile
 from l0rt.kernels.module import facts
-from l0rt.buffers.foreign import empty
 from l0rt.runtime.current.stream import default_stream
 
 MOST_SIZES = 64  # of one program's launches, that are kept ready
