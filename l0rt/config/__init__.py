@@ -12,7 +12,7 @@ from collections import ChainMap
 from contextlib import contextmanager
 
 from l0rt._base.integers import parse_size, whole_number
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 
 __all__ = ["effective", "explain", "get", "patch", "set", "single"]
 
@@ -72,7 +72,7 @@ def _pool_size(text):
 
 def _alloc_conf(text):
     try:
-        return alloc_conf.parse(text)
+        return alloc_options.parse(text)
     except ValueError as wrong:
         raise ValueError(f"key:value pairs after commas: {wrong}") from None
 
@@ -101,7 +101,7 @@ def _one_of(*words):
 def _allocator_key(key):
     def parse(text):
         try:
-            return text if text == "none" else alloc_conf.value(key, text)
+            return text if text == "none" else alloc_options.value(key, text)
         except ValueError as allowed:
             raise ValueError(f"none, or {allowed}") from None
 
@@ -168,7 +168,7 @@ _INHERITED = {
     "fp32_precision": (_one_of("ieee", "tf32", "bf16", "none"), ("", "*.", "*.matmul.", "*.conv.", "*.rnn.")),
     "wait_policy": (_one_of("block", "yield", "spin", "none"), ("", "*.", "*.stream.", "*.event.")),
     "copy_engine": (_one_of("auto", "compute", "copy", "none"), ("", "*.", "*.h2d.", "*.d2h.", "*.d2d.")),
-    **{key: (_allocator_key(key), ("allocator.", "*.allocator.")) for key in alloc_conf.KEYS},
+    **{key: (_allocator_key(key), ("allocator.", "*.allocator.")) for key in alloc_options.KEYS},
 }
 for _name, (_parse, _places) in _INHERITED.items():
     for _place in _places:
@@ -204,7 +204,7 @@ def add_device_type(name):
 def _find(path):
     if isinstance(path, str) and path in _NODES:
         return _NODES[path]
-    near = alloc_conf.nearest(path, list(_NODES)) if isinstance(path, str) else None
+    near = alloc_options.nearest(path, list(_NODES)) if isinstance(path, str) else None
     meant = f" (did you mean {near!r}?)" if near else ""
     raise ValueError(f"no setting {path!r}{meant}; the settings are {', '.join(sorted(_NODES))}")
 
@@ -281,12 +281,12 @@ def effective(path):
 
 def alloc_conf(device_type=_DEVICE_TYPE):
     """Return how a device type's allocators are to behave: ``alloc_conf``, but what a node of its own says."""
-    nodes = {key: effective(f"{device_type}.allocator.{key}") for key in alloc_conf.KEYS}
+    nodes = {key: effective(f"{device_type}.allocator.{key}") for key in alloc_options.KEYS}
     conf = get("alloc_conf")
     setting = _SETTINGS["alloc_conf"]
     if device_type == _DEVICE_TYPE and "alloc_conf" in _tuned and setting.text is None:
         given = os.environ.get(setting.env) or ""
-        measured = alloc_conf.parse(_tuned["alloc_conf"])
+        measured = alloc_options.parse(_tuned["alloc_conf"])
         keys = {pair.partition(":")[0].strip() for pair in _tuned["alloc_conf"].split(",")}
         conf = conf._replace(**{key: getattr(measured, key) for key in keys if f"{key}:" not in given.replace(" ", "")})
     return conf._replace(**{key: value for key, value in nodes.items() if value != "none"})
@@ -300,7 +300,7 @@ def alloc_conf_keys(device_type=_DEVICE_TYPE, measured=True):
     if measured and device_type == _DEVICE_TYPE and setting.text is None:
         texts.append(_tuned.get("alloc_conf", ""))
     named = {pair.partition(":")[0].strip() for text in texts for pair in text.split(",")}
-    return {key for key in alloc_conf.KEYS if key in named or effective(f"{device_type}.allocator.{key}") != "none"}
+    return {key for key in alloc_options.KEYS if key in named or effective(f"{device_type}.allocator.{key}") != "none"}
 
 
 def is_measured(key):

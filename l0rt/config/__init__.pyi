@@ -3,7 +3,7 @@ from collections.abc import Set
 from contextlib import AbstractContextManager
 from typing import Any
 
-from l0rt.config.alloc_conf import AllocConf
+from l0rt.config.alloc_options import AllocConf
 
 __all__ = ["effective", "explain", "get", "patch", "set", "single"]
 

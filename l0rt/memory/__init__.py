@@ -10,7 +10,7 @@ from contextlib import contextmanager as _contextmanager
 from l0rt import config as _config
 from l0rt._base.arguments import address_of as _address
 from l0rt._base.integers import whole_number as _whole
-from l0rt.config import alloc_conf as _allocconf
+from l0rt.config import alloc_options as _alloc_options
 from l0rt.memory.history import (
     annotate,
     dump_snapshot,
@@ -423,7 +423,7 @@ def set_alloc_conf(text=None, /, **values):
     """
     if text is not None and values:
         raise TypeError("set_alloc_conf() takes a text or keys, one of the two")
-    _config.set("alloc_conf", text if text is not None else _allocconf.make(**values).text_of(values))
+    _config.set("alloc_conf", text if text is not None else _alloc_options.make(**values).text_of(values))
 
 
 def get_alloc_conf():

@@ -7,7 +7,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, final
 
 from typing_extensions import Self
 
-from l0rt.config.alloc_conf import AllocConf
+from l0rt.config.alloc_options import AllocConf
 from l0rt.runtime.memory.pools import MemPool as _AnyPool
 from l0rt.runtime.memory.pools import XpuMemPool
 from l0rt.runtime.streams.naming import _Device

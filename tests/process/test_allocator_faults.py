@@ -100,7 +100,7 @@ def shim(tmp_path_factory):
 
 PLAIN = """
 import ctypes, itertools, sys
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 from l0rt.runtime.alloc.allocator import Allocator, Pool
 sys.path.insert(0, TESTS)
 from helpers.plain import PlainMemory

@@ -3,7 +3,7 @@
 
 import pytest
 from l0rt import config, memory
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 from l0rt.errors import OutOfMemoryError
 
 from helpers.process import run_python
@@ -15,7 +15,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 def tuned(make, limit=None, uncached=False, **values):
     allocator = make(limit=limit)
-    allocator.tune(alloc_conf.make(**values), uncached=uncached)
+    allocator.tune(alloc_options.make(**values), uncached=uncached)
     return allocator
 
 
@@ -26,17 +26,17 @@ def tuned(make, limit=None, uncached=False, **values):
     "roundup_power2_divisions:[64:8]", "roundup_power2_divisions:[64:8,256:0,1024:128]",
 ])  # fmt: skip
 def test_a_configuration_can_be_written_down_again(text):
-    conf = alloc_conf.parse(text)
-    assert alloc_conf.parse(str(conf)) == conf
+    conf = alloc_options.parse(text)
+    assert alloc_options.parse(str(conf)) == conf
 
 
 def test_a_byte_is_written_in_either_way():
     for value in (0, 255, "0", "255", "0xff", "0X0A"):
-        assert alloc_conf.make(fill_uninitialized=value).fill_uninitialized == int(str(value), 0)
-    assert alloc_conf.make(fill_uninitialized=None).fill_uninitialized is None
+        assert alloc_options.make(fill_uninitialized=value).fill_uninitialized == int(str(value), 0)
+    assert alloc_options.make(fill_uninitialized=None).fill_uninitialized is None
     for value in (True, 256, -1, "", "x", 1.5):
         with pytest.raises(ValueError, match="fill_uninitialized is a byte"):
-            alloc_conf.make(fill_uninitialized=value)
+            alloc_options.make(fill_uninitialized=value)
 
 
 @pytest.mark.parametrize(("entries", "steps"), [
@@ -50,14 +50,14 @@ def test_a_byte_is_written_in_either_way():
     ("[16384:2,131072:4]", (2,) * 15 + (4,)),
 ])  # fmt: skip
 def test_intervals_that_no_entry_names_are_as_in_torch(entries, steps):
-    assert alloc_conf.parse(f"roundup_power2_divisions:{entries}").roundup_power2_divisions == steps
+    assert alloc_options.parse(f"roundup_power2_divisions:{entries}").roundup_power2_divisions == steps
 
 
 def test_intervals_are_given_as_a_dict_or_each_by_itself():
     steps = (8,) * 7 + (0, 4) + (0,) * 7
     for value in ({64: 8, 256: 4}, {"64": "8", "256": "4"}, steps):
-        assert alloc_conf.make(roundup_power2_divisions=value).roundup_power2_divisions == steps
-    assert alloc_conf.value("roundup_power2_divisions", "[64:8,256:4]") == steps
+        assert alloc_options.make(roundup_power2_divisions=value).roundup_power2_divisions == steps
+    assert alloc_options.value("roundup_power2_divisions", "[64:8,256:4]") == steps
 
 
 DIVISIONS = "a power of two up to 128, or 0"
@@ -78,7 +78,7 @@ DIVISIONS = "a power of two up to 128, or 0"
 ])  # fmt: skip
 def test_intervals_that_are_none_are_refused_as_values_too(value, words):
     with pytest.raises(ValueError, match="roundup_power2_divisions") as error:
-        alloc_conf.make(roundup_power2_divisions=value)
+        alloc_options.make(roundup_power2_divisions=value)
     for word in ("a power of two, or a list such as", *words):
         assert word in str(error.value)
 
@@ -130,7 +130,7 @@ LIST = ("roundup_power2_divisions", "a power of two, or a list such as", "ascend
 ])  # fmt: skip
 def test_a_malformed_text_says_what_is_wrong_and_what_is_allowed(text, words, monkeypatch):
     with pytest.raises(ValueError, match="position|unknown key") as error:
-        alloc_conf.parse(text)
+        alloc_options.parse(text)
     for word in words:
         assert word in str(error.value)
     monkeypatch.setenv("L0RT_ALLOC_CONF", text)
@@ -146,7 +146,7 @@ def test_a_malformed_text_says_what_is_wrong_and_what_is_allowed(text, words, mo
 ])  # fmt: skip
 def test_a_key_that_only_torch_has_says_so(key):
     words = f"unknown key '{key}'.* torch's .* no meaning here; the keys are"
-    for refused in (lambda: alloc_conf.parse(f"segments:fit,{key}:1"), lambda: alloc_conf.make(**{key: 1})):
+    for refused in (lambda: alloc_options.parse(f"segments:fit,{key}:1"), lambda: alloc_options.make(**{key: 1})):
         with pytest.raises(ValueError, match=words) as error:
             refused()
         assert "did you mean" not in str(error.value)
@@ -155,13 +155,13 @@ def test_a_key_that_only_torch_has_says_so(key):
 
 def test_keys_are_checked_too():
     with pytest.raises(ValueError, match="max_split_size_mb is a whole number from 20 on, not 3"):
-        alloc_conf.make(max_split_size_mb=3)
+        alloc_options.make(max_split_size_mb=3)
     with pytest.raises(ValueError, match="per_process_memory_fraction is a number above 0 and up to 1, not 0"):
-        alloc_conf.make(per_process_memory_fraction=0)
+        alloc_options.make(per_process_memory_fraction=0)
     with pytest.raises(ValueError, match="backend is native or async, not .*async is the nearest"):
-        alloc_conf.make(backend="cudaMallocAsync")
+        alloc_options.make(backend="cudaMallocAsync")
     with pytest.raises(ValueError, match=r"did you mean expandable_segments\?"):
-        alloc_conf.make(expandable_segment=True)
+        alloc_options.make(expandable_segment=True)
     with pytest.raises(TypeError, match="one of the two"):
         memory.set_alloc_conf("segments:fit", segments="fit")
 
@@ -304,7 +304,7 @@ def test_an_uncached_allocation_waits_for_memory(make):
 
 def test_above_the_bound_what_has_been_free_for_longest_goes_first(make):
     allocator = make()
-    allocator.tune(alloc_conf.make(), cached_most=12 * MIB)
+    allocator.tune(alloc_options.make(), cached_most=12 * MIB)
     sizes = (4 * MIB, 5 * MIB, 6 * MIB)
     addresses = [allocator.malloc(size) for size in sizes]
     for order in (2, 0, 1):

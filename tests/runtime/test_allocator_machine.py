@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.alloc.allocator import Allocator, Pool
 
@@ -163,7 +163,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(values=CONFIGURATIONS)
     def tune(self, values):
-        self.allocator.tune(alloc_conf.make(**values))
+        self.allocator.tune(alloc_options.make(**values))
 
     @rule(on=st.booleans())
     def refuse_order(self, on):

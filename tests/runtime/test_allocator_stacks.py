@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What waits unmerged for its next use: small blocks on class stacks, and the large block that was freed last."""
 
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -39,7 +39,7 @@ def test_small_sizes_have_no_larger_ones_that_are_near(make):
 
 def test_sizes_that_are_rounded_already_have_none_that_are_near(make):
     allocator = make()
-    allocator.tune(alloc_conf.make(roundup_power2_divisions=8))
+    allocator.tune(alloc_options.make(roundup_power2_divisions=8))
     allocator.free(allocator.malloc(80 * KIB))
     address = allocator.malloc(65 * KIB)
     assert allocator.find(address)[1] == 72 * KIB
@@ -108,7 +108,7 @@ def test_it_goes_back_with_the_rest_of_its_segment(make):
 def test_nothing_waits_where_nothing_is_cached(make):
     allocator = make()
     held = large_neighbours(allocator)
-    allocator.tune(alloc_conf.make(), uncached=True)
+    allocator.tune(alloc_options.make(), uncached=True)
     for address in held:
         allocator.free(address)
     allocator.free(allocator.malloc(3 * MIB))
@@ -119,7 +119,7 @@ def test_nothing_waits_where_nothing_is_cached(make):
 
 def test_another_streams_segment_is_merged_before_garbage_is_collected(make):
     allocator = make(limit=100 * MIB)
-    allocator.tune(alloc_conf.make(garbage_collection_threshold=0.5, expandable_segments=False))
+    allocator.tune(alloc_options.make(garbage_collection_threshold=0.5, expandable_segments=False))
     for address in large_neighbours(allocator, 2):              # 32 MiB
         allocator.free(address)
     held = allocator.malloc(40 * MIB, 2)                        # together above 50

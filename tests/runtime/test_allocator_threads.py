@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 
 MIB = 1 << 20
 
@@ -121,7 +121,7 @@ def test_only_one_of_two_frees_at_once_succeeds(loops):
 
 def test_no_thread_is_given_a_block_that_another_thread_takes_uncached(make):
     allocator = make()
-    allocator.tune(alloc_conf.make(), uncached=True)
+    allocator.tune(alloc_options.make(), uncached=True)
     live = set()
 
     def work():

@@ -4,7 +4,7 @@
 import random
 
 import pytest
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 
 GROWTH = ("segments", "ranges")
 KIB, MIB = 1 << 10, 1 << 20
@@ -12,7 +12,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 def bounded(make, most, **values):
     allocator = make()
-    allocator.tune(alloc_conf.make(**values), cached_most=most)
+    allocator.tune(alloc_options.make(**values), cached_most=most)
     return allocator
 
 
@@ -74,7 +74,7 @@ def test_a_lower_bound_holds_at_once(make):
     for address in [allocator.malloc(3 * MIB) for _ in range(10)]:
         allocator.free(address)
     assert cached(allocator) >= 30 * MIB
-    allocator.tune(alloc_conf.make(), cached_most=7 * MIB)
+    allocator.tune(alloc_options.make(), cached_most=7 * MIB)
     assert cached(allocator) <= 7 * MIB
 
 

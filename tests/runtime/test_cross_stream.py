@@ -5,7 +5,7 @@ The plain memory's streams stand still while it is held, and it tells who was or
 """
 
 import pytest
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 from l0rt.errors import OutOfMemoryError
 from l0rt.runtime.alloc.allocator import Pool
 
@@ -21,7 +21,7 @@ def standing(make):
 
     def standing(limit=4, **conf):
         allocator = make(limit=None if limit is None else limit * MIB)
-        allocator.tune(alloc_conf.make(**conf))
+        allocator.tune(alloc_options.make(**conf))
         allocator.memory.hold()
         allocator.memory.take_notes()
         made.append(allocator.memory)
@@ -367,6 +367,6 @@ def test_async_never_waits_on_the_host(standing):
         allocator.malloc(8 * MIB, 3)
     assert allocator.memory.counters["waits"] == 0
     assert allocator.stats()["num_ooms"] == 1
-    allocator.tune(alloc_conf.make())
+    allocator.tune(alloc_options.make())
     allocator.free(allocator.malloc(8 * MIB, 3))
     assert allocator.memory.counters["waits"] > 0

@@ -68,7 +68,7 @@ from l0rt.ze cimport table
 from l0rt.ze.api cimport *
 
 from l0rt import config
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 from l0rt.errors import InvalidArgumentError, L0Error, OutOfMemoryError
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.runtime.memory.explanation import device_text
@@ -541,7 +541,7 @@ def _close():
 
 on_fork_child(_forget)
 on_exit(MEMORY, _close)
-config.on_change(retune, {"alloc_conf", "no_memory_caching", *alloc_conf.KEYS})
+config.on_change(retune, {"alloc_conf", "no_memory_caching", *alloc_options.KEYS})
 
 
 cdef int impl_record_data_ptr(void* ptr, void* stream) except -1 nogil:

@@ -39,7 +39,7 @@ from l0rt.ze.api cimport ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_OUT_OF_HOS
 
 from l0rt import config
 from l0rt._base import callers
-from l0rt.config import alloc_conf
+from l0rt.config import alloc_options
 from l0rt.errors import OutOfMemoryError
 from l0rt._base.integers import whole_number
 from l0rt.runtime.lazy import DRAIN, MEMORY, VIEWS, on_exit
@@ -363,7 +363,7 @@ on_fork_child(_forget)
 on_exit(MEMORY, _close)
 on_exit(VIEWS, nothing_is_held)
 on_exit(DRAIN, end_background)
-config.on_change(retune, {"alloc_conf", "no_memory_caching", *alloc_conf.KEYS})
+config.on_change(retune, {"alloc_conf", "no_memory_caching", *alloc_options.KEYS})
 
 
 # --- Pinned host memory as the caching core sees it: its table of operations, on Level Zero, and how long they take.
