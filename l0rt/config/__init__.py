@@ -167,7 +167,7 @@ _tuned: dict = {}  # what was measured on this machine: in place of defaults, be
 _INHERITED = {
     "fp32_precision": (_one_of("ieee", "tf32", "bf16", "none"), ("", "*.", "*.matmul.", "*.conv.", "*.rnn.")),
     "wait_policy": (_one_of("block", "yield", "spin", "none"), ("", "*.", "*.stream.", "*.event.")),
-    "copy_engine": (_one_of("auto", "compute", "copy", "none"), ("", "*.", "*.h2d.", "*.d2h.", "*.d2d.")),
+    "copy_engine": (_one_of("auto", "compute", "none"), ("", "*.", "*.h2d.", "*.d2h.")),
     **{key: (_allocator_key(key), ("allocator.", "*.allocator.")) for key in alloc_options.KEYS},
 }
 for _name, (_parse, _places) in _INHERITED.items():

@@ -192,7 +192,7 @@ CHUNKS = 6  # of 5 MiB
     [
         ("arc-b580", (), None, (CHUNKS, 0, CHUNKS, 1, 1, 0), True),
         ("pvc", (), None, (CHUNKS, 0, CHUNKS, 1, 1, 0), True),
-        ("pvc", ("copy_engine", "copy"), None, (CHUNKS, 0, CHUNKS, 1, 1, 0), True),
+        ("pvc", ("copy_engine", "auto"), None, (CHUNKS, 0, CHUNKS, 1, 1, 0), True),
         ("pvc", ("xpu.copy_engine", "compute"), None, (0,) * 6, True),
         ("pvc", ("xpu.d2h.copy_engine", "compute"), None, (0,) * 6, True),
         ("pvc", (), "copy_offload", (0,) * 6, False),
