@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C API: the functions of the runtime for Cython, C and C++, without the GIL."""
 
+from cpython.exc cimport PyErr_Fetch, PyErr_NormalizeException, PyErr_Restore
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.pyport cimport PY_SSIZE_T_MAX
-from libc.stdint cimport UINT64_MAX, uint32_t
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport UINT64_MAX, uint32_t, uintptr_t
+from libc.string cimport strncpy
 
-from l0rt.capifailure cimport failed, failure_last, note, refuse_flags, refuse_null
-from l0rt.capiobjects cimport *
 from l0rt.launch.built cimport (
     l0rt_kernel as kernel_t,
     l0rt_module as module_t,
@@ -15,7 +17,6 @@ from l0rt.launch.built cimport (
     module_release,
 )
 from l0rt.launch.launch cimport kernel_launch, l0rt_arg as arg_t
-
 from l0rt.runtime.alloc.arena cimport (
     arena_serve,
     block_return,
@@ -25,23 +26,27 @@ from l0rt.runtime.alloc.arena cimport (
     raw_try_free,
 )
 from l0rt.runtime.alloc.atomics cimport load
-from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_use
+from l0rt.runtime.alloc.deferred_free cimport block_mark, block_move, block_order, block_use
 from l0rt.runtime.alloc.heap cimport block_find, block_raw, raw_free
 from l0rt.runtime.alloc.page_map cimport map_start
-from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, l0rt_arena, l0rt_block
+from l0rt.runtime.alloc.types cimport L0RT_INVALID_POINTER, L0RT_OWNED, RAW, RAW_PINNED, l0rt_arena, l0rt_block
 from l0rt.runtime.current.thread cimport current_device, current_stream, exchange_device, exchange_stream, thread_peek
 from l0rt.runtime.memory.active_pool cimport arena_asked
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status
-from l0rt.runtime.memory.operations cimport knows_streams
+from l0rt.runtime.memory.operations cimport knows_streams, l0rt_extent, shared_find
+from l0rt.runtime.memory.pinned cimport host_malloc_for
 from l0rt.runtime.streams.copy cimport queue_copy, queue_fill
-from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
-from l0rt.runtime.streams.devices cimport device_total, ensure
-from l0rt.runtime.streams.guard_impl cimport l0rt_guard_impl
+from l0rt.runtime.streams.devices cimport device_record, device_total, ensure
+from l0rt.runtime.streams.guard_impl cimport L0RT_EVENT_TIMING, l0rt_guard_impl
 from l0rt.runtime.streams.naming cimport guard_impl_of
-from l0rt.runtime.streams.queue cimport queue_share, queue_synchronize
+from l0rt.runtime.streams.queue cimport queue_share, queue_synchronize, queue_wait_queue
+from l0rt.runtime.streams.stream_pool cimport device_synchronize, pool_stream
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream as stream_t
 
+from l0rt._base.interrupts import belongs_to_main_thread, raise_later
+from l0rt.graphs.graph import Graph
 from l0rt.launch.spirv import Spirv
+from l0rt.runtime.memory.pools import XpuMemPool, use_mem_pool
 
 cdef extern from "l0rt/l0rt.h" nogil:
     ctypedef struct l0rt_api:
@@ -91,6 +96,69 @@ cdef extern from "l0rt/l0rt.h" nogil:
         void* graph_replay
         void* graph_release
     int L0RT_API_VERSION
+
+cdef extern from *:
+    """
+    /* What the thread's last failure was, for callers without the GIL. */
+    static __thread struct { int code; char text[1024]; } l0rt_failure;
+    static int *l0rt_failure_code(void) { return &l0rt_failure.code; }
+    static char *l0rt_failure_text(void) { return l0rt_failure.text; }
+    """
+    int* l0rt_failure_code() noexcept nogil
+    char* l0rt_failure_text() noexcept nogil
+
+
+UNKNOWN_THREAD = ("a call failed in a thread that has no Python thread state, which the reason was lost with: "
+                  "PyGILState_Ensure() and PyEval_SaveThread() at the thread's start keep one")
+
+
+cdef int failed() except -1 nogil:
+    """Store the exception that is set, for `l0rt_last_error`. It stays set."""
+    cdef PyObject* kind = NULL
+    cdef PyObject* value = NULL
+    cdef PyObject* trace = NULL
+    with gil:
+        PyErr_Fetch(&kind, &value, &trace)
+        if kind == NULL:    # the exception was lost with the thread state that only the raising code had
+            note(RuntimeError(UNKNOWN_THREAD))
+        else:
+            PyErr_NormalizeException(&kind, &value, &trace)
+            note(<object>value)
+            PyErr_Restore(kind, value, trace)
+    return -1
+
+
+cdef void note(object error) noexcept:
+    try:
+        code = getattr(error, "code", None)
+        text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:1023]
+    except BaseException as failure:    # raised by a signal handler that ran during this code
+        if belongs_to_main_thread(failure):
+            raise_later(failure)
+        code, text = None, type(error).__name__.encode()
+    l0rt_failure_code()[0] = code[1] if code else -1
+    strncpy(l0rt_failure_text(), <const char*>text, 1024)
+
+
+cdef int refuse_null(const char* what) except -1 nogil:
+    with gil:
+        error = ValueError(f"{what.decode()} is needed, got NULL")
+        note(error)
+        raise error
+
+
+cdef int refuse_flags(unsigned int flags, const char* whose, int known) except -1 nogil:
+    with gil:
+        error = ValueError(f"the flags of {whose.decode()} must be 0 or {known}, got {flags}")
+        note(error)
+        raise error
+
+
+cdef int failure_last(char* text, size_t size) noexcept nogil:
+    if text != NULL and size != 0:
+        strncpy(text, l0rt_failure_text(), size - 1)
+        text[size - 1] = 0
+    return l0rt_failure_code()[0]
 
 
 # What raises, called through a type that does not: Cython would take the GIL after each call to look for an exception.
@@ -437,6 +505,201 @@ cdef int l0rt_launch(
             <kernel_t*>kernel, groups, group_size, <const arg_t*>args, count, flags != 0, on) < 0:
         return failed()
     return 0
+
+
+# The functions of the guard table set an exception as they return a failure. Others are called through a type that
+# does not raise: see above.
+cdef const l0rt_guard_impl* impl = guard_impl_of(b"xpu")
+
+
+cdef inline int told(int status) except -1 nogil:
+    return status if status >= 0 else failed()
+
+
+cdef int l0rt_stream_query(l0rt_stream* stream) except -1 nogil:
+    if stream == NULL:
+        refuse_null(b"a stream")
+    return told(impl.query_stream(stream))
+
+
+cdef int l0rt_stream_wait_stream(l0rt_stream* stream, l0rt_stream* other) except -1 nogil:
+    if stream == NULL or other == NULL:
+        refuse_null(b"a stream")
+    return told((<int (*)(stream_t*, stream_t*) noexcept nogil>queue_wait_queue)(<stream_t*>stream, <stream_t*>other))
+
+
+cdef int l0rt_event_record(l0rt_event** event, l0rt_stream* stream, unsigned int flags) except -1 nogil:
+    if event == NULL or stream == NULL:
+        refuse_null(b"a place for the event and a stream")
+    if flags & ~<unsigned int>L0RT_EVENT_TIMING:
+        refuse_flags(flags, b"an event", L0RT_EVENT_TIMING)
+    return told(impl.record_event(<void**>event, stream, flags))
+
+
+cdef int l0rt_stream_wait_event(l0rt_stream* stream, l0rt_event* event) except -1 nogil:
+    if stream == NULL:
+        refuse_null(b"a stream")
+    return told(impl.block(event, stream))
+
+
+cdef int l0rt_event_query(l0rt_event* event) except -1 nogil:
+    return told(impl.query_event(event))
+
+
+cdef int l0rt_event_synchronize(l0rt_event* event) except -1 nogil:
+    return told(impl.synchronize_event(event))
+
+
+cdef int l0rt_event_elapsed_time(l0rt_event* start, l0rt_event* end, double* milliseconds) except -1 nogil:
+    if start == NULL or end == NULL or milliseconds == NULL:
+        refuse_null(b"each of two events and a place for the time")
+    return told(impl.elapsed_time(start, end, milliseconds))
+
+
+cdef int l0rt_event_destroy(l0rt_event* event) except -1 nogil:
+    impl.destroy_event(event)
+    return 0
+
+
+cdef void* l0rt_host_malloc(size_t nbytes, int device) except? NULL nogil:
+    cdef l0rt_block* block
+    cdef stream_t* stream
+    if nbytes == 0:
+        return NULL
+    stream = (<stream_t* (*)(int) noexcept nogil>current_stream)(device)    # checks the index
+    block = NULL
+    if stream != NULL:
+        block = (<l0rt_block* (*)(stream_t*, size_t, void*, bint) noexcept nogil>host_malloc_for)(
+            stream, nbytes, NULL, False)
+    if block == NULL:
+        failed()
+        return NULL
+    return block_raw(block, RAW_PINNED)
+
+
+cdef int l0rt_host_free(void* ptr) except -1 nogil:
+    cdef int status = raw_free(ptr, RAW_PINNED)
+    if status == 0:
+        return 0
+    (<int (*)(int, const void*) noexcept nogil>raise_status)(status, ptr)
+    return failed()
+
+
+cdef void* kept(object made) noexcept:
+    """An object that C holds, with a reference."""
+    Py_INCREF(made)
+    return <void*>made
+
+
+cdef int failed_with(error) except -1:
+    note(error)
+    raise error
+
+
+cdef int dropped(void* what) except -1 nogil:
+    if what != NULL:
+        with gil:
+            Py_DECREF(<object>what)
+    return 0
+
+
+cdef l0rt_pool* l0rt_pool_create() except NULL nogil:
+    with gil:
+        try:
+            return <l0rt_pool*>kept(XpuMemPool())
+        except BaseException as error:
+            failed_with(error)
+
+
+cdef int l0rt_pool_release(l0rt_pool* pool) except -1 nogil:
+    return dropped(pool)
+
+
+cdef l0rt_pool_scope* l0rt_pool_enter(l0rt_pool* pool, int device) except NULL nogil:
+    if pool == NULL:
+        refuse_null(b"a pool")
+    with gil:
+        try:
+            scope = use_mem_pool(<object><void*>pool, None if device < 0 else device)
+            scope.__enter__()
+            return <l0rt_pool_scope*>kept(scope)
+        except BaseException as error:
+            failed_with(error)
+
+
+cdef int l0rt_pool_leave(l0rt_pool_scope* scope) except -1 nogil:
+    if scope == NULL:
+        return 0
+    with gil:
+        try:
+            (<object><void*>scope).__exit__(None, None, None)
+        except BaseException as error:
+            failed_with(error)
+        Py_DECREF(<object><void*>scope)
+    return 0
+
+
+cdef int l0rt_pointer_query(const void* ptr, l0rt_pointer_info* info) except -1 nogil:
+    cdef l0rt_block* block
+    cdef const l0rt_extent* extent
+    cdef int i
+    if info == NULL:
+        refuse_null(b"a place for what is known")
+    block = block_find(<void*>ptr)
+    if block != NULL:
+        for i in range(device_total()):
+            if block.arena.heap == device_record(i).heap or block.arena.heap == device_record(i).host_heap:
+                info.base, info.size, info.requested = block.ptr, block.size, block.requested
+                info.stream, info.device = <l0rt_stream*>block_order(block), i
+                info.kind = (L0RT_MEMORY_DEVICE if block.arena.heap == device_record(i).heap else L0RT_MEMORY_HOST)
+                return 1
+        return 0
+    with gil:                   # the record of shared memory is guarded by it
+        extent = shared_find(<uintptr_t>ptr)
+        if extent != NULL:
+            info.base, info.size, info.requested = <void*><uintptr_t>extent.base, extent.nbytes, extent.nbytes
+            info.stream, info.device, info.kind = NULL, extent.device, L0RT_MEMORY_SHARED
+            return 1
+    return 0
+
+
+class OfC(Graph):
+    """A graph that C holds: of the built-in device type, whatever accelerator is current."""
+
+
+cdef l0rt_graph* l0rt_graph_create() except NULL nogil:
+    with gil:
+        try:
+            return <l0rt_graph*>kept(OfC())
+        except BaseException as error:
+            failed_with(error)
+
+
+cdef int l0rt_graph_begin(l0rt_graph* graph) except -1 nogil:
+    return graph_do(graph, b"capture_begin")
+
+
+cdef int l0rt_graph_end(l0rt_graph* graph) except -1 nogil:
+    return graph_do(graph, b"capture_end")
+
+
+cdef int l0rt_graph_replay(l0rt_graph* graph) except -1 nogil:
+    return graph_do(graph, b"replay")
+
+
+cdef int graph_do(l0rt_graph* graph, const char* what) except -1 nogil:
+    if graph == NULL:
+        refuse_null(b"a graph")
+    with gil:
+        try:
+            getattr(<object><void*>graph, what.decode())()
+        except BaseException as error:
+            failed_with(error)
+    return 0
+
+
+cdef int l0rt_graph_release(l0rt_graph* graph) except -1 nogil:
+    return dropped(graph)
 
 
 cdef l0rt_api _api
