@@ -15,6 +15,7 @@ from l0rt.bench import (
     kernels_rows,
     reference_rows,
     replays,
+    report,
     streams_rows,
     tour,
     traces,
@@ -23,7 +24,6 @@ from l0rt.bench import (
 from l0rt.bench.allocator_rows import HELD, HELD_IN_STEPS, SMALLEST
 from l0rt.bench.lab import Lab
 from l0rt.bench.rows import ROWS, SMOKE, Note, Result, measure
-from l0rt.cli import report
 
 FORMAT = 1  # of the JSON; a reader refuses another
 SUITES = {

@@ -7,9 +7,9 @@ import stat
 
 from rich.text import Text
 
+from l0rt.bench import report
 from l0rt.bench.command import FORMAT
 from l0rt.bench.rows import quartiles
-from l0rt.cli import report
 
 LARGEST_FILE = 16 << 20  # bytes; a report of all rows has a tenth of that
 LARGEST_NUMBER = 1e18  # nanoseconds: thirty years

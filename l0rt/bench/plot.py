@@ -5,9 +5,9 @@ import importlib.util
 import os
 from typing import Any
 
+from l0rt.bench import report
 from l0rt.bench.rows import quartiles
 from l0rt.bench.verdict import is_exceeded
-from l0rt.cli import report
 
 SUFFIXES = (".png", ".svg")
 MISSING = "--plot needs matplotlib: python -m pip install matplotlib"

@@ -3,8 +3,7 @@
 
 from rich.text import Text
 
-from l0rt.bench import verdict
-from l0rt.cli import report
+from l0rt.bench import report, verdict
 
 # None waits for a copy or a kernel: on a busy machine the wake-up of a thread takes more than all else, by chance.
 ROWS = {  # what is shown of each beside its ID, in at most WIDTH letters

@@ -3,8 +3,8 @@
 
 from statistics import median
 
+from l0rt.bench import report
 from l0rt.bench.rows import quartiles
-from l0rt.cli import report
 
 NOISY = 0.10  # half of the rounds lie within so much of their median: above that the machine did other work too
 NAMED = 4  # how many rows a sentence names

@@ -10,8 +10,8 @@ import sys
 import l0rt
 from l0rt import config
 from l0rt.bench import command as bench
-from l0rt.bench import compare, plot, rows, tour
-from l0rt.cli import advice, cache, cpu_driver, doctor, report, top
+from l0rt.bench import compare, plot, report, rows, tour
+from l0rt.cli import advice, cache, cpu_driver, doctor, top
 from l0rt.cli.memory import command as memory_command
 from l0rt.cli.memory.snapshot import NotASnapshot
 from l0rt.errors import L0Error

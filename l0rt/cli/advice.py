@@ -4,7 +4,7 @@
 docs/doctor.md lists every code. Plain values go in and come out.
 """
 
-from l0rt.cli import report
+from l0rt.bench import report
 from l0rt.ze import versions
 
 EXIT = {"gpu": 0, "cpu": 0, "none": 1, "broken": 4}

@@ -8,7 +8,6 @@ line of the report.
 import json
 import os
 import re
-import signal
 import stat
 import subprocess
 import sys
@@ -18,7 +17,8 @@ from rich.text import Text
 
 import l0rt
 from l0rt import config
-from l0rt.cli import advice, report
+from l0rt.bench import report
+from l0rt.cli import advice
 from l0rt.cli.probe import MARK
 from l0rt.ze import obstacles, pci, versions
 
@@ -198,19 +198,9 @@ def ask(step, driver, root="/"):
     found = json.loads(answers[-1]) if answers else {}
     if child.returncode:
         when = "when the process ended" if answers else "while it was opened and used"
-        found["crash" if answers else "error"] = f"the driver {end_text(child.returncode)} {when}{last(child.stderr)}"
+        end = f"{report.end_text(child.returncode)} {when}{last(child.stderr)}"
+        found["crash" if answers else "error"] = f"the driver {end}"
     return found
-
-
-def end_text(status):
-    """Return how a process ended, in words."""
-    if status >= 0:
-        return f"failed (exit status {status})"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = f"signal {-status}"
-    return f"ended its process by {name}"
 
 
 def last(text):

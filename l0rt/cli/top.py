@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from l0rt._base.integers import size_text
-from l0rt.cli import keys, report
+from l0rt.bench import report
+from l0rt.cli import keys
 from l0rt.cli.memory.stacks import shown
 from l0rt.cli.memory.watch import CannotWatch, ask, figures
 from l0rt.errors import L0Error

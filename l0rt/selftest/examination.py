@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from l0rt import config
-from l0rt.cli.doctor import end_text
+from l0rt.bench.report import end_text
 from l0rt.selftest.questions import BAD, BY_ID, GROUPS, MARK, QUESTIONS, Answer
 
 NEEDS = {"quirks": 8, "capabilities": 6, "traps": 18, "measurements": 18}  # seconds; programs have the rest

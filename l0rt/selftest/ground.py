@@ -6,7 +6,7 @@ import warnings
 
 import l0rt.accelerator as acc
 from l0rt import memory
-from l0rt.cli import report
+from l0rt.bench import report
 from l0rt.runtime.streams import devices
 from l0rt.selftest.driver import Driver
 from l0rt.selftest.questions import Answer

@@ -14,7 +14,7 @@ import numpy as np
 
 import l0rt
 import l0rt.accelerator as acc
-from l0rt.cli import report
+from l0rt.bench import report
 from l0rt.selftest.driver import COPY_OFFLOAD, HOST_SCOPE, TIMED, VISIBLE, Missing, Refused
 from l0rt.selftest.ground import MIB, Untestable
 from l0rt.selftest.launches import saxpy

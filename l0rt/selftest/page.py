@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 import l0rt
-from l0rt.cli import report
+from l0rt.bench import report
 from l0rt.selftest.examination import problems
 from l0rt.selftest.parameters import parameters
 from l0rt.selftest.questions import BAD, BY_ID, GROUPS

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from l0rt.bench import allocator_rows, counts, kernels_rows, reference_rows, replays, tour, traces, verdict
+from l0rt.bench import allocator_rows, counts, kernels_rows, reference_rows, replays, report, tour, traces, verdict
 from l0rt.bench import command as bench
 from l0rt.bench.rows import (
     FEWEST,
@@ -26,7 +26,6 @@ from l0rt.bench.rows import (
     measure,
     row,
 )
-from l0rt.cli import report
 
 
 def made(open, **options):

@@ -153,7 +153,7 @@ def test_the_stubs_say_what_the_modules_are(mypy, tmp_path):
     allowed.write_text("".join(f"{name}\n" for name in names))
     partners = tmp_path / "partners.ini"    # need not be installed
     partners.write_text("[mypy]\ndisable_error_code = annotation-unchecked\n"
-                        "[mypy-distributed.*]\nignore_missing_imports = true\n")
+                        "[mypy-distributed.*,l0rt.*]\nignore_missing_imports = true\n")
     options = ["--concise", "--ignore-missing-stub", "--ignore-disjoint-bases", "--mypy-config-file", partners,
                "--allowlist", allowed, "--ignore-unused-allowlist"]  # fmt: skip
     stubs = [path.relative_to(PACKAGE.parent).with_suffix("") for path in PACKAGE.rglob("*.pyi")]

@@ -12,6 +12,7 @@ import l0rt.accelerator
 import l0rt.runtime.current.stream
 
 PARTNERS = {"dask", "dpctl", "mpi", "ray", "tinygrad", "torch", "torch_memory"}  # need other packages
+INNER = {"bench", "config", "memory", "profiler", "telemetry"}  # packages whose modules are their own affair
 # Not called, or not with every value; each with its reason.
 EXCLUDED = {
     "l0rt.config.freeze": "says that the process has read a setting: no test could change it afterwards",
@@ -123,7 +124,7 @@ def modules():
         value = getattr(l0rt, name)
         if inspect.ismodule(value):
             found.append(value)
-            for below in pkgutil.iter_modules(getattr(value, "__path__", ())):
+            for below in pkgutil.iter_modules([] if name in INNER else getattr(value, "__path__", [])):
                 if not below.name.startswith("_") and below.name not in PARTNERS:
                     found.append(importlib.import_module(f"{value.__name__}.{below.name}"))
     return found

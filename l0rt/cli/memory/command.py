@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from l0rt.cli import report
+from l0rt.bench import report
 from l0rt.cli.memory import page, snapshot, summary, tables, watch
 from l0rt.cli.memory.history import histories
 from l0rt.cli.memory.snapshot import NotASnapshot

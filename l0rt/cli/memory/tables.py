@@ -4,7 +4,7 @@
 from rich.text import Text
 
 from l0rt._base.integers import size_text, time_text
-from l0rt.cli import report
+from l0rt.bench import report
 
 BARS = "▁▂▃▄▅▆▇█"
 

@@ -3,6 +3,7 @@
 
 import os
 import platform
+import signal
 import sys
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -126,6 +127,17 @@ def head_facts(head):
         ("device", f"{device['index']}: {device['name']}" + (f" *** {head['caveat']} ***" if head["caveat"] else "")),
         ("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}"),
     ]
+
+
+def end_text(status):
+    """Return how a process ended, in words."""
+    if status >= 0:
+        return f"failed (exit status {status})"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"ended its process by {name}"
 
 
 def put(out, what=""):
