@@ -13,8 +13,8 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _DEFINED_IN = {
-    "Buffer": "l0rt.buffers.interchange",
-    "empty": "l0rt.buffers.interchange",
+    "Buffer": "l0rt.buffers.buffer",
+    "empty": "l0rt.buffers.empty",
     "from_dlpack": "l0rt.buffers.copies",
     "advise": "l0rt.buffers.copies",
     "from_numpy": "l0rt.buffers.copies",

@@ -24,7 +24,7 @@ from l0rt.buffers.copies import memcpy2d as memcpy2d
 from l0rt.buffers.copies import memset as memset
 from l0rt.buffers.copies import pinned as pinned
 from l0rt.buffers.copies import prefetch as prefetch
-from l0rt.buffers.foreign import empty as empty
+from l0rt.buffers.empty import empty as empty
 from l0rt.buffers.interchange import from_usm as from_usm
 from l0rt.errors import CompilerNotFoundError as CompilerNotFoundError
 from l0rt.errors import DeviceLostError as DeviceLostError

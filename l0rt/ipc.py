@@ -7,8 +7,8 @@
 import multiprocessing.reduction as _reduction  # noqa: F401 - it is known from now on
 from contextlib import contextmanager as _contextmanager
 
-from l0rt.buffers.interchange import add_to_multiprocessing as _add_to_multiprocessing
-from l0rt.buffers.shared import here as _here
+from l0rt.buffers.buffer import add_to_multiprocessing as _add_to_multiprocessing
+from l0rt.buffers.buffer import here as _here
 from l0rt.runtime.memory.exported import collect as _collect_exported
 from l0rt.runtime.memory.exported import exported_count
 from l0rt.runtime.memory.imported import collect as _collect_imported

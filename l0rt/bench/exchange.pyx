@@ -14,7 +14,7 @@ from l0rt.capi cimport l0rt_free, l0rt_malloc, l0rt_stream
 from l0rt.runtime.current.thread cimport current_device
 
 from l0rt.capi import _C_API
-from l0rt.buffers.interchange import Buffer
+from l0rt.buffers.buffer import Buffer
 
 cdef extern from "l0rt/l0rt.h" nogil:
     ctypedef struct l0rt_api:

@@ -8,7 +8,7 @@ from l0rt.runtime.memory.transfer cimport l0rt_operand
 from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
 
-# The kinds of memory. With ELSEWHERE, memory of another device type, this class can do nothing: see otherbuffer.pyx.
+# The kinds of memory. With ELSEWHERE, memory of another device type, this class can do nothing: see foreign.pyx.
 cdef enum:
     DEVICE = 0
     HOST = 1
@@ -122,3 +122,10 @@ cdef tuple KINDS        # their names, in the order of the numbers
 
 # A buffer that owns the block that it is given.
 cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, int memory, l0rt_block* block)
+
+# What unpickles a copy: `l0rt.empty`'s module sets it.
+cdef object rebuild
+
+# Memory of other software at an address of the device's context, with an index of -1 wherever it is; ValueError if
+# there is none, or less than so many bytes. `lender` is kept until the Buffer is freed or dropped.
+cdef Buffer borrow(size_t address, size_t nbytes, int index, lender)

@@ -5,29 +5,60 @@ cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release
 from cpython.exc cimport PyErr_Fetch, PyErr_Restore
 from cpython.object cimport PyObject, PyTypeObject, destructor
+from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport uint64_t
+from libc.stdint cimport UINT64_MAX, uint64_t
 
-from l0rt._base.arguments cimport array_of, check_sizes, checked_pattern, get_view, known_as, part_of
-from l0rt.buffers.dlpack cimport DL_CPU, DL_ONEAPI, dlpack_capsule, dlpack_choose, dlpack_is_versioned, dlpack_order
+from l0rt._base.arguments cimport (
+    array_of, check_sizes, checked_pattern, checked_size, get_view, is_whole, known_as, part_of, whole as whole_number,
+)
+from l0rt.buffers.dlpack cimport (
+    DL_CPU, DL_ONEAPI, dlpack_capsule, dlpack_choose, dlpack_is_versioned, dlpack_order, exchange,
+)
+from l0rt.core.memory cimport memory_allocation
 from l0rt.launch.random cimport random_begins, random_fill
 from l0rt.runtime.alloc.arena cimport block_drop
 from l0rt.runtime.alloc.deferred_free cimport block_move
+from l0rt.runtime.alloc.heap cimport block_find
+from l0rt.runtime.alloc.page_map cimport map_find
 from l0rt.runtime.alloc.types cimport l0rt_block
-from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.current.thread cimport current_device, current_stream
 from l0rt.runtime.memory.device cimport malloc_slow, raise_status
+from l0rt.runtime.memory.exported cimport export_handle
+from l0rt.runtime.memory.imported cimport import_handle, l0rt_import
 from l0rt.runtime.memory.operations cimport block_let_go, shared_free
 from l0rt.runtime.memory.pinned cimport host_malloc_for
 from l0rt.runtime.memory.transfer cimport l0rt_operand, operand_use, transfer, transfer_fill, transfer_in, transfer_out
+from l0rt.runtime.streams.devices cimport device_at, device_record, device_total, ensure, pickled_uuid
 from l0rt.runtime.streams.hooks cimport HOST_ACCESS, MEMORY_ALLOCATION, MEMORY_DEALLOCATION, MEMORY_USE, has_hooks, note
-from l0rt.runtime.streams.naming cimport device as device_name
+from l0rt.runtime.streams.naming cimport device as device_name, index_of
 from l0rt.runtime.streams.queue cimport Queue
+from l0rt.runtime.streams.sleep cimport check_awake
 from l0rt.runtime.streams.types cimport *
+from l0rt.ze.api cimport (
+    ZE_MEMORY_TYPE_DEVICE,
+    ZE_MEMORY_TYPE_HOST,
+    ZE_MEMORY_TYPE_SHARED,
+    ZE_RESULT_SUCCESS,
+    ze_device_handle_t,
+    ze_memory_type_t,
+    ze_result_t,
+)
+
+import copyreg
+import gc
+import pickle
+import sys
+import threading
+from weakref import ref
 
 from l0rt import philox
 from l0rt._base import lazynumpy as np
+from l0rt._base.callers import warn
+from l0rt.errors import UnsupportedError
 from l0rt.runtime.current.generator import default_generator
-from l0rt.runtime.streams.devices import lazy
+from l0rt.runtime.memory.importedpool import ImportedPool
+from l0rt.runtime.streams.devices import context_owner, lazy
 
 KINDS = ("device", "host", "shared")
 
@@ -336,6 +367,124 @@ cdef class Buffer:
             note(MEMORY_USE, <uint64_t>pointer, <uint64_t>on, 0)
         let_go(self.owner, block, pointer)
 
+    def __enter__(self):
+        """Return the buffer, which is freed at the end of the block."""
+        return self
+
+    def __exit__(self, *error):
+        """Free the buffer unless it was freed before."""
+        if not Buffer_is_freed(self):
+            self.free()
+
+    @staticmethod
+    def from_handle(address, nbytes, *, device=None, owner=None):
+        """Return a Buffer of memory that other software has allocated in l0rt's context. Nothing is copied.
+
+        The driver reports the kind of the memory and its device. The buffer's `free` releases ``owner``, and frees
+        nothing itself.
+
+        Parameters
+        ----------
+        address : int
+            The address, anywhere in an allocation of device, host or shared memory.
+        nbytes : int
+            The size in bytes, not more than the allocation has from there on.
+        device : int, str, device or None, optional
+            The device that the memory is expected on. None is the one that has it; of host memory the current device.
+        owner : object, optional
+            An object that keeps the memory. It is kept alive until the buffer is freed or dropped.
+
+        Returns
+        -------
+        Buffer
+
+        Raises
+        ------
+        ValueError
+            There is no such memory in l0rt's context, it is smaller, or it is on another device.
+
+        Notes
+        -----
+        The memory must stay until the work that streams were given is complete. The owner is released at once:
+        synchronise first, or call ``free(stream)``. The names are those of ``cuda.core.Buffer.from_handle``.
+        """
+        cdef size_t size = checked_size(nbytes)
+        if not is_whole(address):
+            raise TypeError(f"an address must be an int, got {type(address).__name__}")
+        index = -1
+        if device is not None:
+            lazy.init()
+            index = index_of(device, current_device(), lazy.device_type)
+            device_at(index)
+        number = whole_number(address, "an address")
+        if not 0 <= number <= UINT64_MAX:
+            raise ValueError(f"there is no memory at {number:#x}")
+        return borrow(number, size, index, owner)
+
+    def ipc_handle(self):
+        """Return bytes with which another process can use this memory, through `from_ipc_handle`.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        UnsupportedError
+            It is no device memory, it is in an expandable segment, or the driver cannot share it.
+        ValueError
+            The buffer was freed.
+
+        Notes
+        -----
+        Keep the buffer until the other process has imported it. From then on its memory is not reused before the other
+        process drops its Buffer, or ends. Nothing orders the work of the processes: synchronize, or share an Event.
+        """
+        return export(self, False)
+
+    @staticmethod
+    def from_ipc_handle(handle, *, pool=None):
+        """Return the memory that another process has exported, as a Buffer on the same device.
+
+        Parameters
+        ----------
+        handle : bytes
+            The bytes that `ipc_handle` returned.
+        pool : l0rt.ipc.ImportedPool or None, optional
+            The pool that the memory has to be of. None: any, or none.
+
+        Returns
+        -------
+        Buffer
+            In the process that exported it, a slice of its Buffer.
+
+        Raises
+        ------
+        ValueError
+            The handle is damaged or stale, its process has ended, or this process does not have the device; or the
+            pool is closed, or the memory is not of it.
+        TypeError
+            ``handle`` is not bytes, or ``pool`` is no pool of another process.
+        PermissionError
+            The kernel does not let this process open memory of the other one.
+        """
+        cdef l0rt_import found
+        cdef Buffer made
+        if pool is not None and not isinstance(pool, ImportedPool):
+            raise TypeError(f"pool must be what MemPool.from_ipc_handle returns of another process, or None, got "
+                            f"{type(pool).__name__}")
+        own = import_handle(handle, &found, None if pool is None else pool.names)
+        if own is not None:
+            return own[found.offset:found.offset + found.nbytes]
+        try:
+            made = new_buffer(found.nbytes, current_stream(found.device.index), found.device, DEVICE, NULL)
+        except BaseException:
+            if found.pointer != NULL:
+                shared_free(found.device, found.pointer)
+            raise
+        made.pointer = found.pointer
+        return made
+
     def __len__(self):
         return self.nbytes
 
@@ -404,6 +553,41 @@ cdef class Buffer:
             made = Buffer_clone(self, self.memory == DEVICE and device[0] == DL_ONEAPI)
         Buffer_lend(made, stream, device[0] == DL_CPU)
         return dlpack_capsule(made.pointer, made.nbytes, device, is_copied, versioned, made, Buffer_end_export)
+
+    __dlpack_c_exchange_api__ = PyCapsule_New(&exchange, b"dlpack_exchange_api", NULL)
+
+    @property
+    def __sycl_usm_array_interface__(self):
+        """The memory as ``__sycl_usm_array_interface__``: bytes, writable."""
+        if self.memory == ELSEWHERE:
+            raise AttributeError(f"memory on {self.device} is not SYCL's: no __sycl_usm_array_interface__")
+        Buffer_check_open(self)
+        check_awake(self.pointer, NULL)
+        holder = context_owner(self.owner.index)
+        return {
+            "data": (<size_t>self.pointer, True),
+            "shape": (self.nbytes,),
+            "strides": None,
+            "offset": 0,
+            "typestr": "|u1",
+            "syclobj": holder if hasattr(holder, "_get_capsule") else f"level_zero:gpu:{self.owner.index}",
+            "version": 1,
+        }
+
+    @property
+    def __array_interface__(self):
+        """The memory as ``__array_interface__``, where the host can read it."""
+        if self.kind == "device":
+            raise AttributeError("the host cannot read device memory: no __array_interface__")
+        return {"data": (self.ptr, False), "shape": (self.nbytes,), "strides": None, "typestr": "|u1", "version": 3}
+
+    def __reduce_ex__(self, protocol=0, /):
+        """Pickle the contents with their kind of memory and their device; or share, where that is asked for."""
+        if type(self) is Buffer and not _is_in_multiprocessing and add_to_multiprocessing():
+            return _given, (_undecided(self),)
+        if _asked and any([asked() is self for asked in _asked]):
+            return _reduce_for_process(self) if _is_asked_by_multiprocessing() else contents(self, protocol)
+        return (reduce_shared(self) if getattr(here, "depth", 0) else None) or contents(self, protocol)
 
     def __copy__(self):
         raise TypeError("a Buffer cannot be copied by copy.copy: allocate another and copy_from() this one")
@@ -594,4 +778,216 @@ cdef Buffer new_buffer(size_t nbytes, l0rt_stream* stream, l0rt_device* owner, i
     return made
 
 
+@cython.final
+@cython.binding(False)
+cdef class Borrowed(Buffer):
+    """Memory of other software. `free` and dropping it let go of its owner, and free nothing themselves."""
+    cdef object lender
+
+    def free(self, Queue stream=None):
+        """Let go of the memory's owner. With ``stream``, after all work that the stream was given so far."""
+        lender = self.lender
+        Buffer_check_open(self)
+        Buffer_check_free(self)
+        forget(self)
+        if stream is not None and lender is not None:
+            stream.add_callback(kept, lender)
+
+    def __dealloc__(self):
+        self.freed, self.block, self.pointer = True, NULL, NULL     # so that the base class gives nothing back
+
+
+cdef void forget(Borrowed self) noexcept:
+    self.freed, self.block, self.pointer = True, NULL, NULL
+    self.lender = None
+
+
+def kept(lender):
+    """Have kept an object until now."""
+
+
+cdef Buffer borrow(size_t address, size_t nbytes, int index, lender):
+    """The memory at an address of the device's context, with an index of -1 wherever it is; ValueError if there is
+    none, or less than so many bytes."""
+    cdef Borrowed made
+    cdef l0rt_device* device = NULL
+    cdef l0rt_block* block = NULL
+    cdef int memory = DEVICE
+    ensure()
+    if address > UINT64_MAX - nbytes or (address == 0 and nbytes != 0):
+        raise ValueError(f"there is no memory of {nbytes} bytes at {address:#x}")
+    if nbytes == 0:
+        device = device_at(current_device() if index < 0 else index)
+        address = 0
+    else:
+        device = owner_of(address, nbytes, index, &memory, &block)
+    if index >= 0 and device.index != index:
+        raise ValueError(f"the memory at {address:#x} is of {lazy.device_type}:{device.index}, not of "
+                         f"{lazy.device_type}:{index}")
+    made = Borrowed.__new__(Borrowed)
+    made.nbytes, made.pointer = nbytes, <void*>address
+    made.owner, made.memory, made.block, made.lender = device, memory, block, lender
+    return made
+
+
+cdef l0rt_device* owner_of(size_t address, size_t nbytes, int index, int* memory, l0rt_block** found) except NULL:
+    """Whose memory it is; of memory that a context's devices share, that of the index, or the current device's."""
+    cdef l0rt_block* block = block_find(<void*>address)
+    cdef int wanted = current_device() if index < 0 else index
+    cdef l0rt_device* device
+    cdef ze_memory_type_t kind = ZE_MEMORY_TYPE_HOST
+    cdef ze_device_handle_t on = NULL
+    cdef size_t base = 0, size = 0
+    cdef ze_result_t r
+    cdef int i
+    if block != NULL:
+        for i in range(device_total()):
+            device = device_record(i)
+            if block.arena.heap == device.heap or block.arena.heap == device.host_heap:
+                check_ends(address, nbytes, <size_t>block.ptr, block.size)
+                memory[0] = DEVICE if block.arena.heap == device.heap else HOST
+                found[0] = block
+                return device if memory[0] == DEVICE else sharing(device, wanted)
+    elif map_find(<void*>address) != NULL:
+        raise ValueError(f"{address:#x} is in no allocation of l0rt, but in memory that was freed")
+    for i in range(device_total()):
+        device = device_record(i)
+        with nogil:
+            r = memory_allocation(device.context, <void*>address, &kind, &on, &base, &size)
+        if r == ZE_RESULT_SUCCESS and kind in (ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED):
+            check_ends(address, nbytes, base, size)
+            memory[0] = (DEVICE if kind == ZE_MEMORY_TYPE_DEVICE else HOST if kind == ZE_MEMORY_TYPE_HOST else SHARED)
+            return with_handle(device, on) if on != NULL else sharing(device, wanted)
+    raise ValueError(f"the driver knows no memory at {address:#x} in l0rt's context: memory of another context has to "
+                     "be copied, or l0rt.xpu.adopt_context() shares the context")
+
+
+cdef int check_ends(size_t address, size_t nbytes, size_t base, size_t size) except -1:
+    if address + nbytes > base + size:
+        raise ValueError(f"the allocation has {base + size - address} bytes from {address:#x} on, not {nbytes}")
+    return 0
+
+
+cdef l0rt_device* sharing(l0rt_device* device, int wanted) except NULL:
+    """The wanted device if it has the same context."""
+    cdef l0rt_device* other = device_at(wanted)
+    return other if other.context == device.context else device
+
+
+cdef l0rt_device* with_handle(l0rt_device* device, ze_device_handle_t handle) noexcept:
+    """The device with this handle; the context's first for a part of a device."""
+    cdef int i
+    for i in range(device_total()):
+        if device_record(i).handle == handle:
+            return device_record(i)
+    return device
+
+
+cdef bytes export(Buffer self, bint is_sent):
+    cdef Buffer whole = self if self.base == NULL else <Buffer>self.base
+    Buffer_hold(self)
+    try:
+        if self.memory != DEVICE:
+            raise UnsupportedError(f"processes share device memory, not {self.kind} memory: for this there is "
+                                   "multiprocessing.shared_memory, and l0rt.memory.register makes it fast")
+        if type(whole) is not Buffer:
+            raise UnsupportedError("this memory belongs to other software, which may share it: copy it to l0rt's own")
+        return export_handle(whole, whole.block, self.owner, <char*>self.pointer - <char*>whole.pointer, self.nbytes,
+                             is_sent)
+    finally:
+        Buffer_unhold(self)
+
+
+def unpickled_shared(handle):
+    return Buffer.from_ipc_handle(handle)
+
+
+def reduce_shared(Buffer self not None):
+    """What a pickle keeps of a Buffer that is shared and not copied: it is kept here until it is unpickled once. None
+    if only a copy can be sent."""
+    global _has_warned
+    whole = self if self.base == NULL else <object>self.base
+    if self.memory != DEVICE or type(whole) is not Buffer:
+        return None
+    try:
+        return unpickled_shared, (export(self, True),)
+    except UnsupportedError as why:
+        if not _has_warned:
+            _has_warned = True
+            warn(f"device memory is sent to another process as a copy, since it cannot be shared: {why}")
+        return None
+
+
+_has_warned = False
+here = threading.local()        # `depth`: in how many blocks of `l0rt.ipc.sharing()` the thread is
+
+# The first pickle after multiprocessing was loaded may be one that it makes, which does not know of Buffers yet: its
+# pickler has copied the table of reducers before. That tells it from others, which look into the table itself. So a
+# second Buffer of the same memory takes the place of the first, and it is seen who asks the table for a reducer of it.
+
+_asked = []     # weak references to such Buffers: one, for a moment
+
+
+cdef Buffer _undecided(Buffer self):
+    made = self[:]
+    _asked.append(ref(made))
+    copyreg.pickle(Buffer, _reduce_by_table)
+    return made
+
+
+def _reduce_by_table(Buffer self not None):
+    """A plain pickle copies. Once more for the protocol, which the table's reducers are not told."""
+    copyreg.dispatch_table.pop(Buffer, None)
+    _asked.clear()
+    return _given, (self[:],)
+
+
+cdef bint _is_asked_by_multiprocessing() except -1:
+    """Not by another pickler with a table of its own?"""
+    copyreg.dispatch_table.pop(Buffer, None)
+    _asked.clear()
+    pickler = sys.modules["multiprocessing.reduction"].ForkingPickler
+    return any([isinstance(found, pickler) for found in gc.get_objects()])
+
+
+cdef tuple contents(Buffer self, protocol):
+    data = self.copy_to(bytearray(self.nbytes))
+    held = pickle.PickleBuffer(data) if is_whole(protocol) and protocol >= 5 else bytes(data)
+    where = self.device
+    uuid = None if self.memory == ELSEWHERE else pickled_uuid(where.index)
+    return rebuild, (held, self.kind, where.type, where.index, uuid)
+
+
+def _given(buffer):
+    return buffer
+
+
+def _reduce_for_process(Buffer self not None):
+    """Share what multiprocessing sends to a process; copy what cannot be shared."""
+    return reduce_shared(self) or contents(self, 4)
+
+
+_is_in_multiprocessing = False
+
+
+def add_to_multiprocessing():
+    """Let what multiprocessing sends to processes share Buffers, if it is loaded. Nothing tells when that is, so each
+    pickle of a Buffer asks until it was loaded once.
+
+    Returns
+    -------
+    bool
+        Whether this call has made it so.
+    """
+    global _is_in_multiprocessing
+    pickler = getattr(sys.modules.get("multiprocessing.reduction"), "ForkingPickler", None)
+    if pickler is None or _is_in_multiprocessing:
+        return False
+    pickler.register(Buffer, _reduce_for_process)
+    _is_in_multiprocessing = True
+    return True
+
+
 known_as(Buffer, b"l0rt.Buffer")
+known_as(Borrowed, b"l0rt.Buffer")
+add_to_multiprocessing()

@@ -12,7 +12,9 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset as host_fill
 
 from l0rt._base.arguments cimport address_in, checked_pattern, checked_shape, checked_size, get_view, is_address
-from l0rt.buffers.buffer cimport ELSEWHERE, SHARED, Buffer, Buffer_check_open, Buffer_hold, Buffer_operand, Buffer_unhold
+from l0rt.buffers.buffer cimport (
+    ELSEWHERE, SHARED, Buffer, Buffer_check_open, Buffer_hold, Buffer_operand, Buffer_unhold,
+)
 from l0rt.core.memory cimport memory_kind
 from l0rt.buffers.dlpack cimport Loan, dlpack_borrow
 from l0rt.buffers.interchange cimport buffer_of
@@ -33,7 +35,7 @@ from l0rt.ze.api cimport ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_T
 
 from l0rt._base import lazynumpy as np
 from l0rt.errors import InvalidArgumentError
-from l0rt.buffers.foreign import empty
+from l0rt.buffers.empty import empty
 from l0rt.runtime.streams.devices import lazy
 
 

@@ -81,3 +81,17 @@ cdef Loan dlpack_borrow(what)
 # Take a tensor without a capsule; dlpack_keep undoes that. After a failure it is the caller's.
 cdef Loan dlpack_take(DLManagedTensorVersioned* managed)
 cdef void dlpack_keep(Loan self) noexcept
+
+# DLPack's exchange API; interchange.pyx fills it.
+cdef struct DLPackExchangeAPI:
+    uint32_t major
+    uint32_t minor
+    void* previous
+    int (*allocate)(
+        DLTensor*, DLManagedTensorVersioned**, void*, void (*)(void*, const char*, const char*) noexcept) noexcept
+    int (*lend)(void*, DLManagedTensorVersioned**) except -1
+    int (*take)(DLManagedTensorVersioned*, void**) except -1
+    int (*look)(void*, DLTensor*) except -1
+    int (*current_stream)(int, int32_t, void**) except -1
+
+cdef DLPackExchangeAPI exchange

@@ -1,28 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers in others' hands: memory of other software as a Buffer, and what other software asks a Buffer for.
+"""Memory that other software lends, as a Buffer: SYCL's and DLPack's; DLPack's exchange API, for both directions."""
 
-The protocols are added to the class `Buffer` when this module is loaded, which `l0rt.Buffer` and `l0rt.empty` do.
-"""
-
-cimport cython
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New, PyCapsule_SetName
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t
 
-from l0rt._base.arguments cimport add_to_type, checked_size, is_whole, known_as, whole
+from l0rt._base.arguments cimport is_whole
 from l0rt.buffers.buffer cimport (
     DEVICE,
     ELSEWHERE,
-    HOST,
-    SHARED,
     Buffer,
-    Buffer_check_free,
     Buffer_check_open,
     Buffer_end_export,
     Buffer_hold,
-    Buffer_is_freed,
+    borrow,
 )
-from l0rt.core.memory cimport memory_allocation
 from l0rt.buffers.dlpack cimport (
     DL_CPU,
     DL_ONEAPI,
@@ -37,145 +29,19 @@ from l0rt.buffers.dlpack cimport (
     dlpack_reshape,
     dlpack_size,
     dlpack_take,
+    exchange,
 )
 from l0rt.buffers.foreign cimport new_borrowed
-from l0rt.runtime.alloc.heap cimport block_find
-from l0rt.runtime.alloc.page_map cimport map_find
-from l0rt.runtime.alloc.types cimport l0rt_block
-from l0rt.runtime.current.thread cimport current_device, current_stream
-from l0rt.runtime.streams.devices cimport (
-    device_at, device_record, device_total, ensure, pickled_index, pickled_uuid,
-)
-from l0rt.runtime.streams.naming cimport device as device_name, index_of
-from l0rt.runtime.streams.queue cimport Queue, queue_share
+from l0rt.runtime.current.thread cimport current_stream
+from l0rt.runtime.streams.queue cimport queue_share
 from l0rt.runtime.streams.sleep cimport check_awake
-from l0rt.runtime.streams.types cimport *
-from l0rt.ze.api cimport (
-    ZE_MEMORY_TYPE_DEVICE,
-    ZE_MEMORY_TYPE_HOST,
-    ZE_MEMORY_TYPE_SHARED,
-    ZE_RESULT_SUCCESS,
-    ze_device_handle_t,
-    ze_memory_type_t,
-    ze_result_t,
-)
+from l0rt.runtime.streams.types cimport l0rt_stream
 
-import copyreg
-import gc
 import math
-import pickle
-import sys
-from weakref import ref
 
 from l0rt._base import lazynumpy as np
-from l0rt.buffers.foreign import empty
-from l0rt.runtime.streams.devices import context_owner, lazy
-from l0rt.buffers.shared import here, reduce_shared
-
-
-@cython.final
-@cython.binding(False)
-cdef class Borrowed(Buffer):
-    """Memory of other software. `free` and dropping it let go of its owner, and free nothing themselves."""
-    cdef object lender
-
-    def free(self, Queue stream=None):
-        """Let go of the memory's owner. With ``stream``, after all work that the stream was given so far."""
-        lender = self.lender
-        Buffer_check_open(self)
-        Buffer_check_free(self)
-        forget(self)
-        if stream is not None and lender is not None:
-            stream.add_callback(kept, lender)
-
-    def __dealloc__(self):
-        self.freed, self.block, self.pointer = True, NULL, NULL     # so that the base class gives nothing back
-
-
-cdef void forget(Borrowed self) noexcept:
-    self.freed, self.block, self.pointer = True, NULL, NULL
-    self.lender = None
-
-
-def kept(lender):
-    """Have kept an object until now."""
-
-
-cdef Borrowed borrow(size_t address, size_t nbytes, int index, lender):
-    """The memory at an address of the device's context, with an index of -1 wherever it is; ValueError if there is
-    none, or less than so many bytes."""
-    cdef Borrowed made
-    cdef l0rt_device* device = NULL
-    cdef l0rt_block* block = NULL
-    cdef int memory = DEVICE
-    ensure()
-    if address > UINT64_MAX - nbytes or (address == 0 and nbytes != 0):
-        raise ValueError(f"there is no memory of {nbytes} bytes at {address:#x}")
-    if nbytes == 0:
-        device = device_at(current_device() if index < 0 else index)
-        address = 0
-    else:
-        device = owner_of(address, nbytes, index, &memory, &block)
-    if index >= 0 and device.index != index:
-        raise ValueError(f"the memory at {address:#x} is of {lazy.device_type}:{device.index}, not of "
-                         f"{lazy.device_type}:{index}")
-    made = Borrowed.__new__(Borrowed)
-    made.nbytes, made.pointer = nbytes, <void*>address
-    made.owner, made.memory, made.block, made.lender = device, memory, block, lender
-    return made
-
-
-cdef l0rt_device* owner_of(size_t address, size_t nbytes, int index, int* memory, l0rt_block** found) except NULL:
-    """Whose memory it is; of memory that a context's devices share, that of the index, or the current device's."""
-    cdef l0rt_block* block = block_find(<void*>address)
-    cdef int wanted = current_device() if index < 0 else index
-    cdef l0rt_device* device
-    cdef ze_memory_type_t kind = ZE_MEMORY_TYPE_HOST
-    cdef ze_device_handle_t on = NULL
-    cdef size_t base = 0, size = 0
-    cdef ze_result_t r
-    cdef int i
-    if block != NULL:
-        for i in range(device_total()):
-            device = device_record(i)
-            if block.arena.heap == device.heap or block.arena.heap == device.host_heap:
-                check_ends(address, nbytes, <size_t>block.ptr, block.size)
-                memory[0] = DEVICE if block.arena.heap == device.heap else HOST
-                found[0] = block
-                return device if memory[0] == DEVICE else sharing(device, wanted)
-    elif map_find(<void*>address) != NULL:
-        raise ValueError(f"{address:#x} is in no allocation of l0rt, but in memory that was freed")
-    for i in range(device_total()):
-        device = device_record(i)
-        with nogil:
-            r = memory_allocation(device.context, <void*>address, &kind, &on, &base, &size)
-        if r == ZE_RESULT_SUCCESS and kind in (ZE_MEMORY_TYPE_DEVICE, ZE_MEMORY_TYPE_HOST, ZE_MEMORY_TYPE_SHARED):
-            check_ends(address, nbytes, base, size)
-            memory[0] = (DEVICE if kind == ZE_MEMORY_TYPE_DEVICE else HOST if kind == ZE_MEMORY_TYPE_HOST else SHARED)
-            return with_handle(device, on) if on != NULL else sharing(device, wanted)
-    raise ValueError(f"the driver knows no memory at {address:#x} in l0rt's context: memory of another context has to "
-                     "be copied, or l0rt.xpu.adopt_context() shares the context")
-
-
-cdef int check_ends(size_t address, size_t nbytes, size_t base, size_t size) except -1:
-    if address + nbytes > base + size:
-        raise ValueError(f"the allocation has {base + size - address} bytes from {address:#x} on, not {nbytes}")
-    return 0
-
-
-cdef l0rt_device* sharing(l0rt_device* device, int wanted) except NULL:
-    """The wanted device if it has the same context."""
-    cdef l0rt_device* other = device_at(wanted)
-    return other if other.context == device.context else device
-
-
-cdef l0rt_device* with_handle(l0rt_device* device, ze_device_handle_t handle) noexcept:
-    """The device with this handle; the context's first for a part of a device."""
-    cdef int i
-    for i in range(device_total()):
-        if device_record(i).handle == handle:
-            return device_record(i)
-    return device
+from l0rt.buffers.empty import empty
+from l0rt.runtime.streams.devices import lazy
 
 
 cdef Buffer buffer_of(Loan loan):
@@ -186,51 +52,6 @@ cdef Buffer buffer_of(Loan loan):
         return borrow(loan.ptr, loan.nbytes, -1, loan)
     except ValueError as e:
         raise BufferError(str(e)) from e
-
-
-def from_handle(address, nbytes, *, device=None, owner=None):
-    """Return a Buffer of memory that other software has allocated in l0rt's context. Nothing is copied.
-
-    The driver says which kind of memory it is and whose. The buffer's `free` lets go of ``owner``, and frees nothing
-    itself.
-
-    Parameters
-    ----------
-    address : int
-        The address, anywhere in an allocation of device, host or shared memory.
-    nbytes : int
-        The size in bytes, not more than the allocation has from there on.
-    device : int, str, device or None, optional
-        The device that the memory is expected on. None is the one that has it; of host memory the current device.
-    owner : object, optional
-        An object that keeps the memory. It is kept alive until the buffer is freed or dropped.
-
-    Returns
-    -------
-    Buffer
-
-    Raises
-    ------
-    ValueError
-        There is no such memory in l0rt's context, it is smaller, or it is on another device.
-
-    Notes
-    -----
-    The memory must stay until the work is complete that was given to streams. The owner is let go at once: synchronise
-    first, or call ``free(stream)``. The names are those of ``cuda.core.Buffer.from_handle``.
-    """
-    cdef size_t size = checked_size(nbytes)
-    if not is_whole(address):
-        raise TypeError(f"an address must be an int, got {type(address).__name__}")
-    index = -1
-    if device is not None:
-        lazy.init()
-        index = index_of(device, current_device(), lazy.device_type)
-        device_at(index)
-    number = whole(address, "an address")
-    if not 0 <= number <= UINT64_MAX:
-        raise ValueError(f"there is no memory at {number:#x}")
-    return borrow(number, size, index, owner)
 
 
 def from_usm(array, /, *, device=None):
@@ -268,7 +89,7 @@ def from_usm(array, /, *, device=None):
     if not isinstance(told, dict):
         raise TypeError(f"from_usm() takes an object with __sycl_usm_array_interface__, not {type(array).__name__}")
     address, nbytes = usm_extent(told)
-    return from_handle(address, nbytes, device=device, owner=array)
+    return Buffer.from_handle(address, nbytes, device=device, owner=array)
 
 
 cdef tuple usm_extent(dict told):
@@ -303,144 +124,9 @@ cdef tuple usm_extent(dict told):
     return data[0] + offset * kind.itemsize, nbytes
 
 
-def _usm_interface(Buffer self not None):
-    """The memory as ``__sycl_usm_array_interface__``: bytes, writable."""
-    if self.memory == ELSEWHERE:
-        raise AttributeError(f"memory on {self.device} is not SYCL's: no __sycl_usm_array_interface__")
-    Buffer_check_open(self)
-    check_awake(self.pointer, NULL)
-    holder = context_owner(self.owner.index)
-    return {
-        "data": (<size_t>self.pointer, True),
-        "shape": (self.nbytes,),
-        "strides": None,
-        "offset": 0,
-        "typestr": "|u1",
-        "syclobj": holder if hasattr(holder, "_get_capsule") else f"level_zero:gpu:{self.owner.index}",
-        "version": 1,
-    }
-
-
-def _array_interface(Buffer self not None):
-    """The memory as ``__array_interface__``, where the host can read it."""
-    if self.kind == "device":
-        raise AttributeError("the host cannot read device memory: no __array_interface__")
-    return {"data": (self.ptr, False), "shape": (self.nbytes,), "strides": None, "typestr": "|u1", "version": 3}
-
-
-def _reduce(Buffer self not None, protocol=0, /):
-    """Pickle the contents, and which kind of memory has them, on which device; or share, where that is asked for."""
-    if type(self) is Buffer and not _is_in_multiprocessing and add_to_multiprocessing():
-        return _given, (_undecided(self),)
-    if _asked and any([asked() is self for asked in _asked]):
-        return _reduce_for_process(self) if _is_asked_by_multiprocessing() else _contents(self, protocol)
-    return (reduce_shared(self) if getattr(here, "depth", 0) else None) or _contents(self, protocol)
-
-
-# The first pickle after multiprocessing was loaded may be one that it makes, which does not know of Buffers yet: its
-# pickler has copied the table of reducers before. That tells it from others, which look into the table itself. So a
-# second Buffer of the same memory takes the place of the first, and it is seen who asks the table for a reducer of it.
-
-_asked = []     # weak references to such Buffers: one, for a moment
-
-
-cdef Buffer _undecided(Buffer self):
-    made = self[:]
-    _asked.append(ref(made))
-    copyreg.pickle(Buffer, _reduce_by_table)
-    return made
-
-
-def _reduce_by_table(Buffer self not None):
-    """A plain pickle copies. Once more for the protocol, which the table's reducers are not told."""
-    copyreg.dispatch_table.pop(Buffer, None)
-    _asked.clear()
-    return _given, (self[:],)
-
-
-cdef bint _is_asked_by_multiprocessing() except -1:
-    """Not by another pickler with a table of its own?"""
-    copyreg.dispatch_table.pop(Buffer, None)
-    _asked.clear()
-    pickler = sys.modules["multiprocessing.reduction"].ForkingPickler
-    return any([isinstance(found, pickler) for found in gc.get_objects()])
-
-
-cdef tuple _contents(Buffer self, protocol):
-    data = self.copy_to(bytearray(self.nbytes))
-    held = pickle.PickleBuffer(data) if is_whole(protocol) and protocol >= 5 else bytes(data)
-    where = self.device
-    uuid = None if self.memory == ELSEWHERE else pickled_uuid(where.index)
-    return _rebuild, (held, self.kind, where.type, where.index, uuid)
-
-
-def _given(buffer):
-    return buffer
-
-
-def _reduce_for_process(Buffer self not None):
-    """Share what multiprocessing sends to a process; copy what cannot be shared."""
-    return reduce_shared(self) or _contents(self, 4)
-
-
-_is_in_multiprocessing = False
-
-
-def add_to_multiprocessing():
-    """Let what multiprocessing sends to processes share Buffers, if it is loaded. Nothing tells when that is, so each
-    pickle of a Buffer asks until it was loaded once.
-
-    Returns
-    -------
-    bool
-        Whether this call has made it so.
-    """
-    global _is_in_multiprocessing
-    pickler = getattr(sys.modules.get("multiprocessing.reduction"), "ForkingPickler", None)
-    if pickler is None or _is_in_multiprocessing:
-        return False
-    pickler.register(Buffer, _reduce_for_process)
-    _is_in_multiprocessing = True
-    return True
-
-
-def _rebuild(data, kind, type, index, bytes uuid=None):
-    """Return a new Buffer with these contents, on what `l0rt.device` would be unpickled as; on the current device if
-    that is not here: the contents are what was asked for."""
-    if type == lazy.device_type:
-        index = pickled_index(index, uuid)
-        if index < 0:
-            index = None
-    return empty(memoryview(data).nbytes, device=device_name(type, index), kind=kind).copy_from(data)
-
-
-def _enter(Buffer self not None):
-    """Return the buffer, which is freed at the end of the block."""
-    return self
-
-
-def _exit(Buffer self not None, *error):
-    """Free the buffer unless it was freed before."""
-    if not Buffer_is_freed(self):
-        self.free()
-
-
 # DLPack's exchange API: what `__dlpack__` and `from_dlpack` do, in C and without waiting.
 
-cdef struct DLPackExchangeAPI:
-    uint32_t major
-    uint32_t minor
-    void* previous
-    int (*allocate)(
-        DLTensor*, DLManagedTensorVersioned**, void*, void (*)(void*, const char*, const char*) noexcept) noexcept
-    int (*lend)(void*, DLManagedTensorVersioned**) except -1
-    int (*take)(DLManagedTensorVersioned*, void**) except -1
-    int (*look)(void*, DLTensor*) except -1
-    int (*current_stream)(int, int32_t, void**) except -1
-
-
 cdef int64_t ONE = 1        # the stride of bytes
-cdef DLPackExchangeAPI exchange
 
 
 cdef Buffer buffer_at(void* what):
@@ -548,17 +234,3 @@ exchange.lend = exchange_lend
 exchange.take = exchange_take
 exchange.look = exchange_look
 exchange.current_stream = exchange_current_stream
-
-globals()["Buffer"] = Buffer        # a name that is cimported is none of Python's
-for _name, _value in (
-    ("from_handle", staticmethod(from_handle)),
-    ("__sycl_usm_array_interface__", property(_usm_interface)),
-    ("__array_interface__", property(_array_interface)),
-    ("__reduce_ex__", _reduce),
-    ("__enter__", _enter),
-    ("__exit__", _exit),
-    ("__dlpack_c_exchange_api__", PyCapsule_New(&exchange, b"dlpack_exchange_api", NULL)),
-):
-    add_to_type(Buffer, _name, _value)
-add_to_multiprocessing()
-known_as(Borrowed, b"l0rt.Buffer")

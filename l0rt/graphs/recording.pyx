@@ -35,7 +35,7 @@ from l0rt.runtime.streams.sleep cimport check_awake, is_any_asleep
 from l0rt.runtime.streams.types cimport *
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
-from l0rt.buffers.foreign import empty
+from l0rt.buffers.empty import empty
 from l0rt.runtime.current.generator import default_generator
 from l0rt.runtime.current.stream import default_stream
 from l0rt.runtime.memory.pools import keep_addresses

@@ -19,7 +19,7 @@ from distributed.worker_memory import parse_memory_limit as _parse_memory_limit
 
 import l0rt.accelerator as _acc
 from l0rt.buffers.buffer import Buffer as _Buffer
-from l0rt.buffers.foreign import empty as _empty
+from l0rt.buffers.empty import empty as _empty
 from l0rt.interop import worker as _worker
 
 __all__ = ["DevicePlugin", "LocalDeviceCluster", "SpillingStore"]

@@ -12,7 +12,7 @@ from l0rt._base.integers import parse_size as _parse_size
 from l0rt._base.integers import real_number as _real_number
 from l0rt._base.integers import whole_number as _whole_number
 from l0rt.buffers.buffer import Buffer as _Buffer
-from l0rt.buffers.foreign import empty as _empty
+from l0rt.buffers.empty import empty as _empty
 from l0rt.ze import affinity as _affinity
 
 __all__ = ["claim", "claimed", "limit_memory", "masks", "size"]

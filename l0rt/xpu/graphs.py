@@ -3,7 +3,7 @@
 
 from l0rt._base.integers import whole_number
 from l0rt.buffers.buffer import Buffer
-from l0rt.buffers.foreign import empty
+from l0rt.buffers.empty import empty
 from l0rt.errors import UnsupportedError
 from l0rt.graphs import block as _graphs
 from l0rt.graphs.graph import begin_with as _begin_with

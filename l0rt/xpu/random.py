@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.xpu.random's names: the state of the devices' default generators, as bytes."""
 
-from l0rt.buffers.foreign import empty as _empty
+from l0rt.buffers.empty import empty as _empty
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import stream as _stream
 from l0rt.runtime.current.generator import manual_seed, manual_seed_all

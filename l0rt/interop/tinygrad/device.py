@@ -20,7 +20,7 @@ from tinygrad.helpers import is_image_shape
 from l0rt import xpu
 from l0rt.buffers.buffer import Buffer
 from l0rt.buffers.copies import memcpy
-from l0rt.buffers.foreign import empty
+from l0rt.buffers.empty import empty
 from l0rt.errors import ModuleBuildError
 from l0rt.interop.tinygrad.graph import L0RTGraph
 from l0rt.interop.tinygrad.renderer import OPTIONS, L0RTRenderer, arch_of

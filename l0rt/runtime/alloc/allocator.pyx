@@ -241,7 +241,7 @@ cdef class Allocator:
         heap_set_limit(self.heap, checked_limit(limit))
 
     def tune(self, conf, uncached=False, cached_most=None):
-        """Behave as an l0rt.config.alloc_options.AllocConf says; with ``uncached``, cache nothing, else ``cached_most`` bytes."""
+        """Behave as an AllocConf says; with ``uncached``, cache nothing, else ``cached_most`` bytes."""
         cdef l0rt_tuning tuning
         tuning_of(conf, 1 if uncached else 0, &tuning)
         tuning.cached_most = 0 if cached_most is None else max(1, cached_most)
