@@ -40,6 +40,7 @@ static ze_result_t initialise(void) {
   if (initialised) return ZE_RESULT_SUCCESS;
   if (!cpu_knobs_read()) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (cpu_knobs.chaos) spirv_use_width(16); /* many waves in a group, so that their order can differ */
+  spirv_limit_memory(cpu_knobs.build_memory);
   cpu_device_heap.hidden = cpu_knobs.strict;
   if (!cpu_devices_make()) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   if (driver == NULL) driver = cpu_new(CPU_DRIVER);

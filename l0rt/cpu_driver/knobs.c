@@ -14,6 +14,7 @@
 #include "object.h"
 #include "profile.h"
 #include "quirk.h"
+#include "spirv/spirv.h"
 
 extern char **environ;
 
@@ -40,7 +41,7 @@ static bool number_between(const char *text, uint64_t low, uint64_t high, uint64
 
 static bool read_devices(const char *text) { return number_between(text, 1, 64, &cpu_knobs.devices); }
 
-static bool read_memory(const char *text) {
+static bool bytes(const char *text, uint64_t *value) {
   static const struct {
     const char *suffix;
     unsigned shift;
@@ -51,11 +52,15 @@ static bool read_memory(const char *text) {
   for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
     if (strcmp(rest, units[i].suffix) != 0) continue;
     if (n > ((uint64_t)1 << 46) >> units[i].shift) return false; /* more than there are addresses */
-    cpu_knobs.memory = n << units[i].shift;
+    *value = n << units[i].shift;
     return true;
   }
   return false;
 }
+
+static bool read_memory(const char *text) { return bytes(text, &cpu_knobs.memory); }
+
+static bool read_build_memory(const char *text) { return bytes(text, &cpu_knobs.build_memory); }
 
 static bool read_bits(const char *text) { return number_between(text, 1, 64, &cpu_knobs.timestamp_bits); }
 
@@ -126,6 +131,7 @@ static const struct {
     {"L0RT_CPU_STRICT", read_strict, "0 or 1"},
     {"L0RT_CPU_FAIL", cpu_fault_read,
      "function:nth:RESULT[,...], RESULT a result without ZE_RESULT_, late_oom, hang or slow=MS"},
+    {"L0RT_CPU_BUILD_MEMORY", read_build_memory, "bytes, or a number with KiB, MiB, GiB or TiB, up to 64TiB"},
     {"L0RT_CPU_THREADS", read_threads, "a number from 1 to 1024"},
     {"L0RT_CPU_FUEL", read_fuel, "a number: blocks of instructions"},
     {"L0RT_CPU_FAULT", read_fault, "error or lost"},
@@ -159,6 +165,7 @@ bool cpu_knobs_read(void) {
                                  .memory = (uint64_t)16 << 30,
                                  .timestamp_bits = 36,
                                  .timestamp_hz = 19200000,
+                                 .build_memory = SPIRV_BUILD_MEMORY,
                                  .threads = processors()};
   for (int i = 0; i < KNOBS; i++) {
     const char *text = getenv(table[i].name);

@@ -97,18 +97,21 @@ static void set_place(spirv_result *result, const spirv_kernel *kernel, uint32_t
   result->module = place.number;
 }
 
+static bool refused(spirv_kernel *kernel, const spirv_arena *arena) {
+  spirv_result *r = &kernel->failure;
+  uint32_t word = arena->offset / 4; /* 0: it is the kernel as a whole that is refused */
+  if (word == 0) word = spirv_program_base(kernel->program, kernel->module) + kernel->entry->at;
+  r->status = arena->exhausted ? SPIRV_OUT_OF_MEMORY : SPIRV_BAD_KERNEL;
+  set_place(r, kernel, word);
+  snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s", kernel->info.name,
+           spirv_program_tell_place(kernel->program, word).text, arena->text);
+  return true;
+}
+
 static bool make_code(spirv_kernel *kernel) {
-  if (setjmp(kernel->arena.out) != 0) {
-    spirv_result *r = &kernel->failure;
-    uint32_t word = kernel->arena.offset / 4; /* 0: it is the kernel as a whole that is refused */
-    if (word == 0) word = spirv_program_base(kernel->program, kernel->module) + kernel->entry->at;
-    r->status = kernel->arena.exhausted ? SPIRV_OUT_OF_MEMORY : SPIRV_BAD_KERNEL;
-    set_place(r, kernel, word);
-    snprintf(r->text, sizeof(r->text), "kernel %.40s: offset %s: %.150s", kernel->info.name,
-             spirv_program_tell_place(kernel->program, word).text, kernel->arena.text);
-    return false;
-  }
-  ir_kernel *k = spirv_lower(&kernel->arena, kernel->program, kernel->module, kernel->entry);
+  if (setjmp(kernel->drafts.out) != 0) return !refused(kernel, &kernel->drafts);
+  if (setjmp(kernel->arena.out) != 0) return !refused(kernel, &kernel->arena);
+  ir_kernel *k = spirv_lower(&kernel->drafts, kernel->program, kernel->module, kernel->entry);
   spirv_code *code = (spirv_code *)spirv_code_new(&kernel->arena, k, spirv_instruction_set(),
                                                   atomic_load(&chosen_width), kernel->info.subgroup_size);
   place_arguments(kernel, code);
@@ -124,7 +127,10 @@ bool spirv_kernel_prepare(const spirv_kernel *constant, spirv_result *result) {
   spirv_kernel *kernel = (spirv_kernel *)constant; /* only the lock, and what it protects, changes */
   if (atomic_load(&kernel->code) != NULL) return true;
   pthread_mutex_lock(&kernel->lock);
-  if (!kernel->failed && atomic_load(&kernel->code) == NULL) kernel->failed = !make_code(kernel);
+  if (!kernel->failed && atomic_load(&kernel->code) == NULL) {
+    kernel->failed = !make_code(kernel);
+    spirv_arena_free(&kernel->drafts);
+  }
   bool good = !kernel->failed;
   if (!good && result != NULL) *result = kernel->failure;
   pthread_mutex_unlock(&kernel->lock);

@@ -505,7 +505,7 @@ bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
     case OpFConvert:
     case OpSatConvertSToU:
     case OpSatConvertUToS: return convert(l, op, w);
-    case OpBitcast: return bitcast(l, w);
+    case OpBitcast: return lower_is_input(l, w) || bitcast(l, w);
     case OpSelect: return select_value(l, w);
     case OpCompositeConstruct:
     case OpCompositeExtract:

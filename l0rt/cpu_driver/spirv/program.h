@@ -19,6 +19,7 @@ struct spirv_kernel {
   pthread_mutex_t lock; /* held while the code is made */
   struct spirv_code *_Atomic code;
   spirv_arena arena; /* of the code */
+  spirv_arena drafts; /* of the intermediate form, while the code is made */
   spirv_result failure; /* why there is no code */
   bool failed;
   struct spirv_group *_Atomic idle; /* memory of one thread, kept for the next launch */

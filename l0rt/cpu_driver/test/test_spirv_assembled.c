@@ -176,6 +176,26 @@ static spirv_program *moving(uint32_t bytes) {
   return decode(one.words, 4 * (size_t)one.count);
 }
 
+/* Memory in parts of PART bytes: those that were looked for are one range where they are next to each other. */
+enum { PART = 1 << 16, PARTS = 100 };
+static struct {
+  uint64_t begin;
+  bool reached[PARTS];
+} parted;
+
+static bool find_part(void *context, uint64_t address, bool write, uint64_t *begin, uint64_t *end, int64_t *shift) {
+  if (!find_block(context, address, write, begin, end, shift)) return false;
+  if (*begin != parted.begin) return true;
+  uint64_t last = *end, first = (address - *begin) / PART, behind = first + 1;
+  CHECK(first < PARTS);
+  parted.reached[first] = true;
+  while (first > 0 && parted.reached[first - 1]) first--;
+  while (behind < PARTS && parted.reached[behind]) behind++;
+  *end = *begin + behind * PART < last ? *begin + behind * PART : last;
+  *begin += first * PART;
+  return true;
+}
+
 /* A long one takes fuel, and ends with its launch. */
 static void test_moves(void) {
   enum { BYTES = (5 << 20) + 12 };
@@ -189,6 +209,12 @@ static void test_moves(void) {
   spirv_launch launch = launch_of(program, "f", arguments);
   run_well(&launch);
   CHECK(memcmp(from, to, BYTES) == 0);
+  parted.begin = (uint64_t)(uintptr_t)to; /* a copy is in more than one part */
+  memset(to, 0, BYTES);
+  launch.memory.find = find_part;
+  run_well(&launch);
+  CHECK(memcmp(from, to, BYTES) == 0 && parted.reached[0] && parted.reached[BYTES / PART]);
+  launch.memory.find = find_block;
   launch.fuel = 4;
   CHECK(!spirv_run(&launch, &result) && result.status == SPIRV_OUT_OF_FUEL);
   launch.fuel = 0;
