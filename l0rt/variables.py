@@ -42,6 +42,8 @@ KNOWN = (
     "L0RT_CPU_FAULT",
     "L0RT_CPU_TRACE",
     "L0RT_CPU_RACES",
+    "L0RT_CPU_BOUNDS",
+    "L0RT_CPU_QUIET",
 )
 
 # Of the build and the tests: the installed package reads none of them.

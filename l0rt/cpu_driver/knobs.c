@@ -71,11 +71,6 @@ static bool read_chaos(const char *text) {
   return cpu_knobs.chaos;
 }
 
-static bool read_strict(const char *text) {
-  cpu_knobs.strict = strcmp(text, "1") == 0;
-  return cpu_knobs.strict || strcmp(text, "0") == 0;
-}
-
 static bool read_threads(const char *text) { return number_between(text, 1, 1024, &cpu_knobs.threads); }
 
 static bool read_fuel(const char *text) { return number_between(text, 1, UINT64_MAX, &cpu_knobs.fuel); }
@@ -84,6 +79,19 @@ static bool read_fault(const char *text) {
   cpu_knobs.lost = strcmp(text, "lost") == 0;
   return cpu_knobs.lost || strcmp(text, "error") == 0;
 }
+
+static bool a_switch(const char *text, bool *value) {
+  *value = strcmp(text, "1") == 0;
+  return *value || strcmp(text, "0") == 0;
+}
+
+static bool read_strict(const char *text) { return a_switch(text, &cpu_knobs.strict); }
+
+static bool read_races(const char *text) { return a_switch(text, &cpu_knobs.races); }
+
+static bool read_bounds(const char *text) { return a_switch(text, &cpu_knobs.bounds); }
+
+static bool read_quiet(const char *text) { return a_switch(text, &cpu_knobs.quiet); }
 
 /* kernel, kernel:x, kernel:x,y or kernel:x,y,z */
 static bool read_trace(const char *text) {
@@ -98,11 +106,6 @@ static bool read_trace(const char *text) {
     if (text == NULL) return false;
   }
   return *text == '\0';
-}
-
-static bool read_races(const char *text) {
-  cpu_knobs.races = strcmp(text, "1") == 0;
-  return cpu_knobs.races || strcmp(text, "0") == 0;
 }
 
 static const struct {
@@ -137,6 +140,8 @@ static const struct {
     {"L0RT_CPU_FAULT", read_fault, "error or lost"},
     {"L0RT_CPU_TRACE", read_trace, "kernel, or kernel:x, kernel:x,y or kernel:x,y,z with the numbers of a work-item"},
     {"L0RT_CPU_RACES", read_races, "0 or 1"},
+    {"L0RT_CPU_BOUNDS", read_bounds, "0 or 1"},
+    {"L0RT_CPU_QUIET", read_quiet, "0 or 1"},
 };
 
 enum { KNOBS = sizeof(table) / sizeof(table[0]) };

@@ -25,6 +25,8 @@ extern struct cpu_knobs {
   uint64_t fuel;    /* 0: no limit */
   bool lost;        /* a failed launch is a lost device */
   bool races;       /* are looked for in launches */
+  bool bounds;      /* memory is not rounded up */
+  bool quiet;       /* failed launches print nothing */
   const char *trace; /* the name of the kernel, of so many bytes; NULL: none */
   size_t trace_size;
   uint64_t trace_item[3];

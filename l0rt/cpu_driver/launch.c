@@ -283,6 +283,7 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   const char *name = spirv_kernel_look(launch->kernel)->name;
   run.chaos = cpu_knobs.chaos ? chaos_seed() : 0;
   run.races = cpu_knobs.races;
+  run.exact = cpu_knobs.bounds;
   run.trace = cpu_knobs.trace != NULL && strlen(name) == cpu_knobs.trace_size &&
               memcmp(name, cpu_knobs.trace, cpu_knobs.trace_size) == 0;
   memcpy(run.trace_item, cpu_knobs.trace_first ? run.global_offset : cpu_knobs.trace_item, sizeof(run.trace_item));

@@ -69,6 +69,7 @@ static void place_arguments(spirv_kernel *kernel, spirv_code *code) {
   code->argument_bytes = offset;
 }
 
+enum { LEAST_LOCAL = 1024 }; /* bytes */
 enum { WAVE_COST = 128 }; /* of beginning a group or a wave, in operations on lanes */
 
 /* How many operations a lane does, if that is known: there is no loop, and no step that takes longer the more it has
@@ -232,15 +233,18 @@ static void group_begin(spirv_group *g, const spirv_launch *launch) {
   for (uint32_t i = 0; i < g->wave_count; i++) memset(g->waves[i].ranges, 0, code->range_count * sizeof(spirv_range));
 }
 
+/* A kernel may reach as much as devices allocate: a power of two. Where its bounds are looked at, only what it asked for. */
 static uint64_t local_bytes_of(const spirv_launch *launch, const spirv_code *code) {
-  uint64_t local = code->local_bytes;
+  uint64_t local = code->local_bytes, rounded = LEAST_LOCAL;
   for (uint32_t i = 0; i < code->argument_count; i++)
     if (code->arguments[i].local) {
       uint64_t size = launch->local_sizes == NULL ? 0 : launch->local_sizes[i];
       if (size > SPIRV_MAX_LOCAL_BYTES) return UINT64_MAX;
       local = up(local) + size;
     }
-  return local;
+  if (local == 0 || local > SPIRV_MAX_LOCAL_BYTES || launch->exact || launch->races) return local;
+  while (rounded < local) rounded *= 2;
+  return rounded;
 }
 
 /* Takes the group that an earlier launch of the kernel has left, if it fits; otherwise makes one. */

@@ -407,6 +407,7 @@ static void instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t le
     case OpNoLine:
     case OpLoopMerge:
     case OpSelectionMerge:
+    case OpLoopControlINTEL:
     case OpLifetimeStart:
     case OpLifetimeStop:
     case OpAssumeTrueKHR: return;

@@ -66,6 +66,7 @@ bool lower_dot_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32_t
 bool lower_dot_function(lowering *l, const char *name, const uint32_t *w, uint32_t length); /* without its _Z3 */
 void lower_opencl(lowering *l, const uint32_t *w, uint32_t length); /* lower_opencl.c */
 bool lower_vector_function(lowering *l, const uint32_t *w, uint32_t length); /* lower_vector.c */
+bool lower_llvm_function(lowering *l, const char *name, const uint32_t *w, uint32_t length); /* lower_llvm.c */
 bool lower_known_function(lowering *l, const char *name, const uint32_t *w, uint32_t length); /* lower_group.c */
 
 void lower_load(lowering *l, const spirv_type *type, uint32_t address, uint32_t *values);

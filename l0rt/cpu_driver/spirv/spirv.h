@@ -23,7 +23,7 @@ enum {
   SPIRV_MAX_COOPERATIVE_GROUPS = 64,
   SPIRV_SUBGROUP_SIZE = 32,      /* if the kernel requires none; it may require 8, 16 or 32 */
   SPIRV_PRINT_BYTES = 1 << 20, /* so much text of printf is kept of a launch; the rest is dropped */
-  SPIRV_MAX_LOCAL_BYTES = 65536, /* local memory of a group: the declared and the arguments' */
+  SPIRV_MAX_LOCAL_BYTES = 65536, /* local memory of a group: the declared and the arguments'; a power of two */
   SPIRV_BUILD_MEMORY = 256
       << 20, /* so much one module or kernel may take to build, if spirv_limit_memory sets nothing */
 };
@@ -140,6 +140,7 @@ typedef struct {
   void (*print)(void *context, const char *text, size_t size);
   spirv_workers *workers; /* more threads; NULL: the caller's alone */
   uint64_t chaos; /* a seed for another order of groups, waves and atomics that the memory model allows; 0: off */
+  bool exact; /* local memory ends where what the kernel asked for ends; otherwise it is rounded up, as devices do */
   bool races; /* reports accesses that conflict and that nothing orders; one thread runs all groups */
   bool trace; /* reports what one work-item does, step by step */
   uint64_t trace_item[3]; /* the global id of that work-item */

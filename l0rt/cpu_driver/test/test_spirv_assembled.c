@@ -228,6 +228,57 @@ static void test_moves(void) {
   spirv_program_release(program);
 }
 
+/* ---- Local memory ------------------------------------------------------------------------------------------------ */
+
+/* kernel void f(local uint *from, global uint *to): to[0] = from[index]. */
+static spirv_program *reading(uint32_t index) {
+  enum { TO_LOCAL = BOUND, MORE };
+  assembly one = {.words = {0x07230203, 0x00010000, 0, MORE, 0}, .count = 5}, *a = &one;
+  PUT(14, 2, 2);
+  PUT(15, 6, MAIN, 'f');
+  put_types(a);
+  PUT(32, TO_LOCAL, 4, UINT);
+  PUT(43, UINT, SCOPE, index);
+  PUT(33, SIGNATURE, VOID, TO_LOCAL, TO_UINT);
+  PUT(54, VOID, MAIN, 0, SIGNATURE);
+  PUT(55, TO_LOCAL, FROM);
+  PUT(55, TO_UINT, TO);
+  PUT(248, LABEL);
+  PUT(70, TO_LOCAL, SOURCE, FROM, SCOPE);
+  PUT(61, UINT, VALUE, SOURCE, 2, 4);
+  PUT(62, TO, VALUE, 2, 4);
+  put_words(a, 253, 0, NULL);
+  put_words(a, 56, 0, NULL);
+  return decode(one.words, 4 * (size_t)one.count);
+}
+
+/* A group has a power of two of bytes, at least 1 KiB, as on devices; none if it asks for none. */
+static void test_local_bounds(void) {
+  static const struct {
+    uint32_t asked, has;
+  } sizes[] = {{0, 0}, {4, 1024}, {1020, 1024}, {1024, 1024}, {1028, 2048}, {40000, 65536}, {65536, 65536}};
+  uint32_t *to = block(4);
+  const void *arguments[] = {NULL, &to};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+    for (int way = 0; way < 3; way++) { /* rounded; exact; with the race detector, which is exact too */
+      uint64_t locals[] = {sizes[i].asked, 0};
+      uint32_t end = way == 0 ? sizes[i].has : sizes[i].asked;
+      for (uint32_t at = end < 8 ? 0 : end - 8; at <= end; at += 4) {
+        spirv_program *program = reading(at / 4);
+        CHECK(program != NULL);
+        spirv_result result;
+        spirv_launch launch = launch_of(program, "f", arguments);
+        launch.local_sizes = locals;
+        launch.exact = way == 1;
+        launch.races = way == 2;
+        bool good = spirv_run(&launch, &result);
+        if (good != (at < end)) fprintf(stderr, "%u of %u bytes, way %d\n", at, sizes[i].asked, way);
+        CHECK(good == (at < end) && (good || result.status == SPIRV_BAD_ACCESS));
+        spirv_program_release(program);
+      }
+    }
+}
+
 /* ---- Modes ------------------------------------------------------------------------------------------------------- */
 
 static spirv_program *sized(uint32_t op, uint32_t count, const uint32_t *mode, const spirv_constant *constant);
@@ -367,6 +418,7 @@ int main(void) {
   test_duplicates();
   test_copies();
   test_moves();
+  test_local_bounds();
   test_modes();
   test_sizes(8, NULL);
   test_sizes(5, &(spirv_constant){.id = 7, .size = 4, .value = &(uint32_t){5}});

@@ -100,12 +100,12 @@ static spirv_program *calling(form f, uint32_t calls) {
   put(&g->head, 71, LIST(id, 11, 28));
   uint32_t nothing = declared(g, 19, 0, 0, NULL), wide = type_of(g, U64), wides = TYPE(23, wide, 3);
   names_of n = {.uint = type_of(g, U32), .truth = type_of(g, TRUTH)};
-  n.pointer = pointer_to(g, GLOBAL, n.uint);
+  n.pointer = TYPE(32, GLOBAL, n.uint);
   n.function = TYPE(33, n.uint, n.uint, n.pointer);
   n.zero = number(g, BITS32, 0), n.one = number(g, BITS32, 1), n.two = number(g, BITS32, 2);
   n.four = number(g, BITS32, 4), n.fifteen = number(g, BITS32, 15), n.odd = number(g, BITS32, ODD);
   uint32_t signature = TYPE(33, nothing, n.pointer, n.pointer);
-  put(&g->types, 59, LIST(pointer_to(g, INPUT, wides), id, INPUT));
+  put(&g->types, 59, LIST(TYPE(32, INPUT, wides), id, INPUT));
   uint32_t inner = f == NESTED ? put_function(g, STRAIGHT, &n, 0) : 0, function = put_function(g, f, &n, inner);
   uint32_t numbers = g->bound++, memory = g->bound++, label = g->bound++;
   EMIT(54, nothing, kernel, 0, signature);
@@ -119,17 +119,11 @@ static spirv_program *calling(form f, uint32_t calls) {
   EMIT(62, place, x, 2, 4);
   put(&g->body, 253, 0, NULL);
   put(&g->body, 56, 0, NULL);
-  code module = {0};
-  put(&module, 0, 4, (uint32_t[]){0x00010000, 0, g->bound, 0});
-  module.words[0] = 0x07230203;
-  const code *parts[] = {&g->head, &g->types, &g->body};
-  for (int p = 0; p < 3; p++)
-    for (uint32_t at = 0; at < parts[p]->count; at += parts[p]->words[at] >> 16)
-      put(&module, parts[p]->words[at] & 0xffff, (parts[p]->words[at] >> 16) - 1, parts[p]->words + at + 1);
-  spirv_program *program = decode(module.words, 4 * (size_t)module.count);
+  uint32_t count, *words = joined(g, &count);
+  spirv_program *program = decode(words, 4 * (size_t)count);
   if (program == NULL) fprintf(stderr, "%s: %s\n", names[f], last_log);
   CHECK(program != NULL);
-  free(g->head.words), free(g->types.words), free(g->body.words), free(module.words);
+  free(words);
   return program;
 }
 
