@@ -187,6 +187,15 @@ static const char *l0rtCpuKernelDriver(void) {
   return cpu_knobs.device != NULL ? cpu_knobs.device->kernel_driver : NULL;
 }
 
+/* Found by name only: the caller reports failed launches of this context, so the driver need not print them. */
+static ze_result_t l0rtCpuQuiet(ze_context_handle_t handle) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  atomic_store(&context->quiet, true);
+  return ZE_RESULT_SUCCESS;
+}
+
 /* Found by name only. `*size` counts the closing NUL; a NULL text asks for the size. */
 static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char *text, size_t *size) {
   CPU_ENTER();
@@ -205,6 +214,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (strcmp(name, "zeIntelGetDriverVersionString") == 0) *address = (void *)zeIntelGetDriverVersionString;
   else if (strcmp(name, "l0rtCpuKernelDriver") == 0) *address = (void *)l0rtCpuKernelDriver;
+  else if (strcmp(name, "l0rtCpuQuiet") == 0) *address = (void *)l0rtCpuQuiet;
   else return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return ZE_RESULT_SUCCESS;
 }

@@ -246,10 +246,19 @@ void cpu_launches_end(void) {
   if (made != NULL) spirv_workers_free(made);
 }
 
-static bool read_memory(const void *from, void *to, size_t size) {
+/* Returns false. A program may swallow the error of a wait, or raise it in another thread: so the line is printed too. */
+static bool fail(const cpu_launch *launch, const char *text) {
+  snprintf(error, sizeof(error), "%s", text);
+  if (!cpu_knobs.quiet && !atomic_load(&launch->context->quiet)) fprintf(stderr, "l0rt CPU driver: %s\n", text);
+  return false;
+}
+
+static bool read_memory(const cpu_launch *launch, const void *from, void *to, size_t size) {
   if (cpu_memory_check(from, size, false) != ZE_RESULT_SUCCESS) {
-    snprintf(error, sizeof(error), "the memory that holds a launch's counts is gone");
-    return false;
+    char text[200];
+    snprintf(text, sizeof(text), "kernel %.80s: the memory that holds its launch's counts is gone",
+             spirv_kernel_look(launch->kernel)->name);
+    return fail(launch, text);
   }
   memcpy(to, cpu_usm_engine_view(from), size);
   return true;
@@ -276,9 +285,9 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   memcpy(run.group_count, launch->group_count, sizeof(run.group_count));
   memcpy(run.global_offset, launch->offset, sizeof(run.global_offset));
   uint32_t number = UINT32_MAX;
-  if (launch->number != NULL && !read_memory(launch->number, &number, sizeof(number))) return false;
+  if (launch->number != NULL && !read_memory(launch, launch->number, &number, sizeof(number))) return false;
   if (launch->index >= number) return true;
-  if (launch->counts != NULL && !read_memory(launch->counts, run.group_count, sizeof(run.group_count))) return false;
+  if (launch->counts != NULL && !read_memory(launch, launch->counts, run.group_count, sizeof(run.group_count))) return false;
   if (run.group_count[0] == 0 || run.group_count[1] == 0 || run.group_count[2] == 0) return true;
   const char *name = spirv_kernel_look(launch->kernel)->name;
   run.chaos = cpu_knobs.chaos ? chaos_seed() : 0;
@@ -292,8 +301,7 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   spirv_result result;
   bool good = spirv_run(&run, &result) || result.status == SPIRV_CANCELLED;
   end_reach(&r);
-  if (!good) snprintf(error, sizeof(error), "%s", result.text);
-  return good;
+  return good || fail(launch, result.text);
 }
 
 const char *cpu_launch_error(void) { return error; }
