@@ -40,6 +40,7 @@ static ze_result_t initialise(void) {
   if (initialised) return ZE_RESULT_SUCCESS;
   if (!cpu_knobs_read()) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (cpu_knobs.chaos) spirv_use_width(16); /* many waves in a group, so that their order can differ */
+  spirv_limit_memory(cpu_knobs.build_memory);
   cpu_device_heap.hidden = cpu_knobs.strict;
   if (!cpu_devices_make()) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   if (driver == NULL) driver = cpu_new(CPU_DRIVER);
@@ -186,6 +187,15 @@ static const char *l0rtCpuKernelDriver(void) {
   return cpu_knobs.device != NULL ? cpu_knobs.device->kernel_driver : NULL;
 }
 
+/* Found by name only: the caller reports failed launches of this context, so the driver need not print them. */
+static ze_result_t l0rtCpuQuiet(ze_context_handle_t handle) {
+  CPU_ENTER();
+  cpu_context *context = cpu_context_cast(handle);
+  if (context == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  atomic_store(&context->quiet, true);
+  return ZE_RESULT_SUCCESS;
+}
+
 /* Found by name only. `*size` counts the closing NUL; a NULL text asks for the size. */
 static ze_result_t zeIntelGetDriverVersionString(ze_driver_handle_t handle, char *text, size_t *size) {
   CPU_ENTER();
@@ -204,6 +214,7 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (strcmp(name, "zeIntelGetDriverVersionString") == 0) *address = (void *)zeIntelGetDriverVersionString;
   else if (strcmp(name, "l0rtCpuKernelDriver") == 0) *address = (void *)l0rtCpuKernelDriver;
+  else if (strcmp(name, "l0rtCpuQuiet") == 0) *address = (void *)l0rtCpuQuiet;
   else return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return ZE_RESULT_SUCCESS;
 }

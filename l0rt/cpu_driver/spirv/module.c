@@ -214,7 +214,7 @@ spirv_module *spirv_module_new(spirv_arena *arena, const spirv_build *build, uin
   m->build = build;
   m->binary = binary;
   m->spec_used = spec_used;
-  if (binary->size < HEADER * 4 || binary->size % 4 != 0 || binary->size > SPIRV_ARENA_LIMIT / 4)
+  if (binary->size < HEADER * 4 || binary->size % 4 != 0 || binary->size > UINT32_MAX)
     REFUSE(m, 0, "a module of %zu bytes", binary->size);
   m->count = (uint32_t)(binary->size / 4);
   m->words = SPIRV_ARRAY(arena, uint32_t, m->count + 1);

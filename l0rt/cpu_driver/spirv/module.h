@@ -50,6 +50,7 @@ struct spirv_type {
   const spirv_type *element;  /* of vectors, arrays, pointers (once known); of functions: the result */
   const spirv_type **members; /* of structures; of functions: the parameters */
   uint64_t *offsets;          /* of members, in bytes */
+  spirv_type *pointers, *next_pointer; /* the types of pointers to this one; of a pointer: the next of them */
 };
 
 /* The scalars of a constant: integers zero-extended, floats as bits, booleans as 0 or 1, pointers as addresses. */

@@ -127,6 +127,7 @@ static void describe_kernel(spirv_program *program, const spirv_module *m, const
 }
 
 const char *spirv_known_name(const char *mangled) {
+  if (spirv_is_llvm_function(mangled)) return mangled;
   if (strncmp(mangled, "_Z", 2) != 0) return NULL;
   const char *p = mangled + 2;
   while (*p >= '0' && *p <= '9') p++;
