@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests on the interface, on Intel's driver of today and devices that tests/xe_device simulates. Needs root."""
+
+import argparse
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from helpers import covering, roots, xe_device
+from helpers.rings import FOLDERS, TESTS, verdict
+
+LIMIT = 3600  # seconds of a ring
+
+
+def chosen():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    names = [ring.name for ring in xe_device.RINGS]
+    parser.add_argument("--rings", nargs="+", choices=names, default=names)
+    parser.add_argument("--covering", action="store_true", help="the covering set instead of every test")
+    parser.add_argument("--two", action="store_true", help="the first ring, and another that turns with the commit")
+    parser.add_argument("tests", nargs="*", help="files or tests instead of all", type=Path)
+    options = parser.parse_args()
+    rings = [ring for ring in xe_device.RINGS if ring.name in options.rings]
+    if options.two:
+        rings = [rings[0], rings[1 + covering.turn() % (len(rings) - 1)]]
+    return rings, options
+
+
+def run(ring, library, options):
+    """Run the tests on a ring; return its row of the table, and whether all passed."""
+    with tempfile.TemporaryDirectory(dir=roots.CACHE) as folder:
+        shutil.copy(library, folder)
+        env = {"L0RT_TEST_TURN": covering.turn()}
+        paths = [path.resolve() for path in options.tests] or [TESTS / name for name in FOLDERS]
+        if options.covering:
+            env["L0RT_TEST_PART"] = 0
+            paths = covering.paths(0)
+        start = time.monotonic()
+        result = ring.run(None, folder, paths, LIMIT, env)
+        seconds = time.monotonic() - start
+    print(f"=== {ring.name}\n{result}", flush=True)
+    unchecked = Counter()
+    for number, reason in re.findall(r"^SKIPPED \[(\d+)\] [^:]*(?::\d+)?: (.*)$", result.stdout, re.MULTILINE):
+        unchecked[reason] += int(number)
+    return ring.name, seconds, verdict(result), unchecked
+
+
+def main():
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # an end that leaves nothing behind
+    rings, options = chosen()
+    root = xe_device.root()
+    with tempfile.TemporaryDirectory(dir=roots.CACHE) as folder:
+        xe_device.build(root, folder)
+        rows = [run(ring, Path(folder, xe_device.LIBRARY), options) for ring in rings]
+    print("\nseconds  ring")
+    for name, seconds, passed, unchecked in rows:
+        print(f"{seconds:7.0f}  {name}: {passed or 'FAILED'}")
+        for reason, number in unchecked.most_common():
+            print(f"{number:15d} not checked: {reason}")
+    sys.exit(not all(passed for _, _, passed, _ in rows))
+
+
+if __name__ == "__main__":
+    main()

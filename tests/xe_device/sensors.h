@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sensors.h: the files below a device's folder in /sys that telemetry reads. */
+#ifndef XE_DEVICE_SENSORS_H
+#define XE_DEVICE_SENSORS_H
+
+#include "device.h"
+
+typedef struct {
+  char name[64]; /* below the device's folder */
+  char text[32];
+} xe_sensor;
+
+int xe_sensors_number(const xe_device *device);
+xe_sensor xe_sensors_get(const xe_device *device, int number);
+
+#endif
