@@ -2,6 +2,7 @@
 """The tests on the interface, on Intel's driver of today and devices that tests/xe_device simulates. Needs root."""
 
 import argparse
+import os
 import re
 import shutil
 import signal
@@ -23,6 +24,7 @@ def chosen():
     parser.add_argument("--rings", nargs="+", choices=names, default=names)
     parser.add_argument("--covering", action="store_true", help="the covering set instead of every test")
     parser.add_argument("--two", action="store_true", help="the first ring, and another that turns with the commit")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that share a ring's tests")
     parser.add_argument("tests", nargs="*", help="files or tests instead of all", type=Path)
     options = parser.parse_args()
     rings = [ring for ring in xe_device.RINGS if ring.name in options.rings]
@@ -40,8 +42,10 @@ def run(ring, library, options):
         if options.covering:
             env["L0RT_TEST_PART"] = 0
             paths = covering.paths(0)
+        # A driver that ends the process fails the test that it was in, and the others go on in a new one.
+        shared = ["-n", str(options.processes), "--dist", "worksteal"]
         start = time.monotonic()
-        result = ring.run(None, folder, paths, LIMIT, env)
+        result = ring.run(None, folder, [*shared, *paths], LIMIT, env)
         seconds = time.monotonic() - start
     print(f"=== {ring.name}\n{result}", flush=True)
     unchecked = Counter()

@@ -84,7 +84,8 @@ class Failures:
     """A plugin of pytest: a test fails if a device has met meanwhile what no kernel or GPU forgives."""
 
     def __init__(self, path):
-        self.path = Path(path)
+        self.path = Path(path + os.environ.get("PYTEST_XDIST_WORKER", ""))
+        os.environ["XE_DEVICE_FAILURES"] = str(self.path)  # which the library reads each time
         self.seen = 0
 
     def news(self):

@@ -20,14 +20,17 @@
 #include "ioctl.h"
 #include "libc.h"
 #include "report.h"
+#include "sensors.h"
 #include "tree.h"
 
 #define DESCRIPTORS 65536
 
-static _Atomic uint8_t opened[DESCRIPTORS]; /* by file descriptor: one more than the device's index */
+#define ENERGY (XE_DEVICES + 1) /* a counter of energy, which the driver keeps open and reads again */
+
+static _Atomic uint8_t opened[DESCRIPTORS]; /* by file descriptor: one more than the device's index, or ENERGY */
 
 xe_device *xe_files_device(int fd) {
-  return fd >= 0 && fd < DESCRIPTORS && opened[fd] ? &xe_devices[opened[fd] - 1] : NULL;
+  return fd >= 0 && fd < DESCRIPTORS && opened[fd] && opened[fd] != ENERGY ? &xe_devices[opened[fd] - 1] : NULL;
 }
 
 static int same_file(int fd, int duplicate) {
@@ -67,6 +70,14 @@ static int open_node(const xe_device *device, int flags) {
   return fd;
 }
 
+/* Opens a file that is no node. */
+static int open_other(const char *path, int flags, mode_t mode) {
+  char other[PATH_MAX];
+  int fd = xe_libc.open(xe_tree_redirect(path, other), flags, mode);
+  if (fd >= 0 && fd < DESCRIPTORS && xe_sensors_counts_energy(path)) opened[fd] = ENERGY;
+  return fd;
+}
+
 /* The mode that open has as its third argument if it creates a file. */
 #define MODE(mode)                          \
   mode_t mode = 0;                          \
@@ -79,9 +90,8 @@ static int open_node(const xe_device *device, int flags) {
 
 XE_EXPORT int open(const char *path, int flags, ...) {
   MODE(mode)
-  char other[PATH_MAX];
   xe_device *device = node(path);
-  return device ? open_node(device, flags) : xe_libc.open(xe_tree_redirect(path, other), flags, mode);
+  return device ? open_node(device, flags) : open_other(path, flags, mode);
 }
 
 XE_EXPORT int open64(const char *path, int flags, ...) {
@@ -100,6 +110,19 @@ XE_EXPORT int openat64(int folder, const char *path, int flags, ...) {
   MODE(mode)
   return openat(folder, path, flags, mode);
 }
+
+XE_EXPORT ssize_t pread(int fd, void *bytes, size_t size, off_t offset) {
+  xe_device_start();
+  if (fd < 0 || fd >= DESCRIPTORS || opened[fd] != ENERGY) return xe_libc.pread(fd, bytes, size, offset);
+  char text[32];
+  size_t length = snprintf(text, sizeof text, "%llu\n", (unsigned long long)xe_sensors_energy());
+  if ((size_t)offset >= length) return 0;
+  if (size > length - offset) size = length - offset;
+  memcpy(bytes, text + offset, size);
+  return size;
+}
+
+XE_EXPORT ssize_t pread64(int fd, void *bytes, size_t size, off64_t offset) { return pread(fd, bytes, size, offset); }
 
 XE_EXPORT FILE *fopen(const char *path, const char *mode) {
   char other[PATH_MAX];
@@ -123,8 +146,21 @@ XE_EXPORT int access(const char *path, int mode) {
   return xe_libc.access(xe_tree_redirect(path, other), mode);
 }
 
+/* The driver asks Linux which node it has opened. */
+static const xe_device *open_file(const char *path) {
+  int fd = -1, process = 0, end = 0;
+  if (sscanf(path, "/proc/self/fd/%d%n", &fd, &end) < 1) sscanf(path, "/proc/%d/fd/%d%n", &process, &fd, &end);
+  return end && !path[end] && (!process || process == getpid()) ? xe_files_device(fd) : NULL;
+}
+
 XE_EXPORT ssize_t readlink(const char *path, char *target, size_t size) {
   char other[PATH_MAX];
+  const xe_device *device = open_file(path);
+  if (device) {
+    size_t length = snprintf(other, sizeof other, "/dev/dri/renderD%d", device->render);
+    memcpy(target, other, length < size ? length : size);
+    return length < size ? length : size;
+  }
   return xe_libc.readlink(xe_tree_redirect(path, other), target, size);
 }
 

@@ -11,6 +11,7 @@ void xe_libc_find(void) {
 #define FIND(name) xe_libc.name = dlsym(RTLD_NEXT, #name)
   FIND(open);
   FIND(openat);
+  FIND(pread);
   FIND(fopen);
   FIND(opendir);
   FIND(scandir);

@@ -14,6 +14,7 @@ typedef int (*xe_order)(const struct dirent **, const struct dirent **);
 typedef struct {
   int (*open)(const char *, int, ...);
   int (*openat)(int, const char *, int, ...);
+  ssize_t (*pread)(int, void *, size_t, off_t);
   FILE *(*fopen)(const char *, const char *);
   DIR *(*opendir)(const char *);
   int (*scandir)(const char *, struct dirent ***, xe_filter, xe_order);

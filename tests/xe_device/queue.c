@@ -139,8 +139,8 @@ XE_EXPORT void xe_device_reset(int index) {
 }
 
 void xe_queue_fault(xe_queue *queue, const char *what, uint64_t address) {
-  queue->banned = true;
   xe_report_failure("queue %u: %s at 0x%llx", queue->number, what, (unsigned long long)address);
+  queue->banned = true; /* which a waiting program sees: by then it can read why */
 }
 
 uint64_t xe_queue_address(const xe_queue *queue, uint64_t address) {

@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "libc.h"
+#include "report.h"
 #include "sensors.h"
 
 static char root[200];
@@ -33,19 +35,23 @@ static void make_parents(char *path) {
   }
 }
 
-/* Another process may read the file or write it at the same time: it is complete as soon as it has its name. */
-static void put(const char *name, const char *text) {
-  char path[PATH_MAX], draft[PATH_MAX + 16];
-  snprintf(path, sizeof path, "%s%s", root, name);
-  if (!xe_libc.access(path, F_OK)) return;
-  make_parents(path);
-  snprintf(draft, sizeof draft, "%s.%d", path, getpid());
+/* Another thread or process may read the file or write it at the same time: it is complete as soon as it has its name. */
+static void write_file(const char *path, const char *text) {
+  char draft[PATH_MAX + 32];
+  snprintf(draft, sizeof draft, "%s.%ld", path, syscall(SYS_gettid));
   int fd = xe_libc.open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0 || write(fd, text, strlen(text)) < 0 || rename(draft, path)) {
     perror(draft);
     abort();
   }
   xe_libc.close(fd);
+}
+
+static void put(const char *name, const char *text) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s%s", root, name);
+  make_parents(path);
+  if (xe_libc.access(path, F_OK)) write_file(path, text);
 }
 
 static void link_to(const char *name, const char *target) {
@@ -126,9 +132,15 @@ void xe_tree_add(xe_device *device) {
 const char *xe_tree_redirect(const char *path, char *buffer) {
   xe_device_start();
   if (!path || path[0] != '/' || !xe_device_number) return path;
+  if (xe_report_traces && !strncmp(path, "/sys/", 5)) xe_report_log("%s", path);
   for (unsigned i = 0; i < sizeof redirected / sizeof *redirected; i++)
     if (!strncmp(path, redirected[i], strlen(redirected[i]))) {
       snprintf(buffer, PATH_MAX, "%s%s", root, path);
+      if (xe_sensors_counts_energy(path)) {
+        char text[32];
+        snprintf(text, sizeof text, "%llu\n", (unsigned long long)xe_sensors_energy());
+        write_file(buffer, text);
+      }
       return buffer;
     }
   return path;
