@@ -3,13 +3,11 @@
 
 import argparse
 import os
-import re
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
 from helpers import covering, roots, xe_device
@@ -34,24 +32,27 @@ def chosen():
 
 
 def run(ring, library, options):
-    """Run the tests on a ring; return its row of the table, and whether all passed."""
+    """Run the tests on a ring; return its rows of the table."""
+    paths = [path.resolve() for path in options.tests] or [TESTS / name for name in FOLDERS]
+    parts = [(paths, {})]
+    if options.covering:
+        parts = [(covering.paths(0), {"L0RT_TEST_PART": 0})]
+    if not options.tests:
+        parts.append(([TESTS / "xe_device" / "test"], {}))  # of the simulated devices themselves
+    return [again(ring, library, options.processes, *part) for part in parts]
+
+
+def again(ring, library, processes, paths, env):
+    """Run some tests; return the ring's name, the seconds, what pytest says if all passed, and what was not checked."""
     with tempfile.TemporaryDirectory(dir=roots.CACHE) as folder:
         shutil.copy(library, folder)
-        env = {"L0RT_TEST_TURN": covering.turn()}
-        paths = [path.resolve() for path in options.tests] or [TESTS / name for name in FOLDERS]
-        if options.covering:
-            env["L0RT_TEST_PART"] = 0
-            paths = covering.paths(0)
         # A driver that ends the process fails the test that it was in, and the others go on in a new one.
-        shared = ["-n", str(options.processes), "--dist", "worksteal"]
+        shared = ["-n", str(processes), "--dist", "worksteal"]
         start = time.monotonic()
-        result = ring.run(None, folder, [*shared, *paths], LIMIT, env)
+        result = ring.run(None, folder, [*shared, *paths], LIMIT, {"L0RT_TEST_TURN": covering.turn(), **env})
         seconds = time.monotonic() - start
     print(f"=== {ring.name}\n{result}", flush=True)
-    unchecked = Counter()
-    for number, reason in re.findall(r"^SKIPPED \[(\d+)\] [^:]*(?::\d+)?: (.*)$", result.stdout, re.MULTILINE):
-        unchecked[reason] += int(number)
-    return ring.name, seconds, verdict(result), unchecked
+    return ring.name, seconds, verdict(result), xe_device.unchecked(result.stdout)
 
 
 def main():
@@ -60,7 +61,7 @@ def main():
     root = xe_device.root()
     with tempfile.TemporaryDirectory(dir=roots.CACHE) as folder:
         xe_device.build(root, folder)
-        rows = [run(ring, Path(folder, xe_device.LIBRARY), options) for ring in rings]
+        rows = [row for ring in rings for row in run(ring, Path(folder, xe_device.LIBRARY), options)]
     print("\nseconds  ring")
     for name, seconds, passed, unchecked in rows:
         print(f"{seconds:7.0f}  {name}: {passed or 'FAILED'}")

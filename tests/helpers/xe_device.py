@@ -2,7 +2,9 @@
 """Intel's driver of today on devices that tests/xe_device simulates, in a root of Debian that has this driver."""
 
 import os
+import re
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,6 +80,14 @@ RINGS = tuple(
     XeRing(f"xe-{name}", (LOADER, INTEL), {}, devices=devices)
     for name, devices in {"bmg": "bmg", "lnl": "lnl", "pvc": "pvc", "dg2": "dg2", "bmg x2": "bmg,bmg"}.items()
 )
+
+
+def unchecked(output):
+    """Return reason -> number of the tests that were skipped, from what pytest has printed."""
+    reasons = Counter()
+    for number, reason in re.findall(r"^SKIPPED \[(\d+)\] \S+: (.*)$", output, re.MULTILINE):
+        reasons[reason] += int(number)
+    return reasons
 
 
 class Failures:

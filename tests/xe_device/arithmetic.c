@@ -30,12 +30,9 @@ static uint64_t operand(const xe_queue *queue, const state *unit, uint32_t name)
 }
 
 static void assign(xe_queue *queue, state *unit, uint32_t name, uint64_t value) {
-  if (name < XE_GENERAL_REGISTERS)
-    queue->registers.general[name] = value;
-  else if (name == SOURCE_A)
-    unit->a = value;
-  else if (name == SOURCE_B)
-    unit->b = value;
+  if (name < XE_GENERAL_REGISTERS) queue->registers.general[name] = value;
+  else if (name == SOURCE_A) unit->a = value;
+  else if (name == SOURCE_B) unit->b = value;
 }
 
 /* False if there is no such operation. */

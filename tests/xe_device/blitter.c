@@ -79,8 +79,7 @@ static void mem_set(xe_queue *queue, const uint32_t *words) {
   bool matrix = words[0] >> 17 & 1;
   uint64_t width = (words[1] & 0xffffff) + 1, rows = matrix ? pitch(words[2]) : 1;
   uint8_t value = words[6] >> 24;
-  for (uint64_t y = 0; y < rows; y++)
-    fill(queue, xe_command_word64(words + 4) + y * pitch(words[3]), width, &value, 1);
+  for (uint64_t y = 0; y < rows; y++) fill(queue, xe_command_word64(words + 4) + y * pitch(words[3]), width, &value, 1);
 }
 
 bool xe_blitter_run(xe_queue *queue, const uint32_t *words) {

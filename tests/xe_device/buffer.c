@@ -111,8 +111,7 @@ void *xe_buffer_map(xe_device *device, void *address, size_t size, int protectio
   void *mapped = MAP_FAILED;
   if (buffer)
     mapped = xe_libc_mmap(address, size, protection, flags, buffer->fd, offset & ((1ull << HANDLE_SHIFT) - 1));
-  else
-    errno = EINVAL;
+  else errno = EINVAL;
   pthread_mutex_unlock(&xe_lock);
   if (!buffer) xe_report_failure("mmap: offset 0x%llx is of no buffer", (unsigned long long)offset);
   return mapped;

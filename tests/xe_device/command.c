@@ -49,10 +49,8 @@ static bool compare(unsigned operation, uint64_t memory, uint64_t value) {
 }
 
 static void leave(stream *s) {
-  if (s->nesting)
-    s->next = s->returns[--s->nesting];
-  else
-    s->ended = true;
+  if (s->nesting) s->next = s->returns[--s->nesting];
+  else s->ended = true;
 }
 
 static void batch_buffer_start(stream *s) {
@@ -82,10 +80,8 @@ static void semaphore_wait(stream *s) {
   xe_report_count(XE_COUNT_gpu_semaphore);
   for (unsigned round = 0; !queue->stops && !queue->banned; round++) {
     uint64_t memory = 0, value = indirect ? queue->registers.general[0] : s->words[1];
-    if (of_register)
-      memory = xe_registers_get(&queue->registers, queue->device, (uint32_t)address);
-    else if (!xe_queue_read(queue, address, &memory, indirect ? 8 : 4))
-      return;
+    if (of_register) memory = xe_registers_get(&queue->registers, queue->device, (uint32_t)address);
+    else if (!xe_queue_read(queue, address, &memory, indirect ? 8 : 4)) return;
     if (compare(operation, memory, value)) return;
     if (round < 200) {
       sched_yield();

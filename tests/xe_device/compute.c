@@ -31,10 +31,8 @@ static void compute_walker(xe_queue *queue, const uint32_t *words) {
       uint64_t large[4] = {now, now, now + DURATION, now + DURATION};
       uint32_t small[4] = {large[0], large[1], large[2], large[3]};
       xe_report_count(XE_COUNT_gpu_postsync);
-      if (xe2)
-        xe_queue_write(queue, address, large, sizeof large);
-      else
-        xe_queue_write(queue, address, small, sizeof small);
+      if (xe2) xe_queue_write(queue, address, large, sizeof large);
+      else xe_queue_write(queue, address, small, sizeof small);
       break;
     }
     default: xe_queue_fault(queue, "unknown post-sync operation of a walker", address);
@@ -51,8 +49,7 @@ static bool sets_state(uint32_t name) {
     case 0x610b: /* STATE_CONTEXT_DATA_BASE_ADDRESS */
     case 0x6904: /* PIPELINE_SELECT */
     case 0x7200: /* CFE_STATE */
-    case 0x7919: /* 3DSTATE_BINDING_TABLE_POOL_ALLOC */
-      return true;
+    case 0x7919: /* 3DSTATE_BINDING_TABLE_POOL_ALLOC */ return true;
     default: return false;
   }
 }
@@ -60,11 +57,8 @@ static bool sets_state(uint32_t name) {
 bool xe_compute_run(xe_queue *queue, const uint32_t *words, unsigned length) {
   uint32_t name = words[0] >> 16;
   bool walker = words[0] >> 24 == 0x72 && (words[0] >> 18 & 0x3f) == 2;
-  if (name == PIPE_CONTROL)
-    pipe_control(queue, words);
-  else if (walker && length >= 39)
-    compute_walker(queue, words);
-  else
-    return sets_state(name);
+  if (name == PIPE_CONTROL) pipe_control(queue, words);
+  else if (walker && length >= 39) compute_walker(queue, words);
+  else return sets_state(name);
   return true;
 }

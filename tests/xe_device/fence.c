@@ -37,9 +37,7 @@ int xe_fence_wait(struct drm_xe_wait_user_fence *wait) {
     uint64_t now = xe_device_now(CLOCK_MONOTONIC);
     uint64_t passed = wait->flags & DRM_XE_UFENCE_WAIT_FLAG_ABSTIME ? now : now - start;
     if (wait->timeout >= 0 && passed >= (uint64_t)wait->timeout) return ETIME;
-    if (round < 100)
-      sched_yield();
-    else
-      nanosleep(&(struct timespec){0, 50000}, NULL);
+    if (round < 100) sched_yield();
+    else nanosleep(&(struct timespec){0, 50000}, NULL);
   }
 }

@@ -79,13 +79,13 @@ static int open_other(const char *path, int flags, mode_t mode) {
 }
 
 /* The mode that open has as its third argument if it creates a file. */
-#define MODE(mode)                          \
-  mode_t mode = 0;                          \
-  if (flags & (O_CREAT | O_TMPFILE)) {      \
-    va_list arguments;                      \
-    va_start(arguments, flags);             \
-    mode = va_arg(arguments, unsigned int); \
-    va_end(arguments);                      \
+#define MODE(mode)                                                                                                     \
+  mode_t mode = 0;                                                                                                     \
+  if (flags & (O_CREAT | O_TMPFILE)) {                                                                                 \
+    va_list arguments;                                                                                                 \
+    va_start(arguments, flags);                                                                                        \
+    mode = va_arg(arguments, unsigned int);                                                                            \
+    va_end(arguments);                                                                                                 \
   }
 
 XE_EXPORT int open(const char *path, int flags, ...) {
@@ -231,10 +231,10 @@ static int control(int fd, int command, void *argument) {
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? same_file(fd, result) : result;
 }
 
-#define ARGUMENT(argument, last)           \
-  va_list arguments;                       \
-  va_start(arguments, last);               \
-  void *argument = va_arg(arguments, void *); \
+#define ARGUMENT(argument, last)                                                                                       \
+  va_list arguments;                                                                                                   \
+  va_start(arguments, last);                                                                                           \
+  void *argument = va_arg(arguments, void *);                                                                          \
   va_end(arguments);
 
 XE_EXPORT int fcntl(int fd, int command, ...) {

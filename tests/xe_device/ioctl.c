@@ -73,7 +73,7 @@ static int exec(const struct drm_xe_exec *exec) {
 /* 0 or a number of errno. */
 static int answer(xe_device *device, unsigned long request, void *argument) {
   switch (request) {
-#define CASE(request, counter, call) \
+#define CASE(request, counter, call)                                                                                   \
   case request: xe_report_count(XE_COUNT_##counter); return call
     CASE(DRM_IOCTL_VERSION, version, version(argument));
     CASE(DRM_IOCTL_XE_DEVICE_QUERY, query, xe_query(device, argument));

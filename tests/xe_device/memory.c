@@ -26,7 +26,8 @@ int xe_memory_create(xe_device *device, struct drm_xe_gem_create *create) {
   bool cached = create->cpu_caching == DRM_XE_GEM_CPU_CACHING_WB;
   bool combined = create->cpu_caching == DRM_XE_GEM_CPU_CACHING_WC; /* which VRAM always is */
   uint32_t regions = device->product->vram ? (2u << device->product->tiles) - 1 : 1;
-  if (!create->placement || create->placement & ~regions || !create->size || create->size % page || !(combined || (cached && !vram))) {
+  if (!create->placement || create->placement & ~regions || !create->size || create->size % page ||
+      !(combined || (cached && !vram))) {
     xe_report_failure("gem_create: %llu bytes, placement 0x%x, caching %u", (ull)create->size, create->placement,
                       create->cpu_caching);
     return EINVAL;
@@ -114,8 +115,8 @@ static int bind_one(const xe_device *device, xe_space *space, const struct drm_x
 
 int xe_memory_bind(xe_device *device, const struct drm_xe_vm_bind *bind) {
   xe_space *space = xe_space_get(bind->vm_id);
-  const struct drm_xe_vm_bind_op *ops =
-      bind->num_binds == 1 ? &bind->bind : (const void *)(uintptr_t)bind->vector_of_binds;
+  const struct drm_xe_vm_bind_op *ops = bind->num_binds == 1 ? &bind->bind
+                                                             : (const void *)(uintptr_t)bind->vector_of_binds;
   const struct drm_xe_sync *syncs = (const void *)(uintptr_t)bind->syncs;
   int error = 0;
   if (!space) {

@@ -16,8 +16,8 @@ static size_t config(const xe_device *device, uint8_t *answer) {
   struct drm_xe_query_config *config = at(answer);
   config->num_params = DRM_XE_QUERY_CONFIG_MAX_EXEC_QUEUE_PRIORITY + 1;
   config->info[DRM_XE_QUERY_CONFIG_REV_AND_DEVICE_ID] = product->id | (uint64_t)product->revision << 16;
-  config->info[DRM_XE_QUERY_CONFIG_FLAGS] =
-      (product->vram ? DRM_XE_QUERY_CONFIG_FLAG_HAS_VRAM : 0) | DRM_XE_QUERY_CONFIG_FLAG_HAS_LOW_LATENCY;
+  config->info[DRM_XE_QUERY_CONFIG_FLAGS] = (product->vram ? DRM_XE_QUERY_CONFIG_FLAG_HAS_VRAM : 0) |
+                                            DRM_XE_QUERY_CONFIG_FLAG_HAS_LOW_LATENCY;
   config->info[DRM_XE_QUERY_CONFIG_MIN_ALIGNMENT] = xe_product_page(product);
   config->info[DRM_XE_QUERY_CONFIG_VA_BITS] = product->address_bits;
   config->info[DRM_XE_QUERY_CONFIG_MAX_EXEC_QUEUE_PRIORITY] = 2;
@@ -95,8 +95,8 @@ static size_t engines(const xe_device *device, uint8_t *answer) {
   for (int tile = 0; tile < product->tiles; tile++)
     for (unsigned kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
       for (int i = 0; i < kinds[kind].number; i++)
-        list->engines[list->num_engines++].instance =
-            (struct drm_xe_engine_class_instance){.engine_class = kinds[kind].class, .engine_instance = i, .gt_id = tile};
+        list->engines[list->num_engines++].instance = (struct drm_xe_engine_class_instance){
+            .engine_class = kinds[kind].class, .engine_instance = i, .gt_id = tile};
   return sizeof *list + list->num_engines * sizeof *list->engines;
 }
 

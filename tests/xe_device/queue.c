@@ -53,8 +53,7 @@ static void *work(void *argument) {
     if (!queue->first) queue->last = NULL;
     pthread_mutex_unlock(&queue->lock);
     if (!job) return NULL;
-    if (job->address && !queue->stops && !queue->banned)
-      xe_command_run(queue, xe_queue_address(queue, job->address));
+    if (job->address && !queue->stops && !queue->banned) xe_command_run(queue, xe_queue_address(queue, job->address));
     end_job(queue, job);
   }
 }
@@ -83,10 +82,8 @@ int xe_queue_submit(uint32_t number, uint64_t address, uint32_t syncs, const str
   if (error) {
     free(job);
   } else {
-    if (queue->last)
-      queue->last->next = job;
-    else
-      queue->first = job;
+    if (queue->last) queue->last->next = job;
+    else queue->first = job;
     queue->last = job;
     pthread_cond_signal(&queue->changed);
   }

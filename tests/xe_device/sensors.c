@@ -45,8 +45,7 @@ xe_sensor xe_sensors_get(const xe_device *device, int number) {
                                                      : &card[number - FREQUENCIES * device->product->tiles];
   if (tile < device->product->tiles)
     snprintf(sensor.name, sizeof sensor.name, "tile%d/gt%d/freq0/%s", tile, tile, source->name);
-  else
-    snprintf(sensor.name, sizeof sensor.name, "%s", source->name);
+  else snprintf(sensor.name, sizeof sensor.name, "%s", source->name);
   snprintf(sensor.text, sizeof sensor.text, "%s", source->text);
   return sensor;
 }

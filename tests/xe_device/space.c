@@ -45,10 +45,8 @@ static int first_after(const xe_space *space, uint64_t address) {
   while (low < high) {
     int middle = (low + high) / 2;
     const xe_binding *binding = &space->bindings[middle];
-    if (binding->address + binding->size > address)
-      high = middle;
-    else
-      low = middle + 1;
+    if (binding->address + binding->size > address) high = middle;
+    else low = middle + 1;
   }
   return low;
 }
@@ -104,8 +102,7 @@ void xe_space_unbind_buffer(xe_space *space, const xe_buffer *buffer) {
   for (int i = 0; i < space->number;)
     if (space->bindings[i].buffer == buffer)
       xe_space_unbind(space, space->bindings[i].address, space->bindings[i].size);
-    else
-      i++;
+    else i++;
 }
 
 void xe_space_bind(xe_space *space, xe_binding binding) {
@@ -130,8 +127,7 @@ static void move(void *to, const void *from, uint64_t size) {
     __atomic_store_n((uint32_t *)to, __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
   else if (size == 8 && !((uintptr_t)to & 7) && !((uintptr_t)from & 7))
     __atomic_store_n((uint64_t *)to, __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
-  else
-    memcpy(to, from, size);
+  else memcpy(to, from, size);
 }
 
 bool xe_space_read(xe_space *space, uint64_t *address, void *bytes, uint64_t size) {
@@ -142,10 +138,8 @@ bool xe_space_read(xe_space *space, uint64_t *address, void *bytes, uint64_t siz
     const uint8_t *from = xe_space_find(space, *address, &available);
     if (!available) break;
     uint64_t part = size < available ? size : available;
-    if (from)
-      move(to, from, part);
-    else
-      memset(to, 0, part);
+    if (from) move(to, from, part);
+    else memset(to, 0, part);
     to += part;
     *address += part;
     size -= part;

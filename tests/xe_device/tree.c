@@ -18,7 +18,11 @@
 static char root[200];
 
 static const char *const redirected[] = {
-    "/dev/dri", "/sys/class/drm", "/sys/dev/char/226:", "/sys/bus/pci/devices", "/sys/bus/pci/drivers/xe",
+    "/dev/dri",
+    "/sys/class/drm",
+    "/sys/dev/char/226:",
+    "/sys/bus/pci/devices",
+    "/sys/bus/pci/drivers/xe",
     "/sys/devices/pci0000:00",
 };
 

@@ -88,11 +88,8 @@ static uint32_t *begin(void) {
 static const char *submit(uint64_t value) {
   struct drm_xe_sync sync = {
       .type = DRM_XE_SYNC_TYPE_USER_FENCE, .flags = DRM_XE_SYNC_FLAG_SIGNAL, .addr = FENCE, .timeline_value = value};
-  struct drm_xe_exec exec = {.exec_queue_id = queue,
-                             .num_syncs = 1,
-                             .syncs = (uintptr_t)&sync,
-                             .address = ADDRESS,
-                             .num_batch_buffer = 1};
+  struct drm_xe_exec exec = {
+      .exec_queue_id = queue, .num_syncs = 1, .syncs = (uintptr_t)&sync, .address = ADDRESS, .num_batch_buffer = 1};
   return ask(DRM_IOCTL_XE_EXEC, &exec);
 }
 
@@ -109,8 +106,7 @@ static const char *wait_for(uint64_t value) {
 }
 
 static uint64_t banned(void) {
-  struct drm_xe_exec_queue_get_property get = {.exec_queue_id = queue,
-                                               .property = DRM_XE_EXEC_QUEUE_GET_PROPERTY_BAN};
+  struct drm_xe_exec_queue_get_property get = {.exec_queue_id = queue, .property = DRM_XE_EXEC_QUEUE_GET_PROPERTY_BAN};
   need(DRM_IOCTL_XE_EXEC_QUEUE_GET_PROPERTY, &get, "get_property");
   return get.value;
 }
@@ -125,19 +121,33 @@ static void run(const uint32_t *words, size_t size) {
 
 static void unbound(void) { run((uint32_t[]){0x10000002, 0x1000, 7, 1, END}, 20); }
 static void unknown(void) { run((uint32_t[]){0x1f800000, END}, 8); }
-static void stored(void) {
-  run((uint32_t[]){0x10000002, (uint32_t)ADDRESS + 4096, ADDRESS >> 32, 42, END}, 20);
-}
+static void stored(void) { run((uint32_t[]){0x10000002, (uint32_t)ADDRESS + 4096, ADDRESS >> 32, 42, END}, 20); }
 
 /* MI_MATH: the word at ADDRESS + 0x100, plus 2, to ADDRESS + 0x108, by addresses in registers. */
 static void math(void) {
   uint32_t *batch = begin();
-  const uint32_t words[] = {
-      0x1100000b, 0x600, (uint32_t)ADDRESS + 0x100, 0x604, ADDRESS >> 32, 0x608, (uint32_t)ADDRESS + 0x108,
-      0x60c, ADDRESS >> 32, 0x610, 2, 0x614, 0, /* three registers of 64 bits */
-      0x0d000006, 0x08200c00 /* LOADIND r3, r0 */, 0x00100000, 0x08008003, 0x08008402, 0x10000000, 0x18001031,
-      0x18100404, /* STOREIND r1, r4 */
-      END};
+  const uint32_t words[] = {0x1100000b,
+                            0x600,
+                            (uint32_t)ADDRESS + 0x100,
+                            0x604,
+                            ADDRESS >> 32,
+                            0x608,
+                            (uint32_t)ADDRESS + 0x108,
+                            0x60c,
+                            ADDRESS >> 32,
+                            0x610,
+                            2,
+                            0x614,
+                            0, /* three registers of 64 bits */
+                            0x0d000006,
+                            0x08200c00 /* LOADIND r3, r0 */,
+                            0x00100000,
+                            0x08008003,
+                            0x08008402,
+                            0x10000000,
+                            0x18001031,
+                            0x18100404, /* STOREIND r1, r4 */
+                            END};
   memcpy(batch, words, sizeof words);
   batch[0x40] = 40;
   printf("%s", submit(1));
@@ -148,11 +158,24 @@ static void math(void) {
 /* A copy engine fills rows, and copies them. */
 static void copied(void) {
   uint32_t *batch = begin();
-  const uint32_t words[] = {
-      0x56c00005, 1023, 0, 0, (uint32_t)ADDRESS + 0x1000, ADDRESS >> 32, 0xab000000, /* MEM_SET */
-      0x56800008, 1023, 0, 0, 0, (uint32_t)ADDRESS + 0x1000, ADDRESS >> 32, (uint32_t)ADDRESS + 0x2001,
-      ADDRESS >> 32, 0, /* MEM_COPY */
-      END};
+  const uint32_t words[] = {0x56c00005,
+                            1023,
+                            0,
+                            0,
+                            (uint32_t)ADDRESS + 0x1000,
+                            ADDRESS >> 32,
+                            0xab000000, /* MEM_SET */
+                            0x56800008,
+                            1023,
+                            0,
+                            0,
+                            0,
+                            (uint32_t)ADDRESS + 0x1000,
+                            ADDRESS >> 32,
+                            (uint32_t)ADDRESS + 0x2001,
+                            ADDRESS >> 32,
+                            0, /* MEM_COPY */
+                            END};
   memcpy(batch, words, sizeof words);
   printf("%s", submit(1));
   printf(" %s", wait_for(1));
@@ -235,8 +258,8 @@ int main(int count, char **words) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } programs[] = {{"unbound", unbound},     {"unknown", unknown}, {"stored", stored}, {"math", math},
-                  {"copied", copied},       {"full", full},       {"shared", shared}, {"reset", reset},
+  } programs[] = {{"unbound", unbound},     {"unknown", unknown}, {"stored", stored},    {"math", math},
+                  {"copied", copied},       {"full", full},       {"shared", shared},    {"reset", reset},
                   {"alignment", alignment}, {"counted", counted}, {"stranger", stranger}};
   for (unsigned i = 0; count == 2 && i < sizeof programs / sizeof *programs; i++)
     if (!strcmp(words[1], programs[i].name)) {
