@@ -9,7 +9,7 @@ C_FILES = $(shell find include l0rt tests examples -path '*/build' -prune -o -na
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build debug test test-all test-fresh test-c asan tsan tsan-python rings bench lint style format-c kernels dist soak clean
+.PHONY: build debug test test-all test-fresh test-intel test-c asan tsan tsan-python rings bench lint style format-c kernels dist soak clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || python3 -m venv .venv
@@ -33,6 +33,10 @@ test-all: build
 # Debian 12, 13 and forky; as root and as an ordinary user.
 test-fresh: $(READY)
 	$(BIN)/python tests/fresh.py $(ARGS)
+
+# Intel's driver of today, on simulated devices.
+test-intel: build
+	$(BIN)/python tests/intel.py $(ARGS)
 
 soak: build
 	L0RT_TEST_SOAK=1 L0RT_TEST_HANG_LIMIT=7200 $(BIN)/pytest -o faulthandler_timeout=9000 $(ARGS)

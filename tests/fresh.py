@@ -9,74 +9,26 @@ import argparse
 import ast
 import os
 import re
-import shlex
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from helpers import roots
+from helpers.roots import ROOT
+
 README = (ROOT / "README.md").read_text()
 SUITES = ["bookworm", "trixie", "forky"]
 USERS = ["root", "ordinary"]
 COMMANDS = ["first", "second"]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "l0rt-fresh"
-KEPT = 7 * 24 * 3600  # seconds: later, a suite may have another Python
 PROXIES = ["http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"]
-# The first process of its namespace, which takes in what others leave: the kernel kills all when it ends.
-INSIDE = """
-root=$1 user=$2; shift 2
-mount --rbind /dev "$root/dev"
-mount -t tmpfs tmpfs "$root/dev/shm"
-mount -t proc proc "$root/proc"
-mount -t sysfs -o ro sysfs "$root/sys"
-while [ "$1" != -- ]; do mount --bind -o ro "$1" "$root$1"; shift; done
-shift
-chroot --userspec="$user:$user" "$root" "$@" </dev/null
-exit $?
-"""
-
-
-def said(*command):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout.strip()
-
-
-def mirror():
-    """Return the address of Debian, and the variables that name apt's proxies."""
-    subprocess.run(["apt-get", "update", "-q"], check=True)
-    if not shutil.which("debootstrap"):
-        subprocess.run(["apt-get", "install", "-y", "-q", "debootstrap"], check=True)
-    found = said("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian")
-    proxies = said("apt-config", "shell", "http_proxy", "Acquire::http::Proxy", "https_proxy", "Acquire::https::Proxy")
-    return found.split()[0], dict(word.split("=", 1) for word in shlex.split(proxies))
-
-
-def bare(suite, packages):
-    """Return an archive of a root of this suite with these packages and a user; make it if there is none of late."""
-    kept = CACHE / f"{suite}-{'-'.join(packages)}.tar"
-    if kept.exists() and time.time() - kept.stat().st_mtime < KEPT:
-        return kept
-    CACHE.mkdir(parents=True, exist_ok=True)
-    address, proxies = mirror()
-    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-        root = Path(folder, "root")
-        # By sid's script, which makes every later suite too: this machine's debootstrap may not know it by name.
-        what = ["--variant=minbase", f"--include={','.join(packages)}", suite, root, address, "sid"]
-        subprocess.run(["unshare", "--mount", "debootstrap", *what], check=True, env={**os.environ, **proxies})
-        subprocess.run(["chroot", root, "useradd", "--create-home", "ordinary"], check=True)
-        archive = Path(folder, "root.tar")
-        subprocess.run(["tar", "-C", root, "--exclude=./var/cache/apt/*", "-cf", archive, "."], check=True)
-        archive.rename(kept)
-    return kept
 
 
 def settings():
     """Return the variables by which pip there does as pip here, and the files and folders that they name."""
     env = {name: os.environ[name] for each in PROXIES for name in {each, each.upper()} if name in os.environ}
-    for line in said(sys.executable, "-m", "pip", "config", "list").splitlines():
+    for line in roots.said(sys.executable, "-m", "pip", "config", "list").splitlines():
         name, value = line.split("=", 1)
         # The environment's come first, and win.
         env.setdefault("PIP_" + name.rpartition(".")[2].upper().replace("-", "_"), ast.literal_eval(value))
@@ -111,25 +63,21 @@ def watched(command):
 def run(suite, user, commands, packages):
     """Run commands of README in a new root; yield of each step what it is, and what `watched` returns."""
     env, paths = settings()
-    archive = bare(suite, packages)
+    archive = roots.bare(suite, packages)
     home = "/root" if user == "root" else f"/home/{user}"
     told = [f"{name}={value}" for name, value in env.items()]
     told += [f"HOME={home}", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
-    unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-ec", INSIDE, "fresh"]
-    with tempfile.TemporaryDirectory(dir=CACHE) as root:
+    with tempfile.TemporaryDirectory(dir=roots.CACHE) as root:
         os.chmod(root, 0o755)
         subprocess.run(["tar", "-C", root, "-xpf", archive], check=True)
-        for path in paths:
-            inside = Path(root + path)
-            inside.parent.mkdir(parents=True, exist_ok=True)
-            inside.mkdir(exist_ok=True) if os.path.isdir(path) else inside.touch()
-        said("git", "clone", "-q", "--no-hardlinks", ROOT, f"{root}{home}/l0rt")
-        said("chroot", root, "chown", "-R", f"{user}:", f"{home}/l0rt")
+        roots.show(root, paths)
+        roots.said("git", "clone", "-q", "--no-hardlinks", ROOT, f"{root}{home}/l0rt")
+        roots.said("chroot", root, "chown", "-R", f"{user}:", f"{home}/l0rt")
         for command in commands:
             for step in command.split(" && "):
                 print(f"--- {suite}, {user}: {step}", flush=True)
                 inside = ["env", "-i", "-C", f"{home}/l0rt", *told, "sh", "-c", step]
-                status, *measured = watched([*unshare, root, user, *paths, "--", *inside])
+                status, *measured = watched(roots.inside(root, inside, paths, user))
                 yield f"{suite}, {user}: {step}", status, *measured
                 if status:
                     return
@@ -144,7 +92,7 @@ def chosen():
     options = parser.parse_args()
     pairs = [(suite, user) for suite in options.suites for user in options.users]
     if options.one:
-        pairs = [pairs[int(said("git", "rev-parse", "HEAD"), 16) % len(pairs)]]
+        pairs = [pairs[int(roots.said("git", "rev-parse", "HEAD"), 16) % len(pairs)]]
     return pairs, options.commands
 
 

@@ -50,7 +50,10 @@ class Ring:
         quiet = ["-q", "-p", "no:cacheprovider", "--durations=5", "--durations-min=20"]
         quiet += ["-o", f"faulthandler_timeout={min(HUNG, max(10, timeout - 30)):.0f}"]
         command = [sys.executable, "-m", "pytest", "-c", TESTS.parent / "pyproject.toml", "--rootdir", TESTS.parent]
-        return run([*command, *quiet, *args], {**self.environment(cpu_driver), **(env or {})}, cwd, timeout)
+        return self.start([*command, *quiet, *args], {**self.environment(cpu_driver), **(env or {})}, cwd, timeout)
+
+    def start(self, command, env, cwd, timeout):
+        return run(command, env, cwd, timeout)
 
 
 RINGS = (

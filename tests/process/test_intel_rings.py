@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make test-intel` stands on, as far as it needs no root of Debian: it sees what a simulated device names."""
+
+import re
+
+import pytest
+
+from helpers import xe_device
+from helpers.rings import TESTS, Ring, verdict
+
+PLANTED = """
+import os
+def test_before(): pass
+def test_named():
+    with open(os.environ["XE_DEVICE_FAILURES"], "a") as file:
+        print("7:7 queue 1: unknown command 1f800000 at 0x1000", file=file)
+def test_after(): pass
+"""
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_failure_of_the_device_fails_the_test_that_met_it(processes, tmp_path):
+    test = tmp_path / "test_planted.py"
+    test.write_text(PLANTED)
+    arguments = ["-n", str(processes), "--confcutdir", TESTS, "-p", "conftest", test]
+    environment = {"XE_DEVICE_FAILURES": tmp_path / "failures", "PYTHONPATH": TESTS}
+    result = Ring("planted", (), {}).run("nowhere", tmp_path, arguments, 60, environment)
+    assert verdict(result) is None
+    assert "3 passed, 1 error" in result.stdout
+    assert "ERROR" in result.stdout
+    assert re.search(r"^ERROR .*test_named", result.stdout, re.MULTILINE), result
+    assert "unknown command 1f800000 at 0x1000" in result.stdout
+
+
+def test_each_ring_is_of_products_that_can_be_simulated():
+    products = set(re.findall(r'^  \{"(\w+)",', (TESTS / "xe_device/product.c").read_text(), re.MULTILINE))
+    assert {"bmg", "lnl", "pvc", "dg2"} <= products
+    for ring in xe_device.RINGS:
+        assert set(ring.devices.split(",")) <= products
+        environment = ring.environment(None)
+        assert (environment["XE_DEVICE"], environment["L0RT_TEST_RING"]) == (ring.devices, ring.name)
+
+
+def test_what_was_not_checked_is_counted():
+    line = "SKIPPED [{}] ../tests/conftest.py:125: no data: here\n"
+    output = line.format(43) + line.format(2) + "47 passed"
+    assert xe_device.unchecked(output) == {"no data: here": 45}
+
+
+def test_python_and_what_is_installed_are_shown_in_a_root():
+    paths = xe_device.programs()
+    assert str(TESTS.parent) in paths
+    assert all(a == b or not a.startswith(f"{b}/") for a in paths for b in paths)

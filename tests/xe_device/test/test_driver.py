@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What l0rt makes of Intel's driver where the device runs out of memory, is lost, and is measured."""
+
+import ctypes
+import os
+
+import l0rt
+import l0rt.accelerator as acc
+import pytest
+from l0rt import telemetry
+
+from helpers.process import run_python
+
+DEVICE = os.environ["XE_DEVICE"].partition(",")[0]
+VRAM = {"bmg": 12, "pvc": 48, "pvc2": 64, "dg2": 16}  # GiB of a tile
+has_vram = pytest.mark.skipif(DEVICE not in VRAM, reason="has no memory of its own")
+
+FULL = """
+import l0rt, l0rt.accelerator as acc
+held = []
+try:
+    while True:
+        held.append(l0rt.empty(1 << 30))
+except l0rt.OutOfMemoryError as error:
+    print(len(held), acc.memory_allocated() >> 30, "requested" in str(error))
+count = len(held)
+del held[-3:]
+acc.empty_cache()
+held += [l0rt.empty(1 << 30) for _ in range(3)]
+held[-1].fill(1)
+acc.synchronize()
+print(len(held) == count)
+"""
+LOST = """
+import ctypes, l0rt, l0rt.accelerator as acc
+buffer = l0rt.empty(1 << 20)
+buffer.fill(1)
+acc.synchronize()
+ctypes.CDLL(None).xe_device_reset(0)
+try:
+    for _ in range(100):
+        buffer.fill(2)
+        acc.synchronize()
+except l0rt.L0Error as error:
+    print(type(error).__name__, error.code[0])
+"""
+
+
+@has_vram
+def test_device_memory_runs_out_at_its_size_and_is_there_again():
+    result = run_python(FULL, fresh=True, timeout=300)
+    first, second = result.stdout.splitlines()
+    number, allocated, explained = first.split()
+    assert VRAM[DEVICE] - 2 <= int(number) <= VRAM[DEVICE], str(result)  # the driver needs some itself
+    assert (allocated, explained, second) == (number, "True", "True")
+
+
+def test_work_after_a_reset_of_the_engines_is_an_error():
+    """The driver says that the device is lost if it waits just then, and no memory if it submits the next work."""
+    result = run_python(LOST, fresh=True, timeout=120)
+    assert result.stdout in (
+        "DeviceLostError ERROR_DEVICE_LOST\n",
+        "OutOfMemoryError ERROR_OUT_OF_DEVICE_MEMORY\n",
+    ), str(result)
+
+
+@has_vram
+def test_sensors_are_read_through_the_driver():
+    assert telemetry.temperature(0) == 47
+    assert 40_000 <= telemetry.power_draw(0) <= 50_000
+    assert telemetry.clock_rate(0) == 1200
+
+
+def test_requests_of_the_driver_can_be_counted():
+    library = ctypes.CDLL(None)
+    library.xe_device_counter_name.restype = ctypes.c_char_p
+    library.xe_device_counter.restype = ctypes.c_ulonglong
+    numbers = {library.xe_device_counter_name(i): i for i in range(40)}
+    buffer = l0rt.empty(1 << 20)
+    buffer.fill(1)
+    acc.synchronize()
+    before = library.xe_device_counter(numbers[b"gpu_command"])
+    buffer.fill(1)
+    acc.synchronize()
+    assert library.xe_device_counter(numbers[b"gpu_command"]) > before
