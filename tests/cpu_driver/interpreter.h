@@ -376,7 +376,7 @@ static inline void plain_shuffle(const plain *p, plain_item *items, uint32_t siz
   }
 }
 
-/* Runs all work-items of all groups. False: it takes too long. */
+/* Runs all work-items of all groups. False: it takes too long. Long: a case for each kind of instruction. */
 static inline bool plain_run(const plain *p, const plain_launch *l) {
   static plain_item items[MOST_ITEMS];
   uint32_t size = l->group_size[0] * l->group_size[1] * l->group_size[2];

@@ -119,7 +119,7 @@ static void put_text(uint32_t *words, uint32_t *count, const char *text) {
 
 /* kernel void f(global T *a, global T *b, global T *c, global R *result): each item calls the function `name`, or makes
  * `op` of a, for its element. `operands` as above; mask: the last operand, or 0. The result is of shape `to`; of bools 0 or
- * 1. */
+ * 1. Long: the module, section by section. */
 static spirv_program *calling(const char *name, uint32_t op, const char *operands, shape s, shape to, uint32_t mask) {
   generator *g = calloc(1, sizeof(*g));
   CHECK(g != NULL);

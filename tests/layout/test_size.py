@@ -34,7 +34,7 @@ def c_functions(text):
 def reason(source, number):
     """Report whether the comment above a function, or the beginning of its docstring, has a reason for its length."""
     first = number - 1
-    while first and re.match(r"\s*(#|//|@)", source[first - 1]):
+    while first and re.match(r"\s*(#|//|@|/?\*)", source[first - 1]):
         first -= 1
     return REASON.search("\n".join(source[first : number + HEAD]))
 

@@ -103,7 +103,7 @@ typedef struct {
 } reach;
 
 /* Capacity for one more item; false without memory. */
-static bool has_room(void **list, uint32_t count, uint32_t *capacity, size_t size) {
+static bool holds_another(void **list, uint32_t count, uint32_t *capacity, size_t size) {
   if (count < *capacity) return true;
   uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
   void *larger = realloc(*list, more * size);
@@ -169,8 +169,8 @@ static const run *reach_mapped(reach *r, uint64_t address, bool write) {
   runs *all = &r->mapped[write];
   uint32_t at = first_behind(all, address);
   if (at < all->count && all->items[at].begin <= address) return &all->items[at];
-  if (!has_room((void **)&r->pins, r->pin_count, &r->pin_capacity, sizeof(*r->pins)) ||
-      !has_room((void **)&all->items, all->count, &all->capacity, sizeof(run)))
+  if (!holds_another((void **)&r->pins, r->pin_count, &r->pin_capacity, sizeof(*r->pins)) ||
+      !holds_another((void **)&all->items, all->count, &all->capacity, sizeof(run)))
     return NULL;
   run found;
   void *pin = cpu_reservation_pin(address, write, &found.begin, &found.end, &found.shift);
@@ -198,7 +198,7 @@ static bool find_global(reach *r, uint64_t address, uint64_t *begin, uint64_t *e
   uint32_t i = 0;
   while (i < r->kept_count && r->kept[i] != programs) i++;
   bool held = i < r->kept_count;
-  bool added = !held && has_room((void **)&r->kept, r->kept_count, &r->kept_capacity, sizeof(*r->kept));
+  bool added = !held && holds_another((void **)&r->kept, r->kept_count, &r->kept_capacity, sizeof(*r->kept));
   if (added) r->kept[r->kept_count++] = programs;
   pthread_mutex_unlock(&r->lock);
   if (!added) cpu_programs_let_go(programs);
@@ -287,7 +287,8 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   uint32_t number = UINT32_MAX;
   if (launch->number != NULL && !read_memory(launch, launch->number, &number, sizeof(number))) return false;
   if (launch->index >= number) return true;
-  if (launch->counts != NULL && !read_memory(launch, launch->counts, run.group_count, sizeof(run.group_count))) return false;
+  if (launch->counts != NULL && !read_memory(launch, launch->counts, run.group_count, sizeof(run.group_count)))
+    return false;
   if (run.group_count[0] == 0 || run.group_count[1] == 0 || run.group_count[2] == 0) return true;
   const char *name = spirv_kernel_look(launch->kernel)->name;
   run.chaos = cpu_knobs.chaos ? chaos_seed() : 0;
