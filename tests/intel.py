@@ -48,6 +48,7 @@ def again(ring, library, processes, paths, env):
         shutil.copy(library, folder)
         # A driver that ends the process fails the test that it was in, and the others go on in a new one.
         shared = ["-n", str(processes), "--dist", "worksteal"]
+        print(f"--- {ring.name}: {len(paths)} files or folders", flush=True)
         start = time.monotonic()
         result = ring.run(None, folder, [*shared, *paths], LIMIT, {"L0RT_TEST_TURN": covering.turn(), **env})
         seconds = time.monotonic() - start

@@ -60,7 +60,9 @@ static void batch_buffer_start(stream *s) {
     s->returns[s->nesting++] = s->next;
   }
   uint64_t target = bit(s, 18) ? s->queue->registers.general[0] & ~3ull : aligned(s->words + 1);
-  s->next = xe_queue_address(s->queue, target);
+  target = xe_queue_address(s->queue, target);
+  if (target < s->next) sched_yield(); /* perhaps a loop that waits for the host */
+  s->next = target;
 }
 
 static void conditional_batch_buffer_end(stream *s) {

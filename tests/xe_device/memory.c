@@ -123,12 +123,14 @@ int xe_memory_bind(xe_device *device, const struct drm_xe_vm_bind *bind) {
     xe_report_failure("vm_bind: no VM %u", bind->vm_id);
     return ENOENT;
   }
+  for (uint32_t i = 0; i < bind->num_binds; i++) {
+    bool unbinds = ops[i].op == DRM_XE_VM_BIND_OP_UNMAP || ops[i].op == DRM_XE_VM_BIND_OP_UNMAP_ALL;
+    xe_report_count(unbinds ? XE_COUNT_vm_unbind : XE_COUNT_vm_bind);
+  }
   pthread_mutex_lock(&xe_lock);
   pthread_rwlock_wrlock(&space->lock);
   for (uint32_t i = 0; i < bind->num_binds && !error; i++) {
     const struct drm_xe_vm_bind_op *op = &ops[i];
-    bool unbinds = op->op == DRM_XE_VM_BIND_OP_UNMAP || op->op == DRM_XE_VM_BIND_OP_UNMAP_ALL;
-    xe_report_count(unbinds ? XE_COUNT_vm_unbind : XE_COUNT_vm_bind);
     error = bind_one(device, space, op);
     const char *format = "vm_bind: VM %u, operation %u, handle %u, offset 0x%llx, address 0x%llx, 0x%llx bytes: %d";
 #define ABOUT bind->vm_id, op->op, op->obj, (ull)op->obj_offset, (ull)op->addr, (ull)op->range, error

@@ -31,7 +31,33 @@ XE_EXPORT unsigned long long xe_device_counter(int counter) {
   return counter >= 0 && counter < XE_COUNTER_NUMBER ? atomic_load(&counters[counter]) : 0;
 }
 
-void xe_report_count(int counter) { atomic_fetch_add_explicit(&counters[counter], 1, memory_order_relaxed); }
+static uint64_t latencies[XE_COUNTER_NUMBER]; /* nanoseconds */
+
+/* Reads XE_DEVICE_LATENCIES: names of counters and nanoseconds, as "exec=20000,gpu_walker=5000". */
+static void read_latencies(const char *text) {
+  while (text && *text) {
+    char name[32];
+    unsigned long long nanoseconds;
+    int end = 0, counter = 0;
+    if (sscanf(text, "%31[a-z_]=%llu%n", name, &nanoseconds, &end) == 2 && (!text[end] || text[end] == ','))
+      while (counter < XE_COUNTER_NUMBER && strcmp(name, names[counter])) counter++;
+    if (!end || counter == XE_COUNTER_NUMBER) {
+      fprintf(stderr, "XE_DEVICE_LATENCIES: %s\n", text);
+      abort();
+    }
+    latencies[counter] = nanoseconds;
+    text += end + (text[end] == ',');
+  }
+}
+
+void xe_report_count(int counter) {
+  atomic_fetch_add_explicit(&counters[counter], 1, memory_order_relaxed);
+  if (!latencies[counter]) return;
+  /* A sleep is longer than asked by what some of these take: it is for the greater part only. */
+  uint64_t end = xe_device_now(CLOCK_MONOTONIC) + latencies[counter];
+  if (latencies[counter] > 200000) nanosleep(&(struct timespec){0, (latencies[counter] - 100000) % 1000000000}, NULL);
+  while (xe_device_now(CLOCK_MONOTONIC) < end);
+}
 
 static void write_counters(void) {
   FILE *file = xe_libc.fopen(getenv("XE_DEVICE_COUNTERS"), "a");
@@ -44,6 +70,7 @@ static void write_counters(void) {
 void xe_report_start(void) {
   xe_report_logs = getenv("XE_DEVICE_LOG") != NULL;
   xe_report_traces = xe_report_logs && getenv("XE_DEVICE_TRACE") != NULL;
+  read_latencies(getenv("XE_DEVICE_LATENCIES"));
   if (getenv("XE_DEVICE_COUNTERS")) atexit(write_counters);
 }
 

@@ -3,6 +3,7 @@
  *
  * A failure is what a kernel or GPU would not have forgiven: an unknown command or ioctl, an address that is not bound,
  * an alignment that is refused. Each is a line in the file that XE_DEVICE_FAILURES names, of all processes.
+ * Counting takes as long as XE_DEVICE_LATENCIES says: a request of the program, or a command of an engine.
  * XE_DEVICE_LOG names a file of each ioctl, and with XE_DEVICE_TRACE of each command too. */
 #ifndef XE_DEVICE_REPORT_H
 #define XE_DEVICE_REPORT_H

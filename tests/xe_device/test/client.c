@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ADDRESS 0x100000000ull /* where buffers are bound */
@@ -249,6 +250,25 @@ static void counted(void) {
   printf("\n");
 }
 
+/* The microseconds that a batch of four stores takes, and those of a bind. */
+static void slow(void) {
+  uint32_t *batch = begin();
+  for (int i = 0; i < 20; i += 5)
+    memcpy(batch + i, (uint32_t[]){0x10000002, (uint32_t)ADDRESS + 4096, ADDRESS >> 32, 42, END}, 20);
+  batch[4] = batch[9] = batch[14] = 0; /* MI_NOOP */
+  struct timespec times[3];
+  clock_gettime(CLOCK_MONOTONIC, &times[0]);
+  submit(1);
+  wait_for(1);
+  clock_gettime(CLOCK_MONOTONIC, &times[1]);
+  memory(4096, 2 * FENCE);
+  clock_gettime(CLOCK_MONOTONIC, &times[2]);
+  for (int i = 0; i < 2; i++)
+    printf("%lld ",
+           (times[i + 1].tv_sec - times[i].tv_sec) * 1000000ll + (times[i + 1].tv_nsec - times[i].tv_nsec) / 1000);
+  printf("\n");
+}
+
 static void stranger(void) {
   begin();
   printf("%s\n", ask(DRM_IOWR(DRM_COMMAND_BASE + 0x3f, int), &(int){0}));
@@ -258,9 +278,9 @@ int main(int count, char **words) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } programs[] = {{"unbound", unbound},     {"unknown", unknown}, {"stored", stored},    {"math", math},
-                  {"copied", copied},       {"full", full},       {"shared", shared},    {"reset", reset},
-                  {"alignment", alignment}, {"counted", counted}, {"stranger", stranger}};
+  } programs[] = {{"unbound", unbound},     {"unknown", unknown}, {"stored", stored},     {"math", math},
+                  {"copied", copied},       {"full", full},       {"shared", shared},     {"reset", reset},
+                  {"alignment", alignment}, {"counted", counted}, {"stranger", stranger}, {"slow", slow}};
   for (unsigned i = 0; count == 2 && i < sizeof programs / sizeof *programs; i++)
     if (!strcmp(words[1], programs[i].name)) {
       programs[i].run();

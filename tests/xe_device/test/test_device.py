@@ -28,9 +28,9 @@ def client(tmp_path_factory):
 def asks(client, tmp_path):
     """Run a program of client.c on devices; return what it prints, and the failures that were named."""
 
-    def ask(word, devices=DEVICE):
+    def ask(word, devices=DEVICE, **env):
         file = tmp_path / "failures"
-        result = run([client, word], {"XE_DEVICE": devices, "XE_DEVICE_FAILURES": file})
+        result = run([client, word], {"XE_DEVICE": devices, "XE_DEVICE_FAILURES": file, **env})
         assert result.returncode == 0, str(result)
         lines = file.read_text().splitlines() if file.exists() else []
         return result.stdout.strip(), [line.partition(" ")[2] for line in lines]
@@ -94,3 +94,10 @@ def test_requests_and_commands_are_counted(asks):
     assert counts["exec"] == "2"
     assert counts["gem_create"] == counts["vm_bind"] == counts["mmap"] == "2"
     assert int(counts["gpu_command"]) in (2, 3, 4)  # the second batch may still run
+
+
+def test_requests_and_commands_take_as_long_as_asked(asks):
+    printed, _ = asks("slow", XE_DEVICE_LATENCIES="gpu_command=10000,vm_bind=150000000")
+    batch, bind = (int(word) for word in printed.split())
+    assert batch >= 80  # eight commands of 10 microseconds
+    assert bind >= 150_000

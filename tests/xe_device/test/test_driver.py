@@ -6,6 +6,7 @@ import os
 
 import l0rt
 import l0rt.accelerator as acc
+import numpy as np
 import pytest
 from l0rt import telemetry
 
@@ -69,6 +70,24 @@ def test_sensors_are_read_through_the_driver():
     assert telemetry.temperature(0) == 47
     assert 40_000 <= telemetry.power_draw(0) <= 50_000
     assert telemetry.clock_rate(0) == 1200
+
+
+@pytest.mark.skipif(DEVICE not in ("bmg", "pvc", "pvc2"), reason="copies by kernels, which do not compute")
+def test_copies_of_several_streams_arrive():
+    """On Ponte Vecchio the driver's own program on the copy engine chooses which of them is next."""
+    size, streams = 16 << 20, [acc.Stream() for _ in range(3)]
+    for step in range(4):
+        copies = []
+        for number, stream in enumerate(streams):
+            source, device, target = (l0rt.empty(size, kind=kind) for kind in ("host", "device", "host"))
+            np.frombuffer(source, "u1")[:] = 16 * step + number
+            np.frombuffer(target, "u1")[:] = 255
+            device.copy_from(source, stream=stream, non_blocking=True)
+            device.copy_to(target, stream=stream, non_blocking=True)
+            copies.append((source, device, target))
+        acc.synchronize()
+        for source, _, target in copies:
+            assert np.array_equal(np.frombuffer(source, "u1"), np.frombuffer(target, "u1"))
 
 
 def test_requests_of_the_driver_can_be_counted():
