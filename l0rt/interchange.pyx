@@ -68,6 +68,7 @@ import sys
 from weakref import ref
 
 from l0rt import lazynumpy as np
+from l0rt.errors import DeviceIndexError
 from l0rt.otherbuffer import empty
 from l0rt.runtime.streams.devices import context_owner, lazy
 from l0rt.sharedbuffer import here, reduce_shared
@@ -498,7 +499,7 @@ cdef int exchange_current_stream(int kind, int32_t index, void** out) except -1 
     out[0] = NULL
     if kind == DL_ONEAPI:
         if index < 0:
-            raise IndexError(f"The device index is out of range: {index}")
+            raise DeviceIndexError(f"The device index is out of range: {index}")
         lazy.init()
         stream = current_stream(index)
         with nogil:

@@ -43,6 +43,7 @@ from l0rt.runtime.streams.types cimport *
 
 from l0rt import philox
 from l0rt import sharedbuffer  # no-cython-lint: it adds to the class Buffer
+from l0rt.errors import DeviceIndexError
 from l0rt.runtime.current.generator import default_generator_of
 from l0rt.runtime.streams.devices import lazy
 
@@ -461,7 +462,7 @@ cdef OtherBuffer serve(size_t nbytes, device, stream, str kind):
     if type == "cpu" and (interface is None or getattr(interface, "is_host", False)):
         interface = None            # plain memory, which no stream orders
         if index not in (NO_INDEX, 0):
-            raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {index}.")
+            raise DeviceIndexError(f"The device index is out of range. It must be in [0, 1), but got {index}.")
         named, index = device_name("cpu"), None
     else:
         interface = interface_of(type)
@@ -524,7 +525,7 @@ def empty(nbytes, *, device=None, stream=None, str kind="device", numa=None):
         The device or the limit has no memory left. The message says what holds the memory.
     ValueError
         The size is negative or too large, ``kind`` is not one of these, or ``numa`` is no node.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
