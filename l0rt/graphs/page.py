@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph as a page of HTML."""
+"""A graph as a page of HTML; the methods of Graph that draw it."""
 
 import os
 
-from l0rt.graphs.drawing import label, short
+from l0rt.graphs.drawing import dot, label, short
+from l0rt.paths import write_text
 from l0rt.whole import size_text
 
 WIDTH, HEIGHT = 220, 28  # of a node
@@ -103,3 +104,52 @@ def page(nodes):
         drawing="\n".join(drawing),
         rows="\n".join(rows),
     )
+
+
+# --- The methods of Graph that draw it, which are added to the compiled class.
+
+
+def debug_dump(self, debug_path):
+    """Write the nodes of the graph and their dependencies to a file, in the language of Graphviz (DOT).
+
+    Parameters
+    ----------
+    debug_path : str or os.PathLike
+        The file.
+
+    Raises
+    ------
+    RuntimeError
+        Nothing was captured.
+    """
+    write_text(debug_path, dot(self._described()))
+
+
+def to_html(self, path=None):
+    """Return a page of HTML that shows the nodes, their streams, sizes and events, and needs no other file.
+
+    Parameters
+    ----------
+    path : str or os.PathLike or None, optional
+        A file into which the page is written, too.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    RuntimeError
+        Nothing was captured.
+    """
+    text = page(self._described())
+    if path is not None:
+        write_text(path, text)
+    return text
+
+
+def enable_debug_mode(self):
+    """Do nothing: `debug_dump` works without it. The method exists because torch has it."""
+
+
+METHODS = {"debug_dump": debug_dump, "enable_debug_mode": enable_debug_mode, "to_html": to_html}
