@@ -3,6 +3,7 @@ from l0rt import accelerator as accelerator
 from l0rt import bench as bench
 from l0rt import capi as capi
 from l0rt import config as config
+from l0rt import debug as debug
 from l0rt import errors as errors
 from l0rt import interface as interface
 from l0rt import interop as interop
@@ -27,6 +28,7 @@ from l0rt.buffers.copies import prefetch as prefetch
 from l0rt.buffers.empty import empty as empty
 from l0rt.buffers.interchange import from_usm as from_usm
 from l0rt.errors import CompilerNotFoundError as CompilerNotFoundError
+from l0rt.errors import DeviceIndexError as DeviceIndexError
 from l0rt.errors import DeviceLostError as DeviceLostError
 from l0rt.errors import DriverNotFoundError as DriverNotFoundError
 from l0rt.errors import InvalidArgumentError as InvalidArgumentError

@@ -57,6 +57,18 @@ class InvalidArgumentError(L0Error, ValueError):
     """
 
 
+class DeviceIndexError(L0Error, IndexError):
+    """There is no device with this index.
+
+    Parameters
+    ----------
+    message : str, optional
+        What happened, and what to do.
+    code : tuple of str and int, or None, optional
+        The name and the number of the driver's result. None if no driver call was made.
+    """
+
+
 class UnsupportedError(L0Error, NotImplementedError):
     """This driver or device cannot do what was asked.
 

@@ -2,11 +2,14 @@
 """The registry of device types, where a device type registers and software that works on any device asks. Neither
 touches a driver."""
 
+import re as _re
+
 from l0rt import memory as _memory
 from l0rt import xpu as _xpu
 from l0rt._base.integers import whole_number as _whole
 from l0rt.buffers.foreign import add_allocator as _add_allocator
 from l0rt.buffers.foreign import allocator_of as _allocator_of
+from l0rt.errors import DeviceIndexError as _DeviceIndexError
 from l0rt.graphs import block as _graphs
 from l0rt.runtime.current import generator as _generator
 from l0rt.runtime.current import guard_table as _guard_table
@@ -166,18 +169,16 @@ def _type_of(device):
     return type
 
 
-def _type_to_register(device):
-    """The device type of a device object, or the one that is named: a name has no index here."""
-    return device if isinstance(device, str) else _type_of(device)
+_of_device = {}  # "type:index" -> the interface that was registered for this device alone
 
 
 def register_interface_for_device(device, device_interface):
-    """Register the interface of a device type.
+    """Register the interface of a device type, or of one device, which `get_interface_for_device` returns for its name.
 
     Parameters
     ----------
     device : str or device
-        The type's name, of letters, digits and ``_``, or a device of it.
+        The type's name, of letters, digits and ``_``, or a device of it; or one device's name, such as ``demo:1``.
     device_interface : type
         A `DeviceInterface`, or any class with its names.
 
@@ -194,9 +195,13 @@ def register_interface_for_device(device, device_interface):
         raise TypeError(f"an interface must be a class, got an object of {type(device_interface).__name__}")
     if missing := next((n for n in dir(DeviceInterface) if n[0] != "_" and not hasattr(device_interface, n)), None):
         raise TypeError(f"an interface must be a DeviceInterface or have its names, {missing} is missing")
-    name = _type_to_register(device)
+    single = isinstance(device, str) and _re.fullmatch("(.+):(?:0|[1-9][0-9]{0,4})", device)
+    name = single[1] if single else device if isinstance(device, str) else _type_of(device)
     _naming.register_type(name)
-    _naming.add_interface(name, device_interface)
+    if single:
+        _of_device[device] = device_interface
+    else:
+        _naming.add_interface(name, device_interface)
 
 
 def get_interface_for_device(device):
@@ -205,7 +210,7 @@ def get_interface_for_device(device):
     Parameters
     ----------
     device : str or device
-        The type, or a device of it.
+        The type, or a device of it. For the name of one device, what was registered for that name comes first.
 
     Returns
     -------
@@ -216,17 +221,17 @@ def get_interface_for_device(device):
     NotImplementedError
         No such type is registered. The message lists the registered types.
     """
-    return _naming.get_interface(_type_of(device))
+    return (isinstance(device, str) and _of_device.get(device)) or _naming.get_interface(_type_of(device))
 
 
 def get_registered_device_interfaces():
-    """Return the pairs of device type and interface class.
+    """Return the pairs of device type and interface class, and then those of single devices.
 
     Returns
     -------
     tuple of tuple
     """
-    return _naming.all_interfaces()
+    return (*_naming.all_interfaces(), *_of_device.items())
 
 
 def set_accelerator(device, /):
@@ -310,7 +315,7 @@ def _known(type):
 def _index_of(index):
     number = _whole(index, "a device index")
     if number < 0:
-        raise IndexError(f"a device index must not be negative, got {number}")
+        raise _DeviceIndexError(f"a device index must not be negative, got {number}")
     return number
 
 
@@ -424,7 +429,7 @@ def register_stream_method(device_name, methods):
     ValueError
         A method is missing, or its name is unknown.
     """
-    name = _type_to_register(device_name)
+    name = device_name if isinstance(device_name, str) else _type_of(device_name)
     _naming.check_type(name)
     stream_methods.add(name, methods)
     register_interface_for_device(name, _interface_of_methods(name, **stream_methods[name]))

@@ -13,7 +13,13 @@ from l0rt.accelerator._api import (
     synchronize,
 )
 from l0rt.accelerator._api import device_or_current as _device_or_current
-from l0rt.accelerator.graphs import Graph, graph, graph_pool_handle, is_current_stream_capturing
+from l0rt.accelerator.graphs import (
+    Graph,
+    generate_graph_pool_handle,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+)
 from l0rt.accelerator.memory import (
     MemPool,
     attach_oom_observer,
@@ -95,6 +101,7 @@ __all__ = [
     "empty_cache",
     "empty_host_cache",
     "fork_rng",
+    "generate_graph_pool_handle",
     "get_device_capability",
     "get_device_index",
     "get_device_name",
@@ -207,7 +214,7 @@ def get_device_capability(device=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return {"supported_dtypes": _interface(_naming.accelerator_type()).supported_dtypes(_device_or_current(device))}
@@ -228,7 +235,7 @@ def get_device_properties(device=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _interface(_naming.accelerator_type()).get_device_properties(_device_or_current(device))
@@ -248,7 +255,7 @@ def get_device_name(device=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return get_device_properties(device).name
@@ -270,7 +277,7 @@ def can_device_access_peer(device, peer, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     interface = _interface(_naming.accelerator_type())

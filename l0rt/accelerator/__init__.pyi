@@ -12,6 +12,7 @@ from l0rt.accelerator._api import set_stream as set_stream
 from l0rt.accelerator._api import stream as stream
 from l0rt.accelerator._api import synchronize as synchronize
 from l0rt.accelerator.graphs import Graph as Graph
+from l0rt.accelerator.graphs import generate_graph_pool_handle as generate_graph_pool_handle
 from l0rt.accelerator.graphs import graph as graph
 from l0rt.accelerator.graphs import graph_pool_handle as graph_pool_handle
 from l0rt.accelerator.graphs import is_current_stream_capturing as is_current_stream_capturing

@@ -78,7 +78,7 @@ def set_device_index(device, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     cdef int index = settable_index(device, current_type())
@@ -115,7 +115,7 @@ def current_stream(device=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     cdef PyObject* stream
@@ -143,7 +143,7 @@ def default_stream(device=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if other != NULL:
@@ -207,7 +207,7 @@ def synchronize(device=None, /, *, timeout=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if other == NULL:
@@ -238,7 +238,7 @@ def memory_allocated(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if other != NULL:
@@ -264,7 +264,7 @@ def memory_reserved(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if other != NULL:
@@ -289,7 +289,7 @@ def default_generator(device=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if other != NULL:

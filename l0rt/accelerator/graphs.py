@@ -6,7 +6,7 @@ from l0rt.graphs.graph import Graph
 from l0rt.runtime.streams.naming import accelerator_type as _current_type
 from l0rt.runtime.streams.naming import other_interface as _other
 
-__all__ = ["Graph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
+__all__ = ["Graph", "generate_graph_pool_handle", "graph", "graph_pool_handle", "is_current_stream_capturing"]
 
 
 def _of_current(name):
@@ -65,6 +65,21 @@ def graph_pool_handle():
         The current accelerator has no graphs.
     """
     return _of_current("graph_pool_handle")()
+
+
+def generate_graph_pool_handle():
+    """Return the id of a new memory pool: what `graph_pool_handle` returns, under torch.accelerator's name.
+
+    Returns
+    -------
+    tuple of two int
+
+    Raises
+    ------
+    NotImplementedError
+        The current accelerator has no graphs.
+    """
+    return graph_pool_handle()
 
 
 def is_current_stream_capturing():

@@ -66,7 +66,7 @@ def use_mem_pool(pool, device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     NotImplementedError
         The device type has no pools.
@@ -113,7 +113,7 @@ def memory_stats(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     owner, device = _owner_of(device_index)
@@ -138,7 +138,7 @@ def memory_stats_as_nested_dict(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _nested(memory_stats(device_index))
@@ -160,7 +160,7 @@ def memory_summary(device=None, abbreviated=False):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     index = _device_or_current(device)
@@ -218,7 +218,7 @@ def max_memory_allocated(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return memory_stats(device_index).get("allocated_bytes.all.peak", 0)
@@ -239,7 +239,7 @@ def max_memory_reserved(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return memory_stats(device_index).get("reserved_bytes.all.peak", 0)
@@ -255,7 +255,7 @@ def reset_accumulated_memory_stats(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     owner, device = _owner_of(device_index)
@@ -272,7 +272,7 @@ def reset_peak_memory_stats(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     owner, device = _owner_of(device_index)
@@ -294,7 +294,7 @@ def get_memory_info(device_index=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     owner, device = _owner_of(device_index)
@@ -315,7 +315,7 @@ def set_memory_limit(limit, device=None):
     ------
     ValueError
         The limit is out of range.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     owner, device = _owner_of(device)
@@ -337,7 +337,7 @@ def get_memory_limit(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     owner, device = _owner_of(device)
@@ -360,7 +360,7 @@ def set_per_process_memory_fraction(fraction, device=None):
         ``fraction`` is not above 0 and up to 1.
     TypeError
         It is not a float.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     owner, device = _owner_of(device)
@@ -381,7 +381,7 @@ def get_per_process_memory_fraction(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     owner, device = _owner_of(device)

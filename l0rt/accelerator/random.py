@@ -104,7 +104,7 @@ def initial_seed(device=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return default_generator(device).initial_seed()
@@ -125,7 +125,7 @@ def get_rng_state(device=None, /):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return default_generator(device).get_state()
@@ -155,7 +155,7 @@ def set_rng_state(new_state, device=None):
     ------
     RuntimeError
         The size is not 16 or 8 bytes.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     default_generator(device).set_state(new_state)

@@ -69,7 +69,7 @@ def empty(nbytes, *, device=None, stream=None, str kind="device", numa=None):
         The device or the limit has no memory left. The message says what holds the memory.
     ValueError
         The size is negative or too large, ``kind`` is not one of these, or ``numa`` is no node.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes

@@ -32,6 +32,7 @@ from l0rt.runtime.streams.queue cimport Queue
 from l0rt.runtime.streams.types cimport *
 
 from l0rt import philox
+from l0rt.errors import DeviceIndexError
 from l0rt.runtime.current.generator import default_generator_of
 
 cdef extern from "stdlib.h" nogil:
@@ -443,7 +444,7 @@ cdef Buffer serve(size_t nbytes, device, stream, str kind):
     if type == "cpu" and (interface is None or getattr(interface, "is_host", False)):
         interface = None            # plain memory, which no stream orders
         if index not in (NO_INDEX, 0):
-            raise IndexError(f"The device index is out of range. It must be in [0, 1), but got {index}.")
+            raise DeviceIndexError(f"The device index is out of range. It must be in [0, 1), but got {index}.")
         named, index = device_name("cpu"), None
     else:
         interface = interface_of(type)

@@ -41,6 +41,7 @@ import math
 
 from l0rt._base import lazynumpy as np
 from l0rt.buffers.empty import empty
+from l0rt.errors import DeviceIndexError
 from l0rt.runtime.streams.devices import lazy
 
 
@@ -184,7 +185,7 @@ cdef int exchange_current_stream(int kind, int32_t index, void** out) except -1 
     out[0] = NULL
     if kind == DL_ONEAPI:
         if index < 0:
-            raise IndexError(f"The device index is out of range: {index}")
+            raise DeviceIndexError(f"The device index is out of range: {index}")
         lazy.init()
         stream = current_stream(index)
         with nogil:

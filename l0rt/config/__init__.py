@@ -2,12 +2,14 @@
 """Settings by dotted path. A value comes from `set`, from the environment, or from the node above.
 
 A path ends in a setting's name; before it stands what the setting is for, the device type first:
-``xpu.matmul.fp32_precision``. The value ``"none"`` inherits: `effective` looks the name up one level higher, so a
-change above reaches every node that was not set itself. docs/settings.md lists every node.
+``xpu.matmul.fp32_precision``, or one device: ``xpu:1.wait_policy``. The value ``"none"`` inherits: `effective` looks
+the name up one level higher, so a change above reaches every node that was not set itself. docs/settings.md lists every
+node.
 """
 
 import builtins
 import os
+import re
 from collections import ChainMap
 from contextlib import contextmanager
 
@@ -155,6 +157,7 @@ _SETTINGS = {
     "monitor": _Setting("L0RT_MONITOR", _switch, "0"),
     "lazy_init": _Setting("L0RT_LAZY_INIT", _one_of("0", "1"), "1"),
     "tuning": _Setting("L0RT_TUNING", str, ""),
+    "integrated": _Setting("L0RT_INTEGRATED", _one_of("keep", "hide"), "keep"),
     "events": _Setting("L0RT_EVENTS", _one_of("auto", "pool", "cb"), "auto"),
     "compiler": _Setting("L0RT_COMPILER", _one_of("auto", "ocloc", "zig"), "auto"),
     "cache_dir": _Setting("L0RT_CACHE_DIR", _folder, ""),
@@ -170,6 +173,8 @@ _INHERITED = {
     "copy_engine": (_one_of("auto", "compute", "none"), ("", "*.", "*.h2d.", "*.d2h.")),
     **{key: (_allocator_key(key), ("allocator.", "*.allocator.")) for key in alloc_options.KEYS},
 }
+# Those that no single device has: pinned memory is of all of them, and one byte fills whatever is allocated.
+_OF_PROCESS = {key for key in alloc_options.KEYS if key.startswith("pinned_")} | {"fill_uninitialized"}
 for _name, (_parse, _places) in _INHERITED.items():
     for _place in _places:
         if "*" not in _place:
@@ -186,7 +191,7 @@ def _tree(device_type):
 
 
 _SETTINGS.update(_tree(_DEVICE_TYPE))
-_registered = {}  # the nodes of the other device types
+_registered = {}  # the nodes of the other device types, and those of single devices that were set
 _NODES = ChainMap(_SETTINGS, _registered)
 _types = [_DEVICE_TYPE]
 
@@ -201,9 +206,25 @@ def add_device_type(name):
     _types.append(name)
 
 
-def _find(path):
+def _of_type(path):
+    """Return the path of the same node for every device of the type; None if ``path`` is no node of one device."""
+    owner, _, rest = path.partition(".")
+    type, _, index = owner.partition(":")
+    if type not in _types or not re.fullmatch("0|[1-9][0-9]{0,4}", index) or f"{type}.{rest}" not in _NODES:
+        return None
+    name = rest.rpartition(".")[2]
+    return f"{type}.{rest}" if name in _INHERITED and name not in _OF_PROCESS else None
+
+
+def _find(path, keeps=False):
+    """Return a node. One of a single device exists since it was set; ``keeps`` makes it."""
     if isinstance(path, str) and path in _NODES:
         return _NODES[path]
+    if isinstance(path, str) and (common := _of_type(path)) is not None:
+        setting = _Setting(None, _NODES[common].parse, "none")
+        if keeps:
+            _registered[path] = setting
+        return setting
     near = alloc_options.nearest(path, list(_NODES)) if isinstance(path, str) else None
     meant = f" (did you mean {near!r}?)" if near else ""
     raise ValueError(f"no setting {path!r}{meant}; the settings are {', '.join(sorted(_NODES))}")
@@ -250,9 +271,12 @@ def get(path):
 
 
 def _chain(path):
-    """The path and the nodes above it that have the same name, nearest first; above a device type is every type."""
+    """The path and the nodes above it that have the same name, nearest first; above a device is its type, and above a
+    device type is every type."""
     *places, name = path.split(".")
     above = [".".join([*places[:depth], name]) for depth in range(len(places), -1, -1)]
+    if (common := _of_type(path)) is not None:
+        return [node for node in above[:-1] if _of_type(node) is not None] + _chain(common)
     if len(places) > 1 and places[0] in _types:
         above.append(".".join([*places[1:], name]))
     return [node for node in above if node in _NODES]
@@ -279,9 +303,22 @@ def effective(path):
     return next((value for value in map(get, _chain(path)) if value != "none"), get(path))
 
 
-def alloc_conf(device_type=_DEVICE_TYPE):
-    """Return how a device type's allocators are to behave: ``alloc_conf``, but what a node of its own says."""
-    nodes = {key: effective(f"{device_type}.allocator.{key}") for key in alloc_options.KEYS}
+def indices_set(device_type=_DEVICE_TYPE):
+    """Return the indices of the devices of a type that have settings of their own."""
+    owners = {path.partition(".")[0] for path in list(_registered)}
+    return {int(owner.partition(":")[2]) for owner in owners if owner.startswith(f"{device_type}:")}
+
+
+def _allocator_nodes(device_type, index):
+    own = device_type if index is None else f"{device_type}:{index}"
+    owners = {key: device_type if key in _OF_PROCESS else own for key in alloc_options.KEYS}
+    return {key: effective(f"{owner}.allocator.{key}") for key, owner in owners.items()}
+
+
+def alloc_conf(device_type=_DEVICE_TYPE, index=None):
+    """Return how a device type's allocators are to behave, or one device's: ``alloc_conf``, but what a node of its own
+    says."""
+    nodes = _allocator_nodes(device_type, index)
     conf = get("alloc_conf")
     setting = _SETTINGS["alloc_conf"]
     if device_type == _DEVICE_TYPE and "alloc_conf" in _tuned and setting.text is None:
@@ -292,15 +329,16 @@ def alloc_conf(device_type=_DEVICE_TYPE):
     return conf._replace(**{key: value for key, value in nodes.items() if value != "none"})
 
 
-def alloc_conf_keys(device_type=_DEVICE_TYPE, measured=True):
-    """Return the keys that a device type's allocators were configured by, or were set by measuring; all others have
-    defaults."""
+def alloc_conf_keys(device_type=_DEVICE_TYPE, measured=True, index=None):
+    """Return the keys that a device type's allocators, or one device's, were configured by, or were set by measuring;
+    all others have defaults."""
     setting = _SETTINGS["alloc_conf"]
     texts = [setting.text if setting.text is not None else os.environ.get(setting.env) or ""]
     if measured and device_type == _DEVICE_TYPE and setting.text is None:
         texts.append(_tuned.get("alloc_conf", ""))
     named = {pair.partition(":")[0].strip() for text in texts for pair in text.split(",")}
-    return {key for key in alloc_options.KEYS if key in named or effective(f"{device_type}.allocator.{key}") != "none"}
+    nodes = _allocator_nodes(device_type, index)
+    return {key for key, value in nodes.items() if key in named or value != "none"}
 
 
 def is_measured(key):
@@ -348,8 +386,11 @@ def single(name):
         There is no such setting.
     """
     _find(name)
-    nodes = [path for path in list(_NODES) if name in _chain(path)]
-    values = {path: effective(path) for path in nodes}
+    nodes = list(_NODES)
+    if _of_type(name) is not None:
+        owner, type = name.partition(".")[0], name.partition(":")[0]
+        nodes = [f"{owner}.{path.partition('.')[2]}" for path in nodes if path.partition(".")[0] == type]
+    values = {path: effective(path) for path in nodes if name in _chain(path)}
     if len(builtins.set(values.values())) > 1:
         told = ", ".join(f"{path} = {value}" for path, value in sorted(values.items()))
         raise RuntimeError(f"{name} has no single value: {told}. Ask for one of these nodes; they are listed in {PAGE}")
@@ -371,7 +412,7 @@ def set(path, value):
     ValueError
         The setting or the value is not valid. The message lists the valid ones.
     """
-    setting = _find(path)
+    setting = _find(path, keeps=True)
     if hasattr(value, "__index__") and not isinstance(value, bool):
         value = whole_number(value, path)
     if not (value is None or isinstance(value, (str, int, float))) or (

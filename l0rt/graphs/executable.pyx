@@ -50,6 +50,7 @@ from l0rt.ze.api cimport (
 
 from l0rt.errors import KernelFaultError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import LISTS, on_exit
+from l0rt.runtime.memory.device import let_go_before_trim
 
 cdef enum:
     SLICE = 100_000_000     # ns of a wait between two looks for signals
@@ -500,3 +501,34 @@ def close_all():
 
 
 on_exit(LISTS, close_all)
+
+
+# --- Dropped graphs whose last replay may be running.
+
+cdef list _leaving = []         # (Executable, Recording)
+
+
+def sweep_graphs():
+    """Destroy what dropped graphs have left, unless it may be running, or its nodes are in use."""
+    cdef Executable executable
+    cdef Recording recording
+    for pair in list(_leaving):
+        executable, recording = pair
+        if recording.turn._is_owned() or not recording.turn.acquire(False):
+            continue
+        try:
+            if executable.is_idle() and pair in _leaving:
+                _leaving.remove(pair)
+                executable.close()
+                recording.close()
+        finally:
+            recording.turn.release()
+
+
+def leave_running(Executable executable not None, Recording recording not None):
+    """Destroy these as soon as no replay runs."""
+    _leaving.append((executable, recording))
+    sweep_graphs()
+
+
+let_go_before_trim(sweep_graphs)

@@ -24,7 +24,10 @@ from l0rt.runtime.streams.capture cimport (
 from l0rt.runtime.streams.naming cimport call, current_type, get_slots, maker_of, set_slots, slots
 from l0rt.runtime.streams.types cimport *
 
+from l0rt.graphs import lifecycle
 from l0rt.graphs.drawing import dot
+from l0rt.graphs.executable import leave_running, sweep_graphs
+from l0rt.graphs.lifecycle import RemovableHandle, checked_function, lifecycle_of, register_own
 from l0rt.graphs.page import page
 from l0rt.graphs.pool import handle_of, pool_named
 from l0rt.graphs.recording import described
@@ -33,7 +36,6 @@ from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.guard import current_device_index
 from l0rt.runtime.current.lease import lease
 from l0rt.runtime.current.stream import XpuStream, synchronize
-from l0rt.runtime.memory.device import let_go_before_trim
 from l0rt.runtime.memory.pinned import empty_cache as empty_host_cache
 from l0rt.runtime.memory.pools import XpuMemPool, trim_pools, use_mem_pool
 from l0rt.runtime.streams.capture import call_where_a_capture_ends
@@ -42,8 +44,7 @@ from l0rt.runtime.streams.devices import lazy
 MODES = {
     "default": MODE_THREAD_LOCAL, "thread_local": MODE_THREAD_LOCAL, "global": MODE_GLOBAL, "relaxed": MODE_RELAXED}
 
-# (Executable or None, Recording) of dropped graphs whose last replay may be running.
-cdef list _leaving = []
+cdef list listening = lifecycle.listening
 cdef dict _begun = {}           # the Recording of each use_mem_pool block around a capture
 
 
@@ -55,23 +56,6 @@ def is_current_stream_capturing():
     bool
     """
     return lazy.initialized and captures(current_stream(-1))
-
-
-def sweep_graphs():
-    """Destroy what dropped graphs have left, unless it may be running, or its nodes are in use."""
-    cdef Executable executable
-    cdef Recording recording
-    for pair in list(_leaving):
-        executable, recording = pair
-        if recording.turn._is_owned() or not recording.turn.acquire(False):
-            continue
-        try:
-            if executable.is_idle() and pair in _leaving:
-                _leaving.remove(pair)
-                executable.close()
-                recording.close()
-        finally:
-            recording.turn.release()
 
 
 def leave_pools():
@@ -132,6 +116,7 @@ a graph is replayed on any stream of its device.
     cdef bint keeps
     cdef readonly str capture_error_mode
     cdef list generators            # that were registered, each with the state that it had then
+    cdef public object _lifecycle   # its hooks, and what lives as long as its capture; None: nothing
     cdef object __weakref__
 
     def __cinit__(self, keep_graph=False, *, pool=None, capture_error_mode="default"):
@@ -177,6 +162,9 @@ a graph is replayed on any stream of its device.
             end(self, recording)
         finally:
             recording.end_turn()
+        tell(self, "capture_end")
+        if not self.keeps:
+            tell(self, "instantiate")
 
     def register_generator_state(self, Generator generator not None):
         """Let captures of this graph draw random numbers from ``generator``.
@@ -239,6 +227,7 @@ a graph is replayed on any stream of its device.
             built(self, recording)
         finally:
             recording.end_turn()
+        tell(self, "instantiate")
 
     def replay(self):
         """Issue what was captured, in the order of the current stream of the graph's device.
@@ -250,23 +239,16 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        cdef Recording recording = captured(self)
-        cdef Executable executable
-        cdef l0rt_stream* stream
-        recording.take_turn()
+        if self._lifecycle is None and not listening:
+            replay(self)
+            return
+        if self.executable is None and captured(self) is not None:
+            build(self)
+        lifecycle.fire(self, "replay_start")
         try:
-            executable = built(self, recording)
-            stream = current_stream(executable.device.index)
-            executable.replay(stream)
-            called = recording.called
-            end = None if called is None else built_in_event(False)
-            places = [(branch, Place.of(recording, at, end), *what) for branch, at, *what in called or ()]
+            replay(self)
         finally:
-            recording.end_turn()
-        if end is not None:
-            end.record(XpuStream(stream_id=stream.id, device_index=stream.device.index))
-            for branch, place, function, args in places:
-                callbacks.add(<size_t>stream if branch == 0 else (<size_t>stream, branch), place, function, args)
+            lifecycle.fire(self, "replay_end")
 
     def reset(self):
         """Drop the capture, wait for its replays, and let go of the memory pool. A capture that is under way ends.
@@ -281,6 +263,8 @@ a graph is replayed on any stream of its device.
         if self.recording is None:
             self.memory = None
         sweep_graphs()
+        if self._lifecycle is not None:
+            self._lifecycle.release()
         if failure is not None:
             raise failure
 
@@ -311,8 +295,149 @@ a graph is replayed on any stream of its device.
         """
         return nodes_of(captured(self))
 
-    def enable_debug_mode(self):
-        """Do nothing: `debug_dump` works without it. The method exists because torch has it."""
+    def __enter__(self):
+        give_back()
+        self.capture_begin()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        end_block(self, kind)
+
+    def pools(self):
+        """Return a list of the ids of all memory pools that the graph uses, its own first."""
+        pools = self.recording.pools if self.recording is not None else [self.memory]
+        return [handle_of(pool) for pool in pools or () if pool is not None]
+
+    def register_capture_start_hook(self, hook):
+        """Call ``hook(graph)`` when a capture of this graph begins, while the stream is captured already.
+
+        If it raises, the capture ends.
+
+        Parameters
+        ----------
+        hook : callable
+            A function of the graph.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` ends the registration.
+        """
+        return register_own(self, "capture_start", hook)
+
+    def register_capture_end_hook(self, hook):
+        """Call ``hook(graph)`` when a capture of this graph has ended.
+
+        Parameters
+        ----------
+        hook : callable
+            A function of the graph.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` ends the registration.
+        """
+        return register_own(self, "capture_end", hook)
+
+    def register_post_instantiate_hook(self, hook):
+        """Call ``hook(graph)`` each time that this graph was instantiated.
+
+        Parameters
+        ----------
+        hook : callable
+            A function of the graph.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` ends the registration.
+        """
+        return register_own(self, "instantiate", hook)
+
+    def register_replay_start_hook(self, hook):
+        """Call ``hook(graph)`` before each replay. If it raises, the graph is not replayed.
+
+        Parameters
+        ----------
+        hook : callable
+            A function of the graph.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` ends the registration.
+        """
+        return register_own(self, "replay_start", hook)
+
+    def register_replay_end_hook(self, hook):
+        """Call ``hook(graph)`` after each replay was issued, or has failed.
+
+        Parameters
+        ----------
+        hook : callable
+            A function of the graph.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` ends the registration.
+        """
+        return register_own(self, "replay_end", hook)
+
+    def register_destroy_callback(self, cb, *, synchronize_before_release=False):
+        """Call ``cb()`` once, when this graph is reset or dropped.
+
+        What it raises is reported. It must not refer to the graph, which would then never be dropped.
+
+        Parameters
+        ----------
+        cb : callable
+            A function without parameters.
+        synchronize_before_release : bool, optional
+            Wait for the graph's replays before. `reset` does so in any case.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` ends the registration.
+
+        Notes
+        -----
+        The contract is that of ``torch.cuda.CUDAGraph.register_destroy_callback``.
+        """
+        own = lifecycle_of(self)
+        handle = RemovableHandle(own.callbacks, checked_function(cb, "cb"))
+        own.waits |= bool(synchronize_before_release)
+        return handle
+
+    def retain_object(self, obj, *, synchronize_before_release=False):
+        """Keep ``obj`` alive until this graph is reset or dropped.
+
+        Parameters
+        ----------
+        obj : object
+            Memory that the graph uses, for example. It must not refer to the graph.
+        synchronize_before_release : bool, optional
+            Wait for the graph's replays before. `reset` does so in any case.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` lets go of the object.
+
+        Notes
+        -----
+        The contract is that of ``torch.cuda.CUDAGraph.retain_object``.
+        """
+        own = lifecycle_of(self)
+        own.waits |= bool(synchronize_before_release)
+        return RemovableHandle(own.objects, (obj,))
+
+    @property
+    def exec_graph_id(self):
+        """The number of the last instantiation, for hooks; None without one since the first hook was registered."""
+        return max(self._lifecycle.executables, default=None) if self._lifecycle is not None else None
 
     def debug_dump(self, debug_path):
         """Write the nodes of the graph and their dependencies to a file, in the language of Graphviz (DOT).
@@ -327,7 +452,7 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        write_text(debug_path, dot(described(captured(self))))
+        write_text(debug_path, dot(self._described()))
 
     def to_html(self, path=None):
         """Return a page of HTML that shows the nodes, their streams, sizes and events, and needs no other file.
@@ -346,22 +471,25 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        text = page(described(captured(self)))
+        text = page(self._described())
         if path is not None:
             write_text(path, text)
         return text
 
-    def __enter__(self):
-        give_back()
-        self.capture_begin()
-        return self
+    def enable_debug_mode(self):
+        """Do nothing: `debug_dump` works without it. The method exists because torch has it."""
 
-    def __exit__(self, kind, value, trace):
-        end_block(self, kind)
+    def _described(self):
+        return described(captured(self))
 
     def __del__(self):
+        own, self._lifecycle = self._lifecycle, None
+        if own is not None and own.waits and self.executable is not None:
+            self.executable.rest()
         if self.recording is not None:
             let_go(self)
+        if own is not None:
+            own.release()
 
     def __reduce__(self):
         raise TypeError("a Graph cannot be pickled")
@@ -370,6 +498,44 @@ a graph is replayed on any stream of its device.
         state = ("empty" if self.recording is None else "capturing" if self.inside is not None
                  else f"{self.recording.capture.count} nodes")
         return f"<l0rt.Graph {state}>"
+
+
+cdef int tell(Graph graph, str kind) except -1:
+    if graph._lifecycle is not None or listening:
+        lifecycle.fire(graph, kind)
+    return 0
+
+
+cdef int build(Graph graph) except -1:
+    """Before the hooks of the first replay."""
+    cdef Recording recording = captured(graph)
+    recording.take_turn()
+    try:
+        built(graph, recording)
+    finally:
+        recording.end_turn()
+    return tell(graph, "instantiate")
+
+
+cdef int replay(Graph graph) except -1:
+    cdef Recording recording = captured(graph)
+    cdef Executable executable
+    cdef l0rt_stream* stream
+    recording.take_turn()
+    try:
+        executable = built(graph, recording)
+        stream = current_stream(executable.device.index)
+        executable.replay(stream)
+        called = recording.called
+        end = None if called is None else built_in_event(False)
+        places = [(branch, Place.of(recording, at, end), *what) for branch, at, *what in called or ()]
+    finally:
+        recording.end_turn()
+    if end is not None:
+        end.record(XpuStream(stream_id=stream.id, device_index=stream.device.index))
+        for branch, place, function, args in places:
+            callbacks.add(<size_t>stream if branch == 0 else (<size_t>stream, branch), place, function, args)
+    return 0
 
 
 cdef Recording captured(Graph graph):
@@ -400,6 +566,11 @@ cdef int begin(Graph graph, pool) except -1:
     graph.earlier, graph.memory = graph.memory, memory
     graph.recording, graph.inside = recording, inside
     _begun[inside] = recording
+    try:
+        tell(graph, "capture_start")
+    except BaseException:
+        drop(graph, recording)
+        raise
     return 0
 
 
@@ -567,8 +738,7 @@ cdef int let_go(Graph graph) except -1:
         leave(graph)
     graph.executable = graph.recording = graph.memory = None
     if executable is not None:
-        _leaving.append((executable, recording))
-        sweep_graphs()
+        leave_running(executable, recording)
     else:
         recording.close()
     return 0
@@ -591,7 +761,6 @@ cdef PyObject* _make(PyTypeObject* cls, PyObject* args, PyObject* kwargs) except
     return call(own, args, kwargs)
 
 
-let_go_before_trim(sweep_graphs)
 call_where_a_capture_ends(leave_pools)
 get_slots(Graph, &_built_in)
 _choosing.make = _make

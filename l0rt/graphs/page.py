@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph as a page of HTML."""
+"""A graph as a page of HTML; the methods of Graph that draw it."""
 
 import os
 

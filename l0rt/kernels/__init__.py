@@ -16,6 +16,7 @@ _DEFINED_IN = {
     "SpecializedKernel": "l0rt.kernels.specialized",
     "SpecializedModule": "l0rt.kernels.specialized",
     "compile": "l0rt.kernels.compiler",
+    "sleep": "l0rt.kernels.spin",
     "specialize": "l0rt.kernels.specialized",
 }
 

@@ -30,6 +30,9 @@ COMPILERS = {"ocloc": ocloc, "zig": zig}
 MOST_KEPT, MOST_BYTES = 256, 1 << 26  # in memory: whichever is reached first
 MOST_TOLD = 10_000  # characters of a log in an error's message; all of it is in its `log`
 INTEL = 0x8086
+# Of the settings fp32_precision: the values that the macros have, and a macro's middle for each kind of operation.
+PRECISIONS = ("none", "ieee", "tf32", "bf16")
+OPERATIONS = {"": "", "matmul.": "MATMUL_", "conv.": "CONV_", "rnn.": "RNN_"}
 
 Compiler = namedtuple("Compiler", "kind path identity")
 Options = namedtuple("Options", "language driver definitions folders")
@@ -80,6 +83,10 @@ def compile(source, options="", device=None, *, include_dirs=(), headers=None, c
     -----
     The compiler is libocloc where it is installed, else zig's clang; the setting ``compiler`` chooses. Without
     ``-cl-std`` the language is OpenCL C 1.2, as the OpenCL specification says (section 5.8.6.5).
+
+    The source can read the settings ``fp32_precision``: each of the macros L0RT_FP32_PRECISION,
+    L0RT_MATMUL_FP32_PRECISION, L0RT_CONV_FP32_PRECISION and L0RT_RNN_FP32_PRECISION is one of L0RT_NONE, L0RT_IEEE,
+    L0RT_TF32 and L0RT_BF16, which are 0 to 3. ``-D`` takes precedence.
     """
     begun = time.perf_counter()
     given = _options_of(options)
@@ -90,6 +97,7 @@ def compile(source, options="", device=None, *, include_dirs=(), headers=None, c
         raise TypeError(f"constants must be a dict of SpecId to value, got {type(constants).__name__}")
     index, about = facts(device)
     found = includes.headers_of(text, home, folders, named)
+    given = _with_precisions(given, text, found, f"xpu:{index}")
     work = _work_of(shown, text, found, given, target_of(about), about, constants)
     compiled, how = _kept.get(work.key), "taken from memory"
     try:
@@ -117,6 +125,7 @@ def prepare(source, options="", target=None):
         text, shown, home = _source_of(source)
         given = _options_of(options)
         found = includes.headers_of(text, home, includes.given_folders(given.folders), {})
+        given = _with_precisions(given, text, found, "xpu")
         work = _work_of(shown, text, found, given, target)
         if _kept.get(work.key) is None:
             _made(work, partial(_spirv_of, work))
@@ -191,6 +200,19 @@ def _options_of(options):
     except UnicodeEncodeError as error:
         raise ValueError(f"options has no text at character {error.start}: {options[error.start]!a}") from None
     return _split(options)
+
+
+def _with_precisions(options, text, headers, owner):
+    """Return the options with a macro for each setting ``fp32_precision`` of a device, unless nothing reads them: then
+    a change of the setting compiles nothing anew."""
+    texts = [text, options.definitions, *(header.content for header in headers.files)]
+    if headers.is_whole and not any(b"FP32_PRECISION" in each for each in texts):
+        return options
+    lines = [f"#define L0RT_{word.upper()} {number}\n" for number, word in enumerate(PRECISIONS)]
+    for place, kind in OPERATIONS.items():
+        macro, word = f"L0RT_{kind}FP32_PRECISION", config.effective(f"{owner}.{place}fp32_precision")
+        lines.append(f"#ifndef {macro}\n#define {macro} {PRECISIONS.index(word)}\n#endif\n")
+    return options._replace(definitions=options.definitions + "".join(lines).encode())
 
 
 _found: dict[tuple, Compiler] = {}  # what the search depends on -> the compiler, and never that there is none

@@ -11,8 +11,10 @@ from l0rt import config as _config
 from l0rt._base.arguments import address_of as _address
 from l0rt._base.integers import whole_number as _whole
 from l0rt.config import alloc_options as _alloc_options
+from l0rt.errors import InvalidArgumentError as _InvalidArgumentError
 from l0rt.memory.history import (
     annotate,
+    annotate_memory,
     dump_snapshot,
     enable_oom_snapshot,
     get_memory_metadata,
@@ -81,6 +83,7 @@ __all__ = [
     "TrackingAdaptor",
     "XPUPluggableAllocator",
     "annotate",
+    "annotate_memory",
     "attach_oom_observer",
     "caching_allocator_alloc",
     "caching_allocator_delete",
@@ -144,7 +147,8 @@ __all__ = [
 def empty_cache(device=None, *, stream=None, pool=None):
     """Give unused cached device memory back to the driver.
 
-    Without arguments that is the memory of every device and of every private pool.
+    What a private pool has cached stays, until the pool is dropped or is named: as ``pool``, or by its own
+    `MemPool.empty_cache`.
 
     Parameters
     ----------
@@ -153,12 +157,16 @@ def empty_cache(device=None, *, stream=None, pool=None):
     stream : Stream or None, optional
         Only memory that was allocated for this stream.
     pool : MemPool or None, optional
-        Only this pool's memory.
+        This pool's memory, and no other.
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
+
+    Notes
+    -----
+    The contract is that of ``torch.cuda.empty_cache``.
     """
     if not _is_opened():
         return
@@ -189,7 +197,7 @@ def memory_snapshot(mempool_id=None, include_traces=True, *, device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -273,7 +281,7 @@ def caching_allocator_alloc(size, device=None, stream=None):
         The device or the limit has no memory left.
     ValueError
         The size is negative.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -391,7 +399,7 @@ def get_memory_info(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _device.memory_info(device)[:2]
@@ -462,7 +470,7 @@ def set_memory_limit(limit, device=None):
     ------
     ValueError
         The limit is out of range.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     _device.set_limit(limit, device)
@@ -483,7 +491,7 @@ def get_memory_limit(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _device.get_limit(device)
@@ -505,19 +513,18 @@ def set_per_process_memory_fraction(fraction, device=None):
         ``fraction`` is not above 0 and up to 1.
     TypeError
         It is not a float.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
     -----
     The name and the arguments are those of ``torch.cuda.set_per_process_memory_fraction``. It accepts 0, and l0rt does
-    not, as ``torch.xpu.set_per_process_memory_fraction``. The texts of the errors are those of ``torch.cuda``, with
-    another range.
+    not, as ``torch.xpu.set_per_process_memory_fraction``, whose errors it raises.
     """
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 < fraction <= 1:
-        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: (0, 1]")
+        raise _InvalidArgumentError(f"invalid fraction:{fraction}. Please set within (0, 1].")
     total = _device.memory_info(device)[1]
     _device.set_limit(max(1, int(total * fraction)), device)
 
@@ -536,7 +543,7 @@ def get_per_process_memory_fraction(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     limit = _device.get_limit(device)

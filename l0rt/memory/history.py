@@ -3,6 +3,7 @@
 
 import os
 import pickle
+import re
 import sys
 import time
 from collections import deque
@@ -126,7 +127,7 @@ def snapshot(device=None, augment_with_fx_traces=False):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -205,16 +206,49 @@ def set_memory_metadata(metadata):
 
     Parameters
     ----------
-    metadata : str
-        It is ``user_metadata`` of the entries.
+    metadata : str or dict
+        It is ``user_metadata`` of the entries, a dict as JSON without spaces.
 
     Notes
     -----
-    The name is that of ``torch.cuda.memory._set_memory_metadata``.
+    The contract is that of ``torch.cuda.memory._set_memory_metadata``.
     """
+    trace.set_metadata(_text_of(metadata))
+
+
+def _text_of(metadata):
+    if isinstance(metadata, dict):
+        import json  # here, not above: few programs annotate, and all of them import this
+
+        return json.dumps(metadata, separators=(",", ":"))
     if not isinstance(metadata, str):
-        raise TypeError(f"metadata must be a str, got {type(metadata).__name__}")
-    trace.set_metadata(metadata)
+        raise TypeError(f"metadata must be a str or a dict, got {type(metadata).__name__}")
+    return metadata
+
+
+def annotate_memory(buffer, metadata):
+    """Add an entry with the action ``annotate`` to the history, about memory that is allocated.
+
+    What `set_memory_metadata` has annotated stays as it is. While no history is recorded, nothing happens.
+
+    Parameters
+    ----------
+    buffer : Buffer or int
+        The buffer, or any address inside an allocation.
+    metadata : str or dict
+        It is ``user_metadata`` of the entry, a dict as JSON without spaces.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The address is not inside an allocation.
+
+    Notes
+    -----
+    The contract is that of ``torch.cuda.memory._annotate_tensor``.
+    """
+    text = _text_of(metadata)
+    trace.annotate(whole_number(getattr(buffer, "ptr", buffer), "buffer must be a Buffer or an address, which"), text)
 
 
 def get_memory_metadata():
@@ -302,6 +336,8 @@ def tag(name):
         trace.tag_exchange(before)
 
 
+# Of torchrun, MPICH and Intel's MPI, Open MPI, PMIx, Slurm.
+RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 _MOST_FILES = 10  # of out-of-memory snapshots, by one process: a program that tries smaller sizes fails many times
 
 
@@ -309,7 +345,7 @@ class _OnOom:
     """What writes a snapshot when an allocation fails."""
 
     def __init__(self, path, most):
-        self.path, self.most = path, most
+        self.path, self.most = os.path.splitext(path), most
         self.turns = iter(range(_MOST_FILES))  # threads may fail at the same time
 
     def __call__(self, device):
@@ -318,24 +354,32 @@ class _OnOom:
             return ""
         try:
             shot = _taken(None, self.most)
-            with numbered_file(self.path) as (file, name):
+            with numbered_file(f"-{_process()}".join(self.path)) as (file, name):
                 pickle.dump(shot, file, protocol=4)
             return f"A snapshot of memory is in {name}."
         except Exception as error:  # the error that is being made counts
             return f"No snapshot of memory could be written: {error}."
 
 
+def _process():
+    """Return the machine, the rank of a distributed program if a launcher says one, and the number of this process."""
+    rank = next((os.environ[name] for name in RANKS if os.environ.get(name, "").isdecimal()), None)
+    host = re.sub(r"[^\w.-]", "_", os.uname().nodename)
+    return f"{host}-{'' if rank is None else f'rank{rank}-'}{os.getpid()}"
+
+
 def enable_oom_snapshot(path, max_entries=1_500_000):
     """Write a snapshot whenever an allocation fails, with the last entries before it.
 
-    The files are numbered: ``oom.pickle`` gives ``oom.1.pickle``, ``oom.2.pickle`` and so on. None is replaced, each is
-    complete as soon as it has its name, and a process writes at most ten. The error names its file. Unless the history
-    is recorded already, it is from now on.
+    The files have the name of the machine, the rank in a distributed program (`RANK`, or what MPI or Slurm set) and the
+    number of the process in their names, and are numbered: ``oom.pickle`` gives ``oom-node7-rank3-4711.1.pickle``,
+    ``oom-node7-rank3-4711.2.pickle`` and so on. None is replaced, each is complete as soon as it has its name, and a
+    process writes at most ten. The error names its file. Unless the history is recorded already, it is from now on.
 
     Parameters
     ----------
     path : str, path or None
-        The files' name without the number. None writes no more files.
+        The files' name without these. None writes no more files.
     max_entries : int, optional
         The most entries for each device.
 

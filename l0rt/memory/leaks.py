@@ -39,7 +39,7 @@ def leak_report(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if lazy.opened:

@@ -27,7 +27,7 @@ class stats_scope:
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
 

@@ -135,7 +135,7 @@ def memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -167,7 +167,7 @@ def memory_stats_as_nested_dict(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return nested(memory_stats(device))
@@ -190,7 +190,7 @@ def host_memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -215,7 +215,7 @@ def host_memory_stats_as_nested_dict(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return nested(host_memory_stats(device))
@@ -238,7 +238,7 @@ def fragmentation(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     segments = _segments(device=_index_of(device))
@@ -272,7 +272,7 @@ def max_memory_allocated(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _device.flat_stats(device).get("allocated_bytes.all.peak", 0)
@@ -293,7 +293,7 @@ def max_memory_reserved(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _device.flat_stats(device).get("reserved_bytes.all.peak", 0)
@@ -309,7 +309,7 @@ def reset_peak_memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if is_opened():
@@ -326,7 +326,7 @@ def reset_accumulated_memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if is_opened():
@@ -343,7 +343,7 @@ def reset_peak_host_memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if is_opened():
@@ -360,7 +360,7 @@ def reset_accumulated_host_memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     if is_opened():
@@ -383,7 +383,7 @@ def memory_summary(device=None, abbreviated=False):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -419,7 +419,7 @@ def list_gpu_processes(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -454,7 +454,7 @@ def recommended_max_memory(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -484,7 +484,7 @@ def memory_info(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -517,7 +517,7 @@ def host_shadow_bytes(device=None):
     ------
     UnsupportedError
         Linux's driver does not tell it. The CPU driver has none.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes

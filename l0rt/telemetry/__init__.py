@@ -191,7 +191,7 @@ def temperature(device=None):
     ------
     UnsupportedError
         It is not known; the text says what is missing.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _now(device, "temperature")
@@ -213,7 +213,7 @@ def clock_rate(device=None):
     ------
     UnsupportedError
         It is not known; the text says what is missing.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _now(device, "clock_rate")
@@ -235,7 +235,7 @@ def power_draw(device=None):
     ------
     UnsupportedError
         It is not known; the text says what is missing.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _now(device, "power_draw")
@@ -257,7 +257,7 @@ def utilization(device=None):
     ------
     UnsupportedError
         It is not known; the text says what is missing.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _now(device, "utilization")
@@ -279,7 +279,7 @@ def memory_usage(device=None):
     ------
     UnsupportedError
         It is not known; the text says what is missing.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _now(device, "memory_usage")
@@ -299,7 +299,7 @@ def device_memory_used(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _now(device, "device_memory_used")
@@ -321,7 +321,7 @@ def errors(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     meter, missing = Meter(index_of(device)), {}
@@ -353,7 +353,7 @@ class Sampler:
     ------
     ValueError
         ``interval`` or ``history`` is out of range.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Examples

@@ -2,6 +2,7 @@
 """Intel GPUs, independent of the current accelerator: the names and signatures of torch.xpu, and functions that only
 Level Zero has."""
 
+from l0rt import kernels as _kernels
 from l0rt._base.integers import whole_number as _whole
 from l0rt._base.interrupts import at_once as _at_once
 from l0rt.runtime.current import generator as _generator
@@ -63,6 +64,8 @@ def __getattr__(name):
     if name == "default_generators":  # one a device; empty before initialisation, as in torch
         count = device_count() if is_initialized() else 0
         return tuple(_generator.default_generator(index) for index in range(count))
+    if name == "_sleep":  # kernels are loaded at their first use
+        return _kernels.sleep
     raise AttributeError(f"module 'l0rt.xpu' has no attribute {name!r}")
 
 
@@ -111,7 +114,7 @@ def set_device(device):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     index = _naming.index_to_set(device)

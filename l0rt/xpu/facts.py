@@ -8,6 +8,7 @@ from l0rt.runtime.streams import devices as _devices
 from l0rt.runtime.streams import naming as _naming
 from l0rt.ze import affinity as _affinity
 from l0rt.ze import pci as _pci
+from l0rt.ze import quirks as _quirks
 
 __all__ = [
     "affinity_mask",
@@ -21,6 +22,11 @@ __all__ = [
     "is_bf16_supported",
     "is_tf32_supported",
 ]
+
+_OCLOCS = {
+    "alchemist": "dg2", "arrow lake": "arl-h", "battlemage": "bmg", "lunar lake": "lnl-m", "meteor lake": "mtl-h",
+    "ponte vecchio": "pvc",
+}  # fmt: skip
 
 
 def get_device_name(device=None):
@@ -37,7 +43,7 @@ def get_device_name(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return get_device_properties(device).name
@@ -57,7 +63,7 @@ def get_device_capability(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     properties = vars(get_device_properties(device)).copy()
@@ -70,6 +76,19 @@ def _has_xe_hpc(ip_version):
     """Whether this is Xe-HPC or Xe2 and later: graphics 12.60 and from 20 on."""
     architecture, release = ip_version >> 22, ip_version >> 14 & 0xFF
     return architecture >= 20 or (architecture == 12 and release >= 60 and release < 70)
+
+
+class _Uuid(bytes):
+    """A device's UUID: 16 bytes, which are ``bytes`` too. Its text has 36 characters."""
+
+    @property
+    def bytes(self):
+        """The 16 bytes."""
+        return self[:]
+
+    def __str__(self):
+        digits = self.hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 class _XpuDeviceProperties(_Namespace):
@@ -94,7 +113,7 @@ def get_device_properties(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -134,7 +153,7 @@ def get_device_properties(device=None):
         # Level Zero does not tell of these two; they came with Xe-HPC, and Alchemist lacks them.
         has_subgroup_matrix_multiply_accumulate_tensor_float32=p["has_dpas"] and _has_xe_hpc(p["ip_version"]),
         has_subgroup_2d_block_io=p["has_dpas"] and _has_xe_hpc(p["ip_version"]),
-        architecture=p["ip_version"],  # 0 where the driver does not tell
+        architecture=p["ip_version"] << 8,  # SYCL's number of it; 0 where the driver does not tell
         xe_stack_count=p["tiles"],
         xe_regions_per_stack=1,
         xe_clusters_per_region=p["slices"],
@@ -145,7 +164,7 @@ def get_device_properties(device=None):
         is_software=p["is_software"],
         type="gpu",
         pci=p["pci"],
-        uuid=p["uuid"],
+        uuid=_Uuid(p["uuid"]),
         index=index,
         queue_groups={"compute": p["compute_queues"], "copy": p["copy_queues"]},  # how many hardware queues each
         tiles=p["tiles"],
@@ -212,7 +231,7 @@ def can_device_access_peer(device, peer):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes
@@ -261,17 +280,22 @@ def is_tf32_supported():
 
 
 def get_arch_list():
-    """Return the architectures for which l0rt has native kernels: an empty list.
+    """Return the architectures of the GPUs in this process, for which `l0rt.compile` makes native code, as ocloc names
+    them. The list is empty without a GPU.
 
     Returns
     -------
     list of str
     """
-    return []
+    if not _devices.device_count():
+        return []
+    known = [_devices.properties(index) for index in range(_devices.device_count())]
+    names = {_quirks.architecture(p["vendor_id"], p["device_id"]) for p in known if not p["is_software"]}
+    return sorted(_OCLOCS[name] for name in names if name is not None)
 
 
 def get_gencode_flags():
-    """Return the compiler flag for `get_arch_list`: an empty string.
+    """Return the option of ocloc for `get_arch_list`, such as ``-device bmg``; an empty string without a GPU.
 
     Returns
     -------

@@ -6,6 +6,12 @@ from l0rt.buffers.buffer import Buffer
 from l0rt.graphs import block as _graphs
 from l0rt.graphs.graph import _Handle
 from l0rt.graphs.graph import is_current_stream_capturing as is_current_stream_capturing
+from l0rt.graphs.lifecycle import register_graph_capture_end_hook as register_graph_capture_end_hook
+from l0rt.graphs.lifecycle import register_graph_capture_start_hook as register_graph_capture_start_hook
+from l0rt.graphs.lifecycle import register_graph_destroy_hook as register_graph_destroy_hook
+from l0rt.graphs.lifecycle import register_graph_instantiate_hook as register_graph_instantiate_hook
+from l0rt.graphs.lifecycle import register_graph_replay_end_hook as register_graph_replay_end_hook
+from l0rt.graphs.lifecycle import register_graph_replay_start_hook as register_graph_replay_start_hook
 from l0rt.graphs.pool import graph_pool_handle as graph_pool_handle
 from l0rt.runtime.current.stream import Stream
 

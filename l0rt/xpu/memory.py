@@ -46,6 +46,7 @@ __all__ = [
 
 # As torch.xpu.memory has them, and torch.cuda.memory.
 _dump_snapshot = _memory.dump_snapshot
+_annotate_memory = _annotate_tensor = _memory.annotate_memory
 _get_memory_metadata = _memory.get_memory_metadata
 _record_memory_history = _memory.record_memory_history
 _set_memory_metadata = _memory.set_memory_metadata
@@ -73,7 +74,7 @@ def memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _memory.memory_stats(device)
@@ -94,7 +95,7 @@ def memory_stats_as_nested_dict(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _memory.memory_stats_as_nested_dict(device)
@@ -131,7 +132,7 @@ def max_memory_allocated(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _memory.max_memory_allocated(device)
@@ -152,7 +153,7 @@ def max_memory_reserved(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _memory.max_memory_reserved(device)
@@ -168,7 +169,7 @@ def reset_peak_memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     _memory.reset_peak_memory_stats(device)
@@ -184,7 +185,7 @@ def reset_accumulated_memory_stats(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     _memory.reset_accumulated_memory_stats(device)
@@ -205,7 +206,7 @@ def mem_get_info(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _memory.mem_get_info(device)

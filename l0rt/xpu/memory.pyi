@@ -15,6 +15,8 @@ from l0rt.memory import set_per_process_memory_fraction as set_per_process_memor
 from l0rt.memory import use_mem_pool as use_mem_pool
 from l0rt.runtime.streams.naming import _Device
 
+_annotate_memory = _memory.annotate_memory
+_annotate_tensor = _memory.annotate_memory
 _dump_snapshot = _memory.dump_snapshot
 _get_memory_metadata = _memory.get_memory_metadata
 _record_memory_history = _memory.record_memory_history

@@ -26,7 +26,7 @@ def native_driver(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _handles(device)[0]
@@ -49,7 +49,7 @@ def native_context(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _handles(device)[1]
@@ -69,7 +69,7 @@ def native_device(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _handles(device)[2]

@@ -61,7 +61,7 @@ def get_rng_state(device="xpu"):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _of(device).get_state()
@@ -91,7 +91,7 @@ def set_rng_state(new_state, device="xpu"):
     ------
     RuntimeError
         The size is not 16 or 8 bytes.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     _of(device).set_state(new_state)

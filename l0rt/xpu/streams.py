@@ -64,7 +64,7 @@ def current_stream(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return _stream.current_stream(device)
@@ -97,7 +97,7 @@ def synchronize(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     _stream.synchronize(device)
@@ -123,7 +123,7 @@ def get_stream_from_external(data_ptr, device=None):
     ------
     InvalidArgumentError
         The driver knows no list with this handle.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return Stream.from_handle(data_ptr, device=device)

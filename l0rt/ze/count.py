@@ -14,6 +14,7 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from select import POLLIN, poll
 
+from l0rt import config
 from l0rt.ze import affinity, loader
 
 _COUNT = """
@@ -21,7 +22,7 @@ import ctypes, os
 def count(library):
     ze = ctypes.CDLL(library)
     u32, p = ctypes.c_uint32, ctypes.c_void_p
-    total = 0
+    total = integrated = 0
     if ze.zeInit(1) == 0:
         n = u32(0); ze.zeDriverGet(ctypes.byref(n), None)
         drivers = (p * n.value)(); ze.zeDriverGet(ctypes.byref(n), drivers)
@@ -31,8 +32,10 @@ def count(library):
             for device in devices:
                 properties = ctypes.create_string_buffer(1024); properties[0:4] = (3).to_bytes(4, "little")
                 ze.zeDeviceGetProperties(p(device), properties)
-                total += int.from_bytes(properties[16:20], "little") == 1
-    os.write(1, b"\\n%d\\n" % total)     # a driver may write to it, too
+                if int.from_bytes(properties[16:20], "little") == 1:
+                    total += 1
+                    integrated += properties[28][0] & 1
+    os.write(1, b"\\n%d %d\\n" % (total, integrated))     # a driver may write to it, too
 """
 _counted: dict = {}
 
@@ -47,10 +50,12 @@ def count_without_opening(driver):
     if asked not in _counted:
         try:
             answer = _ask_with_descriptors(name)
-            _counted[asked] = 0 if answer is None else int(answer.split()[-1])
+            _counted[asked] = (0, 0) if answer is None else tuple(map(int, answer.split()[-2:]))
         except (OSError, ValueError, IndexError):
             return 0
-    return _counted[asked]
+    total, integrated = _counted[asked]
+    hides = total > integrated and config.get("integrated") == "hide"
+    return total - integrated if hides else total
 
 
 def _ask_with_descriptors(library):

@@ -219,3 +219,86 @@ def test_every_registered_type_has_a_tree_of_its_own():
         assert config.effective("kettle.allocator.max_split_size_mb") == 64
     with pytest.raises(ValueError, match="is a setting's name"):
         register_interface_for_device("allocator", DeviceInterface)
+
+
+@pytest.mark.parametrize("of_type", ["xpu", "kettle"])
+def test_a_device_has_nodes_of_its_own(of_type):
+    config.add_device_type("kettle")
+    one, all_ = f"{of_type}:1", of_type
+    assert config.get(f"{one}.wait_policy") == config.effective(f"{one}.stream.wait_policy") == "none"
+    with config.patch({"wait_policy": "yield", f"{all_}.stream.wait_policy": "block"}):
+        assert config.effective(f"{one}.stream.wait_policy") == "block"
+        assert config.effective(f"{one}.event.wait_policy") == "yield"
+        with config.patch({f"{one}.wait_policy": "spin"}):
+            assert config.single(f"{one}.wait_policy") == "spin"
+            assert config.effective(f"{one}.stream.wait_policy") == "spin"
+            assert config.effective(f"{one}.event.wait_policy") == "spin"
+            assert config.effective(f"{all_}.stream.wait_policy") == "block"
+            assert config.effective(f"{of_type}:2.event.wait_policy") == "yield"
+            assert f"{one}.wait_policy = spin (set)" in config.explain()
+            with pytest.raises(RuntimeError, match=f"no single value: .*{one}.wait_policy = spin"):
+                config.single("wait_policy")
+        with pytest.raises(RuntimeError, match="no single value"):
+            config.single(f"{one}.wait_policy")
+    assert f"{one}.wait_policy" not in config.explain()
+    for wrong in ("01", "-1", "", "x", "1:1", "123456", "1\n"):
+        with pytest.raises(ValueError, match="no setting"):
+            config.get(f"{of_type}:{wrong}.wait_policy")
+    for wrong in ("driver", "allocator.pinned_cache_limit_mb", "allocator.fill_uninitialized", "nonsense"):
+        with pytest.raises(ValueError, match="no setting"):
+            config.set(f"{one}.{wrong}", "1")
+    with pytest.raises(ValueError, match="expected one of block"):
+        config.set(f"{one}.wait_policy", "sleep")
+
+
+def test_the_settings_of_a_device_are_read(tmp_path):
+    result = run_python(
+        """
+import l0rt, l0rt.accelerator as acc
+from l0rt import config, memory
+MIB = 1 << 20
+config.set("xpu:1.allocator.per_process_memory_fraction", 0.25)
+config.set("xpu:1.allocator.segments", "torch")
+total = memory.mem_get_info(0)[1]
+assert memory.get_memory_limit(0) is None
+assert memory.get_memory_limit(1) == total // 4
+kept = [l0rt.empty(3 * MIB, device=index) for index in range(2)]
+print([memory.memory_reserved(index) // MIB for index in range(2)])
+config.set("xpu:1.allocator.per_process_memory_fraction", None)
+assert memory.get_memory_limit(1) is None
+""",
+        {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2", "L0RT_ALLOC_CONF": None, "L0RT_CPU_PROFILE": None},
+    )
+    assert result.returncode == 0, result
+    plain, torchs = eval(result.stdout.splitlines()[-1])
+    assert plain < torchs == 20
+
+
+@pytest.mark.parametrize("spinning", [0, 1])
+def test_a_device_waits_by_its_own_policy(spinning):
+    result = run_python(
+        f"""
+import os, time
+import l0rt, l0rt.accelerator as acc
+from l0rt import config
+config.set("xpu.wait_policy", "block")
+config.set("xpu:{spinning}.wait_policy", "spin")
+used = [[], []]
+for index in (0, 1):
+    stream = l0rt.Stream(index)
+    l0rt.empty(64, device=index, stream=stream).fill(1, stream=stream)
+    event = stream.record_event()
+    for wait in (stream.synchronize, event.synchronize, lambda timeout: acc.wait_all(event, timeout=timeout),
+                 lambda timeout: acc.wait_any(event, stream, timeout=timeout)):
+        begun = time.process_time()
+        wait(timeout=0.2)
+        used[index].append(time.process_time() - begun)
+print(used[{spinning}], used[1 - {spinning}], flush=True)
+os._exit(min(used[{spinning}]) <= 2 * max(used[1 - {spinning}]))
+""",
+        {
+            "L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2", "L0RT_CPU_PROFILE": None,
+            "L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang,zeCommandListAppendMemoryFill:2:hang",
+        },
+    )  # fmt: skip
+    assert result.returncode == 0, result

@@ -267,7 +267,7 @@ def test_what_is_no_stream_is_refused(wrong):
         acc.set_stream(wrong)
 
 
-@pytest.mark.parametrize("name", ["z:1", "z:", "", "1", "z z", "z-1", "é", "_z", "xpu:0"])
+@pytest.mark.parametrize("name", ["z:01", "z:", "z:x", "z:-1", "z:1:1", ":1", "", "1", "z z", "z-1", "é", "_z"])
 def test_what_is_no_name_of_a_type_is_not_registered(name):
     before = dict(get_registered_device_interfaces())
     with pytest.raises(ValueError, match="a device type must be a name"):
@@ -284,3 +284,36 @@ def test_a_device_object_registers_its_type():
 
     register_interface_for_device(SimpleNamespace(type="lamp", index=1), Mine)
     assert get_interface_for_device("lamp:2") is Mine
+
+
+def test_a_device_may_have_an_interface_of_its_own():
+    result = run_python(
+        """
+import l0rt, l0rt.interface as i
+class Mine(i.DeviceInterface): pass
+class First(i.DeviceInterface): pass
+i.register_interface_for_device("mine:0", First)
+try:
+    i.get_interface_for_device("mine")
+except NotImplementedError as e:
+    print(e)
+i.register_interface_for_device("mine", Mine)
+i.register_interface_for_device("xpu:0", First)
+for name, cls in (("mine", Mine), ("mine:0", First), ("mine:1", Mine), (l0rt.device("mine:0"), Mine),
+                  ("xpu:0", First), ("xpu", i.XpuInterface), ("xpu:1", i.XpuInterface)):
+    assert i.get_interface_for_device(name) is cls, name
+assert dict(i.get_registered_device_interfaces()) == {
+    "cpu": i.CpuInterface, "xpu": i.XpuInterface, "mine": Mine, "mine:0": First, "xpu:0": First}
+for wrong in ("mine:x", "mine:", "mine:-1", "mine:0:1"):
+    try:
+        i.register_interface_for_device(wrong, First)
+    except ValueError:
+        continue
+    raise SystemExit(wrong)
+for k in range(3):
+    i.register_interface_for_device(f"xpu:{k}", i.XpuInterface)
+""",
+        {"L0RT_DRIVER": "/nonexistent/libze.so"},
+    )
+    assert result.returncode == 0, result
+    assert result.stdout.startswith("No interface for device mine (registered:")

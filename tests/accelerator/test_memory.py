@@ -104,7 +104,7 @@ def test_a_limit_as_a_fraction():
         with pytest.raises(TypeError, match="Invalid type for fraction argument, must be `float`"):
             memory.set_per_process_memory_fraction(wrong)
     for wrong in (0.0, -0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="Invalid fraction value"):
+        with pytest.raises(ValueError, match=r"^invalid fraction:.*\. Please set within \(0, 1\]\.$"):
             memory.set_per_process_memory_fraction(wrong)
 
 

@@ -33,6 +33,7 @@ SOMETIMES = {
     ("Buffer.randint_", "high"): 9,
 }  # fmt: skip
 OTHERS = set("""
+    cb fn hook synchronize_before_release
     abbreviated advice alloc alloc_fn_name allocator allow_unused_input aot_mode args array augment_with_fx_traces
     backup base blocking buffer callables callback capture_error_mode capture_stacks check_available clear_history
     code compile_only constants context copy data_ptr debug_path device_interface device_name graph keep_graph
@@ -336,3 +337,41 @@ def test_addresses_are_taken():
         l0rt.Stream.from_handle(True)
     wanted = ctypes.CFUNCTYPE(ctypes.c_void_p)(lambda: None)
     assert memory.PluggableAllocator(np.uint64(ctypes.cast(wanted, ctypes.c_void_p).value), lambda *given: None)
+
+
+# Where a negative index means no change, as in torch.
+NO_CHANGE = {"set_device_index", "set_device_idx", "set_device", "device_index", "device_idx", "device", "DeviceGuard"}
+NO_CHANGE |= {"OptionalDeviceGuard", "exchange_device", "maybe_exchange_device", "set_index", "reset_device"}
+
+
+def complaints_about_bad_indices(names):
+    """Return what the calls with an index that no device has answer, where that is no `DeviceIndexError`."""
+    xpu.init()  # before, an Event does not know how many devices there are
+    count, complaints = acc.device_count(), {}
+    above = [count, count + 1, 127, 0x7FFF, 1 << 31, 1 << 70, np.int64(count), Number(count)]
+    above += [f"xpu:{count}", "xpu:99", l0rt.device("xpu", count), SimpleNamespace(type="xpu", index=count)]
+    below = [-1, -2, -(1 << 31), -(1 << 70), np.int64(-1), SimpleNamespace(type="xpu", index=-1)]
+    for name in names:
+        for parameter in [p.name for p in parameters(static(name)) if p.name in DEVICES]:
+            for bad in above if NO_CHANGE & set(name.split(".")) else above + below:
+                found = outcome(name, parameter, [bad] if parameter == "devices" else bad)
+                if not found.startswith("DeviceIndexError: ") or "device index" not in found.lower():
+                    complaints[f"{name}({parameter}={bad!r})"] = found
+    return complaints
+
+
+@pytest.mark.parametrize("place", MODULES_BY_NAME)
+def test_an_index_that_no_device_has_is_one_error_everywhere(place):
+    assert issubclass(l0rt.DeviceIndexError, RuntimeError)
+    assert issubclass(l0rt.DeviceIndexError, IndexError)
+    assert complaints_about_bad_indices([n for n in CALLABLES if n.startswith(f"{place}.") and is_called(n)]) == {}
+
+
+def test_a_call_with_another_error_for_a_bad_index_is_found(monkeypatch):
+    def planted(device=None):
+        if device != 0:
+            raise IndexError(f"The device index is out of range: {device}")
+
+    monkeypatch.setattr(memory, "planted", planted, raising=False)
+    monkeypatch.setitem(CALLABLES, "memory.planted", lambda: planted)
+    assert "memory.planted(device=127)" in complaints_about_bad_indices(["memory.planted"])

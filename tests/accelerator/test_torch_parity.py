@@ -110,6 +110,60 @@ xpu.device()
 xpu.device_of(3).__enter__()
 """.split("\n")[1:-1]
 
+# What torch's sources say of a process with one device: a value, or an error's class and how its text begins ("": the
+# text is of an assertion inside torch, or of Python).
+OUT = "The device index is out of range. It must be in [0, 1), but got "
+AN_OBJECT = object()
+BAD = {
+    **dict.fromkeys((1, 2, 127, "'xpu:1'", "l0rt_device"), ("RuntimeError", OUT)),
+    "'cpu'": ("ValueError", ""), "'xpu:-1'": ("RuntimeError", "Invalid device string: 'xpu:-1'"),
+}  # fmt: skip
+BY_INDEX = """
+xpu.set_device xpu.get_device_name xpu.get_device_properties xpu.get_device_capability xpu.current_stream
+xpu.synchronize xpu.Stream acc.set_device_index acc.current_stream acc.synchronize acc.get_device_capability
+""".split()
+BY_ALLOCATOR = """
+xpu.memory_stats xpu.memory_allocated xpu.memory_reserved xpu.max_memory_allocated xpu.max_memory_reserved
+xpu.mem_get_info xpu.reset_peak_memory_stats xpu.reset_accumulated_memory_stats xpu.get_per_process_memory_fraction
+acc.memory_stats acc.memory_allocated acc.memory_reserved acc.max_memory_allocated acc.max_memory_reserved
+acc.get_memory_info acc.reset_peak_memory_stats acc.reset_accumulated_memory_stats
+""".split()
+WITH_A_DEVICE = {
+    **{f"{name}({bad})": outcome for name in BY_INDEX for bad, outcome in BAD.items()},
+    **{f"{name}({bad})": (BAD[bad][0], "") for name in BY_ALLOCATOR for bad in (1, 2, 127, "'xpu:1'", "'cpu'")},
+    **{f"xpu.{way}.__enter__()": ("RuntimeError", OUT) for way in ("device(1)", "_DeviceGuard(1)", "device('xpu:1')")},
+    "acc.device_index(1).__enter__()": ("RuntimeError", OUT),
+    "xpu.device(-1).__enter__()": None,
+    "xpu.device(None).__enter__()": None,
+    "xpu.set_device(-1)": None,
+    "acc.set_device_index(-1)": None,
+    "xpu.get_device_properties(-1)": AN_OBJECT,
+    "xpu.current_stream(-1)": AN_OBJECT,
+    "xpu.synchronize(-1)": None,
+    "acc.current_stream(-1)": AN_OBJECT,
+    "acc.synchronize(-1)": None,
+    "xpu.can_device_access_peer(0, 1)": ("RuntimeError", OUT),
+    "xpu.can_device_access_peer(1, 0)": ("RuntimeError", OUT),
+    "xpu.get_rng_state(1)": ("IndexError", ""),
+    "xpu.set_rng_state(bytes(16), 1)": ("IndexError", ""),
+    "xpu.set_per_process_memory_fraction(0.5, 1)": ("RuntimeError", ""),
+    "xpu.set_per_process_memory_fraction(2.0)": ("RuntimeError", "invalid fraction:2"),
+    "xpu.set_per_process_memory_fraction(-1.0)": ("RuntimeError", "invalid fraction:-1"),
+    "xpu.set_per_process_memory_fraction(1)": ("TypeError", "Invalid type for fraction argument, must be `float`"),
+    "xpu.Event().elapsed_time(xpu.Event())": ("RuntimeError", ""),
+    "acc.Event().elapsed_time(acc.Event())": ("ValueError", "Both events must be created with argument"),
+    "acc.current_accelerator(True)": AN_OBJECT,
+    "acc.device_count()": 1,
+    "acc.is_available()": True,
+    "acc.current_device_index()": 0,
+    "acc.set_device_index(None)": ("ValueError", "Expected a torch.device with a specified index or an integer, but"),
+    "acc.set_device_index('cpu')": ("ValueError", "cpu doesn't match the current accelerator xpu."),
+    "acc.set_stream(None)": ("TypeError", ""),
+    "xpu.set_stream(None)": None,
+    "xpu.get_device_properties().uuid.bytes": AN_OBJECT,
+    "len(str(xpu.get_device_properties().uuid))": 36,
+}
+
 OUTCOMES = """
 import json, sys, warnings
 def outcome(call):
@@ -164,11 +218,14 @@ def torch_facts():
     return found
 
 
-def table(title):
-    """Return the rows of the table under this heading of docs/parity.md, without their backquotes."""
+def table(title, of=0):
+    """Return the rows of a table under this heading of docs/parity.md, the first by default, without backquotes."""
     text = (ROOT / "docs/parity.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
     rows = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip("` ") for cell in row] for row in rows[2:]]
+    rows = [[cell.strip("` ") for cell in row] for row in rows]
+    heads = [number for number, row in enumerate(rows) if set("".join(row)) <= set("-|")]
+    ends = [*(number - 1 for number in heads[1:]), len(rows)]
+    return rows[heads[of] + 1 : ends[of]]
 
 
 def ours(path):
@@ -191,6 +248,7 @@ def without_hidden_names(found):
     return [["", *p[1:]] if p[1] == "POSITIONAL_ONLY" else p for p in found] if found else found
 
 
+ROWS_WITH_A_DEVICE = table("Other behaviour", 1)
 LATER = {(module, name) for module, name, _ in table("Not here yet")}
 OTHER = {(module, name): here for module, name, here, _ in table("Other parameters")}
 
@@ -275,6 +333,34 @@ def test_without_an_accelerator_a_call_ends_as_in_torch(call, outcomes):
         assert told(torchs) == rows[call][0] or "error" not in torchs
     else:
         assert same(torchs, here), f"torch: {torchs}\nl0rt: {here}"
+
+
+@pytest.fixture(scope="module")
+def outcomes_with_a_device():
+    calls = [call.replace("l0rt_device", "l0rt.device('xpu', 1)") for call in WITH_A_DEVICE]
+    code = f"CALLS = {calls!r}\nimport l0rt, l0rt.accelerator as acc, l0rt.xpu as xpu\nl0rt.empty(64)\n" + OUTCOMES
+    result = run_python(code, {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "1", "L0RT_CPU_PROFILE": None})
+    assert result.returncode == 0, result
+    return dict(zip(WITH_A_DEVICE, json.loads(result.stdout.splitlines()[-1]).values(), strict=True))
+
+
+@pytest.mark.parametrize("call", WITH_A_DEVICE)
+def test_with_a_device_a_call_ends_as_in_torch(call, outcomes_with_a_device):
+    torchs, here = WITH_A_DEVICE[call], outcomes_with_a_device[call]
+    if isinstance(torchs, tuple):
+        agrees = torchs[0] in here.get("error", ()) and here["text"].startswith(torchs[1])
+    else:
+        agrees = "value" in here and (torchs is AN_OBJECT or here["value"] == torchs)
+    row = {row[0]: row[1:] for row in ROWS_WITH_A_DEVICE}.get(call)
+    if row is None:
+        assert agrees, f"torch: {torchs}\nl0rt: {here}"
+    else:
+        assert not agrees, "docs/parity.md lists a difference that is none"
+        assert told(here) == row[1]
+
+
+def test_every_row_with_a_device_is_a_call():
+    assert {row[0] for row in ROWS_WITH_A_DEVICE} <= set(WITH_A_DEVICE)
 
 
 def test_every_listed_call_is_made():

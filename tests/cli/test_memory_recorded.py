@@ -60,10 +60,11 @@ def recorded(folder, arguments=""):
     """Return what the statistics say, and the stacks and the history of the file that was written."""
     result = run_python(REPLAY.format(arguments=arguments), {"L0RT_DRIVER": "cpu"}, cwd=folder)
     assert result.returncode == 0, result
-    stacks, found = histories(snapshot.load(folder / "oom.1.pickle"))
-    (history,) = [one for one in found if one.name == "device 0"]
+    (path,) = folder.glob("oom-*.1.pickle")
     said = json.loads(result.stdout)
-    assert "oom.1.pickle" in said["told"]
+    assert path.name in said["told"]
+    stacks, found = histories(snapshot.load(path.rename(folder / "oom.1.pickle")))
+    (history,) = [one for one in found if one.name == "device 0"]
     return said, stacks, history
 
 

@@ -2,10 +2,15 @@
 """What is known of a device besides what Level Zero tells: Linux's facts by PCI address, and the affinity mask."""
 
 import os
+import pickle
+import re
+from types import SimpleNamespace
 
 import l0rt.xpu as xpu
 import pytest
-from l0rt.ze import affinity, pci
+from l0rt.runtime.streams import devices
+from l0rt.xpu import facts
+from l0rt.ze import affinity, count, pci, quirks
 
 from helpers.process import run_python
 
@@ -349,3 +354,68 @@ assert listed(0) == [] and "no zesDeviceProcessesGetState" in memory.list_gpu_pr
 """
     result = run_python(code, CPU)
     assert result.returncode == 0, result
+
+
+class Found:
+    """A device as the driver reports it."""
+
+    def __init__(self, integrated):
+        self.integrated = integrated
+
+    def values(self):
+        return {"integrated": self.integrated}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kept"),
+    [((0, 1), (0,)), ((1, 0, 1, 0), (0, 0)), ((1, 1), (1, 1)), ((0, 0), (0, 0)), ((), ())],
+)
+def test_integrated_gpus_beside_a_discrete_one_can_be_hidden(kinds, kept, monkeypatch):
+    found = [Found(integrated) for integrated in kinds]
+    monkeypatch.setattr(count, "_counted", {})
+    monkeypatch.setattr(count, "_ask_with_descriptors", lambda library: b"noise\n%d %d\n" % (len(kinds), sum(kinds)))
+    assert devices.shown(found) is found
+    assert count.count_without_opening("gpu") == len(kinds)
+    monkeypatch.setenv("L0RT_INTEGRATED", "hide")
+    assert tuple(device.integrated for device in devices.shown(found)) == kept
+    assert count.count_without_opening("gpu") == len(kept)
+    monkeypatch.setenv("L0RT_INTEGRATED", "x")
+    with pytest.raises(ValueError, match="L0RT_INTEGRATED='x' is not valid: expected one of keep, hide"):
+        devices.shown(found)
+
+
+def test_the_cpu_driver_counts_its_integrated_devices():
+    for profile, shown in (("meteor-lake", "2 2"), ("arc-b580", "2 0")):
+        code = "from l0rt.ze import count, loader\nprint(count._ask(loader.library_name('cpu')).decode())"
+        result = run_python(code, {"L0RT_CPU_PROFILE": profile, "L0RT_CPU_DEVICES": "2", "L0RT_DRIVER": "cpu"})
+        assert result.returncode == 0, result
+        assert result.stdout.split("\n")[1] == shown
+
+
+def test_the_architectures_are_those_of_the_gpus_here(monkeypatch):
+    cards = [(0x8086, 0xE20B, False), (0x8086, 0x7D55, False), (0x8086, 0xE20B, False), (0x8086, 0x0BD5, True),
+             (0x10DE, 0xE20B, False), (0x8086, 0x0001, False)]  # fmt: skip
+    known = [dict(zip(("vendor_id", "device_id", "is_software"), card, strict=True)) for card in cards]
+    present = SimpleNamespace(device_count=lambda: len(known), properties=known.__getitem__)
+    monkeypatch.setattr(facts, "_devices", present)
+    assert xpu.get_arch_list() == ["bmg", "mtl-h"]
+    assert xpu.get_gencode_flags() == "-device bmg,mtl-h"
+    assert set(facts._OCLOCS) == {name for *_, name in quirks.ARCHITECTURES}
+    known[:] = known[3:4]
+    assert (xpu.get_arch_list(), xpu.get_gencode_flags()) == ([], "")
+
+
+def test_the_architecture_is_sycls_number(monkeypatch):
+    alchemist = {**devices.properties(0), "ip_version": 12 << 22 | 55 << 14 | 8}
+    monkeypatch.setattr(devices, "properties", lambda index: alchemist)
+    assert xpu.get_device_properties().architecture == 0x3_0DC0_0800  # intel_gpu_acm_g10
+
+
+def test_a_uuid_has_bytes_and_a_text():
+    uuid = xpu.get_device_properties(0).uuid
+    assert type(uuid.bytes) is bytes
+    assert (len(uuid.bytes), list(uuid.bytes)) == (16, list(uuid))
+    assert re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(uuid))
+    assert xpu.find_device(str(uuid)) == xpu.find_device(uuid) == xpu.find_device(uuid.bytes)
+    assert pickle.loads(pickle.dumps(uuid)) == uuid
+    assert str(pickle.loads(pickle.dumps(uuid))) == str(uuid)

@@ -21,7 +21,7 @@ from l0rt.runtime.alloc.heap cimport (
     heap_close,
     heap_create,
     heap_destroy,
-    heap_empty_cache,
+    heap_trim,
     options_map,
     pointer_free,
 )
@@ -225,7 +225,7 @@ cdef class Loops:
                 s.inactive_split_bytes.all.peak)
 
     def empty(self):
-        heap_empty_cache(self.heap)
+        heap_trim(self.heap, NULL, NULL)
 
     def close(self):
         heap_close(self.heap, 0)

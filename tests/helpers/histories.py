@@ -68,6 +68,9 @@ class Model:
     def _snapshot(self, entry):
         assert entry["addr"] == 0
 
+    def _annotate(self, address, size, is_whole):
+        assert not is_whole or self.allocated[address] == size
+
     def _oom(self, entry):
         assert entry["device_free"] >= 0
 
@@ -113,7 +116,7 @@ WHOLE = {
     "external_annotations": list,
 }  # fmt: skip
 ACTIONS = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
-           "segment_unmap", "snapshot", "oom"}  # fmt: skip
+           "segment_unmap", "snapshot", "oom", "annotate"}  # fmt: skip
 
 
 def check_schema(snapshot, devices):

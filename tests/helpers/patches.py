@@ -174,8 +174,9 @@ PATCHES = (
     Patch(31, "l0rt/core/sysman.pyx", "free < size else None", "free <= size else None",
           "core/test_facts.py", "all_memory_free"),
     Patch(32, "l0rt/core/sysman.pyx", 'if legacy == "1":', "if False:", "core/test_facts.py", "zesinit"),
-    Patch(33, "l0rt/runtime/alloc/heap.pyx", "    give_back(heap, UINT64_MAX)\n    ranges_trim(heap, NULL)\n",
-          "    give_back(heap, UINT64_MAX)\n", "runtime/test_traps.py", "trap_33"),
+    Patch(33, "l0rt/runtime/alloc/heap.pyx",
+          "            ranges_release(heap, arena, UINT64_MAX)\n            ranges_trim(heap, arena)\n",
+          "            ranges_release(heap, arena, UINT64_MAX)\n", "runtime/test_traps.py", "trap_33"),
     Patch(34, "l0rt/runtime/streams/event_pool.pyx",
           "        mutex_lock(&cache.lock)\n        slot = cache.free\n        if slot != NULL:\n"
           "            cache.free = slot.next\n        mutex_unlock(&cache.lock)\n",

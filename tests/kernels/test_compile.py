@@ -418,3 +418,36 @@ def test_the_search_reads_the_dynamic_linkers_configuration(monkeypatch, tmp_pat
     before = ocloc.identity(ocloc.find())
     (tmp_path / "libigdfcl.so.2.0").touch()
     assert ocloc.identity(ocloc.find()) != before
+
+
+@pytest.mark.parametrize("name", ["", "MATMUL_", "CONV_", "RNN_"])
+def test_a_source_reads_the_precision_in_effect(kind, name):
+    read = f"-DVALUE=L0RT_{name}FP32_PRECISION"
+    node = f"xpu.{name.replace('_', '.').lower()}fp32_precision"
+    assert value_of(STORE, read) in (0, None)
+    for number, word in enumerate(("none", "ieee", "tf32", "bf16")):
+        with config.patch({"fp32_precision": word}):
+            assert value_of(STORE, read) in (number, None)
+            assert value_of(STORE, f"-DVALUE='{number} == L0RT_{word.upper()} && {read[8:]} == {number}'") in (1, None)
+    with config.patch({"fp32_precision": "bf16", node: "ieee"}):
+        assert value_of(STORE, read) in (1, None)
+        assert value_of(f"#include <told.h>\n{STORE}", headers={"told.h": f"#define VALUE {read[8:]}\n"}) in (1, None)
+        with config.patch({node.replace("xpu", "xpu:0"): "tf32"}):
+            assert value_of(STORE, read) in (2, None)
+        assert value_of(STORE, f"{read} -D{read[8:]}=9") in (9, None)
+
+
+def test_the_precision_compiles_anew_only_what_reads_it(kind, monkeypatch):
+    told = []
+    monkeypatch.setattr(compiler, "tell", lambda shown, how, index, begun: told.append(how))
+    monkeypatch.setattr(compiler, "watchers", [None])
+    reads = "kernel void store(global int *to) { *to = L0RT_MATMUL_FP32_PRECISION; }\n"
+    other = STORE.replace("VALUE", "61")
+    for source in (reads, other):
+        l0rt.compile(source)
+    del told[:]
+    with config.patch({"xpu.matmul.fp32_precision": "bf16"}):
+        for source in (reads, other):
+            l0rt.compile(source)
+    assert told == [told[0], "taken from memory"]
+    assert told[0] in (f"compiled by {kind}", "taken from the cache")

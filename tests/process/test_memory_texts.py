@@ -22,7 +22,7 @@ VARIABLE = (
     (r"\b0x[1-9a-f][\da-f]+\b", "0x…"),
     (r"(?m)^process \d+ +", "process N "),
     (r"(?m) +$", ""),  # of a table's rows
-    (r"l0rt-texts\.\d+\.pickle", "l0rt-texts.1.pickle"),
+    (r"l0rt-texts-[\w.-]+\.\d+\.pickle", "l0rt-texts-node-1.1.pickle"),
 )
 
 

@@ -89,7 +89,7 @@ def test_the_error_names_the_places_that_have_allocated_most():
     line = weights.__code__.co_firstlineno + 1
     assert f"Most is allocated by: 48.00 MiB in 2 at {__file__}:{line} (weights); 4.00 MiB in 1 at" in text
     assert "The device has enough free memory, but the limit leaves too little." in text
-    entry = memory.snapshot()["device_traces"][0][-2]
+    entry = memory.snapshot()["device_traces"][0][-1]
     assert (entry["action"], entry["size"]) == ("oom", 24 * MIB)
     assert entry["device_free"] > 0
     assert entry["frames"][0]["filename"] == __file__
@@ -158,6 +158,8 @@ def test_what_is_releasable_is_what_empty_cache_gives_back(seed, conf):
         reserved = memory.memory_reserved()
         acc.synchronize()
         memory.empty_cache()
+        for pool in pools[:2]:
+            pool.empty_cache()
         given = reserved - memory.memory_reserved()
         assert (told.group(1) if told else "0 bytes") == size_text(given), text
         assert ("`empty_cache`" in text) == (given > 0)
@@ -181,6 +183,11 @@ def test_a_pools_limit_and_an_adaptors_are_reasons():
         kept.free()
 
 
+def name_of(number):
+    ranks = [f"rank{os.environ[name]}-" for name in RANKS if os.environ.get(name, "").isdecimal()]
+    return f"oom-{os.uname().nodename}-{ranks[0] if ranks else ''}{os.getpid()}.{number}.pickle"
+
+
 def oom_entries(trace="device_traces"):
     return [entry["size"] for entry in memory.snapshot()[trace][0] if entry["action"] == "oom"]
 
@@ -195,7 +202,7 @@ def test_memory_that_the_host_shares_runs_out_with_all_figures(tmp_path):
         assert words in text, text
     assert memory.memory_stats()["num_ooms"] == before + 1
     assert oom_entries() == [1 << 50]
-    assert [path.name for path in tmp_path.iterdir()] == ["oom.1.pickle"]
+    assert [path.name for path in tmp_path.iterdir()] == [name_of(1)]
     assert kept
 
 
@@ -272,17 +279,17 @@ def test_a_snapshot_is_written_when_a_real_program_runs_out(tmp_path, extent):
     acc.reset_peak_memory_stats()
     memory.record_memory_history(clear_history=True)
     peak, text = replay(trace[["op", "id", "size"]])
-    assert f"A snapshot of memory is in {tmp_path}/oom.1.pickle." in text
-    with (tmp_path / "oom.1.pickle").open("rb") as file:
+    assert f"A snapshot of memory is in {tmp_path}/{name_of(1)}." in text
+    with (tmp_path / name_of(1)).open("rb") as file:
         shot = pickle.load(file)
     check_schema(shot, acc.device_count())
     model = Model(began).play(shot["device_traces"][0])
     assert model.peak - before == peak == memory.memory_stats()["requested_bytes.all.peak"] - before
-    assert [entry["action"] for entry in shot["device_traces"][0][-2:]] == ["oom", "snapshot"]
+    assert shot["device_traces"][0][-1]["action"] == "oom"
 
 
 def test_files_are_numbered_bounded_and_never_replaced(tmp_path):
-    (tmp_path / "oom.2.pickle").write_text("mine")
+    (tmp_path / name_of(2)).write_text("mine")
     memory.enable_oom_snapshot(tmp_path / "oom.pickle", max_entries=20)
     for _ in range(100):
         l0rt.empty(5 * KIB).free()
@@ -293,11 +300,11 @@ def test_files_are_numbered_bounded_and_never_replaced(tmp_path):
             l0rt.empty(64 * MIB)
         texts.append(str(error.value))
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == sorted(f"oom.{number}.pickle" for number in range(1, 12))
-    assert (tmp_path / "oom.2.pickle").read_text() == "mine"
-    assert "oom.3.pickle" in texts[1]
+    assert names == sorted(name_of(number) for number in range(1, 12))
+    assert (tmp_path / name_of(2)).read_text() == "mine"
+    assert name_of(3) in texts[1]
     assert "snapshot" not in texts[-1]
-    with (tmp_path / "oom.1.pickle").open("rb") as file:
+    with (tmp_path / name_of(1)).open("rb") as file:
         assert len(pickle.load(file)["device_traces"][0]) == 20
 
 
@@ -328,11 +335,13 @@ def test_threads_that_fail_at_once_write_a_file_each(tmp_path, monkeypatch):
     memory.enable_oom_snapshot(tmp_path / "oom.pickle")
     memory.set_memory_limit(8 * MIB)
     texts = at_once(13, lambda: failed(64 * MIB))
-    named = sorted(name for text in texts for name in re.findall(r"oom\.\d+\.pickle", text))
-    assert named == sorted(f"oom.{number}.pickle" for number in range(1, 11)), texts
+    named = sorted(name for text in texts for name in re.findall(r"oom-[\w.-]+\.\d+\.pickle", text))
+    assert named == sorted(name_of(number) for number in range(1, 11)), texts
     assert sorted(path.name for path in tmp_path.iterdir()) == named
     for path in tmp_path.iterdir():
-        assert pickle.loads(path.read_bytes())["device_traces"][0][-1]["action"] == "snapshot"
+        actions = [entry["action"] for entry in pickle.loads(path.read_bytes())["device_traces"][0]]
+        assert "oom" in actions
+        assert actions[-1] in ("oom", "snapshot")  # another thread's
 
 
 @pytest.mark.parametrize("write", [memory.dump_snapshot, memory.dump_history])
@@ -350,7 +359,14 @@ def test_a_file_that_cannot_be_written_hides_no_error(tmp_path):
         l0rt.empty(64 * MIB)
 
 
-def test_the_variable_does_the_same(tmp_path):
+RANKS = dict.fromkeys(("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"))
+
+
+@pytest.mark.parametrize(
+    ("name", "rank", "shown"),
+    [("RANK", None, None), ("RANK", "x", None), ("RANK", "", None), *((name, "3", "3") for name in RANKS)],
+)
+def test_the_variable_does_the_same_and_a_name_has_the_rank(tmp_path, name, rank, shown):
     result = run_python("""
 import l0rt
 from l0rt import memory
@@ -358,10 +374,13 @@ memory.set_memory_limit(8 << 20)
 try:
     l0rt.empty(64 << 20)
 except MemoryError as error:
-    print("oom.1.pickle" in str(error))
-""", {"L0RT_OOM_SNAPSHOT": tmp_path / "oom.pickle"})
-    assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", ""), result
-    assert [path.name for path in tmp_path.iterdir()] == ["oom.1.pickle"]
+    print(str(error).rpartition("/")[2])
+""", {"L0RT_OOM_SNAPSHOT": tmp_path / "oom.pickle", **RANKS, name: rank})
+    assert (result.returncode, result.stderr) == (0, ""), result
+    (path,) = tmp_path.iterdir()
+    assert result.stdout == f"{path.name}.\n"
+    process = rf"-rank{shown}-\d+" if shown else r"-\d+"
+    assert re.fullmatch(rf"oom-{re.escape(os.uname().nodename)}{process}\.1\.pickle", path.name)
 
 
 def test_wrong_arguments_are_refused(tmp_path):

@@ -16,6 +16,13 @@ from helpers.process import run_python
 CPU = {"L0RT_DRIVER": "cpu", "L0RT_CPU_DEVICES": "2"}
 
 
+TORCHS = {
+    "event_creation": 1, "event_deletion": 1, "event_record": 2, "event_wait": 2, "memory_allocation": 1,
+    "memory_deallocation": 1, "stream_creation": 1, "device_synchronization": 0, "stream_synchronization": 1,
+    "event_synchronization": 1,
+}  # fmt: skip
+
+
 def test_callbacks_see_what_happens_and_go():
     seen = []
     callbacks = {name: lambda *values, name=name: seen.append((name, len(values))) for name in hooks.NAMES}
@@ -45,6 +52,8 @@ def test_callbacks_see_what_happens_and_go():
     assert set(numbers) >= set(hooks.NAMES) - {"stream_creation"}
     assert numbers["copy"] == 4
     assert numbers["event_record"] == 2
+    # as many as torch hands over
+    assert {**TORCHS, **numbers} == {**numbers, **TORCHS}
     before = len(seen)
     acc.Stream().record_event().synchronize()
     l0rt.empty(64).fill(1)

@@ -445,7 +445,7 @@ class Free:
 pools.append(memory.MemPool(memory.PluggableAllocator(host.alloc, Free())))
 with memory.use_mem_pool(pools[0]):
     l0rt.empty(1 << 20).free()
-acc.empty_cache()
+pools[0].empty_cache()
 assert not pools and not host.live
 gc.collect()
 print([thing for thing in gc.get_objects() if isinstance(thing, Free)])

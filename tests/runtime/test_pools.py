@@ -10,7 +10,7 @@ import l0rt
 import l0rt.accelerator as acc
 import numpy as np
 import pytest
-from l0rt import memory
+from l0rt import config, memory
 from l0rt.errors import OutOfMemoryError, UnsupportedError
 from l0rt.memory import MemPool, use_mem_pool
 from l0rt.runtime.streams import hooks
@@ -328,7 +328,7 @@ def test_the_recommended_maximum_leaves_some():
 SLEEP_AND_GROWTH = """
 import threading, time
 import l0rt, l0rt.accelerator as acc
-from l0rt import memory
+from l0rt import config, memory
 pool, said = memory.MemPool(), []
 with memory.use_mem_pool(pool):
     kept = l0rt.empty(4 << 20)
@@ -398,7 +398,7 @@ def test_a_pool_sleeps_on_every_device():
         acc.synchronize(i)
 
 
-def test_a_cache_is_emptied_of_one_stream_in_every_pool_or_in_one():
+def test_a_cache_is_emptied_of_one_stream_in_one_pool():
     pool, stream = MemPool(), acc.Stream()
     held = lambda: sum(segment["total_size"] for segment in pool.snapshot())  # noqa: E731
     with use_mem_pool(pool):
@@ -406,6 +406,8 @@ def test_a_cache_is_emptied_of_one_stream_in_every_pool_or_in_one():
         l0rt.empty(40 * MIB).free()
     assert held() >= 80 * MIB
     memory.empty_cache(stream=stream)
+    assert held() >= 80 * MIB
+    memory.empty_cache(stream=stream, pool=pool)
     assert 40 * MIB <= held() < 80 * MIB
     memory.empty_cache(stream=stream, pool=pool)
     assert held() >= 40 * MIB
@@ -450,7 +452,7 @@ INTERRUPTED_SLEEP = """
 import signal
 import l0rt
 import l0rt.accelerator as acc
-from l0rt import memory
+from l0rt import config, memory
 pool = memory.MemPool()
 with memory.use_mem_pool(pool):
     kept = [l0rt.empty(10 << 20, device=i) for i in range(2)]
@@ -473,3 +475,35 @@ def test_a_sleep_that_is_interrupted_leaves_the_pool_awake_on_every_device():
            "L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang"}
     result = run_python(INTERRUPTED_SLEEP, env)
     assert (result.returncode, result.stdout, result.stderr) == (0, "interrupted\nTrue\n", ""), result
+
+
+@pytest.mark.parametrize("segments", ["fit", "torch"])
+@pytest.mark.parametrize("by_stream", [False, True])
+def test_emptying_the_cache_keeps_what_a_live_pool_has_cached(segments, by_stream):
+    """As torch does: a pool is emptied by its own name, or once it is dropped."""
+    with config.patch({"alloc_conf": f"segments:{segments}"}):
+        gc.collect()
+        acc.synchronize()
+        acc.empty_cache()
+        before = acc.memory_reserved()
+        pools = [MemPool(), MemPool(no_split=True), MemPool(use_on_oom=True)]
+        where = []
+        for pool in pools:
+            with use_mem_pool(pool):
+                buffer = l0rt.empty(30 * MIB)
+                where.append(buffer.ptr)
+                buffer.free()
+        l0rt.empty(40 * MIB).free()
+        acc.synchronize()
+        memory.empty_cache(stream=acc.current_stream() if by_stream else None)
+        assert acc.memory_reserved() == before + 90 * MIB
+        for pool, address in zip(pools, where, strict=True):
+            with use_mem_pool(pool):
+                assert l0rt.empty(30 * MIB).ptr == address
+        memory.empty_cache(pool=pools[0])
+        pools[1].empty_cache()
+        assert acc.memory_reserved() == before + 30 * MIB
+        del pool, pools[2]
+        gc.collect()
+        acc.empty_cache()
+        assert acc.memory_reserved() == before

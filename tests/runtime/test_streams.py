@@ -10,6 +10,8 @@ import l0rt.accelerator as acc
 import numpy as np
 import pytest
 
+from helpers.process import run_python
+
 
 def test_the_pool_hands_out_32_streams_a_priority_in_turn():
     for priority in (-1, 0, 1):
@@ -56,8 +58,18 @@ def test_streams_compare_and_print():
     assert a != 3
     assert "stream_id=" in repr(a)
     assert copy.copy(a) is copy.deepcopy(a) is a
-    with pytest.raises(TypeError, match=r"cannot be pickled; stream_id.*ipc_handle\(\)"):
-        pickle.dumps(a)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_stream_is_pickled_within_its_process(protocol):
+    with acc.stream_pool.lease() as leased:
+        for stream in (acc.Stream(), acc.Stream(priority=-1), acc.default_stream(), leased):
+            assert pickle.loads(pickle.dumps(stream, protocol)) == stream
+    pickled = pickle.dumps(acc.Stream(), protocol)
+    code = f"import pickle\ntry: pickle.loads({pickled!r})\nexcept TypeError as e: print(e)"
+    result = run_python(code, {"L0RT_DRIVER": "cpu"})
+    assert "cannot be unpickled in another" in result.stdout, result
+    assert "ipc_handle()" in result.stdout
 
 
 def test_the_native_handle_is_made_on_demand_and_stays():

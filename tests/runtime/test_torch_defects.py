@@ -13,7 +13,6 @@ configuration
   unknown keys are ignored; a missing value is an internal error,
   a number that is none a bare "stoull"; "true" a riddle           test_alloc_conf.py (every malformed text)
 pools
-  empty_cache() keeps what pools that still exist have cached      test_empty_cache_reaches_every_pool
   dropping a pool that is in use is an internal error              test_a_pool_may_be_dropped_while_it_is_used
 the message when memory is out
   what pools have cached is called allocated                       test_the_message_tells_cached_from_allocated
@@ -112,22 +111,6 @@ def test_blocks_share_the_mark_of_a_stream():
     env = {**CPU, "L0RT_CPU_FAIL": "zeCommandListAppendMemoryFill:1:hang"}
     result = run_python(SHARED, env)
     assert (result.returncode, result.stderr) == (0, ""), result
-
-
-def test_empty_cache_reaches_every_pool():
-    before = acc.memory_reserved()
-    pools = [MemPool(), MemPool(no_split=True), MemPool(use_on_oom=True)]
-    kept = []
-    for pool in pools:
-        with use_mem_pool(pool):
-            l0rt.empty(20 * MIB).free()
-            kept.append(l0rt.empty(1000))
-    acc.empty_cache()
-    assert acc.memory_reserved() <= before + len(pools) * 3 * MIB
-    for x in kept:
-        x.free()
-    acc.empty_cache()
-    assert acc.memory_reserved() == before
 
 
 def test_a_pool_may_be_dropped_while_it_is_used():

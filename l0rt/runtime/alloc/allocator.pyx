@@ -20,7 +20,6 @@ from l0rt.runtime.alloc.heap cimport (
     heap_close,
     heap_create,
     heap_destroy,
-    heap_empty_cache,
     heap_set_limit,
     heap_sleep,
     heap_trim,
@@ -208,15 +207,12 @@ cdef class Allocator:
         return None if block == NULL else (<uintptr_t>block.ptr, block.size, block.requested)
 
     def empty_cache(self, Pool pool=None, stream=None):
-        """Give all cached memory back, or a pool's, or a stream's, waiting for work that may still use it."""
+        """Give back what is cached outside of pools, or in one, of one stream or all; wait for work that may use it."""
         cdef l0rt_private_pool* private_pool = NULL if pool is None else &pool.private_pool[0]
         cdef void* order = NULL if stream is None else <void*><uintptr_t>stream
         cdef int status
         with nogil:
-            if private_pool == NULL and order == NULL:
-                status = heap_empty_cache(self.heap)
-            else:
-                status = heap_trim(self.heap, order, private_pool)
+            status = heap_trim(self.heap, order, private_pool)
         if status != L0RT_OK:
             Allocator_raise(self, status, 0)
 

@@ -50,7 +50,6 @@ cdef l0rt_heap* heap_create(const l0rt_memory_ops* ops, void* self,
                             const l0rt_heap_options* options) noexcept nogil
 cdef void heap_destroy(l0rt_heap* heap) noexcept nogil
 cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil
-cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil
 cdef int heap_tune(l0rt_heap* heap, const l0rt_tuning* asked) noexcept nogil
 cdef void heap_set_limit(l0rt_heap* heap, uint64_t nbytes) noexcept nogil
 cdef void heap_close(l0rt_heap* heap, int code) noexcept nogil

@@ -313,29 +313,26 @@ cdef int raw_free(const void* ptr, uint32_t raw) noexcept nogil:
     return L0RT_OK if done else free_slowly(block, raw)
 
 
-cdef int heap_empty_cache(l0rt_heap* heap) noexcept nogil:
-    """Give back every segment that is wholly free, once no work uses it: waits for that. L0RT_INTERRUPTED: the wait
-    ended early, and nothing was given back."""
-    if load_int(&heap.closed) != 0:
-        return L0RT_OK
-    if heap_wait(heap, NULL) == L0RT_INTERRUPTED:
-        return L0RT_INTERRUPTED
-    mutex_lock(&heap.growth)
-    heap.requester = NULL
-    arenas_reclaim(heap)
-    segments_settle(heap, NULL)
-    give_back(heap, UINT64_MAX)
-    ranges_trim(heap, NULL)
-    mutex_unlock(&heap.growth)
-    return L0RT_OK
-
-
 cdef inline bint is_meant(l0rt_arena* arena, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
     return private_pool_of(arena) == private_pool and (stream == NULL or load(&arena.stream) == stream)
 
 
 cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
-    """The same for the arenas of one stream, or with NULL of any, in one pool."""
+    """Give back every segment that is wholly free, once no work uses it: waits for that. Of one stream, or with NULL of
+    any; of one pool, or with NULL of none and of those that were dropped. L0RT_INTERRUPTED: the wait ended early, and
+    nothing was given back."""
+    cdef l0rt_arena* first = heap_arenas(heap)
+    cdef uint32_t before
+    cdef int status
+    if first == NULL:
+        return L0RT_OK
+    before = context_begin(first, NULL)
+    status = give_back_of(heap, stream, private_pool)
+    context_end(before)
+    return status
+
+
+cdef int give_back_of(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
     cdef l0rt_share* share = share_find(heap, private_pool) if private_pool != NULL else NULL
     cdef l0rt_arena* arena = heap_arenas(heap)
     if load_int(&heap.closed) != 0 or (private_pool != NULL and share == NULL):
@@ -343,7 +340,7 @@ cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_poo
     if pending_wait(heap) == L0RT_INTERRUPTED:
         return L0RT_INTERRUPTED
     while arena != NULL:
-        if is_meant(arena, stream, private_pool):
+        if is_meant(arena, stream, private_pool) or (stream == NULL and private_pool == NULL):  # dropped pools' too
             if spin_lock(&arena.lock):
                 arena_unstack(arena)
                 spin_unlock(&arena.lock)

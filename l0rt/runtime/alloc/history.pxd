@@ -20,6 +20,7 @@ cdef enum:                          # of an entry
     SEGMENT_UNMAP = 8
     SNAPSHOT = 9
     OOM = 10
+    ANNOTATE = 11                   # of something allocated, whose address and size it has
 
 cdef enum:                          # flags of `recording`
     RECORDS_ENTRIES = 1
@@ -33,6 +34,9 @@ cdef enum:                          # flags of `recording`
 cdef void history_alloc(l0rt_block* block) noexcept nogil
 cdef void history_free(l0rt_block* block, int action) noexcept nogil
 cdef void history_segment(l0rt_arena* arena, int action, void* ptr, uint64_t size) noexcept nogil
+
+# No lock of the heap is held. The block may be freed meanwhile, and then the entry has what it was.
+cdef void history_annotate(l0rt_block* block, uint32_t note) noexcept nogil
 
 # No lock of the heap is held, or those of all arenas.
 cdef void history_note(l0rt_heap* heap, int action, uint64_t address, uint64_t size) noexcept nogil

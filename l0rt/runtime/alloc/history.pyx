@@ -210,6 +210,22 @@ cdef void history_note(l0rt_heap* heap, int action, uint64_t address, uint64_t s
         spin_unlock(&heap.history.lock)
 
 
+cdef void history_annotate(l0rt_block* block, uint32_t note) noexcept nogil:
+    cdef l0rt_arena* arena = block.arena
+    cdef int64_t recording = load_i64(&arena.recording)
+    cdef uint32_t stack, thread_note = doing.note
+    if not recording & RECORDS_ENTRIES:
+        return
+    stack = context_begin(arena, NULL)
+    if spin_lock(&arena.heap.history.lock):
+        doing.note = note
+        write_entry(arena.heap.history, arena, ANNOTATE, <uintptr_t>block.ptr, block.requested,
+                    doing.stack if recording & STACKS_OF_ALLOC else 0, block.tag)
+        doing.note = thread_note
+        spin_unlock(&arena.heap.history.lock)
+    context_end(stack)
+
+
 # --- Whose doing it is.
 
 
@@ -423,25 +439,24 @@ cdef void history_drop(l0rt_heap* heap) noexcept nogil:
 
 
 cdef void history_copy(l0rt_heap* heap, l0rt_trace* trace, uint64_t active) noexcept nogil:
-    """Copy all entries, and as the last one that this was done; nothing, if there is no space for them."""
+    """Copy all entries, and then note that this was done; nothing, if there is no space for them."""
     cdef l0rt_history* history = heap.history
     cdef uint64_t i, at, count
     trace.count = 0
     if history == NULL or not spin_lock(&history.lock):
         return
-    trace.count = entries_kept(history) + (1 if heap.recording & RECORDS_ENTRIES else 0)
-    if trace.count > trace.capacity:
+    trace.count = count = entries_kept(history)
+    if count > trace.capacity:
         spin_unlock(&history.lock)
         return
-    if heap.recording & RECORDS_ENTRIES:
-        write_entry(history, NULL, SNAPSHOT, 0, active, 0, 0)
-    trace.count = count = entries_kept(history)
     at = history.at if history.count >= history.capacity else 0
     for i in range(count):
         trace.entries[i] = entry_at(history, at)[0]
         at += 1
         if at == history.capacity:
             at = 0
+    if heap.recording & RECORDS_ENTRIES:
+        write_entry(history, NULL, SNAPSHOT, 0, active, 0, 0)
     spin_unlock(&history.lock)
 
 

@@ -18,7 +18,7 @@ from l0rt.core.event cimport EventPool
 from l0rt.runtime.current.awaiting cimport await_slot
 from l0rt.runtime.current.thread cimport current_stream
 from l0rt.runtime.streams.capture cimport capture_refuse, capture_refuse_slot, captures
-from l0rt.runtime.streams.devices cimport event_pool_for
+from l0rt.runtime.streams.devices cimport device_at, device_total, event_pool_for
 from l0rt.runtime.streams.event_pool cimport slot_acquire, slot_is_over, slot_release, slot_reset, slot_retain
 from l0rt.runtime.streams.hooks cimport (
     EVENT_CREATION,
@@ -58,7 +58,7 @@ from l0rt.runtime.streams.wait cimport (
 from l0rt.ze cimport table
 from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
-from l0rt.errors import UnsupportedError
+from l0rt.errors import DeviceIndexError, InvalidArgumentError, UnsupportedError
 import l0rt.runtime.current.guard_table  # no-cython-lint: gives l0rt.Event("cpu")
 from l0rt.runtime.streams.devices import lazy
 
@@ -91,7 +91,9 @@ interprocess : bool, optional
             raise TypeError(f"expected a device, got {device}: a timed event is Event(enable_timing={device})")
         self.index = -1 if device is None else index_of(device, -1, lazy.device_type)
         if self.index < 0 and is_whole(device):
-            raise IndexError(f"The device index is out of range: {device}")
+            raise DeviceIndexError(f"The device index is out of range: {device}")
+        if self.index >= 0 and device_total() != 0:     # before the driver is open, the first record says so
+            device_at(self.index)
         if enable_timing and interprocess:
             raise ValueError("an event cannot be timed and interprocess: another process cannot read its clock")
         self.enable_timing = enable_timing
@@ -171,7 +173,7 @@ interprocess : bool, optional
             The device hung or was reset.
         """
         cdef uint64_t limit = timeout_ns(timeout)
-        cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
+        cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy, self.index)
         cdef l0rt_slot* slot = self.slot
         cdef bint fired = True
         if slot != NULL and (not l0rt_load_int(&slot.complete) or hooked):
@@ -216,9 +218,9 @@ interprocess : bool, optional
             raise TypeError(f"elapsed_time() takes an Event, not {type(end_event).__name__}")
         end = end_event
         if not (self.enable_timing and end.enable_timing):
-            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+            raise InvalidArgumentError("Both events must be created with argument 'enable_timing=True'.")
         if self.slot == NULL or end.slot == NULL:
-            raise ValueError("Both events must be recorded before calculating elapsed time.")
+            raise InvalidArgumentError("Both events must be recorded before calculating elapsed time.")
         for each in (self, end):
             if (<Event>each).slot.event == NULL:
                 capture_refuse_slot((<Event>each).slot, b"Event.elapsed_time()")
@@ -564,7 +566,7 @@ cdef int Event_wait(Event self, l0rt_stream* stream) except -1:
 cdef object slots_elapsed_ms(l0rt_slot* start, l0rt_slot* end):
     """The milliseconds between two recorded points that are complete."""
     if start.ticks == NULL or end.ticks == NULL:
-        raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        raise InvalidArgumentError("Both events must be created with argument 'enable_timing=True'.")
     if start.device != end.device:
         raise ValueError(f"the events are of two devices, {device_named(lazy.device_type, start.device.index)} and "
                          f"{device_named(lazy.device_type, end.device.index)}: their clocks differ")

@@ -407,7 +407,7 @@ cdef class TableStream:
         """Wait for all work given so far; with ``timeout``, return whether it was complete in time."""
         cdef const l0rt_guard_impl* impl = self.table.impl
         return table_wait(self.table, impl.query_stream, impl.synchronize_stream, self.pointer, timeout,
-                        stream_policy(policy), "stream")
+                        stream_policy(policy, -1), "stream")
 
     def record_event(self, event=None):
         """Record ``event``, a new one by default; return it."""
@@ -551,7 +551,7 @@ cdef class TableEvent:
     def synchronize(self, timeout=None, *, policy=None):
         """Wait until the event is complete; with ``timeout``, return whether it was in time."""
         cdef const l0rt_guard_impl* impl = self.table.impl
-        cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy)
+        cdef int how = WAIT_BLOCK if policy is None and self.blocking else event_policy(policy, -1)
         if self.pointer == NULL:
             return None if timeout_ns(timeout) == UINT64_MAX else True
         return table_wait(self.table, impl.query_event, impl.synchronize_event, self.pointer, timeout, how, "event")

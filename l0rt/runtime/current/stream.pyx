@@ -7,6 +7,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
+from posix.unistd cimport getpid
 
 from l0rt._base.arguments cimport clamped_priority, is_whole, known_as, told_list, whole
 from l0rt._base.interrupts cimport enter_at_once
@@ -30,6 +31,7 @@ from l0rt.runtime.streams.stream_pool cimport (
     stream_by_id,
 )
 from l0rt.runtime.streams.devices cimport device_at
+from l0rt.runtime.streams.ledger cimport process_began
 from l0rt.runtime.streams.naming cimport (
     call,
     device as device_named,
@@ -84,7 +86,7 @@ Raises
 ------
 ValueError
     There is no stream with this id.
-IndexError
+DeviceIndexError
     There is no device with this index.
 
 Notes
@@ -169,7 +171,7 @@ instead of refused.
         device are noticed.
         """
         cdef uint64_t limit = timeout_ns(timeout)
-        cdef int how = stream_policy(policy)
+        cdef int how = stream_policy(policy, self.ptr.device.index)
         cdef bint idle
         if captures(self.ptr):
             capture_refuse(self.ptr, b"Stream.synchronize()")
@@ -233,7 +235,7 @@ instead of refused.
             The list is not immediate, or is of another device or another context.
         TypeError
             ``__l0_stream__`` does not return ``(0, "cmdlist_immediate", handle)``.
-        IndexError
+        DeviceIndexError
             There is no device with this index.
         """
         cdef l0rt_device* on
@@ -388,8 +390,20 @@ instead of refused.
             release_adopted(self.ptr)
 
     def __reduce__(self):
-        raise TypeError("a Stream cannot be pickled; stream_id, device_index and device_type find it in its process, "
-                        "and an Event's ipc_handle() brings its order to another")
+        return _unpickled, (this_process(), self.ptr.id, self.ptr.device.index)
+
+
+cdef tuple this_process():
+    pid = getpid()
+    return pid, process_began(pid)
+
+
+def _unpickled(tuple process, stream_id, device_index):
+    """Return the stream with this number, in the process that pickled it."""
+    if process != this_process():
+        raise TypeError(f"a Stream of the process {process[0]} cannot be unpickled in another, {getpid()}: an Event's "
+                        "ipc_handle() brings its order there")
+    return XpuStream(stream_id=stream_id, device_index=device_index)
 
 
 @cython.binding(False)
@@ -412,7 +426,7 @@ Raises
 ------
 ValueError
     There is no stream with this id.
-IndexError
+DeviceIndexError
     There is no device with this index.
 """
 
@@ -519,7 +533,7 @@ def current_raw_stream(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     cdef l0rt_stream* stream

@@ -97,6 +97,13 @@ cdef bint any_other(tuple events) except -1:
     return found
 
 
+cdef int device_of_all(tuple events) except? -2:
+    """The index of the device that all events and streams are of; -1 if there is none."""
+    indices = {(<Event>item).index if isinstance(item, Event) else (<Queue>item).ptr.device.index
+               for item in events if isinstance(item, (Event, Queue))}
+    return indices.pop() if len(indices) == 1 else -1
+
+
 cdef list events_of(tuple items):
     """The events, and one for what each stream has been given so far."""
     return [item.record_event() if hasattr(item, "record_event") else item for item in items]
@@ -188,7 +195,7 @@ def wait_all(*events, stream=None, timeout=None, policy=None):
     With ``stream`` it is one ``zeCommandListAppendWaitOnEvents`` of Level Zero for all events.
     """
     cdef uint64_t limit = timeout_ns(timeout), start = host_clock_ns(), spent
-    cdef int i, n = 0, how = event_policy(policy)
+    cdef int i, n = 0, how = event_policy(policy, device_of_all(events))
     cdef bint fired = True, others = any_other(events)
     cdef Many many
     cdef l0rt_stream* waiting
@@ -248,7 +255,7 @@ def wait_any(*events, timeout=None, policy=None):
     if not events:
         raise ValueError("wait_any() needs something to wait for")
     cdef uint64_t limit = timeout_ns(timeout), start = host_clock_ns(), spent, checked = 0
-    cdef int i, how = event_policy(policy), found = -1
+    cdef int i, how = event_policy(policy, device_of_all(events)), found = -1
     cdef Many many
     if any_other(events):
         return first_of(events_of(events), limit, how)
@@ -347,7 +354,7 @@ def stuck_report(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     cdef int only = -1

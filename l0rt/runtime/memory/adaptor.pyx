@@ -121,7 +121,7 @@ An allocator over another one, made as one of its subclasses, such as `LimitingA
             The upstream or a limit has no memory left.
         ValueError
             The size is negative or too large.
-        IndexError
+        DeviceIndexError
             There is no device with this index.
         """
         size = whole(nbytes, "a size")

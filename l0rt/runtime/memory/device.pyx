@@ -18,7 +18,6 @@ from l0rt.runtime.alloc.heap cimport (
     block_raw,
     heap_create,
     heap_destroy,
-    heap_empty_cache,
     heap_set_limit,
     heap_trim,
     heap_tune,
@@ -118,9 +117,9 @@ cdef int make_heap(l0rt_device* device) except -1:
 cdef int tune(l0rt_heap* heap, l0rt_device* device) except -1:
     """Let the heap behave as the configuration says."""
     cdef l0rt_tuning tuning
-    conf = config.alloc_conf()
+    conf = config.alloc_conf(index=device.index)
     tuning_of(conf, 1 if config.get("no_memory_caching") or heap.upstream != NULL else 0, &tuning)
-    named = config.alloc_conf_keys()
+    named = config.alloc_conf_keys(index=device.index)
     tuning.has_choice = "segments" in named or (
         "expandable_segments" in named and (device.caps.vmm or not conf.expandable_segments))
     # Measured, and not asked for: maps bind nothing here, and calls are few with torch's segments.
@@ -154,7 +153,7 @@ cdef uint64_t limit_of(l0rt_device* device) except 0:
     """The limit of `set_limit`, or else the configuration's limit, if that is less than all of the memory."""
     if device.index in _limits:
         return _limits[device.index]
-    fraction = config.alloc_conf().per_process_memory_fraction
+    fraction = config.alloc_conf(index=device.index).per_process_memory_fraction
     return UINT64_MAX if fraction >= 1 else max(1, int(fraction * device.info.total_memory))
 
 
@@ -408,7 +407,7 @@ def memory_allocated(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return allocated_bytes(device)
@@ -429,7 +428,7 @@ def memory_reserved(device=None):
 
     Raises
     ------
-    IndexError
+    DeviceIndexError
         There is no device with this index.
     """
     return reserved_bytes(device)
@@ -509,7 +508,7 @@ def let_go():
 
 
 def empty_cache(device=None):
-    """Give memory that no allocation uses back to the driver, of one device or on every device."""
+    """Give memory outside of live pools that no allocation uses back to the driver, of one device or of all."""
     cdef l0rt_heap* heap
     cdef int i, status, only = -1
     let_go()
@@ -522,7 +521,7 @@ def empty_cache(device=None):
         heap = <l0rt_heap*>device_record(i).heap
         if heap != NULL:
             with nogil:
-                status = heap_empty_cache(heap)
+                status = heap_trim(heap, NULL, NULL)
             if status != L0RT_OK:
                 raise_status(status, NULL)
 

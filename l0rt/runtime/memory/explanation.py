@@ -149,7 +149,8 @@ def _remedies(n):
     ways = []
     if n["releasable"] > 0:
         name = "empty_host_cache" if n.get("is_host") else "empty_cache"
-        yield f"Please use `{name}` to release all unoccupied cached memory: {size_text(n['releasable'])}."
+        whose = " (of a private pool: its own)" if n["private"] > 0 else ""
+        yield f"Please use `{name}`{whose} to release all unoccupied cached memory: {size_text(n['releasable'])}."
     if n["is_async"] and n["pending"] + n["cached"] > 0:
         ways.append("call `synchronize`, since with backend:async no allocation waits for what streams still use")
     elif n["pending"] > 0:

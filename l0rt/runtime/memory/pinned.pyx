@@ -16,7 +16,7 @@ from libc.string cimport memset
 from l0rt.core.memory cimport memory_release, memory_reserve
 from l0rt.runtime.alloc.arena_index cimport heap_arena
 from l0rt.runtime.alloc.atomics cimport load, spin_lock, spin_unlock, store
-from l0rt.runtime.alloc.heap cimport arena_attempt, block_find, heap_create, heap_destroy, heap_empty_cache, heap_tune
+from l0rt.runtime.alloc.heap cimport arena_attempt, block_find, heap_create, heap_destroy, heap_trim, heap_tune
 from l0rt.runtime.alloc.history cimport history_follow, history_reset, history_wanted, host_flags
 from l0rt.runtime.alloc.reclaim cimport background_add, background_end, background_forget
 from l0rt.runtime.alloc.share cimport private_pool_release
@@ -254,7 +254,7 @@ def empty_cache():
         heap = <l0rt_heap*>device_record(i).host_heap
         if heap != NULL:
             with nogil:
-                status = heap_empty_cache(heap)
+                status = heap_trim(heap, NULL, NULL)
             if status != L0RT_OK:
                 raise_status(status, NULL)
 

@@ -35,7 +35,7 @@ from l0rt.runtime.streams.types cimport *
 from l0rt.ze cimport table
 
 from l0rt.errors import InvalidArgumentError, UnsupportedError
-from l0rt.runtime.memory.device import attach_pool, let_go
+from l0rt.runtime.memory.device import attach_pool, let_go, let_go_before_trim
 from l0rt.runtime.memory.importedpool import ImportedPool
 from l0rt.runtime.memory.pluggable import set_current
 from l0rt.runtime.memory.trace import numbers_of_tags
@@ -369,7 +369,7 @@ cdef void active_pool_drop(l0rt_active_pool* active) noexcept:
     Py_DECREF(pool)
 
 
-cdef void forget_left() noexcept:
+def forget_left():
     """Let go of the pools that threads were in when they ended."""
     cdef l0rt_active_pool* active_pools = active_pools_left()
     cdef l0rt_active_pool* active
@@ -481,7 +481,8 @@ def within(pool, device, function):
 
 
 def trim_pools(device=None, Queue stream=None, MemPool pool=None):
-    """Give back what one stream, one pool, or one stream in one pool has cached, on one device or all."""
+    """Give back what one pool has cached, or what is cached outside of pools, of one stream or all, on one device or
+    all."""
     cdef int i, only = -1
     cdef l0rt_private_pool* private_pool
     let_go()
@@ -491,13 +492,11 @@ def trim_pools(device=None, Queue stream=None, MemPool pool=None):
         if only >= 0 and only != stream.ptr.device.index:
             raise ValueError(f"device {only} is not the stream's device, {stream.ptr.device.index}")
         only = stream.ptr.device.index
-    pools = [pool] if pool is not None else [None, *filter(None, [living() for living in list(_living.values())])]
-    for each in pools:
-        private_pool = NULL if each is None else (<MemPool>each).private_pool
-        for i in range(device_total()):
-            if only < 0 or i == only:
-                with nogil:
-                    trim(i, NULL if stream is None else stream.ptr, private_pool)
+    private_pool = NULL if pool is None else pool.private_pool
+    for i in range(device_total()):
+        if only < 0 or i == only:
+            with nogil:
+                trim(i, NULL if stream is None else stream.ptr, private_pool)
 
 
 def change_current_allocator(allocator):
@@ -589,6 +588,7 @@ def record_use(size_t ptr, Queue stream=None):
         raise_status(status, <void*>ptr)
 
 
+let_go_before_trim(forget_left)
 enter_at_once((use_mem_pool,))
 known_as(MemPool, b"l0rt.accelerator.MemPool")
 known_as(XpuMemPool, b"l0rt.memory.MemPool")

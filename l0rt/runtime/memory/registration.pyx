@@ -210,7 +210,7 @@ def register(memory, nbytes=None, *, device=None):
         The driver cannot pin memory. The message says why.
     TypeError
         ``memory`` is an address without ``nbytes``, or it is no memory at all.
-    IndexError
+    DeviceIndexError
         There is no device with this index.
 
     Notes

@@ -12,6 +12,7 @@ from libc.string cimport memset
 
 from l0rt.runtime.alloc.atomics cimport load, mutex_lock, mutex_unlock
 from l0rt.runtime.alloc.block cimport heap_largest_free, heap_snapshot, l0rt_block_info
+from l0rt.runtime.alloc.heap cimport block_find
 from l0rt.runtime.alloc.history cimport *
 from l0rt.runtime.alloc.stats cimport heap_limit, heap_private_bytes, heap_stats, heap_tuning, pool_available
 from l0rt.runtime.alloc.types cimport *
@@ -19,12 +20,13 @@ from l0rt.runtime.memory.pluggable cimport functions_behind
 from l0rt.runtime.streams.devices cimport device_record, device_total
 from l0rt.runtime.streams.types cimport l0rt_device
 
+from l0rt.errors import InvalidArgumentError
 from l0rt.runtime.alloc.allocator import STATES
 from l0rt.runtime.alloc.stacks import forget, frames_of
 from l0rt.runtime.memory.explanation import adaptors_of
 
 ACTIONS = ("", "alloc", "free", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
-           "segment_unmap", "snapshot", "oom")
+           "segment_unmap", "snapshot", "oom", "annotate")
 
 cdef enum:
     MOST_NAMES = 1 << 20
@@ -123,6 +125,16 @@ def metadata():
 def set_metadata(str text):
     """Annotate the entries of what this thread does from now on."""
     thread_set_note(number_of(text, _notes, _note_numbers, MOST_NAMES, "annotations"))
+
+
+def annotate(size_t ptr, str text):
+    """Note a text about the allocation that holds an address."""
+    cdef l0rt_block* block = block_find(<void*>ptr)
+    cdef uint32_t note = number_of(text, _notes, _note_numbers, MOST_NAMES, "annotations")
+    if block == NULL:
+        raise InvalidArgumentError(f"invalid device pointer: {ptr:#x} is in no allocation of l0rt")
+    with nogil:
+        history_annotate(block, note)
 
 
 def tag_sums(int index, bint of_host):

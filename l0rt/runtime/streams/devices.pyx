@@ -20,7 +20,7 @@ from l0rt.core import sysman
 from l0rt.core.driver import adopt_context as take_context, make_context, open_drivers
 from l0rt.core.device import open_devices
 from l0rt.core.memory import context_has
-from l0rt.errors import DriverNotFoundError, InvalidArgumentError, L0Error, UnsupportedError
+from l0rt.errors import DeviceIndexError, DriverNotFoundError, InvalidArgumentError, L0Error, UnsupportedError
 from l0rt.runtime.lazy import CONTEXTS, on_exit
 from l0rt.ze import loader, obstacles, pci, quirks, table as ze_table, tuning
 from l0rt.ze.count import count_without_opening
@@ -58,7 +58,7 @@ cdef l0rt_device* device_at(int index) except NULL nogil:
     if 0 <= index < _count:
         return &_records[index]
     with gil:
-        raise IndexError(
+        raise DeviceIndexError(
             f"The device index is out of range. It must be in [0, {_count}), but got {index}.")
 
 
@@ -179,7 +179,15 @@ def _choose():
     return _open_library("cpu")
 
 
-READ_AT_OPENING = ("driver", "disable", "quirks", "copy_threads", "stream_pool_size", "events", "lazy_init", "tuning")
+READ_AT_OPENING = (
+    "driver", "disable", "quirks", "copy_threads", "stream_pool_size", "integrated", "events", "lazy_init", "tuning")
+
+
+def shown(found):
+    """Return these devices, without integrated GPUs beside a discrete one where the setting hides them."""
+    if config.get("integrated") == "keep":
+        return found
+    return [device for device in found if not device.values()["integrated"]] or found
 
 
 def _open():
@@ -189,7 +197,7 @@ def _open():
     for setting in READ_AT_OPENING:
         config.get(setting)         # a wrong value is reported before anything is opened, at each attempt
     measured = tuning.load(config.get("tuning")) if config.get("tuning") else None
-    found = _choose()
+    found = shown(_choose())
     if len(found) > L0RT_MAX_DEVICES:
         callers.warn(f"{len(found)} devices: only the first {L0RT_MAX_DEVICES} are used", RuntimeWarning)
     _devices[:] = [device for _, device in sorted(enumerate(found), key=_place)][:L0RT_MAX_DEVICES]

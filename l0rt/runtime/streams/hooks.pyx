@@ -37,9 +37,9 @@ cdef void call_hooks(int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d) n
 
 cdef void call_all(int kind, tuple values) noexcept:
     cdef bint holds = interrupts_hold()
-    for callback in _callbacks[kind]:
+    for callback, count in _callbacks[kind]:
         try:
-            callback(*values[:_counts[kind]])
+            callback(*values[:count])
         except BaseException as failure:
             report_unraisable(callback, failure)
     if holds:
@@ -56,12 +56,12 @@ def report_unraisable(function, failure):
     PyErr_WriteUnraisable(function)     # calls sys.unraisablehook, whose argument only the interpreter can make
 
 
-def add(str name, callback):
-    """Call ``callback`` at every ``name`` from now on."""
+def add(str name, callback, count=None):
+    """Call ``callback`` at every ``name`` from now on, with the first ``count`` numbers, or all that there are."""
     if not callable(callback):
         raise TypeError(f"a callback must be callable, got {type(callback).__name__}")
     kind = NAMES.index(name)
-    _callbacks[kind] += (callback,)
+    _callbacks[kind] += ((callback, _counts[kind] if count is None else count),)
     set_bit(&hooked, kind, True)
 
 
@@ -69,7 +69,7 @@ def remove(str name, callback):
     """Call ``callback`` no more; ValueError if it was not added."""
     kind = NAMES.index(name)
     kept = list(_callbacks[kind])
-    kept.remove(callback)
+    del kept[[each for each, _ in kept].index(callback)]
     _callbacks[kind] = tuple(kept)
     if not kept:
         set_bit(&hooked, kind, False)

@@ -31,7 +31,7 @@ from l0rt.runtime.streams.types cimport l0rt_load64, l0rt_store64
 from l0rt.runtime.streams.wait cimport host_clock_ns
 
 from l0rt import config
-from l0rt.errors import DriverNotFoundError, InvalidArgumentError
+from l0rt.errors import DeviceIndexError, DriverNotFoundError, InvalidArgumentError
 from l0rt.runtime.streams.devices import lazy, properties
 
 cdef str BUILT_IN = lazy.device_type
@@ -220,9 +220,9 @@ def _unpickled(int index, bytes uuid):
 
 cdef object _checked_index(index):
     if index < 0:
-        raise RuntimeError(f"Device index must not be negative, got {index}")
+        raise DeviceIndexError(f"Device index must not be negative, got {index}")
     if index > 0x7FFF:
-        raise RuntimeError(f"Device index {index} is out of range: it must be below 32768")
+        raise DeviceIndexError(f"Device index {index} is out of range: it must be below 32768")
     return int(index)
 
 
@@ -325,8 +325,8 @@ cdef int index_of(object what, int otherwise, str type) except? -1:
             return otherwise
         index = _checked_index(named[1])
     number = PyLong_AsLongLongAndOverflow(index, &overflow)
-    if overflow or not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise IndexError(f"The device index is out of range: {what}")
+    if overflow or not NO_INDEX < number <= 0x7FFFFFFF:
+        raise DeviceIndexError(f"The device index is out of range: {what}")
     return <int>number
 
 
@@ -358,7 +358,7 @@ cdef object other_index(interface, int index):
 
 
 cdef int out_of_range(count, int index) except -1:
-    raise IndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
+    raise DeviceIndexError(f"The device index is out of range. It must be in [0, {count}), but got {index}.")
 
 
 def existing_index(interface, int index):

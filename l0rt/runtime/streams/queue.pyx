@@ -116,13 +116,21 @@ cdef int queue_open(l0rt_stream* stream) except -1 nogil:
         return queue_create(stream)
 
 
-cdef bint _may_offload = True   # what a thread reads that cannot run Python: it may hold the locks of an allocator
+# By device, for a thread that cannot run Python: it may hold the locks of an allocator.
+cdef bint _may_offload[L0RT_MAX_DEVICES]
 
 
 def read_copy_engines():
     """Take over from the settings whether copies of host memory may use a copy engine. One hint is for both ways."""
-    global _may_offload
-    _may_offload = "compute" not in (config.effective("xpu.h2d.copy_engine"), config.effective("xpu.d2h.copy_engine"))
+    cdef int i
+    own = config.indices_set()
+    common = may_offload("xpu")
+    for i in range(L0RT_MAX_DEVICES):
+        _may_offload[i] = may_offload(f"xpu:{i}") if i in own else common
+
+
+cdef bint may_offload(str owner) except -1:
+    return "compute" not in [config.effective(f"{owner}.{way}.copy_engine") for way in ("h2d", "d2h")]
 
 
 config.on_change(read_copy_engines)
@@ -131,7 +139,8 @@ read_copy_engines()
 
 cdef inline bint offloads(l0rt_stream* stream) noexcept nogil:
     """Should the driver give copies from and to host memory to a copy engine?"""
-    return _may_offload and stream.device.caps.copy_offload and stream.ordinal == stream.device.info.compute_ordinal
+    cdef l0rt_device* device = stream.device
+    return _may_offload[device.index] and device.caps.copy_offload and stream.ordinal == device.info.compute_ordinal
 
 
 cdef int queue_create(l0rt_stream* stream) except -1:

@@ -26,9 +26,10 @@ cdef int slot_wait_by(l0rt_slot* slot, uint64_t timeout_ns, int policy) except -
 cdef int slot_rest(l0rt_slot* slot) noexcept nogil
 # Pass the time between two looks of a wait that has lasted for `spent_ns`, and `left_ns` at the most.
 cdef void nap(int policy, uint64_t spent_ns, uint64_t left_ns) noexcept nogil
-# The policy that a caller's word, or None, means; the settings are those of `xpu.event` and `xpu.stream`.
-cdef int event_policy(word) except -1
-cdef int stream_policy(word) except -1
+# The policy that a caller's word, or None, means; the settings are those of a device's events and streams, -1: of all
+# devices'.
+cdef int event_policy(word, int index) except -1
+cdef int stream_policy(word, int index) except -1
 # Seconds, None for no limit, as nanoseconds.
 cdef uint64_t timeout_ns(timeout) except? 0
 

@@ -50,16 +50,25 @@ cdef uint64_t SHORTEST_NAP_NS = 10_000
 cdef uint64_t LONGEST_NAP_NS = 1_000_000
 
 cdef dict POLICIES = {"spin": WAIT_SPIN, "yield": WAIT_YIELD, "block": WAIT_BLOCK}
-cdef int _event_policy = WAIT_ADAPTIVE
-cdef int _stream_policy = WAIT_ADAPTIVE
 
 
-cdef int event_policy(word) except -1:
-    return _event_policy if word is None else policy_named(word)
+cdef struct Policies:
+    int common                              # of no device in particular
+    int own[L0RT_MAX_DEVICES]
+
+cdef Policies _of_events, _of_streams
 
 
-cdef int stream_policy(word) except -1:
-    return _stream_policy if word is None else policy_named(word)
+cdef int event_policy(word, int index) except -1:
+    return policy_of(&_of_events, index) if word is None else policy_named(word)
+
+
+cdef int stream_policy(word, int index) except -1:
+    return policy_of(&_of_streams, index) if word is None else policy_named(word)
+
+
+cdef inline int policy_of(const Policies* policies, int index) noexcept:
+    return policies.own[index] if 0 <= index < L0RT_MAX_DEVICES else policies.common
 
 
 cdef int policy_named(word) except -1:
@@ -70,9 +79,19 @@ cdef int policy_named(word) except -1:
 
 def read_policies():
     """Take the wait policies over from the settings."""
-    global _event_policy, _stream_policy
-    _event_policy = POLICIES.get(config.effective("xpu.event.wait_policy"), WAIT_ADAPTIVE)
-    _stream_policy = POLICIES.get(config.effective("xpu.stream.wait_policy"), WAIT_ADAPTIVE)
+    read_policies_of(&_of_events, "event")
+    read_policies_of(&_of_streams, "stream")
+
+
+cdef int read_policies_of(Policies* policies, str kind) except -1:
+    cdef int i
+    own = config.indices_set()
+    policies.common = POLICIES.get(config.effective(f"xpu.{kind}.wait_policy"), WAIT_ADAPTIVE)
+    for i in range(L0RT_MAX_DEVICES):
+        policies.own[i] = policies.common
+        if i in own:
+            policies.own[i] = POLICIES.get(config.effective(f"xpu:{i}.{kind}.wait_policy"), WAIT_ADAPTIVE)
+    return 0
 
 
 cdef long LONGEST = 10_000_000_000      # seconds: centuries
