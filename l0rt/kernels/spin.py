@@ -4,7 +4,7 @@
 import os
 
 from l0rt._base.integers import whole_number
-from l0rt.buffers.foreign import empty
+from l0rt.buffers.empty import empty
 from l0rt.errors import InvalidArgumentError
 from l0rt.kernels.module import Module
 from l0rt.runtime.current.event import Event
