@@ -6,6 +6,7 @@ from l0rt.kernels.module import Module as Module
 from l0rt.kernels.specialized import SpecializedKernel as SpecializedKernel
 from l0rt.kernels.specialized import SpecializedModule as SpecializedModule
 from l0rt.kernels.specialized import specialize as specialize
+from l0rt.kernels.spin import sleep as sleep
 from l0rt.launch.spirv import Argument as Argument
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "SpecializedKernel",
     "SpecializedModule",
     "compile",
+    "sleep",
     "specialize",
 ]

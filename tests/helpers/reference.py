@@ -11,6 +11,7 @@ from pathlib import Path
 import l0rt
 import l0rt.accelerator
 import l0rt.config
+import l0rt.debug
 import l0rt.errors
 import l0rt.graphs.node
 import l0rt.interface
@@ -31,7 +32,7 @@ docstrings; a test compares both. The C functions of `l0rt.capi` are in [c-api.m
 CLASSES = ("Stream", "Event", "Buffer", "Module", "LocalMemory", "Generator", "device")
 MODULES = (
     "accelerator", "xpu", "memory", "interface", "config", "errors", "philox", "kernels", "bench", "profiler", "logs",
-    "sanitizer", "telemetry", "ipc",
+    "sanitizer", "debug", "telemetry", "ipc",
 )  # fmt: skip
 INTEROP = ("dask", "dpctl", "mpi", "ray", "tinygrad/__init__", "torch", "torch_memory", "worker")  # read as text
 
