@@ -231,6 +231,17 @@ static void deferred(void) {
   printf("%u %s\n", number - 1, error);
 }
 
+/* The order that the kernel asks for, and the other one. */
+static void ended(void) {
+  begin();
+  struct drm_xe_vm_destroy space = {.vm_id = vm};
+  struct drm_xe_exec_queue_destroy destroy = {.exec_queue_id = queue};
+  printf("%s", ask(DRM_IOCTL_XE_VM_DESTROY, &space));
+  printf(" %s", ask(DRM_IOCTL_XE_EXEC_QUEUE_DESTROY, &destroy));
+  printf(" %s", ask(DRM_IOCTL_XE_VM_DESTROY, &space));
+  printf(" %s\n", ask(DRM_IOCTL_XE_VM_DESTROY, &space));
+}
+
 static void shared(void) {
   begin();
   uint32_t handle;
@@ -295,10 +306,10 @@ int main(int count, char **words) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } programs[] = {{"unbound", unbound},     {"unknown", unknown}, {"stored", stored},     {"math", math},
-                  {"copied", copied},       {"full", full},       {"shared", shared},     {"reset", reset},
-                  {"alignment", alignment}, {"counted", counted}, {"stranger", stranger}, {"slow", slow},
-                  {"deferred", deferred}};
+  } programs[] = {{"unbound", unbound},     {"unknown", unknown},  {"stored", stored},     {"math", math},
+                  {"copied", copied},       {"full", full},        {"shared", shared},     {"reset", reset},
+                  {"alignment", alignment}, {"counted", counted},  {"stranger", stranger}, {"slow", slow},
+                  {"ended", ended},         {"deferred", deferred}};
   for (unsigned i = 0; count == 2 && i < sizeof programs / sizeof *programs; i++)
     if (!strcmp(words[1], programs[i].name)) {
       programs[i].run();
