@@ -21,13 +21,14 @@ def chosen():
     names = [ring.name for ring in xe_device.RINGS]
     parser.add_argument("--rings", nargs="+", choices=names, default=names)
     parser.add_argument("--covering", action="store_true", help="the covering set instead of every test")
-    parser.add_argument("--two", action="store_true", help="the first ring, and another that turns with the commit")
+    parser.add_argument("--two", action="store_true", help="those of bmg, and another that turns with the commit")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that share a ring's tests")
     parser.add_argument("tests", nargs="*", help="files or tests instead of all", type=Path)
     options = parser.parse_args()
     rings = [ring for ring in xe_device.RINGS if ring.name in options.rings]
     if options.two:
-        rings = [rings[0], rings[1 + covering.turn() % (len(rings) - 1)]]
+        first, others = ([r for r in rings if (r.devices == "bmg") is first] for first in (True, False))
+        rings = [*first, others[covering.turn() % len(others)]]
     return rings, options
 
 
@@ -37,7 +38,7 @@ def run(ring, library, options):
     parts = [(paths, {})]
     if options.covering:
         parts = [(covering.paths(0), {"L0RT_TEST_PART": 0})]
-    if not options.tests:
+    if not options.tests and not ring.copies:
         parts.append(([TESTS / "xe_device" / "test"], {}))  # of the simulated devices themselves
     return [again(ring, library, options.processes, *part) for part in parts]
 

@@ -18,18 +18,47 @@ def test_after(): pass
 """
 
 
+OF_KERNELS = """
+import pytest
+from helpers import xe_device
+launched = 0
+xe_device.kernels_run = lambda: launched
+
+@pytest.mark.checks_data
+def test_of_a_kernel():
+    global launched
+    launched += 1
+    assert False
+
+@pytest.mark.checks_data
+def test_of_a_copy(): assert False
+def test_of_no_data(): test_of_a_kernel()
+"""
+
+
+def planted(folder, text, processes=0):
+    """Run tests as a ring of simulated devices does."""
+    test = folder / "test_planted.py"
+    test.write_text(text)
+    arguments = ["-n", str(processes), "--confcutdir", TESTS, "-p", "conftest", test]
+    environment = {"XE_DEVICE_FAILURES": folder / "failures", "PYTHONPATH": TESTS}
+    return Ring("planted", (), {}).run("nowhere", folder, arguments, 60, environment)
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_a_failure_of_the_device_fails_the_test_that_met_it(processes, tmp_path):
-    test = tmp_path / "test_planted.py"
-    test.write_text(PLANTED)
-    arguments = ["-n", str(processes), "--confcutdir", TESTS, "-p", "conftest", test]
-    environment = {"XE_DEVICE_FAILURES": tmp_path / "failures", "PYTHONPATH": TESTS}
-    result = Ring("planted", (), {}).run("nowhere", tmp_path, arguments, 60, environment)
+    result = planted(tmp_path, PLANTED, processes)
     assert verdict(result) is None
     assert "3 passed, 1 error" in result.stdout
     assert "ERROR" in result.stdout
     assert re.search(r"^ERROR .*test_named", result.stdout, re.MULTILINE), result
     assert "unknown command 1f800000 at 0x1000" in result.stdout
+
+
+def test_only_data_of_kernels_may_be_wrong(tmp_path):
+    result = planted(tmp_path, OF_KERNELS)
+    assert "2 failed, 1 skipped" in result.stdout, result
+    assert re.findall(r"^FAILED .*::(\w+)", result.stdout, re.MULTILINE) == ["test_of_a_copy", "test_of_no_data"]
 
 
 def test_each_ring_is_of_products_that_can_be_simulated():

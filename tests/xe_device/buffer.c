@@ -49,9 +49,17 @@ xe_buffer *xe_buffer_create(xe_device *device, uint64_t size, int tile) {
   if (buffer && tile >= 0) {
     buffer->vram_of = device;
     buffer->tile = tile;
-    device->vram_used[tile] += size;
   }
   return buffer;
+}
+
+bool xe_buffer_back(xe_buffer *buffer) {
+  if (!buffer->vram_of || buffer->backed) return true;
+  uint64_t *used = &buffer->vram_of->vram_used[buffer->tile];
+  if (*used + buffer->size > buffer->vram_of->product->vram) return false;
+  *used += buffer->size;
+  buffer->backed = true;
+  return true;
 }
 
 uint32_t xe_buffer_import(xe_device *device, int fd) {
@@ -93,7 +101,7 @@ xe_buffer *xe_buffer_get(const xe_device *device, uint32_t handle) {
 
 void xe_buffer_drop(xe_buffer *buffer) {
   if (--buffer->references) return;
-  if (buffer->vram_of) buffer->vram_of->vram_used[buffer->tile] -= buffer->size;
+  if (buffer->backed) buffer->vram_of->vram_used[buffer->tile] -= buffer->size;
   xe_libc_munmap(buffer->bytes, buffer->size);
   xe_libc.close(buffer->fd);
   free(buffer);

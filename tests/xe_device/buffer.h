@@ -3,6 +3,7 @@
 #ifndef XE_DEVICE_BUFFER_H
 #define XE_DEVICE_BUFFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -14,12 +15,16 @@ typedef struct xe_buffer {
   uint64_t size;
   uint8_t *bytes;
   int references; /* one for each handle, and for each binding */
-  xe_device *vram_of; /* whose VRAM it takes, or NULL */
+  xe_device *vram_of; /* whose VRAM it is in, or NULL */
   int tile;
+  bool backed; /* it has taken its VRAM */
 } xe_buffer;
 
-/* A new buffer with one reference, or NULL with errno. `tile` is -1 for the host's memory. */
+/* A new buffer with one reference, or NULL with errno. `tile` is -1 for the host's memory. VRAM is taken later. */
 xe_buffer *xe_buffer_create(xe_device *device, uint64_t size, int tile);
+
+/* Takes the buffer's VRAM if it has not; false if there is too little. Nothing is evicted. */
+bool xe_buffer_back(xe_buffer *buffer);
 
 /* The handle of the buffer that this file descriptor shares, or 0 with errno. */
 uint32_t xe_buffer_import(xe_device *device, int fd);

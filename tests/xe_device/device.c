@@ -8,6 +8,7 @@
 
 #include "libc.h"
 #include "report.h"
+#include "space.h"
 #include "tree.h"
 
 xe_device xe_devices[XE_DEVICES];
@@ -18,6 +19,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void) { pthread_mutex_lock(&xe_lock); }
 static void after_fork(void) { pthread_mutex_unlock(&xe_lock); }
+static void in_child(void) {
+  xe_space_after_fork();
+  pthread_mutex_unlock(&xe_lock);
+}
 
 static void start(void) {
   xe_libc_find();
@@ -46,7 +51,7 @@ static void start(void) {
     xe_device_number++;
     name = comma ? comma + 1 : NULL;
   }
-  pthread_atfork(before_fork, after_fork, after_fork);
+  pthread_atfork(before_fork, after_fork, in_child);
 }
 
 void xe_device_start(void) { pthread_once(&once, start); }

@@ -34,8 +34,9 @@ static int destroy_space(const struct drm_xe_vm_destroy *destroy) {
     xe_report_failure("vm_destroy: no VM %u", destroy->vm_id);
     return ENOENT;
   }
-  xe_space_destroy(space);
-  return 0;
+  if (xe_space_destroy(space)) return 0;
+  xe_report_failure("vm_destroy: VM %u has queues", destroy->vm_id);
+  return EBUSY;
 }
 
 static int create_queue(const xe_device *device, struct drm_xe_exec_queue_create *create) {

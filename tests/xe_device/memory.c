@@ -12,12 +12,15 @@
 
 typedef unsigned long long ull;
 
-/* The first tile whose VRAM may and can hold it, -1 for the host's memory, -2 if nothing can. */
+/* The first tile whose VRAM may and can hold it, else the first that may; -1 for the host's memory. */
 static int place(const xe_device *device, uint32_t placement, uint64_t size) {
-  const xe_product *product = device->product;
-  for (int tile = 0; product->vram && tile < product->tiles; tile++)
-    if (placement & 2u << tile && device->vram_used[tile] + size <= product->vram) return tile;
-  return placement & 1 ? -1 : -2;
+  int first = -1;
+  for (int tile = 0; tile < device->product->tiles; tile++) {
+    if (!(placement & 2u << tile)) continue;
+    if (device->vram_used[tile] + size <= device->product->vram) return tile;
+    if (first < 0) first = tile;
+  }
+  return placement & 1 ? -1 : first;
 }
 
 int xe_memory_create(xe_device *device, struct drm_xe_gem_create *create) {
@@ -33,8 +36,11 @@ int xe_memory_create(xe_device *device, struct drm_xe_gem_create *create) {
     return EINVAL;
   }
   pthread_mutex_lock(&xe_lock);
-  int tile = place(device, create->placement, create->size);
-  xe_buffer *buffer = tile == -2 ? NULL : xe_buffer_create(device, create->size, tile);
+  xe_buffer *buffer = xe_buffer_create(device, create->size, place(device, create->placement, create->size));
+  if (buffer && !(create->flags & DRM_XE_GEM_CREATE_FLAG_DEFER_BACKING) && !xe_buffer_back(buffer)) {
+    xe_buffer_drop(buffer);
+    buffer = NULL;
+  }
   create->handle = buffer ? xe_buffer_give_handle(device, buffer) : 0;
   pthread_mutex_unlock(&xe_lock);
   xe_report_log("gem_create: 0x%llx bytes, placement 0x%x: handle %u", (ull)create->size, create->placement,
@@ -84,6 +90,7 @@ static int source(const xe_device *device, const struct drm_xe_vm_bind_op *op, x
   if (!buffer) return ENOENT;
   uint32_t page = buffer->vram_of ? xe_product_page(device->product) : 4096;
   if (op->obj_offset + op->range > buffer->size || (op->addr | op->range | op->obj_offset) % page) return EINVAL;
+  if (!xe_buffer_back(buffer)) return ENOMEM;
   binding->buffer = buffer;
   binding->offset = op->obj_offset;
   buffer->references++;
@@ -135,7 +142,7 @@ int xe_memory_bind(xe_device *device, const struct drm_xe_vm_bind *bind) {
     const char *format = "vm_bind: VM %u, operation %u, handle %u, offset 0x%llx, address 0x%llx, 0x%llx bytes: %d";
 #define ABOUT bind->vm_id, op->op, op->obj, (ull)op->obj_offset, (ull)op->addr, (ull)op->range, error
     xe_report_log(format, ABOUT);
-    if (error) xe_report_failure(format, ABOUT);
+    if (error && error != ENOMEM) xe_report_failure(format, ABOUT); /* a driver may try */
 #undef ABOUT
   }
   pthread_rwlock_unlock(&space->lock);

@@ -29,7 +29,10 @@ uint32_t xe_queue_create(const xe_device *device, xe_space *space) {
     if (!queues[next]) queue->number = last = next;
   }
   uint32_t number = queue->number;
-  if (number) queues[number] = queue;
+  if (number) {
+    queues[number] = queue;
+    space->queues++;
+  }
   pthread_mutex_unlock(&xe_lock);
   if (!number) free(queue);
   return number;
@@ -96,7 +99,10 @@ int xe_queue_destroy(uint32_t number) {
   xe_queue *queue = find(number);
   if (queue) queues[number] = NULL;
   pthread_mutex_unlock(&xe_lock);
-  if (!queue) return ENOENT;
+  if (!queue) {
+    xe_report_failure("exec_queue_destroy: no queue %u", number);
+    return ENOENT;
+  }
   bool joins = queue->started && queue->process == getpid();
   if (joins) {
     pthread_mutex_lock(&queue->lock);
@@ -105,6 +111,9 @@ int xe_queue_destroy(uint32_t number) {
     pthread_mutex_unlock(&queue->lock);
     pthread_join(queue->thread, NULL);
   }
+  pthread_mutex_lock(&xe_lock);
+  queue->space->queues--;
+  pthread_mutex_unlock(&xe_lock);
   free(queue);
   return 0;
 }

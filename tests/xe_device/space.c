@@ -26,8 +26,17 @@ uint32_t xe_space_create(void) {
 
 xe_space *xe_space_get(uint32_t number) { return number < SPACES && spaces[number].live ? &spaces[number] : NULL; }
 
-void xe_space_destroy(xe_space *space) {
+void xe_space_after_fork(void) {
+  for (int i = 0; i < SPACES; i++)
+    if (spaces[i].live) pthread_rwlock_init(&spaces[i].lock, NULL);
+}
+
+bool xe_space_destroy(xe_space *space) {
   pthread_mutex_lock(&xe_lock);
+  if (space->queues) {
+    pthread_mutex_unlock(&xe_lock);
+    return false;
+  }
   pthread_rwlock_wrlock(&space->lock);
   for (int i = 0; i < space->number; i++)
     if (space->bindings[i].buffer) xe_buffer_drop(space->bindings[i].buffer);
@@ -37,6 +46,7 @@ void xe_space_destroy(xe_space *space) {
   space->live = false;
   pthread_rwlock_unlock(&space->lock);
   pthread_mutex_unlock(&xe_lock);
+  return true;
 }
 
 /* The first binding that ends behind an address. */

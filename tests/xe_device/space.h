@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
   xe_binding *bindings; /* by address, and none overlaps another */
   int number, capacity;
+  int queues; /* that run in it; guarded by `xe_lock` */
   bool live;
   pthread_rwlock_t lock;
 } xe_space;
@@ -27,7 +28,12 @@ uint32_t xe_space_create(void);
 
 /* The space of a number, or NULL. */
 xe_space *xe_space_get(uint32_t number);
-void xe_space_destroy(xe_space *space);
+
+/* False if queues still run in it. */
+bool xe_space_destroy(xe_space *space);
+
+/* In a forked child: releases the locks of threads that it does not have. */
+void xe_space_after_fork(void);
 
 /* Callers of these three hold `xe_lock` and have locked the space for writing. */
 void xe_space_bind(xe_space *space, xe_binding binding); /* takes over the buffer's reference */

@@ -36,8 +36,9 @@ static void need(unsigned long request, void *argument, const char *what) {
   exit(1);
 }
 
-static const char *create(uint64_t size, int placement, uint32_t *handle) {
+static const char *create_with(uint64_t size, int placement, uint32_t flags, uint32_t *handle) {
   struct drm_xe_gem_create create = {
+      .flags = flags,
       .size = size,
       .placement = placement,
       .cpu_caching = placement == HOST ? DRM_XE_GEM_CPU_CACHING_WB : DRM_XE_GEM_CPU_CACHING_WC,
@@ -45,6 +46,10 @@ static const char *create(uint64_t size, int placement, uint32_t *handle) {
   const char *error = ask(DRM_IOCTL_XE_GEM_CREATE, &create);
   *handle = create.handle;
   return error;
+}
+
+static const char *create(uint64_t size, int placement, uint32_t *handle) {
+  return create_with(size, placement, 0, handle);
 }
 
 static void *map(uint32_t handle, uint64_t size) {
@@ -214,6 +219,29 @@ static void full(void) {
   printf(" %s\n", create(1024 * MIB, VRAM, &handle));
 }
 
+/* The same with buffers that take their memory when they are bound. */
+static void deferred(void) {
+  begin();
+  uint32_t handle, number = 0;
+  const char *error = "0";
+  for (; !strcmp(error, "0"); number++) {
+    if (strcmp(create_with(1024 * MIB, VRAM, DRM_XE_GEM_CREATE_FLAG_DEFER_BACKING, &handle), "0")) exit(1);
+    error = bind(handle, 0, 4 * FENCE + number * 1024 * MIB, 1024 * MIB);
+  }
+  printf("%u %s\n", number - 1, error);
+}
+
+/* The order that the kernel asks for, and the other one. */
+static void ended(void) {
+  begin();
+  struct drm_xe_vm_destroy space = {.vm_id = vm};
+  struct drm_xe_exec_queue_destroy destroy = {.exec_queue_id = queue};
+  printf("%s", ask(DRM_IOCTL_XE_VM_DESTROY, &space));
+  printf(" %s", ask(DRM_IOCTL_XE_EXEC_QUEUE_DESTROY, &destroy));
+  printf(" %s", ask(DRM_IOCTL_XE_VM_DESTROY, &space));
+  printf(" %s\n", ask(DRM_IOCTL_XE_VM_DESTROY, &space));
+}
+
 static void shared(void) {
   begin();
   uint32_t handle;
@@ -278,9 +306,10 @@ int main(int count, char **words) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } programs[] = {{"unbound", unbound},     {"unknown", unknown}, {"stored", stored},     {"math", math},
-                  {"copied", copied},       {"full", full},       {"shared", shared},     {"reset", reset},
-                  {"alignment", alignment}, {"counted", counted}, {"stranger", stranger}, {"slow", slow}};
+  } programs[] = {{"unbound", unbound},     {"unknown", unknown},  {"stored", stored},     {"math", math},
+                  {"copied", copied},       {"full", full},        {"shared", shared},     {"reset", reset},
+                  {"alignment", alignment}, {"counted", counted},  {"stranger", stranger}, {"slow", slow},
+                  {"ended", ended},         {"deferred", deferred}};
   for (unsigned i = 0; count == 2 && i < sizeof programs / sizeof *programs; i++)
     if (!strcmp(words[1], programs[i].name)) {
       programs[i].run();

@@ -80,6 +80,17 @@ def test_memory_runs_out_at_its_size(asks):
     assert failures == []  # a driver may try
 
 
+@pytest.mark.skipif(DEVICE not in VRAM, reason="has no memory of its own")
+def test_memory_that_is_deferred_runs_out_where_it_is_bound(asks):
+    assert asks("deferred") == (f"{VRAM[DEVICE]} ENOMEM", [])
+
+
+def test_an_address_space_with_queues_stays(asks):
+    printed, failures = asks("ended")
+    assert printed == "EBUSY 0 0 ENOENT"
+    assert failures == ["vm_destroy: VM 1 has queues", "vm_destroy: no VM 1"]
+
+
 def test_a_buffer_is_one_for_two_devices(asks):
     assert asks("shared", f"{DEVICE},{DEVICE}") == ("1 7", [])
 
