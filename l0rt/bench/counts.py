@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import l0rt.bench.loops as loops
+from l0rt._base.paths import known_interpreter
 from l0rt.bench import allocator_rows, rows  # noqa: F401 - the first defines rows
 from l0rt.bench.lab import Lab
 from l0rt.bench.replays import environment, program
@@ -33,7 +34,7 @@ def counted(ids, told=lambda id: None):
             "--instr-atstart=no",
             f"--callgrind-out-file={folder}/out",
             f"--log-file={folder}/log",
-            sys.executable,
+            known_interpreter(),
             "-c",
             program("counts"),
             *ids,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import l0rt.accelerator as acc
 import l0rt.bench.loops as loops
 from l0rt import config, memory
+from l0rt._base.paths import known_interpreter
 from l0rt.bench import traces
 from l0rt.errors import OutOfMemoryError
 
@@ -93,7 +94,7 @@ def driver_calls():
 @contextmanager
 def elsewhere(name, scale, mode=""):
     """Start a process that replays; give a function that has it do what a method of Replays does."""
-    command = [sys.executable, "-c", program("replays"), name, str(scale)]
+    command = [known_interpreter(), "-c", program("replays"), name, str(scale)]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

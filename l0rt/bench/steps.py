@@ -12,6 +12,7 @@ import l0rt
 import l0rt.accelerator as acc
 import l0rt.bench.loops as loops
 import l0rt.runtime.memory.operations as operations
+from l0rt._base.paths import known_interpreter
 from l0rt.bench import traces
 from l0rt.bench.replays import MODES, driver_calls, environment, program
 
@@ -31,7 +32,7 @@ def passes(name, scale, mode):
     percent, the most that was reserved over the trace's peak, and the calls."""
     latency = ",".join(filter(None, (os.environ.get("L0RT_CPU_LATENCY"), "virtual")))
     done = subprocess.run(
-        [sys.executable, "-c", program("steps"), name, str(scale)],
+        [known_interpreter(), "-c", program("steps"), name, str(scale)],
         capture_output=True,
         text=True,
         env=environment({**MODES[mode], "L0RT_CPU_LATENCY": latency}),

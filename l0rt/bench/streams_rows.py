@@ -10,6 +10,7 @@ import l0rt
 import l0rt.accelerator as acc
 import l0rt.bench.loops as loops
 import l0rt.bench.reference as reference
+from l0rt._base.paths import known_interpreter
 from l0rt.bench.lab import Gated
 from l0rt.bench.rows import KIB, MIB, Note, Skip, Work, python, suite
 
@@ -283,7 +284,7 @@ print(time.perf_counter_ns() - start)
 
 @row("import.accelerator.python", "import l0rt.accelerator, NumPy already imported", ns=13e6)
 def import_accelerator(lab):
-    ask = [sys.executable, "-c", IMPORT.format(sys.path)]  # -c puts the working directory first: a clone, say
+    ask = [known_interpreter(), "-c", IMPORT.format(sys.path)]  # -c puts the working directory first: a clone, say
 
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 

@@ -11,6 +11,7 @@ import numpy as np
 import l0rt
 import l0rt.accelerator as acc
 from l0rt import config, memory
+from l0rt._base.paths import known_interpreter
 from l0rt.errors import OutOfMemoryError
 from l0rt.selftest.driver import OUT_OF_MEMORY, Refused, view
 from l0rt.selftest.ground import MIB, Untestable, fails, works
@@ -203,7 +204,7 @@ def other_process(code, *words, env=None, timeout=20.0):
     set_up += "import warnings; warnings.filterwarnings('ignore', message='no GPU')\n"
     try:
         child = subprocess.run(
-            [sys.executable, "-c", set_up + code, config.get("driver"), *words],
+            [known_interpreter(), "-c", set_up + code, config.get("driver"), *words],
             env={**os.environ, **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -19,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from l0rt import config
+from l0rt._base.paths import known_interpreter
 from l0rt.bench.report import end_text
 from l0rt.selftest.questions import BAD, BY_ID, GROUPS, MARK, QUESTIONS, Answer
 
@@ -117,7 +118,7 @@ class Examination:
         code = f"import sys; sys.path[:] = {sys.path}; from l0rt.selftest.child import main; main(sys.argv[1])"
         with tempfile.TemporaryFile() as complaints:
             child = subprocess.Popen(
-                [sys.executable, "-c", code, json.dumps(orders)],
+                [known_interpreter(), "-c", code, json.dumps(orders)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
