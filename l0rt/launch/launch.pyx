@@ -71,7 +71,7 @@ cdef ze_result_t set_size(l0rt_kernel* kernel, const uint32_t* size) noexcept no
     return r
 
 
-cdef ze_result_t set_offset(l0rt_kernel* kernel, const uint32_t* offset) noexcept nogil:
+cdef ze_result_t set_global_offset(l0rt_kernel* kernel, const uint32_t* offset) noexcept nogil:
     cdef ze_result_t r
     if offset == NULL:
         offset = &NOWHERE[0]
@@ -135,7 +135,7 @@ cdef inline int set_locked(
     cdef ze_result_t r = set_size(kernel, size)
     cdef uint32_t i, most = 0
     if r == ZE_RESULT_SUCCESS:
-        r = set_offset(kernel, offset)
+        r = set_global_offset(kernel, offset)
     for i in range(count):
         if r != ZE_RESULT_SUCCESS:
             return r
@@ -356,10 +356,10 @@ cdef int refuse_offset(
     with gil:
         name = kernel.name.decode("utf-8", "replace")
         if not kernel.module.device.caps.global_offset:
-            raise UnsupportedError(f"{name}(): device {kernel.module.device.index} has no global offsets (`l0rt doctor` says "
-                                   "why)")
-        raise ValueError(f"{name}(): global ids must be below 2**32, got "
-                         f"{[groups[i] * <uint64_t>size[i] for i in range(3)]} work-items from {[offset[i] for i in range(3)]} on")
+            raise UnsupportedError(f"{name}(): device {kernel.module.device.index} has no global offsets "
+                                   "(`l0rt doctor` says why)")
+        items, first = [groups[i] * <uint64_t>size[i] for i in range(3)], [offset[i] for i in range(3)]
+        raise ValueError(f"{name}(): global ids must be below 2**32, got {items} work-items from {first} on")
 
 
 cdef inline uint64_t local_bytes_of(const l0rt_kernel* kernel, const l0rt_arg* args, uint32_t count) noexcept nogil:
