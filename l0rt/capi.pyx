@@ -14,7 +14,7 @@ from l0rt.kernels.built cimport (
     module_open,
     module_release,
 )
-from l0rt.kernels.launch cimport kernel_launch, l0rt_arg as arg_t
+from l0rt.kernels.launch cimport kernel_launch, l0rt_access, l0rt_arg as arg_t
 
 from l0rt.runtime.alloc.arena cimport (
     arena_serve,
@@ -101,7 +101,8 @@ ctypedef stream_t* (*quiet_stream)(int) noexcept nogil
 ctypedef module_t* (*quiet_open)(void*, int, const char*, size_t, const char*) noexcept
 ctypedef kernel_t* (*quiet_find)(module_t*, bytes) noexcept
 ctypedef int (*quiet_launch)(
-    kernel_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint, stream_t*) noexcept nogil
+    kernel_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint, stream_t*,
+    const l0rt_access*) noexcept nogil
 
 
 cdef inline int try_ensure() noexcept nogil:
@@ -434,7 +435,7 @@ cdef int l0rt_launch(
         if on == NULL:
             return failed()
     if (<quiet_launch>kernel_launch)(
-            <kernel_t*>kernel, groups, group_size, <const arg_t*>args, count, flags != 0, on) < 0:
+            <kernel_t*>kernel, groups, group_size, <const arg_t*>args, count, flags != 0, on, NULL) < 0:
         return failed()
     return 0
 
