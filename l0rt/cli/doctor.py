@@ -20,6 +20,7 @@ import l0rt
 from l0rt import config
 from l0rt.cli import advice, report
 from l0rt.cli.probe import MARK
+from l0rt.paths import read_file
 from l0rt.ze import obstacles, pci, versions
 
 PREFIXES = ("L0RT_", "ZE_", "ZEL_", "ZES_", "ZEX_", "NEO", "ONEAPI_DEVICE_SELECTOR", *report.SIMULATION)
@@ -86,7 +87,7 @@ def examine(root="/"):
 def text_of(root, path):
     """Return the only line of a file, None if it cannot be read."""
     try:
-        return Path(root, path).read_text().strip()
+        return read_file(os.path.join(root, path), 1 << 16).decode().strip()
     except (OSError, UnicodeDecodeError):
         return None
 

@@ -21,7 +21,7 @@ from l0rt.errors import CompilerNotFoundError, L0Error, ModuleBuildError, Module
 from l0rt.kernels import cache, includes, ocloc, zig
 from l0rt.kernels.module import Compiled, Module, facts, tell, watchers
 from l0rt.kernels.spirv import Spirv, is_spirv
-from l0rt.paths import plain_path
+from l0rt.paths import plain_path, read_file
 
 __all__ = ["compile"]
 
@@ -128,8 +128,7 @@ def _source_of(source):
         if not isinstance(path, str):
             raise TypeError("the path of a source must be one of str")
         path = plain_path(path)
-        with open(path, "rb") as file:
-            text = file.read()
+        text = read_file(path, includes.MOST_BYTES)
         shown, home = path, os.path.dirname(os.path.abspath(path))
     else:
         text, shown, home = source, "<source>", None

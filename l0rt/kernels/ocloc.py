@@ -16,6 +16,7 @@ from collections import namedtuple
 
 from l0rt.errors import ModuleBuildError
 from l0rt.kernels import ocloc_child
+from l0rt.paths import read_file
 
 __all__: list[str] = []
 
@@ -59,8 +60,7 @@ def _configured(path, seen):
         return
     seen.add(path)
     try:
-        with open(path, errors="replace") as file:
-            lines = file.readlines()
+        lines = read_file(path, 1 << 20).decode("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:
