@@ -16,7 +16,8 @@ from l0rt.launch.built cimport (
     module_open,
     module_release,
 )
-from l0rt.launch.launch cimport kernel_launch, l0rt_arg as arg_t
+from l0rt.launch.launch cimport kernel_launch, l0rt_access, l0rt_arg as arg_t
+
 from l0rt.runtime.alloc.arena cimport (
     arena_serve,
     block_return,
@@ -170,8 +171,8 @@ ctypedef stream_t* (*quiet_stream)(int) noexcept nogil
 ctypedef module_t* (*quiet_open)(void*, int, const char*, size_t, const char*) noexcept
 ctypedef kernel_t* (*quiet_find)(module_t*, bytes) noexcept
 ctypedef int (*quiet_launch)(
-    kernel_t*, const uint32_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint,
-    stream_t*) noexcept nogil
+    kernel_t*, const uint32_t*, const uint32_t*, const uint32_t*, const arg_t*, uint32_t, bint, stream_t*,
+    const l0rt_access*) noexcept nogil
 
 
 cdef inline int try_ensure() noexcept nogil:
@@ -520,7 +521,8 @@ cdef inline int launch(
         if on == NULL:
             return failed()
     if (<quiet_launch>kernel_launch)(
-            <kernel_t*>kernel, groups, group_size, offset, <const arg_t*>args, count, flags != 0, on) < 0:
+            <kernel_t*>kernel, groups, group_size, offset, <const arg_t*>args, count, flags != 0, on,
+            NULL) < 0:
         return failed()
     return 0
 

@@ -27,6 +27,7 @@ _TEXTS = {
     "copy": ("stream", "%s copies to %#x from %#x, %d bytes"),
     "fill": ("stream", "%s fills %#x, %d bytes"),
     "kernel_launch": ("kernel", "%s launches %s"),
+    "graph_replay": ("stream", "%s replays graph %#x"),
     "kernel_access": ("kernel", "%s: the kernel may use %#x, %d bytes, as %d (1: read, 2: write)"),
     "event_creation": ("event", "event %#x made"),
     "event_deletion": ("event", "event %#x dropped"),

@@ -6,6 +6,9 @@ behind it (a vector clock). A record takes the stream's knowledge along, a wait 
 synchronisation to the host's, and each command knows what the host knew. An access to memory that another access
 touches, one of both writing, is a race unless the one's clock is known where the other is made.
 
+A graph's commands are no accesses when they are captured. Each replay is one command of its stream, which does what all
+of them do; each further stream that was captured has a clock of its own there, and knows what the graph's waits tell.
+
 What is seen: copies, fills, Buffers that kernels get, Buffers that are freed, views of host and shared memory at the
 moment they are made, and what `host_access` announces. ``L0RT_SANITIZE=stream`` begins with the import of l0rt; `races`
 has what was found.
@@ -21,12 +24,13 @@ from types import FrameType
 
 from l0rt import config
 from l0rt._base import callers
-from l0rt.runtime.current.waits import name_at
+from l0rt.graphs.recording import accesses_at
+from l0rt.runtime.current.waits import is_captured_at, name_at
 from l0rt.runtime.streams import hooks
 
 __all__ = ["StreamRaceWarning", "host_access", "start"]
 
-HOST = 0  # the host's place among the streams, which are addresses
+HOST = 0  # the host's place among the streams, which are addresses, or (a stream that replays, which captured one)
 
 
 class StreamRaceWarning(UserWarning):
@@ -37,7 +41,7 @@ class StreamRaceWarning(UserWarning):
 class Access:
     """One access: by which stream or the host, at which of its times, to which bytes."""
 
-    stream: int
+    stream: int | tuple[int, int]
     time: int
     low: int
     high: int
@@ -46,7 +50,10 @@ class Access:
     stack: list
 
     def __str__(self):
-        by = "the host" if self.stream == HOST else name_at(self.stream)
+        stream, branch = self.stream if isinstance(self.stream, tuple) else (self.stream, 0)
+        by = "the host" if stream == HOST else name_at(stream)
+        if branch:
+            by = f"captured stream {branch} of the graph that {by} replays"
         where = "".join(traceback.format_list(self.stack)) or "  (no Python frame)\n"
         return f"{self.what} by {by}, {self.high - self.low} bytes at {self.low:#x}:\n{where}"
 
@@ -54,8 +61,9 @@ class Access:
 class Memory:
     """An allocation: its stream, its accesses that may still matter, and the streams whose use was announced."""
 
-    def __init__(self, low, high, stream):
+    def __init__(self, low, high, stream, is_captured):
         self.low, self.high, self.stream = low, high, stream
+        self.is_captured = is_captured  # it stays the graph's, which has it again in each replay
         self.accesses = []
         self.announced = set()
 
@@ -105,19 +113,27 @@ class Sanitizer:
     # What is done to memory.
 
     def on_memory_allocation(self, low, nbytes, stream):
-        self.on_memory_deallocation(low)
-        self.memory[low] = Memory(low, low + nbytes, stream)
-        bisect.insort(self.lows, low)
+        place = bisect.bisect_left(self.lows, low)
+        if place and self.memory[self.lows[place - 1]].high > low:
+            place -= 1
+        while place < len(self.lows) and self.lows[place] < low + max(nbytes, 1):
+            self.drop(self.lows[place])
+        self.memory[low] = Memory(low, low + nbytes, stream, is_captured_at(stream))
+        self.lows.insert(place, low)
 
     def on_memory_use(self, low, stream):
         if found := self.find(low):
             found.announced.add(stream)
 
     def on_memory_deallocation(self, low):
-        gone = self.memory.pop(low, None)
-        if gone is None:
-            return
+        if low in self.memory and not self.memory[low].is_captured:
+            self.drop(low)
+
+    def drop(self, low):
+        gone = self.memory.pop(low)
         del self.lows[bisect.bisect_left(self.lows, low)]
+        if gone.is_captured:
+            return
         knows = dict(self.clocks.get(gone.stream, {}))
         self.join(knows, self.clocks[HOST])
         free = Access(gone.stream, 0, gone.low, gone.high, True, "free", _stack())
@@ -145,6 +161,26 @@ class Sanitizer:
         if how & 2:
             self.access(stream, knows, low, nbytes, True, "kernel, write")
 
+    def on_graph_replay(self, stream, graph):
+        stack, begun = _stack(), dict(self.command(stream))
+        nodes = accesses_at(graph)
+        awaited = {after for _, after, *_ in nodes if after is not None}
+        points = {}  # (branch, node that is awaited) -> knowledge
+        for number, (branch, after, accesses, point) in enumerate(nodes, 1):
+            on = (stream, branch) if branch else stream
+            mine = self.clocks.setdefault(on, {on: 0})
+            self.join(mine, begun)
+            mine[on] += 1
+            if after is not None:
+                self.join(mine, points.get(after, begun))
+            for low, nbytes, writes, what in accesses:
+                self.access(on, mine, low, nbytes, writes, f"{what}, in a replay of a graph", stack)
+            if (branch, number) in awaited:
+                points[branch, number] = dict(mine)
+            if point:
+                self.points[point] = dict(mine)
+        self.points[graph] = dict(self.clocks[stream])
+
     def on_host_access(self, low, nbytes, writes):
         knows = self.command(HOST)
         self.access(HOST, knows, low, nbytes, bool(writes), "write" if writes else "read")
@@ -154,11 +190,11 @@ class Sanitizer:
         found = self.memory[self.lows[at]] if at >= 0 else None
         return found if found is not None and address < found.high else None
 
-    def access(self, stream, knows, low, nbytes, writes, what):
+    def access(self, stream, knows, low, nbytes, writes, what, stack=None):
         memory = self.find(low)
         if memory is None:
             return
-        new = Access(stream, knows[stream], low, low + nbytes, writes, what, _stack())
+        new = Access(stream, knows[stream], low, low + nbytes, writes, what, stack or _stack())
         kept = []
         for old in memory.accesses:
             ordered = knows.get(old.stream, 0) >= old.time

@@ -86,8 +86,9 @@ typedef struct l0rt_guard_impl {
   /* Waits until all streams of `device` are idle. Returns 0. */
   int (*synchronize_device)(int device);
 
-  /* Records the present end of the stream's work. `*event` is NULL for a new event, or an event to record again. The
-   * caller owns it and calls destroy_event(). Returns 0. */
+  /* Records the present end of the stream's work. `*event` is NULL for a new event, or an event to record again: it
+   * stays, or ends and another one is written to `*event`, as l0rt's own table does, so that other copies of the pointer
+   * are not to be used any more. The caller owns the event and calls destroy_event(). Returns 0. */
   int (*record)(void **event, void *stream);
   /* Makes later work of the stream wait for the event; the host continues. An event that is NULL makes nothing wait.
    * Returns 0. */

@@ -162,9 +162,10 @@ typedef struct l0rt_api {
   int (*stream_query)(l0rt_stream *stream);
   /* Makes later work of `stream` wait for all work that `other` was given so far; the host continues. Returns 0. */
   int (*stream_wait_stream)(l0rt_stream *stream, l0rt_stream *other);
-  /* Records the present end of the stream's work. `*event` is NULL for a new event, or an event to record again. The
-   * caller owns it and calls event_destroy(). `flags` is L0RT_EVENT_TIMING or 0; it counts for a new event. Returns
-   * 0. */
+  /* Records the present end of the stream's work in a new event, which it writes to `*event`. `*event` is NULL, or an
+   * event that ends when the new one takes its place, as event_destroy() ends it: other copies of that pointer are not
+   * to be used any more. After a failure `*event` is as before. The caller owns the event and calls event_destroy().
+   * `flags` is L0RT_EVENT_TIMING or 0; what an earlier event had does not count. Returns 0. */
   int (*event_record)(l0rt_event **event, l0rt_stream *stream, unsigned flags);
   /* Makes later work of the stream wait for the event; the host continues. NULL makes nothing wait. Returns 0. */
   int (*stream_wait_event)(l0rt_stream *stream, l0rt_event *event);

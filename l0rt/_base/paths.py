@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths: of files, as users give them; of files that are complete as soon as they have their names; of Python."""
+"""Paths of files, as users give them, and of Python; files that are read at once, or complete once they have names."""
 
+import errno
 import os
+import stat
 import sys
 from contextlib import contextmanager
 from itertools import count
+
+from l0rt._base.integers import size_text
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _numbers = count()  # of parts: threads may write at the same time
@@ -47,6 +51,25 @@ def known_interpreter():
         program = sys.executable or "this program"
         raise RuntimeError(f"this needs a Python in a process of its own, and {program} is not known to be one")
     return path
+def read_file(path, most):
+    """Return the bytes of a regular file that has ``most`` bytes at the most; OSError names what else it is.
+
+    A device or a pipe may never end, or never begin.
+    """
+    with open(path, "rb", opener=_open_at_once) as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
+        content = file.read(most + 1) if facts.st_size <= most else b""  # files of /proc have 0 bytes, and content
+    if facts.st_size > most or len(content) > most:
+        told = f"it has {size_text(facts.st_size)}, and " if facts.st_size > most else ""
+        raise OSError(errno.EFBIG, f"{told}{size_text(most)} are the most", path)
+    return content
+
+
+def _open_at_once(path, flags):
+    """A named pipe without a writer is not waited for, and no terminal becomes the process's own."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def write_text(path, text):
@@ -61,7 +84,7 @@ def whole_file(path, mode="wb", **how):
     while True:
         part = f"{path}.{os.getpid()}.{next(_numbers)}.part"
         try:
-            descriptor = os.open(part, _NEW, 0o666)
+            descriptor = _opened(part, path)
         except FileExistsError:  # of a process that had this number before
             continue
         break
@@ -78,7 +101,7 @@ def numbered_file(path, mode="wb"):
         name = f"{stem}.{number}{ending}"
         part = f"{name}.part"
         try:
-            descriptor = os.open(part, _NEW, 0o666)  # whoever has the part has the number: a hard link could too,
+            descriptor = _opened(part, path)  # whoever has the part has the number: a hard link could too,
         except FileExistsError:  # but not every file system has those
             continue
         if not os.path.lexists(name):
@@ -89,11 +112,28 @@ def numbered_file(path, mode="wb"):
         yield file, name
 
 
+def _opened(part, path):
+    try:
+        return os.open(part, _NEW, 0o666)
+    except FileExistsError:
+        raise
+    except OSError as e:
+        raise _named(e, path) from None
+
+
+def _named(error, path):
+    """Return the error with the name that the user gave: nobody else knows the part's."""
+    return OSError(error.errno, error.strerror, path)
+
+
 @contextmanager
 def _renamed(part, name):
     try:
         yield
-        os.replace(part, name)
+        try:
+            os.replace(part, name)
+        except OSError as e:
+            raise _named(e, name) from None
     except BaseException:
         if os.path.exists(part):
             os.unlink(part)

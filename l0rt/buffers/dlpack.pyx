@@ -335,7 +335,11 @@ cdef int look_at(Loan self, const DLTensor* tensor) except -1:
     if size != 0 and tensor.strides != NULL:
         for i in reversed(range(tensor.ndim)):
             if tensor.shape[i] != 1 and tensor.strides[i] != expected:
-                raise BufferError("from_dlpack() takes contiguous memory, in C's order: copy it first")
+                shape = tuple([tensor.shape[k] for k in range(tensor.ndim)])
+                strides = tuple([tensor.strides[k] for k in range(tensor.ndim)])
+                raise BufferError(f"from_dlpack() takes contiguous memory, in C's order, with copy=True too, got the "
+                                  f"shape {shape} with the strides {strides}: make it contiguous first, as "
+                                  "numpy.ascontiguousarray() or Tensor.contiguous() do")
             expected *= tensor.shape[i]
     if size != 0 and tensor.data == NULL:
         raise BufferError(f"the capsule has no address for its {size} bytes")

@@ -136,8 +136,15 @@ cdef Buffer buffer_at(void* what):
     return <Buffer>what
 
 
+cdef int needed(const void* place) except -1:
+    if place == NULL:
+        raise ValueError("DLPack's exchange API of l0rt takes a place for the result, got NULL")
+    return 0
+
+
 cdef int exchange_lend(void* what, DLManagedTensorVersioned** out) except -1:
     cdef Buffer self = buffer_at(what)
+    needed(out)
     if self.memory == ELSEWHERE:        # it says itself whether it is the host's
         capsule = self.__dlpack__(max_version=(MAJOR, MINOR))
         out[0] = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
@@ -154,7 +161,9 @@ cdef int exchange_lend(void* what, DLManagedTensorVersioned** out) except -1:
 
 
 cdef int exchange_take(DLManagedTensorVersioned* managed, void** out) except -1:
-    cdef Loan loan = dlpack_take(managed)
+    cdef Loan loan
+    needed(out)
+    loan = dlpack_take(managed)
     try:
         made = buffer_of(loan)
     except BaseException:
@@ -167,6 +176,7 @@ cdef int exchange_take(DLManagedTensorVersioned* managed, void** out) except -1:
 
 cdef int exchange_look(void* what, DLTensor* out) except -1:
     cdef Buffer self = buffer_at(what)
+    needed(out)
     if self.memory == ELSEWHERE:
         out.device.device_type, out.device.device_id = self.__dlpack_device__()
     else:
@@ -182,6 +192,7 @@ cdef int exchange_look(void* what, DLTensor* out) except -1:
 
 cdef int exchange_current_stream(int kind, int32_t index, void** out) except -1 with gil:
     cdef l0rt_stream* stream
+    needed(out)
     out[0] = NULL
     if kind == DL_ONEAPI:
         if index < 0:
@@ -199,6 +210,7 @@ cdef int exchange_allocate(
         DLTensor* like, DLManagedTensorVersioned** out, void* context,
         void (*tell)(void*, const char*, const char*) noexcept) noexcept with gil:
     try:
+        needed(out)
         out[0] = allocate(like)
         return 0
     except BaseException as e:

@@ -15,8 +15,7 @@ def examine():
     try:
         folder = cache.Folder(cache.path(), found["limit"])
         found["folder"] = folder.path
-        if folder.exists():
-            folder.prepare()
+        folder.check()
         entries = folder.entries()
         found["entries"], found["bytes"] = len(entries), sum(size for _, size, _ in entries)
         if entries:
@@ -53,8 +52,7 @@ def clear(out):
     """Empty the cache; return whether all that was in it is gone."""
     try:
         folder = cache.Folder(cache.path(), 0)
-        if folder.exists():
-            folder.prepare()
+        folder.check()
         count, nbytes = folder.clear()
     except cache.Unusable as why:
         out.print(f"nothing removed: {why}")

@@ -17,7 +17,7 @@ from rich.text import Text
 
 import l0rt
 from l0rt import config
-from l0rt._base.paths import known_interpreter
+from l0rt._base.paths import known_interpreter, read_file
 from l0rt.bench import report
 from l0rt.cli import advice
 from l0rt.cli.probe import MARK
@@ -89,7 +89,7 @@ def examine(root="/"):
 def text_of(root, path):
     """Return the only line of a file, None if it cannot be read."""
     try:
-        return Path(root, path).read_text().strip()
+        return read_file(os.path.join(root, path), 1 << 16).decode().strip()
     except (OSError, UnicodeDecodeError):
         return None
 

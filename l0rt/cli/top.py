@@ -18,7 +18,7 @@ from l0rt._base.integers import size_text
 from l0rt.bench import report
 from l0rt.cli import keys
 from l0rt.cli.memory.stacks import shown
-from l0rt.cli.memory.watch import CannotWatch, ask, figures
+from l0rt.cli.memory.watch import TICK, CannotWatch, Question, figures, is_alive, wait
 from l0rt.errors import L0Error
 from l0rt.runtime.streams import devices
 from l0rt.telemetry import PERIOD, Meter, monitor
@@ -63,32 +63,83 @@ def seconds(text):
 
 
 class Observer:
-    """Looks at all devices and processes; rates are those since the look before."""
+    """Looks at all devices and processes; rates are those since the look before.
+
+    All processes are asked at once. One that does not answer delays nothing: it stays as it was seen last until it
+    answers, or until the time for its answer is over.
+    """
 
     def __init__(self):
         self.meters = [Meter(i) for i in range(devices.device_count()) if not devices.properties(i)["is_software"]]
+        self.devices, self.others = [], []
+        self.questions: dict = {}  # by process, that have no answer yet
+        self.answers: dict = {}
+        self.problems: dict = {}
 
     def observe(self):
-        """Return what is seen, as plain values."""
-        seen = [self._device(meter) for meter in self.meters]
-        found, silent = _processes()
+        """Return what is seen, as plain values, once each process has answered or had the time for it."""
+        self.begin()
+        while self.questions:
+            self.poll(min(q.deadline for q in self.questions.values()) - time.monotonic())
+        return self.seen()
+
+    def begin(self):
+        """Look at the devices, and ask each process that has answered what it was asked before."""
+        self.poll()
+        self.devices = [self._device(meter) for meter in self.meters]
+        self.others = [row for meter in self.meters for row in _users(meter.index)]
+        there = _channels()
+        for known in (self.answers, self.problems):
+            for pid in set(known) - set(there):
+                del known[pid]
+        for pid in there:
+            if pid not in self.questions:
+                self.questions[pid] = Question(pid, with_sensors=True)
+        self.poll()
+
+    def poll(self, limit=0.0):
+        """Take what has been answered, after a wait for anything of ``limit`` seconds; return whether there is news."""
+        is_new = self._step()
+        if not is_new and limit > 0:
+            wait(self.questions.values(), limit)
+            is_new = self._step()
+        return is_new
+
+    def _step(self):
+        is_new = False
+        for pid, question in list(self.questions.items()):
+            try:
+                answer = question.step()
+                if answer is None:
+                    continue
+                self.answers[pid] = answer
+                self.problems.pop(pid, None)
+            except CannotWatch as e:
+                self.answers.pop(pid, None)
+                self.problems.pop(pid, None)
+                if is_alive(pid):  # of one that was killed the channel may stay a while
+                    self.problems[pid] = str(e)
+            del self.questions[pid]
+            is_new = True
+        return is_new
+
+    def seen(self):
+        """Return what is seen at this point, as plain values."""
+        seen, found = list(self.devices), [self.answers[pid] for pid in sorted(self.answers)]
         known = {device["uuid"] for device in seen}
         for process in found:
             for device in process["devices"]:
                 if device["is_software"] or device["uuid"] not in known:
                     known.add(device["uuid"])
                     seen.append(_told_device(device, process["pid"]))
-        told = {process["pid"] for process in found}
-        others = []
-        for meter in self.meters:
-            others += [row for row in _users(meter.index) if row["pid"] not in told]
         return {
             "format": FORMAT,
             "time": time.time(),
             "devices": seen,
             "processes": found,
-            "others": others,
-            "problems": silent,
+            "others": [row for row in self.others if row["pid"] not in self.answers],
+            "problems": [self.problems[pid] for pid in sorted(self.problems)],
+            "unanswered": sorted(set(self.questions) - set(self.answers)),
         }
 
     def _device(self, meter):
@@ -109,22 +160,15 @@ def _told_device(device, pid):
     return {**told, "process": pid if device["is_software"] else None}
 
 
-def _processes():
-    """Return what the processes of this user tell, and a line for each that does not answer."""
-    found, silent = [], []
+def _channels():
+    """Return the numbers of the processes of this user that have a channel."""
     try:
         names = os.listdir(monitor.folder())
     except OSError:
         names = []
-    for name in sorted(names):
-        pid, dot, end = name.partition(".")
-        if dot and end == "sock" and pid.isascii() and pid.isdigit() and int(pid) != os.getpid():
-            try:
-                found.append(ask(int(pid), with_sensors=True))
-            except CannotWatch as e:
-                if os.path.isdir(f"/proc/{pid}"):  # of one that was killed the channel stays
-                    silent.append(str(e))
-    return found, silent
+    parts = (name.partition(".") for name in names)
+    numbers = (int(pid) for pid, dot, end in parts if dot and end == "sock" and pid.isascii() and pid.isdigit())
+    return sorted(pid for pid in numbers if pid != os.getpid())
 
 
 def _users(index):
@@ -154,7 +198,7 @@ def page(seen, order, details, expand):
     parts = [device_table(seen["devices"], expand), Text(), process_table(seen["processes"], order, details, expand)]
     if details and any(_busy(device) for process in seen["processes"] for device in process["devices"]):
         parts += [Text(), Text("streams that are not idle", style="bold"), *stream_lines(seen["processes"])]
-    if not seen["processes"]:
+    if not seen["processes"] and not seen["unanswered"]:
         parts.append(Text(NOBODY, style="dim"))
     if seen["others"]:
         parts += [Text(), Text(f"{OTHERS}:", style="dim")]
@@ -302,7 +346,7 @@ def run(options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there is no GPU: processes may have devices of the CPU driver
         observer = Observer()
-    observer.observe()  # rates need two
+    observer.begin()  # rates need two
     time.sleep(PERIOD)
     if options.json:
         print(json.dumps(observer.observe(), indent=1))
@@ -318,15 +362,20 @@ def live(observer, out, interval, order):
     keys_of = {name[0]: name for name in ORDERS}
     details, first = True, 0
     with keys.Keys() as pressed, Live(console=out, auto_refresh=False, screen=True) as screen:
-        seen, due = observer.observe(), time.monotonic() + interval
+        observer.begin()
+        due, is_new = time.monotonic() + interval, True
         while True:
-            shown_part, first = part(out, page(seen, order, details, True), first)
-            screen.update(shown_part, refresh=True)
-            key = pressed.wait(due - time.monotonic())
+            if is_new:
+                shown_part, first = part(out, page(observer.seen(), order, details, True), first)
+                screen.update(shown_part, refresh=True)
+            left = due - time.monotonic()
+            key = pressed.wait(min(left, TICK) if observer.questions else left)
             if key == "q":
                 return
             order = keys_of.get(key, order)
             details = details != (key == "d")
             first += moves(out.size.height).get(key, 0)
+            is_new = observer.poll() or bool(key)
             if time.monotonic() >= due:
-                seen, due = observer.observe(), time.monotonic() + interval
+                observer.begin()
+                due, is_new = time.monotonic() + interval, True

@@ -33,7 +33,7 @@ from l0rt.runtime.streams.capture cimport (
 )
 from l0rt.runtime.streams.devices cimport core_context, core_device
 from l0rt.runtime.streams.event_pool cimport slot_release
-from l0rt.runtime.streams.hooks cimport GRAPH_REPLAY
+from l0rt.runtime.streams.hooks cimport EVENT_SYNCHRONIZATION, GRAPH_REPLAY, REPLAY, STREAM_WAIT, call_hooks, hooked
 from l0rt.runtime.streams.order cimport allow_maps, before, hold_off_maps, number, signal_behind
 from l0rt.runtime.streams.queue cimport issued_end_event, lock, progress, unlock, wait_untold
 from l0rt.runtime.streams.sleep cimport replay_begin, replay_end
@@ -108,6 +108,8 @@ cdef class Executable:
         finally:
             replay_end(generation)
         self.replays += 1
+        if hooked:
+            call_hooks(REPLAY, <uint64_t>stream, <uint64_t><void*>self.recording, 0, 0)
         return 0
 
     cdef bint is_idle(self) except -1:
@@ -151,6 +153,8 @@ cdef class Executable:
             failure = error
         while not self.are_queues_idle(SLICE):
             PyErr_CheckSignals()
+        if hooked:
+            call_hooks(EVENT_SYNCHRONIZATION, <uint64_t><void*>self.recording, 0, 0, 0)
         return failure
 
     cdef int close(self) except -1:
@@ -188,6 +192,8 @@ cdef int follow(Executable self, l0rt_stream* stream) except -1 nogil:
     cdef l0rt_slot* slot
     if self.last == NULL or self.last == stream:
         return 0
+    if hooked:
+        call_hooks(STREAM_WAIT, <uint64_t>stream, <uint64_t>self.last, 0, 0)
     slot = issued_end_event(self.last)
     try:
         wait_untold(stream, 1, &slot)

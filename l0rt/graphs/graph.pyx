@@ -10,7 +10,7 @@ from l0rt._base.arguments cimport known_as
 from l0rt._base.interrupts cimport enter_at_once
 from l0rt.graphs.executable cimport Executable
 from l0rt.graphs.node cimport nodes_of
-from l0rt.graphs.recording cimport Place, Recording, states_of
+from l0rt.graphs.recording cimport Place, Recording, rest_before_capture, states_of
 from l0rt.runtime.current.event cimport built_in_event
 from l0rt.runtime.current.generator cimport Generator
 from l0rt.runtime.current.thread cimport current_stream
@@ -35,7 +35,7 @@ from l0rt._base.paths import write_text
 from l0rt.runtime.current import callbacks
 from l0rt.runtime.current.guard import current_device_index
 from l0rt.runtime.current.lease import lease
-from l0rt.runtime.current.stream import XpuStream, synchronize
+from l0rt.runtime.current.stream import XpuStream
 from l0rt.runtime.memory.pinned import empty_cache as empty_host_cache
 from l0rt.runtime.memory.pools import XpuMemPool, trim_pools, use_mem_pool
 from l0rt.runtime.streams.capture import call_where_a_capture_ends
@@ -293,7 +293,7 @@ a graph is replayed on any stream of its device.
         RuntimeError
             Nothing was captured.
         """
-        return nodes_of(captured(self))
+        return nodes_of(self.recording if self.inside is None else None)
 
     def __enter__(self):
         give_back()
@@ -576,7 +576,7 @@ cdef int begin(Graph graph, pool) except -1:
 
 def give_back(bint collects=False):
     """Before a block that captures: everything has run, and no freed memory is cached. Collect garbage, or not."""
-    synchronize()
+    rest_before_capture()
     if collects:
         gc.collect()
     trim_pools()

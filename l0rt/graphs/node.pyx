@@ -12,9 +12,9 @@ from l0rt._base.arguments cimport checked_pattern, is_whole, known_as, whole
 from l0rt.buffers.copies cimport Side, side_of
 from l0rt._base.factory cimport made_by
 from l0rt.graphs.recording cimport Recording, node_kind, node_name
-from l0rt.kernels.arguments cimport Slot, argument_take, argument_value, slot_let_go
+from l0rt.kernels.arguments cimport Slot, argument_take, argument_value, slot_access, slot_let_go
 from l0rt.kernels.kernel cimport Kernel, Kernel_check_size, extent, kernel_of
-from l0rt.launch.launch cimport l0rt_arg, l0rt_recorded_launch, launch_changed, launch_check
+from l0rt.launch.launch cimport l0rt_access, l0rt_arg, l0rt_recorded_launch, launch_changed, launch_check
 from l0rt.runtime.current.stream cimport stream_object
 from l0rt.runtime.memory.registration cimport is_registered
 from l0rt.runtime.memory.transfer cimport check_apart, rows_span
@@ -29,6 +29,8 @@ from l0rt.runtime.streams.capture cimport (
     l0rt_node,
 )
 from l0rt.runtime.streams.types cimport *
+
+from l0rt.graphs.recording import NoNodesError
 
 # What `update` takes for each kind.
 cdef dict TAKES = {"kernel": "args, groups, group_size", "copy": "src, dst", "fill": "dst, value"}
@@ -183,6 +185,8 @@ cdef tuple nodes_of(Recording recording):
     cdef list found = []
     cdef Node made
     cdef uint32_t i
+    if recording is None:
+        raise NoNodesError("the graph has nothing captured yet")
     with recording.turn:
         recording.check_open()
         for i in range(recording.capture.count):
@@ -229,7 +233,9 @@ cdef Kernel kernel_of_node(Node self):
 
 cdef int update_kernel(Node self, args, groups, group_size) except -1:
     cdef uint32_t[3] count, size
-    cdef uint32_t taken = 0
+    cdef uint32_t taken = 0, i
+    cdef l0rt_access* access
+    cdef int how
     cdef Kernel kernel = kernel_of_node(self)
     cdef dict entries = args if type(args) is dict else dict_of(args)
     cdef Py_ssize_t most = len(entries) + 1
@@ -252,6 +258,12 @@ cdef int update_kernel(Node self, args, groups, group_size) except -1:
         with self.recording.turn:
             change_launch(self, kernel, taken, which, values, count if groups is not None else NULL,
                           size if group_size is not None else NULL)
+            for i in range(taken):
+                access = &launch_of(node_of(self)).accesses[which[i]]
+                how = access.how        # of the launch: its module tells more than the node's kernel may
+                access[0] = slot_access(kernel.takes, which[i], &slots[i])
+                if how != 0:
+                    access.how = how
     finally:
         while taken > 0:
             taken -= 1

@@ -64,6 +64,8 @@ cdef class Place:
     cdef Place of(Recording recording, size_t at, end)
 
 
+# Wait for the current device; RuntimeError where a capture of this thread forbids that.
+cdef int rest_before_capture() except -1
 # What a capture of streams of this device draws from: the device's default generator, and those that were registered.
 cdef list states_of(list generators, int index)
 # What a node is called: its kind; and the name of a kernel or of a callback's function, None of others.

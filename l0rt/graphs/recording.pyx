@@ -10,11 +10,12 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from l0rt._base.factory cimport made_by
-from l0rt.launch.launch cimport check_arguments, l0rt_recorded_launch, launch_drop
+from l0rt.launch.launch cimport check_arguments, l0rt_access, l0rt_recorded_launch, launch_drop
 from l0rt.runtime.alloc.allocator cimport Pool
 from l0rt.runtime.alloc.atomics cimport store_int
 from l0rt.runtime.alloc.types cimport l0rt_private_pool
 from l0rt.runtime.current.generator cimport STATE_BYTES, CapturedState, Generator
+from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.streams.capture cimport (
     NODE_CALLBACK,
     NODE_COPY,
@@ -25,10 +26,13 @@ from l0rt.runtime.streams.capture cimport (
     capture_close,
     capture_free,
     capture_new,
+    capture_refuse_device,
     l0rt_capture,
     l0rt_node,
 )
 from l0rt.runtime.streams.copy cimport fill_locked
+from l0rt.runtime.streams.devices cimport device_at
+from l0rt.runtime.streams.hooks cimport EVENT_SYNCHRONIZATION, call_hooks, hooked
 from l0rt.runtime.streams.order cimport after
 from l0rt.runtime.streams.queue cimport lock, queue_name, queue_open, unlock
 from l0rt.runtime.streams.sleep cimport check_awake, is_any_asleep
@@ -37,7 +41,7 @@ from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
 
 from l0rt.buffers.empty import empty
 from l0rt.runtime.current.generator import default_generator
-from l0rt.runtime.current.stream import default_stream
+from l0rt.runtime.current.stream import default_stream, synchronize
 from l0rt.runtime.memory.pools import keep_addresses
 
 cdef double SHORTEST = 50e-6, LONGEST = 5e-3    # seconds between two looks at a callback's place
@@ -45,6 +49,10 @@ cdef double SHORTEST = 50e-6, LONGEST = 5e-3    # seconds between two looks at a
 cdef dict KINDS = {
     NODE_KERNEL: "kernel", NODE_COPY: "copy", NODE_ROWS: "copy", NODE_FILL: "fill", NODE_WAIT: "wait",
     NODE_CALLBACK: "callback"}
+
+
+class NoNodesError(RuntimeError, AttributeError):
+    """Nothing is captured, or no more: ``hasattr`` of what nodes are asked for is False."""
 
 
 @cython.final
@@ -143,7 +151,7 @@ cdef class Recording:
 
     cdef int check_open(self) except -1:
         if self.capture == NULL:
-            raise RuntimeError("the graph was reset or dropped: its nodes are gone")
+            raise NoNodesError("the graph was reset or dropped: its nodes are gone")
         return 0
 
     cdef int announce_change(self) except -1:
@@ -225,10 +233,18 @@ cdef class Place:
             if self.end.synchronize(pause, policy="block"):
                 break
             passed = monotonic() - begun
+        if hooked:
+            call_hooks(EVENT_SYNCHRONIZATION, <uint64_t>self.reached, 0, 0, 0)
         return True
 
 
 made_by(Place, "a Place is made by a Graph")
+
+
+cdef int rest_before_capture() except -1:
+    capture_refuse_device(device_at(current_device()), b"the beginning of another capture")
+    synchronize()
+    return 0
 
 
 cdef list states_of(list generators, int index):
@@ -313,3 +329,49 @@ def described(Recording recording not None):
                 node_kind(node), node_name(recording, node), queue_name(capture.branches[node.branch].stream),
                 node.branch, node.nbytes, (node.after_branch, node.after) if node.kind == NODE_WAIT else None))
     return found
+
+
+def accesses_at(size_t address):
+    """Return the nodes of the graph that the hook of a replay is being called for, each as (index of the stream, (index
+    of the stream, node) that it waits for, [(address, bytes, whether it writes, what it is)], the point that a host
+    waits for)."""
+    cdef Recording recording = <Recording><void*>address
+    cdef l0rt_capture* capture
+    cdef l0rt_node* node
+    cdef uint32_t i
+    nodes = []
+    with recording.turn:
+        capture = recording.capture
+        for i in range(capture.count if capture != NULL else 0):
+            node = &capture.nodes[i]
+            nodes.append((
+                node.branch, (node.after_branch, node.after) if node.kind == NODE_WAIT else None,
+                accesses_of(node), <size_t>node.target if node.kind == NODE_CALLBACK else 0))
+    return nodes
+
+
+cdef list accesses_of(const l0rt_node* node):
+    cdef const l0rt_recorded_launch* launch
+    cdef const l0rt_access* access
+    cdef const l0rt_rows* rows
+    cdef size_t low = <size_t>node.target, source = <size_t>node.source, at
+    cdef list accesses = []
+    if node.kind == NODE_FILL:
+        return [(low, node.nbytes, True, "fill")]
+    if node.kind == NODE_COPY:
+        return [(source, node.nbytes, False, "copy from"), (low, node.nbytes, True, "copy to")]
+    if node.kind == NODE_ROWS:      # row by row: what lies between two rows is not copied
+        rows = <const l0rt_rows*>node.payload
+        for at in range(rows.height):
+            accesses.append((source + at * rows.source_pitch, rows.width, False, "copy from"))
+            accesses.append((low + at * rows.target_pitch, rows.width, True, "copy to"))
+    elif node.kind == NODE_KERNEL:
+        launch = <const l0rt_recorded_launch*>node.payload
+        for at in range(launch.count):
+            access = &launch.accesses[at]
+            low = (<const size_t*>launch.args[at].value)[0] if access.nbytes != 0 else 0
+            if access.nbytes != 0 and access.how & 1:
+                accesses.append((low, access.nbytes, False, "kernel, read"))
+            if access.nbytes != 0 and access.how & 2:
+                accesses.append((low, access.nbytes, True, "kernel, write"))
+    return accesses

@@ -3,7 +3,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from l0rt.launch.built cimport l0rt_kernel
-from l0rt.launch.launch cimport l0rt_arg
+from l0rt.launch.launch cimport l0rt_access, l0rt_arg
 from l0rt.runtime.streams.types cimport l0rt_stream
 
 
@@ -40,6 +40,8 @@ cdef Parameters new_parameters(l0rt_kernel* kernel, str name, tuple arguments)
 # `on` uses the memory of Buffers; NULL: nobody has to be told of that.
 cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1
 cdef void slot_let_go(Slot* slot) noexcept
+# What the kernel does with the memory of the Buffer that was taken for an argument.
+cdef l0rt_access slot_access(Parameters self, Py_ssize_t at, const Slot* slot) noexcept
 # The arguments of a launch as far as they are local memory: the others have the size 0. Return their number.
 cdef uint32_t local_arguments(Parameters self, tuple args, l0rt_arg* out) except? 0
 # The value of an argument as a Python object: an int, a float, LocalMemory, or bytes where the type is not known.

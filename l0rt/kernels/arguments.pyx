@@ -14,9 +14,10 @@ from libc.string cimport memcpy, strchr, strcmp, strcpy, strlen
 
 from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address, known_as, whole
 from l0rt.buffers.buffer cimport DEVICE, ELSEWHERE, Buffer, Buffer_hold, Buffer_operand, Buffer_unhold
+from l0rt.buffers.dlpack cimport DL_CPU
 from l0rt.core.memory cimport memory_kind
 from l0rt.launch.built cimport l0rt_kernel
-from l0rt.launch.launch cimport l0rt_arg
+from l0rt.launch.launch cimport l0rt_access, l0rt_arg
 from l0rt.runtime.alloc.heap cimport block_find
 from l0rt.runtime.alloc.page_map cimport map_find
 from l0rt.runtime.memory.operations cimport shared_find
@@ -158,6 +159,11 @@ cdef void slot_let_go(Slot* slot) noexcept:
         PyBuffer_Release(&slot.view)
     if slot.buffer != NULL:
         Buffer_unhold(<Buffer>slot.buffer)
+
+
+cdef l0rt_access slot_access(Parameters self, Py_ssize_t at, const Slot* slot) noexcept:
+    return l0rt_access(slot.nbytes if slot.buffer != NULL else 0,
+                       3 if self.expected == NULL else self.expected[at].access)
 
 
 cdef int argument_take(Parameters self, Py_ssize_t at, value, Slot* slot, l0rt_arg* out, l0rt_stream* on) except -1:
@@ -447,9 +453,12 @@ cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
     argument = self.arguments[at]
     if argument.kind == "pointer":
         told = "a Buffer, an address, l0rt.Pointer(address) or None"
-        if isinstance(value, np.ndarray):
+        kind = dlpack_type(value)
+        if kind == DL_CPU or (PyObject_CheckBuffer(value) and not isinstance(value, np.generic)):
             got += (", which is host memory that the kernel cannot reach: copy it to a Buffer first, or make it with "
                     "l0rt.pinned()")
+        elif kind is not None:
+            got += ": l0rt.from_dlpack() makes a Buffer of memory of the device, without a copy"
     elif argument.kind == "local":
         told = "l0rt.LocalMemory(nbytes)"
     elif argument.kind == "value":
@@ -458,6 +467,16 @@ cdef int wrong(Parameters self, Py_ssize_t at, value) except -1:
     else:
         raise NotImplementedError(f"{place(self, at)} is {argument.kind}: images and samplers are not supported")
     raise TypeError(f"{place(self, at)} must be {told}, got {got}")
+
+
+cdef object dlpack_type(value):
+    """DLPack's type of the device of a tensor of other software; None of what is none."""
+    if isinstance(value, (type, Buffer)) or not hasattr(value, "__dlpack_device__"):
+        return None
+    try:
+        return int(value.__dlpack_device__()[0])
+    except Exception:       # a tensor without memory, which says so in its own words
+        return None
 
 
 cdef object device_of(Parameters self):

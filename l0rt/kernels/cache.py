@@ -20,6 +20,7 @@ from l0rt._base import callers
 __all__: list[str] = []  # no public names: `l0rt cache` is what users have
 
 VERSION = 1  # of what an entry looks like
+MOST_BYTES = 1 << 30  # of an entry
 HEAD = struct.Struct("<8s32sIII")  # what it is, the checksum, and the sizes of its parts
 MAGIC = b"l0rtkrn1"
 NAME = f"kernels-{VERSION}"  # in the folder that the user names: other versions and other things have other names
@@ -86,6 +87,7 @@ class Folder:
     def __init__(self, path, limit):
         self.path = os.path.join(path, NAME)
         self.limit = limit
+        self.largest = min(limit, MOST_BYTES)  # entry
 
     def load(self, key):
         """Return the three parts of an entry, or None: there is none, or it is damaged, and then it is removed."""
@@ -98,7 +100,7 @@ class Folder:
             facts = os.fstat(file)
             if not _is_mine(facts) or not stat.S_ISREG(facts.st_mode):
                 return None
-            data = _read(file, facts.st_size)
+            data = _read(file, facts.st_size) if facts.st_size <= self.largest else b""
             with suppress(OSError):
                 os.utime(file)  # the time of its last use
         except OSError:
@@ -114,7 +116,7 @@ class Folder:
     def store(self, key, *parts):
         """Keep an entry of three parts, and drop those that were not used for longest. Unusable if it cannot be."""
         data = _packed(key, parts)
-        if len(data) > self.limit:
+        if len(data) > self.largest:
             return
         path = self._place(key)
         written = f"{path}.{os.getpid()}.{time.monotonic_ns()}"
@@ -136,9 +138,22 @@ class Folder:
                 os.unlink(written)
         self.shrink()
 
-    def exists(self):
-        """Return whether the folder is there."""
-        return os.path.lexists(self.path)
+    def check(self):
+        """Unusable if the folder cannot be used, or if it is not there and cannot be made; nothing is made."""
+        try:
+            os.lstat(self.path)
+        except FileNotFoundError:
+            above = os.path.dirname(self.path)
+            while not os.path.lexists(above):
+                above = os.path.dirname(above)
+            if not os.path.isdir(above):
+                raise Unusable(f"{self.path}: {above} is no folder") from None
+            if not os.access(above, os.W_OK | os.X_OK):
+                raise Unusable(f"{self.path}: no permission to write to {above}") from None
+        except OSError as error:
+            raise Unusable(f"{self.path}: {error.strerror}") from None
+        else:
+            self.prepare()
 
     def prepare(self):
         """Make the folder if it is not there; return it. Unusable if it cannot be, or if others can write to it."""
@@ -153,6 +168,8 @@ class Folder:
             raise Unusable(f"{self.path} belongs to user {facts.st_uid}, and this is user {os.geteuid()}")
         if not _is_mine(facts):
             raise Unusable(f"{self.path} can be written by others: its mode must be 0700")
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise Unusable(f"{self.path} cannot be read and written: its mode must be 0700")
         return self
 
     @contextmanager

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from l0rt import config
 from l0rt._base import callers
-from l0rt._base.paths import plain_path
+from l0rt._base.paths import plain_path, read_file
 from l0rt.errors import CompilerNotFoundError, L0Error, ModuleBuildError, ModuleBuildWarning
 from l0rt.kernels import cache, includes, ocloc, zig
 from l0rt.kernels.module import Compiled, Module, facts, tell, watchers
@@ -140,8 +140,7 @@ def _source_of(source):
         if not isinstance(path, str):
             raise TypeError("the path of a source must be one of str")
         path = plain_path(path)
-        with open(path, "rb") as file:
-            text = file.read()
+        text = read_file(path, includes.MOST_BYTES)
         shown, home = path, os.path.dirname(os.path.abspath(path))
     else:
         text, shown, home = source, "<source>", None

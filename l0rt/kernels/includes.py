@@ -15,7 +15,7 @@ from collections.abc import Iterable
 __all__: list[str] = []
 
 DICT, DISK = "headers", "files"
-MOST_BYTES = 1 << 26  # of one header
+MOST_BYTES = 1 << 26  # of one header or source
 MOST_FILES = 10_000
 
 # A directive, or the question whether there is such a header. More is found than is included: conditions, comments and
@@ -85,7 +85,10 @@ def given_folders(include_dirs):
         if not isinstance(path, str):
             raise TypeError(f"a folder of include_dirs must be a str or a path, got {type(folder).__name__}")
         if not path or odd(path):
-            raise ValueError(f"a folder of include_dirs must be a path without quotes and line ends, got {path!r}")
+            signs = ", ".join(repr(sign) for sign in sorted(set(filter(odd, path))))
+            why = f", which has {signs}: a compiler's command line cannot carry it" if path else ""
+            rule = "a path without double quotes, backslashes, tabs and other control characters"
+            raise ValueError(f"a folder of include_dirs must be {rule}, got {path!r}{why}")
         if not os.path.isdir(path):
             raise FileNotFoundError(f"include_dirs: {path!r} is no folder")
         found.append(path)

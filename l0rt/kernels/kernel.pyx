@@ -14,17 +14,25 @@ from l0rt._base.arguments cimport is_whole, known_as, plain_int, whole
 from l0rt._base.factory cimport made_by
 from l0rt.kernels.arguments cimport (
     FEW,
-    Expected,
     Slot,
     argument_take,
     argument_told,
     local_arguments,
     new_parameters,
+    slot_access,
     slot_let_go,
 )
 from l0rt.launch.built cimport kernel_properties, l0rt_kernel, module_check, module_release, module_retain
-from l0rt.launch.launch cimport kernel_launch, kernel_most_cooperative, kernel_suggest, l0rt_arg, refuse_count
+from l0rt.launch.launch cimport (
+    kernel_launch,
+    kernel_most_cooperative,
+    kernel_suggest,
+    l0rt_access,
+    l0rt_arg,
+    refuse_count,
+)
 from l0rt.runtime.current.thread cimport current_device, current_stream
+from l0rt.runtime.streams.capture cimport captures
 from l0rt.runtime.streams.hooks cimport KERNEL_ACCESS, call_hooks, has_hooks
 from l0rt.runtime.streams.naming cimport device as device_name
 from l0rt.runtime.streams.queue cimport Queue
@@ -439,29 +447,38 @@ cdef int Kernel_launch(
         bint cooperative) except -1:
     cdef Slot[FEW] few_slots
     cdef l0rt_arg[FEW] few_values
+    cdef l0rt_access[FEW] few_accesses
     cdef Slot* slots = few_slots
     cdef l0rt_arg* values = few_values
+    cdef l0rt_access* accesses = few_accesses
     cdef bytearray scratch = None
-    cdef Py_ssize_t count = PyTuple_GET_SIZE(args), taken = 0
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(args), taken = 0, at
     cdef l0rt_kernel* kernel = self.ptr
     cdef l0rt_stream* on
+    cdef bint is_captured
     module_check(self.ptr.module)
     if count != kernel.argument_count:
         refuse_count(kernel, count)
     on = stream.ptr if stream is not None else current_stream(kernel.module.device.index)
     Kernel_check_size(self, size)
     if count > FEW:
-        scratch = bytearray(count * (sizeof(Slot) + sizeof(l0rt_arg)))
+        scratch = bytearray(count * (sizeof(Slot) + sizeof(l0rt_arg) + sizeof(l0rt_access)))
         slots = <Slot*>PyByteArray_AS_STRING(scratch)
         values = <l0rt_arg*>&slots[count]
+        accesses = <l0rt_access*>&values[count]
     try:
         while taken < count:
             taken += 1
             argument_take(self.takes, taken - 1, <object>PyTuple_GET_ITEM(args, taken - 1), &slots[taken - 1],
                           &values[taken - 1], on)
+        if captures(on):
+            for at in range(count):
+                accesses[at] = slot_access(self.takes, at, &slots[at])
+        else:
+            accesses = NULL
         with nogil:
-            kernel_launch(kernel, groups, size, offset, values, count, cooperative, on)
-        if has_hooks():
+            is_captured = kernel_launch(kernel, groups, size, offset, values, count, cooperative, on, accesses)
+        if has_hooks() and not is_captured:
             note_accesses(self, slots, count, on)
     finally:
         while taken > 0:
@@ -479,11 +496,12 @@ cdef int Kernel_check_size(Kernel self, const uint32_t* size) except -1:
 
 cdef int note_accesses(Kernel self, Slot* slots, Py_ssize_t count, l0rt_stream* on) except -1:
     """Tell the hooks which Buffers the launch reads and writes."""
-    cdef Expected* expected = self.takes.expected
+    cdef l0rt_access access
+    cdef Py_ssize_t at
     for at in range(count):
-        if slots[at].buffer != NULL:
-            call_hooks(KERNEL_ACCESS, <uint64_t>on, slots[at].word, slots[at].nbytes,
-                       3 if expected == NULL else expected[at].access)
+        access = slot_access(self.takes, at, &slots[at])
+        if access.nbytes != 0:
+            call_hooks(KERNEL_ACCESS, <uint64_t>on, slots[at].word, access.nbytes, access.how)
     return 0
 
 

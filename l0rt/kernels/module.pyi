@@ -11,6 +11,8 @@ watchers: list[Callable[[str, str, int, float], object]]
 
 def tell(what: str, how: str, index: int, begun: float) -> None: ...
 
+MOST_BYTES: int
+
 class Compiled:
     spirv: bytes
     log: str

@@ -24,9 +24,9 @@ from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.naming cimport device as device_name, index_of
 from l0rt.runtime.streams.types cimport *
 
-from l0rt._base import lazynumpy as np
+from l0rt import lazynumpy as np
 from l0rt.launch.spirv import Spirv, is_spirv
-from l0rt._base.paths import plain_path
+from l0rt._base.paths import plain_path, read_file
 from l0rt.runtime.streams.devices import lazy, properties
 
 __all__ = ["Module"]
@@ -35,12 +35,13 @@ cdef enum:
     SPIRV = 0
     NATIVE = 1
 
+MOST_BYTES = 1 << 30     # of a module's file
+
 cdef bytes code_of(code):
     """The bytes of a module: of memory, or of the file at a path."""
     cdef Py_buffer view
     if isinstance(code, str) or isinstance(code, os.PathLike):
-        with open(plain_path(code), "rb") as file:
-            return file.read()
+        return read_file(plain_path(code), MOST_BYTES)
     if not PyObject_CheckBuffer(code):
         raise TypeError(f"a module must be bytes or a path, got {type(code).__name__}")
     get_view(code, &view, PyBUF_C_CONTIGUOUS, "Module")

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections import namedtuple
 
-from l0rt._base.paths import interpreter
+from l0rt._base.paths import interpreter, read_file
 from l0rt.errors import ModuleBuildError
 from l0rt.kernels import ocloc_child
 
@@ -86,8 +86,7 @@ def _configured(path, seen):
         return
     seen.add(path)
     try:
-        with open(path, errors="replace") as file:
-            lines = file.readlines()
+        lines = read_file(path, 1 << 20).decode("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:

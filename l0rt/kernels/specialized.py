@@ -16,11 +16,11 @@ from collections import namedtuple
 import numpy as np
 
 from l0rt._base.integers import whole_number
-from l0rt._base.paths import plain_path
+from l0rt._base.paths import plain_path, read_file
 from l0rt.errors import CompilerNotFoundError, ModuleBuildError
 from l0rt.kernels import compiler, includes
 from l0rt.kernels.kernel import Dispatcher
-from l0rt.kernels.module import Compiled, Module
+from l0rt.kernels.module import MOST_BYTES, Compiled, Module
 from l0rt.kernels.module import facts as device_facts
 from l0rt.launch.spirv import is_spirv
 from l0rt.runtime.streams.devices import lazy
@@ -469,8 +469,7 @@ def _code_of(source):
     """Return the SPIR-V of a source; None if the source is OpenCL C, which is checked too."""
     data = b""
     if isinstance(source, os.PathLike):
-        with open(plain_path(source), "rb") as file:
-            data = file.read()
+        data = read_file(plain_path(source), MOST_BYTES)
     elif isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
     if data.startswith(ELF):

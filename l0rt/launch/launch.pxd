@@ -12,6 +12,12 @@ cdef extern from "l0rt/l0rt.h" nogil:
         size_t size
 
 
+# The memory behind an argument that is a Buffer: for the hooks. 0 bytes: of another argument.
+cdef struct l0rt_access:
+    uint64_t nbytes
+    int how                     # 1: reads, 2: writes, 3: both
+
+
 # A launch that a graph has recorded: in one piece of memory, with what its arguments point to.
 cdef struct l0rt_recorded_launch:
     l0rt_kernel* kernel
@@ -20,6 +26,7 @@ cdef struct l0rt_recorded_launch:
     uint32_t offset[3]
     uint32_t count
     bint cooperative
+    l0rt_access* accesses       # of each argument
     uint64_t* changed           # when each argument was changed last, then the groups, then their size; NULL: never
     l0rt_arg args[0]
 
@@ -54,10 +61,10 @@ cdef int kernel_suggest(l0rt_kernel* kernel, const uint32_t* global_size, uint32
 # How many groups with the local memory that is among the arguments can run at the same time.
 cdef int kernel_most_cooperative(
     l0rt_kernel* kernel, const uint32_t* size, const l0rt_arg* args, uint32_t count, uint32_t* most) except -1 nogil
-# `offset` NULL: global ids begin at 0.
+# 1: a graph has recorded the launch. `offset` NULL: global ids begin at 0. `accesses`: of each argument, or NULL.
 cdef int kernel_launch(
     l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
-    uint32_t count, bint cooperative, l0rt_stream* stream) except -1 nogil
+    uint32_t count, bint cooperative, l0rt_stream* stream, const l0rt_access* accesses) except -1 nogil
 # Append a recorded launch to a regular list.
 cdef int kernel_append(const l0rt_recorded_launch* launch, l0rt_stream* list) except -1 nogil
 # A launch like another one, with other values: what is NULL stays, and `args` are those of the arguments `which`. It

@@ -149,7 +149,7 @@ cdef inline int set_locked(
 
 cdef int kernel_launch(
         l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
-        uint32_t count, bint cooperative, l0rt_stream* stream) except -1 nogil:
+        uint32_t count, bint cooperative, l0rt_stream* stream, const l0rt_access* accesses) except -1 nogil:
     cdef int status
     if count != kernel.argument_count or stream.device != kernel.module.device or not fits(kernel, groups, size):
         return refuse_launch(kernel, groups, size, count, stream)
@@ -157,8 +157,8 @@ cdef int kernel_launch(
         check_offset(kernel, groups, size, offset)
     if local_bytes_of(kernel, args, count) > kernel.module.most_local_bytes:
         return refuse_local(kernel, local_bytes_of(kernel, args, count))
-    if captures(stream) and record_launch(kernel, groups, size, offset, args, count, cooperative, stream):
-        return 0
+    if captures(stream) and record_launch(kernel, groups, size, offset, args, count, cooperative, stream, accesses):
+        return 1
     queue_open(stream)                  # may need the GIL: before the lock
     mutex_lock(&kernel.lock)
     status = launch_locked(kernel, groups, size, offset, args, count, cooperative, stream)
@@ -184,8 +184,8 @@ def _name_at(kernel):
 
 cdef l0rt_recorded_launch* launch_copy(
         l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
-        uint32_t count, bint cooperative) noexcept nogil:
-    cdef size_t nbytes = sizeof(l0rt_recorded_launch) + count * sizeof(l0rt_arg)
+        uint32_t count, bint cooperative, const l0rt_access* accesses) noexcept nogil:
+    cdef size_t nbytes = sizeof(l0rt_recorded_launch) + count * (sizeof(l0rt_arg) + sizeof(l0rt_access))
     cdef l0rt_recorded_launch* made
     cdef char* at
     cdef uint32_t i
@@ -198,7 +198,12 @@ cdef l0rt_recorded_launch* launch_copy(
     memcpy(made.groups, groups, sizeof(made.groups))
     memcpy(made.group_size, size, sizeof(made.group_size))
     memcpy(made.offset, offset if offset != NULL else &NOWHERE[0], sizeof(made.offset))
-    at = <char*>&made.args[count]
+    made.accesses = <l0rt_access*>&made.args[count]
+    if accesses != NULL:
+        memcpy(made.accesses, accesses, count * sizeof(l0rt_access))
+    else:
+        memset(made.accesses, 0, count * sizeof(l0rt_access))
+    at = <char*>&made.accesses[count]
     for i in range(count):
         made.args[i] = args[i]
         if args[i].value != NULL:
@@ -223,7 +228,7 @@ cdef l0rt_recorded_launch* launch_changed(
             values[which[i]] = args[i]
         made = launch_copy(launch.kernel, groups if groups != NULL else launch.groups,
                            size if size != NULL else launch.group_size, launch.offset, values, launch.count,
-                           launch.cooperative)
+                           launch.cooperative, launch.accesses)
     free(values)
     if made == NULL:
         if changed != launch.changed:
@@ -259,7 +264,7 @@ cdef int launch_check(
 
 cdef int record_launch(
         l0rt_kernel* kernel, const uint32_t* groups, const uint32_t* size, const uint32_t* offset, const l0rt_arg* args,
-        uint32_t count, bint cooperative, l0rt_stream* stream) except -1 nogil:
+        uint32_t count, bint cooperative, l0rt_stream* stream, const l0rt_access* accesses) except -1 nogil:
     """1: recorded, 0: nothing is captured from the stream any more."""
     cdef l0rt_node node
     cdef int added = 0, status = CLOSED
@@ -275,7 +280,7 @@ cdef int record_launch(
             return fail(kernel, status)
     memset(&node, 0, sizeof(node))
     node.kind = NODE_KERNEL
-    node.payload = launch_copy(kernel, groups, size, offset, args, count, cooperative)
+    node.payload = launch_copy(kernel, groups, size, offset, args, count, cooperative, accesses)
     with gil:
         if node.payload == NULL:
             raise MemoryError()

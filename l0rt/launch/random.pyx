@@ -17,7 +17,7 @@ from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
 from l0rt._base.arguments cimport get_view
 from l0rt.launch.built cimport l0rt_kernel, l0rt_module, module_kernel, module_open, module_release
-from l0rt.launch.launch cimport kernel_launch, l0rt_arg
+from l0rt.launch.launch cimport kernel_launch, l0rt_access, l0rt_arg
 from l0rt.runtime.current.generator cimport CapturedState, Generator, captured_state, generator_advance
 from l0rt.runtime.memory.transfer cimport operand_use, transfer_in
 from l0rt.runtime.streams.capture cimport capture_refuse, captures
@@ -120,6 +120,7 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, const l0rt_beginning* beg
     # what every kernel begins with: the memory, the count, the block and the seed, or the words and the state before
     cdef uint64_t[4] fixed
     cdef l0rt_arg[4 + MOST_PARAMETERS] args
+    cdef l0rt_access[4 + MOST_PARAMETERS] accesses
     cdef uint32_t[3] groups = [1, 1, 1]
     cdef uint32_t[3] size = [1, 1, 1]
     cdef uint64_t blocks, count = wanted.count, block_count
@@ -146,6 +147,9 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, const l0rt_beginning* beg
     fixed = [<uint64_t>target.pointer, count, beginning.word, beginning.state]
     if not captured:
         fixed[2], fixed[3] = beginning.word // 4, beginning.seed
+    accesses[0] = l0rt_access(target.nbytes, 2)
+    for i in range(1, 4 + MOST_PARAMETERS):
+        accesses[i] = l0rt_access(0, 0)
     for i in range(4):
         args[i] = l0rt_arg(&fixed[i], sizeof(uint64_t))
     for value in parameters:
@@ -154,7 +158,7 @@ cdef bint fill_by_kernel(l0rt_operand* target, wanted, const l0rt_beginning* beg
     kernel = module_kernel(module, name)
     operand_use(target, on)
     with nogil:
-        kernel_launch(kernel, groups, size, NULL, args, used, False, on)
+        kernel_launch(kernel, groups, size, NULL, args, used, False, on, accesses)
     if not captured:
         call_hooks(KERNEL_ACCESS, <uint64_t>on, <uint64_t>target.pointer, target.nbytes, 2)
     return True

@@ -106,12 +106,14 @@ def peer(connection):
 
 def _asked(connection):
     """What is sent: nothing too, if it does not end in time."""
-    found = b""
+    found, end = b"", time.monotonic() + PATIENCE
     try:
         while len(found) < len(SENSORS) and (part := connection.recv(len(SENSORS) - len(found))):
             found += part
+            connection.settimeout(max(end - time.monotonic(), 0.001))  # of all parts together
     except TimeoutError:
-        return b""
+        found = b""
+    connection.settimeout(PATIENCE)
     return found
 
 

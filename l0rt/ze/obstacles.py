@@ -9,8 +9,11 @@ import ctypes
 import grp
 import os
 import pwd
+import resource
 
-from l0rt.ze import loader, pci
+from l0rt._base.integers import size_text
+from l0rt._base.paths import read_file
+from l0rt.ze import affinity, loader, pci
 
 INTEL_DRIVER = "libze_intel_gpu.so.1"
 NPU_DRIVER = "libze_intel_npu.so.1"
@@ -40,6 +43,7 @@ def first(root="/"):
         )
         or _no_node(root)
         or _no_access(root)
+        or _hidden(root)
         or _no_start(root)
     )
 
@@ -167,6 +171,36 @@ def _no_access(root):
     )
 
 
+def hidden_by_mask(there=""):
+    """Return that ZE_AFFINITY_MASK hides every device, of a driver that has none; None if there is no mask."""
+    mask, _ = affinity.environment()
+    if mask is None:
+        return None
+    return f"ZE_AFFINITY_MASK={mask} hides every device{there}: unset it, or name devices that are there, from 0 on"
+
+
+def address_space():
+    """Return how much of its limit of addresses this process has in use, as a text; None without a limit."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    told = (_text("/proc/self/statm") or "").split()
+    used = f": {size_text(int(told[0]) * resource.getpagesize())} are in use" if told else ""
+    return f"the process may have only {size_text(limit)} of addresses (ulimit -v){used}"
+
+
+def _hidden(root):
+    """The mask names no device of this machine."""
+    paths = gpu_nodes(root)
+    try:
+        entries = affinity.parse(affinity.environment()[0])
+    except ValueError as e:
+        return Obstacle("affinity_mask", str(e))
+    if entries is None or any(device < len(paths) for device, _ in entries):
+        return None
+    return Obstacle("affinity_mask", hidden_by_mask(f" ({_listed(paths)})"))
+
+
 def _no_start(root):
     found = [(path, address) for path, address in nodes(root) if is_open_to_user(path)]
     for path, address in found:
@@ -228,7 +262,6 @@ def _names(root, folder):
 
 def _text(path):
     try:
-        with open(path, errors="replace") as file:
-            return file.read(1 << 16).strip()
+        return read_file(path, 1 << 16).decode("utf-8", "replace").strip()
     except OSError:
         return None

@@ -4,9 +4,11 @@
 A file is for one kind of device, one build of its driver and one kernel driver; anything else is refused.
 """
 
+from l0rt._base.paths import read_file
 from l0rt.ze import quirks as table
 
 FORMAT = 1  # of the self-test's JSON
+MOST_BYTES = 1 << 20
 IDENTITY = ("vendor_id", "device_id", "build", "kernel_driver")
 EVENTS = ("pool", "cb")
 SIZES = {"small_segment_size_mb": (2, 1 << 10), "range_growth_mb": (1, 1 << 20), "range_move_mb": (1, 1 << 20)}
@@ -27,8 +29,7 @@ def load(path):
     import json  # an eighth of the import of l0rt, which most programs would pay for nothing
 
     try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+        found = json.loads(read_file(path, MOST_BYTES).decode())
     except OSError as e:
         raise _wrong(path, f"it cannot be read: {e.strerror or e}") from None
     except (ValueError, RecursionError) as e:

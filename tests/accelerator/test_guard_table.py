@@ -3,6 +3,7 @@
 
 import ctypes
 import threading
+from pathlib import Path
 
 import l0rt
 import l0rt.accelerator as acc
@@ -313,6 +314,23 @@ def test_a_table_is_found_by_its_type():
 def test_a_table_of_no_type_is_refused(name):
     with pytest.raises(ValueError, match="a device type must be a name"):
         register_guard_impl(ctypes.addressof(table_named(name)))
+
+
+def test_an_event_that_is_recorded_again_is_another_one_as_the_headers_say():
+    door = Door()
+    guards, stream = GuardDoor(door), door.pointer(l0rt.Stream())
+    for record, header in (
+        (lambda place: door.event_record(place, stream, 1), "l0rt.h"),
+        (lambda place: guards.record_event(place, stream, 1), "guard_impl.h"),
+    ):
+        place = PTR()
+        record(ctypes.byref(place))
+        first = place.value
+        record(ctypes.byref(place))
+        assert place.value not in (None, first)
+        door.event_destroy(place)
+        text = " ".join((Path(l0rt.get_include()) / "l0rt" / header).read_text().replace(" * ", " ").split())
+        assert "copies of the pointer are not" in text or "copies of that pointer are not" in text
 
 
 @pytest.mark.parametrize("type", ["xpu", "cpu"])

@@ -148,7 +148,7 @@ def test_observers_are_told_of_pinned_memory_and_may_free_memory():
 
     detach = memory.attach_oom_observer(observe)
     try:
-        with pytest.raises(l0rt.OutOfMemoryError, match="pinned host memory ran out: requested .*, free .*Linux"):
+        with pytest.raises(l0rt.OutOfMemoryError, match=r"pinned host memory ran out\. .*: requested .*, free .*Linux"):
             l0rt.empty(1 << 61, kind="host")
     finally:
         detach()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host memory that is there already becomes pinned memory, where the driver can do that."""
 
+import ctypes
 import gc
+import mmap
 import warnings
 
 import l0rt
@@ -210,6 +212,43 @@ def test_pinned_memory_is_known():
     assert not memory.is_pinned(0)
     with pytest.raises(ValueError, match="already pinned memory of l0rt"):
         memory.register(x)
+
+
+@pytest.mark.usefixtures("can")
+@pytest.mark.parametrize("nbytes", [1, 4096, 3 * 4096])
+def test_only_memory_that_the_process_can_read_is_registered(nbytes):
+    """Without memory behind it, or in a part of it, or closed to the process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, *[ctypes.c_long] * 5]
+    pages = libc.mmap(None, 3 * 4096, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    end = ctypes.c_void_p(pages + nbytes - 1 & ~4095)
+    assert libc.mprotect(end, 4096, 0) == 0
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"{nbytes} bytes at {pages:#x} are not all memory that this process can"):
+            memory.register(pages, nbytes)
+        assert not memory.is_pinned(pages)
+        assert libc.munmap(end, 4096) == 0
+    libc.munmap(ctypes.c_void_p(pages), 3 * 4096)
+
+
+@pytest.mark.usefixtures("can")
+def test_memory_of_l0rt_or_the_driver_is_not_registered():
+    pool = memory.MemPool()
+    with memory.use_mem_pool(pool):
+        private = l0rt.empty(MIB)
+    buffers = [private, *[l0rt.empty(nbytes) for nbytes in (100, 3 * MIB)], l0rt.empty(5000, kind="shared")]
+    for buffer in buffers:
+        for ptr, nbytes in ((buffer.ptr, buffer.nbytes), (buffer.ptr + 50, 1), (buffer.ptr - 4096, 8192)):
+            with pytest.raises(ValueError, match="l0rt's own|the driver's already|not all memory"):
+                memory.register(ptr, nbytes)
+    cached = buffers.pop(1).ptr  # freed, and l0rt's even so
+    with pytest.raises(ValueError, match="l0rt's own"):
+        memory.register(cached, 100)
+    pinned = l0rt.empty(5000, kind="host")
+    with pytest.raises(ValueError, match="already pinned memory of l0rt"):
+        memory.register(pinned.ptr + 7, 10)
+    with pytest.raises(BufferError, match="the host cannot read device memory"):
+        memory.register(private)
 
 
 @pytest.mark.parametrize(("arguments", "error", "words"), [

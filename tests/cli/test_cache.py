@@ -3,7 +3,9 @@
 
 import json
 
+import pytest
 from l0rt.cli import cache as command
+from l0rt.kernels import cache
 from l0rt.kernels.cache import NAME, Folder
 
 from helpers.cli import complaint, l0rt
@@ -53,6 +55,29 @@ def test_a_folder_that_cannot_be_used_is_told_of(tmp_path):
     assert "File exists" in result.stdout
     assert "Traceback" not in result.stderr
     assert l0rt("cache", "--clear", env={"L0RT_CACHE_DIR": tmp_path}).returncode == 1
+
+
+def test_a_folder_that_cannot_be_made_is_told_of(tmp_path):
+    (tmp_path / "file").touch()
+    for name, says in ((tmp_path / "file", "Not a directory"), (tmp_path / "file" / "x", "Not a directory"),
+                       (f"/{'x' * 300}", "File name too long"), ("/dev/null", "Not a directory")):  # fmt: skip
+        for words in ((), ("--clear",)):
+            result = l0rt("cache", *words, env={"L0RT_CACHE_DIR": name})
+            assert (result.returncode, result.stderr) == (1, ""), result
+            assert says in result.stdout, result
+
+
+def test_a_folder_without_permission_is_told_of(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cache.os, "access", lambda path, mode: asked.append(path))  # the superuser has every permission
+    with pytest.raises(cache.Unusable, match="no permission to write to"):
+        Folder(str(tmp_path / "a" / "b"), 1).check()
+    folder = Folder(str(tmp_path), 1)
+    (tmp_path / NAME).mkdir(0o700)
+    with pytest.raises(cache.Unusable, match="cannot be read and written: its mode must be 0700"):
+        folder.check()
+    assert asked == [str(tmp_path), folder.path]
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
 
 
 def test_bad_words_and_settings():

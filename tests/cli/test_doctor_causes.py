@@ -128,6 +128,13 @@ def no_permission(machine, *_):
     return "renderD129: add the user to the group 12345 (usermod -aG 12345 $USER), log in again"
 
 
+def affinity_mask(machine, monkeypatch):
+    for number in (128, 129):
+        machine.gpu(f"0000:0{number - 125}:00.0", number, bar=256 << 20)
+    monkeypatch.setenv("ZE_AFFINITY_MASK", "2,3.1")
+    return "ZE_AFFINITY_MASK=2,3.1 hides every device ("
+
+
 def small_bar_no_start(machine, *_):
     machine.gpu(bar=256 << 20)
     return "its window to the host is 256 MiB: enable resizable BAR"
@@ -141,8 +148,8 @@ def no_start(machine, *_):
 MADE = {
     each.__name__: each
     for each in (no_loader, broken_loader, no_driver, broken_driver, wsl_no_gpu, no_kernel_driver, container_no_gpu,
-                 no_gpu, node_not_handed, login_again, container_no_permission, no_permission, small_bar_no_start,
-                 no_start)
+                 no_gpu, node_not_handed, login_again, container_no_permission, no_permission, affinity_mask,
+                 small_bar_no_start, no_start)
 }  # fmt: skip
 
 
@@ -161,6 +168,21 @@ def test_why_no_gpu_is_seen(code, machine, libraries, monkeypatch):
     assert not text.endswith(".")
     status = REASONS[code].split("|")[-2].strip()
     assert status == ("1" if code in advice.ABSENT else "4")
+
+
+@pytest.mark.parametrize("mask", ["", "0", "5,1.0"])
+def test_a_mask_that_names_a_device_is_not_the_reason(mask, machine, libraries, monkeypatch):
+    monkeypatch.setenv("ZE_AFFINITY_MASK", mask or "")
+    machine.gpu()
+    machine.gpu("0000:04:00.0", 129)
+    assert reason(machine)[0] == "no_start"
+
+
+def test_a_mask_that_is_none_is_the_reason(machine, libraries, monkeypatch):
+    monkeypatch.setenv("ZE_AFFINITY_MASK", "first")
+    machine.gpu()
+    code, text = reason(machine)
+    assert (code, text) == ("affinity_mask", "ZE_AFFINITY_MASK='first': 'first' is neither a device N nor a tile N.M")
 
 
 def test_an_integrated_gpus_bar_is_small_by_nature(machine, libraries):

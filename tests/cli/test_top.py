@@ -117,8 +117,171 @@ def test_a_process_that_does_not_answer_is_told_and_a_dead_one_is_not(watched, f
     monkeypatch.setattr(watch, "PATIENCE", 0.5)
     (folder / "999999999.sock").touch()
     (folder / "notes.txt").touch()
-    found, silent = top._processes()
-    assert (found, silent) == ([], [f"process {watched} does not answer: no thread of it may hold the GIL for long"])
+    monkeypatch.setattr(top.devices, "device_count", lambda: 0)
+    seen = top.Observer().observe()
+    assert seen["processes"] == []
+    assert seen["problems"] == [f"process {watched} does not answer: no thread of it may hold the GIL for long"]
+    assert (folder / "999999999.sock").exists()  # a file, and no socket that a process has left
+
+
+class Others:
+    """Processes with channels that this test serves: for each a number, and a socket that listens."""
+
+    def __init__(self, folder, count):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self.processes = [subprocess.Popen(["sleep", "1000"]) for _ in range(count)]
+        self.pids = [process.pid for process in self.processes]
+        self.sockets = [socket.socket(socket.AF_UNIX) for _ in range(count)]
+        for pid, listener in zip(self.pids, self.sockets, strict=True):
+            listener.bind(str(folder / f"{pid}.sock"))
+            listener.listen(1)
+
+    def answer(self, at, connection):
+        told = {"format": monitor.FORMAT, "pid": self.pids[at], "command": ["sleep"], "time": 1.0, "devices": []}
+        with connection:
+            while connection.recv(64):
+                pass
+            connection.sendall(json.dumps(told).encode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process, listener in zip(self.processes, self.sockets, strict=True):
+            process.kill()
+            process.wait()
+            listener.close()
+
+
+def test_all_processes_are_asked_before_any_has_answered(folder, monkeypatch):
+    """The first one answers only once the last one was asked; one of them never does, and hides nobody."""
+    monkeypatch.setattr(top.devices, "device_count", lambda: 0)
+    monkeypatch.setattr(watch, "PATIENCE", 3.0)
+    with Others(folder, 4) as others:
+        def serve():
+            asked = [listener.accept()[0] for listener in others.sockets]
+            for at in (0, 1, 3):
+                others.answer(at, asked[at])
+            seen_all.wait(60)
+            asked[2].close()
+
+        seen_all = threading.Event()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        observer = top.Observer()
+        observer.begin()
+        while observer.seen()["unanswered"] != [others.pids[2]]:
+            observer.poll(0.1)
+        seen = observer.seen()
+        answered = sorted(set(others.pids) - {others.pids[2]})
+        assert ([process["pid"] for process in seen["processes"]], seen["problems"]) == (answered, [])
+        seen_all.set()
+        thread.join(60)
+        while observer.questions:
+            observer.poll(0.1)
+        assert [line.split()[1] for line in observer.seen()["problems"]] == [str(others.pids[2])]
+
+
+def test_an_answer_has_one_deadline(folder, monkeypatch):
+    """A process that says a little again and again has no more time than one that says nothing."""
+    monkeypatch.setattr(watch, "PATIENCE", 0.5)
+    with Others(folder, 1) as others:
+        ended = threading.Event()
+
+        def drip():
+            connection, _ = others.sockets[0].accept()
+            with connection, contextlib.suppress(OSError):  # who asked has closed it
+                while not ended.wait(0.05):
+                    connection.sendall(b" ")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        said = []
+
+        def ask():
+            try:
+                watch.ask(others.pids[0])
+            except watch.CannotWatch as e:
+                said.append(str(e))
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(30)
+        ended.set()
+        thread.join(60)
+        assert said == [f"process {others.pids[0]} does not answer: no thread of it may hold the GIL for long"]
+
+
+def test_a_process_with_too_many_who_ask_is_asked_again(folder, monkeypatch):
+    """Its backlog is full: connecting would wait."""
+    with Others(folder, 1) as others:
+        waiting = []
+        for _ in range(4):
+            waiting.append(socket.socket(socket.AF_UNIX))
+            waiting[-1].setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                waiting[-1].connect(str(folder / f"{others.pids[0]}.sock"))
+        question = watch.Question(others.pids[0])
+        assert (question.step(), question.is_connected) == (None, False)
+        for connection in waiting:
+            connection.close()
+        others.sockets[0].setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                others.sockets[0].accept()[0].close()
+        assert (question.step(), question.is_connected) == (None, True)
+        connection, _ = others.sockets[0].accept()
+        connection.setblocking(True)
+        others.answer(0, connection)
+        assert question.step()["pid"] == others.pids[0]
+
+
+def test_sockets_of_the_dead_go(folder, monkeypatch):
+    monkeypatch.setattr(top.devices, "device_count", lambda: 0)
+    with Others(folder, 2) as others:
+        old, young = (folder / f"{pid}.sock" for pid in others.pids)
+    os.utime(old, (1, 1))  # the other one may be of a process that begins
+    assert top.Observer().observe()["problems"] == []
+    assert (old.exists(), young.exists()) == (False, True)
+    os.utime(young, (1, 1))
+    with pytest.raises(watch.CannotWatch, match="is not there"):
+        watch.ask(others.pids[1])
+    assert not young.exists()
+
+
+SHOWN = """
+import sys
+from l0rt.cli import main
+from l0rt.cli.memory import watch
+watch.PATIENCE = 3600.0
+sys.exit(main({words}))
+"""
+
+
+@pytest.mark.parametrize("command", ["top", "watch"])
+def test_a_process_that_is_stopped_keeps_no_key_waiting(watched, command):
+    os.kill(watched, signal.SIGSTOP)
+    os.waitid(os.P_PID, watched, os.WSTOPPED)
+    words = ["top"] if command == "top" else ["memory", "watch", str(watched)]
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (40, 100)) if hasattr(termios, "tcsetwinsize") else None
+    shown = subprocess.Popen(
+        [sys.executable, "-c", SHOWN.format(words=words)], stdin=slave, stdout=slave, stderr=slave,
+        env={**os.environ, **CPU, "TERM": "xterm"}, start_new_session=True,
+    )  # fmt: skip
+    os.close(slave)
+    try:
+        deadline = time.monotonic() + 120
+        while shown.poll() is None and time.monotonic() < deadline:
+            os.write(master, b"q")  # before it listens, a key is lost
+            if select.select([master], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    os.read(master, 1 << 16)
+        assert shown.poll() == 0
+    finally:
+        shown.kill()
+        shown.wait()
+        os.close(master)
 
 
 def test_bad_words_are_one_line():
@@ -192,10 +355,10 @@ def test_processes_are_sorted(order, expected):
 
 def test_a_device_that_two_processes_use_is_shown_once_and_each_of_the_cpu_drivers(monkeypatch):
     answers = [process(pid, "a", device(0, 1, pid > 2, uuid="cc" if pid > 2 else "aa")) for pid in (1, 2, 3, 4)]
-    monkeypatch.setattr(top, "_processes", lambda: (answers, []))
+    monkeypatch.setattr(top.devices, "device_count", lambda: 0)
     observer = top.Observer()
-    observer.meters = []
-    assert [(row["uuid"], row["process"]) for row in observer.observe()["devices"]] == [
+    observer.answers = {answer["pid"]: answer for answer in answers}
+    assert [(row["uuid"], row["process"]) for row in observer.seen()["devices"]] == [
         ("aa", None), ("cc", 3), ("cc", 4),
     ]  # fmt: skip
 

@@ -2,6 +2,7 @@
 """`L0RT_TUNING`: a file of the self-test's is this machine's parameters; another's and a damaged one are refused."""
 
 import json
+import os
 
 import pytest
 from l0rt.selftest.parameters import parameters
@@ -254,6 +255,17 @@ def test_a_file_that_is_no_report_is_refused(tmp_path, text):
     path = tmp_path / "tuning.json"
     path.write_text(text)
     assert "it is no" in refused(path)
+
+
+def test_what_is_no_file_or_has_no_end_is_refused(tmp_path):
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(2 << 40)
+    os.mkfifo(tmp_path / "pipe")
+    for path, says in (("/dev/zero", "it is no regular file"), (tmp_path / "pipe", "it is no regular file"),
+                       (tmp_path, "Is a directory"), (tmp_path / "large", "it has 2048.00 GiB, and 1.00 MiB are the"),
+                       ("/proc/self/maps", "it is no JSON")):  # fmt: skip
+        with pytest.raises(ValueError, match=f"L0RT_TUNING=.* is not valid: .*{says}"):
+            tuning.load(str(path))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_memory.c: allocations: addresses, limits, what is said of a pointer, and freeing. */
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "harness.h"
 
@@ -220,6 +221,25 @@ static void memory_of_the_program_is_imported(void) {
   extra.pSystemMemory = allocated;
   GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, 4096, 0, &again));
   OK(zeMemFree(context, allocated));
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, 4096, 0, &again)); /* the heap's even so */
+  extra.pSystemMemory = allocated = device_memory(4096);
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, 4096, 0, &again));
+  OK(zeMemFree(context, allocated));
+  char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  extra.pSystemMemory = pages;
+  extra.size = (size_t)3 * 4096;
+  munmap(pages + 4096, 4096); /* in the middle */
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, 3 * 4096, 0, &again));
+  munmap(pages, 4096), munmap(pages + 2 * 4096, 4096);
+  extra.pSystemMemory = pages = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  extra.size = 4096;
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, 4096, 0, &again));
+  munmap(pages, 4096);
+  void *reserved;
+  OK(zeVirtualMemReserve(context, NULL, (size_t)2 << 20, &reserved));
+  extra.pSystemMemory = reserved;
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemAllocHost(context, &host, 4096, 0, &again));
+  OK(zeVirtualMemFree(context, reserved, (size_t)2 << 20));
 
   void *target = device_memory(SIZE);
   memset(own, 3, SIZE);

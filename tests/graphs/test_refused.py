@@ -103,6 +103,30 @@ def test_a_refused_call_names_itself_and_leaves_the_streams_as_they_were(number,
     acc.synchronize()
 
 
+@pytest.mark.parametrize("mode", ["default", "global"])
+def test_a_capture_inside_of_a_capture_says_so(mode, buffer):
+    """Of the same stream and of another one; the error names the capture, not the wait that comes first."""
+    stream, other = l0rt.Stream(), l0rt.Stream()
+    for inner in (acc.graph(acc.Graph()), acc.graph(acc.Graph(), stream=stream), acc.graph(acc.Graph(), stream=other),
+                  acc.Graph()):  # fmt: skip
+        graph = acc.Graph()
+        told = result_of(lambda graph=graph, inner=inner: nest(acc.graph(graph, None, stream, mode), inner))
+        assert "the beginning of another capture cannot be captured: the capture has ended, without a" in str(told)
+        assert not stream.is_capturing()
+        with pytest.raises(RuntimeError, match="nothing captured"):
+            graph.replay()
+    with acc.graph(graph, stream=stream):
+        buffer.fill(1, stream=stream)
+    relaxed, same = acc.graph(acc.Graph(), None, stream, "relaxed"), acc.graph(acc.Graph(), stream=stream)
+    told = result_of(lambda: nest(relaxed, same))
+    assert "the stream is in a capture already: end that first" in str(told)
+
+
+def nest(outer, inner):
+    with outer, inner:
+        pass
+
+
 OWN = ["acc.synchronize()", "first.synchronize()", "first.query()", "event.synchronize()", "first.wait_event(outside)"]
 FREE = ["outside.synchronize()", "outside.query()", "recorded.synchronize()", "outside.wait_event(recorded)"]
 # What the thread that captures, and what another one, cannot do under each mode. Another thread ends no capture.

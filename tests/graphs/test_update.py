@@ -2,6 +2,7 @@
 """Nodes: what they tell, what a change of one does to later replays, and which changes are refused."""
 
 import gc
+import inspect
 import threading
 
 import l0rt
@@ -272,6 +273,7 @@ def test_local_memory_is_counted_before_the_driver_is_asked(kernels):
 
 def test_nodes_are_there_between_the_capture_and_the_reset(captured):
     graph = acc.Graph()
+    assert not hasattr(graph, "nodes")
     with pytest.raises(RuntimeError, match="nothing captured yet"):
         graph.nodes  # noqa: B018
     with acc.graph(graph):
@@ -279,7 +281,10 @@ def test_nodes_are_there_between_the_capture_and_the_reset(captured):
         with pytest.raises(RuntimeError, match="nothing captured yet"):
             graph.nodes  # noqa: B018
     (node,) = graph.nodes
+    assert hasattr(graph, "nodes")
     graph.reset()
+    assert not hasattr(graph, "nodes")
+    assert [name for name, _ in inspect.getmembers(node) if name in ("kind", "stream", "nbytes")] == ["kind"]
     for use in (lambda: node.update(value=1), lambda: node.arguments, lambda: node.stream, lambda: node.nbytes):
         with pytest.raises(RuntimeError, match="the graph was reset or dropped"):
             use()

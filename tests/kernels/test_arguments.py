@@ -176,6 +176,18 @@ def test_an_array_on_pinned_memory_is_kept_until_the_kernel_has_ended(module):
     stream.synchronize()
 
 
+class Tensor:
+    """As torch's: its memory is asked for by DLPack alone."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __dlpack_device__(self):
+        if isinstance(self.device, Exception):
+            raise self.device
+        return self.device
+
+
 def test_arrays_that_a_kernel_cannot_use_are_refused(module, native):
     with pytest.raises(TypeError, match=r"which is host memory that the kernel cannot reach: copy it to a Buffer"):
         module["store"][1, 1](np.zeros(4, "i4"), 1)
@@ -183,6 +195,14 @@ def test_arrays_that_a_kernel_cannot_use_are_refused(module, native):
         module["store"][1, 1](l0rt.pinned(8, "i4")[::2], 1)
     with pytest.raises(TypeError, match="which is host memory"):  # also without a byte that could be read
         module["store"][1, 1](np.zeros(0, "i4"), 1)
+    for host in (Tensor((1, 0)), bytearray(16), memoryview(bytes(16))):
+        with pytest.raises(TypeError, match=f"got {type(host).__name__}, which is host memory that the kernel cannot"):
+            module["store"][1, 1](host, 1)
+    with pytest.raises(TypeError, match=r"got Tensor: l0rt\.from_dlpack\(\) makes a Buffer of memory of the device"):
+        module["store"][1, 1](Tensor((14, 0)), 1)
+    for other in (Tensor(BufferError("no memory")), np.float32(4), Tensor, "text"):
+        with pytest.raises(TypeError, match=r"an address or None, got \w+$"):
+            module["store"][1, 1](other, 1)
     with pytest.raises(TypeError, match="a native module does not tell its types"):
         native["store"][1, 1](np.zeros(4, "i4"), np.int32(1))
     x = l0rt.pinned(8, "i4")

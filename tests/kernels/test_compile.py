@@ -211,8 +211,11 @@ def test_headers_and_folders_that_are_none(tmp_path):
         l0rt.compile(STORE, constants=[1])
     with pytest.raises(FileNotFoundError, match="'/no/such' is no folder"):
         l0rt.compile(STORE, "-I /no/such")
-    with pytest.raises(ValueError, match="without quotes"):
-        l0rt.compile(STORE, include_dirs=[tmp_path / 'a"b'])
+    for name in ('a"b', "a\tb", "a\\b", "a\n", ""):
+        with pytest.raises(ValueError, match="without double quotes, backslashes, tabs and other control") as caught:
+            l0rt.compile(STORE, include_dirs=[name])
+        why = f", which has {name[1:2]!r}: a compiler's command line cannot carry it"
+        assert str(caught.value).endswith(why) or not name
 
 
 def test_headers_are_found_in_the_order_of_c(kind, tmp_path):

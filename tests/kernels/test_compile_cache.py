@@ -332,7 +332,27 @@ def test_a_limit_of_0_switches_everything_off(stand_in, folder):
         compiled()
         compiled()
     assert stand_in.builds == 2
-    assert not folder.exists()
+    assert not os.path.lexists(folder.path)
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 1 << 45])
+def test_an_entry_that_is_larger_than_any_is_removed_unread(stand_in, folder, limit):
+    compiled()
+    (entry,) = entries(folder)
+    os.truncate(entry, 2 << 40)  # without that memory anywhere
+    with config.patch({"cache_size": limit}):
+        again()
+        assert stand_in.builds == 2
+        assert entry.stat().st_size < 1 << 20
+        again()
+    assert stand_in.builds == 2
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "/dev/null/x", "/proc/nothing"])
+def test_a_folder_that_no_name_can_have_is_warned_of(stand_in, name):
+    with config.patch({"cache_dir": name}), pytest.warns(RuntimeWarning, match="kernels are compiled anew in each"):
+        compiled()
+    assert stand_in.builds == 1
 
 
 @pytest.mark.parametrize("size", ["", "1.5GiB", "-1", "1 GiB", "GiB", "1GB", "٣"])

@@ -34,6 +34,16 @@ def floats(buffer, count):
     return out.tolist()
 
 
+def test_code_is_read_from_files_that_end(tmp_path):
+    with open(tmp_path / "large.cl", "wb") as file:
+        file.truncate(2 << 40)
+    for name, says in (("/dev/zero", "no regular file"), (tmp_path, "Is a directory"),
+                       (tmp_path / "large.cl", r"2048\.00 GiB, and .* are the most")):  # fmt: skip
+        for load in (l0rt.Module, lambda path: l0rt.compile(Path(path)), lambda path: l0rt.specialize(Path(path), ())):
+            with pytest.raises(OSError, match=says):
+                load(name)
+
+
 @pytest.mark.parametrize("form", [str, Path, lambda path: path.read_bytes(), lambda path: bytearray(path.read_bytes()),
                                   lambda path: np.frombuffer(path.read_bytes(), np.uint32)])  # fmt: skip
 def test_a_module_is_made_of_a_path_or_of_memory(form):

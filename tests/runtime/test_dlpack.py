@@ -430,3 +430,12 @@ def test_random_loans_against_a_model():
         loans.clear()
         for buffer in buffers.values():
             buffer.free()
+
+
+@pytest.mark.parametrize("copy", [None, True])
+def test_strided_memory_says_what_it_is_and_what_makes_it_contiguous(copy):
+    """A copy is of bytes: copying first is what the caller has asked for, and no help."""
+    with pytest.raises(BufferError) as caught:
+        l0rt.from_dlpack(np.zeros((4, 3), "f4").T, copy=copy)
+    text = str(caught.value)
+    assert "in C's order, with copy=True too, got the shape (3, 4) with the strides (1, 3): make it contiguous" in text

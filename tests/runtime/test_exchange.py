@@ -78,6 +78,28 @@ def test_what_is_lent_is_held(table, anywhere):
             table.lend(x, ctypes.byref(VERSIONED()))
 
 
+def test_a_place_that_is_null_is_refused(table, anywhere):
+    x, managed, texts = anywhere[0], VERSIONED(), []
+    table.lend(x, ctypes.byref(managed))
+    like = managed.contents.tensor
+    for call in (
+        lambda: table.lend(x, None),
+        lambda: table.look(x, None),
+        lambda: table.take(managed, None),
+        lambda: table.current_stream(ONEAPI, 0, None),
+        lambda: table.current_stream(CPU, 0, None),
+    ):
+        with pytest.raises(ValueError, match="DLPack's exchange API of l0rt takes a place for the result, got NULL"):
+            call()
+    tell = TELL(lambda _, kind, text: texts.append((kind, text)))
+    assert table.allocate(ctypes.byref(like), None, None, tell) == -1
+    assert [kind for kind, _ in texts] == [b"ValueError"]
+    with pytest.raises(BufferError, match="in use"):  # what was refused was not taken
+        x.free()
+    end(managed)
+    x.free()
+
+
 def test_a_look_costs_nothing(table, anywhere):
     for x in anywhere:
         tensor = Tensor()

@@ -492,8 +492,15 @@ def test_a_file_has_the_snapshot(tmp_path):
     check_schema(shot, acc.device_count())
     assert buffer.ptr in play(shot).allocated
     assert [found.name for found in tmp_path.iterdir()] == ["snapshot.pickle"]
-    with pytest.raises(FileNotFoundError):
-        memory.dump_snapshot(tmp_path / "nowhere" / "snapshot.pickle")
+    (tmp_path / "folder").mkdir()
+    for name, error in (("nowhere/snapshot.pickle", FileNotFoundError), ("folder", IsADirectoryError),
+                        ("snapshot.pickle/x", NotADirectoryError)):  # fmt: skip
+        with pytest.raises(error) as caught:
+            memory.dump_snapshot(tmp_path / name)
+        assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / name), None)
+        with pytest.raises(error, match=f"{name}'$"):
+            memory.dump_history(tmp_path / name)
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["folder", "snapshot.pickle"]
 
 
 @pytest.mark.parametrize(("arguments", "error"), [

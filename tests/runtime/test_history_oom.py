@@ -17,7 +17,7 @@ import pytest
 from l0rt import config, memory
 from l0rt._base.integers import size_text
 from l0rt.errors import OutOfMemoryError
-from l0rt.runtime.memory.explanation import explain
+from l0rt.runtime.memory.explanation import cause, device_text, explain
 
 from helpers.histories import Model, check_schema
 from helpers.process import run_python
@@ -27,7 +27,8 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 NUMBERS = {"requested": 256 * MIB, "free": 15 * GIB, "total": 16 * GIB, "allocated": 0, "asleep": 0,
            "pending": 0, "cached": 0, "releasable": 0, "largest": 0, "private": 0, "limit": None,
            "pool_limit": None, "pool_left": 1 << 62,
-           "adaptors": [], "users": [], "is_async": False, "is_expandable": True}  # fmt: skip
+           "adaptors": [], "users": [], "is_async": False, "is_expandable": True, "allocator": None,
+           "address_space": None}  # fmt: skip
 POOL = {"pool_limit": 512 * MIB, "pool_left": 112 * MIB, "allocated": 400 * MIB}
 
 
@@ -68,11 +69,51 @@ def recorded(emptied):
     ({"free": MIB, "allocated": 4 * GIB}, ["in use by other programs"], ["empty_cache"]),
     ({"pending": MIB, "is_async": True}, ["backend:async"], []),
     ({"pending": MIB}, ["synchronize the streams"], ["backend:async"]),
+    ({}, ["The device has enough free memory, but the driver did not give it."], ["too little free"]),
+    ({"free": MIB}, ["The device has too little free memory."], ["enough free memory"]),
+    ({"allocator": "The pool's own allocator"}, ["The pool's own allocator has no memory to give."], ["driver"]),
+    ({"allocator": "The pool's own allocator", **POOL}, ["the pool's limit leaves too little"], ["own allocator"]),
+    ({"address_space": "the process may (ulimit -v)"},
+     ["The device has enough free memory, but the process may (ulimit -v)."], []),
+    ({"address_space": "the process may (ulimit -v)", "free": MIB}, ["too little free memory"], ["ulimit"]),
 ])  # fmt: skip
 def test_the_advice_fits_the_numbers(numbers, said, unsaid):
-    text = explain({**NUMBERS, **numbers})
+    n = {**NUMBERS, **numbers}
+    text = f"{cause(n)} {explain(n)}"
     assert all(words in text for words in said), text
     assert not any(words in text for words in unsaid), text
+    if not n.get("is_host"):  # first why, then the figures
+        figures = {"index": 0, "source": "reported by the driver", "is_trusted": True}
+        assert f"Tried to allocate {size_text(n['requested'])}. {cause(n)} GPU 0 has" in device_text({**n, **figures})
+
+
+def test_an_allocator_of_a_pool_that_has_no_memory_is_the_cause():
+    pool = memory.MemPool(memory.PluggableAllocator(lambda *_: 0, lambda *_: None))
+    with memory.use_mem_pool(pool), pytest.raises(OutOfMemoryError) as error:
+        l0rt.empty(MIB)
+    assert "Tried to allocate 1.00 MiB. The pool's own allocator has no memory to give. GPU 0 has" in str(error.value)
+
+
+def test_a_limit_of_the_address_space_is_the_cause():
+    """Once the driver runs, and before."""
+    code = '''
+import resource
+import l0rt
+l0rt.accelerator.init()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+try:
+    l0rt.empty(64 << 20)
+except l0rt.OutOfMemoryError as error:
+    print(error)
+'''
+    result = run_python(code, {"L0RT_DRIVER": "cpu"}, fresh=True)
+    expected = r"Tried to allocate 64.00 MiB. The device has enough free memory, but the process may have only "
+    expected += r"[\d.]+ [MG]iB of addresses \(ulimit -v\): [\d.]+ [MG]iB are in use. GPU 0 has a total"
+    assert re.search(expected, result.stdout), result
+    result = run_python(code.replace("l0rt.accelerator.init()", ""), {"L0RT_DRIVER": "cpu"}, fresh=True)
+    expected = r"DriverNotFoundError: The driver did not start: the process may have only [\d.]+ [MG]iB of addresses "
+    assert re.search(expected + r"\(ulimit -v\): [\d.]+ [MG]iB are in use", result.stderr), result
 
 
 def weights():
@@ -169,7 +210,8 @@ def test_a_pools_limit_and_an_adaptors_are_reasons():
     with memory.use_mem_pool(memory.MemPool(limit=8 * MIB)):
         text = failed(64 * MIB)
     assert "of its pool 8.00 MiB" in text
-    assert "The request is larger than the pool's limit. To try: raise the pool's limit." in text
+    assert "The request is larger than the pool's limit. GPU 0 has" in text
+    assert text.endswith("To try: raise the pool's limit.")
     adaptor = memory.LimitingAdaptor(memory.StatisticsAdaptor(None), 8 * MIB)
     with memory.use_mem_pool(memory.MemPool(memory.StatisticsAdaptor(adaptor))):
         text = failed(64 * MIB)
@@ -196,7 +238,9 @@ def test_memory_that_the_host_shares_runs_out_with_all_figures(tmp_path):
     memory.enable_oom_snapshot(tmp_path / "oom.pickle")
     kept, before = weights(), memory.memory_stats()["num_ooms"]
     text = failed(1 << 50, kind="shared")
-    assert "Tried to allocate 1048576.00 GiB that the host shares. GPU 0 has a total capacity of" in text
+    begin = "Tried to allocate 1048576.00 GiB that the host shares. The request is larger than the device's memory."
+    assert f"{begin} The driver answered" in text
+    assert "GPU 0 has a total capacity of" in text
     for words in ("requested 1048576.00 GiB", "allocated 24.00 MiB", "limit none", "The driver answered ERROR_",
                   "larger than the device's memory", "in 1 at", "A snapshot of memory is in"):  # fmt: skip
         assert words in text, text
@@ -213,8 +257,8 @@ def test_pinned_memory_runs_out_with_all_figures():
     before = memory.host_memory_stats()["num_ooms"]
     text = failed(1 << 50, kind="host")
     line = test_pinned_memory_runs_out_with_all_figures.__code__.co_firstlineno + 3
-    for words in ("pinned host memory ran out: requested 1048576.00 GiB, free", "(reported by Linux)", "limit none",
-                  "larger than the machine's memory",
+    for words in ("pinned host memory ran out. The request is larger than the machine's memory. In figures",
+                  ": requested 1048576.00 GiB, free", "(reported by Linux)", "limit none",
                   f"Most is allocated by: 6.00 MiB in 2 at {__file__}:{line}"):  # fmt: skip
         assert words in text, text
     assert "empty_host_cache" not in text  # nothing is cached
@@ -238,8 +282,9 @@ def test_a_pool_that_cannot_wake_tells_the_figures(tmp_path):
     with pytest.raises(MemoryError) as error:
         pool.wake()
     text = str(error.value)
-    for words in ("not enough memory to wake the pool; it stays asleep. GPU 0 has a total capacity of",
-                  "requested 24.00 MiB", "allocated 48.00 MiB (in pools that sleep 24.00 MiB)", "cached 0 bytes",
+    for words in ("to wake the pool; it stays asleep. The device has enough free memory, but the limit leaves",
+                  "GPU 0 has a total capacity of", "requested 24.00 MiB",
+                  "allocated 48.00 MiB (in pools that sleep 24.00 MiB)", "cached 0 bytes",
                   "the limit leaves too little", "raise the limit",
                   "A snapshot of memory is in"):  # fmt: skip
         assert words in text, text

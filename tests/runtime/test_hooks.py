@@ -44,6 +44,9 @@ def test_callbacks_see_what_happens_and_go():
     with l0rt.Module(Path(__file__).parents[1] / "kernels/basic.spv") as module:
         module["store"][1, 16](x, 1)
         acc.synchronize()
+    with acc.Graph() as graph:
+        pass
+    graph.replay()
     acc.synchronize()
     del e, x, h
     for name, callback in callbacks.items():

@@ -31,6 +31,8 @@ ACTIONS = {
 PENDING = ("active_pending_free", "active_awaiting_free")
 STATES = ("active_allocated", *PENDING, "inactive")
 MOST_ENTRIES = 20_000_000
+MOST_DEVICES = 128  # as torch: each costs more than its bytes in the file
+MOST_BITS = 256  # of a whole number in a message: Python refuses to write much longer ones
 LARGEST = 1 << 53  # bytes: what a float holds exactly
 HIGHEST = 1 << 64
 UNTAGGED = "(no tag)"
@@ -56,20 +58,23 @@ def histories(snapshot):
     for key in ("segments", "host_segments"):
         blocks = [segment.get("blocks") for segment in _list(snapshot, key) if type(segment) is dict]
         _few([1 + len(some) for some in blocks if type(some) is list], "blocks")
+    notes = _annotations(snapshot)
     for suffix, prefix in (("", "device "), ("host_", "host ")):
         segments = _list(snapshot, f"{suffix}segments")
         traces = _list(snapshot, "host_traces" if suffix else "device_traces")
         by_device: dict = {}
         for segment in segments:
-            device = _of(segment, "device", 0, f"a segment of {prefix.strip()}s", 1 << 16)
+            device = _of(segment, "device", 0, f"a segment of {prefix.strip()}s", MOST_DEVICES)
             by_device.setdefault(device, []).append(segment)
+        if len(traces) > MOST_DEVICES:
+            raise BadSnapshot(f"there are traces of more than {MOST_DEVICES} {prefix.strip()}s")
         for device in range(max([len(traces), *(device + 1 for device in by_device)], default=0)):
             trace = traces[device] if device < len(traces) else []
             if type(trace) is not list:
                 raise BadSnapshot(f"the trace of {prefix}{device} must be a list, got {type(trace).__name__}")
             if trace or device in by_device:
-                notes = [] if suffix else _annotations(snapshot, device)
-                found.append(History(f"{prefix}{device}", trace, by_device.get(device, []), notes, stacks))
+                told = [] if suffix else notes.get(device, [])
+                found.append(History(f"{prefix}{device}", trace, by_device.get(device, []), told, stacks))
     return stacks, found
 
 
@@ -98,6 +103,8 @@ def _of(row, key, default, what, limit=HIGHEST, least=0):
 
 def _told(value):
     """Return a value for a message; one that contains others, perhaps itself, by its type."""
+    if type(value) is int and value.bit_length() > MOST_BITS:
+        return f"one of {value.bit_length()} bits"
     return shown(repr(value), 80) if type(value) in (int, float, str, bool, type(None)) else type(value).__name__
 
 
@@ -118,14 +125,17 @@ def _is_tagged(row):
     return type(row) is dict and bool(row.get("category"))
 
 
-def _annotations(snapshot, device):
-    """Return (time, name, is_start) of what the user annotated on a device, in order."""
-    found = []
+def _annotations(snapshot):
+    """Return device -> [(time, name, is_start)] of what the user annotated, in order."""
+    found: dict = {}
     for row in _list(snapshot, "external_annotations"):
-        if _of(row, "device", 0, "an annotation", 1 << 16) == device:
-            name, stage = _text(row, "name", "an annotation"), _text(row, "stage", "an annotation")
-            found.append((_of(row, "time_us", 0, "an annotation", 1 << 53), shown(name, 200), stage == "START"))
-    return sorted(found, key=itemgetter(0))  # those of one moment stay in the order in which they were noted
+        device = _of(row, "device", 0, "an annotation", 1 << 16)
+        name, stage = _text(row, "name", "an annotation"), _text(row, "stage", "an annotation")
+        told = _of(row, "time_us", 0, "an annotation", 1 << 53), shown(name, 200), stage == "START"
+        found.setdefault(device, []).append(told)
+    for rows in found.values():
+        rows.sort(key=itemgetter(0))  # those of one moment stay in the order in which they were noted
+    return found
 
 
 class History:
@@ -207,7 +217,8 @@ class History:
                 for known in (alive, waiting):
                     if (old := known.pop(address, None)) is not None:  # whose end was not recorded
                         freed[old], done[old] = min(freed[old], place + 1), place + 1
-                alive[address] = ref[place] = self._add(place + 1, trace[place], sizes[place], address)
+                frames = trace[place].get("frames")
+                alive[address] = ref[place] = self._add(place + 1, trace[place], sizes[place], address, frames)
                 continue
             number = alive.pop(address, None)
             if number is None and kind == FREE_COMPLETED and is_deferred:
@@ -217,7 +228,7 @@ class History:
                     continue
             if number is None:
                 self.unmatched += 1
-                number = self._add(0, {**trace[place], "frames": None}, sizes[place], address)
+                number = self._add(0, trace[place], sizes[place], address, None)
             freed[number], ref[place] = place + 1, number
             free_nodes[number] = number_of(trace[place].get("frames"))
             if kind == FREE_COMPLETED or not has_completed:
@@ -226,8 +237,8 @@ class History:
                 waiting[address] = number
                 done[number] = never
 
-    def _add(self, born, row, size, address):
-        """Add an allocation that does not end; return its number."""
+    def _add(self, born, row, size, address, frames, stream=0):
+        """Add an allocation that does not end; return its number. The stream counts where the row has none."""
         rows, never = self.rows, self.entries + 1
         number = len(rows["born"])
         rows["born"].append(born)
@@ -235,10 +246,10 @@ class History:
         rows["done"].append(never)
         rows["size"].append(size)
         rows["address"].append(address)
-        rows["node"].append(self.stacks.number(row.get("frames")))
+        rows["node"].append(self.stacks.number(frames))
         rows["free_node"].append(0)
         rows["tag"].append(self._tag(row))
-        stream = row.get("stream", 0)
+        stream = row.get("stream", stream)
         if type(stream) is not int or not -HIGHEST < stream < HIGHEST:
             raise BadSnapshot(f"the stream of an entry of {self.name} must be a whole number, got {_told(stream)}")
         rows["stream"].append(self.streams.number(str(stream) if -4096 < stream < 4096 else hex(stream)))
@@ -282,7 +293,7 @@ class History:
                     known = self.open if state not in PENDING else self.waiting
                     if address not in known and address not in self.open:
                         requested = _of(block, "requested_size", size, what, LARGEST)
-                        number = self._add(0, {"stream": stream, **block}, requested, address)
+                        number = self._add(0, block, requested, address, block.get("frames"), stream)
                         if state in PENDING:
                             self.rows["freed"][number] = 0
                 address += size

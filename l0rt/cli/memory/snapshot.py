@@ -52,7 +52,7 @@ def load(path):
                 raise NotASnapshot("it is no regular file")
             if about.st_size > MOST_BYTES:
                 raise NotASnapshot(f"it has {size_text(about.st_size)}, more than {size_text(MOST_BYTES)}")
-            return _checked(_parsed(file))
+            return _bounded(_checked(_parsed(file)), about.st_size)
     except OSError as e:
         raise NotASnapshot(f"cannot read {name}: {e.strerror or e}") from None
     except NotASnapshot as e:
@@ -105,6 +105,19 @@ def _checked(value):
     return value
 
 
+def _bounded(value, nbytes):
+    """Refuse what is more than its file: each element of a list takes a byte, but a list can occur again and again."""
+    lists = [value.get(key) for key in ("device_traces", "host_traces")]
+    parts = [trace for traces in lists if type(traces) is list for trace in traces if type(trace) is list]
+    segments = [value.get(key) for key in ("segments", "host_segments")]
+    rows = [row for some in segments if type(some) is list for row in some if type(row) is dict]
+    parts += [blocks for row in rows if type(blocks := row.get("blocks")) is list]
+    total = sum(map(len, parts))
+    if total > nbytes:
+        raise NotASnapshot(f"it has {nbytes:,} bytes, and lists of {total:,} entries: the same ones again and again")
+    return value
+
+
 @contextmanager
 def bounded_memory():
     """A damaged file may ask for any amount of memory: it gets what the machine has, and then MemoryError."""
@@ -119,11 +132,19 @@ def bounded_memory():
 
 
 def _mapped():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+    """Return how much address space this process has taken; without /proc, more than it has at this point."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 8 << 30
 
 
 def _available():
-    with open("/proc/meminfo") as file:
-        facts = dict(line.split(":", 1) for line in file)
+    """Return how much memory the machine has left; without /proc, what is free in the narrow sense."""
+    try:
+        with open("/proc/meminfo") as file:
+            facts = dict(line.split(":", 1) for line in file)
+    except OSError:
+        return os.sysconf("SC_AVPHYS_PAGES") * resource.getpagesize()
     return int(facts.get("MemAvailable", facts["MemFree"]).split()[0]) << 10

@@ -25,11 +25,13 @@ def stack_text(stacks, node):
 
 def rows(sums, name_of, top):
     """Return the first rows of sums, and one of what is left."""
-    found = [(name_of(key), nbytes, count) for key, (nbytes, count) in sums.items()]
+    found = [(key, nbytes, count) for key, (nbytes, count) in sums.items()]
     rest = found[top:]
+    told = [{"name": name_of(key), "bytes": nbytes, "count": count} for key, nbytes, count in found[:top]]
     if rest:
-        found[top:] = [(f"({len(rest)} more)", sum(row[1] for row in rest), sum(row[2] for row in rest))]
-    return [{"name": name, "bytes": nbytes, "count": count} for name, nbytes, count in found]
+        nbytes, count = sum(row[1] for row in rest), sum(row[2] for row in rest)
+        told.append({"name": f"({len(rest)} more)", "bytes": nbytes, "count": count})
+    return told
 
 
 def summary(stacks, history, at="peak", top=10):

@@ -6,6 +6,7 @@ from rich.text import Text
 from l0rt._base.integers import size_text, time_text
 from l0rt.bench import report
 
+MOST_FAILURES = 20  # of which each is a line
 BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -44,9 +45,12 @@ def show(found, out, name):
     largest = f"; the largest block not allocated has {size_text(end['largest_not_allocated'])}"
     lines.append(("end", f"{size_text(end['allocated'])} allocated, {size_text(end['reserved'])} reserved"))
     lines.append(("", f"{end['segments']:,} segments, {end['blocks']:,} blocks{largest}"))
-    for failure in found["out_of_memory"]:
+    failures = found["out_of_memory"]
+    for failure in failures[:MOST_FAILURES]:
         told = f"requested {size_text(failure['requested'])}, free {size_text(failure['free'])}"
         lines.append(("failed", f"out of memory at entry {failure['entry']:,}: {told}"))
+    if len(failures) > MOST_FAILURES:
+        lines.append(("", f"and {len(failures) - MOST_FAILURES:,} times more"))
     if found["unmatched"]:
         lines.append(("before", f"{found['unmatched']:,} frees of what was allocated before the first entry"))
     if found["lost"]:

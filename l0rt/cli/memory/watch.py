@@ -3,13 +3,16 @@
 
 import json
 import os
+import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from functools import partial
 
 from rich.live import Live
 from rich.text import Text
@@ -21,6 +24,7 @@ from l0rt.cli.memory.stacks import shown
 from l0rt.telemetry import Sample, monitor
 
 PATIENCE = 5.0  # seconds for an answer
+TICK = 0.05  # seconds between two looks where nothing wakes
 MOST = 16 << 20  # bytes of an answer
 TAG = "component_bytes."
 TYPES = {"index": int, "name": str, "uuid": str, "is_software": bool, "total_memory": int, "memory": dict,
@@ -31,31 +35,111 @@ class CannotWatch(Exception):
     """The process cannot be watched; one line says why."""
 
 
-def ask(pid, with_sensors=False):
-    """Return what a process tells; `CannotWatch` if there is none or if it tells nothing."""
-    try:
+class Question:
+    """What a process is asked. Nothing here waits: `step` does what can be done at once.
+
+    Parameters
+    ----------
+    pid : int
+        The process.
+    with_sensors : bool, optional
+        Whether the answer has what the sensors of its devices say.
+    """
+
+    def __init__(self, pid, with_sensors=False):
+        self.pid, self.asks = pid, monitor.SENSORS if with_sensors else b""
+        self.found, self.is_connected = bytearray(), False
+        self.deadline = time.monotonic() + PATIENCE  # of the whole answer
+        self.channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.channel.setblocking(False)
+
+    def fileno(self):
+        """Return the channel's descriptor, which can be read when a step has something to do."""
+        return self.channel.fileno()
+
+    def step(self):
+        """Return what the process tells, None while it has not; `CannotWatch` if it tells nothing."""
+        answer = None
+        try:
+            if self._is_complete():
+                answer = checked(json.loads(self.found), self.pid)
+            elif time.monotonic() > self.deadline:
+                raise CannotWatch(f"process {self.pid} does not answer: no thread of it may hold the GIL for long")
+        except (FileNotFoundError, ConnectionRefusedError) as e:
+            raise CannotWatch(f"process {self.pid} {self._absent(e)}") from None
+        except (OSError, ValueError, RecursionError) as e:
+            raise CannotWatch(f"process {self.pid} cannot be watched: {shown(str(e), 200)}") from None
+        finally:
+            if answer is not None or sys.exc_info()[0] is not None:
+                self.close()
+        return answer
+
+    def close(self):
+        """Ask no more."""
+        self.channel.close()
+
+    def _is_complete(self):
+        try:
+            if not self.is_connected:
+                self._connect()
+            while part := self.channel.recv(1 << 16):
+                self.found += part
+                if len(self.found) > MOST:
+                    raise CannotWatch(f"process {self.pid} tells too much")
+        except BlockingIOError:
+            return False
+        return True
+
+    def _connect(self):
+        """BlockingIOError while too many others wait."""
         if not monitor.is_private(monitor.folder()):
             raise CannotWatch(f"others may enter {shown(monitor.folder())}: what is in it is not trusted")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
-            channel.settimeout(PATIENCE)
-            channel.connect(monitor.path(pid))
-            if monitor.peer(channel) != os.getuid():
-                raise CannotWatch(f"the channel of process {pid} is not this user's")
-            channel.sendall(monitor.SENSORS if with_sensors else b"")
-            channel.shutdown(socket.SHUT_WR)
-            found = b""
-            while part := channel.recv(1 << 16):
-                found += part
-                if len(found) > MOST:
-                    raise CannotWatch(f"process {pid} tells too much")
-        return checked(json.loads(found), pid)
-    except (FileNotFoundError, ConnectionRefusedError):
-        there = "does not let itself be watched: start it with L0RT_MONITOR=1" if is_alive(pid) else "is not there"
-        raise CannotWatch(f"process {pid} {there}") from None
-    except TimeoutError:
-        raise CannotWatch(f"process {pid} does not answer: no thread of it may hold the GIL for long") from None
-    except (OSError, ValueError, RecursionError) as e:
-        raise CannotWatch(f"process {pid} cannot be watched: {shown(str(e), 200)}") from None
+        self.channel.connect(monitor.path(self.pid))
+        self.is_connected = True
+        if monitor.peer(self.channel) != os.getuid():
+            raise CannotWatch(f"the channel of process {self.pid} is not this user's")
+        self.channel.sendall(self.asks)
+        self.channel.shutdown(socket.SHUT_WR)
+
+    def _absent(self, error):
+        if is_alive(self.pid):
+            return "does not let itself be watched: start it with L0RT_MONITOR=1"
+        if isinstance(error, ConnectionRefusedError):
+            remove_channel(self.pid)
+        return "is not there"
+
+
+def wait(questions, limit):
+    """Wait until one of the questions can go on, at most so many seconds."""
+    connected = [question for question in questions if question.is_connected]
+    if len(connected) < len(questions):
+        limit = min(limit, TICK)
+    select.select(connected, [], [], max(limit, 0))
+
+
+def ask(pid, with_sensors=False, pause=None):
+    """Return what a process tells; `CannotWatch` if there is none or if it tells nothing.
+
+    ``pause`` waits for so many seconds, and is true if nobody wants the answer any more: then it is None.
+    """
+    question = Question(pid, with_sensors)
+    while (answer := question.step()) is None:
+        if pause is None:
+            wait([question], question.deadline - time.monotonic())
+        elif pause(TICK):
+            question.close()
+            break
+    return answer
+
+
+def remove_channel(pid):
+    """Remove the channel of a process that was killed. One that begins has it a moment before it listens; it may be of
+    another container, with numbers of its own."""
+    place = monitor.path(pid)
+    with suppress(OSError):
+        about = os.lstat(place)
+        if stat.S_ISSOCK(about.st_mode) and time.time() - about.st_mtime > PATIENCE:
+            os.unlink(place)
 
 
 def checked(value, pid):
@@ -86,7 +170,13 @@ def is_well_told(device):
 
 def is_alive(pid):
     """Whether there is a process with this number."""
-    return os.path.isdir(f"/proc/{pid}")
+    try:
+        os.kill(pid, 0)
+    except OSError as e:
+        return isinstance(e, PermissionError)  # it is another user's
+    except OverflowError:
+        return False
+    return pid > 0
 
 
 def figures(device):
@@ -145,9 +235,12 @@ def watch(out, pid, interval, count, as_json, process=None):
         keys.Keys() if is_shown and process is None else nullcontext() as pressed,
     ):
         told = 0
+        pause = None if pressed is None else partial(pressed.is_pressed, "q")
         while count is None or told < count:
             try:
-                found = ask(pid)
+                found = ask(pid, pause=pause)
+                if found is None:
+                    return
             except CannotWatch:
                 if process is None and not (told and not is_alive(pid)):
                     raise

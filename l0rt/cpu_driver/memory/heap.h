@@ -72,6 +72,12 @@ void cpu_heap_unmap_file(cpu_heap *heap, cpu_found found);
 /* Calls `visit` for every live block. */
 void cpu_heap_each(cpu_heap *heap, void (*visit)(cpu_heap *heap, cpu_found found, void *argument), void *argument);
 
+/* Are any of these addresses the heap's, allocated or not? */
+static inline bool cpu_heap_overlaps(cpu_heap *heap, uintptr_t low, size_t size) {
+  uintptr_t base = atomic_load_explicit(&heap->base, memory_order_acquire);
+  return base != 0 && low < base + ((uintptr_t)CPU_CLASSES << heap->shift) && base < low + size;
+}
+
 static inline char *cpu_heap_view(cpu_heap *heap, const void *pointer) {
   uintptr_t base = atomic_load_explicit(&heap->base, memory_order_relaxed);
   uintptr_t offset = (uintptr_t)pointer - base;

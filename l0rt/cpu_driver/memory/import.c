@@ -3,7 +3,9 @@
  * the list is for is to know which pointers were imported, and to refuse what a device would refuse. */
 #include "memory/import.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "memory/usm.h"
 
@@ -19,11 +21,29 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cpu_import *imports;
 static _Atomic uint32_t count; /* so that a query without imports needs no lock */
 
-/* Page tables are shared by all contexts: no page is imported twice, and none that is an allocation's. */
+enum { POPULATE_READ = 22, AT_ONCE = 4096 }; /* MADV_POPULATE_READ, which older headers lack */
+
+/* Can every page be read? Linux before 5.14 says only which pages are mapped. */
+static bool is_readable(uintptr_t base, size_t size) {
+  if (madvise((void *)base, size, POPULATE_READ) == 0) return true;
+  if (errno != EINVAL || madvise((void *)base, 0, POPULATE_READ) == 0) return false;
+  unsigned char present[AT_ONCE];
+  for (size_t at = 0, part; at < size; at += part) {
+    part = size - at < (size_t)AT_ONCE * CPU_IMPORT_PAGE ? size - at : (size_t)AT_ONCE * CPU_IMPORT_PAGE;
+    if (mincore((void *)(base + at), part, present) != 0) return false;
+  }
+  return true;
+}
+
+/* Page tables are shared by all contexts: no page is imported twice, and none that an allocation has or can have. */
 static bool overlaps(uintptr_t base, size_t size) {
   for (const cpu_import *i = imports; i != NULL; i = i->next)
     if (base < i->base + i->size && i->base < base + size) return true;
-  return cpu_usm_find((void *)base).block != NULL || cpu_usm_find((void *)(base + size - 1)).block != NULL;
+  if (cpu_heap_overlaps(&cpu_device_heap, base, size) || cpu_heap_overlaps(&cpu_host_heap, base, size)) return true;
+  bool is_reserved = cpu_reservation_holds((void *)(base + size - 1));
+  for (size_t at = 0; at < size && !is_reserved; at += CPU_VIRTUAL_SMALL)
+    is_reserved = cpu_reservation_holds((void *)(base + at));
+  return is_reserved;
 }
 
 ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem_ext_desc_t *desc, size_t size,
@@ -33,6 +53,7 @@ ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem
   if (base % CPU_IMPORT_PAGE != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
   if (size == 0 || size % CPU_IMPORT_PAGE != 0 || desc->size != size || base + size < base)
     return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  if (!is_readable(base, size)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   cpu_import *import = malloc(sizeof(*import));
   if (import == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   pthread_mutex_lock(&lock);

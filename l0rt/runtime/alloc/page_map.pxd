@@ -46,6 +46,8 @@ cdef l0rt_map pagemap
 cdef l0rt_block* map_search(const void* ptr) noexcept nogil
 cdef int map_memory(int pool, void* ptr, uint64_t size) noexcept nogil
 cdef void map_forget(void* ptr, uint64_t size) noexcept nogil
+# Is any of these addresses in a segment?
+cdef bint map_overlaps(const void* ptr, uint64_t size) noexcept nogil
 
 
 cdef inline l0rt_leaf* map_leaf(uint64_t region) noexcept nogil:

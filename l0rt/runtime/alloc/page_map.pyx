@@ -117,6 +117,20 @@ cdef inline void page_set(uintptr_t address, void* word) noexcept nogil:
     store(map_page(address), word)
 
 
+cdef bint map_overlaps(const void* ptr, uint64_t size) noexcept nogil:
+    cdef uintptr_t page = <uintptr_t>ptr >> PAGE_SHIFT, last = (<uintptr_t>ptr + size - 1) >> PAGE_SHIFT
+    cdef l0rt_leaf* leaf
+    while page <= last:
+        leaf = map_leaf(page >> (LEAF_SHIFT - PAGE_SHIFT))
+        if leaf == NULL:
+            page = (page | (LEAF_PAGES - 1)) + 1
+        elif load(&leaf.pages[page & (LEAF_PAGES - 1)]) != NULL:
+            return True
+        else:
+            page += 1
+    return False
+
+
 cdef l0rt_block* map_search(const void* ptr) noexcept nogil:
     """The block that holds ``ptr``, wherever in it: the last one that starts at or before it."""
     cdef uintptr_t address = <uintptr_t>ptr, page = address >> PAGE_SHIFT, word

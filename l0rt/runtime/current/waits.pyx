@@ -15,6 +15,7 @@ from libc.string cimport memcpy
 from l0rt.runtime.alloc.atomics cimport mutex_trylock, mutex_unlock
 from l0rt.runtime.current.event cimport Event
 from l0rt.runtime.current.thread cimport current_device
+from l0rt.runtime.streams.capture cimport captures
 from l0rt.runtime.streams.devices cimport device_at, device_record, device_total
 from l0rt.runtime.streams.event_pool cimport slot_release, slot_retain
 from l0rt.runtime.streams.hooks cimport EVENT_RECORD, EVENT_SYNCHRONIZATION, call_hooks, hooked
@@ -300,6 +301,12 @@ def name_at(size_t address):
     if stream != NULL:
         return queue_name(stream)
     return f"stream {address:#x}" if address else "no stream"
+
+
+def is_captured_at(size_t address):
+    """Return whether the stream to which `l0rt.xpu.gpu_trace` gives this number is being captured."""
+    cdef l0rt_stream* stream = stream_of_number(address)
+    return stream != NULL and captures(stream)
 
 
 def synchronize_at(size_t address):

@@ -33,7 +33,7 @@ from l0rt.runtime.alloc.history cimport (
     history_reset,
     history_wanted,
 )
-from l0rt.runtime.alloc.share cimport is_asleep, private_pool_release
+from l0rt.runtime.alloc.share cimport is_asleep, private_pool_hold, private_pool_release
 from l0rt.runtime.alloc.stats cimport (
     count_oom,
     heap_allocated_bytes,
@@ -50,6 +50,7 @@ from l0rt.runtime.current.thread cimport current_device, stream_or_current, thre
 from l0rt.runtime.lazy cimport LazyInit, on_fork_child
 from l0rt.runtime.memory.active_pool cimport (
     active_pool_keep,
+    arena_asked,
     fill_block,
     filling,
     pool_for,
@@ -161,21 +162,30 @@ cdef l0rt_block* malloc_slow(l0rt_stream* stream, size_t nbytes) except NULL nog
     cdef l0rt_arena* arena = <l0rt_arena*>load(&stream.arena)
     cdef l0rt_heap* heap
     cdef l0rt_private_pool* private_pool
+    cdef l0rt_thread* thread
     cdef bint is_captured
     if arena != NULL:
         return malloc_from(arena, stream, nbytes)
-    heap = device_heap(stream.device)
-    # held, whatever observers, functions and finalizers do to it meanwhile
-    private_pool = pool_for(stream, False, &is_captured)
+    thread = thread_peek()
+    arena = arena_asked(thread, stream)
+    # The pool is held, whatever observers, functions and finalizers do to it meanwhile.
+    if arena != NULL:
+        heap, private_pool = arena.heap, arena.private_pool
+        if private_pool != NULL:
+            private_pool_hold(private_pool)
+    else:
+        heap = device_heap(stream.device)
+        private_pool = pool_for(stream, False, &is_captured)
     try:
-        if is_asleep(private_pool):
-            raise_status(L0RT_ASLEEP, NULL)
-        arena = heap_arena(heap, stream, private_pool)
         if arena == NULL:
-            with gil:
-                raise MemoryError()
-        if not is_captured:
-            active_pool_keep(thread_peek(), stream, arena)
+            if is_asleep(private_pool):
+                raise_status(L0RT_ASLEEP, NULL)
+            arena = heap_arena(heap, stream, private_pool)
+            if arena == NULL:
+                with gil:
+                    raise MemoryError()
+            if not is_captured:
+                active_pool_keep(thread, stream, arena)
         return malloc_from(arena, stream, nbytes)
     finally:
         if private_pool != NULL and private_pool_release(private_pool):

@@ -16,7 +16,8 @@ def device_text(n, sites=()):
     ``n`` has bytes: requested, free, total, allocated, asleep (the part of it in pools that sleep, without memory),
     pending, cached, releasable (the part of it that `empty_cache` gives back), largest (free block), private (reserved
     by private pools), limit, pool_limit and pool_left (None: none); index; source (of the free bytes) and is_trusted;
-    users, pairs of a process and its bytes; adaptors, as `adaptors_of` returns them; is_async and is_expandable.
+    users, pairs of a process and its bytes; adaptors, as `adaptors_of` returns them; is_async and is_expandable;
+    allocator, what the memory comes from where that is not the driver, or None; address_space, as obstacles tell it.
     ``refused`` is what the driver answered for shared memory, and ``wakes`` that it is a pool that wanted memory.
     """
     size = size_text(n["requested"])
@@ -31,16 +32,17 @@ def device_text(n, sites=()):
         limit += f", of its {name} {size_text(most)}"
     answer = f" The driver answered {n['refused']}." if "refused" in n else ""
     return (
-        f"{head} GPU {n['index']} has a total capacity of {size_text(n['total'])}: "
-        f"{_figures(n, 'other streams')}, limit {limit}.{answer} {explain(n, sites)}"
+        f"{head} {cause(n)}{answer} GPU {n['index']} has a total capacity of {size_text(n['total'])}: "
+        f"{_figures(n, 'other streams')}, limit {limit}. {explain(n, sites)}"
     )
 
 
 def host_text(n, sites=()):
     """Return the text about pinned memory; of what `device_text` needs, without what only devices have."""
     n = {**n, "private": 0, "limit": None, "pool_limit": None, "pool_left": None, "users": (), "adaptors": (),
-         "is_async": False, "is_expandable": True, "is_host": True, "is_trusted": True}  # fmt: skip
-    return f"pinned host memory ran out: {_figures(n, 'streams')}, limit none. {explain(n, sites)}"
+         "allocator": None, "is_async": False, "is_expandable": True, "is_host": True, "is_trusted": True}  # fmt: skip
+    figures = f"In figures: {_figures(n, 'streams')}, limit none."
+    return f"pinned host memory ran out. {cause(n)} {figures} {explain(n, sites)}"
 
 
 def _figures(n, whom):
@@ -76,7 +78,7 @@ def _is_adaptor(found):
 
 def explain(n, sites=()):
     """Return the sentences behind the figures."""
-    told = [*_fragments(n), *_reasons(n), *_remedies(n)]
+    told = [*_fragments(n), *_users(n), *_remedies(n)]
     if sites:
         most = "; ".join(f"{size_text(size)} in {count} at {place}" for place, size, count in sites)
         told.append(f"Most is allocated by: {most}.")
@@ -111,29 +113,39 @@ def _tight_adaptors(n):
     return [each for each in n["adaptors"] if each[2] + n["requested"] > each[1]]
 
 
-def _reasons(n):
-    """What stands in the way."""
+def cause(n):
+    """Why there is no memory, in one sentence."""
     whose = "machine" if n.get("is_host") else "device"
     enough = "" if _is_device_short(n) else f"The {whose} has enough free memory, but "
     if n["requested"] > n["total"]:
-        yield f"The request is larger than the {whose}'s memory."
-    elif n["limit"] is not None and n["requested"] > n["limit"]:
-        yield "The request is larger than the limit."
-    elif n["pool_limit"] is not None and n["requested"] > n["pool_limit"]:
-        yield "The request is larger than the pool's limit."
-    elif tight := _tight_adaptors(n):
+        return f"The request is larger than the {whose}'s memory."
+    if n["limit"] is not None and n["requested"] > n["limit"]:
+        return "The request is larger than the limit."
+    if n["pool_limit"] is not None and n["requested"] > n["pool_limit"]:
+        return "The request is larger than the pool's limit."
+    if tight := _tight_adaptors(n):
         name, most, allocated = tight[0]
         if n["requested"] > most:
-            yield f"The request is larger than the limit of the {name} that the memory comes through."
-        else:
-            yield (f"The {name} that the memory comes through has handed out {size_text(allocated)}, and its limit "
-                   "leaves too little.")  # fmt: skip
-    elif _pool_is_why(n):
-        yield f"{enough or 'T'}{'t' if enough else ''}he pool's limit leaves too little."
-    elif _limit_is_why(n) and enough:
-        yield f"{enough}the limit leaves too little."
-    elif n["cached"] >= n["requested"]:
-        yield "Enough is cached, but in parts between blocks in use, or in private pools, or for other streams."
+            return f"The request is larger than the limit of the {name} that the memory comes through."
+        told = f"The {name} that the memory comes through has handed out {size_text(allocated)}"
+        return f"{told}, and its limit leaves too little."
+    if _pool_is_why(n):
+        return f"{enough or 'T'}{'t' if enough else ''}he pool's limit leaves too little."
+    if _limit_is_why(n) and enough:
+        return f"{enough}the limit leaves too little."
+    if n["allocator"]:
+        return f"{n['allocator']} has no memory to give."
+    if n["cached"] >= n["requested"]:
+        return "Enough is cached, but in parts between blocks in use, or in private pools, or for other streams."
+    if not enough:
+        return f"The {whose} has too little free memory."
+    if n["address_space"]:
+        return f"{enough}{n['address_space']}."
+    return f"{enough}the driver did not give it."
+
+
+def _users(n):
+    """Who else has memory."""
     if n["users"]:
         for pid, nbytes in sorted(n["users"], key=lambda user: -user[1])[:_MOST_PROCESSES]:
             if nbytes >= _WORTH_TELLING:

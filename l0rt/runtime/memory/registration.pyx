@@ -7,8 +7,9 @@ from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address, known_as
-from l0rt.core.memory cimport memory_import, memory_release
+from l0rt.core.memory cimport memory_import, memory_kind, memory_release
 from l0rt.runtime.alloc.deferred_free cimport block_use
+from l0rt.runtime.alloc.page_map cimport map_overlaps
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.memory.device cimport raise_status
@@ -21,7 +22,7 @@ from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_RESULT_SUCCESS, ze_result_t
+from l0rt.ze.api cimport ZE_MEMORY_TYPE_UNKNOWN, ZE_RESULT_SUCCESS, ze_memory_type_t, ze_result_t
 from l0rt.ze.status cimport DROP
 
 from l0rt._base import callers
@@ -29,6 +30,29 @@ from l0rt.errors import UnsupportedError
 from l0rt.runtime.lazy import MEMORY, on_exit
 from l0rt.runtime.streams.devices import lazy
 from l0rt.ze.status import error_of
+
+cdef extern from *:
+    """
+    #include <errno.h>
+    #include <sys/mman.h>
+    #ifndef MADV_POPULATE_READ
+    #define MADV_POPULATE_READ 22
+    #endif
+
+    /* Can every page be read? Linux before 5.14 says only which pages are mapped. */
+    static int l0rt_is_readable(char *base, size_t size) {
+      enum { PAGE = 4096, AT_ONCE = 4096 };
+      unsigned char present[AT_ONCE];
+      if (madvise(base, size, MADV_POPULATE_READ) == 0) return 1;
+      if (errno != EINVAL || madvise(base, 0, MADV_POPULATE_READ) == 0) return 0;
+      for (size_t at = 0, part; at < size; at += part) {
+        part = size - at < (size_t)AT_ONCE * PAGE ? size - at : (size_t)AT_ONCE * PAGE;
+        if (mincore(base + at, part, present) != 0) return 0;
+      }
+      return 1;
+    }
+    """
+    bint is_readable "l0rt_is_readable" (char* base, size_t size) noexcept nogil
 
 cdef enum:
     HOST_PAGE = 4096                # what a driver imports is a multiple of it
@@ -208,6 +232,8 @@ def register(memory, nbytes=None, *, device=None):
     ------
     UnsupportedError
         The driver cannot pin memory. The message says why.
+    ValueError
+        The memory is l0rt's or the driver's own, is registered already, or cannot be read.
     TypeError
         ``memory`` is an address without ``nbytes``, or it is no memory at all.
     DeviceIndexError
@@ -247,6 +273,7 @@ def register(memory, nbytes=None, *, device=None):
                 "this driver pins memory that is there already for its first device only (`l0rt doctor` names the "
                 "quirk single_device_imports). Copies from such memory are staged; l0rt.empty(n, kind='host') is "
                 "pinned memory")
+        check_readable(held)
         made = Registration.__new__(Registration)
     except BaseException:
         held_free(held)
@@ -289,10 +316,34 @@ cdef int check_free(l0rt_registered* held) except -1:
     cdef l0rt_block* block = NULL
     if is_allocated(held.start, &block) or is_allocated(held.start + held.nbytes - 1, &block):
         raise ValueError("this is already pinned memory of l0rt")
+    if map_overlaps(held.start, 1) or map_overlaps(held.start + held.nbytes - 1, 1):
+        refuse_memory(held, "l0rt's own: only memory of other software is registered")
     if overlaps(held.base, held.span):
         raise ValueError("this memory is already registered, or shares a page with registered memory: "
                          "register what is next to each other at once")
     return 0
+
+
+cdef int check_readable(l0rt_registered* held) except -1:
+    """The driver would import addresses without memory, and copies would fail much later."""
+    cdef bint readable, own
+    cdef ze_memory_type_t first, last
+    with nogil:
+        first = memory_kind(held.device.context, held.start)
+        last = memory_kind(held.device.context, held.start + held.nbytes - 1)
+        readable = is_readable(held.base, held.span)
+        own = readable and map_overlaps(held.base, held.span)       # bounded: there is memory everywhere
+    if first != ZE_MEMORY_TYPE_UNKNOWN or last != ZE_MEMORY_TYPE_UNKNOWN:
+        refuse_memory(held, "the driver's already: only memory of other software is registered")
+    if not readable:
+        refuse_memory(held, "not all memory that this process can read")
+    if own:
+        refuse_memory(held, "partly l0rt's own: only memory of other software is registered")
+    return 0
+
+
+cdef int refuse_memory(l0rt_registered* held, str why) except -1:
+    raise ValueError(f"register(): {held.nbytes} bytes at {<size_t>held.start:#x} are {why}")
 
 
 def is_pinned(memory):

@@ -24,6 +24,7 @@ from l0rt.errors import InvalidArgumentError
 from l0rt.runtime.alloc.allocator import STATES
 from l0rt.runtime.alloc.stacks import forget, frames_of
 from l0rt.runtime.memory.explanation import adaptors_of
+from l0rt.ze import obstacles
 
 ACTIONS = ("", "alloc", "free", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
            "segment_unmap", "snapshot", "oom", "annotate")
@@ -250,6 +251,10 @@ def figures_of(size_t heap_address, size_t pool_address, nbytes):
         mutex_lock(&heap.growth)
         left = pool_available(heap, private_pool)
         mutex_unlock(&heap.growth)
+    functions = functions_behind(upstream)
+    allocator = None
+    if functions is not None:
+        allocator = "The pool's own allocator" if upstream != heap.upstream else "The current allocator"
     allocated = stats.allocated_bytes.all.current
     pending = stats.active_bytes.all.current - allocated
     return {
@@ -258,8 +263,8 @@ def figures_of(size_t heap_address, size_t pool_address, nbytes):
         "largest": largest, "releasable": releasable,
         "private": heap_private_bytes(heap), "limit": None if most == INT64_MAX else most,
         "pool_limit": private_pool.limit if is_limited else None, "pool_left": left,
-        "adaptors": adaptors_of(functions_behind(upstream)), "is_async": bool(heap_tuning(heap).is_async),
-        "is_expandable": bool(heap.has_ranges),
+        "adaptors": adaptors_of(functions), "allocator": allocator, "address_space": obstacles.address_space(),
+        "is_async": bool(heap_tuning(heap).is_async), "is_expandable": bool(heap.has_ranges),
     }
 
 

@@ -143,7 +143,10 @@ def _open_library(driver):
     try:
         opened = loader.open_library(driver)
     except OSError as e:
-        why = obstacles.why_no_gpu() if driver == "gpu" else f"{loader.library_name(driver)} cannot be opened ({e})"
+        reasons = "; ".join(filter(None, (str(e), obstacles.address_space())))
+        why = f"{loader.library_name(driver)} cannot be opened ({reasons})"
+        if driver == "gpu":
+            why = obstacles.why_no_gpu()
         raise not_found(why) from None
     missing = ze_table.fill(opened.address)
     if missing:
@@ -154,9 +157,12 @@ def _open_library(driver):
         complaint = opened.complaint()
         if complaint:
             raise DriverNotFoundError(f"The CPU driver did not start: {complaint}", e.code) from e
-        raise not_found(f"{obstacles.why_no_gpu() if driver == 'gpu' else opened.path} ({e})", e.code) from e
+        if e.code is not None and e.code[0] == "ERROR_OUT_OF_HOST_MEMORY" and obstacles.address_space():
+            raise DriverNotFoundError(f"The driver did not start: {obstacles.address_space()} ({e})", e.code) from e
+        why = obstacles.why_no_gpu() if driver == "gpu" else obstacles.hidden_by_mask() or opened.path
+        raise not_found(f"{why} ({e})", e.code) from e
     if not found:
-        raise not_found(f"the driver in {opened.path} has no GPU")
+        raise not_found(obstacles.hidden_by_mask() or f"the driver in {opened.path} has no GPU")
     library = opened
     return found
 

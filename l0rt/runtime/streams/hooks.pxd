@@ -22,6 +22,7 @@ cdef enum:
     HOST_ACCESS             # address, bytes, writes
     KERNEL_LAUNCH           # stream, kernel
     KERNEL_ACCESS           # stream of the launch before, address, bytes, 1: reads, 2: writes, 3: both
+    REPLAY                  # stream, graph
     KINDS
     SLEEP = 27              # no hook is called: a memory pool sleeps, and commands on its memory are refused
     GRAPH_REPLAY = 28       # no hook is called: a command of the timeline

@@ -22,9 +22,10 @@ cdef extern from *:
 
 NAMES = ("event_creation", "event_deletion", "event_record", "event_wait", "event_synchronization",
          "memory_allocation", "memory_deallocation", "stream_creation", "stream_synchronization", "stream_wait",
-         "device_synchronization", "copy", "fill", "memory_use", "host_access", "kernel_launch", "kernel_access")
+         "device_synchronization", "copy", "fill", "memory_use", "host_access", "kernel_launch", "kernel_access",
+         "graph_replay")
 # How many numbers each kind hands over.
-cdef tuple _counts = (1, 1, 2, 2, 1, 3, 1, 1, 1, 2, 1, 4, 3, 2, 3, 2, 4)
+cdef tuple _counts = (1, 1, 2, 2, 1, 3, 1, 1, 1, 2, 1, 4, 3, 2, 3, 2, 4, 2)
 
 cdef list _callbacks = [()] * len(NAMES)
 
