@@ -41,6 +41,7 @@ KNOWN = (
     "L0RT_CPU_FAULT",
     "L0RT_CPU_TRACE",
     "L0RT_CPU_RACES",
+    "L0RT_CPU_RUNNING_LISTS",
 )
 
 # Of the build and the tests: the installed package reads none of them.

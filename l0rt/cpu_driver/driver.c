@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "fault.h"
 #include "gate.h"
+#include "import.h"
 #include "knobs.h"
 #include "profile.h"
 #include "quirk.h"
@@ -203,6 +204,8 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (strcmp(name, "zeIntelGetDriverVersionString") == 0) *address = (void *)zeIntelGetDriverVersionString;
+  else if (strcmp(name, "zexDriverImportExternalPointer") == 0) *address = (void *)zexDriverImportExternalPointer;
+  else if (strcmp(name, "zexDriverReleaseImportedPointer") == 0) *address = (void *)zexDriverReleaseImportedPointer;
   else if (strcmp(name, "l0rtCpuKernelDriver") == 0) *address = (void *)l0rtCpuKernelDriver;
   else return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   return ZE_RESULT_SUCCESS;

@@ -24,6 +24,7 @@ extern struct cpu_knobs {
   uint64_t fuel;    /* 0: no limit */
   bool lost;        /* a failed launch is a lost device */
   bool races;       /* are looked for in launches */
+  bool executes_running; /* a closed list that is executed may still run */
   const char *trace; /* the name of the kernel, of so many bytes; NULL: none */
   size_t trace_size;
   uint64_t trace_item[3];

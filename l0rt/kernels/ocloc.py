@@ -25,7 +25,8 @@ PARTS = re.compile(r"lib(igc|igdfcl|opencl-clang|ocloc)[\w.-]*\.so")
 CONFIGURATION = "/etc/ld.so.conf"
 DEFAULTS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 PACKAGE = "Debian and Ubuntu: apt install intel-opencl-icd, or intel-ocloc of Intel's own packages"
-ANY_DEVICE = "skl"  # SPIR-V is the same for all; this one has double, half and 64-bit atomics
+# SPIR-V is the same for all devices: these have double, half and 64-bit atomics, and no build of a compiler knows all.
+ANY_DEVICE = ("pvc", "bmg", "skl")
 UNKNOWN_DEVICE = -33
 NO_NEWS = re.compile(
     r"^(Build succeeded\.|Build failed with error code: .*|Auto-detected target .*|Could not determine target .*)\n?",
@@ -109,7 +110,7 @@ def build(path, source, headers, options, device):
     """
     words = ["ocloc", "compile", "-file", "kernel.cl", "-output", "out", "-spv_only"]
     words += ["-options", " ".join(map(quoted, options))] if options else []
-    for name in filter(None, (device, ANY_DEVICE)):
+    for name in filter(None, (device, *ANY_DEVICE)):
         code, outputs = _invoke(path, [*words, "-device", name], [("kernel.cl", source)], headers)
         if code != UNKNOWN_DEVICE:  # a device that is newer than the compiler
             break

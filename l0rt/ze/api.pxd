@@ -67,12 +67,11 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES
         ZE_STRUCTURE_TYPE_DEVICE_CACHE_PROPERTIES, ZE_STRUCTURE_TYPE_CONTEXT_DESC
         ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, ZE_STRUCTURE_TYPE_EVENT_DESC
-        ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC
+        ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, ZE_STRUCTURE_TYPE_FENCE_DESC
         ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC, ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
         ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC, ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
         ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES, ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC
-        ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC
-        ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC
+        ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC, ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC
         ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
         ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC, ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES
         ZE_STRUCTURE_TYPE_MODULE_DESC, ZE_STRUCTURE_TYPE_KERNEL_DESC, ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES
@@ -112,18 +111,12 @@ cdef extern from "l0rt/ze.h" nogil:
         ZE_EVENT_POOL_COUNTER_BASED_EXP_FLAG_IMMEDIATE
 
     enum:
-        ZE_DEVICE_PROPERTY_FLAG_INTEGRATED
-        ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE
-        ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE
-        ZE_COMMAND_QUEUE_FLAG_IN_ORDER
-        ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT
-        ZE_COMMAND_LIST_FLAG_IN_ORDER
-        ZE_EVENT_POOL_FLAG_HOST_VISIBLE
-        ZE_EVENT_POOL_FLAG_IPC
-        ZE_EVENT_SCOPE_FLAG_DEVICE
-        ZE_EVENT_SCOPE_FLAG_HOST
-        ZE_INIT_FLAG_GPU_ONLY
-        ZE_INIT_DRIVER_TYPE_FLAG_GPU
+        ZE_DEVICE_PROPERTY_FLAG_INTEGRATED, ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE
+        ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE, ZE_COMMAND_QUEUE_FLAG_IN_ORDER
+        ZE_COMMAND_QUEUE_FLAG_COPY_OFFLOAD_HINT, ZE_COMMAND_LIST_FLAG_IN_ORDER
+        ZE_EVENT_POOL_FLAG_HOST_VISIBLE, ZE_EVENT_POOL_FLAG_IPC
+        ZE_EVENT_SCOPE_FLAG_DEVICE, ZE_EVENT_SCOPE_FLAG_HOST
+        ZE_INIT_FLAG_GPU_ONLY, ZE_INIT_DRIVER_TYPE_FLAG_GPU
         ZE_MUTABLE_COMMAND_EXP_FLAG_KERNEL_ARGUMENTS
         ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_COUNT
         ZE_MUTABLE_COMMAND_EXP_FLAG_GROUP_SIZE
@@ -285,6 +278,11 @@ cdef extern from "l0rt/ze.h" nogil:
         ze_structure_type_t stype
         const void *pNext
         uint32_t commandQueueGroupOrdinal, flags
+
+    ctypedef struct ze_fence_desc_t:
+        ze_structure_type_t stype
+        const void *pNext
+        uint32_t flags
 
     ctypedef struct ze_event_pool_desc_t:
         ze_structure_type_t stype
@@ -502,6 +500,12 @@ cdef extern from "l0rt/ze_functions.h" nogil:
             uint32_t numCommandLists, ze_command_list_handle_t *phCommandLists, ze_fence_handle_t hFence) noexcept nogil
         ze_result_t (*zeCommandQueueSynchronize)(ze_command_queue_handle_t hCommandQueue,
             uint64_t timeout) noexcept nogil
+        ze_result_t (*zeFenceCreate)(ze_command_queue_handle_t hCommandQueue, const ze_fence_desc_t *desc,
+            ze_fence_handle_t *phFence) noexcept nogil
+        ze_result_t (*zeFenceDestroy)(ze_fence_handle_t hFence) noexcept nogil
+        ze_result_t (*zeFenceHostSynchronize)(ze_fence_handle_t hFence, uint64_t timeout) noexcept nogil
+        ze_result_t (*zeFenceQueryStatus)(ze_fence_handle_t hFence) noexcept nogil
+        ze_result_t (*zeFenceReset)(ze_fence_handle_t hFence) noexcept nogil
         ze_result_t (*zeCommandListCreate)(ze_context_handle_t hContext, ze_device_handle_t hDevice,
             const ze_command_list_desc_t *desc, ze_command_list_handle_t *phCommandList) noexcept nogil
         ze_result_t (*zeCommandListClose)(ze_command_list_handle_t hCommandList) noexcept nogil
