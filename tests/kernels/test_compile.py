@@ -392,7 +392,7 @@ def test_the_target_is_one_that_the_compiler_knows(monkeypatch, known, device):
     monkeypatch.setattr(ocloc, "_invoke", invoke)
     made = ocloc.build("libocloc.so", b"", [], [], device)
     assert tried[:1] == [device or ocloc.ANY_DEVICE[0]]
-    assert made.spirv == (b"code" if known else None)
+    assert made.code == (b"code" if known else None)
     assert made.log == ("" if known else "none")
     assert len(tried) == len(set(tried))
 

@@ -270,7 +270,7 @@ def register(memory, nbytes=None, *, device=None):
                 raise UnsupportedError(
                     "this driver hands memory that was registered on to later allocations (`l0rt doctor` names the "
                     "quirk cached_imports), and lacks zexDriverImportExternalPointer, which would not. Copies from such "
-                    "memory are staged; l0rt.empty(n, kind='host') is pinned memory")
+                    "memory are staged; l0rt.empty(n, kind='host') is pinned")
         made = Registration.__new__(Registration)
     except BaseException:
         held_free(held)
