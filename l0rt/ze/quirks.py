@@ -122,7 +122,7 @@ QUIRKS = (
     ),
     Quirk(
         "cached_imports",
-        "registered memory of up to 256 MiB goes into a cache when it is freed: a later allocation returns it, although "
+        "registered memory of up to 256 MiB goes into a cache when it is freed: a later allocation returns it, while "
         "it is the program's, and a thread of the driver uses it after ten seconds",
         "it is registered by functions of Intel's own (zexDriverImportExternalPointer), which have no cache",
         "Intel's driver 26.27, run on Battlemage, Lunar Lake and Panther Lake; the cache is off on Alchemist and Ponte "

@@ -35,7 +35,7 @@ def names(device_id, build, kernel_driver, vendor_id=quirks.INTEL, switches=None
     ("device_id", "build", "kernel_driver", "expected"),
     [
         (ALCHEMIST, OLD, "i915", EVERY - ALWAYS - CACHES - OLDEST - {"outlasting_waits", "fast_link"}),
-        (ALCHEMIST, 0, "i915", EVERY - ALWAYS - CACHES - {"fast_link", "unordered_lists"}),  # 1.6: its lists are in order
+        (ALCHEMIST, 0, "i915", EVERY - ALWAYS - CACHES - {"fast_link", "unordered_lists"}),  # 1.6: lists are in order
         (BATTLEMAGE, 30872, "xe", CACHES | OLDEST | {"untyped_mappings", "raw_event_handles", "early_graphs"}),
         (ALCHEMIST, NEW, "i915", {"no_vm_bind", "outlasting_waits"}),
         (ALCHEMIST, NEW, "i915-prelim", {"outlasting_waits"}),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes beyond the memory of the device or the machine are out of memory, and no driver is asked: Intel's ends the process
-at 2^45 bytes of host memory or of physical memory."""
+"""Sizes beyond the memory of the device or the machine are out of memory, and no driver is asked: Intel's ends the
+process at 2^45 bytes of host memory or of physical memory."""
 
 import json
 

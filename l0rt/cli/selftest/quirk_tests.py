@@ -259,7 +259,7 @@ def single_device_imports(ground):
     return verdict(wrong, "; ".join(wrong) or "two devices copy from it")
 
 
-_kept = []  # memory that the driver may use after its end
+_kept: list[mmap.mmap] = []  # memory that the driver may use after its end
 
 
 def cached_imports(ground):

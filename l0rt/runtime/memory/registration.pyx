@@ -269,7 +269,7 @@ def register(memory, nbytes=None, *, device=None):
             if held.importer.begin == NULL:
                 raise UnsupportedError(
                     "this driver hands memory that was registered on to later allocations (`l0rt doctor` names the "
-                    "quirk cached_imports), and lacks zexDriverImportExternalPointer, which would not. Copies from such "
+                    "quirk cached_imports), and lacks zexDriverImportExternalPointer, which does not. Copies of such "
                     "memory are staged; l0rt.empty(n, kind='host') is pinned")
         made = Registration.__new__(Registration)
     except BaseException:
