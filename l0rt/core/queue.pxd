@@ -17,8 +17,7 @@ cdef ze_result_t queue_rest(ze_command_queue_handle_t queue, uint64_t timeout_ns
 cdef bint queue_is_idle(ze_command_queue_handle_t queue, uint64_t timeout_ns) noexcept nogil
 # Has the driver all that executes closed lists?
 cdef bint has_queues() noexcept nogil
-# SUCCESS once signalled, NOT_READY before. Only the wait tells of a launch that has failed, once.
-cdef ze_result_t fence_query(ze_fence_handle_t fence) noexcept nogil
+# SUCCESS once signalled, NOT_READY before. A wait, which takes time, also tells of a launch that has failed, once.
 cdef ze_result_t fence_wait(ze_fence_handle_t fence, uint64_t timeout_ns) noexcept nogil
 cdef ze_result_t fence_reset(ze_fence_handle_t fence) noexcept nogil
 

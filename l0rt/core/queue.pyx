@@ -38,12 +38,8 @@ cdef bint has_queues() noexcept nogil:
             and ze.zeFenceQueryStatus != NULL and ze.zeFenceReset != NULL)
 
 
-cdef ze_result_t fence_query(ze_fence_handle_t fence) noexcept nogil:
-    return ze.zeFenceQueryStatus(fence)
-
-
 cdef ze_result_t fence_wait(ze_fence_handle_t fence, uint64_t timeout_ns) noexcept nogil:
-    return ze.zeFenceHostSynchronize(fence, timeout_ns)
+    return ze.zeFenceHostSynchronize(fence, timeout_ns) if timeout_ns else ze.zeFenceQueryStatus(fence)
 
 
 cdef ze_result_t fence_reset(ze_fence_handle_t fence) noexcept nogil:

@@ -25,7 +25,6 @@ from l0rt.core.graph cimport list_append_graph
 from l0rt.core.queue cimport (
     CommandQueue,
     Fence,
-    fence_query,
     fence_reset,
     fence_wait,
     has_queues,
@@ -432,10 +431,7 @@ cdef ze_result_t set_wait(ListSet set, uint64_t timeout_ns) noexcept nogil:
     if set.is_issued:
         for i in range(set.count):
             if set.behind[i] != NULL:
-                if timeout_ns == 0:
-                    r = fence_query(set.behind[i])
-                else:
-                    r = fence_wait(set.behind[i], timeout_ns)
+                r = fence_wait(set.behind[i], timeout_ns)
                 if r != ZE_RESULT_SUCCESS:
                     return r
     return ZE_RESULT_SUCCESS
