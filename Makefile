@@ -74,8 +74,8 @@ kernels: $(patsubst %.cl,%.spv,$(filter-out %/algorithms.cl %/producers.cl,$(wil
 l0rt/launch/random.spv l0rt/launch/random_graph.spv: l0rt/launch/random.cl l0rt/kernels/philox.clh
 l0rt/launch/random_fp64.spv l0rt/launch/random_graph_fp64.spv: l0rt/launch/random_fp64.cl l0rt/kernels/philox.clh
 %.spv: %.cl
-	ocloc compile -q -file $< -device skl -options '-cl-std=CL2.0 -I l0rt/kernels' -spv_only -output $(*F) -out_dir build/ocloc
-	mv build/ocloc/$(*F)_Gen9core.spv $@
+	ocloc compile -q -file $< -device pvc -options '-cl-std=CL2.0 -I l0rt/kernels' -spv_only -output $(*F) -out_dir build/ocloc
+	mv build/ocloc/$(*F)_*.spv $@
 
 # The CPU driver's tests are C programs, linked with the driver itself: no Python, no loader.
 test-c: ; @+$(MAKE) -C tests/cpu_driver test

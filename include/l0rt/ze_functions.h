@@ -94,6 +94,12 @@
   OPTIONAL(1_0, zeCommandQueueExecuteCommandLists, (ze_command_queue_handle_t hCommandQueue, uint32_t numCommandLists,\
            ze_command_list_handle_t *phCommandLists, ze_fence_handle_t hFence))                                       \
   OPTIONAL(1_0, zeCommandQueueSynchronize, (ze_command_queue_handle_t hCommandQueue, uint64_t timeout))               \
+  OPTIONAL(1_0, zeFenceCreate, (ze_command_queue_handle_t hCommandQueue, const ze_fence_desc_t *desc,                 \
+           ze_fence_handle_t *phFence))                                                                               \
+  OPTIONAL(1_0, zeFenceDestroy, (ze_fence_handle_t hFence))                                                           \
+  OPTIONAL(1_0, zeFenceHostSynchronize, (ze_fence_handle_t hFence, uint64_t timeout))                                 \
+  OPTIONAL(1_0, zeFenceQueryStatus, (ze_fence_handle_t hFence))                                                       \
+  OPTIONAL(1_0, zeFenceReset, (ze_fence_handle_t hFence))                                                             \
   OPTIONAL(1_0, zeCommandListCreate, (ze_context_handle_t hContext, ze_device_handle_t hDevice,                       \
            const ze_command_list_desc_t *desc, ze_command_list_handle_t *phCommandList))                              \
   OPTIONAL(1_0, zeCommandListClose, (ze_command_list_handle_t hCommandList))                                          \

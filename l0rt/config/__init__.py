@@ -51,6 +51,7 @@ QUIRKS = (
     "racing_queries",
     "outlasting_waits",
     "single_device_imports",
+    "cached_imports",
     "peer_counters",
     "unordered_lists",
     "raw_memory_handles",

@@ -45,6 +45,7 @@ KNOWN = (
     "L0RT_CPU_RACES",
     "L0RT_CPU_BOUNDS",
     "L0RT_CPU_QUIET",
+    "L0RT_CPU_RUNNING_LISTS",
 )
 
 # Of the build and the tests: the installed package reads none of them.

@@ -23,6 +23,8 @@ cdef uint32_t ZEL_HANDLE_CONTEXT = 2
 
 ctypedef const char* (*kernel_driver_fn)() noexcept nogil
 ctypedef ze_result_t (*quiet_fn)(ze_context_handle_t) noexcept nogil
+ctypedef ze_result_t (*pointer_import_fn)(ze_driver_handle_t, void*, size_t) noexcept nogil
+ctypedef ze_result_t (*pointer_release_fn)(ze_driver_handle_t, void*) noexcept nogil
 ctypedef ze_result_t (*version_string_fn)(ze_driver_handle_t, char*, size_t*) noexcept nogil
 
 
@@ -45,13 +47,16 @@ cdef class Driver:
         """The driver's own version text, or its number where it has no text."""
         cdef void* address = self.extension("zeIntelGetDriverVersionString")
         cdef char text[256]
-        cdef size_t size = sizeof(text)
+        cdef size_t size = 0
         cdef ze_driver_handle_t own
         if address != NULL:
             own = Driver_own_handle(self)
+            memset(text, 0, sizeof(text))       # Intel's driver neither ends the text nor says how long it is
             with nogil:
+                CHECK((<version_string_fn>address)(own, NULL, &size))
+                size = min(size, sizeof(text) - 1)
                 CHECK((<version_string_fn>address)(own, text, &size))
-            return text[:size].rstrip(b"\0").decode("utf-8", "replace")
+            return (<bytes>text).decode("utf-8", "replace")
         return hex(self.driver_version)
 
     def extensions(self):
@@ -100,6 +105,21 @@ cdef ze_driver_handle_t Driver_own_handle(Driver self) except? NULL:
     with nogil:
         CHECK(ze.zelLoaderTranslateHandle(ZEL_HANDLE_DRIVER, self._h, &own))
     return <ze_driver_handle_t>own
+
+
+cdef int driver_importer(Driver self, l0rt_importer* out) except -1:
+    out.end = self.extension("zexDriverReleaseImportedPointer")
+    out.begin = self.extension("zexDriverImportExternalPointer") if out.end != NULL else NULL
+    out.driver = Driver_own_handle(self)
+    return 0
+
+
+cdef ze_result_t pointer_import(const l0rt_importer* importer, void* ptr, size_t nbytes) noexcept nogil:
+    return (<pointer_import_fn>importer.begin)(importer.driver, ptr, nbytes)
+
+
+cdef ze_result_t pointer_release(const l0rt_importer* importer, void* ptr) noexcept nogil:
+    return (<pointer_release_fn>importer.end)(importer.driver, ptr)
 
 
 cdef ze_result_t _list_drivers(uint32_t* count, ze_driver_handle_t* found) noexcept nogil:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command queues: they execute closed lists, which immediate lists cannot do on every driver."""
+"""Command queues: they execute closed lists, which immediate lists cannot do on every driver; and their fences."""
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
@@ -15,9 +15,9 @@ from l0rt.ze.status cimport CHECK, DROP
 from l0rt.ze.table cimport ze
 
 
-cdef ze_result_t queue_execute(
-    ze_command_queue_handle_t queue, uint32_t count, ze_command_list_handle_t* lists) noexcept nogil:
-    return ze.zeCommandQueueExecuteCommandLists(queue, count, lists, NULL)
+cdef ze_result_t queue_execute(ze_command_queue_handle_t queue, uint32_t count, ze_command_list_handle_t* lists,
+                               ze_fence_handle_t fence) noexcept nogil:
+    return ze.zeCommandQueueExecuteCommandLists(queue, count, lists, fence)
 
 
 cdef ze_result_t queue_rest(ze_command_queue_handle_t queue, uint64_t timeout_ns) noexcept nogil:
@@ -33,7 +33,17 @@ cdef bint has_queues() noexcept nogil:
             and ze.zeCommandQueueSynchronize != NULL
             and ze.zeCommandQueueExecuteCommandLists != NULL and ze.zeCommandListCreate != NULL
             and ze.zeCommandListClose != NULL and ze.zeCommandListReset != NULL
-            and ze.zeCommandListAppendEventReset != NULL)
+            and ze.zeCommandListAppendEventReset != NULL
+            and ze.zeFenceCreate != NULL and ze.zeFenceDestroy != NULL and ze.zeFenceHostSynchronize != NULL
+            and ze.zeFenceQueryStatus != NULL and ze.zeFenceReset != NULL)
+
+
+cdef ze_result_t fence_wait(ze_fence_handle_t fence, uint64_t timeout_ns) noexcept nogil:
+    return ze.zeFenceHostSynchronize(fence, timeout_ns) if timeout_ns else ze.zeFenceQueryStatus(fence)
+
+
+cdef ze_result_t fence_reset(ze_fence_handle_t fence) noexcept nogil:
+    return ze.zeFenceReset(fence)
 
 
 @cython.final
@@ -78,3 +88,42 @@ cdef void CommandQueue_release(CommandQueue self) noexcept:
     if h != NULL and table.alive:
         with nogil:
             DROP(ze.zeCommandQueueDestroy(h), b"zeCommandQueueDestroy")
+
+
+@cython.final
+@cython.no_gc
+@cython.binding(False)
+cdef class Fence:
+    """A fence of a queue, not signalled. Made by ``Fence.create(queue)``."""
+
+    def __init__(self):
+        raise TypeError("core.Fence is made by Fence.create()")
+
+    @staticmethod
+    cdef Fence create(CommandQueue queue):
+        cdef Fence self = Fence.__new__(Fence)
+        cdef ze_fence_desc_t desc
+        memset(&desc, 0, sizeof(desc))
+        desc.stype = ZE_STRUCTURE_TYPE_FENCE_DESC
+        self.queue = queue
+        with nogil:
+            CHECK(ze.zeFenceCreate(queue._h, &desc, &self._h))
+        return self
+
+    def close(self):
+        """Destroy the fence, which no execution signals any more; closing twice is harmless."""
+        Fence_release(self)
+
+    def __dealloc__(self):
+        Fence_release(self)
+
+
+made_by(Fence, "core.Fence is made by Fence.create()")
+
+
+cdef void Fence_release(Fence self) noexcept:
+    cdef ze_fence_handle_t h = self._h
+    self._h = NULL
+    if h != NULL and table.alive:
+        with nogil:
+            DROP(ze.zeFenceDestroy(h), b"zeFenceDestroy")

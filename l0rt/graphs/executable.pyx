@@ -6,9 +6,13 @@ Replays of one graph run one after another, and are issued without a wait in bet
 
 The driver's own graph cannot be changed: with the first change of a node, lists take its place.
 
-A node that is changed makes the list of its segment stale. The next replay has it renewed: a list that no replay under
-way uses gets the changes, or is recorded anew; without one, another is made. With ``VERSIONS`` lists of one segment in
-replays under way, it waits for the first of them.
+A list must not be executed while its last execution may still run: Intel's driver writes the way back to the queue into
+the end of the list. So replays that are under way have sets of lists of their own, ``MOST_SETS`` at the most: one more
+waits for the first of them. The fences tell, and not the events that the lists signal: behind these, a queue is still
+in the list.
+
+A node that is changed makes lists stale. A replay takes a set that is idle, and has its stale lists changed, or
+recorded anew.
 """
 
 cimport cython
@@ -18,7 +22,15 @@ from libc.stdlib cimport calloc, free
 
 from l0rt.core.cmdlist cimport list_reset_event, list_wait
 from l0rt.core.graph cimport list_append_graph
-from l0rt.core.queue cimport CommandQueue, has_queues, queue_execute, queue_is_idle
+from l0rt.core.queue cimport (
+    CommandQueue,
+    Fence,
+    fence_reset,
+    fence_wait,
+    has_queues,
+    queue_execute,
+    queue_is_idle,
+)
 from l0rt._base.factory cimport made_by
 from l0rt.graphs.native cimport NativeGraph, native_can
 from l0rt.graphs.recording cimport Recording
@@ -39,12 +51,14 @@ from l0rt.runtime.streams.queue cimport issued_end_event, lock, progress, unlock
 from l0rt.runtime.streams.sleep cimport replay_begin, replay_end
 from l0rt.runtime.streams.timeline cimport begin_command, end_command, l0rt_command
 from l0rt.runtime.streams.types cimport *
-from l0rt.runtime.streams.wait cimport device_fails, slot_query, slot_wait, stream_fails
+from l0rt.runtime.streams.wait cimport check_device, device_fails, slot_wait, stream_fails
 from l0rt.ze cimport table
 from l0rt.ze.api cimport (
+    ZE_RESULT_NOT_READY,
     ZE_RESULT_SUCCESS,
     ze_command_list_handle_t,
     ze_command_queue_handle_t,
+    ze_fence_handle_t,
     ze_result_t,
 )
 
@@ -72,7 +86,7 @@ cdef class Executable:
         cdef Executable made = Executable.__new__(Executable)
         made.recording = recording
         made.device = recording.capture.branches[0].device
-        made.queues, made.stale = [], []
+        made.queues, made.sets = [], []
         _there.add(made)
         try:
             if native_can(recording):
@@ -87,13 +101,17 @@ cdef class Executable:
 
     cdef int replay(self, l0rt_stream* stream) except -1:
         cdef int generation
+        cdef ListSet set = None
         if captures(stream):
             capture_refuse(stream, b"Graph.replay()")
         if stream.device != self.device:
             raise ValueError(f"the graph is of device {self.device.index}, the stream of device {stream.device.index}")
         if self.is_broken:
             raise RuntimeError("the driver refused a part of an earlier replay: the graph can only be reset")
-        renew(self, stream)
+        take_changes(self, stream)
+        if self.native is None:
+            set = idle_set(self)
+            renew(self, set)
         with nogil:
             follow(self, stream)
         generation = replay_begin()
@@ -101,13 +119,12 @@ cdef class Executable:
             self.recording.check_asleep()
             self.recording.advance(stream)
             with nogil:
-                if self.native is None:
-                    issue(self, stream)
+                if set is not None:
+                    issue(self, set, stream)
                 else:
                     append_native(self, stream)
         finally:
             replay_end(generation)
-        self.replays += 1
         if hooked:
             call_hooks(REPLAY, <uint64_t>stream, <uint64_t><void*>self.recording, 0, 0)
         return 0
@@ -119,16 +136,25 @@ cdef class Executable:
             with nogil:
                 progress(self.last)
                 progress(self.last)     # the first may only have put its mark
-        return l0rt_load64(&self.last.done) >= self.last_seq and self.are_queues_idle(0)
+        return l0rt_load64(&self.last.done) >= self.last_seq and self.are_lists_idle(0)
 
-    cdef bint are_queues_idle(self, uint64_t timeout_ns) noexcept:
-        """Whether the queues have done a replay of which the driver refused a part: no stream waits for its end."""
+    cdef bint are_lists_idle(self, uint64_t timeout_ns) noexcept:
+        """Whether no queue is in a list. No stream waits for a replay of which the driver refused a part, and not every
+        fence of it is signalled."""
+        cdef ListSet set
         cdef uint32_t i
+        if not table.alive or l0rt_load_int(&self.device.lost):
+            return True
         if self.is_broken:
             with nogil:
                 for i in range(self.count):
                     if not queue_is_idle(self.queue_of[i], timeout_ns):
                         return False
+            return True
+        for set in self.sets:
+            with nogil:
+                if set_wait(set, timeout_ns) == ZE_RESULT_NOT_READY:
+                    return False
         return True
 
     cdef object rest(self):
@@ -151,7 +177,7 @@ cdef class Executable:
                         stream_fails(self.last, r)
         except KernelFaultError as error:
             failure = error
-        while not self.are_queues_idle(SLICE):
+        while not self.are_lists_idle(SLICE):
             PyErr_CheckSignals()
         if hooked:
             call_hooks(EVENT_SYNCHRONIZATION, <uint64_t><void*>self.recording, 0, 0, 0)
@@ -166,12 +192,9 @@ cdef class Executable:
         for native in (self.native, self.retired):
             if native is not None:
                 native.close()
-        forget_replays(self, UINT64_MAX)
         return 0
 
     def __dealloc__(self):
-        forget_replays(self, UINT64_MAX)
-        free(self.lists)
         free(self.queue_of)
 
 
@@ -202,7 +225,7 @@ cdef int follow(Executable self, l0rt_stream* stream) except -1 nogil:
     return 0
 
 
-cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
+cdef int issue(Executable self, ListSet set, l0rt_stream* stream) except -1 nogil:
     cdef uint32_t at = 0, run
     cdef l0rt_command* told
     cdef ze_result_t r
@@ -215,12 +238,13 @@ cdef int issue(Executable self, l0rt_stream* stream) except -1 nogil:
     if told != NULL and r != ZE_RESULT_SUCCESS:
         end_command(told, r)
     unlock(stream, r)
+    set.is_issued = True
     gate = hold_off_maps(stream)
     while at < self.count and r == ZE_RESULT_SUCCESS:
         run = 1
         while at + run < self.count and self.queue_of[at + run] == self.queue_of[at]:
             run += 1
-        r = queue_execute(self.queue_of[at], run, &self.lists[at])
+        r = queue_execute(self.queue_of[at], run, &set.lists[at], set.behind[at + run - 1])
         at += run
     allow_maps(gate)
     if r != ZE_RESULT_SUCCESS:
@@ -288,38 +312,47 @@ cdef int move_to_lists(Executable self) except -1:
         if not done:
             drop_lists(self)
     self.recording.take_news()
-    self.retired, self.retired_at, self.native = self.native, self.replays, None
-    watch_last(self)
+    self.retired, self.native = self.native, None
+    self.retired_on, self.retired_seq = self.last, self.last_seq
     return 0
 
 
 cdef int drop_retired(Executable self) except -1:
     """What the driver's graph has goes once its replays are over."""
-    find_replayed(self)
-    if self.replayed >= self.retired_at:
-        retired, self.retired = self.retired, None
-        retired.close()
+    if self.retired_on != NULL and l0rt_load64(&self.retired_on.done) < self.retired_seq:
+        with nogil:
+            progress(self.retired_on)
+        return 0
+    retired, self.retired = self.retired, None
+    retired.close()
     return 0
 
 
-# --- Lists and their versions.
+# --- Lists, in sets.
 
 
 cdef int build_lists(Executable self) except -1:
     cdef Segment segment
+    cdef l0rt_stream* list
     cdef uint32_t at
     if not has_queues():
-        raise UnsupportedError("this driver cannot execute command lists (zeCommandQueueExecuteCommandLists)")
+        raise UnsupportedError("this driver cannot execute command lists (zeCommandQueueExecuteCommandLists, zeFence*)")
     self.plan = Plan.make(self.recording)
     for at in range(self.recording.news_count):     # what was changed will be changed again
         choose_kind(self, self.recording.news[at])
     self.queues = [None] * self.recording.capture.branch_count
-    self.lists = <ze_command_list_handle_t*>calloc(len(self.plan.segments), sizeof(void*))
     self.queue_of = <ze_command_queue_handle_t*>calloc(len(self.plan.segments), sizeof(void*))
-    if self.lists == NULL or self.queue_of == NULL:
+    if self.queue_of == NULL:
         raise MemoryError()
     for segment in self.plan.segments:
-        add_list(self, segment)
+        if self.queues[segment.branch] is None:
+            list = &self.plan.lists[segment.branch]
+            self.queues[segment.branch] = CommandQueue.create(
+                core_context(list.device.index), core_device(list.device.index), list.ordinal, list.queue,
+                list.priority)
+        self.queue_of[segment.at] = (<CommandQueue>self.queues[segment.branch])._h
+        self.count += 1
+    self.sets.append(ListSet.make(self))
     self.told.queues, self.told.count = self.queue_of, self.count
     self.may_fail = self.device.is_software and launches(self.recording)
     return 0
@@ -327,13 +360,8 @@ cdef int build_lists(Executable self) except -1:
 
 cdef int drop_lists(Executable self) except -1:
     """Destroy them; nothing of them may run any more."""
-    cdef Segment segment
-    cdef Version version
-    self.stale = []
-    for segment in self.plan.segments if self.plan is not None else ():
-        while segment.versions:
-            version = segment.versions.pop()
-            version.close()
+    while self.sets:
+        (<ListSet>self.sets.pop()).close()
     while self.queues:
         queue = self.queues.pop()
         if queue is not None:
@@ -342,34 +370,118 @@ cdef int drop_lists(Executable self) except -1:
         self.plan.close()
     self.plan = None
     self.count = 0
-    free(self.lists)
     free(self.queue_of)
-    self.lists, self.queue_of = NULL, NULL
+    self.queue_of = NULL
     return 0
 
 
-cdef int add_list(Executable self, Segment segment) except -1:
-    """The first list of a segment."""
-    cdef l0rt_stream* list = &self.plan.lists[segment.branch]
-    cdef int index = list.device.index
-    cdef Version version
-    if self.queues[segment.branch] is None:
-        self.queues[segment.branch] = CommandQueue.create(
-            core_context(index), core_device(index), list.ordinal, list.queue, list.priority)
-    version = self.plan.record(segment)
-    segment.versions.append(version)
-    take(self, segment, version)
-    self.queue_of[segment.at] = (<CommandQueue>self.queues[segment.branch])._h
-    self.count += 1
-    return 0
+@cython.final
+@cython.binding(False)
+cdef class ListSet:
+    """Made by ``ListSet.make()``."""
+
+    @staticmethod
+    cdef ListSet make(Executable executable):
+        cdef ListSet made = ListSet.__new__(ListSet)
+        cdef Plan plan = executable.plan
+        cdef Segment segment
+        cdef Fence fence
+        cdef dict last = {}         # the last segment of each branch, and so of each queue
+        made.count = executable.count
+        made.versions, made.fences = [None] * made.count, []
+        made.lists = <ze_command_list_handle_t*>calloc(made.count, sizeof(ze_command_list_handle_t))
+        made.behind = <ze_fence_handle_t*>calloc(made.count, sizeof(ze_fence_handle_t))
+        if made.lists == NULL or made.behind == NULL:
+            raise MemoryError()
+        try:
+            for segment in plan.segments:
+                made.put(segment, plan.record(segment))
+                last[segment.branch] = segment.at
+            for branch, at in last.items():
+                fence = Fence.create(executable.queues[branch])
+                made.fences.append(fence)
+                made.behind[<uint32_t>at] = fence._h
+        except BaseException:
+            made.close()
+            raise
+        made.now = plan.recording.now
+        return made
+
+    cdef int put(self, Segment segment, Version version) except -1:
+        """The version is what the next replays execute."""
+        self.versions[segment.at] = version
+        self.lists[segment.at] = version.commands._h
+        return 0
+
+    cdef int close(self) except -1:
+        """Destroy the lists, which must not run any more."""
+        while self.versions:
+            version = self.versions.pop()
+            if version is not None:
+                version.close()
+        while self.fences:
+            self.fences.pop().close()
+        return 0
+
+    def __dealloc__(self):
+        free(self.lists)
+        free(self.behind)
 
 
-cdef int take(Executable self, Segment segment, Version version) except -1:
-    """The version is what the next replays execute."""
-    segment.current = version
-    version.since = self.replays
-    self.lists[segment.at] = version.commands._h
-    return 0
+made_by(ListSet, "a ListSet is made by an Executable")
+
+
+cdef ze_result_t set_wait(ListSet set, uint64_t timeout_ns) noexcept nogil:
+    """Ask or wait until no replay executes the set: SUCCESS, NOT_READY, or what went wrong."""
+    cdef ze_result_t r
+    cdef uint32_t i
+    if set.is_issued:
+        for i in range(set.count):
+            if set.behind[i] != NULL:
+                r = fence_wait(set.behind[i], timeout_ns)
+                if r != ZE_RESULT_SUCCESS:
+                    return r
+    return ZE_RESULT_SUCCESS
+
+
+cdef ze_result_t set_recycle(ListSet set) noexcept nogil:
+    """Let another replay have a set that none executes any more."""
+    cdef ze_result_t r
+    cdef uint32_t i
+    if set.is_issued:
+        for i in range(set.count):
+            if set.behind[i] != NULL:
+                r = fence_reset(set.behind[i])
+                if r != ZE_RESULT_SUCCESS:
+                    return r
+        set.is_issued = False
+    return ZE_RESULT_SUCCESS
+
+
+cdef ListSet idle_set(Executable self):
+    """The last replay's set if that is known to be over, else the one that was not used for the longest time. If a
+    replay executes it, another one is made, or that replay is waited for."""
+    cdef bint are_over = self.last == NULL or l0rt_load64(&self.last.done) >= self.last_seq
+    cdef Py_ssize_t at = len(self.sets) - 1 if are_over else 0
+    cdef ListSet set = self.sets[at]
+    cdef ze_result_t r
+    with nogil:
+        r = set_wait(set, 0)
+    if r == ZE_RESULT_NOT_READY and not are_over and len(self.sets) < MOST_SETS:
+        set = ListSet.make(self)
+        self.sets.append(set)
+        return set
+    with nogil:
+        while r == ZE_RESULT_NOT_READY:
+            r = set_wait(set, SLICE)
+            if r == ZE_RESULT_NOT_READY:
+                check_device(self.device)
+        if r == ZE_RESULT_SUCCESS:
+            r = set_recycle(set)
+        if r != ZE_RESULT_SUCCESS:
+            stream_fails(self.last, r)
+    self.sets.append(self.sets.pop(at))
+    return set
 
 
 cdef void choose_kind(Executable self, uint32_t i) noexcept:
@@ -379,10 +491,9 @@ cdef void choose_kind(Executable self, uint32_t i) noexcept:
         segment.is_mutable = self.device.caps.mutable_lists and self.plan.lists[segment.branch].in_order
 
 
-cdef int renew(Executable self, const l0rt_stream* stream) except -1:
-    """Let the lists be what the nodes are now. If a list cannot, it stays stale, and nothing was issued."""
+cdef int take_changes(Executable self, const l0rt_stream* stream) except -1:
+    """Find out which nodes were changed, and whether the driver's graph will do."""
     cdef Recording recording = self.recording
-    cdef Segment segment
     cdef uint32_t at = 0, i
     if self.retired is not None:
         drop_retired(self)
@@ -390,120 +501,54 @@ cdef int renew(Executable self, const l0rt_stream* stream) except -1:
         return 0 if recording.news_count == 0 and self.native.fits(stream) else move_to_lists(self)
     while at < recording.news_count:
         i = recording.news[at]
-        segment = self.plan.segments[self.plan.where[i]]
-        segment.add(i)
-        if segment not in self.stale:
-            self.stale.append(segment)
+        (<Segment>self.plan.segments[self.plan.where[i]]).add(i)
         choose_kind(self, i)
         at += 1
     recording.take_news()
-    if self.stale:
-        watch_last(self)
-    while self.stale:
-        renew_list(self, self.stale[len(self.stale) - 1])
-        self.stale.pop()
     return 0
 
 
-cdef int renew_list(Executable self, Segment segment) except -1:
-    cdef bint done = False
+cdef int renew(Executable self, ListSet set) except -1:
+    """Let the lists of a set that no replay executes be what the nodes are now. If one cannot, it stays stale, and
+    nothing was issued."""
+    cdef Segment segment
     cdef Version version
-    if segment.current.since < self.replays:
-        segment.current.replay = self.replays
-    version = idle_version(self, segment)
-    if version is None:
-        version = self.plan.record(segment)
-        segment.versions.append(version)
-    else:
-        try:
-            if not self.plan.change(segment, version):
-                self.plan.record_anew(segment, version)
-            done = True
-        finally:
-            if not done:                # it has some of the changes: the next replay has another one made
-                segment.versions.remove(version)
-                version.close()
-    return take(self, segment, version)
-
-
-cdef Version idle_version(Executable self, Segment segment):
-    """A list of the segment that no replay uses, and that can be changed if others can; None: one is to be made."""
-    cdef Version version
-    cdef Version first = None
-    cdef Version found = None
-    for version in segment.versions[:]:
-        if version.replay > self.replayed:
-            if first is None or version.replay < first.replay:
-                first = version
-        elif version.is_mutable != segment.is_mutable:
-            segment.versions.remove(version)
-            version.close()
-        elif found is None or version.now > found.now:
-            found = version
-    if found is None and len(segment.versions) >= VERSIONS:
-        wait_replay(self, first.replay)
-        return idle_version(self, segment)
-    return found
-
-
-# --- What was replayed. An event behind a replay is recorded before the first change of a list that follows it: the end
-# of the stream is then the end of the replay, or lies behind it.
-
-
-cdef int watch_last(Executable self) except -1:
-    """Have an event behind the last replay, unless that is over."""
-    cdef l0rt_slot* slot
-    find_replayed(self)
-    if self.replayed == self.replays or (
-            self.watched_count and self.watched[self.watched_count - 1].number == self.replays):
+    if set.now == self.recording.now:
         return 0
-    with nogil:
-        slot = issued_end_event(self.last)
-    if self.watched_count == VERSIONS:      # who waits for the first one waits for the second instead
-        drop_first(self)
-    self.watched[self.watched_count] = l0rt_replay(self.replays, slot)
-    self.watched_count += 1
+    for segment in self.plan.segments:
+        version = set.versions[segment.at]
+        if version is None or self.plan.is_stale(segment, version):
+            renew_list(self, set, segment)
+    set.now = self.recording.now
     return 0
 
 
-cdef int find_replayed(Executable self) except -1:
-    """Find out which replays are over."""
-    if self.last != NULL and l0rt_load64(&self.last.done) >= self.last_seq:
-        forget_replays(self, self.replays)
-    while self.watched_count and slot_query(self.watched[0].slot):
-        forget_replays(self, self.watched[0].number)
-    return 0
-
-
-cdef int wait_replay(Executable self, uint64_t last) except -1:
-    cdef int at = 0
-    while self.watched[at].number < last:
-        at += 1
-    with nogil:
-        slot_wait(self.watched[at].slot, UINT64_MAX)
-    forget_replays(self, self.watched[at].number)
-    return 0
-
-
-cdef void forget_replays(Executable self, uint64_t last) noexcept:
-    """Those up to this one are over."""
-    self.replayed = max(self.replayed, min(last, self.replays))
-    while self.watched_count and self.watched[0].number <= last:
-        drop_first(self)
-
-
-cdef void drop_first(Executable self) noexcept:
-    cdef int i
-    slot_release(self.watched[0].slot)
-    self.watched_count -= 1
-    for i in range(self.watched_count):
-        self.watched[i] = self.watched[i + 1]
+cdef int renew_list(Executable self, ListSet set, Segment segment) except -1:
+    cdef Version version = set.versions[segment.at]
+    cdef bint done = False
+    set.versions[segment.at] = None         # with some of the changes it is of no use
+    if version is not None and version.is_mutable != segment.is_mutable:
+        version.close()
+        version = None
+    if version is None:
+        return set.put(segment, self.plan.record(segment))
+    try:
+        if not self.plan.change(segment, version):
+            self.plan.record_anew(segment, version)
+        done = True
+    finally:
+        if not done:
+            version.close()
+    return set.put(segment, version)
 
 
 def close_all():
-    """Destroy what all graphs have, at exit: nothing runs any more."""
+    """Destroy what all graphs have, at exit: nothing runs any more, but a queue may just be leaving a list."""
+    cdef Executable executable
     while _there:
-        (<Executable>_there.pop()).close()
+        executable = _there.pop()
+        executable.are_lists_idle(SLICE)
+        executable.close()
 
 
 on_exit(LISTS, close_all)

@@ -7,7 +7,7 @@ from l0rt.core.event cimport EventPool
 from l0rt.graphs.recording cimport Recording
 from l0rt.runtime.streams.capture cimport l0rt_branch, l0rt_node
 from l0rt.runtime.streams.types cimport l0rt_device, l0rt_stream
-from l0rt.ze.api cimport ze_command_queue_handle_t, ze_event_handle_t
+from l0rt.ze.api cimport ze_event_handle_t
 
 
 # A list of a graph's, as a stream of its own kind: it is given commands as any other, and has no native list yet.
@@ -23,8 +23,6 @@ cdef int append_signal(l0rt_stream* list, ze_event_handle_t event) except -1 nog
 cdef class Version:
     cdef CommandList commands
     cdef uint64_t now
-    cdef uint64_t since             # it is executed by the replays behind this one, until another takes its place,
-    cdef uint64_t replay            # and the last was this one; 0: there was none
     cdef bint is_mutable
     cdef uint64_t* ids              # of a mutable list: the driver's numbers of the launches, by place in the segment
 
@@ -38,9 +36,6 @@ cdef class Segment:
     cdef uint32_t count
     cdef bint is_opening            # the first of its branch
     cdef bint is_mutable            # new lists are
-    cdef ze_command_queue_handle_t queue
-    cdef list versions
-    cdef Version current            # the one that replays execute
     cdef uint32_t* news             # nodes that were ever changed
     cdef uint32_t news_count
 
@@ -68,7 +63,9 @@ cdef class Plan:
     cdef Plan make(Recording recording)
     # A new list with the nodes of a segment.
     cdef Version record(self, Segment segment)
-    # The same in a list that is there and does not run.
+    # Has a node been changed since a list was recorded?
+    cdef bint is_stale(self, Segment segment, Version version) noexcept
+    # The same nodes in a list that is there and does not run.
     cdef int record_anew(self, Segment segment, Version version) except -1
     # Let a list have the changes since it was recorded. False: it must be recorded anew.
     cdef bint change(self, Segment segment, Version version) except -1

@@ -160,6 +160,13 @@ cdef class Plan:
             check(list, list_reset(version.commands._h))
         return write(self, segment, version)
 
+    cdef bint is_stale(self, Segment segment, Version version) noexcept:
+        cdef uint32_t at
+        for at in range(segment.news_count):
+            if self.recording.changed[segment.news[at]] > version.now:
+                return True
+        return False
+
     cdef bint change(self, Segment segment, Version version) except -1:
         cdef l0rt_capture* capture = self.recording.capture
         cdef l0rt_stream* list = &self.lists[segment.branch]
@@ -241,7 +248,6 @@ cdef Segment open_segment(Plan self, uint32_t branch, bint is_opening):
     """A new one of the branch: it is executed behind all so far."""
     cdef Segment made = Segment.__new__(Segment)
     made.at, made.branch, made.is_opening = len(self.segments), branch, is_opening
-    made.versions = []
     self.segments.append(made)
     return made
 

@@ -24,7 +24,7 @@ from l0rt.runtime.streams.devices cimport device_at
 from l0rt.runtime.streams.naming cimport device as device_name, index_of
 from l0rt.runtime.streams.types cimport *
 
-from l0rt import lazynumpy as np
+from l0rt._base import lazynumpy as np
 from l0rt.launch.spirv import Spirv, is_spirv
 from l0rt._base.paths import plain_path, read_file
 from l0rt.runtime.streams.devices import lazy, properties

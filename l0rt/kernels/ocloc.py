@@ -26,7 +26,8 @@ PARTS = re.compile(r"lib(igc|igdfcl|opencl-clang|ocloc)[\w.-]*\.so")
 CONFIGURATION = "/etc/ld.so.conf"
 DEFAULTS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 PACKAGE = "Debian and Ubuntu: apt install intel-opencl-icd, or intel-ocloc of Intel's own packages"
-ANY_DEVICE = "skl"  # SPIR-V is the same for all; this one has double, half and 64-bit atomics
+# SPIR-V is the same for all devices: these have double, half and 64-bit atomics, and no build of a compiler knows all.
+ANY_DEVICE = ("pvc", "bmg", "skl")
 # For OpenCL C 1.1 libocloc's headers do not compile for a device with an extension that this one does not have.
 ANY_OLD_DEVICE = "bdw"
 # Of whole numbers libocloc makes an instruction of it that is one of floats, which its own next stage refuses; of this
@@ -138,7 +139,7 @@ def build(path, source, headers, options, device):
     if any(re.search(rb"\bdot\s*\(", text) for text in (source, *(content for _, content in headers))):
         source = DOT + source
     old = ANY_OLD_DEVICE if "-cl-std=CL1.1" in options else None
-    for name in filter(None, (old, device, ANY_DEVICE)):
+    for name in filter(None, (old, device, *ANY_DEVICE)):
         code, outputs = _invoke(path, [*words, "-device", name], [("kernel.cl", source)], headers)
         if code != UNKNOWN_DEVICE:  # a device that is newer than the compiler
             break

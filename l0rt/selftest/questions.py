@@ -111,6 +111,8 @@ QUESTIONS = (
            "two lists wait for each other in turn, and are replayed", NEO, dangerous=True),
     _quirk(13, "fast_link", "Is the link more than twice as fast as one thread copies?",
            "64 MiB of pinned memory, to the device and by the host", "l0rt's parameters"),
+    _quirk(14, "cached_imports", "Is imported memory handed out again once it was freed?",
+           "import 64 KiB, free them, and allocate host memory of that size", NEO, dangerous=True),
     _trap(1, "Are optional functions missing?", "look each up in the library", subject="driver", executes=False),
     _trap(2, "Is the in-order flag accepted and ignored?", "bare in-order list: long fill, then a copy of its end",
           NEO, "driver", name="unordered_lists"),

@@ -259,6 +259,23 @@ def single_device_imports(ground):
     return verdict(wrong, "; ".join(wrong) or "two devices copy from it")
 
 
+_kept: list[mmap.mmap] = []  # memory that the driver may use after its end
+
+
+def cached_imports(ground):
+    """Q14: memory that was imported and freed, and an allocation of its size."""
+    ground.needs("memmap")
+    nbytes, bare = 1 << 16, ground.driver
+    _kept.append(mmap.mmap(-1, nbytes))
+    held = view_of(_kept[-1])
+    with bare.scope():
+        bare.import_memory(held, nbytes)
+    with bare.scope():
+        found = bare.allocate(nbytes, 1)
+    again = found == held
+    return verdict(again, "the allocation is the imported memory" if again else "the allocation is other memory")
+
+
 def view_of(memory):
     """Return the address of a mapping."""
     exported = ctypes.c_char.from_buffer(memory)
@@ -415,4 +432,5 @@ ASK = {
     "Q11": early_graphs,
     "Q12": unjoined_captures,
     "Q13": fast_link,
+    "Q14": cached_imports,
 }

@@ -24,6 +24,7 @@ ARCHITECTURES = (  # (first device id, last device id, architecture): ranges of 
     (0x7D55, 0x7D60, "meteor lake"),
     (0x7D67, 0x7DD1, "arrow lake"),
     (0x7DD5, 0x7DD5, "meteor lake"),
+    (0xB080, 0xB0BF, "panther lake"),
     (0xB640, 0xB640, "arrow lake"),
     (0xE200, 0xE2FF, "battlemage"),
 )
@@ -118,6 +119,16 @@ QUIRKS = (
         "Intel's driver, by its source; no build that is known to be without it",
         (),
         lambda d: True,
+    ),
+    Quirk(
+        "cached_imports",
+        "registered memory of up to 256 MiB goes into a cache when it is freed: a later allocation returns it, while "
+        "it is the program's, and a thread of the driver uses it after ten seconds",
+        "it is registered by functions of Intel's own (zexDriverImportExternalPointer), which have no cache",
+        "Intel's driver 26.27, run on Battlemage, Lunar Lake and Panther Lake; the cache is off on Alchemist and Ponte "
+        "Vecchio, and no build that is known to be without it elsewhere",
+        (),
+        lambda d: d.architecture not in ("alchemist", "ponte vecchio"),
     ),
     Quirk(
         "peer_counters",

@@ -12,13 +12,14 @@ from l0rt.ze import pci, quirks
 from helpers.process import run_python
 from helpers.source import ROOT
 
-ALCHEMIST, BATTLEMAGE, PONTE_VECCHIO, LUNAR_LAKE = 0x56A0, 0xE20B, 0x0BDA, 0x64A0
+ALCHEMIST, BATTLEMAGE, PONTE_VECCHIO, LUNAR_LAKE, PANTHER_LAKE = 0x56A0, 0xE20B, 0x0BDA, 0x64A0, 0xB080
 OLD, MIDDLE, NEW = 33578, 36300, 39395  # 25.18, 25.48, 26.31
 ALWAYS = {  # of Intel's driver
     "racing_maps", "racing_queries", "single_device_imports", "peer_counters", "unjoined_captures",
 }  # fmt: skip
 OLDEST = {"unordered_lists", "raw_memory_handles"}  # of builds without a number and an old API, too
-EVERY = ALWAYS | {
+CACHES = {"cached_imports"}  # of devices that keep freed host memory, or may
+EVERY = ALWAYS | CACHES | {
     "unflushed_counters", "no_vm_bind", "untyped_mappings", "raw_event_handles", "outlasting_waits", "early_graphs",
     "fast_link", *OLDEST,
 }  # fmt: skip
@@ -33,19 +34,20 @@ def names(device_id, build, kernel_driver, vendor_id=quirks.INTEL, switches=None
 @pytest.mark.parametrize(
     ("device_id", "build", "kernel_driver", "expected"),
     [
-        (ALCHEMIST, OLD, "i915", EVERY - ALWAYS - OLDEST - {"outlasting_waits", "fast_link"}),
-        (ALCHEMIST, 0, "i915", EVERY - ALWAYS - {"fast_link", "unordered_lists"}),  # 1.6: its lists are in order
-        (BATTLEMAGE, 30872, "xe", OLDEST | {"untyped_mappings", "raw_event_handles", "early_graphs"}),
+        (ALCHEMIST, OLD, "i915", EVERY - ALWAYS - CACHES - OLDEST - {"outlasting_waits", "fast_link"}),
+        (ALCHEMIST, 0, "i915", EVERY - ALWAYS - CACHES - {"fast_link", "unordered_lists"}),  # 1.6: lists are in order
+        (BATTLEMAGE, 30872, "xe", CACHES | OLDEST | {"untyped_mappings", "raw_event_handles", "early_graphs"}),
         (ALCHEMIST, NEW, "i915", {"no_vm_bind", "outlasting_waits"}),
         (ALCHEMIST, NEW, "i915-prelim", {"outlasting_waits"}),
         (ALCHEMIST, MIDDLE, "xe", {"unflushed_counters", "raw_event_handles", "early_graphs"}),
-        (BATTLEMAGE, OLD, "xe", {"untyped_mappings", "raw_event_handles", "early_graphs"}),
-        (BATTLEMAGE, NEW, "xe", set()),
+        (BATTLEMAGE, OLD, "xe", CACHES | {"untyped_mappings", "raw_event_handles", "early_graphs"}),
+        (BATTLEMAGE, NEW, "xe", CACHES),
+        (PANTHER_LAKE, NEW, "xe", CACHES),
         (PONTE_VECCHIO, MIDDLE, "i915-prelim", {"raw_event_handles", "early_graphs", "fast_link"}),
-        (LUNAR_LAKE, MIDDLE, "xe", {"unflushed_counters", "raw_event_handles", "early_graphs"}),
-        (BATTLEMAGE, NEW, None, {"no_vm_bind"}),  # unknown: the careful way
-        (0x1234, NEW, "xe", set()),
-        (BATTLEMAGE, 0, "xe", {"untyped_mappings", "raw_event_handles", "raw_memory_handles", "early_graphs"}),
+        (LUNAR_LAKE, MIDDLE, "xe", CACHES | {"unflushed_counters", "raw_event_handles", "early_graphs"}),
+        (BATTLEMAGE, NEW, None, CACHES | {"no_vm_bind"}),  # unknown: the careful way
+        (0x1234, NEW, "xe", CACHES),
+        (BATTLEMAGE, 0, "xe", CACHES | {"untyped_mappings", "raw_event_handles", "raw_memory_handles", "early_graphs"}),
     ],
 )
 def test_rows_follow_from_device_build_and_kernel_driver(device_id, build, kernel_driver, expected):
@@ -183,7 +185,7 @@ def test_a_fast_link_has_more_copying_threads():
 def test_a_mend_is_switched_off_and_on_in_a_process():
     assert found_on("arc-a770-i915", L0RT_QUIRKS="no_vm_bind=0")["able"]["vmm"]
     assert not found_on(None, L0RT_QUIRKS="no_vm_bind=1")["able"]["vmm"]
-    assert found_on("arc-b580", L0RT_DISABLE="event_ipc")["quirks"] == sorted(ALWAYS)
+    assert found_on("arc-b580", L0RT_DISABLE="event_ipc")["quirks"] == sorted(ALWAYS | CACHES)
     assert not found_on("arc-b580", L0RT_DISABLE="event_ipc")["shares"]
 
 
@@ -380,7 +382,7 @@ say(ended)
 """,
     ),
     "single_device_imports": (
-        {"L0RT_CPU_PROFILE": "arc-b580", "L0RT_CPU_DEVICES": 2},
+        {"L0RT_CPU_PROFILE": "arc-a770-xe", "L0RT_CPU_DEVICES": 2},
         """
 mine, out = mmap.mmap(-1, 8192), bytearray(8192)
 mine[:] = b"x" * 8192
@@ -392,6 +394,18 @@ with l0rt.memory.register(mine, device=0):
     except l0rt.L0Error:
         pass
 say(out == mine[:])
+""",
+    ),
+    "cached_imports": (
+        {"L0RT_CPU_PROFILE": "arc-b580"},
+        """
+mine, out = mmap.mmap(-1, 64 << 20), bytearray(64 << 20)
+mine[:] = b"x" * len(mine)
+with l0rt.memory.register(mine):
+    l0rt.empty(len(mine)).copy_from(mine).copy_to(out)
+other = l0rt.empty(40 << 20, kind="host").fill(1)
+acc.synchronize()
+say(out == mine[:] == b"x" * len(mine))
 """,
     ),
     "peer_counters": (

@@ -220,6 +220,7 @@ static void kernels_are_watched(void) {
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) refuses("L0RT_CPU_TRACE", wrong[i]);
   takes("L0RT_CPU_TRACE", "a:1,2,3");
   refuses("L0RT_CPU_RACES", "2");
+  refuses("L0RT_CPU_RUNNING_LISTS", "1");
 }
 
 int main(void) {

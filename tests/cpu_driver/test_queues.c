@@ -2,6 +2,7 @@
 /* test_queues.c: regular lists, queues and fences. */
 #include <dirent.h>
 
+#include "children.h"
 #include "harness.h"
 
 static ze_command_list_handle_t regular(uint32_t flags) {
@@ -24,6 +25,8 @@ static ze_fence_handle_t fence_of(ze_command_queue_handle_t queue, uint32_t flag
   OK(zeFenceCreate(queue, &desc, &fence));
   return fence;
 }
+
+static void count_up(void *data) { ++*(int *)data; }
 
 static void a_closed_list_runs_again_and_again(void) {
   ze_command_queue_handle_t queue = queue_of(0, ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS);
@@ -89,6 +92,61 @@ static void lists_wait_for_events_of_other_queues(void) {
   OK(zeCommandListDestroy(signals));
   OK(zeCommandQueueDestroy(one));
   OK(zeCommandQueueDestroy(two));
+}
+
+/* Executes a list whose first execution is held up, through every entry point; how often did it run in the end? */
+static int run_while_running(ze_result_t expected) {
+  ze_command_queue_handle_t one = queue_of(0, ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS);
+  ze_command_queue_handle_t two = queue_of(0, ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS);
+  ze_event_pool_handle_t pool = pool_of(1, 0);
+  ze_event_handle_t go = event_of(pool, 0);
+  ze_command_list_handle_t list = regular(ZE_COMMAND_LIST_FLAG_IN_ORDER), other = regular(0), immediate = loose_list();
+  int *runs = shared_memory(sizeof(int)), *others = shared_memory(sizeof(int));
+  *runs = *others = 0;
+  OK(zeCommandListAppendWaitOnEvents(list, 1, &go));
+  OK(zeCommandListAppendHostFunction(list, count_up, runs, NULL, NULL, 0, NULL));
+  OK(zeCommandListAppendHostFunction(other, count_up, others, NULL, NULL, 0, NULL));
+  OK(zeCommandListClose(list));
+  OK(zeCommandListClose(other));
+  ze_command_list_handle_t both[] = {other, list};
+  OK(zeCommandQueueExecuteCommandLists(one, 1, &list, NULL));
+  CHECK(zeCommandQueueExecuteCommandLists(one, 2, both, NULL) == expected);
+  CHECK(zeCommandQueueExecuteCommandLists(two, 1, &list, NULL) == expected);
+  CHECK(zeCommandListImmediateAppendCommandListsExp(immediate, 1, &list, NULL, 0, NULL) == expected);
+  CHECK(zeCommandListImmediateAppendCommandListsWithParameters(immediate, 1, &list, NULL, NULL, 0, NULL) == expected);
+  const char *text;
+  OK(zeDriverGetLastErrorDescription(driver, &text));
+  CHECK((strstr(text, "may still run") != NULL) == (expected != ZE_RESULT_SUCCESS));
+  OK(zeEventHostSignal(go));
+  OK(zeDeviceSynchronize(device));
+  CHECK(*others == (expected == ZE_RESULT_SUCCESS)); /* nothing of a refused call was executed */
+  int found = *runs;
+  OK(zeCommandQueueExecuteCommandLists(two, 2, both, NULL));
+  OK(zeCommandQueueSynchronize(two, FOREVER));
+  CHECK(*runs == found + 1);
+  both[0] = list;
+  CHECK(zeCommandQueueExecuteCommandLists(two, 2, both, NULL) == expected); /* the same list twice */
+  OK(zeCommandQueueSynchronize(two, FOREVER));
+  OK(zeCommandListDestroy(list));
+  OK(zeCommandListDestroy(other));
+  OK(zeCommandListDestroy(immediate));
+  OK(zeCommandQueueDestroy(one));
+  OK(zeCommandQueueDestroy(two));
+  OK(zeEventDestroy(go));
+  OK(zeEventPoolDestroy(pool));
+  OK(zeMemFree(context, runs));
+  OK(zeMemFree(context, others));
+  return found;
+}
+
+static void a_list_that_may_still_run_is_refused(void) {
+  CHECK(run_while_running(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE) == 1);
+}
+
+static void the_setting_executes_it(void) {
+  begin();
+  CHECK(run_while_running(ZE_RESULT_SUCCESS) == 5);
+  finish("lists that may still run");
 }
 
 static void wrong_arguments_are_refused(void) {
@@ -240,10 +298,12 @@ static void a_group_computes_and_cooperates(void) {
 }
 
 int main(void) {
+  CHECK(in_child("L0RT_CPU_RUNNING_LISTS", "execute", the_setting_executes_it, NULL, 0) == 0);
   begin();
   what_has_nothing_to_do_is_done_at_once();
   a_closed_list_runs_again_and_again();
   lists_wait_for_events_of_other_queues();
+  a_list_that_may_still_run_is_refused();
   wrong_arguments_are_refused();
   a_synchronous_list_has_done_it_already();
   immediate_lists_close_and_reset();

@@ -262,6 +262,60 @@ static void single_device_imports(void) {
   finish("single device imports");
 }
 
+static void *import(void *own, size_t size) {
+  ze_external_memmap_sysmem_ext_desc_t source = {
+      .stype = ZE_STRUCTURE_TYPE_EXTERNAL_MEMMAP_SYSMEM_EXT_DESC, .pSystemMemory = own, .size = size};
+  ze_host_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC, .pNext = &source};
+  void *imported;
+  OK(zeMemAllocHost(context, &desc, size, 0, &imported));
+  return imported;
+}
+
+/* Memory that was imported and freed is handed out again, but for what is too large, and for what Intel's own functions
+ * have imported. */
+static void cached_imports(void) {
+  begin();
+  ze_host_mem_alloc_desc_t plain = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC};
+  size_t small = 1 << 16, large = (256 << 20) + 4096;
+  void *own = mmap(NULL, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), *found;
+  OK(zeMemFree(context, import(own, small)));
+  OK(zeMemAllocHost(context, &plain, small, 64, &found));
+  CHECK((found == own) == planted);
+  OK(zeMemFree(context, found));
+  OK(zeMemAllocHost(context, &plain, small / 4, 64, &found)); /* less than half of it would be used */
+  CHECK(found != own);
+  OK(zeMemFree(context, found));
+  OK(zeContextDestroy(context)); /* with it what was kept ends, too */
+  begin();
+  OK(zeMemFree(context, import(own, large)));
+  OK(zeMemAllocHost(context, &plain, large, 64, &found));
+  CHECK(found != own);
+  OK(zeMemFree(context, found));
+  ze_result_t (*take)(ze_driver_handle_t, void *, size_t), (*give)(ze_driver_handle_t, void *);
+  OK(zeDriverGetExtensionFunctionAddress(driver, "zexDriverImportExternalPointer", (void **)&take));
+  OK(zeDriverGetExtensionFunctionAddress(driver, "zexDriverReleaseImportedPointer", (void **)&give));
+  OK(take(driver, own, small));
+  GIVES(ERROR_OVERLAPPING_REGIONS, take(driver, (char *)own + 4096, small));
+  GIVES(ERROR_INVALID_ARGUMENT, take(driver, NULL, small));
+  GIVES(ERROR_INVALID_ARGUMENT, take(driver, own, 0));
+  GIVES(ERROR_INVALID_NULL_HANDLE, take(NULL, own, small));
+  ze_memory_allocation_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
+  OK(zeMemGetAllocProperties(context, own, &properties, NULL));
+  CHECK(properties.type == ZE_MEMORY_TYPE_UNKNOWN);
+  GIVES(ERROR_INVALID_ARGUMENT, zeMemFree(context, own));
+  ze_command_list_handle_t list = in_order_list();
+  OK(zeCommandListAppendMemoryFill(list, own, "x", 1, small, NULL, 0, NULL));
+  OK(zeCommandListHostSynchronize(list, FOREVER));
+  CHECK(((char *)own)[small - 1] == 'x');
+  OK(zeCommandListDestroy(list));
+  OK(give(driver, own));
+  GIVES(ERROR_INVALID_ARGUMENT, give(driver, own));
+  OK(zeMemAllocHost(context, &plain, small, 64, &found));
+  CHECK(found != own);
+  OK(zeMemFree(context, found));
+  finish("cached imports");
+}
+
 static void peer_counters(void) {
   setenv("L0RT_CPU_DEVICES", "2", 1);
   begin();
@@ -299,6 +353,7 @@ int main(void) {
       {"racing_queries", racing_queries, 0},
       {"outlasting_waits", outlasting_waits, 0},
       {"single_device_imports", single_device_imports, 0},
+      {"cached_imports", cached_imports, 0},
       {"peer_counters", peer_counters, SIGABRT},
   };
   for (size_t i = 0; i < sizeof(quirks) / sizeof(quirks[0]); i++) {

@@ -165,6 +165,44 @@ def test_captures_of_two_threads_and_devices_interleave(kernels):
     assert (found[1] == 300).all()
 
 
+@pytest.mark.checks_data
+def test_two_thousand_replays_behind_each_other_all_run(kernels):
+    one, total = l0rt.empty(256).fill(pattern=np.float32(1).tobytes()), l0rt.empty(256).fill(0)
+    graph, side = acc.Graph(), l0rt.Stream()
+    acc.synchronize()
+    with acc.graph(graph):
+        stream = acc.current_stream()
+        kernels["vector_add"][2, 32](total, total, one, 64)
+        side.wait_stream(stream)
+        with side:
+            kernels["vector_add"][2, 32](total, total, one, 64)
+        stream.wait_stream(side)
+    for _ in range(2000):
+        graph.replay()
+    assert (read(total, np.float32) == 4000).all()
+
+
+def test_replays_behind_each_other_execute_no_list_that_may_still_run(buffer, kernels):
+    """They stand behind copies that take their time. A driver may lose such an execution, and never end."""
+    big, other, streams = l0rt.empty(32 * MIB).fill(0), l0rt.empty(32 * MIB).fill(0), [l0rt.Stream() for _ in range(3)]
+    x, total = l0rt.empty(256).fill(pattern=np.float32(1).tobytes()), l0rt.empty(256).fill(0)
+    acc.synchronize()
+    graph = acc.Graph()
+    with acc.graph(graph, stream=streams[0]):
+        for _ in range(3):
+            kernels["vector_add"][2, 32](total, total, x, 64)
+            streams[1].wait_stream(streams[0])
+            buffer.fill(1, stream=streams[1])
+            streams[0].wait_stream(streams[1])
+    for turn in range(30):
+        with streams[turn % 3 if turn > 20 else 0] as stream:
+            if turn % 7 == 0:
+                other.copy_from(big, stream=stream)
+            graph.replay()
+    acc.synchronize()
+    graph.reset()
+
+
 # Memory.
 
 

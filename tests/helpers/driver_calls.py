@@ -6,7 +6,7 @@ import collections
 
 from helpers.wrapped import wrap
 
-COUNTED = ("zeCommandList", "zeCommandQueue", "zeGraph", "zeExecutableGraph", "zeKernel")
+COUNTED = ("zeCommandList", "zeCommandQueue", "zeFence", "zeGraph", "zeExecutableGraph", "zeKernel")
 calls: collections.Counter[str] = collections.Counter()
 
 

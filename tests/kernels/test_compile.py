@@ -383,6 +383,23 @@ def test_a_compiler_that_crashes_is_an_error(monkeypatch, tmp_path, program, how
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("known", [("skl",), ("pvc", "bmg"), ("bmg",), ("0xe20b", "skl"), ()])
+@pytest.mark.parametrize("device", [None, "0xe20b"])
+def test_the_target_is_one_that_the_compiler_knows(monkeypatch, known, device):
+    tried = []
+
+    def invoke(path, words, sources, headers):
+        tried.append(words[words.index("-device") + 1])
+        return (0, {"out.spv": b"code"}) if tried[-1] in known else (ocloc.UNKNOWN_DEVICE, {"stdout.log": b"none"})
+
+    monkeypatch.setattr(ocloc, "_invoke", invoke)
+    made = ocloc.build("libocloc.so", b"", [], [], device)
+    assert tried[:1] == [device or ocloc.ANY_DEVICE[0]]
+    assert made.code == (b"code" if known else None)
+    assert made.log == ("" if known else "none")
+    assert len(tried) == len(set(tried))
+
+
 def test_what_is_no_compiler_is_an_error(tmp_path):
     library = tmp_path / "libocloc.so"
     library.write_text("no library")

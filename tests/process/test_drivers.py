@@ -10,7 +10,7 @@ from l0rt.ze import table
 from helpers.ci import skip_unless_ci
 from helpers.fallbacks import USES
 from helpers.process import run_python
-from helpers.rings import LOADER, installed
+from helpers.rings import LOADER, TESTS, installed
 
 QUIET = (0, "", "")
 NO_DRIVER = dict.fromkeys(
@@ -208,3 +208,35 @@ def test_two_drivers_in_the_loader(tmp_path):
     environment = {**NO_DRIVER, "L0RT_DRIVER": "gpu", "ZE_ENABLE_ALT_DRIVERS": ",".join(map(str, copies))}
     assert outcome(run_python(TWO, environment)) == QUIET
     assert outcome(run_python(APART, environment)) == QUIET
+
+
+VERSION = f"""
+import ctypes, sys
+sys.path.insert(0, {str(TESTS)!r})
+from helpers.wrapped import wrap
+TEXT = b"1.15.39122"
+ctypes.memset(ctypes.create_string_buffer(1 << 12), 0x41, 1 << 12)
+
+@ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t))
+def version(driver, text, size):    # as Intel's: a size of 0 asks for it, else neither the size nor the end is written
+    if size[0] == 0:
+        size[0] = len(TEXT)
+    else:
+        ctypes.memmove(text, TEXT, min(len(TEXT), size[0]))
+    return 0
+
+def told(name, original):
+    def call(*args):
+        result = original(*args)
+        if ctypes.string_at(args[1]) == b"zeIntelGetDriverVersionString":
+            ctypes.c_void_p.from_address(args[2]).value = ctypes.cast(version, ctypes.c_void_p).value
+        return result
+    return call if name == "zeDriverGetExtensionFunctionAddress" else None
+wrap(told)
+import l0rt
+print(l0rt.xpu.get_device_properties().driver_version)
+"""
+
+
+def test_a_version_that_the_driver_does_not_end_is_read_whole():
+    assert outcome(run_python(VERSION, {"L0RT_DRIVER": "cpu"})) == (0, "1.15.39122\n", "")

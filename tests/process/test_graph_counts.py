@@ -54,6 +54,7 @@ LISTS = {
     "CommandListAppendWaitOnEvents": 1,
     "CommandQueueExecuteCommandLists": 3,
 }
+AGAIN = LISTS | {"FenceQueryStatus": 2, "FenceReset": 2}  # is the last replay over? One fence for each queue
 NATIVE = {"CommandListAppendGraphExt": 1}
 
 
@@ -72,7 +73,7 @@ def beyond(calls, common):
 
 def test_a_replay_that_changes_nothing_builds_nothing():
     code = "calls += [replayed(), replayed()]"
-    assert told(code, "graph") == [LISTS, LISTS]
+    assert told(code, "graph") == [LISTS, AGAIN]
     assert told(code, "") == [NATIVE, NATIVE]
 
 
@@ -82,11 +83,11 @@ def test_a_change_of_a_launch_is_one_call_and_the_close_of_its_list():
     built = {name: first[f"CommandList{name}"] for name in ("Create", "GetNextCommandIdExp", "AppendLaunchKernel")}
     assert built == {"Create": 1, "GetNextCommandIdExp": 10, "AppendLaunchKernel": 10}
     one = {"CommandListUpdateMutableCommandsExp": 1, "CommandListClose": 1}
-    assert [beyond(calls, LISTS) for calls in (*later, four)] == [one] * 3
-    assert beyond(two, LISTS) == {"CommandListUpdateMutableCommandsExp": 2, "CommandListClose": 1}
+    assert [beyond(calls, AGAIN) for calls in (*later, four)] == [one] * 3
+    assert beyond(two, AGAIN) == {"CommandListUpdateMutableCommandsExp": 2, "CommandListClose": 1}
     assert fill["CommandListReset"] == fill["CommandListClose"] == fill["CommandListAppendMemoryFill"] == 1
     assert not {"CommandListCreate", "CommandListAppendLaunchKernel"} & fill.keys()
-    assert nothing == LISTS
+    assert nothing == AGAIN
 
 
 def test_without_mutable_lists_a_list_is_recorded_anew_once_for_all_changes():
@@ -94,7 +95,7 @@ def test_without_mutable_lists_a_list_is_recorded_anew_once_for_all_changes():
     assert (two["CommandListReset"], two["CommandListAppendLaunchKernel"], two["CommandListClose"]) == (1, 10, 1)
     assert (fill["CommandListReset"], fill["CommandListAppendMemoryFill"]) == (1, 1)
     assert "CommandListAppendLaunchKernel" not in fill
-    assert nothing == LISTS
+    assert nothing == AGAIN
 
 
 @pytest.mark.parametrize("change", ["launch", "fill"])
@@ -108,7 +109,31 @@ def test_the_first_change_moves_the_drivers_own_graph_to_lists_once(change):
     assert not any({"CommandListAppendGraphExt", "CommandQueueCreate"} & calls.keys() for calls in later)
     assert sum(calls.get("ExecutableGraphDestroyExt", 0) for calls in (moved, *later)) == 1  # its last replay is over
     one = {"CommandListUpdateMutableCommandsExp": 1, "CommandListClose": 1}
-    assert beyond(later[-4], LISTS) == one
-    assert later[-1] == LISTS
+    assert beyond(later[-4], AGAIN) == one
+    assert later[-1] == AGAIN
     if change == "launch":  # the list is mutable at once
         assert "CommandListCreate" not in later[0]
+
+
+HELD_UP = """
+big, other = l0rt.empty(64 << 20), l0rt.empty(64 << 20)
+acc.synchronize()
+for turn in range(6):
+    if turn == 0:
+        for _ in range(4):                  # which the replays wait for
+            other.copy_from(big, stream=a)
+    calls.append(of(replay))
+a.synchronize()
+for turn in range(6):
+    calls.append(replayed())
+"""
+
+
+def test_replays_under_way_have_lists_of_their_own_and_no_more_than_three():
+    first, *more = told(HELD_UP, "graph")
+    assert first == LISTS
+    made = {"CommandListCreate": 3, "FenceCreate": 2}
+    assert [calls.get("CommandListCreate", 0) for calls in more] == [3, 3] + [0] * 9
+    assert all(made.items() <= calls.items() for calls in more[:2])
+    assert all("FenceHostSynchronize" in calls for calls in more[2:3])  # the fourth waits for the first
+    assert more[-1] == AGAIN

@@ -299,6 +299,14 @@ def test_a_driver_that_refuses_is_told_with_the_remedy(other):
             assert worker.counts()["files"] == files
 
 
+def test_a_kernel_without_yama_is_told_as_the_reason(other):
+    """Intel's driver then sends descriptors by a socket, which serves no event pools."""
+    with workers(1, {"L0RT_CPU_FAIL": "zeEventPoolOpenIpcHandle:1:ERROR_INVALID_ARGUMENT"}) as (worker,):
+        worker.run("from l0rt.runtime.streams import handle; handle.YAMA = '/none'")
+        with pytest.raises(Failed, match="does not open an event.*Yama.*there is no /none.*--pid=host"):
+            worker.run(f"l0rt.Event.from_ipc_handle(0, bytes.fromhex({other.run(RECORD)!r}))")
+
+
 def test_a_damaged_or_forged_handle_is_refused(other):
     good = bytes.fromhex(other.run(RECORD))
     for length in range(len(good)):

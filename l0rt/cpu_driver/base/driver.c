@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ddi.h"
-#include "base/driver.h"
-#include "base/gate.h"
-#include "base/knobs.h"
+#include "ddi.h"
+#include "driver.h"
+#include "gate.h"
+#include "knobs.h"
 #include "lists/engine.h"
+#include "memory/import.h"
 #include "memory/usm.h"
 #include "simulate/fault.h"
 #include "simulate/profile.h"
@@ -215,6 +216,8 @@ CPU_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t ha
   if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   if (name == NULL || address == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (strcmp(name, "zeIntelGetDriverVersionString") == 0) *address = (void *)zeIntelGetDriverVersionString;
+  else if (strcmp(name, "zexDriverImportExternalPointer") == 0) *address = (void *)zexDriverImportExternalPointer;
+  else if (strcmp(name, "zexDriverReleaseImportedPointer") == 0) *address = (void *)zexDriverReleaseImportedPointer;
   else if (strcmp(name, "l0rtCpuKernelDriver") == 0) *address = (void *)l0rtCpuKernelDriver;
   else if (strcmp(name, "l0rtCpuQuiet") == 0) *address = (void *)l0rtCpuQuiet;
   else return ZE_RESULT_ERROR_INVALID_ARGUMENT;

@@ -108,6 +108,11 @@ static bool read_trace(const char *text) {
   return *text == '\0';
 }
 
+static bool read_running_lists(const char *text) {
+  cpu_knobs.executes_running = strcmp(text, "execute") == 0;
+  return cpu_knobs.executes_running || strcmp(text, "refuse") == 0;
+}
+
 static const struct {
   const char *name;
   bool (*read)(const char *text);
@@ -120,7 +125,7 @@ static const struct {
     {"L0RT_CPU_QUIRKS", cpu_quirks_read,
      "unflushed_counters, no_vm_bind, untyped_mappings, raw_event_handles, racing_maps, racing_queries, "
      "outlasting_waits, single_device_imports, peer_counters, unordered_lists, raw_memory_handles, early_graphs, "
-     "unjoined_captures, or several with commas"},
+     "unjoined_captures, cached_imports, or several with commas"},
     {"L0RT_CPU_LATENCY", cpu_latency_read,
      "name=microseconds or virtual, several with commas; the names: phys_create, phys_destroy, map_fresh, map_moved, "
      "unmap, map_per_piece, clear, alloc_resident, free, append_launch, append_copy, copy_per_piece, submit, "
@@ -142,6 +147,7 @@ static const struct {
     {"L0RT_CPU_RACES", read_races, "0 or 1"},
     {"L0RT_CPU_BOUNDS", read_bounds, "0 or 1"},
     {"L0RT_CPU_QUIET", read_quiet, "0 or 1"},
+    {"L0RT_CPU_RUNNING_LISTS", read_running_lists, "refuse or execute"},
 };
 
 enum { KNOBS = sizeof(table) / sizeof(table[0]) };

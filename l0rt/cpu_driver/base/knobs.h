@@ -27,6 +27,7 @@ extern struct cpu_knobs {
   bool races;       /* are looked for in launches */
   bool bounds;      /* memory is not rounded up */
   bool quiet;       /* failed launches print nothing */
+  bool executes_running; /* a closed list that is executed may still run */
   const char *trace; /* the name of the kernel, of so many bytes; NULL: none */
   size_t trace_size;
   uint64_t trace_item[3];

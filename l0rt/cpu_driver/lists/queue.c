@@ -84,7 +84,7 @@ CPU_EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle
   cpu_fence *fence = fence_handle == NULL ? NULL : cpu_fence_cast(fence_handle);
   if (fence_handle != NULL && (fence == NULL || fence->queue != queue))
     return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-  ze_result_t result = cpu_lists_check(queue->context, queue->device, queue->ordinal, count, lists);
+  ze_result_t result = cpu_lists_check(queue->context, queue->device, queue->ordinal, count, lists, false);
   if (result != ZE_RESULT_SUCCESS) return result;
   pthread_mutex_lock(&queue->submitting);
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++)

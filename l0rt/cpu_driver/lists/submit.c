@@ -9,6 +9,7 @@
 #include "graphs/capture.h"
 #include "memory/usm.h"
 #include "simulate/quirk.h"
+#include "sync/failure.h"
 
 /* Intel's driver stops the process when the counter's address is not the one it expects on the waiting device. */
 static void refuse_peer(const cpu_fifo *fifo, cpu_event *event) {
@@ -43,8 +44,22 @@ ze_result_t cpu_submit(cpu_fifo *fifo, cpu_command *command) {
   return result;
 }
 
+/* Real drivers write into a list when it is executed: its last execution must be over. */
+static ze_result_t check_idle(uint32_t count, ze_command_list_handle_t *lists) {
+  if (cpu_knobs.executes_running) return ZE_RESULT_SUCCESS;
+  for (uint32_t i = 0; i < count; i++) {
+    bool again = false;
+    for (uint32_t k = 0; k < i && !again; k++) again = lists[k] == lists[i];
+    if (!again && !cpu_list_is_busy(cpu_list_cast(lists[i]))) continue;
+    cpu_failure_describe(again ? "a command list is executed twice by one call"
+                               : "a command list is executed while its last execution may still run");
+    return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
+  }
+  return ZE_RESULT_SUCCESS;
+}
+
 ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device, uint32_t ordinal, uint32_t count,
-                            ze_command_list_handle_t *lists) {
+                            ze_command_list_handle_t *lists, bool recorded) {
   if (CPU_UNLIKELY(cpu_usm_is_over(device))) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   for (uint32_t i = 0; i < count; i++) {
     const cpu_list *list = cpu_list_cast(lists[i]);
@@ -59,7 +74,7 @@ ze_result_t cpu_lists_check(const cpu_context *context, const cpu_device *device
       if (result != ZE_RESULT_SUCCESS) return result;
     }
   }
-  return ZE_RESULT_SUCCESS;
+  return recorded ? ZE_RESULT_SUCCESS : check_idle(count, lists);
 }
 
 ze_result_t cpu_submit_list(void *place, cpu_fifo *fifo, cpu_list *list) {
@@ -91,7 +106,8 @@ static ze_result_t append_lists(ze_command_list_handle_t handle, uint32_t count,
   if (lists == NULL) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
   if (!list->immediate) return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
   ze_result_t result = cpu_list_check(list, signal, wait_count, waits);
-  if (result == ZE_RESULT_SUCCESS) result = cpu_lists_check(list->context, list->device, list->ordinal, count, lists);
+  if (result == ZE_RESULT_SUCCESS)
+    result = cpu_lists_check(list->context, list->device, list->ordinal, count, lists, cpu_capture_has(list));
   cpu_command begin = {.op = CPU_OP_NONE}, end = {.op = CPU_OP_NONE, .barrier = signal != NULL};
   if (result == ZE_RESULT_SUCCESS && wait_count != 0) result = cpu_list_append(list, &begin, NULL, wait_count, waits);
   for (uint32_t i = 0; i < count && result == ZE_RESULT_SUCCESS; i++) {

@@ -7,14 +7,20 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "memory/usm.h"
+#include "base/driver.h"
+#include "base/gate.h"
+#include "simulate/quirk.h"
+#include "usm.h"
+
+enum { MOST_CACHED = 256 << 20 }; /* bytes */
 
 typedef struct cpu_import {
   struct cpu_import *next;
-  const cpu_context *context; /* borrowed: its end frees the import */
+  const cpu_context *context; /* borrowed: its end frees the import; NULL: copies of every context reach it */
   uintptr_t base;
   size_t size;
   uint64_t id;
+  bool cached; /* freed, and kept for an allocation */
 } cpu_import;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,14 +52,7 @@ static bool overlaps(uintptr_t base, size_t size) {
   return is_reserved;
 }
 
-ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem_ext_desc_t *desc, size_t size,
-                           void **out) {
-  uintptr_t base = (uintptr_t)desc->pSystemMemory;
-  if (base == 0) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (base % CPU_IMPORT_PAGE != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
-  if (size == 0 || size % CPU_IMPORT_PAGE != 0 || desc->size != size || base + size < base)
-    return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-  if (!is_readable(base, size)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+static ze_result_t add(const cpu_context *context, uintptr_t base, size_t size) {
   cpu_import *import = malloc(sizeof(*import));
   if (import == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
   pthread_mutex_lock(&lock);
@@ -68,8 +67,29 @@ ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem
   atomic_fetch_add(&count, 1);
   pthread_mutex_unlock(&lock);
   cpu_count(CPU_USM, 1);
-  *out = desc->pSystemMemory;
   return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem_ext_desc_t *desc, size_t size,
+                           void **out) {
+  uintptr_t base = (uintptr_t)desc->pSystemMemory;
+  if (base == 0) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+  if (base % CPU_IMPORT_PAGE != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
+  if (size == 0 || size % CPU_IMPORT_PAGE != 0 || desc->size != size || base + size < base)
+    return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+  if (!is_readable(base, size)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  ze_result_t result = add(context, base, size);
+  if (result == ZE_RESULT_SUCCESS) *out = desc->pSystemMemory;
+  return result;
+}
+
+ze_result_t zexDriverImportExternalPointer(ze_driver_handle_t handle, void *pointer, size_t size) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  uintptr_t base = (uintptr_t)pointer;
+  if (base == 0 || size == 0 || base + size < base) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  ze_result_t result = add(NULL, base, size);
+  return result == ZE_RESULT_ERROR_INVALID_ARGUMENT ? ZE_RESULT_ERROR_OVERLAPPING_REGIONS : result;
 }
 
 bool cpu_import_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping) {
@@ -77,7 +97,8 @@ bool cpu_import_find(const cpu_context *context, const void *pointer, cpu_mappin
   if (CPU_LIKELY(atomic_load_explicit(&count, memory_order_relaxed) == 0)) return false;
   pthread_mutex_lock(&lock);
   for (const cpu_import *i = imports; i != NULL && !found; i = i->next) {
-    found = (context == NULL || i->context == context) && (uintptr_t)pointer - i->base < i->size;
+    found = i->context != NULL && !i->cached && (context == NULL || i->context == context) &&
+            (uintptr_t)pointer - i->base < i->size;
     if (found) *mapping = (cpu_mapping){.base = i->base, .size = i->size, .id = i->id, .on_host = true};
   }
   pthread_mutex_unlock(&lock);
@@ -85,22 +106,45 @@ bool cpu_import_find(const cpu_context *context, const void *pointer, cpu_mappin
 }
 
 static uint32_t end_those(const cpu_context *context, const void *pointer) {
-  uint32_t ended = 0;
+  uint32_t ended = 0, kept = 0;
   pthread_mutex_lock(&lock);
   for (cpu_import **link = &imports; *link != NULL;) {
     cpu_import *import = *link;
-    if (import->context == context && (pointer == NULL || import->base == (uintptr_t)pointer)) {
+    if (import->context != context || (pointer != NULL && (import->cached || import->base != (uintptr_t)pointer))) {
+      link = &import->next;
+    } else if (pointer != NULL && context != NULL && import->size <= MOST_CACHED &&
+               cpu_has_quirk(CPU_QUIRK_CACHED_IMPORTS)) {
+      import->cached = true;
+      kept++;
+      link = &import->next;
+    } else {
       *link = import->next;
       free(import);
       ended++;
-    } else {
-      link = &import->next;
     }
   }
   atomic_fetch_sub(&count, ended);
   pthread_mutex_unlock(&lock);
   for (uint32_t i = 0; i < ended; i++) cpu_count(CPU_USM, -1);
-  return ended;
+  return ended + kept;
+}
+
+void *cpu_import_reuse(const cpu_context *context, size_t size) {
+  void *found = NULL;
+  pthread_mutex_lock(&lock);
+  for (cpu_import *i = imports; i != NULL && found == NULL; i = i->next) {
+    if (!i->cached || i->context != context || i->size < size || i->size / 2 > size) continue;
+    i->cached = false;
+    found = (void *)i->base;
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+ze_result_t zexDriverReleaseImportedPointer(ze_driver_handle_t handle, void *pointer) {
+  CPU_ENTER();
+  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  return pointer != NULL && end_those(NULL, pointer) != 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
 bool cpu_import_end(const cpu_context *context, const void *pointer) {

@@ -14,6 +14,13 @@ ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem
 /* Is the pointer in imported memory of this context, or of any if it is NULL? */
 bool cpu_import_find(const cpu_context *context, const void *pointer, cpu_mapping *mapping);
 
+/* Intel's functions, found by name only: copies reach these bytes, whatever context they are of, and nothing else does. */
+ze_result_t zexDriverImportExternalPointer(ze_driver_handle_t driver, void *pointer, size_t size);
+ze_result_t zexDriverReleaseImportedPointer(ze_driver_handle_t driver, void *pointer);
+
+/* With the defect of a cache: imported memory that was freed, for an allocation of so many bytes; NULL: none fits. */
+void *cpu_import_reuse(const cpu_context *context, size_t size);
+
 /* Forgets what begins there; false when nothing of this context does. */
 bool cpu_import_end(const cpu_context *context, const void *pointer);
 

@@ -236,6 +236,13 @@ CPU_EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t context_handle, const 
   const ze_external_memmap_sysmem_ext_desc_t *import = import_in(desc->pNext);
   if (result == ZE_RESULT_SUCCESS && import != NULL) return cpu_import_add(context, import, size, out);
   if (result == ZE_RESULT_SUCCESS) result = check_extent(desc->pNext, &size, &alignment);
+  if (result == ZE_RESULT_SUCCESS && cpu_has_quirk(CPU_QUIRK_CACHED_IMPORTS)) {
+    void *cached = cpu_import_reuse(context, size);
+    if (cached != NULL) {
+      *out = cached;
+      return ZE_RESULT_SUCCESS;
+    }
+  }
   if (result == ZE_RESULT_SUCCESS) result = allocate(context, NULL, ZE_MEMORY_TYPE_HOST, size, alignment, out);
   if (result == ZE_RESULT_SUCCESS)
     cpu_usm_find(*out).block->read_only = (desc->flags & ZE_HOST_MEM_ALLOC_FLAG_MEM_READ_ONLY) != 0;

@@ -53,6 +53,11 @@ static bool outlasts(const cpu_device_profile *device, uint32_t build) {
          (is_named(device->architecture, "alchemist") || is_named(device->architecture, "lunar lake"));
 }
 
+static bool caches(const cpu_device_profile *device, uint32_t build) {
+  (void)build;
+  return !is_named(device->architecture, "alchemist") && !is_named(device->architecture, "ponte vecchio");
+}
+
 static bool always(const cpu_device_profile *device, uint32_t build) {
   (void)device, (void)build;
   return true;
@@ -76,6 +81,7 @@ static const struct {
     {"raw_memory_handles", CPU_QUIRK_RAW_MEMORY_HANDLES, is_before_25_18},
     {"early_graphs", CPU_QUIRK_EARLY_GRAPHS, never},
     {"unjoined_captures", CPU_QUIRK_UNJOINED_CAPTURES, always},
+    {"cached_imports", CPU_QUIRK_CACHED_IMPORTS, caches},
 };
 enum { QUIRKS = sizeof(quirks) / sizeof(quirks[0]) };
 

@@ -6,6 +6,9 @@ from l0rt.ze.api cimport ze_result_t
 
 cdef l0rt_memory_ops device_ops
 
+# How much memory the machine has.
+cdef size_t machine_memory() noexcept nogil
+
 cdef void device_options(l0rt_device* device, l0rt_heap_options* options) noexcept nogil
 cdef void stream_ops(l0rt_memory_ops* ops) noexcept
 # Are the streams that order this heap's memory l0rt's?

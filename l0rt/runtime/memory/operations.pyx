@@ -43,10 +43,28 @@ from l0rt.ze.status cimport DROP, DROP_LATER, is_device_lost
 
 from l0rt._base import callers
 
+cdef extern from "<unistd.h>" nogil:
+    enum: SC_PHYS_PAGES "_SC_PHYS_PAGES"
+    enum: SC_PAGESIZE "_SC_PAGESIZE"
+    long sysconf(int) noexcept
+
+
+cdef size_t machine_memory() noexcept nogil:
+    return <size_t>sysconf(SC_PHYS_PAGES) * <size_t>sysconf(SC_PAGESIZE)
+
+
+# Drivers are not asked for more than there is: Intel's ends the process at 2^45 bytes. One that does not say how much a
+# device has is asked.
+cdef inline bint exceeds(const l0rt_device* device, size_t nbytes) noexcept nogil:
+    return nbytes > device.info.total_memory and device.info.total_memory != 0
+
+
 cdef int op_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
     if not table.alive or device.lost:
         return ZE_RESULT_ERROR_DEVICE_LOST
+    if exceeds(device, nbytes):
+        return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
     return lost_or(device, memory_reserve(
         device.context, device.handle, device.info.max_alloc, device.caps.relaxed, nbytes, out))
 
@@ -60,6 +78,8 @@ cdef int op_range_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef l0rt_device* device = <l0rt_device*>self
     if not table.alive:
         return ZE_RESULT_ERROR_DEVICE_LOST
+    if exceeds(device, nbytes // 2):    # a range has addresses for more than the memory that there is
+        return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
     return lost_or(device, virtual_reserve(device.context, nbytes, out))
 
 
@@ -72,6 +92,8 @@ cdef int op_physical_mem_create(void* self, size_t nbytes, void** out) noexcept 
     cdef l0rt_device* device = <l0rt_device*>self
     if not table.alive or device.lost:
         return ZE_RESULT_ERROR_DEVICE_LOST
+    if exceeds(device, nbytes):
+        return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
     return lost_or(device, physical_create(device.context, device.handle, nbytes, <ze_physical_mem_handle_t*>out))
 
 
@@ -390,7 +412,10 @@ cdef void* shared_malloc(l0rt_device* device, size_t nbytes) except NULL:
     if not table.alive or device.lost:
         refuse(device)
     with nogil:
-        r = memory_shared(device.context, device.handle, nbytes, &ptr)
+        if exceeds(device, nbytes) and nbytes > machine_memory():
+            r = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY
+        else:
+            r = memory_shared(device.context, device.handle, nbytes, &ptr)
         if r != ZE_RESULT_SUCCESS:
             device_fails(device, r)
     try:

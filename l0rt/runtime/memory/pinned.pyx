@@ -26,7 +26,14 @@ from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.lazy cimport on_fork_child
 from l0rt.runtime.memory.active_pool cimport pool_for
 from l0rt.runtime.memory.device cimport note_oom, raise_status
-from l0rt.runtime.memory.operations cimport close_heap, forget_heap, shared_is_held, stream_ops, told
+from l0rt.runtime.memory.operations cimport (
+    close_heap,
+    forget_heap,
+    machine_memory,
+    shared_is_held,
+    stream_ops,
+    told,
+)
 from l0rt.runtime.memory.placing cimport *
 from l0rt.runtime.streams.capture cimport capture_refuse
 from l0rt.runtime.streams.devices cimport core_device, device_at, device_record, device_total
@@ -376,6 +383,8 @@ cdef int host_reserve(void* self, size_t nbytes, void** out) noexcept nogil:
     cdef ze_result_t r
     if not table.alive:
         return ZE_RESULT_ERROR_DEVICE_LOST
+    if nbytes > machine_memory():
+        return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
     r = memory_reserve(device.context, NULL, device.info.max_alloc, device.caps.relaxed, nbytes, out)
     if r == ZE_RESULT_SUCCESS:
         duration_add(memory, &memory.taken, host_clock_ns() - start)

@@ -7,22 +7,26 @@ from libc.stdint cimport UINT64_MAX, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 
 from l0rt._base.arguments cimport address_in, checked_size, get_view, is_address, known_as
+from l0rt.core.driver cimport driver_importer, l0rt_importer, pointer_import, pointer_release
 from l0rt.core.memory cimport memory_import, memory_kind, memory_release
 from l0rt.runtime.alloc.deferred_free cimport block_use
 from l0rt.runtime.alloc.page_map cimport map_overlaps
 from l0rt.runtime.alloc.types cimport l0rt_block
 from l0rt.runtime.current.thread cimport current_device
 from l0rt.runtime.memory.device cimport raise_status
+from l0rt.runtime.memory.operations cimport machine_memory
 from l0rt.runtime.memory.pinned cimport is_pinned as is_allocated
 from l0rt.runtime.streams.copy cimport l0rt_rows, queue_move, queue_move_wait
-from l0rt.runtime.streams.devices cimport device_at
+from l0rt.runtime.streams.devices cimport core_device, device_at
 from l0rt.runtime.streams.hooks cimport MEMORY_USE, note
 from l0rt.runtime.streams.naming cimport index_of
 from l0rt.runtime.streams.queue cimport about_to_wait, queue_synchronize
 from l0rt.runtime.streams.types cimport *
 from l0rt.runtime.streams.wait cimport refuse
 from l0rt.ze cimport table
-from l0rt.ze.api cimport ZE_MEMORY_TYPE_UNKNOWN, ZE_RESULT_SUCCESS, ze_memory_type_t, ze_result_t
+from l0rt.ze.api cimport (
+    ZE_MEMORY_TYPE_UNKNOWN, ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY, ZE_RESULT_SUCCESS, ze_memory_type_t, ze_result_t,
+)
 from l0rt.ze.status cimport DROP
 
 from l0rt._base import callers
@@ -67,6 +71,7 @@ cdef struct l0rt_registered:             # registered memory. The GIL guards all
     char* base                      # whole pages
     size_t span
     l0rt_device* device             # of whose context it is
+    l0rt_importer importer          # cached_imports: whose functions have imported it
     bint is_changing                # it is not registered yet, or just no more
     int copies                      # being given to a stream just now
     l0rt_stream** streams           # that were given some
@@ -128,6 +133,20 @@ cdef void held_drop(l0rt_registered* held) noexcept:
     held_free(held)
 
 
+cdef ze_result_t held_begin(l0rt_registered* held) noexcept nogil:
+    if held.span > machine_memory():
+        return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
+    if held.importer.begin != NULL:
+        return pointer_import(&held.importer, held.base, held.span)
+    return memory_import(held.device.context, held.base, held.span)
+
+
+cdef ze_result_t held_end(l0rt_registered* held) noexcept nogil:
+    if held.importer.begin != NULL:
+        return pointer_release(&held.importer, held.base)
+    return memory_release(held.device.context, False, held.base)
+
+
 cdef void held_free(l0rt_registered* held) noexcept:
     if held.has_view:
         PyBuffer_Release(&held.view)
@@ -180,7 +199,7 @@ cdef class Registration:
             raise
         self.held = NULL
         with nogil:
-            r = memory_release(held.device.context, False, held.base)
+            r = held_end(held)
         held_drop(held)
         if r != ZE_RESULT_SUCCESS:
             raise error_of(r)
@@ -274,6 +293,13 @@ def register(memory, nbytes=None, *, device=None):
                 "quirk single_device_imports). Copies from such memory are staged; l0rt.empty(n, kind='host') is "
                 "pinned memory")
         check_readable(held)
+        if record.cached_imports:
+            driver_importer(core_device(record.index).driver, &held.importer)
+            if held.importer.begin == NULL:
+                raise UnsupportedError(
+                    "this driver hands memory that was registered on to later allocations (`l0rt doctor` names the "
+                    "quirk cached_imports), and lacks zexDriverImportExternalPointer, which does not. Copies of such "
+                    "memory are staged; l0rt.empty(n, kind='host') is pinned")
         made = Registration.__new__(Registration)
     except BaseException:
         held_free(held)
@@ -282,7 +308,7 @@ def register(memory, nbytes=None, *, device=None):
     held.next = _registered
     _registered = held
     with nogil:
-        r = memory_import(record.context, held.base, held.span)
+        r = held_begin(held)
     if r != ZE_RESULT_SUCCESS:
         held_drop(held)
         raise error_of(r)
@@ -412,7 +438,7 @@ def _close():
     while held != NULL:
         if not held.device.lost:
             with nogil:
-                DROP(memory_release(held.device.context, False, held.base), b"zeMemFree")
+                DROP(held_end(held), b"the end of a registration")
         held = held.next
 
 

@@ -336,6 +336,7 @@ cdef tuple _mend(l0rt_device* record, Device device, dict identity, dict measure
     record.racing_queries = "racing_queries" in names
     record.outlasting_waits = "outlasting_waits" in names
     record.foreign_imports = "single_device_imports" in names and not device.is_first
+    record.cached_imports = "cached_imports" in names
     record.peer_counters = "peer_counters" in names
     return found
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bytes by which another process finds a Buffer or an Event: their format, strictly checked."""
 
+import os
 import struct
 from binascii import crc32
 
@@ -28,6 +29,17 @@ REMEDY = (
     "namespace (docker run --pid=host, or --pid=container:NAME), and where kernel.yama.ptrace_scope is not 0, a driver "
     "may need it to be 0, or prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY) in the process that exports"
 )
+YAMA = "/proc/sys/kernel/yama"
+
+
+def event_remedy():
+    """Return what may help where the driver does not open an event of another process."""
+    if os.path.exists(YAMA):
+        return REMEDY
+    return (
+        f"Intel's driver shares events from 26.18 on only where the kernel has the Yama security module "
+        f"(CONFIG_SECURITY_YAMA), which this one lacks: there is no {YAMA}. Memory is shared without it. And {REMEDY}"
+    )
 
 
 def pack(kind, *fields):

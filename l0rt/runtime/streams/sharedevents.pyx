@@ -134,7 +134,7 @@ cdef EventPool event_import(device, what, l0rt_foreign* out):
             if not peer_lives(out.peer, UINT64_MAX):    # or it is being killed just now
                 raise handle.ended(pid, "event") from None
             raise InvalidArgumentError(f"the driver does not open an event of process {pid}: {refused}. Note that "
-                                       f"{handle.REMEDY}", refused.code) from None
+                                       f"{handle.event_remedy()}", refused.code) from None
         if l0rt_load64(&out.told.generation) != current:
             raise handle.stale("event", "Event")
     except BaseException:

@@ -180,6 +180,7 @@ cdef struct l0rt_device:
     bint racing_queries
     bint outlasting_waits
     bint foreign_imports        # single_device_imports: and this is not the device that registered memory is there for
+    bint cached_imports
     bint peer_counters
     uint64_t next_stream[3]         # round robin, by priority
     l0rt_stream default_stream
