@@ -287,7 +287,8 @@ bool cpu_launch_run(cpu_launch *launch, atomic_bool *cancel) {
   uint32_t number = UINT32_MAX;
   if (launch->number != NULL && !read_memory(launch, launch->number, &number, sizeof(number))) return false;
   if (launch->index >= number) return true;
-  if (launch->counts != NULL && !read_memory(launch, launch->counts, run.group_count, sizeof(run.group_count))) return false;
+  if (launch->counts != NULL && !read_memory(launch, launch->counts, run.group_count, sizeof(run.group_count)))
+    return false;
   if (run.group_count[0] == 0 || run.group_count[1] == 0 || run.group_count[2] == 0) return true;
   const char *name = spirv_kernel_look(launch->kernel)->name;
   run.chaos = cpu_knobs.chaos ? chaos_seed() : 0;

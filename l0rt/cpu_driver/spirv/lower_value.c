@@ -581,22 +581,3 @@ bool lower_value_instruction(lowering *l, uint32_t op, const uint32_t *w, uint32
     default: return false;
   }
 }
-
-/* To a narrower float in a rounding mode: the nearest float, and one step back if it is on the wrong side. */
-uint32_t lower_round_float(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, uint32_t rounding) {
-  uint32_t near = lower_convert(l, IR_CONVERT_F, from, to, value);
-  uint32_t back = lower_convert(l, IR_CONVERT_F, to, from, near), wrong;
-  double far = rounding == RoundingRTP ? HUGE_VAL : rounding == RoundingRTN ? -HUGE_VAL : 0;
-  if (rounding == RoundingRTP) {
-    wrong = lower_compare(l, IR_FOLT, from, back, value);
-  } else if (rounding == RoundingRTN) {
-    wrong = lower_compare(l, IR_FOLT, from, value, back);
-  } else {
-    uint32_t size = lower_op(l, IR_FABS, from, value, 0);
-    wrong = lower_compare(l, IR_FOLT, from, size, lower_op(l, IR_FABS, from, back, 0));
-  }
-  uint32_t towards = lower_real(l, to, far);
-  uint32_t step = lower_emit(
-      l, (ir_insn){.op = IR_MATH2, .lane = (uint8_t)to, .a = near, .b = towards, .extra = CL_nextafter}, to);
-  return lower_select(l, to, wrong, step, near);
-}
