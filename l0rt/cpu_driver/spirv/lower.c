@@ -394,10 +394,9 @@ static void finish_phis(lowering *l, const spirv_function *f, const uint32_t *st
     uint32_t next = 0;
     for (l->at = f->order[i - 1]->first; l->at < f->order[i - 1]->terminator; l->at += spirv_length(l->m, l->at)) {
       const uint32_t *w = l->m->words + l->at;
-      if (spirv_op(l->m, l->at) != OpPhi) {
-        if (spirv_op(l->m, l->at) == OpLine || spirv_op(l->m, l->at) == OpNoLine) continue;
-        break;
-      }
+      uint32_t op = spirv_op(l->m, l->at);
+      if (op == OpLine || op == OpNoLine || op == OpLoopControlINTEL) continue;
+      if (op != OpPhi) break;
       const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *source_type;
       for (uint32_t c = 0; c < type->components; c++)
         k->blocks[starts[i]].phis[next + c].sources = SPIRV_ARRAY(l->arena, uint32_t,
