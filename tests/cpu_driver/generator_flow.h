@@ -77,6 +77,7 @@ static inline void loop(generator *g) {
   for (uint32_t i = 0; i < CARRIED; i++) shapes[i] = any_shape(g), firsts[i] = pick(g, shapes[i]);
   EMIT(249, header);
   begin_block(g, header);
+  if (draw(g, 4) == 0) EMIT(5887, 1, 4); /* DPC++ has it before the phis too */
   for (uint32_t i = 0; i <= CARRIED; i++) {
     shape s = i == CARRIED ? U32 : shapes[i];
     phis[i] = MAKE(245, type_of(g, s), i == CARRIED ? number(g, BITS32, 0) : firsts[i], before, 0, latch);

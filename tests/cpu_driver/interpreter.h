@@ -240,8 +240,9 @@ static inline void plain_phis(const plain *p, plain_item *item) {
   uint32_t count = 0, at = item->at;
   for (int pass = 0; pass < 2; pass++) {
     count = 0;
-    for (at = item->at; (p->words[at] & 0xffff) == 245; at += p->words[at] >> 16) {
+    for (at = item->at; (p->words[at] & 0xffff) == 245 || (p->words[at] & 0xffff) == 5887; at += p->words[at] >> 16) {
       const uint32_t *w = p->words + at;
+      if ((w[0] & 0xffff) == 5887) continue;
       uint32_t n = p->types[w[1]].components, v = 3;
       while (w[v + 1] != item->before) CHECK((v += 2) < w[0] >> 16);
       CHECK(count + n <= 2048);

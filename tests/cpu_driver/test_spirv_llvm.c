@@ -145,6 +145,7 @@ static spirv_program *calling(const char *name, uint32_t op, const char *operand
     types[i] = type_of(g, part);
     pointers[i] = signature[1 + i] = TYPE(32, GLOBAL, types[i]);
     if (i < n && operands[i] == 't') types[i] = type_of(g, TRUTH);
+    if (i < n && operands[i] == 'p') types[i] = pointers[i];
   }
   if (mask != 0) types[n - 1] = type_of(g, U32);
   uint32_t kernel_type = declared(g, 33, 0, 5, signature);
@@ -166,6 +167,7 @@ static spirv_program *calling(const char *name, uint32_t op, const char *operand
   for (uint32_t i = 0; i < 4; i++) places[i] = MAKE(67, pointers[i], parameters[i], item);
   for (uint32_t i = 0; i < n; i++) {
     if (operands[i] == 't') call[1 + i] = number(g, BOOL, 0);
+    else if (operands[i] == 'p') call[1 + i] = places[i];
     else if (mask != 0 && i + 1 == n) call[1 + i] = number(g, BITS32, mask);
     else call[1 + i] = MAKE(61, types[i], places[i]);
   }
@@ -281,12 +283,20 @@ static void test_classes(kind k, uint32_t n) {
 }
 
 /* To brain floats: each upper half with lower halves around the middle. Back: all of them. */
-static void test_brain_floats(uint32_t n) {
+static spirv_program *brain_floats(uint32_t n, bool widens, bool imported) {
+  shape real = {FLOAT, n}, half = {BITS16, n};
+  if (imported)
+    return calling(widens ? "__devicelib_ConvertBF16ToFINTEL" : "__devicelib_ConvertFToBF16INTEL", 0, "p",
+                   widens ? half : real, widens ? real : half, 0);
+  return calling("brain floats", widens ? 6117 : 6116, "i", widens ? half : real, widens ? real : half, 0);
+}
+
+static void test_brain_floats(uint32_t n, bool imported) {
   static const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
   for (uint32_t first = 0; first < 65536; first += ITEMS * n) {
     for (uint32_t l = 0; l < 6; l++) {
       for (uint32_t i = 0; i < ITEMS * n; i++) ((uint32_t *)(void *)arrays[0])[i] = (first + i) << 16 | lower[l];
-      run(calling("bf16", 6116, "f", (shape){FLOAT, n}, (shape){BITS16, n}, 0), ITEMS);
+      run(brain_floats(n, false, imported), ITEMS);
       for (uint32_t i = 0; i < ITEMS * n; i++) {
         uint32_t bits = (first + i) << 16 | lower[l], got = (uint32_t)element(3, 2, i), expected = bits >> 16;
         if ((bits & 0x7fffffff) > 0x7f800000) expected |= 0x40;
@@ -295,7 +305,7 @@ static void test_brain_floats(uint32_t n) {
       }
     }
     for (uint32_t i = 0; i < ITEMS * n; i++) ((uint16_t *)(void *)arrays[0])[i] = (uint16_t)(first + i);
-    run(calling("bf16", 6117, "i", (shape){BITS16, n}, (shape){FLOAT, n}, 0), ITEMS);
+    run(brain_floats(n, true, imported), ITEMS);
     for (uint32_t i = 0; i < ITEMS * n; i++) CHECK(element(3, 4, i) == (first + i) << 16);
   }
 }
@@ -325,8 +335,9 @@ int main(void) {
       }
   for (kind k = HALF; k < BOOL; k++)
     for (int c = 0; c < 3; c++) test_classes(k, counts[c]);
-  test_brain_floats(1);
-  test_brain_floats(4);
+  test_brain_floats(1, false);
+  test_brain_floats(4, false);
+  test_brain_floats(1, true); /* as functions of DPC++, of one number in memory */
   others_stay_imports();
   free_blocks();
   printf("spirv_llvm: ok\n");

@@ -4,6 +4,7 @@
 #define L0RT_CPU_GATE_H
 
 #include "base/object.h"
+#include "sync/failure.h"
 
 /* 0 while there is nothing to ask: one load and a predicted branch for every call. */
 extern _Atomic uint32_t cpu_gate;

@@ -103,7 +103,7 @@ typedef struct {
 } reach;
 
 /* Capacity for one more item; false without memory. */
-static bool holds_another(void **list, uint32_t count, uint32_t *capacity, size_t size) {
+static bool has_capacity(void **list, uint32_t count, uint32_t *capacity, size_t size) {
   if (count < *capacity) return true;
   uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
   void *larger = realloc(*list, more * size);
@@ -169,8 +169,8 @@ static const run *reach_mapped(reach *r, uint64_t address, bool write) {
   runs *all = &r->mapped[write];
   uint32_t at = first_behind(all, address);
   if (at < all->count && all->items[at].begin <= address) return &all->items[at];
-  if (!holds_another((void **)&r->pins, r->pin_count, &r->pin_capacity, sizeof(*r->pins)) ||
-      !holds_another((void **)&all->items, all->count, &all->capacity, sizeof(run)))
+  if (!has_capacity((void **)&r->pins, r->pin_count, &r->pin_capacity, sizeof(*r->pins)) ||
+      !has_capacity((void **)&all->items, all->count, &all->capacity, sizeof(run)))
     return NULL;
   run found;
   void *pin = cpu_reservation_pin(address, write, &found.begin, &found.end, &found.shift);
@@ -198,7 +198,7 @@ static bool find_global(reach *r, uint64_t address, uint64_t *begin, uint64_t *e
   uint32_t i = 0;
   while (i < r->kept_count && r->kept[i] != programs) i++;
   bool held = i < r->kept_count;
-  bool added = !held && holds_another((void **)&r->kept, r->kept_count, &r->kept_capacity, sizeof(*r->kept));
+  bool added = !held && has_capacity((void **)&r->kept, r->kept_count, &r->kept_capacity, sizeof(*r->kept));
   if (added) r->kept[r->kept_count++] = programs;
   pthread_mutex_unlock(&r->lock);
   if (!added) cpu_programs_let_go(programs);

@@ -9,8 +9,8 @@
 
 #include "base/driver.h"
 #include "base/gate.h"
+#include "memory/usm.h"
 #include "simulate/quirk.h"
-#include "usm.h"
 
 enum { MOST_CACHED = 256 << 20 }; /* bytes */
 
@@ -54,12 +54,12 @@ static bool overlaps(uintptr_t base, size_t size) {
 
 static ze_result_t add(const cpu_context *context, uintptr_t base, size_t size) {
   cpu_import *import = malloc(sizeof(*import));
-  if (import == NULL) return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+  CPU_REFUSE_IF(import == NULL, ERROR_OUT_OF_HOST_MEMORY);
   pthread_mutex_lock(&lock);
   if (overlaps(base, size)) {
     pthread_mutex_unlock(&lock);
     free(import);
-    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the memory overlaps what is imported or allocated already");
   }
   static uint64_t last_id = (uint64_t)1 << 48; /* apart from those of allocations */
   *import = (cpu_import){.next = imports, .context = context, .base = base, .size = size, .id = ++last_id};
@@ -73,11 +73,11 @@ static ze_result_t add(const cpu_context *context, uintptr_t base, size_t size) 
 ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem_ext_desc_t *desc, size_t size,
                            void **out) {
   uintptr_t base = (uintptr_t)desc->pSystemMemory;
-  if (base == 0) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
-  if (base % CPU_IMPORT_PAGE != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
-  if (size == 0 || size % CPU_IMPORT_PAGE != 0 || desc->size != size || base + size < base)
-    return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-  if (!is_readable(base, size)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(base == 0, ERROR_INVALID_NULL_POINTER);
+  CPU_REFUSE_IF(base % CPU_IMPORT_PAGE != 0, ERROR_UNSUPPORTED_ALIGNMENT);
+  CPU_REFUSE_IF(size == 0 || size % CPU_IMPORT_PAGE != 0 || desc->size != size || base + size < base,
+                ERROR_UNSUPPORTED_SIZE);
+  if (!is_readable(base, size)) return CPU_REFUSED(ERROR_INVALID_ARGUMENT, "there is no memory there, or not so much");
   ze_result_t result = add(context, base, size);
   if (result == ZE_RESULT_SUCCESS) *out = desc->pSystemMemory;
   return result;
@@ -85,9 +85,9 @@ ze_result_t cpu_import_add(cpu_context *context, const ze_external_memmap_sysmem
 
 ze_result_t zexDriverImportExternalPointer(ze_driver_handle_t handle, void *pointer, size_t size) {
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
   uintptr_t base = (uintptr_t)pointer;
-  if (base == 0 || size == 0 || base + size < base) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(base == 0 || size == 0 || base + size < base, ERROR_INVALID_ARGUMENT);
   ze_result_t result = add(NULL, base, size);
   return result == ZE_RESULT_ERROR_INVALID_ARGUMENT ? ZE_RESULT_ERROR_OVERLAPPING_REGIONS : result;
 }
@@ -143,7 +143,7 @@ void *cpu_import_reuse(const cpu_context *context, size_t size) {
 
 ze_result_t zexDriverReleaseImportedPointer(ze_driver_handle_t handle, void *pointer) {
   CPU_ENTER();
-  if (cpu_driver_cast(handle) == NULL) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  CPU_REFUSE_IF(cpu_driver_cast(handle) == NULL, ERROR_INVALID_NULL_HANDLE);
   return pointer != NULL && end_those(NULL, pointer) != 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 

@@ -80,13 +80,13 @@ void cpu_range_put(const cpu_share_record *record) {
 /* What is mapped at an address, in a file of its own from now on. */
 static ze_result_t describe(cpu_context *context, uintptr_t at, uintptr_t limit, part *p) {
   cpu_mapping mapping;
-  if (cpu_usm_find((void *)at).block != NULL) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  if (!cpu_reservation_find(context, (void *)at, &mapping)) return ZE_RESULT_ERROR_ADDRESS_NOT_FOUND;
-  if (mapping.on_host) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  CPU_REFUSE_IF(cpu_usm_find((void *)at).block != NULL, ERROR_INVALID_ARGUMENT);
+  CPU_REFUSE_IF(!cpu_reservation_find(context, (void *)at, &mapping), ERROR_ADDRESS_NOT_FOUND);
+  CPU_REFUSE_IF(mapping.on_host, ERROR_INVALID_ARGUMENT);
   cpu_physical *physical = mapping.physical;
   if (!cpu_physical_share(physical) || !cpu_reservation_find(context, (void *)at, &mapping) ||
       !cpu_share_export(CPU_USM, physical->file, physical->size, 0, 1, p->handle))
-    return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   uintptr_t end_of_part = mapping.base + mapping.size;
   p->offset = mapping.offset + (int64_t)(at - mapping.base);
   p->size = (end_of_part < limit ? end_of_part : limit) - at;
@@ -103,15 +103,15 @@ static int write_list(const part *parts, uint32_t count) {
 
 ze_result_t cpu_range_export(cpu_context *context, const void *pointer, size_t size, ze_ipc_mem_handle_t *ipc) {
   uintptr_t at = (uintptr_t)pointer, limit = at + size;
-  if (size == 0) return ZE_RESULT_ERROR_INVALID_SIZE;
-  if (limit < at) return ZE_RESULT_ERROR_ADDRESS_NOT_FOUND;
-  if (at % PAGE != 0) return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
+  CPU_REFUSE_IF(size == 0, ERROR_INVALID_SIZE);
+  CPU_REFUSE_IF(limit < at, ERROR_ADDRESS_NOT_FOUND);
+  CPU_REFUSE_IF(at % PAGE != 0, ERROR_UNSUPPORTED_ALIGNMENT);
   part *parts = NULL;
   uint32_t count = 0;
   ze_result_t result = ZE_RESULT_SUCCESS;
   while (at < limit && result == ZE_RESULT_SUCCESS) {
     part *more = realloc(parts, (count + 1) * sizeof(*parts));
-    if (more == NULL) result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (more == NULL) result = CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
     else {
       parts = more;
       memset(&parts[count], 0, sizeof(*parts));
@@ -164,7 +164,7 @@ ze_result_t cpu_range_open(cpu_context *context, cpu_device *device, const cpu_s
   if (parts != NULL && pread(file, parts, record->size, 0) == (ssize_t)record->size) {
     size_t size = total(parts, record->count);
     if (size != 0) found = cpu_usm_add(context, device, ZE_MEMORY_TYPE_DEVICE, size, 0);
-    if (size != 0 && found.block == NULL) result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (size != 0 && found.block == NULL) result = CPU_REFUSED(ERROR_OUT_OF_HOST_MEMORY, NULL);
   }
   if (found.block == NULL) {
     close(file);

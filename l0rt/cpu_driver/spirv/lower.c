@@ -2,6 +2,7 @@
 /* lower.c: turns a kernel of SPIR-V into the intermediate form: inlines calls, splits blocks, makes phis. */
 #include "lower.h"
 
+#include <math.h>
 #include <string.h>
 
 const spirv_type *lower_component(const spirv_type *type) { return type->kind == TYPE_VECTOR ? type->element : type; }
@@ -147,6 +148,25 @@ uint32_t lower_select(lowering *l, spirv_lane lane, uint32_t condition, uint32_t
 uint32_t lower_convert(lowering *l, ir_op op, spirv_lane from, spirv_lane to, uint32_t a) {
   if (from == to && (op == IR_CONVERT_U || op == IR_CONVERT_S || op == IR_CONVERT_F || op == IR_BITS)) return a;
   return lower_emit(l, (ir_insn){.op = (uint16_t)op, .lane = (uint8_t)from, .a = a}, to);
+}
+
+/* To a narrower float in a rounding mode: the nearest float, and one step back if it is on the wrong side. */
+uint32_t lower_round_float(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, uint32_t rounding) {
+  uint32_t near = lower_convert(l, IR_CONVERT_F, from, to, value);
+  uint32_t back = lower_convert(l, IR_CONVERT_F, to, from, near), wrong;
+  double far = rounding == RoundingRTP ? HUGE_VAL : rounding == RoundingRTN ? -HUGE_VAL : 0;
+  if (rounding == RoundingRTP) {
+    wrong = lower_compare(l, IR_FOLT, from, back, value);
+  } else if (rounding == RoundingRTN) {
+    wrong = lower_compare(l, IR_FOLT, from, value, back);
+  } else {
+    uint32_t size = lower_op(l, IR_FABS, from, value, 0);
+    wrong = lower_compare(l, IR_FOLT, from, size, lower_op(l, IR_FABS, from, back, 0));
+  }
+  uint32_t towards = lower_real(l, to, far);
+  uint32_t step = lower_emit(
+      l, (ir_insn){.op = IR_MATH2, .lane = (uint8_t)to, .a = near, .b = towards, .extra = CL_nextafter}, to);
+  return lower_select(l, to, wrong, step, near);
 }
 
 /* The block goes on as this one of the module, of this inlined call. */
@@ -374,10 +394,9 @@ static void finish_phis(lowering *l, const spirv_function *f, const uint32_t *st
     uint32_t next = 0;
     for (l->at = f->order[i - 1]->first; l->at < f->order[i - 1]->terminator; l->at += spirv_length(l->m, l->at)) {
       const uint32_t *w = l->m->words + l->at;
-      if (spirv_op(l->m, l->at) != OpPhi) {
-        if (spirv_op(l->m, l->at) == OpLine || spirv_op(l->m, l->at) == OpNoLine) continue;
-        break;
-      }
+      uint32_t op = spirv_op(l->m, l->at);
+      if (op == OpLine || op == OpNoLine || op == OpLoopControlINTEL) continue;
+      if (op != OpPhi) break;
       const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *source_type;
       for (uint32_t c = 0; c < type->components; c++)
         k->blocks[starts[i]].phis[next + c].sources = SPIRV_ARRAY(l->arena, uint32_t,

@@ -53,6 +53,8 @@ uint32_t lower_select(lowering *l, spirv_lane lane, uint32_t condition, uint32_t
 uint32_t lower_convert(lowering *l, ir_op op, spirv_lane from, spirv_lane to, uint32_t a);
 /* Converts to a narrower float in a given rounding mode. */
 uint32_t lower_round_float(lowering *l, spirv_lane from, spirv_lane to, uint32_t value, uint32_t rounding);
+/* The upper half of a float, rounded to the nearest even one; `widens`: the float that has such a half. */
+uint32_t lower_brain_float(lowering *l, bool widens, uint32_t a);
 uint32_t lower_number(lowering *l, spirv_lane lane, uint64_t bits);
 uint32_t lower_real(lowering *l, spirv_lane lane, double number);
 void lower_barrier(lowering *l);

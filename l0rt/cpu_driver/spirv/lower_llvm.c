@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower_llvm.c: LLVM's own functions that compilers leave as imports, such as llvm.usub.sat.v4i32: known by their names. */
+/* lower_llvm.c: functions that compilers leave as imports, known by their names: LLVM's own, such as llvm.usub.sat.v4i32,
+ * and those of DPC++ that convert brain floats. */
 #include <string.h>
 
 #include "lower.h"
@@ -60,7 +61,27 @@ static const known *find(const char *name) {
   return NULL;
 }
 
-bool spirv_is_llvm_function(const char *name) { return find(name) != NULL; }
+/* Of DPC++; their operand is in memory. */
+static const char *const brain_floats[] = {"__devicelib_ConvertFToBF16INTEL", "__devicelib_ConvertBF16ToFINTEL"};
+
+static bool is_brain_float(const char *name) {
+  return strcmp(name, brain_floats[0]) == 0 || strcmp(name, brain_floats[1]) == 0;
+}
+
+bool spirv_is_llvm_function(const char *name) { return find(name) != NULL || is_brain_float(name); }
+
+static bool brain_float(lowering *l, const char *name, const uint32_t *w, uint32_t length) {
+  bool widens = strcmp(name, brain_floats[1]) == 0;
+  const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *pointer;
+  spirv_lane lane = widens ? LANE_I16 : LANE_F32;
+  if (length != 5 || !spirv_is_scalar(type) || spirv_type_lane(type) != (widens ? LANE_F32 : LANE_I16)) return false;
+  uint32_t address = lower_scalar(l, w[4], &pointer), *value = lower_list(l, type);
+  if (pointer->kind != TYPE_POINTER) return false;
+  value[0] = lower_emit(l, (ir_insn){.op = IR_LOAD, .lane = (uint8_t)lane, .a = address}, lane);
+  value[0] = lower_brain_float(l, widens, value[0]);
+  lower_define(l, w[2], value);
+  return true;
+}
 
 static uint32_t byte_swap(lowering *l, spirv_lane lane, uint32_t a) {
   uint32_t result = lower_number(l, lane, 0);
@@ -130,6 +151,7 @@ static bool class_test(lowering *l, const uint32_t *w, const spirv_type *type) {
 
 /* w[4] and those that follow: the operands. */
 bool lower_llvm_function(lowering *l, const char *name, const uint32_t *w, uint32_t length) {
+  if (is_brain_float(name)) return brain_float(l, name, w, length);
   const known *f = find(name);
   if (f == NULL || length != 4u + f->operands) return false;
   const spirv_type *type = spirv_type_of(l->m, l->at, w[1]), *other;
