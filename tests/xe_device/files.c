@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver asks of files: the devices' nodes are memfds that a table knows, their folders are another tree. */
+/* What the driver asks of files: the devices' nodes are memfds that a table knows, their folders are another tree.
+ *
+ * A call may be the process's first, from another library's constructor: `xe_libc` is read after `xe_device_start`, which
+ * `node` and `xe_tree_redirect` call. */
 #include "files.h"
 
 #include <errno.h>
@@ -126,24 +129,28 @@ XE_EXPORT ssize_t pread64(int fd, void *bytes, size_t size, off64_t offset) { re
 
 XE_EXPORT FILE *fopen(const char *path, const char *mode) {
   char other[PATH_MAX];
-  return xe_libc.fopen(xe_tree_redirect(path, other), mode);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.fopen(path, mode);
 }
 
 XE_EXPORT FILE *fopen64(const char *path, const char *mode) { return fopen(path, mode); }
 
 XE_EXPORT DIR *opendir(const char *path) {
   char other[PATH_MAX];
-  return xe_libc.opendir(xe_tree_redirect(path, other));
+  path = xe_tree_redirect(path, other);
+  return xe_libc.opendir(path);
 }
 
 XE_EXPORT int scandir(const char *path, struct dirent ***names, xe_filter filter, xe_order order) {
   char other[PATH_MAX];
-  return xe_libc.scandir(xe_tree_redirect(path, other), names, filter, order);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.scandir(path, names, filter, order);
 }
 
 XE_EXPORT int access(const char *path, int mode) {
   char other[PATH_MAX];
-  return xe_libc.access(xe_tree_redirect(path, other), mode);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.access(path, mode);
 }
 
 /* The driver asks Linux which node it has opened. */
@@ -161,12 +168,14 @@ XE_EXPORT ssize_t readlink(const char *path, char *target, size_t size) {
     memcpy(target, other, length < size ? length : size);
     return length < size ? length : size;
   }
-  return xe_libc.readlink(xe_tree_redirect(path, other), target, size);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.readlink(path, target, size);
 }
 
 XE_EXPORT char *realpath(const char *path, char *resolved) {
   char other[PATH_MAX];
-  return xe_tree_restore(xe_libc.realpath(xe_tree_redirect(path, other), resolved));
+  path = xe_tree_redirect(path, other);
+  return xe_tree_restore(xe_libc.realpath(path, resolved));
 }
 
 XE_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t size) {
@@ -185,17 +194,33 @@ static int as_node(const xe_device *device, int result, struct stat *status) {
 
 XE_EXPORT int stat(const char *path, struct stat *status) {
   char other[PATH_MAX];
-  return as_node(node(path), xe_libc.stat(xe_tree_redirect(path, other), status), status);
+  const xe_device *device = node(path);
+  path = xe_tree_redirect(path, other);
+  return as_node(device, xe_libc.stat(path, status), status);
 }
 
 XE_EXPORT int stat64(const char *path, struct stat64 *status) { return stat(path, (struct stat *)status); }
 
 XE_EXPORT int lstat(const char *path, struct stat *status) {
   char other[PATH_MAX];
-  return xe_libc.lstat(xe_tree_redirect(path, other), status);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.lstat(path, status);
 }
 
 XE_EXPORT int lstat64(const char *path, struct stat64 *status) { return lstat(path, (struct stat *)status); }
+
+XE_EXPORT int statx(int folder, const char *path, int flags, unsigned mask, struct statx *status) {
+  char other[PATH_MAX];
+  const xe_device *device = node(path);
+  path = xe_tree_redirect(path, other);
+  int result = xe_libc.statx(folder, path, flags, mask, status);
+  if (device && !result && !(flags & AT_SYMLINK_NOFOLLOW)) {
+    status->stx_mode = S_IFCHR | 0660;
+    status->stx_rdev_major = 226;
+    status->stx_rdev_minor = device->render;
+  }
+  return result;
+}
 
 XE_EXPORT int fstat(int fd, struct stat *status) {
   xe_device_start();

@@ -18,6 +18,7 @@ void xe_libc_find(void) {
   FIND(stat);
   FIND(lstat);
   FIND(fstat);
+  FIND(statx);
   FIND(access);
   FIND(readlink);
   FIND(realpath);

@@ -21,6 +21,7 @@ typedef struct {
   int (*stat)(const char *, struct stat *);
   int (*lstat)(const char *, struct stat *);
   int (*fstat)(int, struct stat *);
+  int (*statx)(int, const char *, int, unsigned, struct statx *);
   int (*access)(const char *, int);
   ssize_t (*readlink)(const char *, char *, size_t);
   char *(*realpath)(const char *, char *);

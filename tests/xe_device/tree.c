@@ -80,7 +80,8 @@ static const char *join(char *buffer, const char *format, ...) {
 static void add_node(const xe_device *device, const char *base, const char *name, int minor, const char *by_path) {
   char path[600], target[600];
   put(join(path, "%s/drm/%s/dev", base, name), join(target, "226:%d\n", minor));
-  link_to(join(path, "%s/drm/%s/device", base, name), "../..");
+  /* By name, as Linux does: the driver takes the address from it. */
+  link_to(join(path, "%s/drm/%s/device", base, name), join(target, "../../../%s", device->address));
   link_to(join(path, "/sys/dev/char/226:%d", minor), join(target, "../..%s/drm/%s", base + 4, name));
   link_to(join(path, "/sys/class/drm/%s", name), join(target, "../..%s/drm/%s", base + 4, name));
   put(join(path, "/dev/dri/%s", name), "");

@@ -48,6 +48,14 @@ def test_a_device_has_the_parts_of_its_product(asks):
     assert asks("described") == (PARTS[DEVICE], [])
 
 
+def test_programs_see_the_devices_files():
+    """Also those whose libraries open files before the simulated devices' own constructor: libselinux does."""
+    nodes = run(["ls", "/dev/dri"], {"XE_DEVICE": f"{DEVICE},{DEVICE}"})
+    assert nodes.stdout.split() == ["by-path", "card0", "card1", "renderD128", "renderD129"], str(nodes)
+    link = run(["readlink", "/sys/class/drm/card0/device"])
+    assert re.fullmatch(r"\.\./\.\./\.\./0000:[0-9a-f]{2}:[0-9a-f]{2}\.0\n", link.stdout), str(link)
+
+
 def test_memory_that_is_not_bound_bans_the_queue(asks):
     assert asks("unbound") == ("0 EIO 1 ECANCELED", ["queue 1: write of memory that is not bound at 0x700001000"])
 
