@@ -61,7 +61,7 @@ def bare(suite, packages):
 
 
 def unpacked(suite, packages):
-    """Return a folder with such a root. Its users share it, and write into folders of their own."""
+    """Return a folder with such a root, which all that run in it share: what they write, a later one may find."""
     archive = bare(suite, packages)
     root = archive.with_suffix("")
     if not root.exists() or root.stat().st_mtime < archive.stat().st_mtime:

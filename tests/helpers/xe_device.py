@@ -23,8 +23,6 @@ PACKAGES = ["gcc", "libc6-dev", "python3", "libze1", "libze-intel-gpu1", "intel-
 LIBRARY = "libxe_device.so"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FLAGS = "-std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -pthread -D_GNU_SOURCE".split()
-
-
 # Intel's driver copies and fills with kernels where it can: these keep it to copy engines.
 COPIES = {
     "NEOReadDebugKeys": 1,
@@ -127,9 +125,10 @@ class Failures:
     A test of data that fails after kernels were launched is skipped: they do not compute.
     """
 
-    def __init__(self, path):
-        self.path = Path(path + os.environ.get("PYTEST_XDIST_WORKER", ""))
-        os.environ["XE_DEVICE_FAILURES"] = str(self.path)  # which the library reads each time
+    def __init__(self):
+        for variable in {"XE_DEVICE_FAILURES", "XE_DEVICE_COUNTERS"} & os.environ.keys():  # read when they are used
+            os.environ[variable] += os.environ.get("PYTEST_XDIST_WORKER", "")
+        self.path = Path(os.environ["XE_DEVICE_FAILURES"])
         self.seen = 0
 
     def news(self):

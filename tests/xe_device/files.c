@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver asks of files: the devices' nodes are memfds that a table knows, their folders are another tree. */
+/* What the driver asks of files: the devices' nodes are memfds that a table knows, their folders are another tree.
+ *
+ * A call may be the process's first, from another library's constructor: `xe_libc` is read after `xe_device_start`, which
+ * `node` and `xe_tree_redirect` call. */
 #include "files.h"
 
 #include <errno.h>
@@ -22,15 +25,19 @@
 #include "report.h"
 #include "sensors.h"
 #include "tree.h"
+#include "usage.h"
 
 #define DESCRIPTORS 65536
 
 #define ENERGY (XE_DEVICES + 1) /* a counter of energy, which the driver keeps open and reads again */
+#define USAGE (XE_DEVICES + 2) /* a counter of usage */
 
-static _Atomic uint8_t opened[DESCRIPTORS]; /* by file descriptor: one more than the device's index, or ENERGY */
+static _Atomic uint8_t opened[DESCRIPTORS]; /* by file descriptor: one more than the device's index, or one of these */
+
+static bool is(int fd, uint8_t kind) { return fd >= 0 && fd < DESCRIPTORS && opened[fd] == kind; }
 
 xe_device *xe_files_device(int fd) {
-  return fd >= 0 && fd < DESCRIPTORS && opened[fd] && opened[fd] != ENERGY ? &xe_devices[opened[fd] - 1] : NULL;
+  return fd >= 0 && fd < DESCRIPTORS && opened[fd] && opened[fd] <= XE_DEVICES ? &xe_devices[opened[fd] - 1] : NULL;
 }
 
 static int same_file(int fd, int duplicate) {
@@ -113,7 +120,7 @@ XE_EXPORT int openat64(int folder, const char *path, int flags, ...) {
 
 XE_EXPORT ssize_t pread(int fd, void *bytes, size_t size, off_t offset) {
   xe_device_start();
-  if (fd < 0 || fd >= DESCRIPTORS || opened[fd] != ENERGY) return xe_libc.pread(fd, bytes, size, offset);
+  if (!is(fd, ENERGY)) return xe_libc.pread(fd, bytes, size, offset);
   char text[32];
   size_t length = snprintf(text, sizeof text, "%llu\n", (unsigned long long)xe_sensors_energy());
   if ((size_t)offset >= length) return 0;
@@ -126,24 +133,28 @@ XE_EXPORT ssize_t pread64(int fd, void *bytes, size_t size, off64_t offset) { re
 
 XE_EXPORT FILE *fopen(const char *path, const char *mode) {
   char other[PATH_MAX];
-  return xe_libc.fopen(xe_tree_redirect(path, other), mode);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.fopen(path, mode);
 }
 
 XE_EXPORT FILE *fopen64(const char *path, const char *mode) { return fopen(path, mode); }
 
 XE_EXPORT DIR *opendir(const char *path) {
   char other[PATH_MAX];
-  return xe_libc.opendir(xe_tree_redirect(path, other));
+  path = xe_tree_redirect(path, other);
+  return xe_libc.opendir(path);
 }
 
 XE_EXPORT int scandir(const char *path, struct dirent ***names, xe_filter filter, xe_order order) {
   char other[PATH_MAX];
-  return xe_libc.scandir(xe_tree_redirect(path, other), names, filter, order);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.scandir(path, names, filter, order);
 }
 
 XE_EXPORT int access(const char *path, int mode) {
   char other[PATH_MAX];
-  return xe_libc.access(xe_tree_redirect(path, other), mode);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.access(path, mode);
 }
 
 /* The driver asks Linux which node it has opened. */
@@ -161,12 +172,14 @@ XE_EXPORT ssize_t readlink(const char *path, char *target, size_t size) {
     memcpy(target, other, length < size ? length : size);
     return length < size ? length : size;
   }
-  return xe_libc.readlink(xe_tree_redirect(path, other), target, size);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.readlink(path, target, size);
 }
 
 XE_EXPORT char *realpath(const char *path, char *resolved) {
   char other[PATH_MAX];
-  return xe_tree_restore(xe_libc.realpath(xe_tree_redirect(path, other), resolved));
+  path = xe_tree_redirect(path, other);
+  return xe_tree_restore(xe_libc.realpath(path, resolved));
 }
 
 XE_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t size) {
@@ -185,17 +198,33 @@ static int as_node(const xe_device *device, int result, struct stat *status) {
 
 XE_EXPORT int stat(const char *path, struct stat *status) {
   char other[PATH_MAX];
-  return as_node(node(path), xe_libc.stat(xe_tree_redirect(path, other), status), status);
+  const xe_device *device = node(path);
+  path = xe_tree_redirect(path, other);
+  return as_node(device, xe_libc.stat(path, status), status);
 }
 
 XE_EXPORT int stat64(const char *path, struct stat64 *status) { return stat(path, (struct stat *)status); }
 
 XE_EXPORT int lstat(const char *path, struct stat *status) {
   char other[PATH_MAX];
-  return xe_libc.lstat(xe_tree_redirect(path, other), status);
+  path = xe_tree_redirect(path, other);
+  return xe_libc.lstat(path, status);
 }
 
 XE_EXPORT int lstat64(const char *path, struct stat64 *status) { return lstat(path, (struct stat *)status); }
+
+XE_EXPORT int statx(int folder, const char *path, int flags, unsigned mask, struct statx *status) {
+  char other[PATH_MAX];
+  const xe_device *device = node(path);
+  path = xe_tree_redirect(path, other);
+  int result = xe_libc.statx(folder, path, flags, mask, status);
+  if (device && !result && !(flags & AT_SYMLINK_NOFOLLOW)) {
+    status->stx_mode = S_IFCHR | 0660;
+    status->stx_rdev_major = 226;
+    status->stx_rdev_minor = device->render;
+  }
+  return result;
+}
 
 XE_EXPORT int fstat(int fd, struct stat *status) {
   xe_device_start();
@@ -204,8 +233,14 @@ XE_EXPORT int fstat(int fd, struct stat *status) {
 
 XE_EXPORT int fstat64(int fd, struct stat64 *status) { return fstat(fd, (struct stat *)status); }
 
+XE_EXPORT ssize_t read(int fd, void *bytes, size_t size) {
+  xe_device_start();
+  return is(fd, USAGE) ? xe_usage_read(fd, bytes, size) : xe_libc.read(fd, bytes, size);
+}
+
 XE_EXPORT int close(int fd) {
   xe_device_start();
+  if (is(fd, USAGE)) xe_usage_close(fd);
   if (fd >= 0 && fd < DESCRIPTORS) opened[fd] = 0;
   return xe_libc.close(fd);
 }
@@ -264,6 +299,20 @@ XE_EXPORT void *mmap64(void *address, size_t size, int protection, int flags, in
   return mmap(address, size, protection, flags, fd, offset);
 }
 
+/* The C library has no function for perf_event_open. */
+XE_EXPORT long syscall(long number, ...) {
+  long values[6];
+  va_list arguments;
+  va_start(arguments, number);
+  for (int i = 0; i < 6; i++) values[i] = va_arg(arguments, long);
+  va_end(arguments);
+  if (number != SYS_perf_event_open || !xe_usage_has((const void *)values[0]))
+    return xe_libc_syscall(number, values[0], values[1], values[2], values[3], values[4], values[5]);
+  int fd = xe_usage_open((const void *)values[0], values[3]);
+  if (fd >= 0 && fd < DESCRIPTORS) opened[fd] = USAGE;
+  return fd;
+}
+
 /* Without the security module Yama, Linux answers PR_SET_PTRACER with EINVAL, and the driver takes pidfd_getfd for
  * missing: it then sends handles through a socket, which its event pools do not serve. XE_DEVICE_YAMA answers as a
  * kernel that has Yama. */
@@ -274,5 +323,5 @@ XE_EXPORT int prctl(int operation, ...) {
   for (int i = 0; i < 4; i++) values[i] = va_arg(arguments, unsigned long);
   va_end(arguments);
   if (operation == PR_SET_PTRACER && getenv("XE_DEVICE_YAMA")) return 0;
-  return (int)syscall(SYS_prctl, operation, values[0], values[1], values[2], values[3]);
+  return (int)xe_libc_syscall(SYS_prctl, operation, values[0], values[1], values[2], values[3], 0);
 }

@@ -14,6 +14,7 @@ typedef int (*xe_order)(const struct dirent **, const struct dirent **);
 typedef struct {
   int (*open)(const char *, int, ...);
   int (*openat)(int, const char *, int, ...);
+  ssize_t (*read)(int, void *, size_t);
   ssize_t (*pread)(int, void *, size_t, off_t);
   FILE *(*fopen)(const char *, const char *);
   DIR *(*opendir)(const char *);
@@ -21,6 +22,7 @@ typedef struct {
   int (*stat)(const char *, struct stat *);
   int (*lstat)(const char *, struct stat *);
   int (*fstat)(int, struct stat *);
+  int (*statx)(int, const char *, int, unsigned, struct statx *);
   int (*access)(const char *, int);
   ssize_t (*readlink)(const char *, char *, size_t);
   char *(*realpath)(const char *, char *);
@@ -36,7 +38,10 @@ extern xe_libc_functions xe_libc;
 
 void xe_libc_find(void);
 
-/* mmap and munmap have no older version to find before the dynamic linker has finished: they ask the kernel. */
+/* A system call without the C library's function, which files.c defines: -1 with errno if it fails. */
+long xe_libc_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+/* By system calls: these are needed before the library's own can be found. */
 void *xe_libc_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 void xe_libc_munmap(void *address, size_t size);
 

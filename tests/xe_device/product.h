@@ -24,6 +24,9 @@ const xe_product *xe_product_find(const char *name, unsigned long length);
 /* Xe2 and later: larger walkers, timestamps of 64 bits, another table of the hardware. */
 static inline bool xe_product_is_xe2(const xe_product *product) { return product->ip[0] >= 20; }
 
+/* The number of its GTs: from Xe2 on media engines have one of their own, the last. */
+static inline int xe_product_gts(const xe_product *product) { return product->tiles + xe_product_is_xe2(product); }
+
 /* Pages of VRAM, as the kernel's XE_VRAM_FLAGS_NEED64K decides: Xe-HPG and Xe-HPC need 64 KiB. */
 static inline uint32_t xe_product_page(const xe_product *product) {
   return product->vram && !product->ip[0] ? 65536 : 4096;

@@ -64,12 +64,14 @@ static size_t tiles(const xe_device *device, uint8_t *answer) {
   const xe_product *product = device->product;
   struct drm_xe_query_gt_list *list = at(answer);
   uint64_t regions = product->vram ? ((1ull << product->tiles) - 1) << 1 | 1 : 1; /* the first is the host's */
-  list->num_gt = product->tiles;
-  for (int i = 0; i < product->tiles; i++) {
-    uint64_t near = product->vram ? 2ull << i : 1;
+  list->num_gt = xe_product_gts(product);
+  for (int i = 0; i < xe_product_gts(product); i++) {
+    bool media = i >= product->tiles;
+    int tile = media ? 0 : i;
+    uint64_t near = product->vram ? 2ull << tile : 1;
     list->gt_list[i] = (struct drm_xe_gt){
-        .type = DRM_XE_QUERY_GT_TYPE_MAIN,
-        .tile_id = i,
+        .type = media ? DRM_XE_QUERY_GT_TYPE_MEDIA : DRM_XE_QUERY_GT_TYPE_MAIN,
+        .tile_id = tile,
         .gt_id = i,
         .reference_clock = product->clock,
         .near_mem_regions = near,
@@ -79,7 +81,7 @@ static size_t tiles(const xe_device *device, uint8_t *answer) {
         .ip_ver_rev = product->ip[2],
     };
   }
-  return sizeof *list + product->tiles * sizeof *list->gt_list;
+  return sizeof *list + list->num_gt * sizeof *list->gt_list;
 }
 
 static size_t engines(const xe_device *device, uint8_t *answer) {
@@ -87,16 +89,19 @@ static size_t engines(const xe_device *device, uint8_t *answer) {
   struct drm_xe_query_engines *list = at(answer);
   const struct {
     int class, number;
+    bool media;
   } kinds[] = {
-      {DRM_XE_ENGINE_CLASS_RENDER, product->render},
-      {DRM_XE_ENGINE_CLASS_COPY, product->copy},
-      {DRM_XE_ENGINE_CLASS_COMPUTE, product->compute},
+      {DRM_XE_ENGINE_CLASS_RENDER, product->render, false}, /* rcs */
+      {DRM_XE_ENGINE_CLASS_COPY, product->copy, false}, /* bcs */
+      {DRM_XE_ENGINE_CLASS_COMPUTE, product->compute, false}, /* ccs */
+      {DRM_XE_ENGINE_CLASS_VIDEO_DECODE, 2, true}, /* vcs */
+      {DRM_XE_ENGINE_CLASS_VIDEO_ENHANCE, 2, true}, /* vecs */
   };
-  for (int tile = 0; tile < product->tiles; tile++)
+  for (int gt = 0; gt < xe_product_gts(product); gt++)
     for (unsigned kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
-      for (int i = 0; i < kinds[kind].number; i++)
+      for (int i = 0; i < kinds[kind].number && kinds[kind].media == (gt >= product->tiles); i++)
         list->engines[list->num_engines++].instance = (struct drm_xe_engine_class_instance){
-            .engine_class = kinds[kind].class, .engine_instance = i, .gt_id = tile};
+            .engine_class = kinds[kind].class, .engine_instance = i, .gt_id = gt};
   return sizeof *list + list->num_engines * sizeof *list->engines;
 }
 
@@ -134,13 +139,14 @@ static size_t topology(const xe_device *device, uint8_t *answer) {
       {xe_product_is_xe2(product) ? DRM_XE_TOPO_SIMD16_EU_PER_DSS : DRM_XE_TOPO_EU_PER_DSS, product->eus, 4},
   };
   size_t used = 0;
-  for (int tile = 0; tile < product->tiles; tile++)
+  for (int gt = 0; gt < xe_product_gts(product); gt++)
     for (unsigned i = 0; i < sizeof masks / sizeof *masks; i++) {
       struct drm_xe_query_topology_mask *mask = at(answer + used);
-      mask->gt_id = tile;
+      mask->gt_id = gt;
       mask->type = masks[i].type;
       mask->num_bytes = masks[i].bytes;
-      for (int bit = 0; bit < masks[i].bits; bit++) mask->mask[bit / 8] |= 1 << bit % 8;
+      int bits = gt < product->tiles ? masks[i].bits : 0; /* media engines have none of these */
+      for (int bit = 0; bit < bits; bit++) mask->mask[bit / 8] |= 1 << bit % 8;
       used += sizeof *mask + masks[i].bytes;
     }
   return used;

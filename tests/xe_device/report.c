@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -79,7 +78,7 @@ static void append(const char *variable, const char *format, va_list arguments) 
   const char *path = getenv(variable);
   if (!path) return;
   char line[1024];
-  int length = snprintf(line, sizeof line, "%d:%ld ", getpid(), syscall(SYS_gettid));
+  int length = snprintf(line, sizeof line, "%d:%ld ", getpid(), (long)gettid());
   length += vsnprintf(line + length, sizeof line - length - 1, format, arguments);
   if (length > (int)sizeof line - 2) length = sizeof line - 2;
   line[length++] = '\n';

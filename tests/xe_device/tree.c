@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "libc.h"
 #include "report.h"
 #include "sensors.h"
+#include "usage.h"
 
 static char root[200];
 
@@ -24,6 +24,7 @@ static const char *const redirected[] = {
     "/sys/bus/pci/devices",
     "/sys/bus/pci/drivers/xe",
     "/sys/devices/pci0000:00",
+    "/sys/devices/xe_",
 };
 
 void xe_tree_begin(const char *names) {
@@ -42,7 +43,7 @@ static void make_parents(char *path) {
 /* Another thread or process may read the file or write it at the same time: it is complete as soon as it has its name. */
 static void write_file(const char *path, const char *text) {
   char draft[PATH_MAX + 32];
-  snprintf(draft, sizeof draft, "%s.%ld", path, syscall(SYS_gettid));
+  snprintf(draft, sizeof draft, "%s.%ld", path, (long)gettid());
   int fd = xe_libc.open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0 || write(fd, text, strlen(text)) < 0 || rename(draft, path)) {
     perror(draft);
@@ -80,7 +81,8 @@ static const char *join(char *buffer, const char *format, ...) {
 static void add_node(const xe_device *device, const char *base, const char *name, int minor, const char *by_path) {
   char path[600], target[600];
   put(join(path, "%s/drm/%s/dev", base, name), join(target, "226:%d\n", minor));
-  link_to(join(path, "%s/drm/%s/device", base, name), "../..");
+  /* By name, as Linux does: the driver takes the address from it. */
+  link_to(join(path, "%s/drm/%s/device", base, name), join(target, "../../../%s", device->address));
   link_to(join(path, "/sys/dev/char/226:%d", minor), join(target, "../..%s/drm/%s", base + 4, name));
   link_to(join(path, "/sys/class/drm/%s", name), join(target, "../..%s/drm/%s", base + 4, name));
   put(join(path, "/dev/dri/%s", name), "");
@@ -107,6 +109,27 @@ static void add_pci(const xe_device *device, const char *base) {
 #undef ADD
 }
 
+/* Performance counters of engines: where their numbers are in an event's configuration. */
+static void add_counters(const xe_device *device) {
+  static const struct {
+    const char *name, *text;
+  } files[] = {
+      {"events/engine-active-ticks", "event=0x02\n"},
+      {"events/engine-total-ticks", "event=0x03\n"},
+      {"format/event", "config:0-11\n"},
+      {"format/engine_instance", "config:12-19\n"},
+      {"format/engine_class", "config:20-27\n"},
+      {"format/function", "config:44-59\n"},
+      {"format/gt", "config:60-63\n"},
+  };
+  char base[64], path[600], text[600];
+  snprintf(base, sizeof base, "/sys/devices/xe_%s", device->address);
+  for (char *c = base; (c = strchr(c, ':'));) *c = '_';
+  put(join(path, "%s/type", base), join(text, "%d\n", XE_USAGE_TYPE));
+  for (unsigned i = 0; i < sizeof files / sizeof *files; i++)
+    put(join(path, "%s/%s", base, files[i].name), files[i].text);
+}
+
 void xe_tree_add(xe_device *device) {
   char base[200], path[600], text[600], name[32];
   int bus = 3 + device->index * 16;
@@ -127,6 +150,7 @@ void xe_tree_add(xe_device *device) {
     xe_sensor sensor = xe_sensors_get(device, i);
     put(join(path, "%s/%s", base, sensor.name), sensor.text);
   }
+  add_counters(device);
   link_to(join(path, "/sys/bus/pci/devices/%s", device->address), join(text, "../../..%s", base + 4));
   put("/sys/bus/pci/drivers/xe/module/version", "1.1.0\n");
   const char *up = device->product->vram ? "../../../../../.." : "../../..";

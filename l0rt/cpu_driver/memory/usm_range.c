@@ -179,5 +179,7 @@ ze_result_t cpu_range_open(cpu_context *context, cpu_device *device, const cpu_s
     }
   }
   free(parts);
-  return result;
+  return result == ZE_RESULT_ERROR_INVALID_ARGUMENT
+             ? CPU_REFUSED(ERROR_INVALID_ARGUMENT, "the handle does not describe memory that is there")
+             : result;
 }

@@ -242,6 +242,32 @@ static void ended(void) {
   printf(" %s\n", ask(DRM_IOCTL_XE_VM_DESTROY, &space));
 }
 
+/* An answer of any kind, in memory that stays. */
+static const void *query(uint32_t kind, uint32_t *size) {
+  struct drm_xe_device_query query = {.query = kind};
+  need(DRM_IOCTL_XE_DEVICE_QUERY, &query, "size of a query");
+  void *answer = calloc(1, query.size);
+  query.data = (uintptr_t)answer;
+  need(DRM_IOCTL_XE_DEVICE_QUERY, &query, "query");
+  *size = query.size;
+  return answer;
+}
+
+/* How many GTs, engines and masks of what they have there are. */
+static void described(void) {
+  begin();
+  uint32_t size, masks = 0;
+  const struct drm_xe_query_gt_list *list = query(DRM_XE_DEVICE_QUERY_GT_LIST, &size);
+  printf("%u", list->num_gt);
+  const struct drm_xe_query_engines *engines = query(DRM_XE_DEVICE_QUERY_ENGINES, &size);
+  printf(" %u", engines->num_engines);
+  const uint8_t *masks_of = query(DRM_XE_DEVICE_QUERY_GT_TOPOLOGY, &size);
+  for (uint32_t used = 0; used < size; masks++)
+    used += sizeof(struct drm_xe_query_topology_mask) +
+            ((const struct drm_xe_query_topology_mask *)(masks_of + used))->num_bytes;
+  printf(" %u\n", masks);
+}
+
 static void shared(void) {
   begin();
   uint32_t handle;
@@ -306,10 +332,10 @@ int main(int count, char **words) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } programs[] = {{"unbound", unbound},     {"unknown", unknown},  {"stored", stored},     {"math", math},
-                  {"copied", copied},       {"full", full},        {"shared", shared},     {"reset", reset},
-                  {"alignment", alignment}, {"counted", counted},  {"stranger", stranger}, {"slow", slow},
-                  {"ended", ended},         {"deferred", deferred}};
+  } programs[] = {{"unbound", unbound},     {"unknown", unknown}, {"stored", stored},     {"math", math},
+                  {"copied", copied},       {"full", full},       {"shared", shared},     {"reset", reset},
+                  {"alignment", alignment}, {"counted", counted}, {"stranger", stranger}, {"slow", slow},
+                  {"described", described}, {"ended", ended},     {"deferred", deferred}};
   for (unsigned i = 0; count == 2 && i < sizeof programs / sizeof *programs; i++)
     if (!strcmp(words[1], programs[i].name)) {
       programs[i].run();

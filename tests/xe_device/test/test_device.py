@@ -12,6 +12,8 @@ from helpers.process import run
 HERE = Path(__file__).parent
 DEVICE = os.environ["XE_DEVICE"].partition(",")[0]
 VRAM = {"bmg": 12, "pvc": 48, "pvc2": 64, "dg2": 16}  # GiB of a tile
+# GTs, engines, and masks of what the GTs have: from Xe2 on media engines have a GT of their own.
+PARTS = {"bmg": "2 7 8", "lnl": "2 7 8", "ptl": "2 7 8", "pvc": "1 10 4", "pvc2": "2 20 8", "dg2": "1 3 4"}
 LARGE_PAGES = ("pvc", "pvc2", "dg2")
 
 
@@ -40,6 +42,18 @@ def asks(client, tmp_path):
 
 def test_a_batch_writes_memory_and_signals_its_fence(asks):
     assert asks("stored") == ("0 0 0 0", [])
+
+
+def test_a_device_has_the_parts_of_its_product(asks):
+    assert asks("described") == (PARTS[DEVICE], [])
+
+
+def test_programs_see_the_devices_files():
+    """Also those whose libraries open files before the simulated devices' own constructor: libselinux does."""
+    nodes = run(["ls", "/dev/dri"], {"XE_DEVICE": f"{DEVICE},{DEVICE}"})
+    assert nodes.stdout.split() == ["by-path", "card0", "card1", "renderD128", "renderD129"], str(nodes)
+    link = run(["readlink", "/sys/class/drm/card0/device"])
+    assert re.fullmatch(r"\.\./\.\./\.\./0000:[0-9a-f]{2}:[0-9a-f]{2}\.0\n", link.stdout), str(link)
 
 
 def test_memory_that_is_not_bound_bans_the_queue(asks):

@@ -69,7 +69,11 @@ def test_work_after_a_reset_of_the_engines_is_an_error():
 def test_sensors_are_read_through_the_driver():
     assert telemetry.temperature(0) == 47
     assert 40_000 <= telemetry.power_draw(0) <= 50_000
+
+
+def test_frequency_and_usage_are_read_through_the_driver():
     assert telemetry.clock_rate(0) == 1200
+    assert 24 <= telemetry.utilization(0) <= 26
 
 
 @pytest.mark.skipif(DEVICE not in ("bmg", "pvc", "pvc2"), reason="copies by kernels, which do not compute")
