@@ -251,7 +251,8 @@ def figures_of(size_t heap_address, size_t pool_address, nbytes):
         "largest": largest, "releasable": releasable,
         "private": heap_private_bytes(heap), "limit": None if most == INT64_MAX else most,
         "pool_limit": private_pool.limit if is_limited else None, "pool_left": left,
-        "adaptors": adaptors_of(functions), "allocator": allocator, "address_space": obstacles.address_space(), "is_async": bool(heap_tuning(heap).is_async),
+        "adaptors": adaptors_of(functions), "allocator": allocator, "address_space": obstacles.address_space(),
+        "is_async": bool(heap_tuning(heap).is_async),
         "is_expandable": bool(heap.has_ranges),
     }
 
