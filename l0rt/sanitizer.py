@@ -75,7 +75,7 @@ class Sanitizer:
         self.report = report
         self.lock = threading.RLock()
         # stream -> the times of other streams after which it is ordered: stream -> time
-        self.clocks = {HOST: {HOST: 0}}
+        self.clocks: dict = {HOST: {HOST: 0}}
         self.points = {}  # recorded slot -> knowledge
         self.memory = {}  # low -> Memory
         self.lows = []
@@ -165,7 +165,7 @@ class Sanitizer:
         stack, begun = _stack(), dict(self.command(stream))
         nodes = accesses_at(graph)
         awaited = {after for _, after, *_ in nodes if after is not None}
-        points = {}  # (branch, node that is awaited) -> knowledge
+        points: dict = {}  # (branch, node that is awaited) -> knowledge
         for number, (branch, after, accesses, point) in enumerate(nodes, 1):
             on = (stream, branch) if branch else stream
             mine = self.clocks.setdefault(on, {on: 0})

@@ -144,9 +144,8 @@ def _open_library(driver):
         opened = loader.open_library(driver)
     except OSError as e:
         reasons = "; ".join(filter(None, (str(e), obstacles.address_space())))
-        why = f"{loader.library_name(driver)} cannot be opened ({reasons})"
-        if driver == "gpu":
-            why = obstacles.why_no_gpu()
+        name = loader.library_name(driver)
+        why = obstacles.why_no_gpu() if driver == "gpu" else f"{name} cannot be opened ({reasons})"
         raise not_found(why) from None
     missing = ze_table.fill(opened.address)
     if missing:
