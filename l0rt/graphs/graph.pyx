@@ -308,13 +308,15 @@ a graph is replayed on any stream of its device.
         return described(captured(self))
 
     def __del__(self):
-        lifecycle, self._lifecycle = self._lifecycle, None
-        if lifecycle is not None and lifecycle.waits and self.executable is not None:
-            self.executable.rest()
-        if self.recording is not None:
-            let_go(self)
-        if lifecycle is not None:
-            lifecycle.release()
+        own, self._lifecycle = self._lifecycle, None
+        try:
+            if own is not None and own.waits and self.executable is not None:
+                self.executable.rest()
+        finally:
+            if self.recording is not None:
+                let_go(self)
+            if own is not None:
+                own.release()
 
     def __reduce__(self):
         raise TypeError("a Graph cannot be pickled")

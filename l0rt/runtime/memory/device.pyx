@@ -507,7 +507,7 @@ def let_go():
 
 
 def empty_cache(device=None):
-    """Give memory outside of live pools that no allocation uses back to the driver, of one device or on every device."""
+    """Give memory outside of live pools that no allocation uses back to the driver, of one device or of all."""
     cdef l0rt_heap* heap
     cdef int i, status, only = -1
     let_go()

@@ -178,8 +178,8 @@ def _choose():
     return _open_library("cpu")
 
 
-READ_AT_OPENING = ("driver", "disable", "quirks", "copy_threads", "stream_pool_size", "integrated", "events", "lazy_init",
-                   "tuning")
+READ_AT_OPENING = (
+    "driver", "disable", "quirks", "copy_threads", "stream_pool_size", "integrated", "events", "lazy_init", "tuning")
 
 
 def shown(found):
