@@ -320,8 +320,8 @@ cdef inline bint is_meant(l0rt_arena* arena, void* stream, l0rt_private_pool* pr
 
 cdef int heap_trim(l0rt_heap* heap, void* stream, l0rt_private_pool* private_pool) noexcept nogil:
     """Give back every segment that is wholly free, once no work uses it: waits for that. Of one stream, or with NULL of
-    any; of one pool, of every one, or with NULL of none and of those that were dropped. L0RT_INTERRUPTED: the wait ended early, and
-    nothing was given back."""
+    any; of one pool, of every one, or with NULL of none and of those that were dropped. L0RT_INTERRUPTED: the wait
+    ended early, and nothing was given back."""
     cdef l0rt_arena* first = heap_arenas(heap)
     cdef uint32_t before
     cdef int status
